@@ -1,0 +1,57 @@
+/* Grids, and views of the caller's arrays.
+ *
+ * A grid has 1 to 3 axes; axis 0 (x) varies fastest, so variable (x, y, z) of a grid of size
+ * {w, h, d} has the index (z * h + y) * w + x. A point set is a grid with one axis.
+ *
+ * A view describes an array of the caller without copying it: element c of variable (x, y, z) lies
+ * at data + x * stride[0] + y * stride[1] + z * stride[2] + c * channel_stride    (bytes), which
+ * covers height x width x channels, channels x height x width, padded rows and flipped axes.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DCRF_ARRAY_H
+#define DCRF_ARRAY_H
+
+#include <dcrf/status.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DCRF_MAX_AXES 3
+
+typedef struct dcrf_grid {
+    size_t axes;                   /* 1, 2 or 3 */
+    size_t size[DCRF_MAX_AXES];    /* variables along each axis; 1 beyond `axes` */
+    double spacing[DCRF_MAX_AXES]; /* distance between neighbours; sigmas are in the same unit */
+} dcrf_grid;
+
+typedef enum dcrf_type { DCRF_U8 = 0, DCRF_U16, DCRF_I16, DCRF_I32, DCRF_F32, DCRF_F64 } dcrf_type;
+
+typedef struct dcrf_view {
+    const void *data;
+    dcrf_type type;
+    size_t channels;
+    ptrdiff_t stride[DCRF_MAX_AXES]; /* bytes */
+    ptrdiff_t channel_stride;        /* bytes */
+} dcrf_view;
+
+/* Grids with unit spacing. */
+DCRF_API dcrf_grid dcrf_grid_1d(size_t count);
+DCRF_API dcrf_grid dcrf_grid_2d(size_t width, size_t height);
+DCRF_API dcrf_grid dcrf_grid_3d(size_t width, size_t height, size_t depth);
+
+/* Bytes of one element; 0 for a value that is no type. */
+DCRF_API size_t dcrf_type_bytes(dcrf_type type);
+
+/* Views of contiguous arrays over a grid: the channels of a variable next to each other (HWC), or
+ * one plane after the other (CHW). */
+DCRF_API dcrf_view dcrf_view_interleaved(const void *data, dcrf_type type, const dcrf_grid *grid,
+                                         size_t channels);
+DCRF_API dcrf_view dcrf_view_planar(const void *data, dcrf_type type, const dcrf_grid *grid,
+                                    size_t channels);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

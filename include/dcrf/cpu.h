@@ -1,0 +1,38 @@
+/* Which vector instructions the library uses.
+ *
+ * Results agree between instruction sets up to rounding, and are identical for one set. The
+ * environment variable DCRF_CPU (c, avx2, avx512, neon) limits the choice when the library is first
+ * used; dcrf_cpu_limit does the same from a program.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DCRF_CPU_H
+#define DCRF_CPU_H
+
+#include <dcrf/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dcrf_cpu {
+    DCRF_CPU_C = 0, /* plain C */
+    DCRF_CPU_NEON,
+    DCRF_CPU_AVX2,  /* with FMA */
+    DCRF_CPU_AVX512 /* F, VL */
+} dcrf_cpu;
+
+/* The set in use, and the best one that this machine and this build have. */
+DCRF_API dcrf_cpu dcrf_cpu_in_use(void);
+DCRF_API dcrf_cpu dcrf_cpu_best(void);
+
+/* Use `cpu` for all operators from now on; DCRF_ERROR_UNSUPPORTED where it is not available. Not to
+ * be called while another thread is inside the library. */
+DCRF_API dcrf_status dcrf_cpu_limit(dcrf_cpu cpu, dcrf_error *error);
+
+/* "c", "neon", "avx2", "avx512"; NULL for a value that is none. */
+DCRF_API const char *dcrf_cpu_name(dcrf_cpu cpu);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,31 @@
+/* dcrf: the best labelling under a dense conditional random field, and a proof of how good it is.
+ *
+ * This header includes the whole public interface.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DCRF_DCRF_H
+#define DCRF_DCRF_H
+
+#include <dcrf/array.h>
+#include <dcrf/cpu.h>
+#include <dcrf/energy.h>
+#include <dcrf/model.h>
+#include <dcrf/operator.h>
+#include <dcrf/status.h>
+
+#define DCRF_VERSION_MAJOR 0
+#define DCRF_VERSION_MINOR 1
+#define DCRF_VERSION_PATCH 0
+#define DCRF_VERSION "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library in use, which may differ from that of the header. */
+DCRF_API const char *dcrf_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

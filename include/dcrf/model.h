@@ -1,0 +1,122 @@
+/* The model: variables, labels, unary energies, kernels, label compatibilities and cliques.
+ *
+ *   E(x) = sum_a phi_a(x_a)
+ *        + sum_m sum_a sum_{b != a} w_m k_m(a, b) mu_m(x_a, x_b)      (ordered pairs)
+ *        + sum_p C_p [clique p is not unanimous]
+ *
+ *   k(a, b) = exp(-|f_a - f_b|^2 / 2), with the features f already divided by their sigmas, or its
+ *   symmetric normalization k(a, b) / sqrt(n_a n_b) with n_a = sum_b k(a, b).
+ *
+ * A model is a description: everything is checked and copied when it is given, so the caller's
+ * arrays can be freed at once, and a call that fails leaves the model as it was.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DCRF_MODEL_H
+#define DCRF_MODEL_H
+
+#include <dcrf/array.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DCRF_MAX_LABELS 65535
+
+typedef struct dcrf_model dcrf_model;
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+typedef enum dcrf_kernel_kind {
+    DCRF_KERNEL_SPATIAL = 0, /* grid coordinates */
+    DCRF_KERNEL_BILATERAL,   /* grid coordinates and channels of an image */
+    DCRF_KERNEL_FEATURES     /* the caller's features, already divided by their sigmas */
+} dcrf_kernel_kind;
+
+typedef enum dcrf_normalization {
+    DCRF_NORMALIZE_NONE = 0,
+    DCRF_NORMALIZE_SYMMETRIC
+} dcrf_normalization;
+
+/* The most feature dimensions a kernel may have (grid axes and channels together). */
+#define DCRF_MAX_FEATURES 16
+
+typedef struct dcrf_kernel {
+    dcrf_kernel_kind kind;
+    dcrf_normalization normalization;
+    double weight;
+    double sigma[DCRF_MAX_AXES]; /* spatial, bilateral: per axis, in units of the spacing */
+    double channel_sigma[DCRF_MAX_FEATURES]; /* bilateral: per channel of the image */
+    dcrf_view channels;                      /* bilateral: the image; features: the features */
+} dcrf_kernel;
+
+/* Kernels with one sigma for all axes and one for all channels, normalized symmetrically. */
+DCRF_API dcrf_kernel dcrf_kernel_spatial(double sigma, double weight);
+DCRF_API dcrf_kernel dcrf_kernel_bilateral(double sigma, double channel_sigma, dcrf_view image,
+                                           double weight);
+DCRF_API dcrf_kernel dcrf_kernel_features(dcrf_view features, double weight);
+
+/* ---- label compatibility ----------------------------------------------------------------------
+ */
+
+typedef enum dcrf_compatibility {
+    DCRF_COMPATIBILITY_POTTS = 0, /* mu(i, j) = [i != j] */
+    DCRF_COMPATIBILITY_VECTOR,    /* mu(i, j) = v_i [i == j], the diagonal matrix of v */
+    DCRF_COMPATIBILITY_MATRIX     /* any symmetric matrix, row-major */
+} dcrf_compatibility;
+
+/* ---- the model --------------------------------------------------------------------------------
+ */
+
+/* A model over the variables of a grid; the unary energies are zero and there are no kernels. */
+DCRF_API dcrf_status dcrf_model_new(dcrf_model **model, const dcrf_grid *grid, size_t labels,
+                                    dcrf_error *error);
+DCRF_API void dcrf_model_free(dcrf_model **model);
+
+DCRF_API size_t dcrf_model_variables(const dcrf_model *model);
+DCRF_API size_t dcrf_model_labels(const dcrf_model *model);
+DCRF_API size_t dcrf_model_kernels(const dcrf_model *model);
+DCRF_API size_t dcrf_model_cliques(const dcrf_model *model);
+DCRF_API const dcrf_grid *dcrf_model_grid(const dcrf_model *model);
+
+/* Replace the unary energies; the view has one channel a label. */
+DCRF_API dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies,
+                                          dcrf_error *error);
+
+/* Add a kernel; kernels are numbered from 0 in the order in which they are added. */
+DCRF_API dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel,
+                                           dcrf_error *error);
+
+/* Change what multiplies a kernel. Plans built for the model stay valid and use the new values. */
+DCRF_API dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weight,
+                                           dcrf_error *error);
+DCRF_API dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
+                                                  dcrf_compatibility compatibility,
+                                                  const float *values, dcrf_error *error);
+
+/* Replace the cliques. Clique p has the members members[offsets[p]] .. members[offsets[p + 1] - 1]
+ * and the cost costs[p] >= 0; a variable may be in one clique at most. count = 0 removes all
+ * cliques. */
+DCRF_API dcrf_status dcrf_model_set_cliques(dcrf_model *model, size_t count, const size_t *offsets,
+                                            const size_t *members, const double *costs,
+                                            dcrf_error *error);
+
+/* The same from a map of region numbers (integer types): variables with equal numbers form a
+ * clique, negative numbers belong to none, numbers need not be consecutive. Cliques are numbered in
+ * the order of their region numbers. All costs are `cost`. */
+DCRF_API dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, double cost,
+                                               dcrf_error *error);
+
+/* Set every clique's cost to gamma * exp(-variance / eta), where the variance is the mean squared
+ * Euclidean distance of the clique's colours from their mean (summed over the channels). */
+DCRF_API dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *image,
+                                                 double gamma, double eta, dcrf_error *error);
+
+/* The cost of one clique and the number of its members. */
+DCRF_API double dcrf_model_clique_cost(const dcrf_model *model, size_t clique);
+DCRF_API size_t dcrf_model_clique_size(const dcrf_model *model, size_t clique);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* Status codes and error values.
+ *
+ * Every call that can fail returns a dcrf_status and takes an optional dcrf_error, which receives
+ * the same status and one line that says what is wrong and where. Negative: an error, nothing was
+ * changed. Zero: success. Positive: success, and why an iteration stopped.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DCRF_STATUS_H
+#define DCRF_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define DCRF_API __attribute__((visibility("default")))
+#else
+#define DCRF_API
+#endif
+
+typedef enum dcrf_status {
+    DCRF_ERROR_THREAD = -7,      /* a thread could not be started */
+    DCRF_ERROR_UNSUPPORTED = -6, /* valid, but this method or operator cannot do it */
+    DCRF_ERROR_OVERLAP = -5,     /* two cliques share a variable */
+    DCRF_ERROR_NOT_FINITE = -4,  /* NaN or infinity in the input */
+    DCRF_ERROR_SIZE = -3,        /* a size overflows, or two sizes disagree */
+    DCRF_ERROR_MEMORY = -2,      /* out of memory */
+    DCRF_ERROR_ARGUMENT = -1,    /* any other argument out of its range */
+    DCRF_OK = 0,
+    DCRF_STOP_GAP = 1,        /* the certified gap fell below the wanted one */
+    DCRF_STOP_STATIONARY = 2, /* the method cannot improve further */
+    DCRF_STOP_ITERATIONS = 3, /* the iteration limit */
+    DCRF_STOP_TIME = 4,       /* the time limit */
+    DCRF_STOP_CANCELLED = 5   /* a callback asked to stop */
+} dcrf_status;
+
+#define DCRF_ERROR_MESSAGE_BYTES 256
+
+typedef struct dcrf_error {
+    dcrf_status status;
+    char message[DCRF_ERROR_MESSAGE_BYTES];
+} dcrf_error;
+
+/* The name of a status, such as "size" or "stop-gap"; NULL for a value that is none. */
+DCRF_API const char *dcrf_status_name(dcrf_status status);
+
+/* The inverse of dcrf_status_name. Returns 1 and sets *status, or 0 when no status has that name.
+ */
+DCRF_API int dcrf_status_from_name(const char *name, dcrf_status *status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,16 @@
+/* Errors as values: filling in the caller's dcrf_error. */
+#ifndef DCRF_CORE_ERROR_H
+#define DCRF_CORE_ERROR_H
+
+#include <dcrf/status.h>
+
+/* Write status and message into *error (which may be NULL) and return the status. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+dcrf_status
+dcrf_fail(dcrf_error *error, dcrf_status status, const char *format, ...);
+
+dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what);
+
+#endif

@@ -1,0 +1,47 @@
+/* Flush-to-zero mode. Denormal floats are slow on many CPUs and carry nothing here (values below
+ * 1e-38), so they are flushed while our code runs; the caller's mode comes back afterwards. */
+#ifndef DCRF_CORE_FPMODE_H
+#define DCRF_CORE_FPMODE_H
+
+#include <stdint.h>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+
+static inline uint64_t dcrf_flush_denormals(void) {
+    const unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x0040;
+    const unsigned saved = _mm_getcsr();
+    _mm_setcsr(saved | flush_to_zero | denormals_are_zero);
+    return saved;
+}
+
+static inline void dcrf_restore_denormals(uint64_t saved) {
+    _mm_setcsr((unsigned)saved);
+}
+
+#elif defined(__aarch64__)
+
+static inline uint64_t dcrf_flush_denormals(void) {
+    const uint64_t flush_to_zero = (uint64_t)1 << 24;
+    uint64_t saved;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved | flush_to_zero));
+    return saved;
+}
+
+static inline void dcrf_restore_denormals(uint64_t saved) {
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved));
+}
+
+#else
+
+static inline uint64_t dcrf_flush_denormals(void) {
+    return 0;
+}
+
+static inline void dcrf_restore_denormals(uint64_t saved) {
+    (void)saved;
+}
+
+#endif
+#endif

@@ -1,0 +1,225 @@
+/* The pool: workers wait for a generation counter to change, take chunks from a shared counter, and
+ * report when done. Loops follow each other within microseconds (a filter is a dozen of them), so a
+ * worker spins for a short while before it sleeps; not when there are more threads than cores. */
+#define _GNU_SOURCE
+#include "core/threads.h"
+
+#include "core/error.h"
+#include "core/fpmode.h"
+#include "core/memory.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_THREADS 1024
+#define SPINS_BEFORE_SLEEP 20000
+
+struct worker {
+    pthread_t thread;
+    dcrf_pool *pool;
+    size_t index;
+};
+
+struct dcrf_pool {
+    size_t threads; /* with the caller's */
+    size_t started; /* workers that run */
+    struct worker *workers;
+    pid_t owner;
+    int spins;
+
+    /* The current loop: written by the caller before the generation changes. */
+    dcrf_task task;
+    void *context;
+    size_t count, grain;
+    _Alignas(DCRF_ALIGNMENT) atomic_size_t next;
+    _Alignas(DCRF_ALIGNMENT) atomic_size_t busy;
+    _Alignas(DCRF_ALIGNMENT) atomic_uint generation;
+    atomic_bool quit;
+    atomic_size_t sleepers;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void run_chunks(dcrf_pool *pool, size_t worker) {
+    for (;;) {
+        const size_t begin =
+            atomic_fetch_add_explicit(&pool->next, pool->grain, memory_order_relaxed);
+        if (begin >= pool->count)
+            return;
+        const size_t left = pool->count - begin;
+        pool->task(pool->context, begin, begin + (left < pool->grain ? left : pool->grain), worker);
+    }
+}
+
+/* Wait until the generation differs from `seen`, and return it. */
+static unsigned wait_for_work(dcrf_pool *pool, unsigned seen) {
+    for (int i = 0; i < pool->spins; i++) {
+        const unsigned now = atomic_load_explicit(&pool->generation, memory_order_acquire);
+        if (now != seen)
+            return now;
+        relax();
+    }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&pool->sleepers, 1);
+    unsigned now;
+    while ((now = atomic_load(&pool->generation)) == seen)
+        pthread_cond_wait(&pool->wake, &pool->mutex);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    pthread_mutex_unlock(&pool->mutex);
+    return now;
+}
+
+static void *worker_main(void *argument) {
+    struct worker *self = argument;
+    dcrf_pool *pool = self->pool;
+    unsigned seen = 0;
+    dcrf_flush_denormals(); /* our own thread: no mode to restore */
+    for (;;) {
+        seen = wait_for_work(pool, seen);
+        if (atomic_load(&pool->quit))
+            return NULL;
+        run_chunks(pool, self->index);
+        atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_release);
+    }
+}
+
+/* Let the workers see a new generation, the sleeping ones too. */
+static void announce(dcrf_pool *pool) {
+    atomic_fetch_add(&pool->generation, 1);
+    if (atomic_load(&pool->sleepers) > 0) {
+        pthread_mutex_lock(&pool->mutex);
+        pthread_cond_broadcast(&pool->wake);
+        pthread_mutex_unlock(&pool->mutex);
+    }
+}
+
+static size_t core_count(void) {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 0 ? (size_t)cores : 1;
+}
+
+dcrf_status dcrf_pool_new(dcrf_pool **out, size_t threads, dcrf_error *error) {
+    const size_t cores = core_count();
+    *out = NULL;
+    if (threads == 0)
+        threads = cores < MOST_THREADS ? cores : MOST_THREADS;
+    if (threads > MOST_THREADS)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "%zu threads asked for; at most %d are possible", threads, MOST_THREADS);
+    dcrf_pool *pool = dcrf_allocate_zero(1, sizeof *pool);
+    if (!pool)
+        return dcrf_fail_memory(error, "the thread pool");
+    pool->threads = threads;
+    pool->owner = getpid();
+    pool->spins = threads <= cores ? SPINS_BEFORE_SLEEP : 0;
+    pool->workers = dcrf_allocate_zero(threads, sizeof *pool->workers);
+    if (!pool->workers) {
+        dcrf_release(pool);
+        return dcrf_fail_memory(error, "the thread pool");
+    }
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    for (size_t i = 1; i < threads; i++) {
+        struct worker *worker = &pool->workers[i];
+        worker->pool = pool;
+        worker->index = i;
+        const int code = pthread_create(&worker->thread, NULL, worker_main, worker);
+        if (code != 0) {
+            dcrf_pool_free(&pool);
+            return dcrf_fail(error, DCRF_ERROR_THREAD, "cannot start thread %zu of %zu: %s", i + 1,
+                             threads, strerror(code));
+        }
+        pool->started++;
+    }
+    *out = pool;
+    return DCRF_OK;
+}
+
+void dcrf_pool_free(dcrf_pool **pool_pointer) {
+    dcrf_pool *pool = *pool_pointer;
+    if (!pool)
+        return;
+    /* After fork() the workers do not exist on this side; there is nothing to join. */
+    if (pool->owner == getpid()) {
+        atomic_store(&pool->quit, true);
+        announce(pool);
+        for (size_t i = 1; i <= pool->started; i++)
+            pthread_join(pool->workers[i].thread, NULL);
+        pthread_cond_destroy(&pool->wake);
+        pthread_mutex_destroy(&pool->mutex);
+    }
+    dcrf_release(pool->workers);
+    dcrf_release(pool);
+    *pool_pointer = NULL;
+}
+
+size_t dcrf_pool_threads(const dcrf_pool *pool) {
+    return pool ? pool->threads : 1;
+}
+
+void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context) {
+    if (count == 0)
+        return;
+    const uint64_t saved_mode = dcrf_flush_denormals();
+    if (!pool || pool->started == 0 || count <= grain || pool->owner != getpid()) {
+        for (size_t begin = 0; begin < count; begin += grain)
+            task(context, begin, count - begin < grain ? count : begin + grain, 0);
+    } else {
+        pool->task = task;
+        pool->context = context;
+        pool->count = count;
+        pool->grain = grain;
+        atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+        atomic_store_explicit(&pool->busy, pool->started, memory_order_relaxed);
+        announce(pool);
+        run_chunks(pool, 0);
+        for (int i = 0; atomic_load_explicit(&pool->busy, memory_order_acquire) > 0; i++) {
+            if (i < pool->spins)
+                relax();
+            else
+                sched_yield();
+        }
+    }
+    dcrf_restore_denormals(saved_mode);
+}
+
+#define MOST_CHUNKS 512
+
+struct sum {
+    dcrf_sum_task task;
+    void *context;
+    size_t grain;
+    double *parts;
+};
+
+static void sum_chunk(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct sum *sum = context;
+    sum->parts[begin / sum->grain] = sum->task(sum->context, begin, end);
+}
+
+double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context) {
+    const size_t least_grain = 1024;
+    double parts[MOST_CHUNKS];
+    size_t grain = (count + MOST_CHUNKS - 1) / MOST_CHUNKS;
+    if (grain < least_grain)
+        grain = least_grain;
+    struct sum sum = {task, context, grain, parts};
+    dcrf_parallel_for(pool, count, grain, sum_chunk, &sum);
+    double total = 0;
+    for (size_t chunk = 0; chunk * grain < count; chunk++)
+        total += parts[chunk];
+    return total;
+}

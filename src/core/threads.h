@@ -1,0 +1,34 @@
+/* A pool of threads, and loops over it whose results do not depend on the number of threads.
+ *
+ * A loop is cut into chunks of `grain` indices, whatever the number of threads; a chunk is worked
+ * on by one thread. A task that writes only what belongs to its chunk therefore gives the same
+ * bytes always. */
+#ifndef DCRF_CORE_THREADS_H
+#define DCRF_CORE_THREADS_H
+
+#include <dcrf/status.h>
+#include <stddef.h>
+
+typedef struct dcrf_pool dcrf_pool;
+
+/* Work on the indices begin <= i < end; `worker` is below the pool's thread count and differs
+ * between chunks that run at the same time. Denormals are flushed while a task runs. */
+typedef void (*dcrf_task)(void *context, size_t begin, size_t end, size_t worker);
+
+/* The same for a loop that sums something up. */
+typedef double (*dcrf_sum_task)(void *context, size_t begin, size_t end);
+
+/* threads = 0: as many as there are cores. */
+dcrf_status dcrf_pool_new(dcrf_pool **pool, size_t threads, dcrf_error *error);
+void dcrf_pool_free(dcrf_pool **pool);
+size_t dcrf_pool_threads(const dcrf_pool *pool);
+
+/* Run task over 0 .. count - 1. A pool that is NULL, or was inherited through fork(), runs in the
+ * calling thread. One loop at a time: the pool belongs to one caller. */
+void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context);
+
+/* The sum of task over all chunks, added up in the order of the indices. The chunk size depends on
+ * count alone. */
+double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context);
+
+#endif

@@ -1,0 +1,76 @@
+/* What an implementation of the operator interface supplies.
+ *
+ * The symmetric normalization is part of an operator: with `scale` the vector 1 / sqrt(K 1), or
+ * ones, the matrix is diag(scale) K diag(scale). */
+#ifndef DCRF_FILTER_OPERATOR_H
+#define DCRF_FILTER_OPERATOR_H
+
+#include "core/workspace.h"
+#include "model/kernel.h"
+
+#include <dcrf/operator.h>
+#include <stdbool.h>
+
+/* One application: out = factor * K in, or out += factor * K in. The unit of work of every solver,
+ * so the sum over kernels and the weights cost no pass of their own. */
+struct dcrf_application {
+    dcrf_direction direction;
+    const float *in;
+    float *out;
+    size_t channels;
+    size_t stride;
+    float factor;
+    bool accumulate;
+};
+
+/* One channel on its way through the ordered filter: out[a] = sum_b K_ab F(a, b), where F is the
+ * sign of bin[b] - bin[a] (table = NULL), or the table interpolated between the nodes bin[a] and
+ * bin[a] + 1 with the weight `fraction` of the latter. bin + 1 < bins wherever fraction > 0. */
+struct dcrf_ordered {
+    size_t bins;
+    const float *table;
+    const uint8_t *bin;    /* one a variable */
+    const float *fraction; /* one a variable; with a table only */
+    float *out;
+};
+
+struct dcrf_operator_methods {
+    dcrf_operator_kind kind;
+    dcrf_status (*apply)(const dcrf_operator *op, dcrf_workspace *workspace,
+                         const struct dcrf_application *application, dcrf_error *error);
+    dcrf_status (*ordered)(const dcrf_operator *op, dcrf_workspace *workspace,
+                           const struct dcrf_ordered *ordered, dcrf_error *error);
+    dcrf_status (*diagonal)(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
+                            dcrf_error *error);
+    /* Multiply rows and columns by `scale`: how the normalization gets in. Called once, before use.
+     */
+    dcrf_status (*rescale)(dcrf_operator *op, dcrf_workspace *workspace, const float *scale,
+                           dcrf_error *error);
+    void (*free)(dcrf_operator *op);
+};
+
+struct dcrf_operator {
+    const struct dcrf_operator_methods *methods;
+    size_t variables;
+    size_t vertices;
+    size_t bytes;
+};
+
+/* Each allocates the whole of its operator; the features need not outlive the call. */
+dcrf_status dcrf_exact_new(dcrf_operator **op, const struct dcrf_features *features,
+                           dcrf_workspace *workspace, dcrf_error *error);
+dcrf_status dcrf_grid_new(dcrf_operator **op, const struct dcrf_features *features,
+                          dcrf_workspace *workspace, dcrf_error *error);
+dcrf_status dcrf_lattice_new(dcrf_operator **op, const struct dcrf_features *features,
+                             dcrf_workspace *workspace, dcrf_error *error);
+
+/* The operator of checked features. */
+dcrf_status dcrf_operator_build(dcrf_operator **op, const struct dcrf_features *features,
+                                dcrf_normalization normalization, dcrf_operator_kind kind,
+                                dcrf_workspace *workspace, dcrf_error *error);
+
+/* One application, as a solver calls it: nothing is checked. */
+dcrf_status dcrf_operator_run(const dcrf_operator *op, dcrf_workspace *workspace,
+                              const struct dcrf_application *application, dcrf_error *error);
+
+#endif

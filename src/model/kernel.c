@@ -1,0 +1,128 @@
+#include "model/kernel.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "model/view.h"
+
+#include <math.h>
+#include <string.h>
+
+dcrf_kernel dcrf_kernel_spatial(double sigma, double weight) {
+    dcrf_kernel kernel = {
+        .kind = DCRF_KERNEL_SPATIAL, .normalization = DCRF_NORMALIZE_SYMMETRIC, .weight = weight};
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        kernel.sigma[axis] = sigma;
+    return kernel;
+}
+
+dcrf_kernel dcrf_kernel_bilateral(double sigma, double channel_sigma, dcrf_view image,
+                                  double weight) {
+    dcrf_kernel kernel = dcrf_kernel_spatial(sigma, weight);
+    kernel.kind = DCRF_KERNEL_BILATERAL;
+    kernel.channels = image;
+    for (size_t c = 0; c < DCRF_MAX_FEATURES; c++)
+        kernel.channel_sigma[c] = channel_sigma;
+    return kernel;
+}
+
+dcrf_kernel dcrf_kernel_features(dcrf_view features, double weight) {
+    dcrf_kernel kernel = {.kind = DCRF_KERNEL_FEATURES,
+                          .normalization = DCRF_NORMALIZE_SYMMETRIC,
+                          .weight = weight,
+                          .channels = features};
+    return kernel;
+}
+
+dcrf_status dcrf_weight_check(double weight, dcrf_error *error) {
+    if (!isfinite(weight))
+        return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "the weight of a kernel is %g", weight);
+    if (weight < 0)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the weight of a kernel is %g; it must not be negative", weight);
+    return DCRF_OK;
+}
+
+static dcrf_status check_sigma(double sigma, const char *what, size_t index, dcrf_error *error) {
+    if (!(sigma > 0) || !isfinite(sigma))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the sigma of %s %zu is %g; it must be positive", what, index, sigma);
+    return DCRF_OK;
+}
+
+static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid,
+                                dcrf_error *error) {
+    dcrf_status status;
+    if (kernel->kind != DCRF_KERNEL_SPATIAL && kernel->kind != DCRF_KERNEL_BILATERAL &&
+        kernel->kind != DCRF_KERNEL_FEATURES)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of kernel",
+                         (int)kernel->kind);
+    if (kernel->normalization != DCRF_NORMALIZE_NONE &&
+        kernel->normalization != DCRF_NORMALIZE_SYMMETRIC)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a normalization",
+                         (int)kernel->normalization);
+    if ((status = dcrf_weight_check(kernel->weight, error)) < 0)
+        return status;
+    const size_t axes = kernel->kind == DCRF_KERNEL_FEATURES ? 0 : grid->axes;
+    const size_t channels = kernel->kind == DCRF_KERNEL_SPATIAL ? 0 : kernel->channels.channels;
+    if (channels > DCRF_MAX_FEATURES || axes + channels > DCRF_MAX_FEATURES)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "a kernel over %zu axes and %zu channels has more than %d features", axes,
+                         channels, DCRF_MAX_FEATURES);
+    for (size_t axis = 0; axis < axes; axis++)
+        if ((status = check_sigma(kernel->sigma[axis], "axis", axis, error)) < 0)
+            return status;
+    for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < channels; c++)
+        if ((status = check_sigma(kernel->channel_sigma[c], "channel", c, error)) < 0)
+            return status;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
+                              const dcrf_kernel *kernel, dcrf_error *error) {
+    dcrf_status status;
+    struct dcrf_features made = {.kind = kernel->kind};
+    if ((status = dcrf_grid_check(grid, &made.variables, error)) < 0 ||
+        (status = check_kernel(kernel, grid, error)) < 0)
+        return status;
+    made.grid = *grid;
+    made.axes = kernel->kind == DCRF_KERNEL_FEATURES ? 0 : grid->axes;
+    made.channels = kernel->kind == DCRF_KERNEL_SPATIAL ? 0 : kernel->channels.channels;
+    made.dimension = made.axes + made.channels;
+    for (size_t axis = 0; axis < made.axes; axis++)
+        made.axis_factor[axis] = grid->spacing[axis] / kernel->sigma[axis];
+    if (kernel->kind != DCRF_KERNEL_SPATIAL) {
+        double factor[DCRF_MAX_FEATURES];
+        for (size_t c = 0; c < made.channels; c++)
+            factor[c] = kernel->kind == DCRF_KERNEL_FEATURES ? 1 : 1 / kernel->channel_sigma[c];
+        made.channel = dcrf_allocate(made.variables, made.channels * sizeof *made.channel);
+        if (!made.channel)
+            return dcrf_fail_memory(error, "the features of a kernel");
+        const char *what =
+            kernel->kind == DCRF_KERNEL_FEATURES ? "the feature array" : "the image of a kernel";
+        status = dcrf_view_copy(&kernel->channels, grid, what, factor, made.channel, made.channels,
+                                error);
+        if (status < 0) {
+            dcrf_features_clear(&made);
+            return status;
+        }
+    }
+    *features = made;
+    return DCRF_OK;
+}
+
+void dcrf_features_clear(struct dcrf_features *features) {
+    dcrf_release(features->channel);
+    features->channel = NULL;
+}
+
+void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row) {
+    if (features->axes > 0) {
+        size_t position[DCRF_MAX_AXES];
+        dcrf_grid_position(&features->grid, variable, position);
+        for (size_t axis = 0; axis < features->axes; axis++)
+            *row++ = (float)((double)position[axis] * features->axis_factor[axis]);
+    }
+    if (features->channels > 0)
+        memcpy(row, features->channel + variable * features->channels,
+               features->channels * sizeof *row);
+}

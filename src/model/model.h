@@ -1,0 +1,36 @@
+/* The inside of a model: plain data that has been checked. */
+#ifndef DCRF_MODEL_MODEL_H
+#define DCRF_MODEL_MODEL_H
+
+#include "model/kernel.h"
+
+#include <dcrf/model.h>
+
+struct dcrf_model_kernel {
+    struct dcrf_features features;
+    dcrf_normalization normalization;
+    double weight;
+    dcrf_compatibility compatibility;
+    float *compatibility_values; /* NULL, M, or M x M floats */
+};
+
+/* Disjoint cliques, members of one next to each other. */
+struct dcrf_cliques {
+    size_t count;
+    size_t *offsets;   /* count + 1 */
+    uint32_t *members; /* offsets[count] variables */
+    double *costs;     /* count */
+};
+
+struct dcrf_model {
+    dcrf_grid grid;
+    size_t variables;
+    size_t labels;
+    size_t stride; /* floats in a row of `unary`: dcrf_padded(labels) */
+    float *unary;  /* variables rows, padding zero */
+    size_t kernel_count;
+    struct dcrf_model_kernel *kernels;
+    struct dcrf_cliques cliques;
+};
+
+#endif

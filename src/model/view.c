@@ -1,0 +1,201 @@
+#include "model/view.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static dcrf_grid unit_grid(size_t axes, size_t width, size_t height, size_t depth) {
+    return (dcrf_grid){axes, {width, height, depth}, {1, 1, 1}};
+}
+
+dcrf_grid dcrf_grid_1d(size_t count) {
+    return unit_grid(1, count, 1, 1);
+}
+
+dcrf_grid dcrf_grid_2d(size_t width, size_t height) {
+    return unit_grid(2, width, height, 1);
+}
+
+dcrf_grid dcrf_grid_3d(size_t width, size_t height, size_t depth) {
+    return unit_grid(3, width, height, depth);
+}
+
+size_t dcrf_type_bytes(dcrf_type type) {
+    switch (type) {
+    case DCRF_U8:
+        return 1;
+    case DCRF_U16:
+    case DCRF_I16:
+        return 2;
+    case DCRF_I32:
+    case DCRF_F32:
+        return 4;
+    case DCRF_F64:
+        return 8;
+    }
+    return 0;
+}
+
+dcrf_view dcrf_view_interleaved(const void *data, dcrf_type type, const dcrf_grid *grid,
+                                size_t channels) {
+    const size_t bytes = dcrf_type_bytes(type);
+    dcrf_view view = {data, type, channels, {0, 0, 0}, (ptrdiff_t)bytes};
+    size_t step = bytes * channels;
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        view.stride[axis] = (ptrdiff_t)step;
+        step *= grid->size[axis];
+    }
+    return view;
+}
+
+dcrf_view dcrf_view_planar(const void *data, dcrf_type type, const dcrf_grid *grid,
+                           size_t channels) {
+    dcrf_view view = dcrf_view_interleaved(data, type, grid, 1);
+    view.channels = channels;
+    view.channel_stride = view.stride[2] * (ptrdiff_t)grid->size[2];
+    return view;
+}
+
+dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error *error) {
+    size_t product = 1;
+    if (!grid)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no grid given");
+    if (grid->axes < 1 || grid->axes > DCRF_MAX_AXES)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a grid has 1 to 3 axes, not %zu", grid->axes);
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        if (grid->size[axis] == 0)
+            return dcrf_fail(error, DCRF_ERROR_SIZE, "the grid is empty: axis %zu has size 0",
+                             axis);
+        if (axis >= grid->axes && grid->size[axis] != 1)
+            return dcrf_fail(error, DCRF_ERROR_SIZE, "axis %zu of a grid of %zu axes has size %zu",
+                             axis, grid->axes, grid->size[axis]);
+        if (!(grid->spacing[axis] > 0) || !isfinite(grid->spacing[axis]))
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "the spacing of axis %zu is %g; it must be positive", axis,
+                             grid->spacing[axis]);
+        /* Variables are numbered with 32 bits inside the operators. */
+        if (!dcrf_multiply(product, grid->size[axis], &product) || product > INT32_MAX)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "a grid of %zu x %zu x %zu has too many variables", grid->size[0],
+                             grid->size[1], grid->size[2]);
+    }
+    *variables = product;
+    return DCRF_OK;
+}
+
+void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]) {
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        position[axis] = variable % grid->size[axis];
+        variable /= grid->size[axis];
+    }
+}
+
+static dcrf_status check_view(const dcrf_view *view, const char *what, dcrf_error *error) {
+    if (!view || !view->data)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s: no data given", what);
+    if (dcrf_type_bytes(view->type) == 0)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s: %d is not an element type", what,
+                         (int)view->type);
+    if (view->channels == 0)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has no channels", what);
+    return DCRF_OK;
+}
+
+/* memcpy: the caller's elements need not be aligned. */
+static inline double read_element(const char *at, dcrf_type type) {
+    switch (type) {
+    case DCRF_U8:
+        return *(const uint8_t *)at;
+    case DCRF_U16: {
+        uint16_t value;
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    case DCRF_I16: {
+        int16_t value;
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    case DCRF_I32: {
+        int32_t value;
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    case DCRF_F32: {
+        float value;
+        memcpy(&value, at, sizeof value);
+        return (double)value;
+    }
+    case DCRF_F64: {
+        double value;
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    }
+    return NAN;
+}
+
+static const char *element_at(const dcrf_view *view, const size_t position[DCRF_MAX_AXES]) {
+    const char *at = view->data;
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        at += (ptrdiff_t)position[axis] * view->stride[axis];
+    return at;
+}
+
+static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double value,
+                                   const size_t position[DCRF_MAX_AXES], const dcrf_grid *grid,
+                                   size_t channel) {
+    char where[96];
+    if (grid->axes == 1)
+        snprintf(where, sizeof where, "variable %zu", position[0]);
+    else if (grid->axes == 2)
+        snprintf(where, sizeof where, "x = %zu, y = %zu", position[0], position[1]);
+    else
+        snprintf(where, sizeof where, "x = %zu, y = %zu, z = %zu", position[0], position[1],
+                 position[2]);
+    return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "%s holds %g at %s, channel %zu", what, value,
+                     where, channel);
+}
+
+dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                           const double *factor, float *out, size_t stride, dcrf_error *error) {
+    const dcrf_status status = check_view(view, what, error);
+    if (status < 0)
+        return status;
+    size_t position[DCRF_MAX_AXES];
+    for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
+        for (position[1] = 0; position[1] < grid->size[1]; position[1]++)
+            for (position[0] = 0; position[0] < grid->size[0]; position[0]++, out += stride) {
+                const char *at = element_at(view, position);
+                for (size_t c = 0; c < view->channels; c++, at += view->channel_stride) {
+                    const double value = read_element(at, view->type);
+                    const float scaled = (float)(factor ? value * factor[c] : value);
+                    if (!isfinite(scaled))
+                        return fail_not_finite(error, what, value, position, grid, c);
+                    out[c] = scaled;
+                }
+                memset(out + view->channels, 0, (stride - view->channels) * sizeof *out);
+            }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                                    int32_t *out, dcrf_error *error) {
+    const dcrf_status status = check_view(view, what, error);
+    if (status < 0)
+        return status;
+    if (view->channels != 1)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; it must have one", what,
+                         view->channels);
+    if (view->type == DCRF_F32 || view->type == DCRF_F64)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s must hold integers", what);
+    size_t position[DCRF_MAX_AXES];
+    for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
+        for (position[1] = 0; position[1] < grid->size[1]; position[1]++)
+            for (position[0] = 0; position[0] < grid->size[0]; position[0]++)
+                *out++ = (int32_t)read_element(element_at(view, position), view->type);
+    return DCRF_OK;
+}

@@ -1,0 +1,24 @@
+/* Reading the caller's arrays: any type and stride in, checked floats out. */
+#ifndef DCRF_MODEL_VIEW_H
+#define DCRF_MODEL_VIEW_H
+
+#include <dcrf/array.h>
+#include <stdint.h>
+
+/* Is this a grid? On success *variables is the number of its points. */
+dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error *error);
+
+/* The x, y, z of a variable. */
+void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]);
+
+/* Copy a view into rows of `stride` floats, channel c multiplied by factor[c] (NULL: by 1), the
+ * padding set to zero. Fails, leaving `out` half written, on NaN or infinity; `what` names the
+ * array. */
+dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                           const double *factor, float *out, size_t stride, dcrf_error *error);
+
+/* Copy an integer view of one channel. */
+dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                                    int32_t *out, dcrf_error *error);
+
+#endif
