@@ -11,6 +11,7 @@
 enum dcrf_slot {
     DCRF_SLOT_OPERATOR,  /* inside an operator's apply */
     DCRF_SLOT_OPERATOR2, /* a second buffer there */
+    DCRF_SLOT_HISTOGRAM, /* histograms of the ordered filter */
     DCRF_SLOT_ORDERED,   /* channels on their way through the ordered filter */
     DCRF_SLOT_ENERGY,    /* blocks built by the energy */
     DCRF_SLOT_ENERGY2,

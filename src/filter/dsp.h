@@ -1,0 +1,84 @@
+/* The inner loops of the filters, behind one table that is filled at run time.
+ *
+ * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
+ * floats, a multiple of DCRF_LANES and at most DCRF_DSP_WIDTH, so that the sums of a row stay in
+ * registers. */
+#ifndef DCRF_FILTER_DSP_H
+#define DCRF_FILTER_DSP_H
+
+#include <dcrf/cpu.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DCRF_DSP_WIDTH 32
+
+/* out row r = factor * sum_e weight[e] * in row index[e], over the entries e of row r: first[r] ..
+ * first[r + 1] - 1, or r * entries .. (r + 1) * entries - 1 where first is NULL. Splatting and
+ * slicing are this. */
+struct dcrf_gather {
+    const size_t *first;
+    size_t entries;
+    const uint32_t *index;
+    const float *weight;
+    const float *in;
+    size_t in_stride;
+    float *out;
+    size_t out_stride;
+    size_t width;
+    float factor;
+    bool accumulate; /* add to out */
+};
+
+/* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same of a
+ * second input where there is one; all rows are `width` floats apart. */
+struct dcrf_blur {
+    const uint32_t *neighbour[2];
+    const float *in[2]; /* in[1] = NULL: one input */
+    float *out;
+    size_t width;
+    float centre, side;
+};
+
+/* Up to DCRF_CONVOLVE_ROWS output rows at once, so that a row that is loaded is used that often:
+ *   out row q = sum_j coefficient[j * DCRF_CONVOLVE_ROWS + q] * in row j,  0 <= j < taps. */
+#define DCRF_CONVOLVE_ROWS 4
+struct dcrf_convolve {
+    const float *in;
+    size_t in_step;
+    const float *coefficient;
+    size_t taps;
+    float *out;
+    size_t out_step;
+    size_t rows;
+    const float *scale; /* of the output rows, `scale_step` apart; NULL: 1 */
+    size_t scale_step;
+    size_t width;
+    float factor;
+    bool accumulate;
+};
+
+struct dcrf_dsp {
+    dcrf_cpu cpu;
+    void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
+    void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
+    void (*convolve)(const struct dcrf_convolve *convolve);
+    /* sum_b exp(-|f_b - query|^2 / 2) over `count` points stored plane by plane, `plane` floats
+     * apart. count is a multiple of 16; points at infinity count nothing. */
+    double (*gaussian_sum)(const float *points, size_t plane, size_t count, size_t dimension,
+                           const float *query);
+};
+
+/* The table in use. */
+const struct dcrf_dsp *dcrf_dsp(void);
+
+/* The table for one instruction set, for the test that compares them; NULL where it is not
+ * available. */
+const struct dcrf_dsp *dcrf_dsp_for(dcrf_cpu cpu);
+
+void dcrf_dsp_fill_c(struct dcrf_dsp *dsp);
+void dcrf_dsp_fill_avx2(struct dcrf_dsp *dsp);
+void dcrf_dsp_fill_avx512(struct dcrf_dsp *dsp);
+void dcrf_dsp_fill_neon(struct dcrf_dsp *dsp);
+
+#endif

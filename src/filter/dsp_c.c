@@ -1,0 +1,80 @@
+/* The inner loops in plain C: the reference for every other instruction set. */
+#include "filter/dsp.h"
+
+#include <math.h>
+
+static void store_row(float *out, const float *sum, size_t width, float factor, bool accumulate) {
+    if (accumulate)
+        for (size_t i = 0; i < width; i++)
+            out[i] += factor * sum[i];
+    else
+        for (size_t i = 0; i < width; i++)
+            out[i] = factor * sum[i];
+}
+
+static void gather(const struct dcrf_gather *g, size_t begin, size_t end) {
+    for (size_t r = begin; r < end; r++) {
+        const size_t first = g->first ? g->first[r] : r * g->entries;
+        const size_t last = g->first ? g->first[r + 1] : first + g->entries;
+        float sum[DCRF_DSP_WIDTH] = {0};
+        for (size_t e = first; e < last; e++) {
+            const float *row = g->in + g->index[e] * g->in_stride;
+            for (size_t i = 0; i < g->width; i++)
+                sum[i] += g->weight[e] * row[i];
+        }
+        store_row(g->out + r * g->out_stride, sum, g->width, g->factor, g->accumulate);
+    }
+}
+
+static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
+    const size_t inputs = b->in[1] ? 2 : 1;
+    for (size_t v = begin; v < end; v++) {
+        float sum[DCRF_DSP_WIDTH] = {0};
+        for (size_t k = 0; k < inputs; k++) {
+            const float *centre = b->in[k] + v * b->width;
+            const float *before = b->in[k] + b->neighbour[k][2 * v] * b->width;
+            const float *after = b->in[k] + b->neighbour[k][2 * v + 1] * b->width;
+            for (size_t i = 0; i < b->width; i++)
+                sum[i] += b->centre * centre[i] + b->side * (before[i] + after[i]);
+        }
+        for (size_t i = 0; i < b->width; i++)
+            b->out[v * b->width + i] = sum[i];
+    }
+}
+
+static void convolve(const struct dcrf_convolve *c) {
+    float sum[DCRF_CONVOLVE_ROWS][DCRF_DSP_WIDTH] = {{0}};
+    for (size_t j = 0; j < c->taps; j++) {
+        const float *row = c->in + j * c->in_step;
+        for (size_t q = 0; q < c->rows; q++) {
+            const float coefficient = c->coefficient[j * DCRF_CONVOLVE_ROWS + q];
+            for (size_t i = 0; i < c->width; i++)
+                sum[q][i] += coefficient * row[i];
+        }
+    }
+    for (size_t q = 0; q < c->rows; q++) {
+        const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
+        store_row(c->out + q * c->out_step, sum[q], c->width, scale * c->factor, c->accumulate);
+    }
+}
+
+static double gaussian_sum(const float *points, size_t plane, size_t count, size_t dimension,
+                           const float *query) {
+    double sum = 0;
+    for (size_t b = 0; b < count; b++) {
+        float squared = 0;
+        for (size_t i = 0; i < dimension; i++) {
+            const float difference = points[i * plane + b] - query[i];
+            squared += difference * difference;
+        }
+        sum += (double)expf(-0.5f * squared);
+    }
+    return sum;
+}
+
+void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
+    dsp->gather = gather;
+    dsp->blur = blur;
+    dsp->convolve = convolve;
+    dsp->gaussian_sum = gaussian_sum;
+}

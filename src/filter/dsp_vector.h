@@ -1,0 +1,243 @@
+/* The inner loops for one instruction set, written once with the compilers' vector extension.
+ *
+ * The including file defines DSP_LANES (4, 8 or 16 floats to a vector) and DSP_FILL, the name of
+ * the function that overwrites the table, and is compiled for its instruction set with contraction
+ * to fused multiply-adds allowed. A row is `wide` vectors of DSP_LANES and, for 16 lanes and an odd
+ * number of eights, one vector of 8. Both are constants in each copy of a loop, so the sums of a
+ * row are registers. */
+#include "filter/dsp.h"
+
+#include <string.h>
+
+#define TAIL_LANES 8
+#if DSP_LANES == 16
+#define HAS_TAIL 1
+#else
+#define HAS_TAIL 0
+#endif
+
+typedef float wide_vector __attribute__((vector_size(DSP_LANES * 4)));
+typedef float tail_vector __attribute__((vector_size(TAIL_LANES * 4)));
+typedef int32_t wide_integers __attribute__((vector_size(DSP_LANES * 4)));
+
+#define INLINE static inline __attribute__((always_inline))
+#define MOST_WIDE (DCRF_DSP_WIDTH / DSP_LANES)
+
+/* The caller's rows are aligned to floats only. */
+INLINE wide_vector load_wide(const float *at) {
+    wide_vector value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+INLINE tail_vector load_tail(const float *at) {
+    tail_vector value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+INLINE void store_wide(float *at, wide_vector value) {
+    memcpy(at, &value, sizeof value);
+}
+
+INLINE void store_tail(float *at, tail_vector value) {
+    memcpy(at, &value, sizeof value);
+}
+
+/* Call body(arguments, wide, tail) with constants for the two counts. */
+#if DSP_LANES == 16
+#define FOR_WIDTH(width, body, ...)                                                                \
+    switch ((width) / TAIL_LANES) {                                                                \
+    case 1:                                                                                        \
+        body(__VA_ARGS__, 0, 1);                                                                   \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        body(__VA_ARGS__, 1, 0);                                                                   \
+        break;                                                                                     \
+    case 3:                                                                                        \
+        body(__VA_ARGS__, 1, 1);                                                                   \
+        break;                                                                                     \
+    default:                                                                                       \
+        body(__VA_ARGS__, 2, 0);                                                                   \
+        break;                                                                                     \
+    }
+#else
+#define FOR_WIDTH(width, body, ...)                                                                \
+    switch ((width) / TAIL_LANES) {                                                                \
+    case 1:                                                                                        \
+        body(__VA_ARGS__, TAIL_LANES / DSP_LANES, 0);                                              \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        body(__VA_ARGS__, 2 * TAIL_LANES / DSP_LANES, 0);                                          \
+        break;                                                                                     \
+    case 3:                                                                                        \
+        body(__VA_ARGS__, 3 * TAIL_LANES / DSP_LANES, 0);                                          \
+        break;                                                                                     \
+    default:                                                                                       \
+        body(__VA_ARGS__, 4 * TAIL_LANES / DSP_LANES, 0);                                          \
+        break;                                                                                     \
+    }
+#endif
+
+/* One row of sums. */
+struct row {
+    wide_vector wide[MOST_WIDE];
+    tail_vector tail;
+};
+
+INLINE void row_zero(struct row *row, size_t wide, size_t tail) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] = (wide_vector){0};
+    if (tail)
+        row->tail = (tail_vector){0};
+}
+
+/* row += weight * in */
+INLINE void row_add(struct row *row, float weight, const float *in, size_t wide, size_t tail) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] += weight * load_wide(in + i * DSP_LANES);
+    if (tail)
+        row->tail += weight * load_tail(in + wide * DSP_LANES);
+}
+
+INLINE void row_store(const struct row *row, float *out, float factor, bool accumulate, size_t wide,
+                      size_t tail) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < wide; i++) {
+        wide_vector value = factor * row->wide[i];
+        if (accumulate)
+            value += load_wide(out + i * DSP_LANES);
+        store_wide(out + i * DSP_LANES, value);
+    }
+    if (tail) {
+        tail_vector value = factor * row->tail;
+        if (accumulate)
+            value += load_tail(out + wide * DSP_LANES);
+        store_tail(out + wide * DSP_LANES, value);
+    }
+}
+
+INLINE void gather_rows(const struct dcrf_gather *g, size_t begin, size_t end, size_t wide,
+                        size_t tail) {
+    for (size_t r = begin; r < end; r++) {
+        const size_t first = g->first ? g->first[r] : r * g->entries;
+        const size_t last = g->first ? g->first[r + 1] : first + g->entries;
+        struct row sum;
+        row_zero(&sum, wide, tail);
+        for (size_t e = first; e < last; e++)
+            row_add(&sum, g->weight[e], g->in + g->index[e] * g->in_stride, wide, tail);
+        row_store(&sum, g->out + r * g->out_stride, g->factor, g->accumulate, wide, tail);
+    }
+}
+
+static void gather(const struct dcrf_gather *g, size_t begin,
+                   size_t end){FOR_WIDTH(g->width, gather_rows, g, begin, end)}
+
+/* row += centre * in[v] + side * (in[n0] + in[n1]) */
+INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour, size_t v,
+                     const struct dcrf_blur *b, size_t wide, size_t tail) {
+    const size_t width = wide * DSP_LANES + tail * TAIL_LANES;
+    const float *at = in + v * width;
+    const float *before = in + neighbour[2 * v] * width;
+    const float *after = in + neighbour[2 * v + 1] * width;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] +=
+            b->centre * load_wide(at + i * DSP_LANES) +
+            b->side * (load_wide(before + i * DSP_LANES) + load_wide(after + i * DSP_LANES));
+    if (tail)
+        row->tail +=
+            b->centre * load_tail(at + wide * DSP_LANES) +
+            b->side * (load_tail(before + wide * DSP_LANES) + load_tail(after + wide * DSP_LANES));
+}
+
+INLINE void blur_rows(const struct dcrf_blur *b, size_t begin, size_t end, size_t wide,
+                      size_t tail) {
+    const size_t width = wide * DSP_LANES + tail * TAIL_LANES;
+    for (size_t v = begin; v < end; v++) {
+        struct row sum;
+        row_zero(&sum, wide, tail);
+        row_blur(&sum, b->in[0], b->neighbour[0], v, b, wide, tail);
+        if (b->in[1])
+            row_blur(&sum, b->in[1], b->neighbour[1], v, b, wide, tail);
+        row_store(&sum, b->out + v * width, 1, false, wide, tail);
+    }
+}
+
+static void blur(const struct dcrf_blur *b, size_t begin,
+                 size_t end){FOR_WIDTH(b->width, blur_rows, b, begin, end)}
+
+INLINE void convolve_rows(const struct dcrf_convolve *c, size_t wide, size_t tail) {
+    struct row sum[DCRF_CONVOLVE_ROWS];
+#pragma GCC unroll 4
+    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
+        row_zero(&sum[q], wide, tail);
+    const float *in = c->in;
+    const float *coefficient = c->coefficient;
+    for (size_t j = 0; j < c->taps; j++, in += c->in_step, coefficient += DCRF_CONVOLVE_ROWS) {
+#pragma GCC unroll 4
+        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
+            row_add(&sum[q], coefficient[q], in, wide, tail);
+    }
+#pragma GCC unroll 4
+    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
+        if (q < c->rows) {
+            const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
+            row_store(&sum[q], c->out + q * c->out_step, scale * c->factor, c->accumulate, wide,
+                      tail);
+        }
+}
+
+static void convolve(const struct dcrf_convolve *c){FOR_WIDTH(c->width, convolve_rows, c)}
+
+/* exp(x) for x <= 0: 2^k e^r with |r| <= ln 2 / 2 and e^r by its Taylor polynomial of degree 6,
+ * relative error below 1e-7; zero below -87. */
+INLINE wide_vector exponential(wide_vector x) {
+    const wide_vector smallest = (wide_vector){0} - 87.0f;
+    const wide_integers above = x > smallest;
+    x = (wide_vector)((wide_integers)x & above);
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    const wide_vector shifted = x * 1.44269504f + magic;
+    const wide_vector k = shifted - magic;
+    const wide_vector r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+    wide_vector p = r * (1.0f / 720) + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1;
+    p = p * r + 1;
+    const wide_integers power =
+        ((wide_integers)shifted - (wide_integers)((wide_vector){0} + magic) + 127) << 23;
+    return (wide_vector)((wide_integers)(p * (wide_vector)power) & above);
+}
+
+static double gaussian_sum(const float *points, size_t plane, size_t count, size_t dimension,
+                           const float *query) {
+    /* Sums of floats over a few thousand terms keep six digits; then on in double. */
+    const size_t chunk = 4096;
+    double sum = 0;
+    for (size_t begin = 0; begin < count; begin += chunk) {
+        const size_t end = count - begin < chunk ? count : begin + chunk;
+        wide_vector partial = {0};
+        for (size_t b = begin; b < end; b += DSP_LANES) {
+            wide_vector squared = {0};
+            for (size_t i = 0; i < dimension; i++) {
+                const wide_vector difference = load_wide(points + i * plane + b) - query[i];
+                squared += difference * difference;
+            }
+            partial += exponential(-0.5f * squared);
+        }
+        for (size_t i = 0; i < DSP_LANES; i++)
+            sum += (double)partial[i];
+    }
+    return sum;
+}
+
+void DSP_FILL(struct dcrf_dsp *dsp) {
+    dsp->gather = gather;
+    dsp->blur = blur;
+    dsp->convolve = convolve;
+    dsp->gaussian_sum = gaussian_sum;
+}

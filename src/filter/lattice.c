@@ -1,0 +1,387 @@
+/* The lattice operator: splat, blur along each axis, slice.
+ *
+ *   K~ = S^T B S,   S: variables -> vertices (barycentric weights),   B = B_d ... B_1 B_0
+ *
+ * On a lattice that holds only the vertices that variables touch, the blurs along the axes do not
+ * commute, so B is not symmetric; the reverse order is its transpose. The model's operator is their
+ * mean, (B + B^T) / 2: symmetric exactly, nonnegative, with the diagonal of B. The first pass of
+ * one order and the last of the other cannot be shared, but both last passes are one. */
+#include "filter/lattice.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/ordered.h"
+
+#include <string.h>
+
+/* Rows a task takes. */
+#define VERTEX_GRAIN 512
+#define VARIABLE_GRAIN 1024
+/* Buffers that a blur works in. */
+#define BUFFERS 3
+
+/* ---- the blur
+ * ------------------------------------------------------------------------------------- */
+
+static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    dcrf_dsp()->blur(context, begin, end);
+}
+
+struct blurrer {
+    const struct dcrf_lattice *lattice;
+    dcrf_pool *pool;
+    size_t width;
+    float *buffer[BUFFERS]; /* (vertices + 1) x width; row `vertices` is zero */
+};
+
+static void blur_axis(const struct blurrer *blurrer, size_t axis, const float *in, float *out) {
+    struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(blurrer->lattice, axis), NULL},
+                             .in = {in, NULL},
+                             .out = out,
+                             .width = blurrer->width,
+                             .centre = DCRF_LATTICE_CENTRE,
+                             .side = DCRF_LATTICE_SIDE};
+    dcrf_parallel_for(blurrer->pool, blurrer->lattice->vertices, VERTEX_GRAIN, blur_task, &blur);
+}
+
+/* Blur `in` along `count` axes, from `axis` on, upwards or downwards, between two buffers of which
+ * `in` may be the second. Returns the one that holds the result. */
+static float *blur_chain(const struct blurrer *blurrer, const float *in, size_t axis, bool upwards,
+                         size_t count, float *one, float *other) {
+    for (size_t i = 0; i < count; i++) {
+        blur_axis(blurrer, upwards ? axis + i : axis - i, in, one);
+        in = one;
+        one = other;
+        other = (float *)in;
+    }
+    return other;
+}
+
+/* Blur buffer[0] in one direction. Returns the buffer that holds the result, doubled where it is
+ * the symmetric one. */
+static const float *blur_all(const struct blurrer *blurrer, dcrf_direction direction) {
+    const size_t axes = blurrer->lattice->corners;
+    float *const *buffer = blurrer->buffer;
+    if (direction == DCRF_FORWARD)
+        return blur_chain(blurrer, buffer[0], 0, true, axes, buffer[1], buffer[0]);
+    if (direction == DCRF_ADJOINT)
+        return blur_chain(blurrer, buffer[0], axes - 1, false, axes, buffer[1], buffer[0]);
+    /* All but the last axis in both orders, then both last axes in one pass. */
+    float *up = blur_chain(blurrer, buffer[0], 0, true, axes - 1, buffer[1], buffer[2]);
+    float *spare = up == buffer[1] ? buffer[2] : buffer[1];
+    float *down = blur_chain(blurrer, buffer[0], axes - 1, false, axes - 1, spare, buffer[0]);
+    float *out = down == spare ? buffer[0] : spare;
+    struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(blurrer->lattice, axes - 1),
+                                           dcrf_lattice_neighbours(blurrer->lattice, 0)},
+                             .in = {up, down},
+                             .out = out,
+                             .width = blurrer->width,
+                             .centre = DCRF_LATTICE_CENTRE,
+                             .side = DCRF_LATTICE_SIDE};
+    dcrf_parallel_for(blurrer->pool, blurrer->lattice->vertices, VERTEX_GRAIN, blur_task, &blur);
+    return out;
+}
+
+static dcrf_status blurrer_init(struct blurrer *blurrer, const struct dcrf_lattice *lattice,
+                                dcrf_workspace *workspace, size_t width, dcrf_error *error) {
+    const size_t rows = lattice->vertices + 1;
+    float *memory =
+        dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, rows, BUFFERS * width * sizeof *memory);
+    if (!memory)
+        return dcrf_fail_memory(error, "a lattice filter");
+    *blurrer = (struct blurrer){lattice, dcrf_workspace_pool(workspace), width, {NULL}};
+    for (size_t i = 0; i < BUFFERS; i++) {
+        blurrer->buffer[i] = memory + i * rows * width;
+        memset(blurrer->buffer[i] + lattice->vertices * width, 0, width * sizeof *memory);
+    }
+    return DCRF_OK;
+}
+
+/* ---- apply
+ * ----------------------------------------------------------------------------------------- */
+
+static void gather_task(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    dcrf_dsp()->gather(context, begin, end);
+}
+
+static void apply_block(const struct blurrer *blurrer, const struct dcrf_application *application,
+                        size_t channel) {
+    const struct dcrf_lattice *lattice = blurrer->lattice;
+    struct dcrf_gather splat = {.first = lattice->first,
+                                .index = lattice->entry_variable,
+                                .weight = lattice->entry_weight,
+                                .in = application->in + channel,
+                                .in_stride = application->stride,
+                                .out = blurrer->buffer[0],
+                                .out_stride = blurrer->width,
+                                .width = blurrer->width,
+                                .factor = 1};
+    dcrf_parallel_for(blurrer->pool, lattice->vertices, VERTEX_GRAIN, gather_task, &splat);
+    const float *blurred = blur_all(blurrer, application->direction);
+    const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
+    struct dcrf_gather slice = {.entries = lattice->corners,
+                                .index = lattice->corner_vertex,
+                                .weight = lattice->corner_weight,
+                                .in = blurred,
+                                .in_stride = blurrer->width,
+                                .out = application->out + channel,
+                                .out_stride = application->stride,
+                                .width = blurrer->width,
+                                .factor = application->factor * mean,
+                                .accumulate = application->accumulate};
+    dcrf_parallel_for(blurrer->pool, lattice->base.variables, VARIABLE_GRAIN, gather_task, &slice);
+}
+
+static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
+                         const struct dcrf_application *application, dcrf_error *error) {
+    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
+    const size_t padded = dcrf_padded(application->channels);
+    for (size_t channel = 0; channel < padded;) {
+        const size_t left = padded - channel;
+        const size_t width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
+        struct blurrer blurrer;
+        const dcrf_status status = blurrer_init(&blurrer, lattice, workspace, width, error);
+        if (status < 0)
+            return status;
+        apply_block(&blurrer, application, channel);
+        channel += width;
+    }
+    return DCRF_OK;
+}
+
+/* ---- the ordered filter
+ * ------------------------------------------------------------------------------ */
+
+struct histograms {
+    const struct dcrf_lattice *lattice;
+    const struct dcrf_ordered *ordered;
+    float *splat;         /* the bins first .. first + width - 1 of every vertex */
+    const float *blurred; /* the same after the blur */
+    size_t first, width;
+    float *all; /* all bins of every vertex, `row` floats each; later F times them */
+    size_t row;
+};
+
+static void splat_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    const struct dcrf_lattice *lattice = h->lattice;
+    const uint8_t *bin = h->ordered->bin;
+    const float *fraction = h->ordered->table ? h->ordered->fraction : NULL;
+    for (size_t v = begin; v < end; v++) {
+        /* row[0] takes what belongs to the block of bins below. */
+        float row[DCRF_DSP_WIDTH + 1] = {0};
+        for (size_t e = lattice->first[v]; e < lattice->first[v + 1]; e++) {
+            const size_t b = lattice->entry_variable[e];
+            const float weight = lattice->entry_weight[e];
+            const size_t at = (size_t)bin[b] + 1 - h->first; /* wraps below the block */
+            const float upper = fraction ? fraction[b] * weight : 0;
+            if (at <= h->width)
+                row[at] += weight - upper;
+            if (fraction && at + 1 <= h->width)
+                row[at + 1] += upper;
+        }
+        memcpy(h->splat + v * h->width, row + 1, h->width * sizeof *row);
+    }
+}
+
+static void collect_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    for (size_t v = begin; v < end; v++)
+        memcpy(h->all + v * h->row + h->first, h->blurred + v * h->width,
+               h->width * sizeof *h->all);
+}
+
+/* Replace the histogram of a vertex by what a variable in each of its bins sees: sum_k F(h, k)
+ * histogram_k. For the sign that is (all above) - (all below). */
+static void weigh_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    const size_t bins = h->ordered->bins;
+    float seen[DCRF_MAX_BINS];
+    for (size_t v = begin; v < end; v++) {
+        float *row = h->all + v * h->row;
+        if (h->ordered->table) {
+            for (size_t i = 0; i < bins; i++)
+                seen[i] = 0;
+            /* By columns of the antisymmetric table, which are its rows negated. */
+            for (size_t k = 0; k < bins; k++)
+                for (size_t i = 0; i < bins; i++)
+                    seen[i] -= h->ordered->table[k * bins + i] * row[k];
+        } else {
+            float below = 0, above = 0;
+            for (size_t i = 0; i < bins; i++) {
+                seen[i] = -below;
+                below += row[i];
+            }
+            for (size_t i = bins; i-- > 0;) {
+                seen[i] += above;
+                above += row[i];
+            }
+        }
+        memcpy(row, seen, bins * sizeof *row);
+    }
+}
+
+static void slice_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    const struct dcrf_lattice *lattice = h->lattice;
+    for (size_t a = begin; a < end; a++) {
+        const size_t bin = h->ordered->bin[a];
+        const float fraction = h->ordered->table ? h->ordered->fraction[a] : 0;
+        const size_t next = fraction > 0 ? bin + 1 : bin;
+        float low = 0, high = 0;
+        for (size_t k = 0; k < lattice->corners; k++) {
+            const size_t e = a * lattice->corners + k;
+            const float *row = h->all + lattice->corner_vertex[e] * h->row;
+            low += lattice->corner_weight[e] * row[bin];
+            high += lattice->corner_weight[e] * row[next];
+        }
+        h->ordered->out[a] = 0.5f * (low + fraction * (high - low));
+    }
+}
+
+static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
+                           const struct dcrf_ordered *channel, dcrf_error *error) {
+    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    struct histograms h = {
+        .lattice = lattice, .ordered = channel, .row = dcrf_padded(channel->bins)};
+    h.all = dcrf_workspace_slot(workspace, DCRF_SLOT_HISTOGRAM, lattice->vertices,
+                                h.row * sizeof *h.all);
+    if (!h.all)
+        return dcrf_fail_memory(error, "the ordered filter");
+    for (h.first = 0; h.first < h.row; h.first += h.width) {
+        const size_t left = h.row - h.first;
+        struct blurrer blurrer;
+        h.width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
+        const dcrf_status status = blurrer_init(&blurrer, lattice, workspace, h.width, error);
+        if (status < 0)
+            return status;
+        h.splat = blurrer.buffer[0];
+        dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, splat_histograms, &h);
+        h.blurred = blur_all(&blurrer, DCRF_SYMMETRIC);
+        dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, collect_histograms, &h);
+    }
+    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, weigh_histograms, &h);
+    dcrf_parallel_for(pool, base->variables, VARIABLE_GRAIN, slice_histograms, &h);
+    return DCRF_OK;
+}
+
+/* ---- the diagonal
+ * ------------------------------------------------------------------------------------- */
+
+/* What a unit at `from` leaves at the vertex that lies one step ahead along each axis of the set
+ * `axes` (bit i: axis i), by the blurs in their order. Steps along all axes sum to zero, so there
+ * are two ways (three when the set is empty): the steps of the set ahead, or those of its
+ * complement back. A way ends where it meets a missing vertex. */
+static float walk(const struct dcrf_lattice *lattice, uint32_t from, uint32_t axes,
+                  size_t direction) {
+    float left = 1;
+    for (size_t axis = 0; axis < lattice->corners; axis++) {
+        if (axes >> axis & 1) {
+            from = dcrf_lattice_neighbours(lattice, axis)[2 * from + direction];
+            if (from == lattice->vertices)
+                return 0;
+            left *= DCRF_LATTICE_SIDE;
+        } else {
+            left *= DCRF_LATTICE_CENTRE;
+        }
+    }
+    return left;
+}
+
+static float response(const struct dcrf_lattice *lattice, uint32_t from, uint32_t axes) {
+    const uint32_t all = (uint32_t)((1ull << lattice->corners) - 1);
+    const float there = walk(lattice, from, axes, 1) + walk(lattice, from, all & ~axes, 0);
+    return axes == 0 ? there + walk(lattice, from, all, 1) : there;
+}
+
+/* The axis along which the corner k + 1 of a simplex is one step ahead of corner k. */
+static size_t axis_between(const struct dcrf_lattice *lattice, uint32_t from, uint32_t to) {
+    size_t axis = 0;
+    while (axis + 1 < lattice->corners &&
+           dcrf_lattice_neighbours(lattice, axis)[2 * from + 1] != to)
+        axis++;
+    return axis;
+}
+
+struct diagonal_context {
+    const struct dcrf_lattice *lattice;
+    float *out;
+};
+
+/* (K~)_aa = sum_jk w_j w_k B_jk over the corners of the variable's own simplex. */
+static void diagonal_chunk(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct diagonal_context *c = context;
+    const struct dcrf_lattice *lattice = c->lattice;
+    const size_t corners = lattice->corners;
+    float responses[DCRF_MAX_CORNERS * DCRF_MAX_CORNERS];
+    for (size_t a = begin; a < end; a++) {
+        const uint32_t *vertex = lattice->corner_vertex + a * corners;
+        const float *weight = lattice->corner_weight + a * corners;
+        /* Neighbouring variables often share a simplex, and with it the responses. */
+        if (a == begin || memcmp(vertex, vertex - corners, corners * sizeof *vertex) != 0)
+            for (size_t j = 0; j < corners; j++) {
+                uint32_t axes = 0;
+                for (size_t step = 0; step < corners; step++) {
+                    const size_t k = (j + step) % corners;
+                    responses[j * corners + k] = response(lattice, vertex[j], axes);
+                    axes |= 1u << axis_between(lattice, vertex[k], vertex[(k + 1) % corners]);
+                }
+            }
+        float sum = 0;
+        for (size_t j = 0; j < corners; j++)
+            for (size_t k = 0; k < corners; k++)
+                sum += weight[j] * weight[k] * responses[j * corners + k];
+        c->out[a] = sum;
+    }
+}
+
+static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
+                            dcrf_error *error) {
+    (void)error;
+    struct diagonal_context context = {(const struct dcrf_lattice *)base, out};
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, VARIABLE_GRAIN,
+                      diagonal_chunk, &context);
+    return DCRF_OK;
+}
+
+/* ---- the rest
+ * ------------------------------------------------------------------------------------------ */
+
+static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
+                           dcrf_error *error) {
+    (void)workspace;
+    (void)error;
+    struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
+    for (size_t a = 0; a < base->variables; a++)
+        for (size_t k = 0; k < lattice->corners; k++)
+            lattice->corner_weight[a * lattice->corners + k] *= scale[a];
+    for (size_t e = 0; e < base->variables * lattice->corners; e++)
+        lattice->entry_weight[e] *= scale[lattice->entry_variable[e]];
+    return DCRF_OK;
+}
+
+void dcrf_lattice_free(dcrf_operator *base) {
+    struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
+    dcrf_release(lattice->corner_vertex);
+    dcrf_release(lattice->corner_weight);
+    dcrf_release(lattice->first);
+    dcrf_release(lattice->entry_variable);
+    dcrf_release(lattice->entry_weight);
+    dcrf_release(lattice->neighbours);
+    dcrf_release(lattice);
+}
+
+const struct dcrf_operator_methods dcrf_lattice_methods = {.kind = DCRF_OPERATOR_LATTICE,
+                                                           .apply = apply,
+                                                           .ordered = ordered,
+                                                           .diagonal = diagonal,
+                                                           .rescale = rescale,
+                                                           .free = dcrf_lattice_free};

@@ -1,0 +1,97 @@
+/* The permutohedral lattice: what its files share.
+ *
+ *   lattice_embed.c   from a feature vector to the vertices and weights of its simplex
+ *   lattice_table.c   from the integer key of a vertex to its number
+ *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
+ *   lattice.c         the operator: splat, blur, slice, in its directions; ordered; diagonal */
+#ifndef DCRF_FILTER_LATTICE_H
+#define DCRF_FILTER_LATTICE_H
+
+#include "filter/dsp.h"
+#include "filter/operator.h"
+
+#define DCRF_MAX_CORNERS (DCRF_MAX_FEATURES + 1)
+
+/* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
+struct dcrf_lattice {
+    dcrf_operator base;
+    size_t dimension;
+    size_t corners; /* of a simplex, and axes of the blur: dimension + 1 */
+    size_t vertices;
+    uint32_t *corner_vertex; /* variables x corners */
+    float *corner_weight;    /* barycentric, times the square root of the operator's scale */
+    size_t *first; /* vertices + 1: the entries of a vertex, by the inverse of corner_vertex */
+    uint32_t *entry_variable;
+    float *entry_weight;
+    uint32_t *neighbours; /* corners x vertices x 2: along each axis, one step back and one ahead */
+};
+
+static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice *lattice,
+                                                      size_t axis) {
+    return lattice->neighbours + axis * lattice->vertices * 2;
+}
+
+/* The taps of the blur along each axis: side, centre, side. Their variance is 1/2, as the embedding
+ * expects; the scale is the calibration's business. */
+#define DCRF_LATTICE_CENTRE 1.0f
+#define DCRF_LATTICE_SIDE 0.5f
+
+/* ---- lattice_embed.c
+ * ----------------------------------------------------------------------------- */
+
+struct dcrf_embedding {
+    size_t dimension;
+    double factor[DCRF_MAX_FEATURES];
+};
+
+/* The simplex that holds a point: the key of its corner k has the coordinates
+ * origin[i] + k - (rank[i] > dimension - k ? dimension + 1 : 0), i < dimension. */
+struct dcrf_simplex {
+    int32_t origin[DCRF_MAX_CORNERS];
+    uint8_t rank[DCRF_MAX_CORNERS];
+};
+
+void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension);
+
+/* The simplex of a feature vector and the barycentric weights of its corners. False where a
+ * coordinate does not fit in 32 bits. */
+bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
+                struct dcrf_simplex *simplex, float *weight);
+
+/* The key of a corner. */
+void dcrf_simplex_key(const struct dcrf_simplex *simplex, size_t dimension, size_t corner,
+                      int32_t *key);
+
+/* ---- lattice_table.c
+ * ----------------------------------------------------------------------------- */
+
+struct dcrf_table {
+    size_t dimension;
+    size_t count;  /* keys held */
+    size_t room;   /* keys there is room for */
+    size_t slots;  /* a power of two, more than twice `room` */
+    int32_t *keys; /* count x dimension, in the order of their arrival */
+    struct dcrf_table_slot {
+        uint32_t hash;
+        uint32_t number; /* 0: free; else the key's number + 1 */
+    } * slot;
+};
+
+dcrf_status dcrf_table_new(struct dcrf_table *table, size_t dimension, size_t room,
+                           dcrf_error *error);
+void dcrf_table_clear(struct dcrf_table *table);
+
+/* The number of a key, which is entered if it is new. */
+dcrf_status dcrf_table_enter(struct dcrf_table *table, const int32_t *key, uint32_t *number,
+                             dcrf_error *error);
+
+/* The number of a key, or `count` where there is none. */
+uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key);
+
+/* ---- lattice.c
+ * ----------------------------------------------------------------------------------- */
+
+extern const struct dcrf_operator_methods dcrf_lattice_methods;
+void dcrf_lattice_free(dcrf_operator *base);
+
+#endif

@@ -1,0 +1,150 @@
+/* The public face of the operators: checks, then the methods of the implementation. */
+#include "filter/operator.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+
+size_t dcrf_padded(size_t channels) {
+    return (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+}
+
+/* diag(K 1)^-1/2, the scale of the symmetric normalization. A row always holds its own diagonal, so
+ * its sum is positive unless the lattice lost it to rounding; such a row couples to nothing. */
+static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error) {
+    float *scale = dcrf_allocate(op->variables, sizeof *scale);
+    if (!scale)
+        return dcrf_fail_memory(error, "the normalization of a kernel");
+    dcrf_status status = dcrf_operator_row_sums(op, workspace, scale, error);
+    if (status == DCRF_OK) {
+        for (size_t a = 0; a < op->variables; a++)
+            scale[a] = scale[a] > 0 ? 1 / sqrtf(scale[a]) : 0;
+        status = op->methods->rescale(op, workspace, scale, error);
+    }
+    dcrf_release(scale);
+    return status;
+}
+
+dcrf_status dcrf_operator_build(dcrf_operator **out, const struct dcrf_features *features,
+                                dcrf_normalization normalization, dcrf_operator_kind kind,
+                                dcrf_workspace *workspace, dcrf_error *error) {
+    dcrf_operator *op = NULL;
+    dcrf_status status;
+    *out = NULL;
+    if (kind == DCRF_OPERATOR_FAST)
+        kind = features->kind == DCRF_KERNEL_SPATIAL ? DCRF_OPERATOR_GRID : DCRF_OPERATOR_LATTICE;
+    switch (kind) {
+    case DCRF_OPERATOR_EXACT:
+        status = dcrf_exact_new(&op, features, workspace, error);
+        break;
+    case DCRF_OPERATOR_GRID:
+        if (features->kind != DCRF_KERNEL_SPATIAL)
+            return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                             "the grid operator is for spatial kernels only");
+        status = dcrf_grid_new(&op, features, workspace, error);
+        break;
+    case DCRF_OPERATOR_LATTICE:
+        status = dcrf_lattice_new(&op, features, workspace, error);
+        break;
+    default:
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of operator", (int)kind);
+    }
+    if (status == DCRF_OK && normalization == DCRF_NORMALIZE_SYMMETRIC)
+        status = normalize(op, workspace, error);
+    if (status < 0)
+        dcrf_operator_free(&op);
+    *out = op;
+    return status;
+}
+
+dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const dcrf_kernel *kernel,
+                              dcrf_operator_kind kind, dcrf_workspace *workspace,
+                              dcrf_error *error) {
+    struct dcrf_features features;
+    *op = NULL;
+    dcrf_status status = dcrf_features_new(&features, grid, kernel, error);
+    if (status < 0)
+        return status;
+    status = dcrf_operator_build(op, &features, kernel->normalization, kind, workspace, error);
+    dcrf_features_clear(&features);
+    return status;
+}
+
+void dcrf_operator_free(dcrf_operator **op) {
+    if (*op)
+        (*op)->methods->free(*op);
+    *op = NULL;
+}
+
+dcrf_operator_kind dcrf_operator_kind_of(const dcrf_operator *op) {
+    return op->methods->kind;
+}
+
+size_t dcrf_operator_variables(const dcrf_operator *op) {
+    return op->variables;
+}
+
+size_t dcrf_operator_bytes(const dcrf_operator *op) {
+    return op->bytes;
+}
+
+size_t dcrf_operator_vertices(const dcrf_operator *op) {
+    return op->vertices;
+}
+
+static dcrf_status check_block(size_t channels, size_t stride, dcrf_error *error) {
+    if (channels == 0)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "a block needs at least one channel");
+    if (stride < dcrf_padded(channels) || stride % DCRF_LANES != 0)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "a block of %zu channels needs a stride of at least %zu floats that is a "
+                         "multiple of %d, not %zu",
+                         channels, dcrf_padded(channels), DCRF_LANES, stride);
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_operator_run(const dcrf_operator *op, dcrf_workspace *workspace,
+                              const struct dcrf_application *application, dcrf_error *error) {
+    return op->methods->apply(op, workspace, application, error);
+}
+
+dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
+                                dcrf_direction direction, const float *in, float *out,
+                                size_t channels, size_t stride, dcrf_error *error) {
+    const dcrf_status status = check_block(channels, stride, error);
+    if (status < 0)
+        return status;
+    if (direction != DCRF_SYMMETRIC && direction != DCRF_FORWARD && direction != DCRF_ADJOINT)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a direction", (int)direction);
+    const struct dcrf_application application = {.direction = direction,
+                                                 .in = in,
+                                                 .out = out,
+                                                 .channels = channels,
+                                                 .stride = stride,
+                                                 .factor = 1,
+                                                 .accumulate = false};
+    return dcrf_operator_run(op, workspace, &application, error);
+}
+
+dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *workspace,
+                                   float *diagonal, dcrf_error *error) {
+    return op->methods->diagonal(op, workspace, diagonal, error);
+}
+
+dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
+                                   float *row_sums, dcrf_error *error) {
+    const size_t n = op->variables;
+    float *block = dcrf_allocate_zero(n, 2 * DCRF_LANES * sizeof *block);
+    if (!block)
+        return dcrf_fail_memory(error, "the row sums of a kernel");
+    float *sums = block + n * DCRF_LANES;
+    for (size_t a = 0; a < n; a++)
+        block[a * DCRF_LANES] = 1;
+    const dcrf_status status =
+        dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, block, sums, 1, DCRF_LANES, error);
+    for (size_t a = 0; status == DCRF_OK && a < n; a++)
+        row_sums[a] = sums[a * DCRF_LANES];
+    dcrf_release(block);
+    return status;
+}
