@@ -112,7 +112,7 @@ DCRF_API dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_vie
 DCRF_API dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *image,
                                                  double gamma, double eta, dcrf_error *error);
 
-/* The cost of one clique and the number of its members. */
+/* The cost of one clique and the number of its members; NaN and 0 where there is no such clique. */
 DCRF_API double dcrf_model_clique_cost(const dcrf_model *model, size_t clique);
 DCRF_API size_t dcrf_model_clique_size(const dcrf_model *model, size_t clique);
 

@@ -33,4 +33,12 @@ struct dcrf_model {
     struct dcrf_cliques cliques;
 };
 
+/* Free what the cliques hold and leave none. */
+void dcrf_cliques_clear(struct dcrf_cliques *cliques);
+
+/* Are all compatibilities Potts? If not, the error says that `method` ("the LP relaxation") needs
+ * them to be, and names the first kernel that has another. */
+dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
+                                     dcrf_error *error);
+
 #endif

@@ -1,0 +1,232 @@
+/* Building a model: everything is checked and copied into new memory first, and swapped in last, so
+ * that a call that fails leaves the model as it was. */
+#include "model/model.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "model/view.h"
+
+#include <dcrf/operator.h>
+#include <math.h>
+#include <string.h>
+
+/* A zeroed array of one padded row of unary energies a variable. */
+static dcrf_status allocate_unary(float **unary, size_t variables, size_t labels, size_t stride,
+                                  dcrf_error *error) {
+    size_t row_bytes, bytes;
+    *unary = NULL;
+    if (!dcrf_multiply(stride, sizeof **unary, &row_bytes) ||
+        !dcrf_multiply(variables, row_bytes, &bytes) || bytes > PTRDIFF_MAX)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "%zu variables with %zu labels each are too many to address", variables,
+                         labels);
+    *unary = dcrf_allocate_zero(variables, row_bytes);
+    if (!*unary)
+        return dcrf_fail(error, DCRF_ERROR_MEMORY,
+                         "out of memory for the unary energies of %zu variables with %zu labels",
+                         variables, labels);
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_model_new(dcrf_model **out, const dcrf_grid *grid, size_t labels,
+                           dcrf_error *error) {
+    size_t variables;
+    *out = NULL;
+    dcrf_status status = dcrf_grid_check(grid, &variables, error);
+    if (status < 0)
+        return status;
+    if (labels < 1 || labels > DCRF_MAX_LABELS)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a model has 1 to %d labels, not %zu",
+                         DCRF_MAX_LABELS, labels);
+    dcrf_model *model = dcrf_allocate_zero(1, sizeof *model);
+    if (!model)
+        return dcrf_fail_memory(error, "a model");
+    model->grid = *grid;
+    model->variables = variables;
+    model->labels = labels;
+    model->stride = dcrf_padded(labels);
+    status = allocate_unary(&model->unary, variables, labels, model->stride, error);
+    if (status < 0) {
+        dcrf_model_free(&model);
+        return status;
+    }
+    *out = model;
+    return DCRF_OK;
+}
+
+void dcrf_model_free(dcrf_model **model_pointer) {
+    if (!model_pointer || !*model_pointer)
+        return;
+    dcrf_model *model = *model_pointer;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        dcrf_features_clear(&model->kernels[m].features);
+        dcrf_release(model->kernels[m].compatibility_values);
+    }
+    dcrf_release(model->kernels);
+    dcrf_cliques_clear(&model->cliques);
+    dcrf_release(model->unary);
+    dcrf_release(model);
+    *model_pointer = NULL;
+}
+
+size_t dcrf_model_variables(const dcrf_model *model) {
+    return model->variables;
+}
+
+size_t dcrf_model_labels(const dcrf_model *model) {
+    return model->labels;
+}
+
+size_t dcrf_model_kernels(const dcrf_model *model) {
+    return model->kernel_count;
+}
+
+size_t dcrf_model_cliques(const dcrf_model *model) {
+    return model->cliques.count;
+}
+
+const dcrf_grid *dcrf_model_grid(const dcrf_model *model) {
+    return &model->grid;
+}
+
+dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, dcrf_error *error) {
+    static const char what[] = "the unary array";
+    if (!energies)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is missing", what);
+    if (energies->channels != model->labels)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; the model has %zu labels",
+                         what, energies->channels, model->labels);
+    float *unary;
+    dcrf_status status =
+        allocate_unary(&unary, model->variables, model->labels, model->stride, error);
+    if (status < 0)
+        return status;
+    status = dcrf_view_copy(energies, &model->grid, what, NULL, unary, model->stride, error);
+    if (status < 0) {
+        dcrf_release(unary);
+        return status;
+    }
+    dcrf_release(model->unary);
+    model->unary = unary;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, dcrf_error *error) {
+    if (!kernel)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no kernel given");
+    const size_t count = model->kernel_count;
+    struct dcrf_model_kernel *kernels = dcrf_allocate_zero(count + 1, sizeof *kernels);
+    if (!kernels)
+        return dcrf_fail_memory(error, "the kernels of a model");
+    const dcrf_status status =
+        dcrf_features_new(&kernels[count].features, &model->grid, kernel, error);
+    if (status < 0) {
+        dcrf_release(kernels);
+        return status;
+    }
+    if (count > 0)
+        memcpy(kernels, model->kernels, count * sizeof *kernels);
+    kernels[count].normalization = kernel->normalization;
+    kernels[count].weight = kernel->weight;
+    kernels[count].compatibility = DCRF_COMPATIBILITY_POTTS;
+    dcrf_release(model->kernels);
+    model->kernels = kernels;
+    model->kernel_count = count + 1;
+    return DCRF_OK;
+}
+
+static dcrf_status check_kernel_number(const dcrf_model *model, size_t kernel, dcrf_error *error) {
+    if (kernel >= model->kernel_count)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "there is no kernel %zu; the model has %zu (numbered from 0)", kernel,
+                         model->kernel_count);
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weight,
+                                  dcrf_error *error) {
+    dcrf_status status;
+    if ((status = check_kernel_number(model, kernel, error)) < 0 ||
+        (status = dcrf_weight_check(weight, error)) < 0)
+        return status;
+    model->kernels[kernel].weight = weight;
+    return DCRF_OK;
+}
+
+/* Are these `rows` x `labels` values finite and, where they form a matrix, symmetric? */
+static dcrf_status check_compatibility(size_t kernel, size_t rows, size_t labels,
+                                       const float *values, dcrf_error *error) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < labels; j++) {
+            const float value = values[i * labels + j];
+            if (!isfinite(value) && rows == 1)
+                return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
+                                 "the compatibility vector of kernel %zu holds %g at label %zu",
+                                 kernel, (double)value, j);
+            if (!isfinite(value))
+                return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
+                                 "the compatibility matrix of kernel %zu holds %g at (%zu, %zu)",
+                                 kernel, (double)value, i, j);
+        }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < i; j++) {
+            const float below = values[i * labels + j], above = values[j * labels + i];
+            if (below < above || below > above)
+                return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                                 "the compatibility matrix of kernel %zu is not symmetric: "
+                                 "(%zu, %zu) is %.9g and (%zu, %zu) is %.9g",
+                                 kernel, j, i, (double)above, i, j, (double)below);
+        }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
+                                         dcrf_compatibility compatibility, const float *values,
+                                         dcrf_error *error) {
+    const size_t labels = model->labels;
+    size_t rows = 0; /* of values to copy */
+    dcrf_status status = check_kernel_number(model, kernel, error);
+    if (status < 0)
+        return status;
+    switch (compatibility) {
+    case DCRF_COMPATIBILITY_POTTS:
+        break;
+    case DCRF_COMPATIBILITY_VECTOR:
+        rows = 1;
+        break;
+    case DCRF_COMPATIBILITY_MATRIX:
+        rows = labels;
+        break;
+    default:
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of label compatibility",
+                         (int)compatibility);
+    }
+    float *copy = NULL;
+    if (rows > 0) {
+        if (!values)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "the compatibility values of kernel %zu are missing", kernel);
+        if ((status = check_compatibility(kernel, rows, labels, values, error)) < 0)
+            return status;
+        copy = dcrf_allocate(rows, labels * sizeof *copy);
+        if (!copy)
+            return dcrf_fail_memory(error, "a label compatibility");
+        memcpy(copy, values, rows * labels * sizeof *copy);
+    }
+    dcrf_release(model->kernels[kernel].compatibility_values);
+    model->kernels[kernel].compatibility_values = copy;
+    model->kernels[kernel].compatibility = compatibility;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
+                                     dcrf_error *error) {
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const dcrf_compatibility compatibility = model->kernels[m].compatibility;
+        if (compatibility != DCRF_COMPATIBILITY_POTTS)
+            return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                             "%s needs Potts compatibilities; kernel %zu has a %s", method, m,
+                             compatibility == DCRF_COMPATIBILITY_VECTOR ? "vector" : "matrix");
+    }
+    return DCRF_OK;
+}
