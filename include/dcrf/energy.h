@@ -26,7 +26,8 @@ DCRF_API dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace
                                            const uint16_t *labels, dcrf_energy *energy,
                                            double *pairwise_of_kernel, dcrf_error *error);
 
-/* The QP objective of y, a block of one channel a label (rows are distributions over labels):
+/* The QP objective of y, a block of one channel a label. Rows are distributions over labels, which
+ * is checked to within 1e-3:
  *   phi'y + sum_m w_m sum_{a != b} k_ab sum_ij mu(i, j) y_ai y_bj + cliques,
  * the clique variables z at their minimum and the constant (M - 1) sum_p C_p subtracted:
  *   sum_p C_p ( sum_i min(1, sum_{a in p} (1 - y_ai)) - (M - 1) ).

@@ -14,7 +14,8 @@ enum dcrf_slot {
     DCRF_SLOT_HISTOGRAM, /* histograms of the ordered filter */
     DCRF_SLOT_ORDERED,   /* channels on their way through the ordered filter */
     DCRF_SLOT_ENERGY,    /* blocks built by the energy */
-    DCRF_SLOT_ENERGY2,
+    DCRF_SLOT_ENERGY2,   /* its list of labels */
+    DCRF_SLOT_ENERGY3,   /* its sums */
     DCRF_SLOT_COUNT
 };
 

@@ -1,0 +1,138 @@
+/* The energy of a labelling x.
+ *
+ * With Y the N x M matrix of ones at (a, x_a), the pairwise part of one kernel is
+ *
+ *   sum_a sum_{b != a} k_ab mu(x_a, x_b) = sum_a sum_j mu(x_a, j) ( (K Y)_aj - [j = x_a] k_aa ).
+ *
+ * For Potts this adds up the mass of the other labels, all of it positive: nothing cancels, and the
+ * diagonal does not come in. Only labels that occur go through the operator. */
+#include "core/error.h"
+#include "energy/sums.h"
+
+#include <string.h>
+
+struct labelling {
+    const dcrf_model *model;
+    const uint16_t *label_of;   /* variable -> label */
+    const uint16_t *channel_of; /* label -> its place among those that occur */
+};
+
+static void fill_indicators(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_pair_sum *pairs = context;
+    const struct labelling *x = pairs->subject;
+    memset(pairs->in + begin * pairs->stride, 0, (end - begin) * pairs->stride * sizeof(float));
+    for (size_t a = begin; a < end; a++) {
+        const size_t place = x->channel_of[x->label_of[a]];
+        if (place >= pairs->first && place - pairs->first < pairs->channels)
+            pairs->in[a * pairs->stride + place - pairs->first] = 1;
+    }
+}
+
+/* mu(i, j) */
+static inline double compatibility(const struct dcrf_model_kernel *kernel, size_t labels, size_t i,
+                                   size_t j) {
+    switch (kernel->compatibility) {
+    case DCRF_COMPATIBILITY_VECTOR:
+        return i == j ? (double)kernel->compatibility_values[i] : 0;
+    case DCRF_COMPATIBILITY_MATRIX:
+        return (double)kernel->compatibility_values[i * labels + j];
+    case DCRF_COMPATIBILITY_POTTS:
+        break;
+    }
+    return i != j;
+}
+
+static double sum_indicators(void *context, size_t begin, size_t end) {
+    const struct dcrf_pair_sum *pairs = context;
+    const struct labelling *x = pairs->subject;
+    const struct dcrf_model_kernel *kernel = &x->model->kernels[pairs->kernel];
+    const float *diagonal = pairs->plan->kernels[pairs->kernel].diagonal;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++) {
+        const float *mass = pairs->out + a * pairs->stride;
+        const size_t own = x->label_of[a];
+        for (size_t c = 0; c < pairs->channels; c++) {
+            const size_t other = pairs->labels[pairs->first + c];
+            const double self = other == own ? (double)diagonal[a] : 0;
+            sum += compatibility(kernel, x->model->labels, own, other) * ((double)mass[c] - self);
+        }
+    }
+    return sum;
+}
+
+static double sum_unary(void *context, size_t begin, size_t end) {
+    const struct labelling *x = context;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++)
+        sum += (double)x->model->unary[a * x->model->stride + x->label_of[a]];
+    return sum;
+}
+
+static double is_not_unanimous(const void *subject, const uint32_t *members, size_t count) {
+    const struct labelling *x = subject;
+    for (size_t i = 1; i < count; i++)
+        if (x->label_of[members[i]] != x->label_of[members[0]])
+            return 1;
+    return 0;
+}
+
+/* List the labels that occur, *count of them, and give each its channel. */
+static dcrf_status list_labels(const dcrf_model *model, const uint16_t *label_of, uint16_t *listed,
+                               uint16_t *channel_of, size_t *count, dcrf_error *error) {
+    memset(channel_of, 0, model->labels * sizeof *channel_of);
+    for (size_t a = 0; a < model->variables; a++) {
+        if (label_of[a] >= model->labels)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "variable %zu has label %u; the model has %zu labels", a,
+                             (unsigned)label_of[a], model->labels);
+        channel_of[label_of[a]] = 1;
+    }
+    *count = 0;
+    for (size_t label = 0; label < model->labels; label++)
+        if (channel_of[label]) {
+            listed[*count] = (uint16_t)label;
+            channel_of[label] = (uint16_t)(*count)++;
+        }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                  const uint16_t *labels, dcrf_energy *energy,
+                                  double *pairwise_of_kernel, dcrf_error *error) {
+    if (!plan || !workspace || !labels || !energy)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the energy of a labelling needs a plan, a workspace, labels and room for "
+                         "the result");
+    const dcrf_model *model = plan->model;
+    dcrf_status status = dcrf_plan_check(plan, error);
+    if (status < 0)
+        return status;
+    uint16_t *listed =
+        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY2, model->labels, 2 * sizeof *listed);
+    double *of_kernel =
+        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY3, model->kernel_count, sizeof *of_kernel);
+    if (!listed || !of_kernel)
+        return dcrf_fail_memory(error, "the energy of a labelling");
+    struct labelling x = {model, labels, listed + model->labels};
+    struct dcrf_pair_sum pairs = {.plan = plan,
+                                  .workspace = workspace,
+                                  .labels = listed,
+                                  .fill = fill_indicators,
+                                  .sum = sum_indicators,
+                                  .subject = &x};
+    dcrf_energy found;
+    if ((status = list_labels(model, labels, listed, listed + model->labels, &pairs.label_count,
+                              error)) < 0 ||
+        (status = dcrf_pair_sum_run(&pairs, &found.pairwise, of_kernel, error)) < 0 ||
+        (status = dcrf_clique_sum(model, workspace, is_not_unanimous, &x, &found.cliques, error)) <
+            0)
+        return status;
+    found.unary =
+        dcrf_parallel_sum(dcrf_workspace_pool(workspace), model->variables, sum_unary, &x);
+    found.total = found.unary + found.pairwise + found.cliques;
+    *energy = found;
+    if (pairwise_of_kernel)
+        memcpy(pairwise_of_kernel, of_kernel, model->kernel_count * sizeof *of_kernel);
+    return DCRF_OK;
+}

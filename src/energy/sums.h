@@ -1,0 +1,45 @@
+/* The sums that the energies are made of: over pairs, a block of labels at a time through the
+ * operators, and over cliques. */
+#ifndef DCRF_ENERGY_SUMS_H
+#define DCRF_ENERGY_SUMS_H
+
+#include "filter/plan.h"
+
+#include <dcrf/energy.h>
+
+/* A sum over kernels, labels and variables. For each kernel with a weight and each block of labels,
+ * `fill` writes the block `in` (one channel a label), `in` goes through the operator into `out`,
+ * and `sum` adds up what it makes of the two. Blocks are narrow, so that 65535 labels never need
+ * 65535 channels of memory. fill and sum get the struct as their context. */
+struct dcrf_pair_sum {
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    const uint16_t *labels; /* those to go through; a label that never occurs may be left out */
+    size_t label_count;
+    const dcrf_levels *levels; /* NULL: out = K in; else the ordered filter with these levels */
+    dcrf_task fill;
+    dcrf_sum_task sum;
+    const void *subject; /* what fill and sum look at */
+
+    /* The block in hand. */
+    size_t kernel;
+    size_t first; /* channel c is the label labels[first + c] */
+    size_t channels;
+    size_t stride;
+    float *in, *out;
+};
+
+/* Run the sum. *total gets all kernels, of_kernel[m] (where not NULL) kernel m, both with the
+ * weights. Uses DCRF_SLOT_ENERGY. */
+dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double *of_kernel,
+                              dcrf_error *error);
+
+/* How much the members of one clique disagree: 0 where they agree, up to 1. */
+typedef double (*dcrf_disagreement)(const void *subject, const uint32_t *members, size_t count);
+
+/* *total = sum_p C_p disagreement(p). Uses DCRF_SLOT_ENERGY. */
+dcrf_status dcrf_clique_sum(const dcrf_model *model, dcrf_workspace *workspace,
+                            dcrf_disagreement disagreement, const void *subject, double *total,
+                            dcrf_error *error);
+
+#endif
