@@ -1,0 +1,25 @@
+/* cmocka with the headers that it wants before it, and what every test of errors needs. */
+#ifndef DCRF_TESTS_UNIT_H
+#define DCRF_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dcrf/status.h>
+
+/* The call fails with this status, and its message, written into `error`, says this. */
+#define assert_fails(expected_status, text, error, call)                                           \
+    do {                                                                                           \
+        memset(&(error), 0, sizeof(error));                                                        \
+        assert_int_equal((call), (expected_status));                                               \
+        assert_int_equal((error).status, (expected_status));                                       \
+        if (!strstr((error).message, (text)))                                                      \
+            fail_msg("\"%s\" does not say \"%s\"", (error).message, (text));                       \
+    } while (0)
+
+#endif
