@@ -1,0 +1,314 @@
+#include "scene.h"
+
+#include "core/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define CHANNELS 3
+#define FEATURES 4
+
+void assert_close(double value, double expected, double scale) {
+    if (!(fabs(value - expected) <= TOLERANCE * fmax(fabs(scale), 1e-3)))
+        fail_msg("%.12g is not %.12g", value, expected);
+}
+
+/* ---- a scene: a model with every kind of kernel, and its matrices ------------------------------
+ */
+
+static double *new_matrix(const dcrf_grid *grid, double sigma, const float *channels, size_t count,
+                          double channel_sigma, bool normalized) {
+    const size_t n = grid->size[0] * grid->size[1] * grid->size[2];
+    double *matrix = malloc(n * n * sizeof *matrix), *mass = calloc(n, sizeof *mass);
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = 0; b < n; b++) {
+            double squared = 0;
+            size_t p = a, q = b;
+            for (size_t axis = 0; axis < 3; axis++) {
+                const double d = (double)(p % grid->size[axis]) - (double)(q % grid->size[axis]);
+                if (sigma > 0)
+                    squared += pow(d * grid->spacing[axis] / sigma, 2);
+                p /= grid->size[axis];
+                q /= grid->size[axis];
+            }
+            for (size_t c = 0; c < count; c++)
+                squared += pow(((double)channels[a * count + c] - (double)channels[b * count + c]) /
+                                   channel_sigma,
+                               2);
+            mass[a] += matrix[a * n + b] = exp(-squared / 2);
+        }
+    for (size_t a = 0; normalized && a < n; a++)
+        for (size_t b = 0; b < n; b++)
+            matrix[a * n + b] /= sqrt(mass[a] * mass[b]);
+    free(mass);
+    return matrix;
+}
+
+static double *new_matrix_of(const dcrf_operator *op, dcrf_workspace *workspace) {
+    const size_t n = dcrf_operator_variables(op), stride = dcrf_padded(n);
+    double *matrix = malloc(n * n * sizeof *matrix);
+    float *unit = calloc(n * stride, sizeof *unit), *columns = calloc(n * stride, sizeof *columns);
+    for (size_t a = 0; a < n; a++)
+        unit[a * stride + a] = 1;
+    assert_int_equal(
+        dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, unit, columns, n, stride, NULL),
+        DCRF_OK);
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = 0; b < n; b++)
+            matrix[a * n + b] = (double)columns[a * stride + b];
+    free(unit);
+    free(columns);
+    return matrix;
+}
+
+struct scene new_scene(dcrf_grid grid, size_t labels, size_t threads, dcrf_operator_kind kind,
+                       enum matrices matrices) {
+    struct scene s = {.grid = grid, .labels = labels};
+    const size_t n = s.variables = grid.size[0] * grid.size[1] * grid.size[2];
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 7);
+    assert_int_equal(dcrf_model_new(&s.model, &grid, labels, NULL), DCRF_OK);
+
+    s.unary = malloc(n * labels * sizeof *s.unary);
+    for (size_t i = 0; i < n * labels; i++)
+        s.unary[i] = (double)(float)(4 * dcrf_rng_uniform(&rng) - 1);
+    const dcrf_view unary = dcrf_view_interleaved(s.unary, DCRF_F64, &grid, labels);
+    assert_int_equal(dcrf_model_set_unary(s.model, &unary, NULL), DCRF_OK);
+
+    float *image = malloc(n * CHANNELS * sizeof *image);
+    float *features = malloc(n * FEATURES * sizeof *features);
+    for (size_t i = 0; i < n * CHANNELS; i++)
+        image[i] = (float)(255 * dcrf_rng_uniform(&rng));
+    for (size_t i = 0; i < n * FEATURES; i++)
+        features[i] = (float)(2 * dcrf_rng_uniform(&rng));
+    dcrf_kernel kernels[KERNELS] = {
+        dcrf_kernel_spatial(1.5, 2),
+        dcrf_kernel_bilateral(4, 90, dcrf_view_interleaved(image, DCRF_F32, &grid, CHANNELS), 1.25),
+        dcrf_kernel_features(dcrf_view_interleaved(features, DCRF_F32, &grid, FEATURES), 0.5),
+        dcrf_kernel_spatial(0.8, 0.75)};
+    kernels[1].normalization = kernels[3].normalization = DCRF_NORMALIZE_NONE;
+    for (size_t m = 0; m < KERNELS; m++) {
+        s.weight[m] = kernels[m].weight;
+        assert_int_equal(dcrf_model_add_kernel(s.model, &kernels[m], NULL), DCRF_OK);
+    }
+    if (matrices == FORMULA) {
+        s.matrix[0] = new_matrix(&grid, 1.5, NULL, 0, 1, true);
+        s.matrix[1] = new_matrix(&grid, 4, image, CHANNELS, 90, false);
+        s.matrix[2] = new_matrix(&grid, 0, features, FEATURES, 1, true);
+        s.matrix[3] = new_matrix(&grid, 0.8, NULL, 0, 1, false);
+    }
+    free(image);
+    free(features);
+
+    s.cliques = n / 5;
+    s.region = malloc(n * sizeof *s.region);
+    s.cost = malloc((s.cliques + 1) * sizeof *s.cost);
+    for (size_t p = 0; p < s.cliques; p++)
+        s.cost[p] = 3 * dcrf_rng_uniform(&rng);
+    size_t *offsets = malloc((s.cliques + 1) * sizeof *offsets);
+    size_t *members = malloc(n * sizeof *members);
+    size_t count = 0;
+    for (size_t a = 0; a < n; a++)
+        s.region[a] = -1;
+    for (size_t p = 0; p < s.cliques; p++) {
+        /* One to four of the five variables p, p + cliques, p + 2 cliques ... */
+        offsets[p] = count;
+        for (size_t i = 0; i <= p % 4; i++) {
+            members[count] = p + i * s.cliques;
+            s.region[members[count++]] = (int32_t)p;
+        }
+    }
+    offsets[s.cliques] = count;
+    assert_int_equal(dcrf_model_set_cliques(s.model, s.cliques, offsets, members, s.cost, NULL),
+                     DCRF_OK);
+    free(offsets);
+    free(members);
+
+    assert_int_equal(dcrf_workspace_new(&s.workspace, threads, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&s.plan, s.model, kind, s.workspace, NULL), DCRF_OK);
+    for (size_t m = 0; matrices == OPERATORS && m < KERNELS; m++)
+        s.matrix[m] = new_matrix_of(dcrf_plan_operator(s.plan, m), s.workspace);
+    return s;
+}
+
+void free_scene(struct scene *s) {
+    dcrf_plan_free(&s->plan);
+    dcrf_workspace_free(&s->workspace);
+    dcrf_model_free(&s->model);
+    free(s->unary);
+    free(s->region);
+    free(s->cost);
+    for (size_t m = 0; m < KERNELS; m++) {
+        free(s->matrix[m]);
+        free(s->values[m]);
+    }
+}
+
+void set_compatibility(struct scene *s, size_t m, dcrf_compatibility compatibility) {
+    const size_t count = s->labels;
+    free(s->values[m]);
+    s->values[m] = malloc(count * count * sizeof *s->values[m]);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count; j++)
+            s->values[m][i * count + j] = compatibility == DCRF_COMPATIBILITY_VECTOR
+                                              ? (float)(i * count + j) / 4 - 1 /* first row */
+                                              : (float)((i + 1) * (j + 1) % 7) / 3 - 0.5f;
+    s->compatibility[m] = compatibility;
+    assert_int_equal(dcrf_model_set_compatibility(s->model, m, compatibility, s->values[m], NULL),
+                     DCRF_OK);
+}
+
+void set_weight(struct scene *s, size_t m, double weight) {
+    s->weight[m] = weight;
+    assert_int_equal(dcrf_model_set_weight(s->model, m, weight, NULL), DCRF_OK);
+}
+
+static double mu(const struct scene *s, size_t m, size_t i, size_t j) {
+    if (s->compatibility[m] == DCRF_COMPATIBILITY_VECTOR)
+        return i == j ? (double)s->values[m][i] : 0;
+    if (s->compatibility[m] == DCRF_COMPATIBILITY_MATRIX)
+        return (double)s->values[m][i * s->labels + j];
+    return i != j;
+}
+
+/* ---- naive energies ----------------------------------------------------------------------------
+ */
+
+struct naive naive_labels(const struct scene *s, const uint16_t *x) {
+    struct naive result = {0};
+    const size_t n = s->variables;
+    for (size_t a = 0; a < n; a++)
+        result.energy.unary += s->unary[a * s->labels + x[a]];
+    for (size_t m = 0; m < KERNELS; m++) {
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n; b++)
+                if (a != b) {
+                    const double term =
+                        s->weight[m] * s->matrix[m][a * n + b] * mu(s, m, x[a], x[b]);
+                    result.of_kernel[m] += term;
+                    result.pair_scale += fabs(term);
+                }
+        result.energy.pairwise += result.of_kernel[m];
+    }
+    for (size_t p = 0; p < s->cliques; p++) {
+        bool broken = false;
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n; b++)
+                broken |= s->region[a] == (int32_t)p && s->region[b] == (int32_t)p && x[a] != x[b];
+        result.energy.cliques += broken ? s->cost[p] : 0;
+    }
+    result.energy.total = result.energy.unary + result.energy.pairwise + result.energy.cliques;
+    return result;
+}
+
+double naive_cliques(const struct scene *s, const float *y, size_t stride, enum form form) {
+    double total = 0;
+    for (size_t p = 0; p < s->cliques; p++) {
+        double qp = 1 - (double)s->labels, agreement = 0, widest = 0;
+        for (size_t i = 0; i < s->labels; i++) {
+            double missing = 0, least = INFINITY, most = -INFINITY;
+            for (size_t a = 0; a < s->variables; a++)
+                if (s->region[a] == (int32_t)p) {
+                    const double value = (double)y[a * stride + i];
+                    missing += 1 - value;
+                    least = fmin(least, value);
+                    most = fmax(most, value);
+                }
+            qp += fmin(1, missing);
+            agreement += least;
+            widest = fmax(widest, most - least);
+        }
+        total += s->cost[p] * (form == QP ? qp : form == LP_MIN ? 1 - agreement : widest);
+    }
+    return total;
+}
+
+double naive_unary(const struct scene *s, const float *y, size_t stride) {
+    double total = 0;
+    for (size_t a = 0; a < s->variables; a++)
+        for (size_t i = 0; i < s->labels; i++)
+            total += s->unary[a * s->labels + i] * (double)y[a * stride + i];
+    return total;
+}
+
+double naive_qp_pairs(const struct scene *s, const float *y, size_t stride, double *scale) {
+    double total = 0;
+    *scale = 0;
+    const size_t n = s->variables;
+    for (size_t m = 0; m < KERNELS; m++)
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n; b++)
+                for (size_t i = 0; a != b && i < s->labels; i++)
+                    for (size_t j = 0; j < s->labels; j++) {
+                        const double term = s->weight[m] * s->matrix[m][a * n + b] *
+                                            mu(s, m, i, j) * (double)y[a * stride + i] *
+                                            (double)y[b * stride + j];
+                        total += term;
+                        *scale += fabs(term);
+                    }
+    return total;
+}
+
+double naive_lp_pairs(const struct scene *s, const float *y, size_t stride, size_t bins,
+                      double *mass) {
+    const size_t n = s->variables;
+    double total = 0;
+    *mass = 0;
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = a + 1; b < n; b++) {
+            double k = 0;
+            for (size_t m = 0; m < KERNELS; m++)
+                k += s->weight[m] * s->matrix[m][a * n + b];
+            *mass += k;
+            for (size_t i = 0; i < s->labels; i++) {
+                const double u = (double)y[a * stride + i], v = (double)y[b * stride + i];
+                const double last = (double)bins - 1;
+                if (bins == 0 ||
+                    fmin(floor(u * (double)bins), last) != fmin(floor(v * (double)bins), last))
+                    total += k * fabs(u - v);
+            }
+        }
+    return total;
+}
+
+/* ---- labellings --------------------------------------------------------------------------------
+ */
+
+uint16_t *new_labels(const struct scene *s) {
+    uint16_t *x = malloc(s->variables * sizeof *x);
+    for (size_t a = 0; a < s->variables; a++)
+        /* Runs, so that some cliques agree; label 1 never occurs. */
+        x[a] = (uint16_t)(a / 3 * 2 % s->labels == 1 ? 0 : a / 3 * 2 % s->labels);
+    return x;
+}
+
+float *new_fractional(const struct scene *s, size_t stride, bool sixteenths) {
+    float *y = malloc(s->variables * stride * sizeof *y);
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 11);
+    for (size_t a = 0; a < s->variables; a++) {
+        float *row = y + a * stride;
+        double sum = 0;
+        for (size_t i = 0; i < stride; i++)
+            row[i] = 0;
+        if (sixteenths) {
+            for (size_t i = 0; i < 16; i++)
+                row[(size_t)(dcrf_rng_uniform(&rng) * (double)s->labels)] += 1.0f / 16;
+            continue;
+        }
+        for (size_t i = 0; i < s->labels; i++) /* one label never occurs; rows from flat to sharp */
+            sum += row[i] = i == 1 && s->labels > 2
+                                ? 0
+                                : (float)pow(dcrf_rng_uniform(&rng), (double)(a % 5) * 4 + 0.1);
+        for (size_t i = 0; i < s->labels; i++)
+            row[i] = (float)((double)row[i] / sum);
+    }
+    return y;
+}
+
+float *new_indicators(const struct scene *s, const uint16_t *x, size_t stride) {
+    float *y = calloc(s->variables * stride, sizeof *y);
+    for (size_t a = 0; a < s->variables; a++)
+        y[a * stride + x[a]] = 1;
+    return y;
+}

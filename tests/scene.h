@@ -1,0 +1,80 @@
+/* A scene for the tests of energies and plans: a model with every kind of kernel, the dense
+ * matrices of its kernels, and the energies as double loops over these. It shares no code with the
+ * library but the random numbers, and the model and plan that are tested. */
+#ifndef DCRF_TESTS_SCENE_H
+#define DCRF_TESTS_SCENE_H
+
+#include "unit.h"
+
+#include <dcrf/energy.h>
+#include <stdbool.h>
+
+/* The exact operator rounds features to float (a coordinate of 10 sigmas to 1e-6 of a sigma) and
+ * its result to float; sums follow in double. All sums here are of positive terms or of moderate
+ * cancellation, so a few times 1e-6 relative to their size is what may be lost. */
+#define TOLERANCE 4e-6
+
+#define KERNELS 4
+
+struct scene {
+    dcrf_grid grid;
+    size_t variables, labels, cliques;
+    double *unary;           /* variables x labels */
+    double *matrix[KERNELS]; /* dense, normalized, without the weight */
+    double weight[KERNELS];
+    dcrf_compatibility compatibility[KERNELS];
+    float *values[KERNELS];
+    int32_t *region; /* clique of each variable, -1: none */
+    double *cost;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_workspace *workspace;
+};
+
+/* Where the matrices of a scene come from. */
+enum matrices {
+    NO_MATRICES,
+    FORMULA,  /* the formula; the plan is exact */
+    OPERATORS /* the operators of a fast plan, one unit vector after the other */
+};
+
+/* Every kind of kernel and normalization, Potts, and cliques of one to four members. */
+struct scene new_scene(dcrf_grid grid, size_t labels, size_t threads, dcrf_operator_kind kind,
+                       enum matrices matrices);
+void free_scene(struct scene *s);
+
+/* Change the scene and the model; the plan is not rebuilt. */
+void set_compatibility(struct scene *s, size_t m, dcrf_compatibility compatibility);
+void set_weight(struct scene *s, size_t m, double weight);
+
+/* A labelling; distributions (multiples of 1 / 16 on demand); a labelling as distributions. */
+uint16_t *new_labels(const struct scene *s);
+float *new_fractional(const struct scene *s, size_t stride, bool sixteenths);
+float *new_indicators(const struct scene *s, const uint16_t *x, size_t stride);
+
+struct naive {
+    dcrf_energy energy;
+    double of_kernel[KERNELS];
+    double pair_scale; /* sum of the absolute values of the pairwise terms */
+};
+
+struct naive naive_labels(const struct scene *s, const uint16_t *x);
+
+/* The clique terms of the three relaxations, as the header writes them. */
+enum form { QP, LP_MIN, LP_SPREAD };
+
+double naive_cliques(const struct scene *s, const float *y, size_t stride, enum form form);
+double naive_unary(const struct scene *s, const float *y, size_t stride);
+
+/* *scale is the sum of the absolute values of all terms. */
+double naive_qp_pairs(const struct scene *s, const float *y, size_t stride, double *scale);
+
+/* bins = 0: the true differences; otherwise pairs in one bin of width 1 / bins count as equal.
+ * *mass is sum_{a < b} K_ab. */
+double naive_lp_pairs(const struct scene *s, const float *y, size_t stride, size_t bins,
+                      double *mass);
+
+/* Equal to within TOLERANCE of `scale`. */
+void assert_close(double value, double expected, double scale);
+
+#endif
