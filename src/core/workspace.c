@@ -3,6 +3,10 @@
 #include "core/error.h"
 #include "core/memory.h"
 
+size_t dcrf_padded(size_t channels) {
+    return (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+}
+
 struct dcrf_workspace {
     dcrf_pool *pool;
     struct {

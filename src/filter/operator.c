@@ -6,10 +6,6 @@
 
 #include <math.h>
 
-size_t dcrf_padded(size_t channels) {
-    return (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
-}
-
 /* diag(K 1)^-1/2, the scale of the symmetric normalization. A row always holds its own diagonal, so
  * its sum is positive unless the lattice lost it to rounding; such a row couples to nothing. */
 static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error) {
