@@ -1,0 +1,5 @@
+#include <dcrf/dcrf.h>
+
+const char *dcrf_version(void) {
+    return DCRF_VERSION;
+}
