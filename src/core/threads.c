@@ -8,8 +8,10 @@
 #include "core/fpmode.h"
 #include "core/memory.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -105,9 +107,29 @@ static void announce(dcrf_pool *pool) {
     }
 }
 
+/* Cores that this process may use: a container or taskset may leave fewer than there are. */
 static size_t core_count(void) {
+#if defined(__linux__)
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        return (size_t)CPU_COUNT(&allowed);
+#endif
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores > 0 ? (size_t)cores : 1;
+}
+
+/* Start a worker that takes none of the program's signals, so that its handlers run in its own
+ * threads; only those that a fault of the worker itself raises still reach a crash handler. */
+static int start_worker(struct worker *worker) {
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    const int code = pthread_create(&worker->thread, NULL, worker_main, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
 }
 
 dcrf_status dcrf_pool_new(dcrf_pool **out, size_t threads, dcrf_error *error) {
@@ -135,7 +157,7 @@ dcrf_status dcrf_pool_new(dcrf_pool **out, size_t threads, dcrf_error *error) {
         struct worker *worker = &pool->workers[i];
         worker->pool = pool;
         worker->index = i;
-        const int code = pthread_create(&worker->thread, NULL, worker_main, worker);
+        const int code = start_worker(worker);
         if (code != 0) {
             dcrf_pool_free(&pool);
             return dcrf_fail(error, DCRF_ERROR_THREAD, "cannot start thread %zu of %zu: %s", i + 1,
@@ -170,6 +192,7 @@ size_t dcrf_pool_threads(const dcrf_pool *pool) {
 }
 
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context) {
+    assert(grain > 0);
     if (count == 0)
         return;
     const uint64_t saved_mode = dcrf_flush_denormals();
@@ -185,11 +208,14 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
         atomic_store_explicit(&pool->busy, pool->started, memory_order_relaxed);
         announce(pool);
         run_chunks(pool, 0);
-        for (int i = 0; atomic_load_explicit(&pool->busy, memory_order_acquire) > 0; i++) {
-            if (i < pool->spins)
+        int spins_left = pool->spins;
+        while (atomic_load_explicit(&pool->busy, memory_order_acquire) > 0) {
+            if (spins_left > 0) {
+                spins_left--;
                 relax();
-            else
+            } else {
                 sched_yield();
+            }
         }
     }
     dcrf_restore_denormals(saved_mode);

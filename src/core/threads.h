@@ -23,8 +23,9 @@ dcrf_status dcrf_pool_new(dcrf_pool **pool, size_t threads, dcrf_error *error);
 void dcrf_pool_free(dcrf_pool **pool);
 size_t dcrf_pool_threads(const dcrf_pool *pool);
 
-/* Run task over 0 .. count - 1. A pool that is NULL, or was inherited through fork(), runs in the
- * calling thread. One loop at a time: the pool belongs to one caller. */
+/* Run task over 0 .. count - 1 in chunks of `grain` > 0. A pool that is NULL, or was inherited
+ * through fork(), runs in the calling thread. One loop at a time: the pool belongs to one caller.
+ */
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context);
 
 /* The sum of task over all chunks, added up in the order of the indices. The chunk size depends on
