@@ -1,5 +1,7 @@
-/* Flush-to-zero mode. Denormal floats are slow on many CPUs and carry nothing here (values below
- * 1e-38), so they are flushed while our code runs; the caller's mode comes back afterwards. */
+/* The floating-point mode of our loops. Denormal floats are slow on many CPUs and carry nothing
+ * here (values below 1e-38), so they are flushed while our code runs. Otherwise the mode is the
+ * default one (round to nearest, no traps), whatever the caller's is: chunks of one loop run in the
+ * caller's thread and in ours and must round alike. The caller's mode comes back afterwards. */
 #ifndef DCRF_CORE_FPMODE_H
 #define DCRF_CORE_FPMODE_H
 
@@ -9,9 +11,9 @@
 #include <xmmintrin.h>
 
 static inline uint64_t dcrf_flush_denormals(void) {
-    const unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x0040;
+    const unsigned default_mode = 0x1f80, flush_to_zero = 0x8000, denormals_are_zero = 0x0040;
     const unsigned saved = _mm_getcsr();
-    _mm_setcsr(saved | flush_to_zero | denormals_are_zero);
+    _mm_setcsr(default_mode | flush_to_zero | denormals_are_zero);
     return saved;
 }
 
@@ -25,7 +27,7 @@ static inline uint64_t dcrf_flush_denormals(void) {
     const uint64_t flush_to_zero = (uint64_t)1 << 24;
     uint64_t saved;
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
-    __asm__ volatile("msr fpcr, %0" : : "r"(saved | flush_to_zero));
+    __asm__ volatile("msr fpcr, %0" : : "r"(flush_to_zero));
     return saved;
 }
 
