@@ -23,7 +23,7 @@ extern "C" {
 typedef struct dcrf_grid {
     size_t axes;                   /* 1, 2 or 3 */
     size_t size[DCRF_MAX_AXES];    /* variables along each axis; 1 beyond `axes` */
-    double spacing[DCRF_MAX_AXES]; /* distance between neighbours; sigmas are in the same unit */
+    double spacing[DCRF_MAX_AXES]; /* distance between neighbours, in the unit of the sigmas */
 } dcrf_grid;
 
 typedef enum dcrf_type { DCRF_U8 = 0, DCRF_U16, DCRF_I16, DCRF_I32, DCRF_F32, DCRF_F64 } dcrf_type;

@@ -4,6 +4,7 @@
 #include "core/memory.h"
 #include "model/view.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,7 +46,22 @@ dcrf_status dcrf_weight_check(double weight, dcrf_error *error) {
 static dcrf_status check_sigma(double sigma, const char *what, size_t index, dcrf_error *error) {
     if (!(sigma > 0) || !isfinite(sigma))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the sigma of %s %zu is %g; it must be positive", what, index, sigma);
+                         "the sigma of %s %zu is %g; it must be positive and finite", what, index,
+                         sigma);
+    return DCRF_OK;
+}
+
+/* The sigma of an axis must leave its largest coordinate a float. */
+static dcrf_status check_axis(const dcrf_kernel *kernel, const dcrf_grid *grid, size_t axis,
+                              dcrf_error *error) {
+    const double sigma = kernel->sigma[axis];
+    const dcrf_status status = check_sigma(sigma, "axis", axis, error);
+    if (status < 0)
+        return status;
+    if (!(grid->spacing[axis] / sigma * (double)grid->size[axis] <= (double)FLT_MAX))
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "the sigma of axis %zu is %g: too small for %zu variables %g apart", axis,
+                         sigma, grid->size[axis], grid->spacing[axis]);
     return DCRF_OK;
 }
 
@@ -69,7 +85,7 @@ static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid
                          "a kernel over %zu axes and %zu channels has more than %d features", axes,
                          channels, DCRF_MAX_FEATURES);
     for (size_t axis = 0; axis < axes; axis++)
-        if ((status = check_sigma(kernel->sigma[axis], "axis", axis, error)) < 0)
+        if ((status = check_axis(kernel, grid, axis, error)) < 0)
             return status;
     for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < channels; c++)
         if ((status = check_sigma(kernel->channel_sigma[c], "channel", c, error)) < 0)

@@ -39,23 +39,29 @@ size_t dcrf_type_bytes(dcrf_type type) {
     return 0;
 }
 
+/* Strides of contiguous variables `step` bytes apart; returns the bytes of all of them. Sizes whose
+ * product overflows wrap around here and are refused by dcrf_grid_check. */
+static size_t fill_strides(dcrf_view *view, const dcrf_grid *grid, size_t step) {
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        view->stride[axis] = (ptrdiff_t)step;
+        step *= grid->size[axis];
+    }
+    return step;
+}
+
 dcrf_view dcrf_view_interleaved(const void *data, dcrf_type type, const dcrf_grid *grid,
                                 size_t channels) {
     const size_t bytes = dcrf_type_bytes(type);
-    dcrf_view view = {data, type, channels, {0, 0, 0}, (ptrdiff_t)bytes};
-    size_t step = bytes * channels;
-    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
-        view.stride[axis] = (ptrdiff_t)step;
-        step *= grid->size[axis];
-    }
+    dcrf_view view = {.data = data, .type = type, .channels = channels};
+    view.channel_stride = (ptrdiff_t)bytes;
+    fill_strides(&view, grid, bytes * channels);
     return view;
 }
 
 dcrf_view dcrf_view_planar(const void *data, dcrf_type type, const dcrf_grid *grid,
                            size_t channels) {
-    dcrf_view view = dcrf_view_interleaved(data, type, grid, 1);
-    view.channels = channels;
-    view.channel_stride = view.stride[2] * (ptrdiff_t)grid->size[2];
+    dcrf_view view = {.data = data, .type = type, .channels = channels};
+    view.channel_stride = (ptrdiff_t)fill_strides(&view, grid, dcrf_type_bytes(type));
     return view;
 }
 
@@ -72,9 +78,9 @@ dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error
         if (axis >= grid->axes && grid->size[axis] != 1)
             return dcrf_fail(error, DCRF_ERROR_SIZE, "axis %zu of a grid of %zu axes has size %zu",
                              axis, grid->axes, grid->size[axis]);
-        if (!(grid->spacing[axis] > 0) || !isfinite(grid->spacing[axis]))
+        if (axis < grid->axes && !(grid->spacing[axis] > 0 && isfinite(grid->spacing[axis])))
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "the spacing of axis %zu is %g; it must be positive", axis,
+                             "the spacing of axis %zu is %g; it must be positive and finite", axis,
                              grid->spacing[axis]);
         /* Variables are numbered with 32 bits inside the operators. */
         if (!dcrf_multiply(product, grid->size[axis], &product) || product > INT32_MAX)
@@ -145,6 +151,7 @@ static const char *element_at(const dcrf_view *view, const size_t position[DCRF_
     return at;
 }
 
+/* `value` is NaN or infinite, or becomes so when it is stored as a scaled float. */
 static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double value,
                                    const size_t position[DCRF_MAX_AXES], const dcrf_grid *grid,
                                    size_t channel) {
@@ -156,6 +163,10 @@ static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double v
     else
         snprintf(where, sizeof where, "x = %zu, y = %zu, z = %zu", position[0], position[1],
                  position[2]);
+    if (isfinite(value))
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "%s holds %g at %s, channel %zu: too large for a float when scaled", what,
+                         value, where, channel);
     return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "%s holds %g at %s, channel %zu", what, value,
                      where, channel);
 }
@@ -170,8 +181,9 @@ dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const c
         for (position[1] = 0; position[1] < grid->size[1]; position[1]++)
             for (position[0] = 0; position[0] < grid->size[0]; position[0]++, out += stride) {
                 const char *at = element_at(view, position);
-                for (size_t c = 0; c < view->channels; c++, at += view->channel_stride) {
-                    const double value = read_element(at, view->type);
+                for (size_t c = 0; c < view->channels; c++) {
+                    const double value =
+                        read_element(at + (ptrdiff_t)c * view->channel_stride, view->type);
                     const float scaled = (float)(factor ? value * factor[c] : value);
                     if (!isfinite(scaled))
                         return fail_not_finite(error, what, value, position, grid, c);
