@@ -1,8 +1,9 @@
 /* Status codes and error values.
  *
- * Every call that can fail returns a dcrf_status and takes an optional dcrf_error, which receives
- * the same status and one line that says what is wrong and where. Negative: an error, nothing was
- * changed. Zero: success. Positive: success, and why an iteration stopped.
+ * Every call that can fail returns a dcrf_status and takes an optional dcrf_error. Negative: an
+ * error; nothing was changed, and the dcrf_error holds the same status and one line that says what
+ * is wrong and where. Zero: success. Positive: success, and why an iteration stopped. Without an
+ * error the dcrf_error is not touched.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_STATUS_H
@@ -41,7 +42,7 @@ typedef struct dcrf_error {
     char message[DCRF_ERROR_MESSAGE_BYTES];
 } dcrf_error;
 
-/* The name of a status, such as "size" or "stop-gap"; NULL for a value that is none. */
+/* The name of a status, such as "size" or "gap"; NULL for a value that is none. */
 DCRF_API const char *dcrf_status_name(dcrf_status status);
 
 /* The inverse of dcrf_status_name. Returns 1 and sets *status, or 0 when no status has that name.

@@ -30,9 +30,9 @@ dcrf_status dcrf_workspace_new(dcrf_workspace **out, size_t threads, dcrf_error 
 }
 
 void dcrf_workspace_free(dcrf_workspace **workspace_pointer) {
-    dcrf_workspace *workspace = *workspace_pointer;
-    if (!workspace)
+    if (!workspace_pointer || !*workspace_pointer)
         return;
+    dcrf_workspace *workspace = *workspace_pointer;
     dcrf_pool_free(&workspace->pool);
     for (size_t i = 0; i < DCRF_SLOT_COUNT; i++)
         dcrf_release(workspace->slots[i].memory);
