@@ -1,0 +1,194 @@
+/* Status names, memory, random numbers, the workspace, the version. */
+#include "unit.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/rng.h"
+#include "core/timer.h"
+#include "core/workspace.h"
+
+#include <dcrf/dcrf.h>
+#include <stdio.h>
+
+static void status_names_go_both_ways(void **state) {
+    (void)state;
+    size_t named = 0;
+    for (int value = -100; value <= 100; value++) {
+        const char *name = dcrf_status_name((dcrf_status)value);
+        if (!name)
+            continue;
+        dcrf_status back = DCRF_ERROR_ARGUMENT;
+        assert_int_equal(dcrf_status_from_name(name, &back), 1);
+        assert_int_equal(back, value);
+        named++;
+    }
+    /* The enum is without gaps. */
+    assert_int_equal(named, DCRF_STOP_CANCELLED - DCRF_ERROR_THREAD + 1);
+    assert_string_equal(dcrf_status_name(DCRF_OK), "ok");
+    assert_string_equal(dcrf_status_name(DCRF_ERROR_SIZE), "size");
+    assert_string_equal(dcrf_status_name(DCRF_STOP_GAP), "gap");
+}
+
+static void unknown_status_names_are_refused(void **state) {
+    (void)state;
+    dcrf_status status = DCRF_STOP_TIME;
+    assert_int_equal(dcrf_status_from_name("no such status", &status), 0);
+    assert_int_equal(dcrf_status_from_name("", &status), 0);
+    assert_int_equal(dcrf_status_from_name(NULL, &status), 0);
+    assert_int_equal(status, DCRF_STOP_TIME);
+}
+
+static void errors_are_values(void **state) {
+    (void)state;
+    dcrf_error error;
+    assert_fails(DCRF_ERROR_SIZE, "3 of 7", error,
+                 dcrf_fail(&error, DCRF_ERROR_SIZE, "%d of %d", 3, 7));
+    assert_fails(DCRF_ERROR_MEMORY, "the table", error, dcrf_fail_memory(&error, "the table"));
+    assert_int_equal(dcrf_fail(NULL, DCRF_ERROR_OVERLAP, "nobody listens"), DCRF_ERROR_OVERLAP);
+}
+
+static void long_messages_are_cut(void **state) {
+    (void)state;
+    char text[3 * DCRF_ERROR_MESSAGE_BYTES];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    dcrf_error error;
+    dcrf_fail(&error, DCRF_ERROR_ARGUMENT, "%s", text);
+    assert_int_equal(strlen(error.message), DCRF_ERROR_MESSAGE_BYTES - 1);
+}
+
+static void multiplication_notices_overflow(void **state) {
+    (void)state;
+    size_t product = 1;
+    assert_true(dcrf_multiply(SIZE_MAX, 1, &product));
+    assert_true(product == SIZE_MAX);
+    assert_true(dcrf_multiply(0, SIZE_MAX, &product));
+    assert_true(product == 0);
+    assert_true(dcrf_multiply(SIZE_MAX, 0, &product));
+    product = 42;
+    assert_false(dcrf_multiply(SIZE_MAX / 2 + 1, 2, &product));
+    assert_false(dcrf_multiply(SIZE_MAX, SIZE_MAX, &product));
+    assert_true(product == 42);
+}
+
+static void memory_is_aligned_and_checked(void **state) {
+    (void)state;
+    for (size_t bytes = 0; bytes < 300; bytes += 7) {
+        unsigned char *memory = dcrf_allocate_zero(bytes, 1);
+        assert_non_null(memory);
+        assert_true((uintptr_t)memory % DCRF_ALIGNMENT == 0);
+        for (size_t i = 0; i < bytes; i++)
+            assert_int_equal(memory[i], 0);
+        dcrf_release(memory);
+    }
+    assert_null(dcrf_allocate(SIZE_MAX, 2));
+    assert_null(dcrf_allocate(SIZE_MAX, 1));
+    assert_null(dcrf_allocate((size_t)PTRDIFF_MAX, 1));
+    assert_null(dcrf_allocate_zero(SIZE_MAX / 8 + 2, 8));
+    dcrf_release(NULL);
+}
+
+/* The first output follows from the definitions alone: state[1] is the second splitmix64 output,
+ * which for the seed 0 is 6e789e6aa1b965f4 in the reference. */
+static void random_numbers_repeat(void **state) {
+    (void)state;
+    dcrf_rng one, two;
+    dcrf_rng_seed(&one, 0);
+    assert_true(one.state[0] == 0xe220a8397b1dcdafu);
+    assert_true(one.state[1] == 0x6e789e6aa1b965f4u);
+    const uint64_t times_five = one.state[1] * 5;
+    const uint64_t first = ((times_five << 7) | (times_five >> 57)) * 9;
+    assert_true(dcrf_rng_next(&one) == first);
+
+    dcrf_rng_seed(&one, 7);
+    dcrf_rng_seed(&two, 7);
+    double sum = 0;
+    const int count = 100000;
+    for (int i = 0; i < count; i++) {
+        const double value = dcrf_rng_uniform(&one);
+        assert_true(value == dcrf_rng_uniform(&two));
+        assert_true(value >= 0 && value < 1);
+        sum += value;
+    }
+    /* Six standard deviations of a mean of uniform numbers: 6 / sqrt(12 count) = 0.0055. */
+    assert_true(sum / count > 0.4945 && sum / count < 0.5055);
+    dcrf_rng_seed(&two, 8);
+    assert_true(dcrf_rng_next(&one) != dcrf_rng_next(&two));
+}
+
+static void time_does_not_run_backwards(void **state) {
+    (void)state;
+    double last = dcrf_time_s();
+    for (int i = 0; i < 1000; i++) {
+        const double now = dcrf_time_s();
+        assert_true(now >= last);
+        last = now;
+    }
+}
+
+static void workspace_grows_and_keeps(void **state) {
+    (void)state;
+    dcrf_workspace *workspace = NULL;
+    assert_int_equal(dcrf_workspace_new(&workspace, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_threads(workspace), 2);
+    assert_int_equal(dcrf_workspace_bytes(workspace), 0);
+
+    char *small = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, 100, 8);
+    assert_non_null(small);
+    memset(small, 1, 800);
+    assert_true(dcrf_workspace_bytes(workspace) == 800);
+    assert_ptr_equal(dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, 10, 8), small);
+    assert_true(dcrf_workspace_bytes(workspace) == 800);
+
+    char *other = dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, 1, 64);
+    assert_ptr_not_equal(other, small);
+    char *large = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, 1 << 20, 4);
+    assert_non_null(large);
+    memset(large, 2, (size_t)4 << 20);
+    assert_true(dcrf_workspace_bytes(workspace) == ((size_t)4 << 20) + 64);
+
+    /* Too much: refused, and the workspace still works. */
+    assert_null(dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, SIZE_MAX, 8));
+    assert_null(dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, SIZE_MAX / 16, 8));
+    assert_non_null(dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, 0, 4));
+    dcrf_workspace_free(&workspace);
+    assert_null(workspace);
+    dcrf_workspace_free(&workspace);
+    dcrf_workspace_free(NULL);
+}
+
+static void absurd_thread_counts_are_refused(void **state) {
+    (void)state;
+    dcrf_workspace *workspace = (dcrf_workspace *)&workspace;
+    dcrf_error error;
+    assert_fails(DCRF_ERROR_ARGUMENT, "1000000 threads", error,
+                 dcrf_workspace_new(&workspace, 1000000, &error));
+    assert_null(workspace);
+}
+
+static void versions_agree(void **state) {
+    (void)state;
+    char text[64];
+    snprintf(text, sizeof text, "%d.%d.%d", DCRF_VERSION_MAJOR, DCRF_VERSION_MINOR,
+             DCRF_VERSION_PATCH);
+    assert_string_equal(text, DCRF_VERSION);
+    assert_string_equal(dcrf_version(), DCRF_VERSION);
+    assert_string_equal(dcrf_version(), PROJECT_VERSION);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(status_names_go_both_ways),
+        cmocka_unit_test(unknown_status_names_are_refused),
+        cmocka_unit_test(errors_are_values),
+        cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(multiplication_notices_overflow),
+        cmocka_unit_test(memory_is_aligned_and_checked),
+        cmocka_unit_test(random_numbers_repeat),
+        cmocka_unit_test(time_does_not_run_backwards),
+        cmocka_unit_test(workspace_grows_and_keeps),
+        cmocka_unit_test(absurd_thread_counts_are_refused),
+        cmocka_unit_test(versions_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

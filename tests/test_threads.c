@@ -1,0 +1,303 @@
+/* The pool: every index once, the same sums for every thread count, forks, floating-point modes. */
+#define _GNU_SOURCE
+#include "unit.h"
+
+#include "core/fpmode.h"
+#include "core/memory.h"
+#include "core/rng.h"
+#include "core/threads.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const size_t thread_counts[] = {1, 2, 3, 8};
+#define THREAD_COUNTS (sizeof thread_counts / sizeof thread_counts[0])
+
+static dcrf_pool *new_pool(size_t threads) {
+    dcrf_pool *pool = NULL;
+    assert_int_equal(dcrf_pool_new(&pool, threads, NULL), DCRF_OK);
+    assert_int_equal(dcrf_pool_threads(pool), threads);
+    return pool;
+}
+
+/* ---- every index once ------------------------------------------------------------------------ */
+
+struct visits {
+    atomic_uchar *times;
+    size_t count, grain, threads;
+    atomic_size_t mistakes;
+    atomic_uchar working[8]; /* is this worker inside a chunk? */
+};
+
+/* Tasks run in other threads, where cmocka's asserts may not jump: mistakes are counted. */
+static void visit(void *context, size_t begin, size_t end, size_t worker) {
+    struct visits *visits = context;
+    const size_t left = visits->count - begin;
+    if (begin % visits->grain != 0 || worker >= visits->threads ||
+        end - begin != (left < visits->grain ? left : visits->grain)) {
+        atomic_fetch_add(&visits->mistakes, 1);
+        return;
+    }
+    if (atomic_exchange(&visits->working[worker], 1) != 0)
+        atomic_fetch_add(&visits->mistakes, 1);
+    for (size_t i = begin; i < end; i++)
+        atomic_fetch_add(&visits->times[i], 1);
+    atomic_store(&visits->working[worker], 0);
+}
+
+static void check_visits(dcrf_pool *pool, size_t threads, size_t count, size_t grain) {
+    struct visits visits = {.count = count, .grain = grain, .threads = threads};
+    visits.times = dcrf_allocate_zero(count, sizeof *visits.times);
+    assert_non_null(visits.times);
+    dcrf_parallel_for(pool, count, grain, visit, &visits);
+    assert_int_equal(atomic_load(&visits.mistakes), 0);
+    for (size_t i = 0; i < count; i++)
+        if (atomic_load(&visits.times[i]) != 1)
+            fail_msg("%zu threads, grain %zu: index %zu of %zu visited %d times", threads, grain, i,
+                     count, atomic_load(&visits.times[i]));
+    dcrf_release(visits.times);
+}
+
+static void every_index_once(void **state) {
+    (void)state;
+    const size_t counts[] = {0, 1, 2, 7, 8, 9, 63, 64, 65, 1000, 4099};
+    const size_t grains[] = {1, 2, 3, 8, 64, 1000, 5000};
+    for (size_t t = 0; t < THREAD_COUNTS; t++) {
+        dcrf_pool *pool = new_pool(thread_counts[t]);
+        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+            for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++)
+                check_visits(pool, thread_counts[t], counts[c], grains[g]);
+        dcrf_pool_free(&pool);
+        assert_null(pool);
+    }
+    check_visits(NULL, 1, 1000, 7);
+}
+
+/* Short loops one after the other, and pauses long enough that workers fall asleep in between. */
+static void loops_follow_each_other(void **state) {
+    (void)state;
+    dcrf_pool *pool = new_pool(3);
+    for (int i = 0; i < 2000; i++) {
+        check_visits(pool, 3, 10, 1);
+        if (i % 400 == 0)
+            usleep(20000);
+    }
+    dcrf_pool_free(&pool);
+}
+
+static void pools_come_and_go(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 50; i++) {
+        dcrf_pool *pool = new_pool(1 + i % 5);
+        if (i % 2)
+            check_visits(pool, 1 + i % 5, 100, 3);
+        dcrf_pool_free(&pool);
+    }
+    dcrf_pool *none = NULL;
+    dcrf_pool_free(&none);
+    assert_int_equal(dcrf_pool_threads(NULL), 1);
+}
+
+static void default_is_the_usable_cores(void **state) {
+    (void)state;
+    dcrf_pool *pool = NULL;
+    assert_int_equal(dcrf_pool_new(&pool, 0, NULL), DCRF_OK);
+    const size_t threads = dcrf_pool_threads(pool);
+    assert_true(threads >= 1 && threads <= (size_t)sysconf(_SC_NPROCESSORS_ONLN));
+    dcrf_pool_free(&pool);
+#if defined(__linux__)
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    size_t cpu = 0;
+    while (!CPU_ISSET(cpu, &before))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    const dcrf_status status = dcrf_pool_new(&pool, 0, NULL);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_int_equal(status, DCRF_OK);
+    assert_int_equal(dcrf_pool_threads(pool), 1);
+    dcrf_pool_free(&pool);
+#endif
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+static double sum_values(void *context, size_t begin, size_t end) {
+    const double *values = context;
+    double sum = 0;
+    for (size_t i = begin; i < end; i++)
+        sum += values[i];
+    return sum;
+}
+
+static void sums_do_not_depend_on_threads(void **state) {
+    (void)state;
+    const size_t counts[] = {0, 1, 1023, 1024, 1025, 100000, 1000003};
+    const size_t most = 1000003;
+    double *values = dcrf_allocate(most, sizeof *values);
+    assert_non_null(values);
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 3);
+    for (size_t i = 0; i < most; i++)
+        values[i] = dcrf_rng_uniform(&rng) * (i % 3 ? 1e-9 : 1e9);
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        const double alone = dcrf_parallel_sum(NULL, counts[c], sum_values, values);
+        double plain = 0;
+        for (size_t i = 0; i < counts[c]; i++)
+            plain += values[i];
+        /* All terms are positive: each order is within count * epsilon of the true sum. */
+        assert_true(alone - plain <= 2 * (double)counts[c] * DBL_EPSILON * plain);
+        assert_true(plain - alone <= 2 * (double)counts[c] * DBL_EPSILON * plain);
+        for (size_t t = 0; t < THREAD_COUNTS; t++) {
+            dcrf_pool *pool = new_pool(thread_counts[t]);
+            for (int repeat = 0; repeat < 5; repeat++)
+                assert_true(dcrf_parallel_sum(pool, counts[c], sum_values, values) == alone);
+            dcrf_pool_free(&pool);
+        }
+    }
+    dcrf_release(values);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static int run_child(dcrf_pool *pool) {
+    double values[5000];
+    for (size_t i = 0; i < 5000; i++)
+        values[i] = (double)i;
+    if (dcrf_parallel_sum(pool, 5000, sum_values, values) != 5000.0 * 4999 / 2)
+        return 1;
+    dcrf_pool_free(&pool);
+    if (pool || dcrf_pool_new(&pool, 2, NULL) != DCRF_OK)
+        return 2;
+    if (dcrf_parallel_sum(pool, 5000, sum_values, values) != 5000.0 * 4999 / 2)
+        return 3;
+    dcrf_pool_free(&pool);
+    return 0;
+}
+
+static void child_of_a_fork_can_use_and_free_the_pool(void **state) {
+    (void)state;
+    dcrf_pool *pool = new_pool(4);
+    check_visits(pool, 4, 100, 1);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20); /* a child that waits for threads that are not there must not hang the test */
+        _exit(run_child(pool));
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    check_visits(pool, 4, 100, 1);
+    dcrf_pool_free(&pool);
+}
+
+/* ---- signals and the floating-point mode ----------------------------------------------------- */
+
+struct masks {
+    atomic_size_t chunks;
+    atomic_size_t blocked[4], faults_blocked[4];
+};
+
+static void look_at_mask(void *context, size_t begin, size_t end, size_t worker) {
+    (void)begin;
+    (void)end;
+    struct masks *masks = context;
+    sigset_t set;
+    pthread_sigmask(SIG_SETMASK, NULL, &set);
+    atomic_store(&masks->blocked[worker], (size_t)sigismember(&set, SIGINT));
+    atomic_store(&masks->faults_blocked[worker], (size_t)sigismember(&set, SIGSEGV));
+    /* Stay until every thread has come, so that each looks. */
+    atomic_fetch_add(&masks->chunks, 1);
+    while (atomic_load(&masks->chunks) < 4)
+        sched_yield();
+}
+
+static void signals_stay_with_the_program(void **state) {
+    (void)state;
+    dcrf_pool *pool = new_pool(4);
+    struct masks masks = {0};
+    dcrf_parallel_for(pool, 4, 1, look_at_mask, &masks);
+    dcrf_pool_free(&pool);
+    assert_int_equal(atomic_load(&masks.blocked[0]), 0);
+    for (size_t i = 1; i < 4; i++)
+        assert_int_equal(atomic_load(&masks.blocked[i]), 1);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(atomic_load(&masks.faults_blocked[i]), 0);
+}
+
+#if defined(__SSE2__) || defined(__aarch64__)
+
+struct arithmetic {
+    volatile float tiny;
+    volatile float one, third;
+    float halves[64], quotients[64];
+};
+
+static void compute(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct arithmetic *numbers = context;
+    for (size_t i = begin; i < end; i++) {
+        numbers->halves[i] = numbers->tiny * 0.5f;
+        numbers->quotients[i] = numbers->one / numbers->third;
+    }
+}
+
+static void modes_are_set_inside_and_restored_outside(void **state) {
+    (void)state;
+    const int caller_modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    for (size_t threads = 1; threads <= 3; threads += 2) {
+        dcrf_pool *pool = new_pool(threads);
+        for (size_t m = 0; m < 4; m++) {
+            struct arithmetic numbers = {.tiny = FLT_MIN, .one = 1, .third = 3};
+            fesetround(caller_modes[m]);
+            dcrf_parallel_for(pool, 64, 1, compute, &numbers);
+            const int mode_after = fegetround();
+            const float half_after = numbers.tiny * 0.5f;
+            fesetround(FE_TONEAREST);
+            assert_int_equal(mode_after, caller_modes[m]);
+            assert_true(half_after > 0); /* denormals are back */
+            for (size_t i = 0; i < 64; i++) {
+                assert_true(numbers.halves[i] == 0);
+                assert_true(numbers.quotients[i] == 0x1.555556p-2f); /* 1/3 to nearest */
+            }
+        }
+        dcrf_pool_free(&pool);
+    }
+}
+
+static void callers_flags_are_left_alone(void **state) {
+    (void)state;
+    struct arithmetic numbers = {.tiny = FLT_MIN, .one = 1, .third = 3};
+    feclearexcept(FE_ALL_EXCEPT);
+    dcrf_parallel_for(NULL, 64, 1, compute, &numbers);
+    assert_int_equal(fetestexcept(FE_INEXACT | FE_UNDERFLOW), 0);
+}
+
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_index_once),
+        cmocka_unit_test(loops_follow_each_other),
+        cmocka_unit_test(pools_come_and_go),
+        cmocka_unit_test(default_is_the_usable_cores),
+        cmocka_unit_test(sums_do_not_depend_on_threads),
+        cmocka_unit_test(child_of_a_fork_can_use_and_free_the_pool),
+        cmocka_unit_test(signals_stay_with_the_program),
+#if defined(__SSE2__) || defined(__aarch64__)
+        cmocka_unit_test(modes_are_set_inside_and_restored_outside),
+        cmocka_unit_test(callers_flags_are_left_alone),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
