@@ -175,8 +175,12 @@ static int run_child(dcrf_pool *pool) {
     if (dcrf_parallel_sum(pool, 5000, sum_values, values) != 5000.0 * 4999 / 2)
         return 1;
     dcrf_pool_free(&pool);
-    if (pool || dcrf_pool_new(&pool, 2, NULL) != DCRF_OK)
+    if (pool)
         return 2;
+#if !defined(__SANITIZE_THREAD__) /* which cannot start threads after such a fork */
+    if (dcrf_pool_new(&pool, 2, NULL) != DCRF_OK)
+        return 2;
+#endif
     if (dcrf_parallel_sum(pool, 5000, sum_values, values) != 5000.0 * 4999 / 2)
         return 3;
     dcrf_pool_free(&pool);
