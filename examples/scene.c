@@ -1,10 +1,12 @@
 /* Draw a small scene for the demonstration: an image with texture, what each of its pixels shows,
  * and a noisy guess at that.
  *
- *   scene DIRECTORY    writes image.png, truth.png, guess.png and unary.npy
+ *   scene DIRECTORY           writes image.png, truth.png, guess.png and unary.npy
+ *   scene DIRECTORY NAME      reads NAME.npy, energies like those of unary.npy, and writes
+ *                             NAME.png, the label of the lowest energy at each pixel
  *
  * The guess is a classifier that looks at single pixels: it believes in the right label with the
- * probability 0.5 and in some label, drawn at random, otherwise. unary.npy holds its -ln p, and
+ * probability 0.1 and in some label, drawn at random, otherwise. unary.npy holds its -ln p, and
  * guess.png its favourites. Label maps are indexed PNGs: the index is the label, the palette is for
  * the eye. Everything follows from a fixed seed.
  *
@@ -23,7 +25,7 @@
 enum label { SKY, HILL, HOUSE, TREE };
 
 static const uint8_t palette[LABELS][3] = {
-    {120, 180, 240}, {90, 160, 60}, {200, 70, 50}, {30, 80, 30}};
+    {150, 180, 215}, {95, 150, 70}, {190, 110, 80}, {55, 100, 45}};
 
 static uint64_t random_state = 1;
 
@@ -56,16 +58,16 @@ static uint8_t colour_at(enum label label, int x, int y, int channel) {
         value -= y % 8 == 0 || (x + 6 * (y / 8 % 2)) % 12 == 0 ? 45 : 0;
         break;
     case TREE:
-        value += 25 * sin(1.7 * x) * cos(1.3 * y);
+        value += 12 * sin(1.7 * x) * cos(1.3 * y);
         break;
     }
-    value += 24 * (uniform() - 0.5);
+    value += 30 * (uniform() - 0.5);
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
 /* The classifier's probabilities for a pixel; returns the label it likes best. */
 static uint8_t guess(enum label truth, float energies[LABELS]) {
-    const uint8_t favourite = (uint8_t)(uniform() < 0.5 ? truth : uniform() * LABELS);
+    const uint8_t favourite = (uint8_t)(uniform() < 0.1 ? truth : uniform() * LABELS);
     double weights[LABELS], sum = 0;
     for (int i = 0; i < LABELS; i++) {
         weights[i] = (i == favourite ? 1.2 : 0.2) + 0.6 * uniform();
@@ -111,13 +113,40 @@ static bool write_npy(const char *directory, const float *values) {
     return true;
 }
 
-int main(int count, char **arguments) {
+/* Only what is written here and by the command: version 1, the floats after the header. */
+static bool read_npy(const char *directory, const char *name, float *values) {
+    char path[4096];
+    uint8_t start[10];
+    snprintf(path, sizeof path, "%s/%s.npy", directory, name);
+    FILE *file = fopen(path, "rb");
+    const size_t count = (size_t)WIDTH * HEIGHT * LABELS;
+    const bool read = file && fread(start, sizeof start, 1, file) == 1 && start[6] == 1 &&
+                      fseek(file, start[8] + 256 * start[9], SEEK_CUR) == 0 &&
+                      fread(values, sizeof *values, count, file) == count;
+    if (file)
+        fclose(file);
+    if (!read)
+        fprintf(stderr, "scene: cannot read %s\n", path);
+    return read;
+}
+
+static bool write_lowest(const char *directory, const char *name) {
+    static uint8_t lowest[HEIGHT * WIDTH];
+    static float energies[HEIGHT * WIDTH][LABELS];
+    if (!read_npy(directory, name, &energies[0][0]))
+        return false;
+    for (size_t a = 0; a < (size_t)HEIGHT * WIDTH; a++)
+        for (uint8_t i = 1; i < LABELS; i++)
+            if (energies[a][i] < energies[a][lowest[a]])
+                lowest[a] = i;
+    char file[256];
+    snprintf(file, sizeof file, "%s.png", name);
+    return write_png(directory, file, true, lowest);
+}
+
+static bool draw(const char *directory) {
     static uint8_t image[HEIGHT][WIDTH][3], truth[HEIGHT][WIDTH], favourites[HEIGHT][WIDTH];
     static float unary[HEIGHT][WIDTH][LABELS];
-    if (count != 2) {
-        fprintf(stderr, "usage: scene DIRECTORY\n");
-        return 2;
-    }
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x < WIDTH; x++) {
             const enum label label = label_at(x, y);
@@ -126,11 +155,17 @@ int main(int count, char **arguments) {
                 image[y][x][channel] = colour_at(label, x, y, channel);
             favourites[y][x] = guess(label, unary[y][x]);
         }
-    const char *directory = arguments[1];
     return write_png(directory, "image.png", false, image) &&
-                   write_png(directory, "truth.png", true, truth) &&
-                   write_png(directory, "guess.png", true, favourites) &&
-                   write_npy(directory, &unary[0][0][0])
-               ? 0
-               : 1;
+           write_png(directory, "truth.png", true, truth) &&
+           write_png(directory, "guess.png", true, favourites) &&
+           write_npy(directory, &unary[0][0][0]);
+}
+
+int main(int count, char **arguments) {
+    if (count == 2)
+        return draw(arguments[1]) ? 0 : 1;
+    if (count == 3)
+        return write_lowest(arguments[1], arguments[2]) ? 0 : 1;
+    fprintf(stderr, "usage: scene DIRECTORY [NAME]\n");
+    return 2;
 }
