@@ -11,6 +11,7 @@
 
 #define WIDTH 6
 #define HEIGHT 5
+#define LABELS 2
 
 static const uint8_t *test_image(void) {
     static uint8_t image[WIDTH * HEIGHT * 3];
@@ -91,6 +92,67 @@ static dcrf_status use_lattice(dcrf_error *error) {
     return use_operator(&kernel, DCRF_OPERATOR_LATTICE, error);
 }
 
+/* ---- a model, its plan and its energies --------------------------------------------------------
+ */
+
+static dcrf_status build_model(dcrf_model *model, dcrf_error *error) {
+    static const float unary[WIDTH * HEIGHT * LABELS], matrix[LABELS * LABELS] = {0, 1, 1, 0};
+    static const size_t offsets[] = {0, 2, 4}, members[] = {0, 1, 2, 3};
+    static const double costs[] = {1, 2};
+    static const uint8_t regions[WIDTH * HEIGHT];
+    const dcrf_grid *grid = dcrf_model_grid(model);
+    const dcrf_view energies = dcrf_view_planar(unary, DCRF_F32, grid, LABELS);
+    const dcrf_view map = dcrf_view_interleaved(regions, DCRF_U8, grid, 1);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, grid, 3);
+    const dcrf_kernel spatial = dcrf_kernel_spatial(1.5, 1), bilateral = bilateral_kernel();
+    dcrf_status status = dcrf_model_set_unary(model, &energies, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_add_kernel(model, &spatial, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_add_kernel(model, &bilateral, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_POTTS, NULL, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_cliques(model, 2, offsets, members, costs, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_clique_map(model, &map, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_clique_costs(model, &image, 20, 100, error);
+    return status;
+}
+
+static dcrf_status use_model(dcrf_error *error) {
+    static float y[WIDTH * HEIGHT * DCRF_LANES];
+    static const uint16_t labels[WIDTH * HEIGHT];
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_plan *plan = NULL;
+    dcrf_energy energy;
+    double of_kernel[2];
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+        y[a * DCRF_LANES + a % LABELS] = 1;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = build_model(model, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 2, error);
+    if (status == DCRF_OK)
+        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_qp(plan, workspace, y, DCRF_LANES, &energy, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_lp(plan, workspace, y, DCRF_LANES, 8, DCRF_CLIQUE_MIN, &energy, error);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
 static const struct {
     const char *name;
     scenario run;
@@ -101,6 +163,7 @@ static const struct {
     {"the exact operator", use_exact, 5},
     {"the grid operator", use_grid, 5},
     {"the lattice operator", use_lattice, 5},
+    {"a model, its plan and its energies", use_model, 20},
 };
 
 static void failing_allocations_are_errors(void **state) {
