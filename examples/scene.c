@@ -67,7 +67,8 @@ static uint8_t colour_at(enum label label, int x, int y, int channel) {
 
 /* The classifier's probabilities for a pixel; returns the label it likes best. */
 static uint8_t guess(enum label truth, float energies[LABELS]) {
-    const uint8_t favourite = (uint8_t)(uniform() < 0.1 ? truth : uniform() * LABELS);
+    const bool right = uniform() < 0.1;
+    const uint8_t favourite = right ? (uint8_t)truth : (uint8_t)(uniform() * LABELS);
     double weights[LABELS], sum = 0;
     for (int i = 0; i < LABELS; i++) {
         weights[i] = (i == favourite ? 1.2 : 0.2) + 0.6 * uniform();
