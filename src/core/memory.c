@@ -11,12 +11,16 @@ bool dcrf_multiply(size_t a, size_t b, size_t *product) {
     return true;
 }
 
+size_t dcrf_align(size_t bytes) {
+    return (bytes + DCRF_ALIGNMENT - 1) / DCRF_ALIGNMENT * DCRF_ALIGNMENT;
+}
+
 void *dcrf_allocate(size_t count, size_t bytes) {
     size_t size;
     /* PTRDIFF_MAX: pointers into the array must be subtractable. */
     if (!dcrf_multiply(count, bytes, &size) || size > (size_t)PTRDIFF_MAX - DCRF_ALIGNMENT)
         return NULL;
-    size = (size + DCRF_ALIGNMENT - 1) / DCRF_ALIGNMENT * DCRF_ALIGNMENT;
+    size = dcrf_align(size);
     return aligned_alloc(DCRF_ALIGNMENT, size ? size : DCRF_ALIGNMENT);
 }
 

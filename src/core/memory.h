@@ -11,6 +11,9 @@
 /* *product = a * b, or false when it does not fit. */
 bool dcrf_multiply(size_t a, size_t b, size_t *product);
 
+/* `bytes` rounded up to a multiple of the alignment. */
+size_t dcrf_align(size_t bytes);
+
 /* count elements of `bytes` bytes, aligned, not initialized (dcrf_allocate) or zero
  * (dcrf_allocate_zero). NULL when the size overflows or memory is out. A count of zero gives a
  * pointer that can be freed. */

@@ -40,14 +40,16 @@ struct dcrf_blur {
     float centre, side;
 };
 
-/* Up to DCRF_CONVOLVE_ROWS output rows at once, so that a row that is loaded is used that often:
- *   out row q = sum_j coefficient[j * DCRF_CONVOLVE_ROWS + q] * in row j,  0 <= j < taps. */
+/* A symmetric convolution, DCRF_CONVOLVE_ROWS neighbouring outputs at once:
+ *   out row q = tap[0] in[radius + q] + sum_k tap[k] (in[radius + q - k] + in[radius + q + k]),  1
+ * <= k <= radius. Rows come by pointer, 2 radius + DCRF_CONVOLVE_ROWS of them, so that those beyond
+ * a border can be one row of zeros. The first `rows` outputs are stored. */
 #define DCRF_CONVOLVE_ROWS 4
 struct dcrf_convolve {
-    const float *in;
-    size_t in_step;
-    const float *coefficient;
-    size_t taps;
+    const float *const *in;
+    size_t in_offset; /* added to all of them */
+    const float *tap;
+    size_t radius;
     float *out;
     size_t out_step;
     size_t rows;
@@ -63,6 +65,9 @@ struct dcrf_dsp {
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
     void (*convolve)(const struct dcrf_convolve *convolve);
+    /* out row i = scale[i] * in row i; the rows of out are `width` floats apart. */
+    void (*scale)(const float *in, size_t in_stride, const float *scale, float *out, size_t width,
+                  size_t rows);
     /* sum_b exp(-|f_b - query|^2 / 2) over `count` points stored plane by plane, `plane` floats
      * apart. count is a multiple of 16; points at infinity count nothing. */
     double (*gaussian_sum)(const float *points, size_t plane, size_t count, size_t dimension,

@@ -43,19 +43,27 @@ static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
 }
 
 static void convolve(const struct dcrf_convolve *c) {
-    float sum[DCRF_CONVOLVE_ROWS][DCRF_DSP_WIDTH] = {{0}};
-    for (size_t j = 0; j < c->taps; j++) {
-        const float *row = c->in + j * c->in_step;
-        for (size_t q = 0; q < c->rows; q++) {
-            const float coefficient = c->coefficient[j * DCRF_CONVOLVE_ROWS + q];
-            for (size_t i = 0; i < c->width; i++)
-                sum[q][i] += coefficient * row[i];
-        }
-    }
     for (size_t q = 0; q < c->rows; q++) {
+        const float *const *centre = c->in + c->radius + q;
+        float sum[DCRF_DSP_WIDTH];
+        for (size_t i = 0; i < c->width; i++)
+            sum[i] = c->tap[0] * centre[0][c->in_offset + i];
+        for (size_t k = 1; k <= c->radius; k++) {
+            const float *before = *(centre - k) + c->in_offset;
+            const float *after = *(centre + k) + c->in_offset;
+            for (size_t i = 0; i < c->width; i++)
+                sum[i] += c->tap[k] * (before[i] + after[i]);
+        }
         const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
-        store_row(c->out + q * c->out_step, sum[q], c->width, scale * c->factor, c->accumulate);
+        store_row(c->out + q * c->out_step, sum, c->width, scale * c->factor, c->accumulate);
     }
+}
+
+static void scale_rows(const float *in, size_t in_stride, const float *scale, float *out,
+                       size_t width, size_t rows) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < width; i++)
+            out[r * width + i] = scale[r] * in[r * in_stride + i];
 }
 
 static double gaussian_sum(const float *points, size_t plane, size_t count, size_t dimension,
@@ -76,5 +84,6 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
     dsp->blur = blur;
     dsp->convolve = convolve;
+    dsp->scale = scale_rows;
     dsp->gaussian_sum = gaussian_sum;
 }

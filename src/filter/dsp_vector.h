@@ -166,31 +166,66 @@ INLINE void blur_rows(const struct dcrf_blur *b, size_t begin, size_t end, size_
     }
 }
 
-static void blur(const struct dcrf_blur *b, size_t begin,
-                 size_t end){FOR_WIDTH(b->width, blur_rows, b, begin, end)}
-
-INLINE void convolve_rows(const struct dcrf_convolve *c, size_t wide, size_t tail) {
-    struct row sum[DCRF_CONVOLVE_ROWS];
-#pragma GCC unroll 4
-    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
-        row_zero(&sum[q], wide, tail);
-    const float *in = c->in;
-    const float *coefficient = c->coefficient;
-    for (size_t j = 0; j < c->taps; j++, in += c->in_step, coefficient += DCRF_CONVOLVE_ROWS) {
-#pragma GCC unroll 4
-        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
-            row_add(&sum[q], coefficient[q], in, wide, tail);
-    }
-#pragma GCC unroll 4
-    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
-        if (q < c->rows) {
-            const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
-            row_store(&sum[q], c->out + q * c->out_step, scale * c->factor, c->accumulate, wide,
-                      tail);
-        }
+static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
+    FOR_WIDTH(b->width, blur_rows, b, begin, end)
 }
 
-static void convolve(const struct dcrf_convolve *c){FOR_WIDTH(c->width, convolve_rows, c)}
+/* One vector of each output row, from the outermost taps inwards: the windows of rows before and
+ * after the outputs move by one row a tap, so that two loads serve all outputs. */
+#define CONVOLVE_VECTOR(vector, load, store)                                                       \
+    do {                                                                                           \
+        const size_t from = c->in_offset + at;                                                     \
+        vector before[DCRF_CONVOLVE_ROWS], after[DCRF_CONVOLVE_ROWS], sum[DCRF_CONVOLVE_ROWS];     \
+        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++) {                                          \
+            before[q] = load(c->in[q] + from);                                                     \
+            after[q] = load(c->in[2 * radius + q] + from);                                         \
+            sum[q] = (vector){0};                                                                  \
+        }                                                                                          \
+        const float *const *next_before = c->in + DCRF_CONVOLVE_ROWS;                              \
+        const float *const *next_after = c->in + 2 * radius;                                       \
+        /* Four turns of the windows bring every row back to its register: no moves. */            \
+        _Pragma("GCC unroll 4") for (size_t k = radius; k > 0; k--) {                              \
+            for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)                                        \
+                sum[q] += c->tap[k] * (before[q] + after[q]);                                      \
+            for (size_t q = 0; q + 1 < DCRF_CONVOLVE_ROWS; q++) {                                  \
+                before[q] = before[q + 1];                                                         \
+                after[DCRF_CONVOLVE_ROWS - 1 - q] = after[DCRF_CONVOLVE_ROWS - 2 - q];             \
+            }                                                                                      \
+            before[DCRF_CONVOLVE_ROWS - 1] = load(*next_before++ + from);                          \
+            after[0] = load(*--next_after + from);                                                 \
+        }                                                                                          \
+        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)                                            \
+            if (q < c->rows) {                                                                     \
+                float *out = c->out + q * c->out_step + at;                                        \
+                vector value = factor[q] * (sum[q] + c->tap[0] * before[q]);                       \
+                if (c->accumulate)                                                                 \
+                    value += load(out);                                                            \
+                store(out, value);                                                                 \
+            }                                                                                      \
+    } while (0)
+
+static void convolve(const struct dcrf_convolve *c) {
+    const size_t radius = c->radius;
+    float factor[DCRF_CONVOLVE_ROWS];
+    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
+        factor[q] = c->scale && q < c->rows ? c->factor * c->scale[q * c->scale_step] : c->factor;
+    size_t at = 0;
+    for (; at + DSP_LANES <= c->width; at += DSP_LANES)
+        CONVOLVE_VECTOR(wide_vector, load_wide, store_wide);
+    if (HAS_TAIL && at < c->width)
+        CONVOLVE_VECTOR(tail_vector, load_tail, store_tail);
+}
+
+static void scale_rows(const float *in, size_t in_stride, const float *scale, float *out,
+                       size_t width, size_t rows) {
+    for (size_t r = 0; r < rows; r++, in += in_stride, out += width) {
+        size_t at = 0;
+        for (; at + DSP_LANES <= width; at += DSP_LANES)
+            store_wide(out + at, scale[r] * load_wide(in + at));
+        if (HAS_TAIL && at < width)
+            store_tail(out + at, scale[r] * load_tail(in + at));
+    }
+}
 
 /* exp(x) for x <= 0: 2^k e^r with |r| <= ln 2 / 2 and e^r by its Taylor polynomial of degree 6,
  * relative error below 1e-7; zero below -87. */
@@ -239,5 +274,6 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
     dsp->blur = blur;
     dsp->convolve = convolve;
+    dsp->scale = scale_rows;
     dsp->gaussian_sum = gaussian_sum;
 }

@@ -19,9 +19,8 @@ struct grid {
     dcrf_operator base;
     dcrf_grid shape;
     size_t radius[DCRF_MAX_AXES];
-    /* Per axis, the taps for DCRF_CONVOLVE_ROWS neighbouring outputs, see fill_coefficients. */
-    float *coefficients[DCRF_MAX_AXES];
-    float *scale; /* NULL: ones */
+    float *taps[DCRF_MAX_AXES]; /* radius + 1, from the centre on */
+    float *scale;               /* NULL: ones */
 };
 
 /* Rows of a task. */
@@ -49,25 +48,10 @@ static size_t find_radius(double factor, size_t size, double tail) {
     return radius;
 }
 
-/* Output q of a group of DCRF_CONVOLVE_ROWS starting at i sees input i - radius + j through the tap
- * j - q - radius, 0 <= j < taps; zero where that is out of reach. */
-static size_t tap_count(size_t radius) {
-    return 2 * radius + DCRF_CONVOLVE_ROWS;
-}
-
-static void fill_coefficients(float *coefficients, size_t radius, double factor) {
-    for (size_t j = 0; j < tap_count(radius); j++)
-        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++) {
-            const bool reached = j >= q && j - q <= 2 * radius;
-            const double offset = (double)j - (double)q - (double)radius;
-            coefficients[j * DCRF_CONVOLVE_ROWS + q] = reached ? (float)tap(factor, offset) : 0;
-        }
-}
-
 static void free_grid(dcrf_operator *base) {
     struct grid *op = (struct grid *)base;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
-        dcrf_release(op->coefficients[axis]);
+        dcrf_release(op->taps[axis]);
     dcrf_release(op->scale);
     dcrf_release(op);
 }
@@ -75,130 +59,174 @@ static void free_grid(dcrf_operator *base) {
 /* ---- one axis ----------------------------------------------------------------------------------
  */
 
-/* Seen along one axis the grid is outer x length x inner; a row of channels is `width` floats. */
+/* A unit of work is a strip of neighbours along x and a stretch along the axis, so that the rows in
+ * reach of an output stay in the first-level cache while they are needed. Along x itself a strip is
+ * one wide. */
+#define STRIP 8
+#define STRETCH 64
+
+/* Where the row of channels of (x, y, z) lies: (z * height + y) * pitch + x * stride. */
+struct layout {
+    size_t stride, pitch;
+};
+
 struct pass {
     const struct grid *op;
     const struct dcrf_dsp *dsp;
-    size_t axis, inner, length;
+    size_t axis;
     const float *in;
-    size_t in_stride;
+    struct layout in_layout;
     float *out;
-    size_t out_stride;
-    size_t width;
+    struct layout out_layout;
+    size_t width; /* floats in a row of channels */
     bool scale_in, scale_out;
     float factor;
     bool accumulate;
-    float *lines; /* scaled copies of input lines, one a worker */
-    size_t line_floats;
+    /* Scratch of the workers: pointers to input rows, then scaled copies of them. */
+    char *scratch;
+    size_t scratch_bytes;
 };
 
-/* The taps of the outputs i .. i + rows - 1 along a line, clipped to the line. */
-static void convolve_group(const struct pass *pass, const float *line, size_t step, float *out,
-                           const float *scale, size_t i) {
-    const size_t radius = pass->op->radius[pass->axis];
-    const size_t before = i < radius ? radius - i : 0; /* taps that fall off the start */
-    const size_t first = i + before - radius;
-    const size_t taps = tap_count(radius) - before;
-    const size_t left = pass->length - i;
-    const struct dcrf_convolve convolve = {
-        .in = line + first * step,
-        .in_step = step,
-        .coefficient = pass->op->coefficients[pass->axis] + before * DCRF_CONVOLVE_ROWS,
-        .taps = first + taps > pass->length ? pass->length - first : taps,
-        .out = out + i * pass->inner * pass->out_stride,
-        .out_step = pass->inner * pass->out_stride,
-        .rows = left < DCRF_CONVOLVE_ROWS ? left : DCRF_CONVOLVE_ROWS,
-        .scale = scale ? scale + i * pass->inner : NULL,
-        .scale_step = pass->inner,
-        .width = pass->width,
-        .factor = pass->factor,
-        .accumulate = pass->accumulate};
-    pass->dsp->convolve(&convolve);
+static size_t divide_up(size_t a, size_t b) {
+    return (a + b - 1) / b;
 }
 
-/* Along x: a line is contiguous, and one line is a unit of work. */
-static void convolve_lines(void *context, size_t begin, size_t end, size_t worker) {
-    const struct pass *pass = context;
-    const float *scale = pass->op->scale;
-    for (size_t line = begin; line < end; line++) {
-        const size_t first = line * pass->length;
-        const float *in = pass->in + first * pass->in_stride;
-        size_t step = pass->in_stride;
-        if (pass->scale_in) {
-            float *copy = pass->lines + worker * pass->line_floats;
-            for (size_t i = 0; i < pass->length; i++) {
-                const float s = scale[first + i];
-                for (size_t c = 0; c < pass->width; c++)
-                    copy[i * pass->width + c] = s * in[i * pass->in_stride + c];
-            }
-            in = copy;
-            step = pass->width;
-        }
-        for (size_t i = 0; i < pass->length; i += DCRF_CONVOLVE_ROWS)
-            convolve_group(pass, in, step, pass->out + first * pass->out_stride,
-                           pass->scale_out ? scale + first : NULL, i);
-    }
+/* Lines along an axis: x-lines are numbered by y and z; the others by x, in strips, and by the
+ * third axis. */
+static size_t strip_count(const struct pass *pass) {
+    return pass->axis == 0 ? 1 : divide_up(pass->op->shape.size[0], STRIP);
 }
 
-/* Along y or z: a group of output rows is a unit of work, so that the input rows it needs are read
- * as streams and stay in the cache for the next group. */
-static void convolve_groups(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct pass *pass = context;
-    const size_t groups = (pass->length + DCRF_CONVOLVE_ROWS - 1) / DCRF_CONVOLVE_ROWS;
-    for (size_t unit = begin; unit < end; unit++) {
-        const size_t first = unit / groups * pass->length * pass->inner;
-        for (size_t i = 0; i < pass->inner; i++)
-            convolve_group(pass, pass->in + (first + i) * pass->in_stride,
-                           pass->inner * pass->in_stride,
-                           pass->out + (first + i) * pass->out_stride,
-                           pass->scale_out ? pass->op->scale + first + i : NULL,
-                           unit % groups * DCRF_CONVOLVE_ROWS);
-    }
+static size_t outer_count(const struct pass *pass) {
+    const size_t *size = pass->op->shape.size;
+    return pass->axis == 0 ? size[1] * size[2] : size[3 - pass->axis];
 }
 
-static void run_pass(dcrf_pool *pool, struct pass *pass) {
-    const size_t outer = pass->op->base.variables / (pass->inner * pass->length);
+static size_t line_start(const struct pass *pass, struct layout layout, size_t outer) {
+    return (pass->axis == 1 ? outer * pass->op->shape.size[1] : outer) * layout.pitch;
+}
+
+static size_t line_step(const struct pass *pass, struct layout layout) {
     if (pass->axis == 0)
-        dcrf_parallel_for(pool, outer, GRAIN, convolve_lines, pass);
-    else
-        dcrf_parallel_for(pool,
-                          outer * ((pass->length + DCRF_CONVOLVE_ROWS - 1) / DCRF_CONVOLVE_ROWS),
-                          GRAIN, convolve_groups, pass);
+        return layout.stride;
+    return pass->axis == 1 ? layout.pitch : pass->op->shape.size[1] * layout.pitch;
+}
+
+/* What stands for the rows beyond the border. */
+static const float zeros[STRIP * DCRF_DSP_WIDTH];
+
+static size_t rows_in_reach(size_t radius) {
+    return STRETCH + 2 * radius + DCRF_CONVOLVE_ROWS;
+}
+
+static size_t scratch_bytes_for(size_t radius) {
+    return dcrf_align(rows_in_reach(radius) * sizeof(const float *)) +
+           dcrf_align(rows_in_reach(radius) * DCRF_DSP_WIDTH * sizeof(float));
+}
+
+static void convolve_unit(const struct pass *pass, size_t outer, size_t first_x,
+                          size_t first_output, char *scratch) {
+    const struct grid *op = pass->op;
+    const struct layout variables = {1, op->shape.size[0]};
+    const size_t radius = op->radius[pass->axis];
+    const size_t length = op->shape.size[pass->axis];
+    const size_t outputs = length - first_output < STRETCH ? length - first_output : STRETCH;
+    const size_t x_left = pass->axis == 0 ? 1 : op->shape.size[0] - first_x;
+    const size_t strip = x_left < STRIP ? x_left : STRIP;
+    const float *in =
+        pass->in + line_start(pass, pass->in_layout, outer) + first_x * pass->in_layout.stride;
+    const size_t in_step = line_step(pass, pass->in_layout);
+    const size_t variable = line_start(pass, variables, outer) + first_x;
+    const size_t variable_step = line_step(pass, variables);
+
+    const float **rows = (const float **)(void *)scratch;
+    const size_t begin = first_output < radius ? 0 : first_output - radius;
+    const size_t reach = first_output + outputs + radius;
+    const size_t end = reach < length ? reach : length;
+    float *copies =
+        (float *)(void *)(scratch + dcrf_align(rows_in_reach(radius) * sizeof(const float *)));
+    if (pass->scale_in) /* along x, where the rows in reach follow each other */
+        pass->dsp->scale(in + begin * in_step, in_step, op->scale + variable + begin, copies,
+                         pass->width, end - begin);
+    for (size_t j = 0; j < outputs + 2 * radius + DCRF_CONVOLVE_ROWS; j++) {
+        const size_t at = first_output + j - radius; /* wraps before the start: too large */
+        if (at >= end)
+            rows[j] = zeros;
+        else
+            rows[j] = pass->scale_in ? copies + (at - begin) * pass->width : in + at * in_step;
+    }
+
+    const size_t out_step = line_step(pass, pass->out_layout);
+    float *out =
+        pass->out + line_start(pass, pass->out_layout, outer) + first_x * pass->out_layout.stride;
+    for (size_t i = 0; i < outputs; i += DCRF_CONVOLVE_ROWS) {
+        const size_t left = outputs - i;
+        const size_t scale_at = variable + (first_output + i) * variable_step;
+        struct dcrf_convolve convolve = {.in = rows + i,
+                                         .tap = op->taps[pass->axis],
+                                         .radius = radius,
+                                         .out = out + (first_output + i) * out_step,
+                                         .out_step = out_step,
+                                         .rows =
+                                             left < DCRF_CONVOLVE_ROWS ? left : DCRF_CONVOLVE_ROWS,
+                                         .scale_step = variable_step,
+                                         .width = pass->width,
+                                         .factor = pass->factor,
+                                         .accumulate = pass->accumulate};
+        for (size_t x = 0; x < strip; x++) {
+            convolve.scale = pass->scale_out ? op->scale + scale_at + x : NULL;
+            pass->dsp->convolve(&convolve);
+            convolve.in_offset += pass->in_layout.stride;
+            convolve.out += pass->out_layout.stride;
+        }
+    }
+}
+
+static void convolve_units(void *context, size_t begin, size_t end, size_t worker) {
+    const struct pass *pass = context;
+    const size_t strips = strip_count(pass);
+    const size_t stretches = divide_up(pass->op->shape.size[pass->axis], STRETCH);
+    for (size_t unit = begin; unit < end; unit++)
+        convolve_unit(pass, unit / (strips * stretches), unit % strips * STRIP,
+                      unit / strips % stretches * STRETCH,
+                      pass->scratch + worker * pass->scratch_bytes);
 }
 
 /* ---- the methods --------------------------------------------------------------------------------
  */
 
-/* All axes, for up to DCRF_DSP_WIDTH channels. Passes alternate between two buffers, the last one
+/* The buffers between passes: lines along x are spaced so that the strips of neighbouring lines
+ * fall into different places of the first-level cache (64 sets of a line each), whatever the width
+ * of the grid. */
+static struct layout buffer_layout(const struct grid *op, size_t width) {
+    const size_t sets = 64, line_floats = DCRF_ALIGNMENT / sizeof(float);
+    const size_t lines = divide_up(op->shape.size[0] * width, line_floats);
+    const size_t wanted = divide_up(STRIP * width, line_floats) + 1;
+    const size_t gap = (wanted + sets - lines % sets) % sets;
+    return (struct layout){width, (lines + gap) * line_floats};
+}
+
+/* All axes, for up to DCRF_DSP_WIDTH channels. Passes alternate between the buffers, the last one
  * writes the output. */
 static void apply_block(const struct grid *op, dcrf_pool *pool,
-                        const struct dcrf_application *application, size_t channel, size_t width,
-                        float *buffers, float *lines) {
-    const size_t n = op->base.variables;
-    const size_t axes = op->shape.axes;
-    struct pass pass = {.op = op,
-                        .dsp = dcrf_dsp(),
-                        .inner = 1,
-                        .in = application->in + channel,
-                        .in_stride = application->stride,
-                        .width = width,
-                        .lines = lines,
-                        .line_floats = op->shape.size[0] * DCRF_DSP_WIDTH};
-    for (size_t axis = 0; axis < axes; axis++) {
-        const bool last = axis + 1 == axes;
+                        const struct dcrf_application *application, size_t channel,
+                        float *const buffer[2], struct pass pass) {
+    const struct layout block = {application->stride, application->stride * op->shape.size[0]};
+    const struct layout between = buffer_layout(op, pass.width);
+    for (size_t axis = 0; axis < op->shape.axes; axis++) {
+        const bool first = axis == 0, last = axis + 1 == op->shape.axes;
         pass.axis = axis;
-        pass.length = op->shape.size[axis];
-        pass.scale_in = axis == 0 && op->scale;
+        pass.in = first ? application->in + channel : pass.out;
+        pass.in_layout = first ? block : between;
+        pass.out = last ? application->out + channel : buffer[axis % 2];
+        pass.out_layout = last ? block : between;
+        pass.scale_in = first && op->scale;
         pass.scale_out = last && op->scale;
-        pass.out = last ? application->out + channel : buffers + axis % 2 * n * width;
-        pass.out_stride = last ? application->stride : width;
         pass.factor = last ? application->factor : 1;
         pass.accumulate = last && application->accumulate;
-        run_pass(pool, &pass);
-        pass.in = pass.out;
-        pass.in_stride = pass.out_stride;
-        pass.inner *= pass.length;
+        const size_t units =
+            outer_count(&pass) * strip_count(&pass) * divide_up(op->shape.size[axis], STRETCH);
+        dcrf_parallel_for(pool, units, GRAIN, convolve_units, &pass);
     }
 }
 
@@ -208,17 +236,25 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t padded = dcrf_padded(application->channels);
     const size_t widest = padded < DCRF_DSP_WIDTH ? padded : DCRF_DSP_WIDTH;
+    const size_t x_lines = op->shape.size[1] * op->shape.size[2];
     const size_t buffer_count = op->shape.axes - 1; /* 0, 1 or 2 */
-    float *buffers = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, base->variables,
-                                         buffer_count * widest * sizeof *buffers);
-    float *lines = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR2, dcrf_pool_threads(pool),
-                                       op->shape.size[0] * DCRF_DSP_WIDTH * sizeof *lines);
-    if (!buffers || !lines)
+    const size_t pitch = buffer_layout(op, widest).pitch;
+    float *buffers = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, x_lines,
+                                         buffer_count * pitch * sizeof *buffers);
+    size_t largest_radius = 0;
+    for (size_t axis = 0; axis < op->shape.axes; axis++)
+        if (op->radius[axis] > largest_radius)
+            largest_radius = op->radius[axis];
+    struct pass pass = {.op = op, .dsp = dcrf_dsp()};
+    pass.scratch_bytes = scratch_bytes_for(largest_radius);
+    pass.scratch = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR2, dcrf_pool_threads(pool),
+                                       pass.scratch_bytes);
+    if (!buffers || !pass.scratch)
         return dcrf_fail_memory(error, "a grid convolution");
-    for (size_t channel = 0; channel < padded; channel += DCRF_DSP_WIDTH) {
-        const size_t left = padded - channel;
-        apply_block(op, pool, application, channel, left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH,
-                    buffers, lines);
+    float *const buffer[2] = {buffers, buffers + (buffer_count > 1 ? x_lines * pitch : 0)};
+    for (size_t channel = 0; channel < padded; channel += pass.width) {
+        pass.width = padded - channel < DCRF_DSP_WIDTH ? padded - channel : DCRF_DSP_WIDTH;
+        apply_block(op, pool, application, channel, buffer, pass);
     }
     return DCRF_OK;
 }
@@ -322,14 +358,14 @@ dcrf_status dcrf_grid_new(dcrf_operator **out, const struct dcrf_features *featu
         const double factor = features->axis_factor[axis];
         op->radius[axis] =
             find_radius(factor, op->shape.size[axis], TRUNCATED_MASS / (double)op->shape.axes);
-        const size_t count = tap_count(op->radius[axis]) * DCRF_CONVOLVE_ROWS;
-        op->coefficients[axis] = dcrf_allocate(count, sizeof(float));
-        if (!op->coefficients[axis]) {
+        op->taps[axis] = dcrf_allocate(op->radius[axis] + 1, sizeof(float));
+        if (!op->taps[axis]) {
             free_grid(&op->base);
             return dcrf_fail_memory(error, "a grid operator");
         }
-        fill_coefficients(op->coefficients[axis], op->radius[axis], factor);
-        op->base.bytes += count * sizeof(float);
+        for (size_t k = 0; k <= op->radius[axis]; k++)
+            op->taps[axis][k] = (float)tap(factor, (double)k);
+        op->base.bytes += (op->radius[axis] + 1) * sizeof(float);
     }
     *out = &op->base;
     return DCRF_OK;
