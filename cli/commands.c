@@ -1,0 +1,35 @@
+/* The table of subcommands. */
+#include "command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern const cli_command energy_command;
+extern const cli_command filter_command;
+
+const cli_command *const commands[] = {
+    &energy_command,
+    &filter_command,
+};
+const size_t command_count = sizeof commands / sizeof commands[0];
+
+const cli_command *find_command(const char *name) {
+    for (size_t i = 0; i < command_count; i++)
+        if (strcmp(commands[i]->arguments.command, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+bool run_command(const cli_command *command, int count, char **arguments, cli_problem *problem) {
+    bool help = false;
+    void *settings = calloc(1, command->settings_bytes);
+    if (!settings)
+        return out_of_memory(problem, command->arguments.command);
+    bool done = parse_arguments(&command->arguments, count, arguments, settings, &help, problem);
+    if (done && help)
+        print_command_help(stdout, command);
+    else if (done)
+        done = command->run(settings, problem);
+    free(settings);
+    return done;
+}

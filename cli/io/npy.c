@@ -1,0 +1,225 @@
+#include "io/npy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+bool npy_recognize(const uint8_t *data, size_t size) {
+    return size >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
+}
+
+bool npy_holds_integers(const npy_array *array) {
+    return array->kind != 'f';
+}
+
+const char *npy_shape_text(const npy_array *array, char text[NPY_TEXT_BYTES]) {
+    size_t used = 0;
+    for (size_t axis = 0; axis < array->axes && used < NPY_TEXT_BYTES; axis++)
+        used += (size_t)snprintf(text + used, NPY_TEXT_BYTES - used, "%s%zu", axis ? ", " : "(",
+                                 array->shape[axis]);
+    if (used < NPY_TEXT_BYTES)
+        snprintf(text + used, NPY_TEXT_BYTES - used, array->axes == 1 ? ",)" : ")");
+    return text;
+}
+
+const char *npy_type_text(const npy_array *array, char text[NPY_TEXT_BYTES]) {
+    if (array->kind == 'b')
+        snprintf(text, NPY_TEXT_BYTES, "bool");
+    else
+        snprintf(text, NPY_TEXT_BYTES, "%s%zu",
+                 array->kind == 'f'   ? "float"
+                 : array->kind == 'u' ? "uint"
+                                      : "int",
+                 8 * array->item_bytes);
+    return text;
+}
+
+bool npy_parse(const uint8_t *data, size_t size, const char *file, npy_array *array,
+               cli_problem *problem) {
+    *array = (npy_array){0};
+    if (size == 0)
+        return bad_input(problem, file, "is empty; a .npy file is needed");
+    if (size >= 4 && memcmp(data, "PK\3\4", 4) == 0)
+        return bad_input(problem, file, "is a .npz archive; save one array with numpy.save");
+    if (!npy_recognize(data, size))
+        return bad_input(problem, file, "is not a .npy file; save the array with numpy.save");
+    if (size < sizeof magic + 2)
+        return bad_input(problem, file, "is truncated inside its .npy header");
+    const unsigned major = data[sizeof magic], minor = data[sizeof magic + 1];
+    if (major < 1 || major > 3 || minor != 0)
+        return bad_input(problem, file, "is in .npy version %u.%u; versions 1.0 to 3.0 are known",
+                         major, minor);
+
+    const size_t length_bytes = major == 1 ? 2 : 4, prefix = sizeof magic + 2 + length_bytes;
+    if (size < prefix)
+        return bad_input(problem, file, "is truncated inside its .npy header");
+    size_t header = 0;
+    for (size_t i = length_bytes; i-- > 0;)
+        header = header << 8 | data[sizeof magic + 2 + i];
+    if (header > size - prefix)
+        return bad_input(problem, file,
+                         "is truncated: its .npy header claims %zu bytes and %zu are there", header,
+                         size - prefix);
+    if (!npy_parse_header((const char *)data + prefix, header, file, array, problem))
+        return false;
+
+    /* npy_parse_header has made sure that the product does not overflow. */
+    const size_t wanted = array->count * array->item_bytes, there = size - prefix - header;
+    if (there < wanted)
+        return bad_input(problem, file,
+                         "is truncated: its shape needs %zu bytes of data and %zu are there",
+                         wanted, there);
+    if (there > wanted)
+        return bad_input(problem, file, "has %zu bytes too many after its data; save it again",
+                         there - wanted);
+    array->elements = data + prefix + header;
+    return true;
+}
+
+/* ---- elements ---------------------------------------------------------------------------------
+ */
+
+/* IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 bits of fraction. */
+static double half_value(uint16_t bits) {
+    const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+    double magnitude;
+    if (exponent == 0)
+        magnitude = ldexp(fraction, -24);
+    else if (exponent < 0x1f)
+        magnitude = ldexp(fraction + 0x400, exponent - 25);
+    else
+        magnitude = fraction ? (double)NAN : (double)INFINITY;
+    return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+static double float_value(uint64_t bits, size_t item_bytes) {
+    if (item_bytes == 2)
+        return half_value((uint16_t)bits);
+    if (item_bytes == 4) {
+        const uint32_t narrow = (uint32_t)bits;
+        float value;
+        memcpy(&value, &narrow, sizeof value);
+        return (double)value;
+    }
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Exact but for 8-byte integers beyond 2^53, which are rounded. */
+static double element_value(const npy_array *array, size_t index) {
+    const size_t bytes = array->item_bytes;
+    const uint8_t *at = array->elements + index * bytes;
+    uint64_t bits = 0;
+    for (size_t i = 0; i < bytes; i++)
+        bits |= (uint64_t)at[array->big_endian ? bytes - 1 - i : i] << (8 * i);
+    switch (array->kind) {
+    case 'f':
+        return float_value(bits, bytes);
+    case 'i': {
+        const uint64_t sign = (uint64_t)1 << (8 * bytes - 1);
+        /* Two's complement without a conversion that depends on the compiler. */
+        return bits & sign ? -(double)((sign - 1) - (bits & (sign - 1))) - 1 : (double)bits;
+    }
+    case 'b':
+        return bits != 0;
+    default:
+        return (double)bits;
+    }
+}
+
+/* Walks through the elements in C order, whatever the order of the file. */
+typedef struct element_walk {
+    size_t position[NPY_MAX_AXES];
+    size_t stride[NPY_MAX_AXES]; /* elements */
+    size_t index;                /* in the file */
+} element_walk;
+
+static element_walk walk_start(const npy_array *array) {
+    element_walk walk = {{0}, {0}, 0};
+    size_t stride = 1;
+    for (size_t i = 0; i < array->axes; i++) {
+        const size_t axis = array->fortran_order ? i : array->axes - 1 - i;
+        walk.stride[axis] = stride;
+        stride *= array->shape[axis];
+    }
+    return walk;
+}
+
+static void walk_next(element_walk *walk, const npy_array *array) {
+    for (size_t axis = array->axes; axis-- > 0;) {
+        walk->index += walk->stride[axis];
+        if (++walk->position[axis] < array->shape[axis])
+            return;
+        walk->index -= walk->stride[axis] * array->shape[axis];
+        walk->position[axis] = 0;
+    }
+}
+
+bool npy_to_floats(const npy_array *array, const char *file, float **floats, cli_problem *problem) {
+    *floats = malloc(array->count * sizeof **floats);
+    if (!*floats)
+        return out_of_memory(problem, file);
+    element_walk walk = walk_start(array);
+    for (size_t i = 0; i < array->count; i++, walk_next(&walk, array))
+        (*floats)[i] = (float)element_value(array, walk.index);
+    return true;
+}
+
+bool npy_to_integers(const npy_array *array, const char *file, int32_t **integers,
+                     cli_problem *problem) {
+    char text[NPY_TEXT_BYTES];
+    *integers = NULL;
+    if (!npy_holds_integers(array))
+        return bad_input(problem, file, "holds %s where integers are needed; convert it with %s",
+                         npy_type_text(array, text), "array.astype('int32')");
+    int32_t *converted = malloc(array->count * sizeof *converted);
+    if (!converted)
+        return out_of_memory(problem, file);
+    element_walk walk = walk_start(array);
+    for (size_t i = 0; i < array->count; i++, walk_next(&walk, array)) {
+        const double value = element_value(array, walk.index);
+        if (value < INT32_MIN || value > INT32_MAX) {
+            free(converted);
+            return bad_input(problem, file, "holds %.0f (element %zu), which 32 bits cannot hold",
+                             value, i);
+        }
+        converted[i] = (int32_t)value;
+    }
+    *integers = converted;
+    return true;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------
+ */
+
+void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats) {
+    /* The elements begin at a multiple of 64 bytes, as NumPy wants it. */
+    enum { PREFIX_BYTES = 10, ALIGNMENT = 64, HEADER_BYTES = 256 };
+    npy_array described = {.axes = axes, .count = 1};
+    for (size_t axis = 0; axis < axes; axis++) {
+        described.shape[axis] = shape[axis];
+        described.count *= shape[axis];
+    }
+    char header[HEADER_BYTES], text[NPY_TEXT_BYTES];
+    int length =
+        snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
+                 npy_shape_text(&described, text));
+    for (; (PREFIX_BYTES + length + 1) % ALIGNMENT != 0; length++)
+        header[length] = ' ';
+    header[length++] = '\n';
+
+    const uint8_t version_and_length[] = {1, 0, (uint8_t)length, (uint8_t)(length >> 8)};
+    fwrite(magic, 1, sizeof magic, stream);
+    fwrite(version_and_length, 1, sizeof version_and_length, stream);
+    fwrite(header, 1, (size_t)length, stream);
+    for (size_t i = 0; i < described.count; i++) {
+        uint32_t bits;
+        memcpy(&bits, floats + i, sizeof bits);
+        const uint8_t little[] = {(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16),
+                                  (uint8_t)(bits >> 24)};
+        fwrite(little, 1, sizeof little, stream);
+    }
+}

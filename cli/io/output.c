@@ -1,0 +1,174 @@
+#include "io/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool output_is_standard(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+static bool cannot_write(cli_problem *problem, const char *path) {
+    return failure(problem, path, "cannot write: %s", strerror(errno));
+}
+
+/* The folder part of a path, "." where it has none. NULL: out of memory. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return strdup(".");
+    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+static bool check_folder(const char *path, cli_problem *problem) {
+    char *folder = folder_of(path);
+    if (!folder)
+        return out_of_memory(problem, path);
+    const bool writable = access(folder, W_OK | X_OK) == 0;
+    free(folder);
+    return writable ||
+           bad_input(problem, path, "cannot be created: its folder: %s", strerror(errno));
+}
+
+bool output_check(const char *path, cli_problem *problem) {
+    struct stat info;
+    if (output_is_standard(path))
+        return true;
+    if (path[strlen(path) - 1] == '/')
+        return bad_input(problem, path, "is the name of a folder; give a file");
+    if (stat(path, &info) != 0)
+        return check_folder(path, problem);
+    if (S_ISDIR(info.st_mode))
+        return bad_input(problem, path, "is a folder; give a file");
+    if (access(path, W_OK) != 0)
+        return bad_input(problem, path, "cannot be written: %s", strerror(errno));
+    return !S_ISREG(info.st_mode) || check_folder(path, problem);
+}
+
+/* A file made by mkstemp is for its owner only; give it what a plain open would have. */
+static void give_usual_permissions(int descriptor) {
+    const mode_t mask = umask(0);
+    umask(mask);
+    /* A folder without permissions (some mounted ones) is no reason to fail. */
+    if (fchmod(descriptor, 0666 & ~mask) != 0)
+        errno = 0;
+}
+
+/* "FOLDER/NAME" gives "FOLDER/.NAME.XXXXXX". */
+static char *temporary_name(const char *target) {
+    const char *slash = strrchr(target, '/');
+    const size_t folder_length = slash ? (size_t)(slash - target) + 1 : 0;
+    const size_t bytes = strlen(target) + sizeof "..XXXXXX";
+    char *name = malloc(bytes);
+    if (name)
+        snprintf(name, bytes, "%.*s.%s.XXXXXX", (int)folder_length, target, target + folder_length);
+    return name;
+}
+
+static bool open_temporary(cli_output *output, cli_problem *problem) {
+    output->temporary = temporary_name(output->target);
+    if (!output->temporary)
+        return out_of_memory(problem, output->path);
+    const int descriptor = mkstemp(output->temporary);
+    if (descriptor < 0) {
+        cannot_write(problem, output->path);
+        free(output->temporary);
+        output->temporary = NULL;
+        return false;
+    }
+    give_usual_permissions(descriptor);
+    output->stream = fdopen(descriptor, "wb");
+    if (!output->stream) {
+        close(descriptor);
+        return cannot_write(problem, output->path);
+    }
+    return true;
+}
+
+static bool open_output(cli_output *output, cli_problem *problem) {
+    struct stat info;
+    if (output_is_standard(output->path)) {
+        output->stream = stdout;
+        return true;
+    }
+    const bool exists = stat(output->path, &info) == 0;
+    if (exists && !S_ISREG(info.st_mode)) {
+        output->stream = fopen(output->path, "wb");
+        return output->stream || cannot_write(problem, output->path);
+    }
+    /* Behind a link the file itself is replaced, not the link. */
+    output->target = exists ? realpath(output->path, NULL) : strdup(output->path);
+    if (!output->target)
+        return cannot_write(problem, output->path);
+    return open_temporary(output, problem);
+}
+
+static bool same_target(const cli_output *a, const cli_output *b) {
+    return strcmp(a->path, b->path) == 0 ||
+           (a->target && b->target && strcmp(a->target, b->target) == 0);
+}
+
+bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_problem *problem) {
+    if (outputs->count == OUTPUTS_MAX)
+        return failure(problem, path, "more than %d outputs", OUTPUTS_MAX);
+    cli_output *added = &outputs->of[outputs->count];
+    *added = (cli_output){path, NULL, NULL, NULL};
+    outputs->count++;
+    if (!open_output(added, problem))
+        return false;
+    for (size_t i = 0; i + 1 < outputs->count; i++)
+        if (same_target(&outputs->of[i], added))
+            return bad_input(problem, path, "is named for two outputs; give each its own file");
+    *stream = added->stream;
+    return true;
+}
+
+/* All bytes out, and for files all the way to the disk before the rename. */
+static bool finish_writing(cli_output *output, cli_problem *problem) {
+    FILE *stream = output->stream;
+    output->stream = NULL;
+    errno = 0;
+    bool written = fflush(stream) == 0 && !ferror(stream);
+    if (written && output->temporary)
+        written = fsync(fileno(stream)) == 0;
+    const int cause = errno;
+    if (stream != stdout && fclose(stream) != 0 && written)
+        return cannot_write(problem, output->path);
+    errno = cause ? cause : EIO;
+    return written || cannot_write(problem, output->path);
+}
+
+static bool put_in_place(cli_output *output, cli_problem *problem) {
+    if (output->temporary) {
+        if (rename(output->temporary, output->target) != 0)
+            return cannot_write(problem, output->path);
+        free(output->temporary);
+        output->temporary = NULL;
+    }
+    return true;
+}
+
+bool outputs_commit(cli_outputs *outputs, cli_problem *problem) {
+    bool done = true;
+    for (size_t i = 0; done && i < outputs->count; i++)
+        done = finish_writing(&outputs->of[i], problem);
+    for (size_t i = 0; done && i < outputs->count; i++)
+        done = put_in_place(&outputs->of[i], problem);
+    outputs_discard(outputs);
+    return done;
+}
+
+void outputs_discard(cli_outputs *outputs) {
+    for (size_t i = 0; i < outputs->count; i++) {
+        cli_output *output = &outputs->of[i];
+        if (output->stream && output->stream != stdout)
+            fclose(output->stream);
+        if (output->temporary)
+            unlink(output->temporary);
+        free(output->temporary);
+        free(output->target);
+    }
+    outputs->count = 0;
+}

@@ -1,0 +1,44 @@
+/* Output files that appear whole or not at all.
+ *
+ * All outputs of a run are written into temporary files in the folders of their targets; when every
+ * one of them is complete, they are renamed into place. A run that fails before leaves nothing
+ * behind, and what was there stays. Devices and pipes (/dev/null) are written directly, and the
+ * name "-" is the standard output. */
+#ifndef DCRF_CLI_IO_OUTPUT_H
+#define DCRF_CLI_IO_OUTPUT_H
+
+#include "problem.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define OUTPUTS_MAX 16
+
+typedef struct cli_output {
+    const char *path; /* as the user wrote it */
+    char *target;     /* where links end; NULL: written directly */
+    char *temporary;
+    FILE *stream;
+} cli_output;
+
+typedef struct cli_outputs {
+    cli_output of[OUTPUTS_MAX];
+    size_t count;
+} cli_outputs;
+
+/* Is this the name of the standard output? */
+bool output_is_standard(const char *path);
+
+/* Can this output be written, as far as can be told before anything is? For use before the work. */
+bool output_check(const char *path, cli_problem *problem);
+
+/* Begin an output; write to *stream. The stream belongs to `outputs`. */
+bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_problem *problem);
+
+/* Finish all outputs. */
+bool outputs_commit(cli_outputs *outputs, cli_problem *problem);
+
+/* Drop all that was not committed; after a commit this does nothing. */
+void outputs_discard(cli_outputs *outputs);
+
+#endif

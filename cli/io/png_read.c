@@ -1,0 +1,178 @@
+#include "io/png_format.h"
+#include "io/png_session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Larger pictures than the operators could number are refused before memory is taken. */
+#define PIXELS_MAX ((size_t)INT32_MAX)
+/* Deflate cannot expand its input by more than this (1032:1), so a header that promises more than
+ * the file could hold is found out at once. */
+#define INFLATE_RATIO_MAX 1040
+#define INFLATE_SLACK_BYTES 4096
+
+typedef struct decoding {
+    const uint8_t *at;
+    size_t left;
+    size_t file_bytes;
+    png_purpose purpose;
+    png_pixels *pixels;
+    uint8_t *rows; /* as libpng delivers them */
+    size_t row_bytes;
+    size_t file_channels; /* after the transformations: 1, or 3 */
+    png_color palette[PNG_MAX_PALETTE_LENGTH];
+    size_t palette_count; /* 0: the samples are no indices into it */
+} decoding;
+
+bool png_recognize(const uint8_t *data, size_t size) {
+    return size >= 8 && png_sig_cmp(data, 0, 8) == 0;
+}
+
+static void read_from_memory(png_structp png, png_bytep out, size_t bytes) {
+    decoding *d = png_get_io_ptr(png);
+    if (bytes > d->left)
+        png_error(png, "is truncated");
+    memcpy(out, d->at, bytes);
+    d->at += bytes;
+    d->left -= bytes;
+}
+
+static void check_size(const png_session *session, const decoding *d) {
+    const size_t width = png_get_image_width(session->png, session->info);
+    const size_t height = png_get_image_height(session->png, session->info);
+    if (height > PIXELS_MAX / width)
+        png_error(session->png, "has more than 2^31 pixels");
+    /* As stored, before any transformation. */
+    const size_t stored = png_get_rowbytes(session->png, session->info) * height;
+    if (stored / INFLATE_RATIO_MAX > d->file_bytes + INFLATE_SLACK_BYTES)
+        png_error(session->png, "announces more pixels than so small a file can hold");
+}
+
+static void choose_transformations(const png_session *session, decoding *d) {
+    png_structp png = session->png;
+    const int type = png_get_color_type(png, session->info);
+    const int depth = png_get_bit_depth(png, session->info);
+    if (d->purpose == PNG_AS_NUMBERS) {
+        if (type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
+            png_error(png, "has colours or alpha where one number a pixel is needed; save it as a "
+                           "grey or an indexed PNG");
+    } else {
+        if (type == PNG_COLOR_TYPE_GRAY && depth < 8)
+            png_set_expand_gray_1_2_4_to_8(png);
+        /* No background is invented: the colours count as they are stored. */
+        png_set_strip_alpha(png);
+    }
+    png_set_packing(png); /* one byte for a number or an index of fewer bits */
+    png_set_interlace_handling(png);
+    png_read_update_info(png, session->info);
+    d->row_bytes = png_get_rowbytes(png, session->info);
+    d->file_channels = png_get_channels(png, session->info);
+    d->pixels->bit_depth = png_get_bit_depth(png, session->info);
+}
+
+static void take_memory(png_session *session, decoding *d) {
+    png_pixels *pixels = d->pixels;
+    pixels->width = png_get_image_width(session->png, session->info);
+    pixels->height = png_get_image_height(session->png, session->info);
+    pixels->channels = d->purpose == PNG_AS_COLOURS ? 3 : 1;
+    /* Below 2^31 pixels, 3 channels and 2 bytes: no overflow on 64 bits; calloc checks the rest. */
+    const size_t samples_a_row = pixels->width * pixels->channels;
+    d->rows = calloc(pixels->height, d->row_bytes);
+    pixels->samples = calloc(pixels->height, samples_a_row * sizeof *pixels->samples);
+    if (!d->rows || !pixels->samples) {
+        session->out_of_memory = true;
+        png_error(session->png, "out of memory");
+    }
+}
+
+/* The palette of an indexed picture in colours; an index beyond it is damage, not black. */
+static void take_palette(png_session *session, decoding *d) {
+    png_colorp palette = NULL;
+    int count = 0;
+    if (png_get_color_type(session->png, session->info) != PNG_COLOR_TYPE_PALETTE ||
+        d->purpose != PNG_AS_COLOURS)
+        return;
+    png_get_PLTE(session->png, session->info, &palette, &count);
+    for (int i = 0; i < count; i++)
+        d->palette[i] = palette[i];
+    d->palette_count = (size_t)count;
+    for (size_t y = 0; y < d->pixels->height; y++)
+        for (size_t x = 0; x < d->pixels->width; x++)
+            if (d->rows[y * d->row_bytes + x] >= d->palette_count)
+                png_error(session->png, "uses colours that its palette does not have");
+}
+
+static void decode_rows(png_session *session, void *argument) {
+    decoding *d = argument;
+    png_structp png = session->png;
+    png_set_read_fn(png, d, read_from_memory);
+    png_set_user_limits(png, 0x7fffffff, 0x7fffffff); /* check_size says it better */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    /* A fuzzer cannot guess checksums; let it reach what lies behind them. */
+    png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+#endif
+    png_read_info(png, session->info);
+    check_size(session, d);
+    choose_transformations(session, d);
+    take_memory(session, d);
+    const int passes = png_get_interlace_type(png, session->info) == PNG_INTERLACE_ADAM7
+                           ? PNG_INTERLACE_ADAM7_PASSES
+                           : 1;
+    for (int pass = 0; pass < passes; pass++)
+        for (size_t y = 0; y < d->pixels->height; y++)
+            png_read_row(png, d->rows + y * d->row_bytes, NULL);
+    png_read_end(png, NULL);
+    take_palette(session, d);
+}
+
+/* One sample of 8 or 16 bits (PNG stores the high byte first). */
+static uint16_t sample_at(const uint8_t *row, size_t index, size_t bit_depth) {
+    if (bit_depth == 16)
+        return (uint16_t)(row[2 * index] << 8 | row[2 * index + 1]);
+    return row[index];
+}
+
+static uint16_t colour_at(const decoding *d, const uint8_t *row, size_t x, size_t channel) {
+    if (d->palette_count > 0) {
+        const png_color *colour = &d->palette[row[x]];
+        return channel == 0 ? colour->red : channel == 1 ? colour->green : colour->blue;
+    }
+    return sample_at(row, x * d->file_channels + channel % d->file_channels, d->pixels->bit_depth);
+}
+
+static void spread_samples(const decoding *d) {
+    uint16_t *out = d->pixels->samples;
+    for (size_t y = 0; y < d->pixels->height; y++)
+        for (size_t x = 0; x < d->pixels->width; x++)
+            for (size_t c = 0; c < d->pixels->channels; c++)
+                *out++ = colour_at(d, d->rows + y * d->row_bytes, x, c);
+}
+
+bool png_pixels_decode(const uint8_t *data, size_t size, png_purpose purpose, const char *file,
+                       png_pixels *pixels, cli_problem *problem) {
+    png_session session;
+    decoding d = {
+        .at = data, .left = size, .file_bytes = size, .purpose = purpose, .pixels = pixels};
+    *pixels = (png_pixels){0};
+    if (!png_recognize(data, size))
+        return bad_input(problem, file, "is not a PNG picture");
+    if (!png_session_open_reading(&session))
+        return out_of_memory(problem, file);
+    const bool decoded = png_session_run(&session, decode_rows, &d);
+    if (decoded)
+        spread_samples(&d);
+    else if (session.out_of_memory)
+        out_of_memory(problem, file);
+    else
+        bad_input(problem, file, "bad PNG: %s", session.message);
+    png_session_close_reading(&session);
+    free(d.rows);
+    if (!decoded)
+        png_pixels_free(pixels);
+    return decoded;
+}
+
+void png_pixels_free(png_pixels *pixels) {
+    free(pixels->samples);
+    *pixels = (png_pixels){0};
+}

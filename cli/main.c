@@ -1,0 +1,66 @@
+/* The command dcrf: find the subcommand, run it, say what went wrong.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "command.h"
+#include "nearest.h"
+
+#include <dcrf/dcrf.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+static bool unknown_command(const char *name, cli_problem *problem) {
+    nearest_name nearest = nearest_start(name);
+    for (size_t i = 0; i < command_count; i++)
+        nearest_offer(&nearest, commands[i]->arguments.command);
+    if (nearest.best)
+        return bad_input(problem, name, "unknown command; did you mean '%s'?", nearest.best);
+    return bad_input(problem, name, "unknown command; 'dcrf --help' lists the commands");
+}
+
+static bool run_help(int count, char **arguments, cli_problem *problem) {
+    if (count == 0) {
+        print_program_help(stdout);
+        return true;
+    }
+    if (count > 1)
+        return bad_input(problem, arguments[1], "unexpected argument; write dcrf help COMMAND");
+    const cli_command *command = find_command(arguments[0]);
+    if (!command)
+        return unknown_command(arguments[0], problem);
+    print_command_help(stdout, command);
+    return true;
+}
+
+static bool run(int count, char **arguments, cli_problem *problem) {
+    if (count == 0)
+        return bad_input(problem, "usage", "no command given; 'dcrf --help' lists the commands");
+    const char *name = arguments[0];
+    if (strcmp(name, "--version") == 0) {
+        printf("dcrf %s\n", dcrf_version());
+        return true;
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return run_help(count - 1, arguments + 1, problem);
+    if (name[0] == '-')
+        return bad_input(problem, name, "unknown option; 'dcrf --help' shows the usage");
+    const cli_command *command = find_command(name);
+    if (!command)
+        return unknown_command(name, problem);
+    return run_command(command, count - 1, arguments + 1, problem);
+}
+
+int main(int count, char **arguments) {
+    cli_problem problem = {0, ""};
+    /* A closed pipe or a full quota is then a write that fails, and is reported and cleaned up
+     * after. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    bool done = run(count > 0 ? count - 1 : 0, arguments + 1, &problem);
+    if (done && (fflush(stdout) != 0 || ferror(stdout)))
+        done = failure(&problem, "standard output", "cannot write: %s", strerror(errno));
+    if (done)
+        return 0;
+    fprintf(stderr, "dcrf: %s\n", problem.text);
+    return problem.exit_status;
+}

@@ -1,0 +1,239 @@
+#include "model_options.h"
+
+#include "io/label_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- kernels ----------------------------------------------------------------------------------
+ */
+
+/* Choices are stored as their place in the form; these make the place the value of the library. */
+_Static_assert(DCRF_NORMALIZE_NONE == 0 && DCRF_NORMALIZE_SYMMETRIC == 1, "none|symmetric");
+_Static_assert(DCRF_OPERATOR_FAST == 0 && DCRF_OPERATOR_EXACT == 1, "lattice|exact");
+_Static_assert(LAYOUT_AUTO == 0 && LAYOUT_HWC == 1 && LAYOUT_CHW == 2, "auto|hwc|chw");
+
+static bool bad_kernel(const cli_option *option, const char *text, cli_problem *problem) {
+    char subject[32];
+    snprintf(subject, sizeof subject, "--%s", option->name);
+    return bad_input(problem, subject, "'%s' is not %s with sigmas above zero, nor none", text,
+                     option->form);
+}
+
+static bool parse_spatial(const cli_option *option, const char *text, void *value,
+                          cli_problem *problem) {
+    double numbers[2]; /* sigma, weight */
+    kernel_setting setting = {false, 0, 0, 0};
+    if (strcmp(text, "none") != 0) {
+        if (!parse_number_list(text, numbers, 2) || !(numbers[0] > 0))
+            return bad_kernel(option, text, problem);
+        setting = (kernel_setting){true, numbers[0], 0, numbers[1]};
+    }
+    *(kernel_setting *)value = setting;
+    return true;
+}
+
+static bool parse_bilateral(const cli_option *option, const char *text, void *value,
+                            cli_problem *problem) {
+    double numbers[3]; /* sigma of the pixels, sigma of the colours, weight */
+    kernel_setting setting = {false, 0, 0, 0};
+    if (strcmp(text, "none") != 0) {
+        if (!parse_number_list(text, numbers, 3) || !(numbers[0] > 0) || !(numbers[1] > 0))
+            return bad_kernel(option, text, problem);
+        setting = (kernel_setting){true, numbers[0], numbers[1], numbers[2]};
+    }
+    *(kernel_setting *)value = setting;
+    return true;
+}
+
+const cli_option kernel_option_table[] = {
+    {"spatial", 0, "SIGMA,W", "3,1.5", false, parse_spatial, offsetof(kernel_options, spatial),
+     "kernel over pixel distance, sigma in pixels, and its weight; none: off"},
+    {"bilateral", 0, "SIGMA_XY,SIGMA_RGB,W", "80,13,5", false, parse_bilateral,
+     offsetof(kernel_options, bilateral),
+     "kernel over pixel and colour distance, colours from 0 to 255, and its weight; none: off"},
+    {"normalize", 0, "none|symmetric", "symmetric", false, parse_choice,
+     offsetof(kernel_options, normalization),
+     "symmetric divides a kernel by the square roots of its row sums on both sides"},
+    {"operator", 0, "lattice|exact", "lattice", false, parse_choice,
+     offsetof(kernel_options, operator_kind),
+     "how kernels are applied: fast, or by the exact sum over all pairs (small images)"},
+    {"threads", 0, "T", "0", false, parse_count, offsetof(kernel_options, threads),
+     "threads to use, 0: one for each core; the result does not depend on it"},
+    {0},
+};
+
+static dcrf_view image_view(const cli_image *image) {
+    const dcrf_grid grid = image_grid(image);
+    return dcrf_view_interleaved(image->colours, DCRF_F32, &grid, IMAGE_CHANNELS);
+}
+
+size_t kernels_from_options(const kernel_options *options, const cli_image *image,
+                            dcrf_kernel kernels[KERNELS_MAX]) {
+    size_t count = 0;
+    if (options->spatial.on)
+        kernels[count++] = dcrf_kernel_spatial(options->spatial.sigma_px, options->spatial.weight);
+    if (options->bilateral.on)
+        kernels[count++] =
+            dcrf_kernel_bilateral(options->bilateral.sigma_px, options->bilateral.sigma_colour,
+                                  image_view(image), options->bilateral.weight);
+    for (size_t k = 0; k < count; k++)
+        kernels[k].normalization = (dcrf_normalization)options->normalization;
+    return count;
+}
+
+const char *kernel_name(const dcrf_kernel *kernel) {
+    return kernel->kind == DCRF_KERNEL_SPATIAL ? "spatial" : "bilateral";
+}
+
+/* ---- models -----------------------------------------------------------------------------------
+ */
+
+const cli_option unary_option_table[] = {
+    {"unary", 0, "U.npy", NULL, true, parse_text, offsetof(model_options, unary_file),
+     "unary energies (low is likely), one a pixel and label: (H, W, labels) or (labels, H, W)"},
+    {"unary-scale", 0, "S", NULL, false, parse_positive_number,
+     offsetof(model_options, unary_scale),
+     "energy = value * S; needed where the file holds integers, for example 0.05 if the energies "
+     "were stored times 20; otherwise 1"},
+    {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(model_options, layout),
+     "order of the axes where the shape fits both"},
+    {0},
+};
+
+const cli_option clique_option_table[] = {
+    {"cliques", 0, "none|FILE", "none", false, parse_text, offsetof(model_options, cliques_file),
+     "map of regions whose pixels should agree: a grey or indexed PNG, or an integer .npy; "
+     "negative numbers: in no region"},
+    {"gamma", 0, "G", "20", false, parse_number, offsetof(model_options, gamma),
+     "a region that is not of one label costs G * exp(-variance / E)"},
+    {"eta", 0, "E", "100", false, parse_positive_number, offsetof(model_options, eta),
+     "see --gamma; the variance is that of the region's colours, summed over the channels"},
+    {0},
+};
+
+static bool set_unary(const model_options *options, const pixel_array *unary, built_model *built,
+                      cli_problem *problem) {
+    dcrf_error error;
+    const dcrf_grid grid = image_grid(&built->image);
+    if (unary->integers && options->unary_scale == 0)
+        return bad_input(problem, options->unary_file,
+                         "holds integers; say with --unary-scale what one step is worth (0.05 if "
+                         "the energies were stored times 20)");
+    if (unary->axes != 3)
+        return bad_input(problem, options->unary_file,
+                         "has only two axes; unary energies have a third one, of the labels");
+    if (unary->view.channels > DCRF_MAX_LABELS)
+        return bad_input(problem, options->unary_file, "has %zu labels; %d is the most",
+                         unary->view.channels, DCRF_MAX_LABELS);
+    if (options->unary_scale != 0) {
+        const size_t count = unary->shape[0] * unary->shape[1] * unary->shape[2];
+        for (size_t i = 0; i < count; i++)
+            unary->values[i] = (float)((double)unary->values[i] * options->unary_scale);
+    }
+    if (dcrf_model_new(&built->model, &grid, unary->view.channels, &error) < 0 ||
+        dcrf_model_set_unary(built->model, &unary->view, &error) < 0)
+        return library_problem(problem, options->unary_file, &error);
+    return true;
+}
+
+static bool read_unary(const model_options *options, built_model *built, cli_problem *problem) {
+    pixel_array unary;
+    const bool done = pixel_array_read(options->unary_file, &built->image,
+                                       (array_layout)options->layout, &unary, problem) &&
+                      set_unary(options, &unary, built, problem);
+    pixel_array_free(&unary);
+    return done;
+}
+
+static bool add_kernels(const model_options *options, const char *image_file, built_model *built,
+                        cli_problem *problem) {
+    dcrf_error error;
+    built->kernel_count = kernels_from_options(&options->kernels, &built->image, built->kernels);
+    for (size_t k = 0; k < built->kernel_count; k++)
+        if (dcrf_model_add_kernel(built->model, &built->kernels[k], &error) < 0)
+            return library_problem(problem, image_file, &error);
+    return true;
+}
+
+static bool read_cliques(const model_options *options, built_model *built, cli_problem *problem) {
+    dcrf_error error;
+    int32_t *regions;
+    const dcrf_grid grid = image_grid(&built->image);
+    const dcrf_view colours = image_view(&built->image);
+    if (strcmp(options->cliques_file, "none") == 0)
+        return true;
+    if (options->gamma < 0)
+        return bad_input(problem, "--gamma", "'%g' is below zero", options->gamma);
+    if (!label_map_read(options->cliques_file, grid.size[0], grid.size[1], &regions, problem))
+        return false;
+    const dcrf_view map = dcrf_view_interleaved(regions, DCRF_I32, &grid, 1);
+    const bool done = (dcrf_model_set_clique_map(built->model, &map, 0, &error) >= 0 &&
+                       dcrf_model_set_clique_costs(built->model, &colours, options->gamma,
+                                                   options->eta, &error) >= 0) ||
+                      library_problem(problem, options->cliques_file, &error);
+    free(regions);
+    return done;
+}
+
+bool model_build(const model_options *options, const char *image_file, built_model *built,
+                 cli_problem *problem) {
+    dcrf_error error;
+    *built = (built_model){0};
+    bool done =
+        image_read(image_file, &built->image, problem) && read_unary(options, built, problem) &&
+        add_kernels(options, image_file, built, problem) && read_cliques(options, built, problem);
+    if (done && dcrf_workspace_new(&built->workspace, options->kernels.threads, &error) < 0)
+        done = library_problem(problem, "--threads", &error);
+    if (!done)
+        model_free(built);
+    return done;
+}
+
+void model_free(built_model *built) {
+    dcrf_workspace_free(&built->workspace);
+    dcrf_model_free(&built->model);
+    image_free(&built->image);
+}
+
+bool model_plan(const model_options *options, const char *image_file, const built_model *built,
+                dcrf_plan **plan, cli_problem *problem) {
+    dcrf_error error;
+    return dcrf_plan_new(plan, built->model, (dcrf_operator_kind)options->kernels.operator_kind,
+                         built->workspace, &error) >= 0 ||
+           library_problem(problem, image_file, &error);
+}
+
+bool model_read_labels(const built_model *built, const char *path, uint16_t **labels,
+                       cli_problem *problem) {
+    int32_t *numbers;
+    const size_t width = built->image.width, height = built->image.height;
+    const size_t label_count = dcrf_model_labels(built->model);
+    *labels = NULL;
+    if (!label_map_read(path, width, height, &numbers, problem))
+        return false;
+    bool done = true;
+    for (size_t i = 0; done && i < width * height; i++)
+        if (numbers[i] < 0 || (size_t)numbers[i] >= label_count)
+            done = bad_input(problem, path,
+                             "has the label %d at x = %zu, y = %zu; the unary has labels 0 to %zu",
+                             (int)numbers[i], i % width, i / width, label_count - 1);
+    if (done && !(*labels = malloc(width * height * sizeof **labels)))
+        done = out_of_memory(problem, path);
+    for (size_t i = 0; done && i < width * height; i++)
+        (*labels)[i] = (uint16_t)numbers[i];
+    free(numbers);
+    return done;
+}
+
+json_t *model_report(const model_options *options, const built_model *built) {
+    const bool exact = options->kernels.operator_kind == DCRF_OPERATOR_EXACT;
+    const bool symmetric = options->kernels.normalization == DCRF_NORMALIZE_SYMMETRIC;
+    return json_pack("{s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s}", "width",
+                     (json_int_t)built->image.width, "height", (json_int_t)built->image.height,
+                     "labels", (json_int_t)dcrf_model_labels(built->model), "cliques",
+                     (json_int_t)dcrf_model_cliques(built->model), "operator",
+                     exact ? "exact" : "lattice", "normalize", symmetric ? "symmetric" : "none",
+                     "threads", (json_int_t)dcrf_workspace_threads(built->workspace), "version",
+                     dcrf_version());
+}

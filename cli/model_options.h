@@ -1,0 +1,89 @@
+/* The model options, which all subcommands share, and the model built from them. */
+#ifndef DCRF_CLI_MODEL_OPTIONS_H
+#define DCRF_CLI_MODEL_OPTIONS_H
+
+#include "options.h"
+#include "pixel_array.h"
+
+#include <dcrf/dcrf.h>
+#include <jansson.h>
+
+/* ---- kernels ----------------------------------------------------------------------------------
+ */
+
+typedef struct kernel_setting {
+    bool on;
+    double sigma_px;
+    double sigma_colour; /* bilateral only; colours run from 0 to 255 */
+    double weight;
+} kernel_setting;
+
+typedef struct kernel_options {
+    kernel_setting spatial;
+    kernel_setting bilateral;
+    int normalization; /* dcrf_normalization */
+    int operator_kind; /* dcrf_operator_kind */
+    size_t threads;    /* 0: one for each core */
+} kernel_options;
+
+extern const cli_option kernel_option_table[];
+
+#define KERNELS_MAX 2
+
+/* The kernels that are on, in the order in which models get them. The image must outlive them. */
+size_t kernels_from_options(const kernel_options *options, const cli_image *image,
+                            dcrf_kernel kernels[KERNELS_MAX]);
+
+/* "spatial" or "bilateral". */
+const char *kernel_name(const dcrf_kernel *kernel);
+
+/* ---- models -----------------------------------------------------------------------------------
+ */
+
+typedef struct model_options {
+    kernel_options kernels;
+    const char *unary_file;
+    double unary_scale;       /* 0: not given */
+    int layout;               /* array_layout */
+    const char *cliques_file; /* "none": none */
+    double gamma;
+    double eta;
+} model_options;
+
+extern const cli_option unary_option_table[];
+extern const cli_option clique_option_table[];
+
+/* The three groups of model options, for a settings struct of type `settings` with a member
+ * `member` of type model_options. */
+#define MODEL_OPTION_GROUPS(settings, member)                                                      \
+    {"Unary energies", unary_option_table, offsetof(settings, member)},                            \
+        {"Kernels", kernel_option_table, offsetof(settings, member.kernels)}, {                    \
+        "Cliques", clique_option_table, offsetof(settings, member)                                 \
+    }
+
+typedef struct built_model {
+    cli_image image;
+    dcrf_model *model;
+    dcrf_kernel kernels[KERNELS_MAX]; /* as in the model, for reports */
+    size_t kernel_count;
+    dcrf_workspace *workspace;
+} built_model;
+
+/* Read the image and the files of the options and build the model. On failure nothing is left to
+ * free; freeing is allowed all the same. */
+bool model_build(const model_options *options, const char *image_file, built_model *built,
+                 cli_problem *problem);
+void model_free(built_model *built);
+
+/* The operators of the model; the plan must be freed before the model. */
+bool model_plan(const model_options *options, const char *image_file, const built_model *built,
+                dcrf_plan **plan, cli_problem *problem);
+
+/* Read a labelling of the image with one of the model's labels at every pixel, to be freed. */
+bool model_read_labels(const built_model *built, const char *path, uint16_t **labels,
+                       cli_problem *problem);
+
+/* What every JSON result says of its model; NULL when memory is out. */
+json_t *model_report(const model_options *options, const built_model *built);
+
+#endif
