@@ -2,6 +2,7 @@
 #include "command.h"
 #include "io/npy.h"
 #include "io/output.h"
+#include "io/png_format.h"
 #include "model_options.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 
 typedef struct filter_settings {
     const char *image_file;
-    const char *input_file; /* NULL: none */
+    const char *input_file; /* NULL: the image itself */
     const char *output_file;
     bool row_sums;
     bool diagonal;
@@ -22,72 +23,98 @@ typedef struct filter_settings {
 typedef struct filtering {
     const filter_settings *settings;
     cli_image image;
-    pixel_array input; /* channels: 1 for row sums and the diagonal */
+    pixel_array field; /* what is filtered; empty for row sums and the diagonal */
+    bool to_picture;   /* a PNG is wanted, and with it the row sums */
     dcrf_workspace *workspace;
     size_t pixels;
-    size_t channels;
-    size_t stride;   /* floats from one pixel of a block to the next */
-    float *block;    /* the input */
-    float *filtered; /* by one kernel */
-    double *sum;     /* over the kernels, without padding */
-    float *output;   /* in the layout of the input */
+    size_t channels;  /* 1 for row sums and the diagonal */
+    size_t stride;    /* floats from one pixel of a block to the next */
+    float *block;     /* the field */
+    float *filtered;  /* by one kernel */
+    double *sum;      /* over the kernels, without padding */
+    double *row_sums; /* over the kernels, for a picture */
 } filtering;
 
-static bool check_settings(const filter_settings *settings, cli_problem *problem) {
-    const int wanted = (settings->input_file != NULL) + settings->row_sums + settings->diagonal;
-    if (wanted != 1)
-        return bad_input(problem, "filter", "give exactly one of --input, --row-sums, --diagonal");
+static bool is_png_name(const char *path) {
+    const size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".png") == 0;
+}
+
+static bool filters_a_field(const filtering *f) {
+    return !f->settings->row_sums && !f->settings->diagonal;
+}
+
+static bool check_settings(const filtering *f, cli_problem *problem) {
+    const filter_settings *settings = f->settings;
+    if ((settings->input_file != NULL) + settings->row_sums + settings->diagonal > 1)
+        return bad_input(problem, "filter", "give only one of --input, --row-sums, --diagonal");
     if (!settings->kernels.spatial.on && !settings->kernels.bilateral.on)
         return bad_input(problem, "filter", "both kernels are none; give --spatial or --bilateral");
+    if (f->to_picture && !filters_a_field(f))
+        return bad_input(problem, settings->output_file,
+                         "row sums and diagonals are numbers, not colours; give a .npy");
     return output_check(settings->output_file, problem);
 }
 
-static bool read_input(filtering *f, cli_problem *problem) {
+/* The colours as a field; the image lends them. */
+static pixel_array field_of_image(const cli_image *image) {
+    const dcrf_grid grid = image_grid(image);
+    return (pixel_array){image->colours,
+                         dcrf_view_interleaved(image->colours, DCRF_F32, &grid, IMAGE_CHANNELS),
+                         3,
+                         {image->height, image->width, IMAGE_CHANNELS},
+                         false};
+}
+
+static bool read_field(filtering *f, cli_problem *problem) {
     const filter_settings *settings = f->settings;
     if (!image_read(settings->image_file, &f->image, problem))
         return false;
     f->pixels = f->image.width * f->image.height;
     f->channels = 1;
-    if (!settings->input_file)
+    if (!filters_a_field(f))
         return true;
-    if (!pixel_array_read(settings->input_file, &f->image, (array_layout)settings->layout,
-                          &f->input, problem))
+    if (!settings->input_file)
+        f->field = field_of_image(&f->image);
+    else if (!pixel_array_read(settings->input_file, &f->image, (array_layout)settings->layout,
+                               &f->field, problem))
         return false;
-    f->channels = f->input.view.channels;
+    f->channels = f->field.view.channels;
+    if (f->to_picture && f->channels != 1 && f->channels != IMAGE_CHANNELS)
+        return bad_input(problem, settings->output_file,
+                         "a picture has 1 or 3 channels and the input has %zu; give a .npy",
+                         f->channels);
     return true;
 }
 
 static bool take_memory(filtering *f, cli_problem *problem) {
     dcrf_error error;
     f->stride = dcrf_padded(f->channels);
-    if (f->channels > SIZE_MAX / f->pixels / sizeof *f->sum ||
-        f->stride > SIZE_MAX / f->pixels / sizeof *f->block)
+    if (f->stride > SIZE_MAX / f->pixels / sizeof *f->sum)
         return out_of_memory(problem, "filter");
     f->block = calloc(f->pixels, f->stride * sizeof *f->block);
     f->filtered = calloc(f->pixels, f->stride * sizeof *f->filtered);
     f->sum = calloc(f->pixels, f->channels * sizeof *f->sum);
-    f->output = calloc(f->pixels, f->channels * sizeof *f->output);
-    if (!f->block || !f->filtered || !f->sum || !f->output)
+    f->row_sums = calloc(f->pixels, sizeof *f->row_sums);
+    if (!f->block || !f->filtered || !f->sum || !f->row_sums)
         return out_of_memory(problem, "filter");
     return dcrf_workspace_new(&f->workspace, f->settings->kernels.threads, &error) >= 0 ||
            library_problem(problem, "--threads", &error);
 }
 
-/* Where channel c of a pixel lies in an array of the input's layout, in floats. */
+/* Where channel c of a pixel lies in an array of the field's layout, in floats. */
 static size_t place_of(const filtering *f, size_t pixel, size_t c) {
-    if (!f->settings->input_file)
+    if (!filters_a_field(f))
         return pixel;
-    const size_t step = (size_t)f->input.view.stride[0] / sizeof(float);
-    const size_t channel_step = (size_t)f->input.view.channel_stride / sizeof(float);
+    const size_t step = (size_t)f->field.view.stride[0] / sizeof(float);
+    const size_t channel_step = (size_t)f->field.view.channel_stride / sizeof(float);
     return pixel * step + c * channel_step;
 }
 
 static bool fill_block(filtering *f, cli_problem *problem) {
-    if (!f->settings->input_file)
-        return true;
-    for (size_t pixel = 0; pixel < f->pixels; pixel++)
+    for (size_t pixel = 0; filters_a_field(f) && pixel < f->pixels; pixel++)
         for (size_t c = 0; c < f->channels; c++) {
-            const float value = f->input.values[place_of(f, pixel, c)];
+            const float value = f->field.values[place_of(f, pixel, c)];
             if (!isfinite(value))
                 return bad_input(problem, f->settings->input_file,
                                  "holds %g at x = %zu, y = %zu, channel %zu; replace it",
@@ -97,21 +124,31 @@ static bool fill_block(filtering *f, cli_problem *problem) {
     return true;
 }
 
-static dcrf_status apply(filtering *f, const dcrf_operator *op, dcrf_error *error) {
-    if (f->settings->row_sums)
-        return dcrf_operator_row_sums(op, f->workspace, f->filtered, error);
-    if (f->settings->diagonal)
-        return dcrf_operator_diagonal(op, f->workspace, f->filtered, error);
-    return dcrf_operator_apply(op, f->workspace, DCRF_SYMMETRIC, f->block, f->filtered, f->channels,
-                               f->stride, error);
+/* sum += weight * filtered, whose pixels are `stride` floats apart. */
+static void add_weighted(const filtering *f, double weight, size_t stride, size_t channels,
+                         double *sum) {
+    for (size_t pixel = 0; pixel < f->pixels; pixel++)
+        for (size_t c = 0; c < channels; c++)
+            sum[pixel * channels + c] += weight * (double)f->filtered[pixel * stride + c];
 }
 
-static void add_weighted(filtering *f, double weight) {
-    /* Row sums and diagonals come as one float a pixel, blocks with padding. */
-    const size_t stride = f->settings->input_file ? f->stride : 1;
-    for (size_t pixel = 0; pixel < f->pixels; pixel++)
-        for (size_t c = 0; c < f->channels; c++)
-            f->sum[pixel * f->channels + c] += weight * (double)f->filtered[pixel * stride + c];
+static dcrf_status apply_operator(filtering *f, const dcrf_operator *op, double weight,
+                                  dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    if (f->settings->diagonal) {
+        status = dcrf_operator_diagonal(op, f->workspace, f->filtered, error);
+        add_weighted(f, weight, 1, 1, f->sum);
+    }
+    if (status >= 0 && (f->settings->row_sums || f->to_picture)) {
+        status = dcrf_operator_row_sums(op, f->workspace, f->filtered, error);
+        add_weighted(f, weight, 1, 1, f->to_picture ? f->row_sums : f->sum);
+    }
+    if (status >= 0 && filters_a_field(f)) {
+        status = dcrf_operator_apply(op, f->workspace, DCRF_SYMMETRIC, f->block, f->filtered,
+                                     f->channels, f->stride, error);
+        add_weighted(f, weight, f->stride, f->channels, f->sum);
+    }
+    return status;
 }
 
 static bool apply_kernels(filtering *f, cli_problem *problem) {
@@ -125,44 +162,70 @@ static bool apply_kernels(filtering *f, cli_problem *problem) {
             &op, &grid, &kernels[k], (dcrf_operator_kind)f->settings->kernels.operator_kind,
             f->workspace, &error);
         if (status >= 0)
-            status = apply(f, op, &error);
+            status = apply_operator(f, op, kernels[k].weight, &error);
         dcrf_operator_free(&op);
         if (status < 0)
             return library_problem(problem, f->settings->image_file, &error);
-        add_weighted(f, kernels[k].weight);
     }
+    return true;
+}
+
+/* The weighted means, on the scale of the field, as samples of 8 bits. */
+static bool write_picture(const filtering *f, FILE *stream, cli_problem *problem) {
+    const char *file = f->settings->output_file;
+    const size_t count = f->pixels * f->channels;
+    uint16_t *samples = malloc(count * sizeof *samples);
+    if (!samples)
+        return out_of_memory(problem, file);
+    for (size_t i = 0; i < count; i++) {
+        const double mean = f->sum[i] / f->row_sums[i / f->channels];
+        samples[i] = mean >= 255 ? 255 : mean > 0 ? (uint16_t)lround(mean) : 0;
+    }
+    const bool done = png_write_samples(stream, file, samples, f->image.width, f->image.height,
+                                        f->channels, problem);
+    free(samples);
+    return done;
+}
+
+static bool write_array(const filtering *f, FILE *stream, cli_problem *problem) {
+    const size_t image_shape[] = {f->image.height, f->image.width};
+    float *values = malloc(f->pixels * f->channels * sizeof *values);
+    if (!values)
+        return out_of_memory(problem, f->settings->output_file);
     for (size_t pixel = 0; pixel < f->pixels; pixel++)
         for (size_t c = 0; c < f->channels; c++)
-            f->output[place_of(f, pixel, c)] = (float)f->sum[pixel * f->channels + c];
+            values[place_of(f, pixel, c)] = (float)f->sum[pixel * f->channels + c];
+    if (filters_a_field(f))
+        npy_write_floats(stream, f->field.shape, f->field.axes, values);
+    else
+        npy_write_floats(stream, image_shape, 2, values);
+    free(values);
     return true;
 }
 
 static bool write_output(const filtering *f, cli_problem *problem) {
     cli_outputs outputs = {.count = 0};
     FILE *stream;
-    const size_t image_shape[] = {f->image.height, f->image.width};
-    if (output_begin(&outputs, f->settings->output_file, &stream, problem)) {
-        if (f->settings->input_file)
-            npy_write_floats(stream, f->input.shape, f->input.axes, f->output);
-        else
-            npy_write_floats(stream, image_shape, 2, f->output);
-        return outputs_commit(&outputs, problem);
-    }
+    const bool done = output_begin(&outputs, f->settings->output_file, &stream, problem) &&
+                      (f->to_picture ? write_picture : write_array)(f, stream, problem) &&
+                      outputs_commit(&outputs, problem);
     outputs_discard(&outputs);
-    return false;
+    return done;
 }
 
 static bool run_filter(const void *given, cli_problem *problem) {
-    filtering f = {.settings = given};
-    const bool done = check_settings(f.settings, problem) && read_input(&f, problem) &&
+    const filter_settings *settings = given;
+    filtering f = {.settings = settings, .to_picture = is_png_name(settings->output_file)};
+    const bool done = check_settings(&f, problem) && read_field(&f, problem) &&
                       take_memory(&f, problem) && fill_block(&f, problem) &&
                       apply_kernels(&f, problem) && write_output(&f, problem);
     free(f.block);
     free(f.filtered);
     free(f.sum);
-    free(f.output);
+    free(f.row_sums);
     dcrf_workspace_free(&f.workspace);
-    pixel_array_free(&f.input);
+    if (settings->input_file)
+        pixel_array_free(&f.field);
     image_free(&f.image);
     return done;
 }
@@ -177,13 +240,13 @@ static const cli_option operands[] = {
 
 static const cli_option options[] = {
     {"input", 0, "X.npy", NULL, false, parse_text, offsetof(filter_settings, input_file),
-     "the field to filter: (H, W), (H, W, C) or (C, H, W)"},
+     "the field to filter: (H, W), (H, W, C) or (C, H, W); the image itself where not given"},
     {"row-sums", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, row_sums),
-     "instead of --input: the row sums of the weighted operators"},
+     "write the row sums of the weighted operators instead"},
     {"diagonal", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, diagonal),
-     "instead of --input: the diagonal of the weighted operators"},
-    {"output", 'o', "Y.npy", NULL, true, parse_text, offsetof(filter_settings, output_file),
-     "where the result goes: float32, in the shape of the input"},
+     "write the diagonal of the weighted operators instead"},
+    {"output", 'o', "FILE", NULL, true, parse_text, offsetof(filter_settings, output_file),
+     "where the result goes: a .npy of float32 in the shape of the input, or a .png"},
     {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(filter_settings, layout),
      "order of the input's axes where its shape fits both"},
     {0},
@@ -197,10 +260,13 @@ static const option_group groups[] = {
 
 const cli_command filter_command = {
     {"filter", operands, groups},
-    "apply the kernels of a model to an array",
+    "apply the kernels of a model to an image or an array",
     "Writes the sum over the kernels of W K x, where x is the input, K the kernel's operator over "
     "the image with its normalization, and W its weight. The diagonal of K is included. Switch a "
-    "kernel off with none to get the other alone, and give it the weight 1 to get K itself.",
+    "kernel off with none to get the other alone, and give it the weight 1 to get K itself.\n"
+    "\n"
+    "Where the output is a .png, every pixel of the sum is divided by the sum of its weights (the "
+    "row sums), which makes it a mean of the input around the pixel: a smoothed picture.",
     sizeof(filter_settings),
     run_filter,
 };

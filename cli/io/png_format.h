@@ -29,9 +29,10 @@ bool png_pixels_decode(const uint8_t *data, size_t size, png_purpose purpose, co
                        png_pixels *pixels, cli_problem *problem);
 void png_pixels_free(png_pixels *pixels);
 
-/* Write numbers (labels) as a grey picture of 8 bits, or of 16 where one is above 255. Errors of
- * the stream itself show up when it is closed. */
-bool png_write_numbers(FILE *stream, const char *file, const uint16_t *numbers, size_t width,
-                       size_t height, cli_problem *problem);
+/* Write samples, channels of a pixel next to each other: grey (labels) with 1 channel, RGB with 3;
+ * of 8 bits, or of 16 where a sample is above 255. Errors of the stream itself show up when it is
+ * closed. */
+bool png_write_samples(FILE *stream, const char *file, const uint16_t *samples, size_t width,
+                       size_t height, size_t channels, cli_problem *problem);
 
 #endif

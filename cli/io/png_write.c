@@ -5,10 +5,11 @@
 
 typedef struct encoding {
     FILE *stream;
-    const uint16_t *numbers;
+    const uint16_t *samples;
     size_t width;
     size_t height;
-    bool wide;    /* 16 bits a pixel */
+    size_t channels;
+    bool wide;    /* 16 bits a sample */
     uint8_t *row; /* room for one */
 } encoding;
 
@@ -27,35 +28,36 @@ static void encode_rows(png_session *session, void *argument) {
     png_structp png = session->png;
     png_set_write_fn(png, argument, write_to_stream, flush_nothing);
     png_set_IHDR(png, session->info, (png_uint_32)e->width, (png_uint_32)e->height,
-                 e->wide ? 16 : 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+                 e->wide ? 16 : 8, e->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, session->info);
     for (size_t y = 0; y < e->height; y++) {
-        const uint16_t *numbers = e->numbers + y * e->width;
-        for (size_t x = 0; x < e->width; x++)
+        const size_t samples_a_row = e->width * e->channels;
+        const uint16_t *samples = e->samples + y * samples_a_row;
+        for (size_t i = 0; i < samples_a_row; i++)
             if (e->wide) {
-                e->row[2 * x] = (uint8_t)(numbers[x] >> 8);
-                e->row[2 * x + 1] = (uint8_t)numbers[x];
+                e->row[2 * i] = (uint8_t)(samples[i] >> 8);
+                e->row[2 * i + 1] = (uint8_t)samples[i];
             } else {
-                e->row[x] = (uint8_t)numbers[x];
+                e->row[i] = (uint8_t)samples[i];
             }
         png_write_row(png, e->row);
     }
     png_write_end(png, session->info);
 }
 
-static bool need_16_bits(const uint16_t *numbers, size_t count) {
+static bool need_16_bits(const uint16_t *samples, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (numbers[i] > UINT8_MAX)
+        if (samples[i] > UINT8_MAX)
             return true;
     return false;
 }
 
-bool png_write_numbers(FILE *stream, const char *file, const uint16_t *numbers, size_t width,
-                       size_t height, cli_problem *problem) {
+bool png_write_samples(FILE *stream, const char *file, const uint16_t *samples, size_t width,
+                       size_t height, size_t channels, cli_problem *problem) {
     png_session session;
-    const bool wide = need_16_bits(numbers, width * height);
-    encoding e = {stream, numbers, width, height, wide, calloc(width, 2)};
+    const bool wide = need_16_bits(samples, width * height * channels);
+    encoding e = {stream, samples, width, height, channels, wide, calloc(width, 2 * channels)};
     if (!e.row || !png_session_open_writing(&session)) {
         free(e.row);
         return out_of_memory(problem, file);
