@@ -163,14 +163,15 @@ class EnergyTest(Case):
     def test_layout(self):
         n = 3
         image = self.write("i.png", formats.png([row[:n] for row in IMAGE[:n]]))
-        labels = self.write("l.png", formats.number_png([row[:n] for row in LABELLING[:n]]))
+        labelling = [[0, 0, 1], [2, 1, 0], [1, 1, 1]]
+        labels = self.write("l.png", formats.number_png(labelling))
         unary = self.write("c.npy", formats.npy([v * v / 4 for v in range(n**3)], (n, n, n)))
         arguments = ("energy", image, "--unary", unary, "--labels", labels)
         self.bad(unary, "--layout hwc or --layout chw", *arguments)
         results = {}
         for layout in ("hwc", "chw"):
             pixel_step, label_step = (n, 1) if layout == "hwc" else (1, n * n)
-            places = [(y * n + x) * pixel_step + LABELLING[y][x] * label_step
+            places = [(y * n + x) * pixel_step + labelling[y][x] * label_step
                       for y in range(n) for x in range(n)]
             expected = sum(place**2 / 4 for place in places)
             results[layout] = self.energy("--layout", layout, image=image, unary=unary,
