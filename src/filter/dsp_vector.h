@@ -119,15 +119,32 @@ INLINE void row_store(const struct row *row, float *out, float factor, bool accu
     }
 }
 
+/* row += other */
+INLINE void row_join(struct row *row, const struct row *other, size_t wide, size_t tail) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] += other->wide[i];
+    if (tail)
+        row->tail += other->tail;
+}
+
 INLINE void gather_rows(const struct dcrf_gather *g, size_t begin, size_t end, size_t wide,
                         size_t tail) {
     for (size_t r = begin; r < end; r++) {
         const size_t first = g->first ? g->first[r] : r * g->entries;
         const size_t last = g->first ? g->first[r + 1] : first + g->entries;
-        struct row sum;
+        /* Two sums, since one would wait for its own additions. */
+        struct row sum, other;
         row_zero(&sum, wide, tail);
-        for (size_t e = first; e < last; e++)
+        row_zero(&other, wide, tail);
+        size_t e = first;
+        for (; e + 2 <= last; e += 2) {
             row_add(&sum, g->weight[e], g->in + g->index[e] * g->in_stride, wide, tail);
+            row_add(&other, g->weight[e + 1], g->in + g->index[e + 1] * g->in_stride, wide, tail);
+        }
+        if (e < last)
+            row_add(&sum, g->weight[e], g->in + g->index[e] * g->in_stride, wide, tail);
+        row_join(&sum, &other, wide, tail);
         row_store(&sum, g->out + r * g->out_stride, g->factor, g->accumulate, wide, tail);
     }
 }
