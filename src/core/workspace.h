@@ -12,6 +12,7 @@ enum dcrf_slot {
     DCRF_SLOT_OPERATOR,  /* inside an operator's apply */
     DCRF_SLOT_OPERATOR2, /* a second buffer there */
     DCRF_SLOT_HISTOGRAM, /* histograms of the ordered filter */
+    DCRF_SLOT_BINS,      /* and the bins of its values */
     DCRF_SLOT_ORDERED,   /* channels on their way through the ordered filter */
     DCRF_SLOT_ENERGY,    /* blocks built by the energy */
     DCRF_SLOT_ENERGY2,   /* its list of labels */

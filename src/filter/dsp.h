@@ -60,6 +60,14 @@ struct dcrf_convolve {
     bool accumulate;
 };
 
+/* Histograms of `bins` bins, in rows of `row` floats (bins rounded up to DCRF_LANES, the padding
+ * zero), and the table of the ordered filter in rows of the same length. */
+struct dcrf_histograms {
+    size_t bins, row;
+    const float *table; /* NULL: the sign */
+    float *values;
+};
+
 struct dcrf_dsp {
     dcrf_cpu cpu;
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
@@ -68,6 +76,12 @@ struct dcrf_dsp {
     /* out row i = scale[i] * in row i; the rows of out are `width` floats apart. */
     void (*scale)(const float *in, size_t in_stride, const float *scale, float *out, size_t width,
                   size_t rows);
+    /* Replace each histogram by the table times it; there is a table. */
+    void (*weigh)(const struct dcrf_histograms *histograms, size_t begin, size_t end);
+    /* out[a] = sum_h F(a, h) histogram_a[h], seen from bin[a], or from fraction[a] of the way to
+     * the next. */
+    void (*read)(const struct dcrf_histograms *histograms, const uint8_t *bin,
+                 const float *fraction, float *out, size_t begin, size_t end);
     /* sum_b exp(-|f_b - query|^2 / 2) over `count` points stored plane by plane, `plane` floats
      * apart. count is a multiple of 16; points at infinity count nothing. */
     double (*gaussian_sum)(const float *points, size_t plane, size_t count, size_t dimension,

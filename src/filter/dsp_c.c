@@ -1,7 +1,9 @@
 /* The inner loops in plain C: the reference for every other instruction set. */
 #include "filter/dsp.h"
 
+#include <dcrf/operator.h>
 #include <math.h>
+#include <string.h>
 
 static void store_row(float *out, const float *sum, size_t width, float factor, bool accumulate) {
     if (accumulate)
@@ -66,6 +68,38 @@ static void scale_rows(const float *in, size_t in_stride, const float *scale, fl
             out[r * width + i] = scale[r] * in[r * in_stride + i];
 }
 
+static void weigh(const struct dcrf_histograms *h, size_t begin, size_t end) {
+    float seen[DCRF_MAX_BINS];
+    for (size_t r = begin; r < end; r++) {
+        float *row = h->values + r * h->row;
+        for (size_t i = 0; i < h->bins; i++) {
+            seen[i] = 0;
+            for (size_t k = 0; k < h->bins; k++)
+                seen[i] += h->table[i * h->row + k] * row[k];
+        }
+        memcpy(row, seen, h->bins * sizeof *row);
+    }
+}
+
+static void read(const struct dcrf_histograms *h, const uint8_t *bin, const float *fraction,
+                 float *out, size_t begin, size_t end) {
+    for (size_t a = begin; a < end; a++) {
+        const float *row = h->values + a * h->row;
+        float sum = 0;
+        if (h->table) {
+            /* Where the fraction is zero the next node may not exist. */
+            const float *low = h->table + bin[a] * h->row;
+            const float *high = fraction[a] > 0 ? low + h->row : low;
+            for (size_t i = 0; i < h->bins; i++)
+                sum += (low[i] + fraction[a] * (high[i] - low[i])) * row[i];
+        } else {
+            for (size_t i = 0; i < h->bins; i++)
+                sum += i > bin[a] ? row[i] : i < bin[a] ? -row[i] : 0;
+        }
+        out[a] = sum;
+    }
+}
+
 static double gaussian_sum(const float *points, size_t plane, size_t count, size_t dimension,
                            const float *query) {
     double sum = 0;
@@ -85,5 +119,7 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->blur = blur;
     dsp->convolve = convolve;
     dsp->scale = scale_rows;
+    dsp->weigh = weigh;
+    dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
 }

@@ -5,7 +5,7 @@
  * The oracle for the fast operators, and an honest choice for a few thousand variables. */
 #include "core/error.h"
 #include "core/memory.h"
-#include "filter/ordered.h"
+#include "filter/operator.h"
 
 #include <math.h>
 #include <string.h>
@@ -80,6 +80,23 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
     return DCRF_OK;
 }
 
+/* row[h] = F(y_a, node h) for all bins h. */
+static void seen_from(const struct dcrf_ordered *ordered, size_t variable, float *row) {
+    const size_t bin = ordered->bin[variable];
+    if (!ordered->table) {
+        for (size_t h = 0; h < ordered->bins; h++)
+            row[h] = (float)((h > bin) - (h < bin));
+        return;
+    }
+    const size_t stride = dcrf_padded(ordered->bins);
+    const float *low = ordered->table + bin * stride;
+    const float fraction = ordered->fraction[variable];
+    /* Where the fraction is zero the next node may not exist. */
+    const float *high = fraction > 0 ? low + stride : low;
+    for (size_t h = 0; h < ordered->bins; h++)
+        row[h] = low[h] + fraction * (high[h] - low[h]);
+}
+
 struct ordered_context {
     const struct exact *op;
     const struct dcrf_ordered *ordered;
@@ -100,7 +117,7 @@ static void ordered_rows(void *context, size_t begin, size_t end, size_t worker)
             histogram[ordered->bin[b] + 1] += fraction * k;
         }
         float row[DCRF_MAX_BINS];
-        dcrf_ordered_row(ordered, a, row);
+        seen_from(ordered, a, row);
         double sum = 0;
         for (size_t h = 0; h < ordered->bins; h++)
             sum += (double)row[h] * histogram[h];

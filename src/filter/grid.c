@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/dsp.h"
-#include "filter/ordered.h"
+#include "filter/operator.h"
 
 #include <math.h>
 #include <string.h>
@@ -281,15 +281,10 @@ static void fill_histogram(void *context, size_t begin, size_t end, size_t worke
 static void read_histogram(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct histogram *h = context;
-    float row[DCRF_MAX_BINS];
-    for (size_t a = begin; a < end; a++) {
-        const float *values = h->values + a * h->width;
-        dcrf_ordered_row(h->ordered, a, row);
-        float sum = 0;
-        for (size_t i = 0; i < h->ordered->bins; i++)
-            sum += row[i] * values[i];
-        h->ordered->out[a] = sum;
-    }
+    const struct dcrf_histograms histograms = {h->ordered->bins, h->width, h->ordered->table,
+                                               h->values};
+    dcrf_dsp()->read(&histograms, h->ordered->bin, h->ordered->fraction, h->ordered->out, begin,
+                     end);
 }
 
 /* Every variable's own histogram, convolved: all that it sees, by bins. */

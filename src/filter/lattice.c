@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/memory.h"
-#include "filter/ordered.h"
 
 #include <string.h>
 
@@ -171,19 +170,22 @@ static void splat_histograms(void *context, size_t begin, size_t end, size_t wor
     const uint8_t *bin = h->ordered->bin;
     const float *fraction = h->ordered->table ? h->ordered->fraction : NULL;
     for (size_t v = begin; v < end; v++) {
-        /* row[0] takes what belongs to the block of bins below. */
-        float row[DCRF_DSP_WIDTH + 1] = {0};
+        /* Two rows in turn: variables that follow each other often fall into one bin, and would
+         * wait for each other's addition. row[][0] takes what belongs to the block of bins below.
+         */
+        float row[2][DCRF_DSP_WIDTH + 1] = {{0}};
         for (size_t e = lattice->first[v]; e < lattice->first[v + 1]; e++) {
             const size_t b = lattice->entry_variable[e];
             const float weight = lattice->entry_weight[e];
             const size_t at = (size_t)bin[b] + 1 - h->first; /* wraps below the block */
             const float upper = fraction ? fraction[b] * weight : 0;
             if (at <= h->width)
-                row[at] += weight - upper;
+                row[e % 2][at] += weight - upper;
             if (fraction && at + 1 <= h->width)
-                row[at + 1] += upper;
+                row[e % 2][at + 1] += upper;
         }
-        memcpy(h->splat + v * h->width, row + 1, h->width * sizeof *row);
+        for (size_t i = 0; i < h->width; i++)
+            h->splat[v * h->width + i] = row[0][i + 1] + row[1][i + 1];
     }
 }
 
@@ -201,26 +203,22 @@ static void weigh_histograms(void *context, size_t begin, size_t end, size_t wor
     (void)worker;
     const struct histograms *h = context;
     const size_t bins = h->ordered->bins;
-    float seen[DCRF_MAX_BINS];
+    if (h->ordered->table) {
+        const struct dcrf_histograms histograms = {bins, h->row, h->ordered->table, h->all};
+        dcrf_dsp()->weigh(&histograms, begin, end);
+        return;
+    }
     for (size_t v = begin; v < end; v++) {
         float *row = h->all + v * h->row;
-        if (h->ordered->table) {
-            for (size_t i = 0; i < bins; i++)
-                seen[i] = 0;
-            /* By columns of the antisymmetric table, which are its rows negated. */
-            for (size_t k = 0; k < bins; k++)
-                for (size_t i = 0; i < bins; i++)
-                    seen[i] -= h->ordered->table[k * bins + i] * row[k];
-        } else {
-            float below = 0, above = 0;
-            for (size_t i = 0; i < bins; i++) {
-                seen[i] = -below;
-                below += row[i];
-            }
-            for (size_t i = bins; i-- > 0;) {
-                seen[i] += above;
-                above += row[i];
-            }
+        float seen[DCRF_MAX_BINS];
+        float below = 0, above = 0;
+        for (size_t i = 0; i < bins; i++) {
+            seen[i] = -below;
+            below += row[i];
+        }
+        for (size_t i = bins; i-- > 0;) {
+            seen[i] += above;
+            above += row[i];
         }
         memcpy(row, seen, bins * sizeof *row);
     }
@@ -383,5 +381,6 @@ const struct dcrf_operator_methods dcrf_lattice_methods = {.kind = DCRF_OPERATOR
                                                            .apply = apply,
                                                            .ordered = ordered,
                                                            .diagonal = diagonal,
+                                                           .calibrate = dcrf_lattice_calibrate,
                                                            .rescale = rescale,
                                                            .free = dcrf_lattice_free};

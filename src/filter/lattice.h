@@ -88,8 +88,14 @@ dcrf_status dcrf_table_enter(struct dcrf_table *table, const int32_t *key, uint3
 /* The number of a key, or `count` where there is none. */
 uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key);
 
-/* ---- lattice.c
- * ----------------------------------------------------------------------------------- */
+/* ---- lattice_build.c --------------------------------------------------------------------------
+ */
+
+dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
+                                   dcrf_workspace *workspace, dcrf_error *error);
+
+/* ---- lattice.c --------------------------------------------------------------------------------
+ */
 
 extern const struct dcrf_operator_methods dcrf_lattice_methods;
 void dcrf_lattice_free(dcrf_operator *base);

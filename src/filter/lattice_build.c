@@ -1,14 +1,15 @@
 /* Building the plan of a lattice.
  *
- * 1. Embed every variable (in parallel) and number the corners of its simplex in the order of the
- * variables, so that vertices near each other in memory serve variables near each other in the
- * image.
+ * 1. Number the vertices. Chunks of variables are embedded in parallel, and each numbers the
+ * corners it meets for itself; the chunks are then joined in their order, so that a vertex has the
+ * number of its first appearance: vertices near each other in memory serve variables near each
+ * other in the image, and nothing depends on the number of threads.
  * 2. Invert: for each vertex the variables that touch it. Splatting then gathers, and needs neither
  * atomics nor a fixed number of threads to give one result.
  * 3. Connect: the neighbours of each vertex along each axis.
- * 4. Calibrate. The raw lattice sum is a multiple of the Gaussian sum that depends on the dimension
- * and on how full the lattice is. One scale makes the sum of K~ 1 equal the sum of K 1 over a fixed
- * sample of variables. */
+ * 4. Calibrate, unless the kernel is normalized, which undoes any scale. The raw lattice sum is a
+ * multiple of the Gaussian sum that depends on the dimension and on how full the lattice is. One
+ * scale makes the sum of K~ 1 equal the sum of K 1 over a fixed sample of variables. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice.h"
@@ -16,80 +17,138 @@
 #include <math.h>
 #include <string.h>
 
-/* Variables a task takes. */
-#define GRAIN 1024
+/* Variables of a chunk. */
+#define GRAIN 4096
 /* Row sums computed exactly for the calibration. */
-#define SAMPLES 64
+#define SAMPLES 128
+
+struct chunk {
+    dcrf_status status;
+    size_t misfit;           /* on DCRF_ERROR_SIZE: the variable that does not fit */
+    struct dcrf_table table; /* the corners of this chunk */
+    uint32_t *global;        /* their numbers among all */
+    size_t *cursor;          /* how many entries each has; later where its next entry goes */
+};
 
 struct build {
     struct dcrf_lattice *lattice;
     const struct dcrf_features *features;
     dcrf_workspace *workspace;
     struct dcrf_embedding embedding;
-    struct dcrf_simplex *simplices; /* one a variable */
-    unsigned char *misfit;          /* one a chunk of GRAIN variables: a coordinate overflowed */
+    size_t chunk_count;
+    struct chunk *chunks;
     struct dcrf_table table;
 };
 
-static void embed_chunk(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    struct build *build = context;
-    const size_t corners = build->lattice->corners;
-    float feature[DCRF_MAX_FEATURES];
-    for (size_t a = begin; a < end; a++) {
-        dcrf_features_row(build->features, a, feature);
-        if (!dcrf_embed(&build->embedding, feature, &build->simplices[a],
-                        build->lattice->corner_weight + a * corners))
-            build->misfit[begin / GRAIN] = 1;
-    }
-}
+/* ---- numbering --------------------------------------------------------------------------------
+ */
 
-static dcrf_status embed(struct build *build, dcrf_error *error) {
-    const size_t n = build->lattice->base.variables;
-    const size_t chunks = (n + GRAIN - 1) / GRAIN;
-    build->simplices = dcrf_allocate_zero(n, sizeof *build->simplices);
-    build->misfit = dcrf_allocate_zero(chunks, 1);
-    if (!build->simplices || !build->misfit)
-        return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_embedding_init(&build->embedding, build->lattice->dimension);
-    dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, embed_chunk, build);
-    for (size_t i = 0; i < chunks; i++)
-        if (build->misfit[i])
-            return dcrf_fail(error, DCRF_ERROR_SIZE,
-                             "the features of a kernel span too many sigmas for the lattice (near "
-                             "variable %zu): use a larger sigma",
-                             i * GRAIN);
-    return DCRF_OK;
-}
-
-/* Neighbouring variables often share a simplex; comparing is cheaper than looking six keys up. */
+/* Neighbouring variables often share a simplex; comparing is cheaper than looking its corners up.
+ */
 static bool same_simplex(const struct dcrf_simplex *s, const struct dcrf_simplex *t,
                          size_t corners) {
-    return memcmp(s->origin, t->origin, corners * sizeof *s->origin) == 0 &&
-           memcmp(s->rank, t->rank, corners * sizeof *s->rank) == 0;
+    for (size_t i = 0; i < corners; i++)
+        if (s->origin[i] != t->origin[i] || s->rank[i] != t->rank[i])
+            return false;
+    return true;
 }
 
-static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
+static dcrf_status embed_variables(struct build *build, struct chunk *chunk, size_t begin,
+                                   size_t end) {
     struct dcrf_lattice *lattice = build->lattice;
-    const size_t n = lattice->base.variables, corners = lattice->corners;
-    dcrf_status status = dcrf_table_new(&build->table, lattice->dimension, n / 4 + 64, error);
-    if (status < 0)
-        return status;
-    for (size_t a = 0; a < n; a++) {
+    const size_t corners = lattice->corners;
+    struct dcrf_simplex simplex[2]; /* of this variable and of the one before */
+    dcrf_status status = dcrf_table_new(&chunk->table, lattice->dimension, GRAIN / 8, NULL);
+    for (size_t a = begin; a < end && status == DCRF_OK; a++) {
         uint32_t *vertex = lattice->corner_vertex + a * corners;
-        if (a > 0 && same_simplex(&build->simplices[a], &build->simplices[a - 1], corners)) {
+        struct dcrf_simplex *here = &simplex[a % 2];
+        float feature[DCRF_MAX_FEATURES];
+        dcrf_features_row(build->features, a, feature);
+        if (!dcrf_embed(&build->embedding, feature, here, lattice->corner_weight + a * corners)) {
+            chunk->misfit = a;
+            return DCRF_ERROR_SIZE;
+        }
+        if (a > begin && same_simplex(here, &simplex[(a + 1) % 2], corners)) {
             memcpy(vertex, vertex - corners, corners * sizeof *vertex);
             continue;
         }
-        for (size_t k = 0; k < corners; k++) {
+        for (size_t k = 0; k < corners && status == DCRF_OK; k++) {
             int32_t key[DCRF_MAX_FEATURES];
-            dcrf_simplex_key(&build->simplices[a], lattice->dimension, k, key);
-            if ((status = dcrf_table_enter(&build->table, key, &vertex[k], error)) < 0)
-                return status;
+            dcrf_simplex_key(here, lattice->dimension, k, key);
+            status = dcrf_table_enter(&chunk->table, key, &vertex[k], NULL);
         }
     }
-    lattice->vertices = build->table.count;
-    return DCRF_OK;
+    return status;
+}
+
+static void number_chunk(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct build *build = context;
+    struct chunk *chunk = &build->chunks[begin / GRAIN];
+    chunk->status = embed_variables(build, chunk, begin, end);
+    if (chunk->status < 0)
+        return;
+    chunk->global = dcrf_allocate(chunk->table.count, sizeof *chunk->global);
+    chunk->cursor = dcrf_allocate_zero(chunk->table.count, sizeof *chunk->cursor);
+    if (!chunk->global || !chunk->cursor) {
+        chunk->status = DCRF_ERROR_MEMORY;
+        return;
+    }
+    const size_t corners = build->lattice->corners;
+    for (size_t e = begin * corners; e < end * corners; e++)
+        chunk->cursor[build->lattice->corner_vertex[e]]++;
+}
+
+/* Give the corners of all chunks their numbers. */
+static dcrf_status join_chunks(struct build *build, dcrf_error *error) {
+    dcrf_status status = dcrf_table_new(&build->table, build->lattice->dimension,
+                                        build->lattice->base.variables / 8 + 64, error);
+    for (size_t c = 0; c < build->chunk_count && status == DCRF_OK; c++) {
+        const struct chunk *chunk = &build->chunks[c];
+        if (chunk->status == DCRF_ERROR_SIZE)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "the features of a kernel span too many sigmas for the lattice (at "
+                             "variable %zu): use a larger sigma",
+                             chunk->misfit);
+        if (chunk->status < 0)
+            return dcrf_fail_memory(error, "the plan of a lattice");
+        for (size_t i = 0; i < chunk->table.count && status == DCRF_OK; i++)
+            status =
+                dcrf_table_enter(&build->table, chunk->table.keys + i * build->lattice->dimension,
+                                 &chunk->global[i], error);
+    }
+    build->lattice->vertices = build->table.count;
+    return status;
+}
+
+static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
+    const size_t n = build->lattice->base.variables;
+    build->chunk_count = (n + GRAIN - 1) / GRAIN;
+    build->chunks = dcrf_allocate_zero(build->chunk_count, sizeof *build->chunks);
+    if (!build->chunks)
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    dcrf_embedding_init(&build->embedding, build->lattice->dimension);
+    dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, number_chunk, build);
+    return join_chunks(build, error);
+}
+
+/* ---- inversion --------------------------------------------------------------------------------
+ */
+
+/* Put the entries of a chunk where its cursors say, and take over the joint numbers. */
+static void invert_chunk(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct build *build = context;
+    struct dcrf_lattice *lattice = build->lattice;
+    struct chunk *chunk = &build->chunks[begin / GRAIN];
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < lattice->corners; k++) {
+            uint32_t *vertex = &lattice->corner_vertex[a * lattice->corners + k];
+            const size_t e = chunk->cursor[*vertex]++;
+            lattice->entry_variable[e] = (uint32_t)a;
+            lattice->entry_weight[e] = lattice->corner_weight[a * lattice->corners + k];
+            *vertex = chunk->global[*vertex];
+        }
 }
 
 static dcrf_status invert(struct build *build, dcrf_error *error) {
@@ -100,20 +159,30 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
     lattice->entry_weight = dcrf_allocate(n, corners * sizeof *lattice->entry_weight);
     if (!lattice->first || !lattice->entry_variable || !lattice->entry_weight)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    /* Counts two places on, then sums: first[v + 1] is where vertex v begins, and becomes where it
-     * ends. */
-    for (size_t e = 0; e < n * corners; e++)
-        lattice->first[lattice->corner_vertex[e] + 2]++;
-    for (size_t v = 2; v < lattice->vertices + 2; v++)
-        lattice->first[v] += lattice->first[v - 1];
-    for (size_t a = 0; a < n; a++)
-        for (size_t k = 0; k < corners; k++) {
-            const size_t e = lattice->first[lattice->corner_vertex[a * corners + k] + 1]++;
-            lattice->entry_variable[e] = (uint32_t)a;
-            lattice->entry_weight[e] = lattice->corner_weight[a * corners + k];
+    /* Counts two places on, then sums: first[v + 1] is where vertex v begins; handing out the
+     * entries makes it where v ends. */
+    size_t *next = lattice->first + 1;
+    for (size_t c = 0; c < build->chunk_count; c++) {
+        const struct chunk *chunk = &build->chunks[c];
+        for (size_t i = 0; i < chunk->table.count; i++)
+            next[chunk->global[i] + 1] += chunk->cursor[i];
+    }
+    for (size_t v = 1; v <= lattice->vertices; v++)
+        next[v] += next[v - 1];
+    for (size_t c = 0; c < build->chunk_count; c++) {
+        const struct chunk *chunk = &build->chunks[c];
+        for (size_t i = 0; i < chunk->table.count; i++) {
+            const size_t count = chunk->cursor[i];
+            chunk->cursor[i] = next[chunk->global[i]];
+            next[chunk->global[i]] += count;
         }
+    }
+    dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, invert_chunk, build);
     return DCRF_OK;
 }
+
+/* ---- connection -------------------------------------------------------------------------------
+ */
 
 /* One step ahead along axis i adds 1 to every coordinate but the i-th, which loses d; the last
  * coordinate is not stored, since all sum to zero. */
@@ -150,74 +219,14 @@ static dcrf_status connect(struct build *build, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* ---- calibration
- * ---------------------------------------------------------------------------------- */
-
-struct sample {
-    const struct dcrf_dsp *dsp;
-    const struct dcrf_features *features;
-    const float *planes;
-    size_t plane;
-    size_t variable[SAMPLES];
-    double row_sum[SAMPLES];
-};
-
-static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    struct sample *sample = context;
-    float query[DCRF_MAX_FEATURES];
-    for (size_t i = begin; i < end; i++) {
-        dcrf_features_row(sample->features, sample->variable[i], query);
-        sample->row_sum[i] = sample->dsp->gaussian_sum(sample->planes, sample->plane, sample->plane,
-                                                       sample->features->dimension, query);
+static void build_clear(struct build *build) {
+    for (size_t c = 0; build->chunks && c < build->chunk_count; c++) {
+        dcrf_table_clear(&build->chunks[c].table);
+        dcrf_release(build->chunks[c].global);
+        dcrf_release(build->chunks[c].cursor);
     }
-}
-
-/* Multiply all weights, so that the operator is multiplied by factor^2. */
-static void scale_weights(struct dcrf_lattice *lattice, float factor) {
-    for (size_t e = 0; e < lattice->base.variables * lattice->corners; e++) {
-        lattice->corner_weight[e] *= factor;
-        lattice->entry_weight[e] *= factor;
-    }
-}
-
-static dcrf_status calibrate(struct build *build, dcrf_error *error) {
-    struct dcrf_lattice *lattice = build->lattice;
-    const struct dcrf_features *features = build->features;
-    const size_t n = lattice->base.variables, d = lattice->dimension;
-    const size_t samples = n < SAMPLES ? n : SAMPLES;
-    struct sample sample = {.dsp = dcrf_dsp(), .features = features, .plane = (n + 15) / 16 * 16};
-    float *planes = dcrf_allocate(sample.plane, d * sizeof *planes);
-    float *lattice_sums = dcrf_allocate(n, sizeof *lattice_sums);
-    dcrf_status status = DCRF_OK;
-    if (!planes || !lattice_sums)
-        status = dcrf_fail_memory(error, "the calibration of a lattice");
-    else
-        status = dcrf_operator_row_sums(&lattice->base, build->workspace, lattice_sums, error);
-    if (status == DCRF_OK) {
-        float row[DCRF_MAX_FEATURES];
-        for (size_t a = 0; a < sample.plane; a++) {
-            if (a < n)
-                dcrf_features_row(features, a, row);
-            for (size_t i = 0; i < d; i++)
-                planes[i * sample.plane + a] = a < n ? row[i] : INFINITY;
-        }
-        sample.planes = planes;
-        /* Multiples of the golden ratio spread evenly over the variables, in step with no image
-         * width. */
-        for (size_t i = 0; i < samples; i++)
-            sample.variable[i] = (size_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
-        dcrf_parallel_for(dcrf_workspace_pool(build->workspace), samples, 1, sum_rows, &sample);
-        double exact = 0, raw = 0;
-        for (size_t i = 0; i < samples; i++) {
-            exact += sample.row_sum[i];
-            raw += (double)lattice_sums[sample.variable[i]];
-        }
-        scale_weights(lattice, (float)sqrt(exact / raw));
-    }
-    dcrf_release(planes);
-    dcrf_release(lattice_sums);
-    return status;
+    dcrf_release(build->chunks);
+    dcrf_table_clear(&build->table);
 }
 
 dcrf_status dcrf_lattice_new(dcrf_operator **out, const struct dcrf_features *features,
@@ -238,26 +247,94 @@ dcrf_status dcrf_lattice_new(dcrf_operator **out, const struct dcrf_features *fe
     if (!lattice->corner_vertex || !lattice->corner_weight)
         status = dcrf_fail_memory(error, "the plan of a lattice");
     if (status == DCRF_OK)
-        status = embed(&build, error);
-    if (status == DCRF_OK)
         status = number_vertices(&build, error);
-    dcrf_release(build.simplices);
-    dcrf_release(build.misfit);
     if (status == DCRF_OK)
         status = invert(&build, error);
     if (status == DCRF_OK)
         status = connect(&build, error);
-    dcrf_table_clear(&build.table);
-    if (status == DCRF_OK)
-        status = calibrate(&build, error);
+    build_clear(&build);
     if (status < 0) {
         dcrf_lattice_free(&lattice->base);
         return status;
     }
+    const size_t entry_bytes = 2 * (sizeof(uint32_t) + sizeof(float)); /* by variable, by vertex */
     lattice->base.vertices = lattice->vertices;
-    lattice->base.bytes = sizeof *lattice + n * corners * 16 +
+    lattice->base.bytes = sizeof *lattice + n * corners * entry_bytes +
                           (lattice->vertices + 2) * sizeof *lattice->first +
                           lattice->vertices * corners * 2 * sizeof(uint32_t);
     *out = &lattice->base;
     return DCRF_OK;
+}
+
+/* ---- calibration ------------------------------------------------------------------------------
+ */
+
+struct sample {
+    const struct dcrf_dsp *dsp;
+    const struct dcrf_features *features;
+    float *planes; /* the features, one plane a dimension */
+    size_t plane;
+    size_t variable[SAMPLES];
+    double row_sum[SAMPLES];
+};
+
+static void fill_planes(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct sample *sample = context;
+    const size_t n = sample->features->variables;
+    float row[DCRF_MAX_FEATURES];
+    for (size_t a = begin; a < end; a++) {
+        if (a < n)
+            dcrf_features_row(sample->features, a, row);
+        for (size_t i = 0; i < sample->features->dimension; i++)
+            sample->planes[i * sample->plane + a] = a < n ? row[i] : INFINITY;
+    }
+}
+
+static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct sample *sample = context;
+    float query[DCRF_MAX_FEATURES];
+    for (size_t i = begin; i < end; i++) {
+        dcrf_features_row(sample->features, sample->variable[i], query);
+        sample->row_sum[i] = sample->dsp->gaussian_sum(sample->planes, sample->plane, sample->plane,
+                                                       sample->features->dimension, query);
+    }
+}
+
+dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
+                                   dcrf_workspace *workspace, dcrf_error *error) {
+    struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t n = base->variables;
+    const size_t samples = n < SAMPLES ? n : SAMPLES;
+    struct sample sample = {.dsp = dcrf_dsp(), .features = features, .plane = (n + 15) / 16 * 16};
+    sample.planes = dcrf_allocate(sample.plane, features->dimension * sizeof *sample.planes);
+    float *lattice_sums = dcrf_allocate(n, sizeof *lattice_sums);
+    dcrf_status status = DCRF_OK;
+    if (!sample.planes || !lattice_sums)
+        status = dcrf_fail_memory(error, "the calibration of a lattice");
+    else
+        status = dcrf_operator_row_sums(base, workspace, lattice_sums, error);
+    if (status == DCRF_OK) {
+        dcrf_parallel_for(pool, sample.plane, GRAIN, fill_planes, &sample);
+        /* Multiples of the golden ratio spread evenly over the variables, in step with no image
+         * width. */
+        for (size_t i = 0; i < samples; i++)
+            sample.variable[i] = (size_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
+        dcrf_parallel_for(pool, samples, 1, sum_rows, &sample);
+        double exact = 0, raw = 0;
+        for (size_t i = 0; i < samples; i++) {
+            exact += sample.row_sum[i];
+            raw += (double)lattice_sums[sample.variable[i]];
+        }
+        const float factor = (float)sqrt(exact / raw);
+        for (size_t e = 0; e < n * lattice->corners; e++) {
+            lattice->corner_weight[e] *= factor;
+            lattice->entry_weight[e] *= factor;
+        }
+    }
+    dcrf_release(sample.planes);
+    dcrf_release(lattice_sums);
+    return status;
 }

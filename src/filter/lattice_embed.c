@@ -23,9 +23,11 @@ void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension) {
 /* Coordinates beyond this are refused: keys and their neighbours must fit in 32 bits. */
 #define LARGEST_COORDINATE 1073741824.0
 
-bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
-                struct dcrf_simplex *simplex, float *weight) {
-    const size_t d = embedding->dimension;
+/* dcrf_embed with the dimension as a constant in each of its copies, so that the loops unroll. */
+static inline __attribute__((always_inline)) bool embed(const struct dcrf_embedding *embedding,
+                                                        size_t d, const float *feature,
+                                                        struct dcrf_simplex *simplex,
+                                                        float *weight) {
     const double corners = (double)(d + 1);
     double elevated[DCRF_MAX_CORNERS];
     double above = 0;
@@ -42,7 +44,7 @@ bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
         if (!(fabs(elevated[i]) < LARGEST_COORDINATE))
             return false;
         /* Rounding by truncation of a shifted value: a conversion, not a library call. */
-        const double quotient = elevated[i] / corners;
+        const double quotient = elevated[i] * (1 / corners);
         const int32_t rounded = (int32_t)(quotient + (quotient < 0 ? -0.5 : 0.5));
         simplex->origin[i] = rounded * (int32_t)(d + 1);
         difference[i] = elevated[i] - (double)simplex->origin[i];
@@ -74,7 +76,7 @@ bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
 
     double barycentric[DCRF_MAX_CORNERS + 1] = {0};
     for (size_t i = 0; i <= d; i++) {
-        const double share = difference[i] / corners;
+        const double share = difference[i] * (1 / corners);
         barycentric[d - (size_t)rank[i]] += share;
         barycentric[d + 1 - (size_t)rank[i]] -= share;
     }
@@ -82,6 +84,20 @@ bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
     for (size_t k = 0; k <= d; k++)
         weight[k] = (float)barycentric[k];
     return true;
+}
+
+bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
+                struct dcrf_simplex *simplex, float *weight) {
+    switch (embedding->dimension) {
+    case 3:
+        return embed(embedding, 3, feature, simplex, weight);
+    case 5:
+        return embed(embedding, 5, feature, simplex, weight);
+    case 6:
+        return embed(embedding, 6, feature, simplex, weight);
+    default:
+        return embed(embedding, embedding->dimension, feature, simplex, weight);
+    }
 }
 
 void dcrf_simplex_key(const struct dcrf_simplex *simplex, size_t dimension, size_t corner,

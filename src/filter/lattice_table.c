@@ -16,15 +16,21 @@ static uint32_t hash_key(const int32_t *key, size_t dimension) {
     return (uint32_t)(hash >> 32);
 }
 
+static bool same_key(const int32_t *key, const int32_t *other, size_t dimension) {
+    for (size_t i = 0; i < dimension; i++)
+        if (key[i] != other[i])
+            return false;
+    return true;
+}
+
 static size_t find_slot(const struct dcrf_table *table, const int32_t *key, uint32_t hash) {
-    const size_t bytes = table->dimension * sizeof *key;
     size_t i = hash & (table->slots - 1);
     for (;; i = (i + 1) & (table->slots - 1)) {
         const struct dcrf_table_slot *slot = &table->slot[i];
         if (slot->number == 0)
             return i;
         if (slot->hash == hash &&
-            memcmp(table->keys + (slot->number - 1) * table->dimension, key, bytes) == 0)
+            same_key(table->keys + (slot->number - 1) * table->dimension, key, table->dimension))
             return i;
     }
 }

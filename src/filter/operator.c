@@ -48,6 +48,8 @@ dcrf_status dcrf_operator_build(dcrf_operator **out, const struct dcrf_features 
     }
     if (status == DCRF_OK && normalization == DCRF_NORMALIZE_SYMMETRIC)
         status = normalize(op, workspace, error);
+    else if (status == DCRF_OK && op->methods->calibrate)
+        status = op->methods->calibrate(op, features, workspace, error);
     if (status < 0)
         dcrf_operator_free(&op);
     *out = op;

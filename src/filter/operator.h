@@ -28,7 +28,7 @@ struct dcrf_application {
  * bin[a] + 1 with the weight `fraction` of the latter. bin + 1 < bins wherever fraction > 0. */
 struct dcrf_ordered {
     size_t bins;
-    const float *table;
+    const float *table;    /* bins rows of dcrf_padded(bins) floats, zero in the padding */
     const uint8_t *bin;    /* one a variable */
     const float *fraction; /* one a variable; with a table only */
     float *out;
@@ -42,6 +42,10 @@ struct dcrf_operator_methods {
                            const struct dcrf_ordered *ordered, dcrf_error *error);
     dcrf_status (*diagonal)(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                             dcrf_error *error);
+    /* Give an operator that is right up to a factor the right factor. Called before use where there
+     * is no normalization, which would undo it. NULL: there is nothing to do. */
+    dcrf_status (*calibrate)(dcrf_operator *op, const struct dcrf_features *features,
+                             dcrf_workspace *workspace, dcrf_error *error);
     /* Multiply rows and columns by `scale`: how the normalization gets in. Called once, before use.
      */
     dcrf_status (*rescale)(dcrf_operator *op, dcrf_workspace *workspace, const float *scale,

@@ -9,68 +9,79 @@
  * "Modified filtering algorithm", takes two passes). With a table F is any antisymmetric function,
  * linear between nodes: with F = clip((y_b - y_a) / epsilon) the gradient of the Huber-smoothed LP,
  * continuous in y. */
-#include "filter/ordered.h"
-
 #include "core/error.h"
 #include "core/memory.h"
+#include "filter/operator.h"
 
 #include <math.h>
+#include <string.h>
 
-struct quantizer {
+/* Channels that are taken from the rows together, so that a row is read and written once for all of
+ * them. */
+#define GROUP 8
+
+struct group {
     const dcrf_levels *levels;
-    const float *y; /* of one channel, `stride` floats apart */
-    size_t stride;
-    uint8_t *bin;
+    const float *y; /* of the first channel */
+    float *out;
+    size_t stride, channels;
+    size_t variables;
+    float *value; /* GROUP x variables, for the results */
     float *fraction;
+    uint8_t *bin;
 };
 
-/* How many of the ascending levels are <= value. */
+/* How many of the ascending levels are <= value. Without branches, which would be guessed wrong
+ * half of the time. */
 static size_t count_not_above(const float *levels, size_t count, float value) {
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (levels[middle] <= value)
-            low = middle + 1;
-        else
-            high = middle;
+    const float *base = levels;
+    while (count > 1) {
+        const size_t half = count / 2;
+        base += base[half - 1] <= value ? half : 0;
+        count -= half;
     }
-    return low;
+    return (size_t)(base - levels) + (count == 1 && *base <= value);
 }
 
-static void quantize(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct quantizer *q = context;
-    const dcrf_levels *levels = q->levels;
-    if (!levels->table) {
-        for (size_t a = begin; a < end; a++)
-            q->bin[a] =
-                (uint8_t)count_not_above(levels->levels, levels->count - 1, q->y[a * q->stride]);
-        return;
-    }
-    const size_t last = levels->count - 1;
-    for (size_t a = begin; a < end; a++) {
-        const float value = q->y[a * q->stride];
-        const size_t above = count_not_above(levels->levels, levels->count, value);
-        const size_t bin = above == 0 ? 0 : above - 1;
-        q->bin[a] = (uint8_t)bin;
-        q->fraction[a] =
-            above == 0 || bin == last
-                ? 0
-                : (value - levels->levels[bin]) / (levels->levels[bin + 1] - levels->levels[bin]);
-    }
+/* Between which nodes a value lies, and how far. */
+static uint8_t find_node(const dcrf_levels *levels, float value, float *fraction) {
+    const size_t above = count_not_above(levels->levels, levels->count, value);
+    const size_t bin = above == 0 ? 0 : above - 1;
+    *fraction = 0;
+    if (above > 0 && above < levels->count)
+        *fraction = (value - levels->levels[bin]) / (levels->levels[above] - levels->levels[bin]);
+    return (uint8_t)bin;
 }
 
-struct store {
-    const float *from;
-    float *to;
-    size_t stride;
-};
-
-static void store_channel(void *context, size_t begin, size_t end, size_t worker) {
+static void load_group(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct store *store = context;
+    const struct group *group = context;
+    const dcrf_levels *levels = group->levels;
     for (size_t a = begin; a < end; a++)
-        store->to[a * store->stride] = store->from[a];
+        for (size_t c = 0; c < group->channels; c++) {
+            const float value = group->y[a * group->stride + c];
+            const size_t at = c * group->variables + a;
+            group->bin[at] =
+                levels->table ? find_node(levels, value, &group->fraction[at])
+                              : (uint8_t)count_not_above(levels->levels, levels->count - 1, value);
+        }
+}
+
+static void store_group(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct group *group = context;
+    for (size_t a = begin; a < end; a++)
+        for (size_t c = 0; c < group->channels; c++)
+            group->out[a * group->stride + c] = group->value[c * group->variables + a];
+}
+
+/* The table with its rows padded to whole vectors. */
+static const float *pad_table(const dcrf_levels *levels, float *padded) {
+    const size_t bins = levels->count, row = dcrf_padded(bins);
+    memset(padded, 0, bins * row * sizeof *padded);
+    for (size_t h = 0; h < bins; h++)
+        memcpy(padded + h * row, levels->table + h * bins, bins * sizeof *padded);
+    return padded;
 }
 
 static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
@@ -95,7 +106,7 @@ static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
     return DCRF_OK;
 }
 
-#define GRAIN 4096
+#define GRAIN 1024
 
 dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const dcrf_levels *levels, const float *y, float *out,
@@ -107,24 +118,38 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "a block of %zu channels cannot have a stride of %zu", channels, stride);
     const size_t n = op->variables;
-    float *values = dcrf_workspace_slot(workspace, DCRF_SLOT_ORDERED, n, 2 * sizeof *values + 1);
-    if (!values)
+    const size_t table_floats = levels->count * dcrf_padded(levels->count);
+    size_t floats;
+    if (!dcrf_multiply(n, 2 * GROUP, &floats) || floats > SIZE_MAX - table_floats)
         return dcrf_fail_memory(error, "the ordered filter");
-    struct quantizer quantizer = {levels, y, stride, (uint8_t *)(values + 2 * n), values + n};
-    const struct dcrf_ordered ordered = {.bins = levels->count,
-                                         .table = levels->table,
-                                         .bin = quantizer.bin,
-                                         .fraction = quantizer.fraction,
-                                         .out = values};
+    float *memory =
+        dcrf_workspace_slot(workspace, DCRF_SLOT_ORDERED, floats + table_floats, sizeof *memory);
+    uint8_t *bins = dcrf_workspace_slot(workspace, DCRF_SLOT_BINS, n, GROUP);
+    if (!memory || !bins)
+        return dcrf_fail_memory(error, "the ordered filter");
+    struct group group = {.levels = levels,
+                          .stride = stride,
+                          .variables = n,
+                          .value = memory,
+                          .fraction = memory + n * GROUP,
+                          .bin = bins};
+    const float *table = levels->table ? pad_table(levels, memory + floats) : NULL;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    for (size_t channel = 0; channel < channels; channel++) {
-        quantizer.y = y + channel;
-        dcrf_parallel_for(pool, n, GRAIN, quantize, &quantizer);
-        status = op->methods->ordered(op, workspace, &ordered, error);
-        if (status < 0)
-            return status;
-        struct store store = {values, out + channel, stride};
-        dcrf_parallel_for(pool, n, GRAIN, store_channel, &store);
+    for (size_t first = 0; first < channels; first += group.channels) {
+        group.channels = channels - first < GROUP ? channels - first : GROUP;
+        group.y = y + first;
+        group.out = out + first;
+        dcrf_parallel_for(pool, n, GRAIN, load_group, &group);
+        for (size_t c = 0; c < group.channels; c++) {
+            const struct dcrf_ordered ordered = {.bins = levels->count,
+                                                 .table = table,
+                                                 .bin = bins + c * n,
+                                                 .fraction = group.fraction + c * n,
+                                                 .out = group.value + c * n};
+            if ((status = op->methods->ordered(op, workspace, &ordered, error)) < 0)
+                return status;
+        }
+        dcrf_parallel_for(pool, n, GRAIN, store_group, &group);
     }
     return DCRF_OK;
 }

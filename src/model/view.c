@@ -93,9 +93,11 @@ dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error
 }
 
 void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]) {
+    uint32_t rest = (uint32_t)variable; /* as dcrf_grid_check saw to it; short divisions are fast */
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
-        position[axis] = variable % grid->size[axis];
-        variable /= grid->size[axis];
+        const uint32_t size = (uint32_t)grid->size[axis];
+        position[axis] = rest % size;
+        rest /= size;
     }
 }
 
