@@ -184,54 +184,74 @@ INLINE void blur_rows(const struct dcrf_blur *b, size_t begin, size_t end, size_
     }
 }
 
-static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
-    FOR_WIDTH(b->width, blur_rows, b, begin, end)
+static void blur(const struct dcrf_blur *b, size_t begin,
+                 size_t end){FOR_WIDTH(b->width, blur_rows, b, begin, end)}
+
+INLINE struct row row_load(const float *in, size_t wide, size_t tail) {
+    struct row row;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < wide; i++)
+        row.wide[i] = load_wide(in + i * DSP_LANES);
+    if (tail)
+        row.tail = load_tail(in + wide * DSP_LANES);
+    return row;
 }
 
-/* One vector of each output row, from the outermost taps inwards: the windows of rows before and
- * after the outputs move by one row a tap, so that two loads serve all outputs. */
-#define CONVOLVE_VECTOR(vector, load, store)                                                       \
-    do {                                                                                           \
-        const size_t from = c->in_offset + at;                                                     \
-        vector before[DCRF_CONVOLVE_ROWS], after[DCRF_CONVOLVE_ROWS], sum[DCRF_CONVOLVE_ROWS];     \
-        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++) {                                          \
-            before[q] = load(c->in[q] + from);                                                     \
-            after[q] = load(c->in[2 * radius + q] + from);                                         \
-            sum[q] = (vector){0};                                                                  \
-        }                                                                                          \
-        const float *const *next_before = c->in + DCRF_CONVOLVE_ROWS;                              \
-        const float *const *next_after = c->in + 2 * radius;                                       \
-        /* Four turns of the windows bring every row back to its register: no moves. */            \
-        _Pragma("GCC unroll 4") for (size_t k = radius; k > 0; k--) {                              \
-            for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)                                        \
-                sum[q] += c->tap[k] * (before[q] + after[q]);                                      \
-            for (size_t q = 0; q + 1 < DCRF_CONVOLVE_ROWS; q++) {                                  \
-                before[q] = before[q + 1];                                                         \
-                after[DCRF_CONVOLVE_ROWS - 1 - q] = after[DCRF_CONVOLVE_ROWS - 2 - q];             \
-            }                                                                                      \
-            before[DCRF_CONVOLVE_ROWS - 1] = load(*next_before++ + from);                          \
-            after[0] = load(*--next_after + from);                                                 \
-        }                                                                                          \
-        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)                                            \
-            if (q < c->rows) {                                                                     \
-                float *out = c->out + q * c->out_step + at;                                        \
-                vector value = factor[q] * (sum[q] + c->tap[0] * before[q]);                       \
-                if (c->accumulate)                                                                 \
-                    value += load(out);                                                            \
-                store(out, value);                                                                 \
-            }                                                                                      \
-    } while (0)
+/* row += weight * (one + other) */
+INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
+                         const struct row *other, size_t wide, size_t tail) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] += weight * (one->wide[i] + other->wide[i]);
+    if (tail)
+        row->tail += weight * (one->tail + other->tail);
+}
 
-static void convolve(const struct dcrf_convolve *c) {
-    const size_t radius = c->radius;
-    float factor[DCRF_CONVOLVE_ROWS];
+/* From the outermost taps inwards: the windows of rows before and after the outputs move by one row
+ * a tap, so that two loads serve all outputs. `at` is where in the rows the vectors lie. */
+INLINE void convolve_rows(const struct dcrf_convolve *c, size_t at, size_t wide, size_t tail) {
+    const size_t from = c->in_offset + at;
+    const float *const *next_before = c->in + DCRF_CONVOLVE_ROWS;
+    const float *const *next_after = c->in + 2 * c->radius;
+    struct row before[DCRF_CONVOLVE_ROWS], after[DCRF_CONVOLVE_ROWS], sum[DCRF_CONVOLVE_ROWS];
+#pragma GCC unroll 4
+    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++) {
+        before[q] = row_load(c->in[q] + from, wide, tail);
+        after[q] = row_load(next_after[q] + from, wide, tail);
+        row_zero(&sum[q], wide, tail);
+    }
+    /* Four turns of the windows bring every row back to its register: no moves. */
+#pragma GCC unroll 4
+    for (size_t k = c->radius; k > 0; k--) {
+#pragma GCC unroll 4
+        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
+            row_add_pair(&sum[q], c->tap[k], &before[q], &after[q], wide, tail);
+#pragma GCC unroll 4
+        for (size_t q = 0; q + 1 < DCRF_CONVOLVE_ROWS; q++) {
+            before[q] = before[q + 1];
+            after[DCRF_CONVOLVE_ROWS - 1 - q] = after[DCRF_CONVOLVE_ROWS - 2 - q];
+        }
+        before[DCRF_CONVOLVE_ROWS - 1] = row_load(*next_before++ + from, wide, tail);
+        after[0] = row_load(*--next_after + from, wide, tail);
+    }
+#pragma GCC unroll 4
     for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
-        factor[q] = c->scale && q < c->rows ? c->factor * c->scale[q * c->scale_step] : c->factor;
-    size_t at = 0;
-    for (; at + DSP_LANES <= c->width; at += DSP_LANES)
-        CONVOLVE_VECTOR(wide_vector, load_wide, store_wide);
-    if (HAS_TAIL && at < c->width)
-        CONVOLVE_VECTOR(tail_vector, load_tail, store_tail);
+        if (q < c->rows) {
+            const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
+            row_add(&sum[q], c->tap[0], c->in[c->radius + q] + from, wide, tail);
+            row_store(&sum[q], c->out + q * c->out_step + at, scale * c->factor, c->accumulate,
+                      wide, tail);
+        }
+}
+
+/* With 32 registers (16 lanes) whole rows; with 16 one vector after the other. */
+static void convolve(const struct dcrf_convolve *c) {
+#if DSP_LANES == 16
+    FOR_WIDTH(c->width, convolve_rows, c, 0)
+#else
+    for (size_t at = 0; at < c->width; at += DSP_LANES)
+        convolve_rows(c, at, 1, 0);
+#endif
 }
 
 static void scale_rows(const float *in, size_t in_stride, const float *scale, float *out,

@@ -44,12 +44,14 @@ static void blur_axis(const struct blurrer *blurrer, size_t axis, const float *i
     dcrf_parallel_for(blurrer->pool, blurrer->lattice->vertices, VERTEX_GRAIN, blur_task, &blur);
 }
 
-/* Blur `in` along `count` axes, from `axis` on, upwards or downwards, between two buffers of which
- * `in` may be the second. Returns the one that holds the result. */
-static float *blur_chain(const struct blurrer *blurrer, const float *in, size_t axis, bool upwards,
-                         size_t count, float *one, float *other) {
+/* Blur `in` along the first `count` axes of an order, upwards from axis 0 or downwards from the
+ * last and round again, between two buffers of which `in` may be the second. Returns the one that
+ * holds the result. */
+static float *blur_chain(const struct blurrer *blurrer, const float *in, bool upwards, size_t count,
+                         float *one, float *other) {
+    const size_t axes = blurrer->lattice->corners;
     for (size_t i = 0; i < count; i++) {
-        blur_axis(blurrer, upwards ? axis + i : axis - i, in, one);
+        blur_axis(blurrer, upwards ? i % axes : axes - 1 - i % axes, in, one);
         in = one;
         one = other;
         other = (float *)in;
@@ -61,25 +63,24 @@ static float *blur_chain(const struct blurrer *blurrer, const float *in, size_t 
  * the symmetric one. */
 static const float *blur_all(const struct blurrer *blurrer, dcrf_direction direction) {
     const size_t axes = blurrer->lattice->corners;
+    const size_t count = blurrer->lattice->rounds * axes;
     float *const *buffer = blurrer->buffer;
-    if (direction == DCRF_FORWARD)
-        return blur_chain(blurrer, buffer[0], 0, true, axes, buffer[1], buffer[0]);
-    if (direction == DCRF_ADJOINT)
-        return blur_chain(blurrer, buffer[0], axes - 1, false, axes, buffer[1], buffer[0]);
+    if (direction != DCRF_SYMMETRIC)
+        return blur_chain(blurrer, buffer[0], direction == DCRF_FORWARD, count, buffer[1],
+                          buffer[0]);
     /* All but the last axis in both orders, then both last axes in one pass. */
-    float *up = blur_chain(blurrer, buffer[0], 0, true, axes - 1, buffer[1], buffer[2]);
+    float *up = blur_chain(blurrer, buffer[0], true, count - 1, buffer[1], buffer[2]);
     float *spare = up == buffer[1] ? buffer[2] : buffer[1];
-    float *down = blur_chain(blurrer, buffer[0], axes - 1, false, axes - 1, spare, buffer[0]);
-    float *out = down == spare ? buffer[0] : spare;
+    float *down = blur_chain(blurrer, buffer[0], false, count - 1, spare, buffer[0]);
     struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(blurrer->lattice, axes - 1),
                                            dcrf_lattice_neighbours(blurrer->lattice, 0)},
                              .in = {up, down},
-                             .out = out,
+                             .out = down == spare ? buffer[0] : spare,
                              .width = blurrer->width,
                              .centre = DCRF_LATTICE_CENTRE,
                              .side = DCRF_LATTICE_SIDE};
     dcrf_parallel_for(blurrer->pool, blurrer->lattice->vertices, VERTEX_GRAIN, blur_task, &blur);
-    return out;
+    return blur.out;
 }
 
 static dcrf_status blurrer_init(struct blurrer *blurrer, const struct dcrf_lattice *lattice,
@@ -343,7 +344,9 @@ static void diagonal_chunk(void *context, size_t begin, size_t end, size_t worke
 
 static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                             dcrf_error *error) {
-    (void)error;
+    if (((const struct dcrf_lattice *)base)->rounds != 1)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "the diagonal of a lattice that is blurred more than once is not known");
     struct diagonal_context context = {(const struct dcrf_lattice *)base, out};
     dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, VARIABLE_GRAIN,
                       diagonal_chunk, &context);

@@ -12,12 +12,21 @@
 
 #define DCRF_MAX_CORNERS (DCRF_MAX_FEATURES + 1)
 
+/* How much better than usual a lattice is made: closed under `rings` steps along the axes from the
+ * vertices that variables touch, and so fine that the blur is done `rounds` times. For measuring
+ * what accuracy costs: see bench/accuracy.c. */
+struct dcrf_refinement {
+    size_t rings;
+    size_t rounds;
+};
+
 /* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
 struct dcrf_lattice {
     dcrf_operator base;
     size_t dimension;
     size_t corners; /* of a simplex, and axes of the blur: dimension + 1 */
     size_t vertices;
+    size_t rounds;           /* of the blur */
     uint32_t *corner_vertex; /* variables x corners */
     float *corner_weight;    /* barycentric, times the square root of the operator's scale */
     size_t *first; /* vertices + 1: the entries of a vertex, by the inverse of corner_vertex */
@@ -51,7 +60,7 @@ struct dcrf_simplex {
     uint8_t rank[DCRF_MAX_CORNERS];
 };
 
-void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension);
+void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds);
 
 /* The simplex of a feature vector and the barycentric weights of its corners. False where a
  * coordinate does not fit in 32 bits. */
@@ -91,6 +100,9 @@ uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key);
 /* ---- lattice_build.c --------------------------------------------------------------------------
  */
 
+dcrf_status dcrf_lattice_new_refined(dcrf_operator **op, const struct dcrf_features *features,
+                                     struct dcrf_refinement refinement, dcrf_workspace *workspace,
+                                     dcrf_error *error);
 dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
                                    dcrf_workspace *workspace, dcrf_error *error);
 

@@ -127,7 +127,7 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     build->chunks = dcrf_allocate_zero(build->chunk_count, sizeof *build->chunks);
     if (!build->chunks)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_embedding_init(&build->embedding, build->lattice->dimension);
+    dcrf_embedding_init(&build->embedding, build->lattice->dimension, build->lattice->rounds);
     dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, number_chunk, build);
     return join_chunks(build, error);
 }
@@ -184,8 +184,33 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
 /* ---- connection -------------------------------------------------------------------------------
  */
 
-/* One step ahead along axis i adds 1 to every coordinate but the i-th, which loses d; the last
- * coordinate is not stored, since all sum to zero. */
+/* The key one step ahead (sign 1) or back (-1) along an axis: 1 is added to every coordinate but
+ * that of the axis, which loses d; the last coordinate is not stored, since all sum to zero. */
+static void step_key(const int32_t *key, size_t dimension, size_t axis, int32_t sign,
+                     int32_t *next) {
+    for (size_t i = 0; i < dimension; i++)
+        next[i] = key[i] + sign;
+    if (axis < dimension)
+        next[axis] -= sign * (int32_t)(dimension + 1);
+}
+
+/* Enter all that is one step away from what is there. */
+static dcrf_status add_ring(struct build *build, dcrf_error *error) {
+    const size_t d = build->lattice->dimension;
+    const size_t count = build->table.count;
+    for (size_t v = 0; v < count; v++)
+        for (size_t i = 0; i < 2 * build->lattice->corners; i++) {
+            int32_t key[DCRF_MAX_FEATURES];
+            uint32_t number;
+            step_key(build->table.keys + v * d, d, i / 2, i % 2 ? 1 : -1, key);
+            const dcrf_status status = dcrf_table_enter(&build->table, key, &number, error);
+            if (status < 0)
+                return status;
+        }
+    build->lattice->vertices = build->table.count;
+    return DCRF_OK;
+}
+
 static void connect_axis(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct build *build = context;
@@ -197,10 +222,7 @@ static void connect_axis(void *context, size_t begin, size_t end, size_t worker)
             neighbours[i] = (uint32_t)lattice->vertices;
         for (size_t v = 0; v < lattice->vertices; v++) {
             int32_t key[DCRF_MAX_FEATURES];
-            for (size_t i = 0; i < d; i++)
-                key[i] = build->table.keys[v * d + i] + 1;
-            if (axis < d)
-                key[axis] -= (int32_t)(d + 1);
+            step_key(build->table.keys + v * d, d, axis, 1, key);
             const uint32_t ahead = dcrf_table_find(&build->table, key);
             neighbours[2 * v + 1] = ahead;
             if (ahead < lattice->vertices)
@@ -229,8 +251,15 @@ static void build_clear(struct build *build) {
     dcrf_table_clear(&build->table);
 }
 
-dcrf_status dcrf_lattice_new(dcrf_operator **out, const struct dcrf_features *features,
+dcrf_status dcrf_lattice_new(dcrf_operator **op, const struct dcrf_features *features,
                              dcrf_workspace *workspace, dcrf_error *error) {
+    const struct dcrf_refinement none = {.rings = 0, .rounds = 1};
+    return dcrf_lattice_new_refined(op, features, none, workspace, error);
+}
+
+dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_features *features,
+                                     struct dcrf_refinement refinement, dcrf_workspace *workspace,
+                                     dcrf_error *error) {
     *out = NULL;
     struct dcrf_lattice *lattice = dcrf_allocate_zero(1, sizeof *lattice);
     if (!lattice)
@@ -240,6 +269,7 @@ dcrf_status dcrf_lattice_new(dcrf_operator **out, const struct dcrf_features *fe
     lattice->base.variables = n;
     lattice->dimension = features->dimension;
     lattice->corners = corners;
+    lattice->rounds = refinement.rounds;
     lattice->corner_vertex = dcrf_allocate(n, corners * sizeof *lattice->corner_vertex);
     lattice->corner_weight = dcrf_allocate(n, corners * sizeof *lattice->corner_weight);
     struct build build = {.lattice = lattice, .features = features, .workspace = workspace};
@@ -248,6 +278,8 @@ dcrf_status dcrf_lattice_new(dcrf_operator **out, const struct dcrf_features *fe
         status = dcrf_fail_memory(error, "the plan of a lattice");
     if (status == DCRF_OK)
         status = number_vertices(&build, error);
+    for (size_t ring = 0; ring < refinement.rings && status == DCRF_OK; ring++)
+        status = add_ring(&build, error);
     if (status == DCRF_OK)
         status = invert(&build, error);
     if (status == DCRF_OK)

@@ -2,10 +2,12 @@
  *
  * The lattice A*_d lives in the hyperplane of R^(d+1) whose coordinates sum to zero. A feature
  * vector f is taken there by an orthogonal basis, scaled so that the Gaussian of unit variance
- * matches what splatting, blurring by (1, 2, 1)/4 along d + 1 axes and slicing do together: the
- * axes are sqrt(2/3) (d + 1) units to one sigma. Points whose coordinates are all congruent to k
- * modulo d + 1 are the vertices of remainder k; a simplex has one of each. It is found by rounding
- * to the nearest vertex of remainder 0 and sorting the differences.
+ * matches what splatting, blurring by (1, 2, 1)/4 along d + 1 axes and slicing do together. In
+ * units of (d + 1)^2 the blur has the variance 1/2, splatting and slicing 1/12 each, so sqrt(2/3)
+ * (d + 1) units are one sigma; r rounds of blurring make that sqrt(r/2 + 1/6) (d + 1). Points whose
+ * coordinates are all congruent to k modulo d + 1 are the vertices of remainder k; a simplex has
+ * one of each. It is found by rounding to the nearest vertex of remainder 0 and sorting the
+ * differences.
  *
  * Adams, Baek, Davis: Fast High-Dimensional Filtering Using the Permutohedral Lattice. Eurographics
  * 2010. */
@@ -13,8 +15,8 @@
 
 #include <math.h>
 
-void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension) {
-    const double units_to_sigma = sqrt(2.0 / 3.0) * (double)(dimension + 1);
+void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds) {
+    const double units_to_sigma = sqrt((double)rounds / 2 + 1.0 / 6) * (double)(dimension + 1);
     embedding->dimension = dimension;
     for (size_t i = 0; i < dimension; i++)
         embedding->factor[i] = units_to_sigma / sqrt((double)((i + 1) * (i + 2)));
