@@ -1,5 +1,7 @@
-/* The pool: workers wait for a generation counter to change, take chunks from a shared counter, and
- * report when done. Loops follow each other within microseconds (a filter is a dozen of them), so a
+/* The pool: workers wait for a generation counter to change, go in while the door of the loop is
+ * open, take chunks from a shared counter, and leave. The caller works too, shuts the door when no
+ * chunk is left, and waits for those inside only: a worker that the system had not yet let run
+ * delays nobody. Loops follow each other within microseconds (a filter is a dozen of them), so a
  * worker spins for a short while before it sleeps; not when there are more threads than cores. */
 #define _GNU_SOURCE
 #include "core/threads.h"
@@ -20,6 +22,9 @@
 #define MOST_THREADS 1024
 #define SPINS_BEFORE_SLEEP 20000
 
+/* The door: whether it is open, and how many workers are inside. */
+#define DOOR_OPEN ((size_t)1 << 31)
+
 struct worker {
     pthread_t thread;
     dcrf_pool *pool;
@@ -33,12 +38,12 @@ struct dcrf_pool {
     pid_t owner;
     int spins;
 
-    /* The current loop: written by the caller before the generation changes. */
+    /* The current loop: written by the caller before it opens the door. */
     dcrf_task task;
     void *context;
     size_t count, grain;
     _Alignas(DCRF_ALIGNMENT) atomic_size_t next;
-    _Alignas(DCRF_ALIGNMENT) atomic_size_t busy;
+    _Alignas(DCRF_ALIGNMENT) atomic_size_t door;
     _Alignas(DCRF_ALIGNMENT) atomic_uint generation;
     atomic_bool quit;
     atomic_size_t sleepers;
@@ -83,6 +88,16 @@ static unsigned wait_for_work(dcrf_pool *pool, unsigned seen) {
     return now;
 }
 
+/* Go in unless the door is shut. */
+static bool enter(dcrf_pool *pool) {
+    size_t door = atomic_load_explicit(&pool->door, memory_order_relaxed);
+    while (door & DOOR_OPEN)
+        if (atomic_compare_exchange_weak_explicit(&pool->door, &door, door + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
 static void *worker_main(void *argument) {
     struct worker *self = argument;
     dcrf_pool *pool = self->pool;
@@ -92,8 +107,10 @@ static void *worker_main(void *argument) {
         seen = wait_for_work(pool, seen);
         if (atomic_load(&pool->quit))
             return NULL;
-        run_chunks(pool, self->index);
-        atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_release);
+        if (enter(pool)) {
+            run_chunks(pool, self->index);
+            atomic_fetch_sub_explicit(&pool->door, 1, memory_order_release);
+        }
     }
 }
 
@@ -205,11 +222,12 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
         pool->count = count;
         pool->grain = grain;
         atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-        atomic_store_explicit(&pool->busy, pool->started, memory_order_relaxed);
+        atomic_store_explicit(&pool->door, DOOR_OPEN, memory_order_release);
         announce(pool);
         run_chunks(pool, 0);
+        atomic_fetch_and_explicit(&pool->door, ~DOOR_OPEN, memory_order_relaxed);
         int spins_left = pool->spins;
-        while (atomic_load_explicit(&pool->busy, memory_order_acquire) > 0) {
+        while (atomic_load_explicit(&pool->door, memory_order_acquire) > 0) {
             if (spins_left > 0) {
                 spins_left--;
                 relax();
