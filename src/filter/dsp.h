@@ -64,8 +64,17 @@ struct dcrf_convolve {
  * zero), and the table of the ordered filter in rows of the same length. */
 struct dcrf_histograms {
     size_t bins, row;
-    const float *table; /* NULL: the sign */
+    const float *table;
     float *values;
+};
+
+/* Some of the bins of the histograms that variables see: rows of `width` floats, a multiple of
+ * DCRF_LANES, the bins `first` and on; what lies beyond the last bin is zero, in the table too. */
+struct dcrf_view_of_bins {
+    const float *values;
+    size_t width, first;
+    const float *table; /* NULL: the sign */
+    size_t table_row;
 };
 
 struct dcrf_dsp {
@@ -78,10 +87,10 @@ struct dcrf_dsp {
                   size_t rows);
     /* Replace each histogram by the table times it; there is a table. */
     void (*weigh)(const struct dcrf_histograms *histograms, size_t begin, size_t end);
-    /* out[a] = sum_h F(a, h) histogram_a[h], seen from bin[a], or from fraction[a] of the way to
-     * the next. */
-    void (*read)(const struct dcrf_histograms *histograms, const uint8_t *bin,
-                 const float *fraction, float *out, size_t begin, size_t end);
+    /* out[a] += sum_h F(a, h) values_a[h], seen from bin[a], or from fraction[a] of the way to the
+     * next. */
+    void (*read)(const struct dcrf_view_of_bins *view, const uint8_t *bin, const float *fraction,
+                 float *out, size_t count);
     /* sum_b exp(-|f_b - query|^2 / 2) over `count` points stored plane by plane, `plane` floats
      * apart. count is a multiple of 16; points at infinity count nothing. */
     double (*gaussian_sum)(const float *points, size_t plane, size_t count, size_t dimension,

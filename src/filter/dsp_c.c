@@ -81,22 +81,24 @@ static void weigh(const struct dcrf_histograms *h, size_t begin, size_t end) {
     }
 }
 
-static void read(const struct dcrf_histograms *h, const uint8_t *bin, const float *fraction,
-                 float *out, size_t begin, size_t end) {
-    for (size_t a = begin; a < end; a++) {
-        const float *row = h->values + a * h->row;
+static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const float *fraction,
+                 float *out, size_t count) {
+    for (size_t a = 0; a < count; a++) {
+        const float *row = view->values + a * view->width;
         float sum = 0;
-        if (h->table) {
+        if (view->table) {
             /* Where the fraction is zero the next node may not exist. */
-            const float *low = h->table + bin[a] * h->row;
-            const float *high = fraction[a] > 0 ? low + h->row : low;
-            for (size_t i = 0; i < h->bins; i++)
+            const float *low = view->table + bin[a] * view->table_row + view->first;
+            const float *high = fraction[a] > 0 ? low + view->table_row : low;
+            for (size_t i = 0; i < view->width; i++)
                 sum += (low[i] + fraction[a] * (high[i] - low[i])) * row[i];
         } else {
-            for (size_t i = 0; i < h->bins; i++)
-                sum += i > bin[a] ? row[i] : i < bin[a] ? -row[i] : 0;
+            for (size_t i = 0; i < view->width; i++) {
+                const size_t h = view->first + i;
+                sum += h > bin[a] ? row[i] : h < bin[a] ? -row[i] : 0;
+            }
         }
-        out[a] = sum;
+        out[a] += sum;
     }
 }
 

@@ -321,30 +321,30 @@ INLINE float sum_of(bins_vector value) {
     return sum;
 }
 
-static void read(const struct dcrf_histograms *h, const uint8_t *bin, const float *fraction,
-                 float *out, size_t begin, size_t end) {
+static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const float *fraction,
+                 float *out, size_t count) {
     bins_integers first;
     for (int i = 0; i < HISTOGRAM_LANES; i++)
-        first[i] = i;
-    for (size_t a = begin; a < end; a++) {
-        const float *row = h->values + a * h->row;
+        first[i] = (int32_t)view->first + i;
+    for (size_t a = 0; a < count; a++) {
+        const float *row = view->values + a * view->width;
         bins_vector sum = {0};
-        if (h->table) {
+        if (view->table) {
             /* Where the fraction is zero the next node may not exist. */
-            const float *low = h->table + bin[a] * h->row;
-            const float *high = fraction[a] > 0 ? low + h->row : low;
-            for (size_t i = 0; i < h->row; i += HISTOGRAM_LANES) {
+            const float *low = view->table + bin[a] * view->table_row + view->first;
+            const float *high = fraction[a] > 0 ? low + view->table_row : low;
+            for (size_t i = 0; i < view->width; i += HISTOGRAM_LANES) {
                 const bins_vector at_low = load_bins(low + i);
                 sum += (at_low + fraction[a] * (load_bins(high + i) - at_low)) * load_bins(row + i);
             }
         } else {
             bins_integers index = first - bin[a];
-            for (size_t i = 0; i < h->row; i += HISTOGRAM_LANES, index += HISTOGRAM_LANES) {
+            for (size_t i = 0; i < view->width; i += HISTOGRAM_LANES, index += HISTOGRAM_LANES) {
                 const bins_integers value = (bins_integers)load_bins(row + i);
                 sum += (bins_vector)(value & (index > 0)) - (bins_vector)(value & (index < 0));
             }
         }
-        out[a] = sum_of(sum);
+        out[a] += sum_of(sum);
     }
 }
 

@@ -79,12 +79,14 @@ struct pass {
     float *out;
     struct layout out_layout;
     size_t width; /* floats in a row of channels */
-    bool scale_in, scale_out;
     float factor;
     bool accumulate;
-    /* Scratch of the workers: pointers to input rows, then scaled copies of them. */
-    char *scratch;
-    size_t scratch_bytes;
+    /* The ordered filter: the first pass makes its input, the bins first_bin .. first_bin + width -
+     * 1 of every variable's own histogram, and the last one reads its output, all that a variable
+     * sees by bins. Neither is ever stored. */
+    const struct dcrf_ordered *ordered;
+    size_t first_bin;
+    struct scratch *scratch; /* one a worker */
 };
 
 static size_t divide_up(size_t a, size_t b) {
@@ -115,70 +117,146 @@ static size_t line_step(const struct pass *pass, struct layout layout) {
 /* What stands for the rows beyond the border. */
 static const float zeros[STRIP * DCRF_DSP_WIDTH];
 
+/* What a worker needs: pointers to input rows, rows that are made rather than given, and outputs on
+ * their way into the ordered filter. */
+struct scratch {
+    const float **rows;
+    float *made;
+    float *outputs; /* DCRF_CONVOLVE_ROWS x STRIP x DCRF_DSP_WIDTH */
+};
+
 static size_t rows_in_reach(size_t radius) {
     return STRETCH + 2 * radius + DCRF_CONVOLVE_ROWS;
 }
 
-static size_t scratch_bytes_for(size_t radius) {
-    return dcrf_align(rows_in_reach(radius) * sizeof(const float *)) +
-           dcrf_align(rows_in_reach(radius) * DCRF_DSP_WIDTH * sizeof(float));
+/* One block of memory for all workers. NULL when it is out. */
+static struct scratch *scratch_new(const struct grid *op, dcrf_workspace *workspace,
+                                   size_t workers) {
+    size_t reach = 0;
+    for (size_t axis = 0; axis < op->shape.axes; axis++)
+        if (rows_in_reach(op->radius[axis]) > reach)
+            reach = rows_in_reach(op->radius[axis]);
+    const size_t rows_bytes = dcrf_align(reach * sizeof(const float *));
+    const size_t made_bytes = dcrf_align(reach * DCRF_DSP_WIDTH * sizeof(float));
+    const size_t output_bytes = DCRF_CONVOLVE_ROWS * STRIP * DCRF_DSP_WIDTH * sizeof(float);
+    const size_t each = dcrf_align(sizeof(struct scratch)) + rows_bytes + made_bytes + output_bytes;
+    char *memory = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR2, workers, each);
+    if (!memory)
+        return NULL;
+    struct scratch *scratch = (struct scratch *)(void *)memory;
+    memory += dcrf_align(workers * sizeof *scratch);
+    for (size_t i = 0; i < workers; i++) {
+        scratch[i].rows = (const float **)(void *)memory;
+        scratch[i].made = (float *)(void *)(memory + rows_bytes);
+        scratch[i].outputs = (float *)(void *)(memory + rows_bytes + made_bytes);
+        memory += rows_bytes + made_bytes + output_bytes;
+    }
+    return scratch;
+}
+
+/* The histograms of `count` variables, of which each fills one bin, or two that share it. */
+static void make_histograms(const struct pass *pass, size_t variable, size_t count, float *rows) {
+    const struct dcrf_ordered *ordered = pass->ordered;
+    memset(rows, 0, count * pass->width * sizeof *rows);
+    for (size_t i = 0; i < count; i++, rows += pass->width) {
+        const float whole = pass->op->scale ? pass->op->scale[variable + i] : 1;
+        const float upper = ordered->table ? whole * ordered->fraction[variable + i] : 0;
+        const size_t bin = ordered->bin[variable + i] - pass->first_bin; /* wraps below */
+        if (bin < pass->width)
+            rows[bin] = whole - upper;
+        if (bin + 1 < pass->width && upper > 0)
+            rows[bin + 1] = upper;
+    }
+}
+
+/* Fill in the pointers to the input rows of a unit. Along x, where the rows in reach follow each
+ * other, they may have to be made first. */
+static void gather_rows(const struct pass *pass, size_t outer, size_t first_x, size_t first_output,
+                        size_t outputs, const struct scratch *scratch) {
+    const struct grid *op = pass->op;
+    const size_t radius = op->radius[pass->axis];
+    const size_t length = op->shape.size[pass->axis];
+    const size_t begin = first_output < radius ? 0 : first_output - radius;
+    const size_t reach = first_output + outputs + radius;
+    const size_t end = reach < length ? reach : length;
+    const bool first = pass->axis == 0;
+    const size_t variable = outer * op->shape.size[0] + begin; /* along x */
+    const float *rows = NULL;                                  /* the row at `begin` */
+    size_t step = pass->width;
+    if (first && pass->ordered) {
+        make_histograms(pass, variable, end - begin, scratch->made);
+        rows = scratch->made;
+    } else {
+        step = line_step(pass, pass->in_layout);
+        rows = pass->in + line_start(pass, pass->in_layout, outer) +
+               first_x * pass->in_layout.stride + begin * step;
+        if (first && op->scale) {
+            pass->dsp->scale(rows, step, op->scale + variable, scratch->made, pass->width,
+                             end - begin);
+            rows = scratch->made;
+            step = pass->width;
+        }
+    }
+    for (size_t j = 0; j < outputs + 2 * radius + DCRF_CONVOLVE_ROWS; j++) {
+        const size_t at = first_output + j - radius; /* wraps before the start: too large */
+        scratch->rows[j] = at < end ? rows + (at - begin) * step : zeros;
+    }
+}
+
+/* Read the outputs of a group into the ordered filter's. */
+static void read_outputs(const struct pass *pass, const float *outputs, size_t variable,
+                         size_t variable_step, size_t rows, size_t strip) {
+    const struct dcrf_ordered *ordered = pass->ordered;
+    for (size_t q = 0; q < rows; q++, variable += variable_step) {
+        const struct dcrf_view_of_bins view = {.values = outputs + q * STRIP * pass->width,
+                                               .width = pass->width,
+                                               .first = pass->first_bin,
+                                               .table = ordered->table,
+                                               .table_row = dcrf_padded(ordered->bins)};
+        pass->dsp->read(&view, ordered->bin + variable,
+                        ordered->table ? ordered->fraction + variable : NULL,
+                        ordered->out + variable, strip);
+    }
 }
 
 static void convolve_unit(const struct pass *pass, size_t outer, size_t first_x,
-                          size_t first_output, char *scratch) {
+                          size_t first_output, const struct scratch *scratch) {
     const struct grid *op = pass->op;
     const struct layout variables = {1, op->shape.size[0]};
-    const size_t radius = op->radius[pass->axis];
     const size_t length = op->shape.size[pass->axis];
     const size_t outputs = length - first_output < STRETCH ? length - first_output : STRETCH;
     const size_t x_left = pass->axis == 0 ? 1 : op->shape.size[0] - first_x;
     const size_t strip = x_left < STRIP ? x_left : STRIP;
-    const float *in =
-        pass->in + line_start(pass, pass->in_layout, outer) + first_x * pass->in_layout.stride;
-    const size_t in_step = line_step(pass, pass->in_layout);
-    const size_t variable = line_start(pass, variables, outer) + first_x;
     const size_t variable_step = line_step(pass, variables);
-
-    const float **rows = (const float **)(void *)scratch;
-    const size_t begin = first_output < radius ? 0 : first_output - radius;
-    const size_t reach = first_output + outputs + radius;
-    const size_t end = reach < length ? reach : length;
-    float *copies =
-        (float *)(void *)(scratch + dcrf_align(rows_in_reach(radius) * sizeof(const float *)));
-    if (pass->scale_in) /* along x, where the rows in reach follow each other */
-        pass->dsp->scale(in + begin * in_step, in_step, op->scale + variable + begin, copies,
-                         pass->width, end - begin);
-    for (size_t j = 0; j < outputs + 2 * radius + DCRF_CONVOLVE_ROWS; j++) {
-        const size_t at = first_output + j - radius; /* wraps before the start: too large */
-        if (at >= end)
-            rows[j] = zeros;
-        else
-            rows[j] = pass->scale_in ? copies + (at - begin) * pass->width : in + at * in_step;
-    }
-
-    const size_t out_step = line_step(pass, pass->out_layout);
-    float *out =
-        pass->out + line_start(pass, pass->out_layout, outer) + first_x * pass->out_layout.stride;
+    const bool last = pass->axis + 1 == op->shape.axes;
+    const bool read = last && pass->ordered;
+    gather_rows(pass, outer, first_x, first_output, outputs, scratch);
     for (size_t i = 0; i < outputs; i += DCRF_CONVOLVE_ROWS) {
+        const size_t at = first_output + i;
+        const size_t variable = line_start(pass, variables, outer) + first_x + at * variable_step;
         const size_t left = outputs - i;
-        const size_t scale_at = variable + (first_output + i) * variable_step;
-        struct dcrf_convolve convolve = {.in = rows + i,
+        const size_t out_step = read ? STRIP * pass->width : line_step(pass, pass->out_layout);
+        float *out = read ? scratch->outputs
+                          : pass->out + line_start(pass, pass->out_layout, outer) +
+                                first_x * pass->out_layout.stride + at * out_step;
+        struct dcrf_convolve convolve = {.in = scratch->rows + i,
                                          .tap = op->taps[pass->axis],
-                                         .radius = radius,
-                                         .out = out + (first_output + i) * out_step,
+                                         .radius = op->radius[pass->axis],
+                                         .out = out,
                                          .out_step = out_step,
-                                         .rows =
-                                             left < DCRF_CONVOLVE_ROWS ? left : DCRF_CONVOLVE_ROWS,
                                          .scale_step = variable_step,
                                          .width = pass->width,
                                          .factor = pass->factor,
                                          .accumulate = pass->accumulate};
+        convolve.rows = left < DCRF_CONVOLVE_ROWS ? left : DCRF_CONVOLVE_ROWS;
         for (size_t x = 0; x < strip; x++) {
-            convolve.scale = pass->scale_out ? op->scale + scale_at + x : NULL;
+            convolve.scale = last && op->scale ? op->scale + variable + x : NULL;
             pass->dsp->convolve(&convolve);
             convolve.in_offset += pass->in_layout.stride;
-            convolve.out += pass->out_layout.stride;
+            convolve.out += read ? pass->width : pass->out_layout.stride;
         }
+        if (read)
+            read_outputs(pass, out, variable, variable_step, convolve.rows, strip);
     }
 }
 
@@ -188,8 +266,7 @@ static void convolve_units(void *context, size_t begin, size_t end, size_t worke
     const size_t stretches = divide_up(pass->op->shape.size[pass->axis], STRETCH);
     for (size_t unit = begin; unit < end; unit++)
         convolve_unit(pass, unit / (strips * stretches), unit % strips * STRIP,
-                      unit / strips % stretches * STRETCH,
-                      pass->scratch + worker * pass->scratch_bytes);
+                      unit / strips % stretches * STRETCH, &pass->scratch[worker]);
 }
 
 /* ---- the methods --------------------------------------------------------------------------------
@@ -206,106 +283,83 @@ static struct layout buffer_layout(const struct grid *op, size_t width) {
     return (struct layout){width, (lines + gap) * line_floats};
 }
 
-/* All axes, for up to DCRF_DSP_WIDTH channels. Passes alternate between the buffers, the last one
- * writes the output. */
-static void apply_block(const struct grid *op, dcrf_pool *pool,
-                        const struct dcrf_application *application, size_t channel,
-                        float *const buffer[2], struct pass pass) {
-    const struct layout block = {application->stride, application->stride * op->shape.size[0]};
+/* All axes, for up to DCRF_DSP_WIDTH channels or bins. Passes alternate between the buffers, the
+ * last one writes the output. */
+static void convolve_axes(const struct grid *op, dcrf_pool *pool, struct pass pass,
+                          float *const buffer[2], const float *in, float *out, size_t stride) {
+    const struct layout block = {stride, stride * op->shape.size[0]};
     const struct layout between = buffer_layout(op, pass.width);
+    const float factor = pass.factor;
+    const bool accumulate = pass.accumulate;
     for (size_t axis = 0; axis < op->shape.axes; axis++) {
         const bool first = axis == 0, last = axis + 1 == op->shape.axes;
         pass.axis = axis;
-        pass.in = first ? application->in + channel : pass.out;
+        pass.in = first ? in : pass.out;
         pass.in_layout = first ? block : between;
-        pass.out = last ? application->out + channel : buffer[axis % 2];
+        pass.out = last ? out : buffer[axis % 2];
         pass.out_layout = last ? block : between;
-        pass.scale_in = first && op->scale;
-        pass.scale_out = last && op->scale;
-        pass.factor = last ? application->factor : 1;
-        pass.accumulate = last && application->accumulate;
+        pass.factor = last ? factor : 1;
+        pass.accumulate = last && accumulate;
         const size_t units =
             outer_count(&pass) * strip_count(&pass) * divide_up(op->shape.size[axis], STRETCH);
         dcrf_parallel_for(pool, units, GRAIN, convolve_units, &pass);
     }
 }
 
-static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
-                         const struct dcrf_application *application, dcrf_error *error) {
-    const struct grid *op = (const struct grid *)base;
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    const size_t padded = dcrf_padded(application->channels);
-    const size_t widest = padded < DCRF_DSP_WIDTH ? padded : DCRF_DSP_WIDTH;
+/* Take the scratch memory for rows of `width` floats. */
+static dcrf_status prepare(const struct grid *op, dcrf_workspace *workspace, size_t width,
+                           float *buffer[2], struct pass *pass, dcrf_error *error) {
     const size_t x_lines = op->shape.size[1] * op->shape.size[2];
-    const size_t buffer_count = op->shape.axes - 1; /* 0, 1 or 2 */
-    const size_t pitch = buffer_layout(op, widest).pitch;
-    float *buffers = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, x_lines,
-                                         buffer_count * pitch * sizeof *buffers);
-    size_t largest_radius = 0;
-    for (size_t axis = 0; axis < op->shape.axes; axis++)
-        if (op->radius[axis] > largest_radius)
-            largest_radius = op->radius[axis];
-    struct pass pass = {.op = op, .dsp = dcrf_dsp()};
-    pass.scratch_bytes = scratch_bytes_for(largest_radius);
-    pass.scratch = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR2, dcrf_pool_threads(pool),
-                                       pass.scratch_bytes);
-    if (!buffers || !pass.scratch)
+    const size_t count = op->shape.axes - 1; /* of the buffers: 0, 1 or 2 */
+    const size_t pitch = buffer_layout(op, width).pitch;
+    buffer[0] = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, x_lines,
+                                    count * pitch * sizeof **buffer);
+    *pass = (struct pass){.op = op, .dsp = dcrf_dsp(), .factor = 1};
+    pass->scratch = scratch_new(op, workspace, dcrf_workspace_threads(workspace));
+    if (!buffer[0] || !pass->scratch)
         return dcrf_fail_memory(error, "a grid convolution");
-    float *const buffer[2] = {buffers, buffers + (buffer_count > 1 ? x_lines * pitch : 0)};
-    for (size_t channel = 0; channel < padded; channel += pass.width) {
-        pass.width = padded - channel < DCRF_DSP_WIDTH ? padded - channel : DCRF_DSP_WIDTH;
-        apply_block(op, pool, application, channel, buffer, pass);
-    }
+    buffer[1] = buffer[0] + (count > 1 ? x_lines * pitch : 0);
     return DCRF_OK;
 }
 
-struct histogram {
-    const struct dcrf_ordered *ordered;
-    float *values; /* variables x width */
-    size_t width;
-};
-
-static void fill_histogram(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct histogram *h = context;
-    memset(h->values + begin * h->width, 0, (end - begin) * h->width * sizeof *h->values);
-    for (size_t a = begin; a < end; a++) {
-        float *row = h->values + a * h->width + h->ordered->bin[a];
-        const float fraction = h->ordered->table ? h->ordered->fraction[a] : 0;
-        row[0] = 1 - fraction;
-        if (fraction > 0)
-            row[1] = fraction;
+static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
+                         const struct dcrf_application *application, dcrf_error *error) {
+    const struct grid *op = (const struct grid *)base;
+    const size_t padded = dcrf_padded(application->channels);
+    struct pass pass;
+    float *buffer[2];
+    const dcrf_status status = prepare(
+        op, workspace, padded < DCRF_DSP_WIDTH ? padded : DCRF_DSP_WIDTH, buffer, &pass, error);
+    if (status < 0)
+        return status;
+    pass.factor = application->factor;
+    pass.accumulate = application->accumulate;
+    for (size_t channel = 0; channel < padded; channel += pass.width) {
+        pass.width = padded - channel < DCRF_DSP_WIDTH ? padded - channel : DCRF_DSP_WIDTH;
+        convolve_axes(op, dcrf_workspace_pool(workspace), pass, buffer, application->in + channel,
+                      application->out + channel, application->stride);
     }
-}
-
-static void read_histogram(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct histogram *h = context;
-    const struct dcrf_histograms histograms = {h->ordered->bins, h->width, h->ordered->table,
-                                               h->values};
-    dcrf_dsp()->read(&histograms, h->ordered->bin, h->ordered->fraction, h->ordered->out, begin,
-                     end);
+    return DCRF_OK;
 }
 
 /* Every variable's own histogram, convolved: all that it sees, by bins. */
 static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
                            const struct dcrf_ordered *channel, dcrf_error *error) {
-    const size_t n = base->variables;
-    const size_t width = dcrf_padded(channel->bins);
-    float *in = dcrf_workspace_slot(workspace, DCRF_SLOT_HISTOGRAM, n, 2 * width * sizeof *in);
-    if (!in)
-        return dcrf_fail_memory(error, "the ordered filter");
-    const size_t grain = 1024;
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    struct histogram histogram = {channel, in, width};
-    dcrf_parallel_for(pool, n, grain, fill_histogram, &histogram);
-    const struct dcrf_application application = {
-        .in = in, .out = in + n * width, .channels = channel->bins, .stride = width, .factor = 1};
-    const dcrf_status status = apply(base, workspace, &application, error);
+    const struct grid *op = (const struct grid *)base;
+    const size_t padded = dcrf_padded(channel->bins);
+    struct pass pass;
+    float *buffer[2];
+    const dcrf_status status = prepare(
+        op, workspace, padded < DCRF_DSP_WIDTH ? padded : DCRF_DSP_WIDTH, buffer, &pass, error);
     if (status < 0)
         return status;
-    histogram.values = application.out;
-    dcrf_parallel_for(pool, n, grain, read_histogram, &histogram);
+    pass.ordered = channel;
+    memset(channel->out, 0, base->variables * sizeof *channel->out);
+    for (; pass.first_bin < padded; pass.first_bin += pass.width) {
+        const size_t left = padded - pass.first_bin;
+        pass.width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
+        convolve_axes(op, dcrf_workspace_pool(workspace), pass, buffer, NULL, NULL, 0);
+    }
     return DCRF_OK;
 }
 
