@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- kernels ----------------------------------------------------------------------------------
- */
+/* ---- kernels -------------------------------------------------------------------------------- */
 
 /* Choices are stored as their place in the form; these make the place the value of the library. */
 _Static_assert(DCRF_NORMALIZE_NONE == 0 && DCRF_NORMALIZE_SYMMETRIC == 1, "none|symmetric");
@@ -86,8 +85,7 @@ const char *kernel_name(const dcrf_kernel *kernel) {
     return kernel->kind == DCRF_KERNEL_SPATIAL ? "spatial" : "bilateral";
 }
 
-/* ---- models -----------------------------------------------------------------------------------
- */
+/* ---- models --------------------------------------------------------------------------------- */
 
 const cli_option unary_option_table[] = {
     {"unary", 0, "U.npy", NULL, true, parse_text, offsetof(model_options, unary_file),

@@ -8,8 +8,7 @@
 #include <dcrf/dcrf.h>
 #include <jansson.h>
 
-/* ---- kernels ----------------------------------------------------------------------------------
- */
+/* ---- kernels -------------------------------------------------------------------------------- */
 
 typedef struct kernel_setting {
     bool on;
@@ -37,8 +36,7 @@ size_t kernels_from_options(const kernel_options *options, const cli_image *imag
 /* "spatial" or "bilateral". */
 const char *kernel_name(const dcrf_kernel *kernel);
 
-/* ---- models -----------------------------------------------------------------------------------
- */
+/* ---- models --------------------------------------------------------------------------------- */
 
 typedef struct model_options {
     kernel_options kernels;

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- parsers ----------------------------------------------------------------------------------
- */
+/* ---- parsers -------------------------------------------------------------------------------- */
 
 /* How messages call an option: --name, or the name of an operand. */
 static const char *subject_of(const cli_option *option, char *buffer, size_t bytes) {
@@ -95,8 +94,7 @@ bool parse_choice(const cli_option *option, const char *text, void *value, cli_p
     return bad_value(option, text, wanted, problem);
 }
 
-/* ---- arguments --------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------ */
 
 typedef struct parsing {
     const option_set *set;

@@ -48,8 +48,7 @@ typedef struct option_set {
 bool parse_arguments(const option_set *set, int count, char **arguments, void *settings, bool *help,
                      cli_problem *problem);
 
-/* ---- parsers ----------------------------------------------------------------------------------
- */
+/* ---- parsers -------------------------------------------------------------------------------- */
 
 option_parser parse_text;            /* const char * */
 option_parser parse_switch;          /* bool */

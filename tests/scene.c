@@ -13,8 +13,7 @@ void assert_close(double value, double expected, double scale) {
         fail_msg("%.12g is not %.12g", value, expected);
 }
 
-/* ---- a scene: a model with every kind of kernel, and its matrices ------------------------------
- */
+/* ---- a scene: a model with every kind of kernel, and its matrices --------------------------- */
 
 static double *new_matrix(const dcrf_grid *grid, double sigma, const float *channels, size_t count,
                           double channel_sigma, bool normalized) {
@@ -171,8 +170,7 @@ static double mu(const struct scene *s, size_t m, size_t i, size_t j) {
     return i != j;
 }
 
-/* ---- naive energies ----------------------------------------------------------------------------
- */
+/* ---- naive energies ------------------------------------------------------------------------- */
 
 struct naive naive_labels(const struct scene *s, const uint16_t *x) {
     struct naive result = {0};
@@ -271,8 +269,7 @@ double naive_lp_pairs(const struct scene *s, const float *y, size_t stride, size
     return total;
 }
 
-/* ---- labellings --------------------------------------------------------------------------------
- */
+/* ---- labellings ----------------------------------------------------------------------------- */
 
 uint16_t *new_labels(const struct scene *s) {
     uint16_t *x = malloc(s->variables * sizeof *x);

@@ -45,8 +45,7 @@ static dcrf_status make_features(dcrf_error *error) {
     return status;
 }
 
-/* ---- operators: planned, applied, ordered -----------------------------------------------------
- */
+/* ---- operators: planned, applied, ordered --------------------------------------------------- */
 
 static dcrf_status use_operator(const dcrf_kernel *kernel, dcrf_operator_kind kind,
                                 dcrf_error *error) {
@@ -92,8 +91,7 @@ static dcrf_status use_lattice(dcrf_error *error) {
     return use_operator(&kernel, DCRF_OPERATOR_LATTICE, error);
 }
 
-/* ---- a model, its plan and its energies --------------------------------------------------------
- */
+/* ---- a model, its plan and its energies ----------------------------------------------------- */
 
 static dcrf_status build_model(dcrf_model *model, dcrf_error *error) {
     static const float unary[WIDTH * HEIGHT * LABELS], matrix[LABELS * LABELS] = {0, 1, 1, 0};

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- writers ----------------------------------------------------------------------------------
- */
+/* ---- writers -------------------------------------------------------------------------------- */
 
 static void assert_png_round_trip(const uint16_t *samples, size_t width, size_t height,
                                   size_t channels, size_t expected_depth) {
@@ -84,8 +83,7 @@ static void test_npy_round_trip(void **state) {
     }
 }
 
-/* ---- outputs ----------------------------------------------------------------------------------
- */
+/* ---- outputs -------------------------------------------------------------------------------- */
 
 /* A folder of its own, and two names in it. */
 typedef struct output_folder {

@@ -13,8 +13,7 @@ static void assert_energies(const dcrf_energy *e, const dcrf_energy *expected, d
     assert_true(e->total == e->unary + e->pairwise + e->cliques);
 }
 
-/* ---- energies ----------------------------------------------------------------------------------
- */
+/* ---- energies ------------------------------------------------------------------------------- */
 
 static void check_labels(const struct scene *s) {
     uint16_t *x = new_labels(s);
@@ -290,8 +289,7 @@ static void a_model_without_kernels_and_cliques_has_unary_energies(void **state)
     dcrf_workspace_free(&workspace);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------
- */
+/* ---- what is refused ------------------------------------------------------------------------ */
 
 static void bad_labellings_are_refused(void **state) {
     (void)state;

@@ -21,8 +21,7 @@ const char *__tsan_default_options(void) {
 #define VARIABLES (WIDTH * HEIGHT)
 #define LABELS 3
 
-/* ---- a model to try things on ------------------------------------------------------------------
- */
+/* ---- a model to try things on --------------------------------------------------------------- */
 
 static dcrf_model *new_model(void) {
     dcrf_model *model = NULL;
@@ -95,8 +94,7 @@ static uint64_t fingerprint(const dcrf_model *model) {
         assert_true(fingerprint(model) == before);                                                 \
     } while (0)
 
-/* ---- making and freeing ------------------------------------------------------------------------
- */
+/* ---- making and freeing --------------------------------------------------------------------- */
 
 static void a_new_model_is_empty(void **state) {
     (void)state;
@@ -140,8 +138,7 @@ static void bad_sizes_are_refused(void **state) {
     dcrf_model_free(&model);
 }
 
-/* ---- unary energies ----------------------------------------------------------------------------
- */
+/* ---- unary energies ------------------------------------------------------------------------- */
 
 static void store(void *at, dcrf_type type, double value) {
     switch (type) {
@@ -242,8 +239,7 @@ static void bad_unary_energies_are_refused(void **state) {
     dcrf_model_free(&model);
 }
 
-/* ---- kernels and compatibilities ---------------------------------------------------------------
- */
+/* ---- kernels and compatibilities ------------------------------------------------------------ */
 
 static void kernels_are_numbered_and_can_be_changed(void **state) {
     (void)state;
@@ -327,8 +323,7 @@ static void bad_compatibilities_are_refused(void **state) {
     dcrf_model_free(&model);
 }
 
-/* ---- cliques -----------------------------------------------------------------------------------
- */
+/* ---- cliques -------------------------------------------------------------------------------- */
 
 static void assert_members(const dcrf_model *model, size_t clique, size_t count,
                            const uint32_t *members) {

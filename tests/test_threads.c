@@ -26,7 +26,7 @@ static dcrf_pool *new_pool(size_t threads) {
     return pool;
 }
 
-/* ---- every index once ------------------------------------------------------------------------ */
+/* ---- every index once ----------------------------------------------------------------------- */
 
 struct visits {
     atomic_uchar *times;
@@ -128,7 +128,7 @@ static void default_is_the_usable_cores(void **state) {
 #endif
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
+/* ---- sums ----------------------------------------------------------------------------------- */
 
 static double sum_values(void *context, size_t begin, size_t end) {
     const double *values = context;
@@ -166,7 +166,7 @@ static void sums_do_not_depend_on_threads(void **state) {
     dcrf_release(values);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------ */
+/* ---- fork ----------------------------------------------------------------------------------- */
 
 static int run_child(dcrf_pool *pool) {
     double values[5000];

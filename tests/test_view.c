@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- grids ----------------------------------------------------------------------------------- */
+/* ---- grids ---------------------------------------------------------------------------------- */
 
 static void grids_count_their_variables(void **state) {
     (void)state;
@@ -79,7 +79,7 @@ static void views_of_absurd_grids_can_be_made(void **state) {
     assert_int_equal(interleaved.channels, 3);
 }
 
-/* ---- types and layouts ----------------------------------------------------------------------- */
+/* ---- types and layouts ---------------------------------------------------------------------- */
 
 static void types_have_sizes(void **state) {
     (void)state;
@@ -195,7 +195,7 @@ static void contiguous_layouts_are_what_they_say(void **state) {
                 chw.channel_stride == 120);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------ */
 
 static void not_finite_is_located(void **state) {
     (void)state;
@@ -283,7 +283,7 @@ static void integers_are_read_whole(void **state) {
     assert_true(out[0] == 0 && out[1] == 128 && out[2] == 127 && out[3] == 255);
 }
 
-/* ---- the features of kernels ----------------------------------------------------------------- */
+/* ---- the features of kernels ---------------------------------------------------------------- */
 
 static void features_are_coordinates_and_channels(void **state) {
     (void)state;

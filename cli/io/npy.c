@@ -78,8 +78,7 @@ bool npy_parse(const uint8_t *data, size_t size, const char *file, npy_array *ar
     return true;
 }
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements ------------------------------------------------------------------------------- */
 
 /* IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 bits of fraction. */
 static double half_value(uint16_t bits) {
@@ -192,8 +191,7 @@ bool npy_to_integers(const npy_array *array, const char *file, int32_t **integer
     return true;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats) {
     /* The elements begin at a multiple of 64 bytes, as NumPy wants it. */

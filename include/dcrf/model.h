@@ -25,7 +25,7 @@ extern "C" {
 
 typedef struct dcrf_model dcrf_model;
 
-/* ---- kernels --------------------------------------------------------------------------------- */
+/* ---- kernels -------------------------------------------------------------------------------- */
 
 typedef enum dcrf_kernel_kind {
     DCRF_KERNEL_SPATIAL = 0, /* grid coordinates */
@@ -56,8 +56,7 @@ DCRF_API dcrf_kernel dcrf_kernel_bilateral(double sigma, double channel_sigma, d
                                            double weight);
 DCRF_API dcrf_kernel dcrf_kernel_features(dcrf_view features, double weight);
 
-/* ---- label compatibility ----------------------------------------------------------------------
- */
+/* ---- label compatibility -------------------------------------------------------------------- */
 
 typedef enum dcrf_compatibility {
     DCRF_COMPATIBILITY_POTTS = 0, /* mu(i, j) = [i != j] */
@@ -65,8 +64,7 @@ typedef enum dcrf_compatibility {
     DCRF_COMPATIBILITY_MATRIX     /* any symmetric matrix, row-major */
 } dcrf_compatibility;
 
-/* ---- the model --------------------------------------------------------------------------------
- */
+/* ---- the model ------------------------------------------------------------------------------ */
 
 /* A model over the variables of a grid; the unary energies are zero and there are no kernels. */
 DCRF_API dcrf_status dcrf_model_new(dcrf_model **model, const dcrf_grid *grid, size_t labels,

@@ -30,8 +30,7 @@ extern "C" {
 /* `channels` rounded up to a multiple of DCRF_LANES. */
 DCRF_API size_t dcrf_padded(size_t channels);
 
-/* ---- workspace --------------------------------------------------------------------------------
- */
+/* ---- workspace ------------------------------------------------------------------------------ */
 
 typedef struct dcrf_workspace dcrf_workspace;
 
@@ -42,8 +41,7 @@ DCRF_API void dcrf_workspace_free(dcrf_workspace **workspace);
 DCRF_API size_t dcrf_workspace_threads(const dcrf_workspace *workspace);
 DCRF_API size_t dcrf_workspace_bytes(const dcrf_workspace *workspace);
 
-/* ---- operators --------------------------------------------------------------------------------
- */
+/* ---- operators ------------------------------------------------------------------------------ */
 
 typedef struct dcrf_operator dcrf_operator;
 
@@ -85,8 +83,7 @@ DCRF_API dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_worksp
 DCRF_API dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
                                             float *row_sums, dcrf_error *error);
 
-/* ---- the ordered filter ------------------------------------------------------------------------
- */
+/* ---- the ordered filter --------------------------------------------------------------------- */
 
 /* The most bins a level set may have. */
 #define DCRF_MAX_BINS 256
@@ -108,8 +105,7 @@ DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspa
                                            const dcrf_levels *levels, const float *y, float *out,
                                            size_t channels, size_t stride, dcrf_error *error);
 
-/* ---- the plan of a model ------------------------------------------------------------------------
- */
+/* ---- the plan of a model -------------------------------------------------------------------- */
 
 typedef struct dcrf_plan dcrf_plan;
 

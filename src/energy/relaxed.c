@@ -33,8 +33,7 @@ struct fractional {
     unsigned char *occurs; /* one row of M flags a worker */
 };
 
-/* ---- checking y -------------------------------------------------------------------------------
- */
+/* ---- checking y ----------------------------------------------------------------------------- */
 
 static bool is_probability(float value) {
     return (double)value >= -TOLERANCE && (double)value <= 1 + TOLERANCE; /* false for NaN */
@@ -119,8 +118,7 @@ static dcrf_status read_fractional(struct fractional *f, struct dcrf_pair_sum *p
     return DCRF_OK;
 }
 
-/* ---- unary and pairs --------------------------------------------------------------------------
- */
+/* ---- unary and pairs ------------------------------------------------------------------------ */
 
 static double sum_unary(void *context, size_t begin, size_t end) {
     const struct fractional *f = context;
@@ -194,8 +192,7 @@ static double sum_differences(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-/* ---- cliques ----------------------------------------------------------------------------------
- */
+/* ---- cliques -------------------------------------------------------------------------------- */
 
 /* The labels of one pass over the members of a clique. */
 static size_t labels_in_pass(size_t labels, size_t first) {
@@ -261,8 +258,7 @@ static double spread_disagreement(const void *subject, const uint32_t *members, 
     return widest;
 }
 
-/* ---- the objectives ---------------------------------------------------------------------------
- */
+/* ---- the objectives ------------------------------------------------------------------------- */
 
 static dcrf_status add_up(struct fractional *f, struct dcrf_pair_sum *pairs,
                           dcrf_disagreement disagreement, dcrf_energy *energy, dcrf_error *error) {

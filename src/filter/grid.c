@@ -26,8 +26,7 @@ struct grid {
 /* Rows of a task. */
 #define GRAIN 2
 
-/* ---- construction -----------------------------------------------------------------------------
- */
+/* ---- construction --------------------------------------------------------------------------- */
 
 static double tap(double factor, double offset) {
     return exp(-0.5 * (offset * factor) * (offset * factor));
@@ -56,8 +55,7 @@ static void free_grid(dcrf_operator *base) {
     dcrf_release(op);
 }
 
-/* ---- one axis ----------------------------------------------------------------------------------
- */
+/* ---- one axis ------------------------------------------------------------------------------- */
 
 /* A unit of work is a strip of neighbours along x and a stretch along the axis, so that the rows in
  * reach of an output stay in the first-level cache while they are needed. Along x itself a strip is
@@ -269,8 +267,7 @@ static void convolve_units(void *context, size_t begin, size_t end, size_t worke
                       unit / strips % stretches * STRETCH, &pass->scratch[worker]);
 }
 
-/* ---- the methods --------------------------------------------------------------------------------
- */
+/* ---- the methods ---------------------------------------------------------------------------- */
 
 /* The buffers between passes: lines along x are spaced so that the strips of neighbouring lines
  * fall into different places of the first-level cache (64 sets of a line each), whatever the width

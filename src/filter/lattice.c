@@ -19,8 +19,7 @@
 /* Buffers that a blur works in. */
 #define BUFFERS 3
 
-/* ---- the blur
- * ------------------------------------------------------------------------------------- */
+/* ---- the blur ------------------------------------------------------------------------------- */
 
 static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
@@ -98,8 +97,7 @@ static dcrf_status blurrer_init(struct blurrer *blurrer, const struct dcrf_latti
     return DCRF_OK;
 }
 
-/* ---- apply
- * ----------------------------------------------------------------------------------------- */
+/* ---- apply ---------------------------------------------------------------------------------- */
 
 static void gather_task(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
@@ -151,8 +149,7 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
     return DCRF_OK;
 }
 
-/* ---- the ordered filter
- * ------------------------------------------------------------------------------ */
+/* ---- the ordered filter --------------------------------------------------------------------- */
 
 struct histograms {
     const struct dcrf_lattice *lattice;
@@ -271,90 +268,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     return DCRF_OK;
 }
 
-/* ---- the diagonal
- * ------------------------------------------------------------------------------------- */
-
-/* What a unit at `from` leaves at the vertex that lies one step ahead along each axis of the set
- * `axes` (bit i: axis i), by the blurs in their order. Steps along all axes sum to zero, so there
- * are two ways (three when the set is empty): the steps of the set ahead, or those of its
- * complement back. A way ends where it meets a missing vertex. */
-static float walk(const struct dcrf_lattice *lattice, uint32_t from, uint32_t axes,
-                  size_t direction) {
-    float left = 1;
-    for (size_t axis = 0; axis < lattice->corners; axis++) {
-        if (axes >> axis & 1) {
-            from = dcrf_lattice_neighbours(lattice, axis)[2 * from + direction];
-            if (from == lattice->vertices)
-                return 0;
-            left *= DCRF_LATTICE_SIDE;
-        } else {
-            left *= DCRF_LATTICE_CENTRE;
-        }
-    }
-    return left;
-}
-
-static float response(const struct dcrf_lattice *lattice, uint32_t from, uint32_t axes) {
-    const uint32_t all = (uint32_t)((1ull << lattice->corners) - 1);
-    const float there = walk(lattice, from, axes, 1) + walk(lattice, from, all & ~axes, 0);
-    return axes == 0 ? there + walk(lattice, from, all, 1) : there;
-}
-
-/* The axis along which the corner k + 1 of a simplex is one step ahead of corner k. */
-static size_t axis_between(const struct dcrf_lattice *lattice, uint32_t from, uint32_t to) {
-    size_t axis = 0;
-    while (axis + 1 < lattice->corners &&
-           dcrf_lattice_neighbours(lattice, axis)[2 * from + 1] != to)
-        axis++;
-    return axis;
-}
-
-struct diagonal_context {
-    const struct dcrf_lattice *lattice;
-    float *out;
-};
-
-/* (K~)_aa = sum_jk w_j w_k B_jk over the corners of the variable's own simplex. */
-static void diagonal_chunk(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct diagonal_context *c = context;
-    const struct dcrf_lattice *lattice = c->lattice;
-    const size_t corners = lattice->corners;
-    float responses[DCRF_MAX_CORNERS * DCRF_MAX_CORNERS];
-    for (size_t a = begin; a < end; a++) {
-        const uint32_t *vertex = lattice->corner_vertex + a * corners;
-        const float *weight = lattice->corner_weight + a * corners;
-        /* Neighbouring variables often share a simplex, and with it the responses. */
-        if (a == begin || memcmp(vertex, vertex - corners, corners * sizeof *vertex) != 0)
-            for (size_t j = 0; j < corners; j++) {
-                uint32_t axes = 0;
-                for (size_t step = 0; step < corners; step++) {
-                    const size_t k = (j + step) % corners;
-                    responses[j * corners + k] = response(lattice, vertex[j], axes);
-                    axes |= 1u << axis_between(lattice, vertex[k], vertex[(k + 1) % corners]);
-                }
-            }
-        float sum = 0;
-        for (size_t j = 0; j < corners; j++)
-            for (size_t k = 0; k < corners; k++)
-                sum += weight[j] * weight[k] * responses[j * corners + k];
-        c->out[a] = sum;
-    }
-}
-
-static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
-                            dcrf_error *error) {
-    if (((const struct dcrf_lattice *)base)->rounds != 1)
-        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
-                         "the diagonal of a lattice that is blurred more than once is not known");
-    struct diagonal_context context = {(const struct dcrf_lattice *)base, out};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, VARIABLE_GRAIN,
-                      diagonal_chunk, &context);
-    return DCRF_OK;
-}
-
-/* ---- the rest
- * ------------------------------------------------------------------------------------------ */
+/* ---- the rest ------------------------------------------------------------------------------- */
 
 static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
                            dcrf_error *error) {
@@ -383,7 +297,7 @@ void dcrf_lattice_free(dcrf_operator *base) {
 const struct dcrf_operator_methods dcrf_lattice_methods = {.kind = DCRF_OPERATOR_LATTICE,
                                                            .apply = apply,
                                                            .ordered = ordered,
-                                                           .diagonal = diagonal,
+                                                           .diagonal = dcrf_lattice_diagonal,
                                                            .calibrate = dcrf_lattice_calibrate,
                                                            .rescale = rescale,
                                                            .free = dcrf_lattice_free};

@@ -3,7 +3,8 @@
  *   lattice_embed.c   from a feature vector to the vertices and weights of its simplex
  *   lattice_table.c   from the integer key of a vertex to its number
  *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
- *   lattice.c         the operator: splat, blur, slice, in its directions; ordered; diagonal */
+ *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
+ *   lattice_diagonal.c  its diagonal */
 #ifndef DCRF_FILTER_LATTICE_H
 #define DCRF_FILTER_LATTICE_H
 
@@ -45,8 +46,7 @@ static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice 
 #define DCRF_LATTICE_CENTRE 1.0f
 #define DCRF_LATTICE_SIDE 0.5f
 
-/* ---- lattice_embed.c
- * ----------------------------------------------------------------------------- */
+/* ---- lattice_embed.c ------------------------------------------------------------------------ */
 
 struct dcrf_embedding {
     size_t dimension;
@@ -71,8 +71,7 @@ bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
 void dcrf_simplex_key(const struct dcrf_simplex *simplex, size_t dimension, size_t corner,
                       int32_t *key);
 
-/* ---- lattice_table.c
- * ----------------------------------------------------------------------------- */
+/* ---- lattice_table.c ------------------------------------------------------------------------ */
 
 struct dcrf_table {
     size_t dimension;
@@ -97,8 +96,7 @@ dcrf_status dcrf_table_enter(struct dcrf_table *table, const int32_t *key, uint3
 /* The number of a key, or `count` where there is none. */
 uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key);
 
-/* ---- lattice_build.c --------------------------------------------------------------------------
- */
+/* ---- lattice_build.c ------------------------------------------------------------------------ */
 
 dcrf_status dcrf_lattice_new_refined(dcrf_operator **op, const struct dcrf_features *features,
                                      struct dcrf_refinement refinement, dcrf_workspace *workspace,
@@ -106,10 +104,14 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **op, const struct dcrf_featu
 dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
                                    dcrf_workspace *workspace, dcrf_error *error);
 
-/* ---- lattice.c --------------------------------------------------------------------------------
- */
+/* ---- lattice.c ------------------------------------------------------------------------------ */
 
 extern const struct dcrf_operator_methods dcrf_lattice_methods;
 void dcrf_lattice_free(dcrf_operator *base);
+
+/* ---- lattice_diagonal.c --------------------------------------------------------------------- */
+
+dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
+                                  dcrf_error *error);
 
 #endif

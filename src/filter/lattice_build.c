@@ -40,8 +40,7 @@ struct build {
     struct dcrf_table table;
 };
 
-/* ---- numbering --------------------------------------------------------------------------------
- */
+/* ---- numbering ------------------------------------------------------------------------------ */
 
 /* Neighbouring variables often share a simplex; comparing is cheaper than looking its corners up.
  */
@@ -132,8 +131,7 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     return join_chunks(build, error);
 }
 
-/* ---- inversion --------------------------------------------------------------------------------
- */
+/* ---- inversion ------------------------------------------------------------------------------ */
 
 /* Put the entries of a chunk where its cursors say, and take over the joint numbers. */
 static void invert_chunk(void *context, size_t begin, size_t end, size_t worker) {
@@ -181,8 +179,7 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* ---- connection -------------------------------------------------------------------------------
- */
+/* ---- connection ----------------------------------------------------------------------------- */
 
 /* The key one step ahead (sign 1) or back (-1) along an axis: 1 is added to every coordinate but
  * that of the axis, which loses d; the last coordinate is not stored, since all sum to zero. */
@@ -298,8 +295,7 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     return DCRF_OK;
 }
 
-/* ---- calibration ------------------------------------------------------------------------------
- */
+/* ---- calibration ---------------------------------------------------------------------------- */
 
 struct sample {
     const struct dcrf_dsp *dsp;

@@ -38,8 +38,7 @@ static void replace_cliques(dcrf_model *model, const struct dcrf_cliques *clique
     model->cliques = *cliques;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------
- */
+/* ---- lists ---------------------------------------------------------------------------------- */
 
 static dcrf_status check_offsets_and_costs(size_t count, const size_t *offsets, const double *costs,
                                            dcrf_error *error) {
@@ -122,8 +121,7 @@ dcrf_status dcrf_model_set_cliques(dcrf_model *model, size_t count, const size_t
     return DCRF_OK;
 }
 
-/* ---- maps -------------------------------------------------------------------------------------
- */
+/* ---- maps ----------------------------------------------------------------------------------- */
 
 /* A variable and the region it is in. */
 struct place {
@@ -196,8 +194,7 @@ dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, d
     return status;
 }
 
-/* ---- costs ------------------------------------------------------------------------------------
- */
+/* ---- costs ---------------------------------------------------------------------------------- */
 
 /* Two passes, so that the variance of bright but even colours does not cancel. */
 static double colour_variance(const uint32_t *members, size_t count, const float *colours,
