@@ -1,0 +1,48 @@
+/* What a method supplies to the solver's loop.
+ *
+ * All memory is taken by init. The solver calls start once before the first step, and again when
+ * the user gives another start. Marginals are blocks with the stride of the model (model->stride).
+ */
+#ifndef DCRF_SOLVER_METHOD_H
+#define DCRF_SOLVER_METHOD_H
+
+#include "filter/plan.h"
+#include "solver/stop.h"
+
+#include <dcrf/solver.h>
+
+/* What a method works on; outlives its state. */
+struct dcrf_problem {
+    const dcrf_plan *plan;
+    const dcrf_model *model;
+    dcrf_workspace *workspace;
+    const dcrf_settings *settings;
+    const struct dcrf_stop *stop; /* a long step asks dcrf_stop_is_time(stop) now and then */
+    const double *best_energy;    /* of the best labelling so far */
+};
+
+/* What one step has to say. The solver sets all numbers to NaN and the pointer to NULL before. */
+struct dcrf_step_report {
+    double objective;
+    double lower_bound;     /* on the energy of every labelling */
+    double stationarity;    /* compared with settings->stationarity */
+    const uint16_t *labels; /* this iteration's labelling; NULL: the largest marginals */
+};
+
+struct dcrf_method_interface {
+    const char *name;
+    /* On failure *state is NULL and nothing is held. */
+    dcrf_status (*init)(void **state, const struct dcrf_problem *problem, dcrf_error *error);
+    /* Begin from the marginals y (checked distributions), or where the method likes best (NULL). */
+    dcrf_status (*start)(void *state, const float *y, dcrf_error *error);
+    dcrf_status (*step)(void *state, struct dcrf_step_report *report, dcrf_error *error);
+    /* The current iterate: rows are distributions; valid until the next step. */
+    const float *(*marginals)(const void *state);
+    void (*free)(void *state); /* NULL is fine */
+};
+
+extern const struct dcrf_method_interface dcrf_mean_field;
+extern const struct dcrf_method_interface dcrf_qp;
+extern const struct dcrf_method_interface dcrf_lp;
+
+#endif
