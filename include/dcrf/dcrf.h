@@ -11,6 +11,7 @@
 #include <dcrf/energy.h>
 #include <dcrf/model.h>
 #include <dcrf/operator.h>
+#include <dcrf/solver.h>
 #include <dcrf/status.h>
 
 #define DCRF_VERSION_MAJOR 0

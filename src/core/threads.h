@@ -18,6 +18,9 @@ typedef void (*dcrf_task)(void *context, size_t begin, size_t end, size_t worker
 /* The same for a loop that sums something up. */
 typedef double (*dcrf_sum_task)(void *context, size_t begin, size_t end);
 
+/* The same for several sums at once; adds to sums[0], sums[1], ... */
+typedef void (*dcrf_sums_task)(void *context, size_t begin, size_t end, double *sums);
+
 /* threads = 0: as many as there are cores. */
 dcrf_status dcrf_pool_new(dcrf_pool **pool, size_t threads, dcrf_error *error);
 void dcrf_pool_free(dcrf_pool **pool);
@@ -31,5 +34,10 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
 /* The sum of task over all chunks, added up in the order of the indices. The chunk size depends on
  * count alone. */
 double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context);
+
+/* The same for `width` sums, at most DCRF_MOST_SUMS; totals is overwritten. */
+#define DCRF_MOST_SUMS 4
+void dcrf_parallel_sums(dcrf_pool *pool, size_t count, dcrf_sums_task task, void *context,
+                        double *totals, size_t width);
 
 #endif

@@ -77,6 +77,33 @@ struct dcrf_view_of_bins {
     size_t table_row;
 };
 
+/* One mean-field update of rows of `labels` floats, `stride` = dcrf_padded(labels) apart:
+ *
+ *   m = message - diagonal q
+ *   s = damping field + (1 - damping) (extra - unary - factor m)
+ *   q = softmax(s), its padding zero.
+ *
+ * The message is overwritten. `field` (NULL: no damping) keeps s. diagonal: one a row, or NULL;
+ * extra: a block, or NULL. The sums are over all rows and, but for the last, of the old q:
+ *
+ *   energy    sum_i q_i unary_i + m_i (mass + sign q_i)
+ *   change    sum_i |new q_i - q_i|
+ *   entropy   sum_i q_i ln q_i, of the new q. */
+enum { DCRF_SOFTMAX_ENERGY, DCRF_SOFTMAX_CHANGE, DCRF_SOFTMAX_ENTROPY, DCRF_SOFTMAX_SUMS };
+struct dcrf_softmax {
+    size_t labels;
+    size_t stride;
+    const float *unary;
+    float *message;
+    const float *diagonal;
+    const float *extra;
+    float factor;
+    float sign, mass;
+    float damping;
+    float *field;
+    float *q;
+};
+
 struct dcrf_dsp {
     dcrf_cpu cpu;
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
@@ -95,6 +122,8 @@ struct dcrf_dsp {
      * apart. count is a multiple of 16; points at infinity count nothing. */
     double (*gaussian_sum)(const float *points, size_t plane, size_t count, size_t dimension,
                            const float *query);
+    /* Adds to sums[DCRF_SOFTMAX_SUMS]. */
+    void (*softmax)(const struct dcrf_softmax *softmax, size_t begin, size_t end, double *sums);
 };
 
 /* The table in use. */

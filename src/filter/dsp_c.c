@@ -116,6 +116,49 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
     return sum;
 }
 
+/* s of one row into its message; returns the largest. */
+static float softmax_field(const struct dcrf_softmax *s, size_t r, double *energy) {
+    const float *unary = s->unary + r * s->stride, *q = s->q + r * s->stride;
+    float *message = s->message + r * s->stride;
+    float largest = -INFINITY;
+    for (size_t i = 0; i < s->labels; i++) {
+        const float m = message[i] - (s->diagonal ? s->diagonal[r] * q[i] : 0);
+        *energy += (double)(q[i] * unary[i]) + (double)(m * (s->mass + s->sign * q[i]));
+        float value = -unary[i] - s->factor * m;
+        if (s->extra)
+            value += s->extra[r * s->stride + i];
+        if (s->field) {
+            float *field = s->field + r * s->stride + i;
+            value = *field = s->damping * *field + (1 - s->damping) * value;
+        }
+        message[i] = value;
+        largest = value > largest ? value : largest;
+    }
+    return largest;
+}
+
+static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+    for (size_t r = begin; r < end; r++) {
+        const float largest = softmax_field(s, r, &sums[DCRF_SOFTMAX_ENERGY]);
+        float *value = s->message + r * s->stride, *q = s->q + r * s->stride;
+        double sum = 0, weighted = 0;
+        for (size_t i = 0; i < s->labels; i++) {
+            const float exponent = value[i] - largest;
+            value[i] = expf(exponent);
+            sum += (double)value[i];
+            weighted += (double)value[i] * (double)exponent;
+        }
+        for (size_t i = 0; i < s->labels; i++) {
+            const float updated = (float)((double)value[i] / sum);
+            sums[DCRF_SOFTMAX_CHANGE] += fabs((double)updated - (double)q[i]);
+            q[i] = updated;
+        }
+        for (size_t i = s->labels; i < s->stride; i++)
+            q[i] = 0;
+        sums[DCRF_SOFTMAX_ENTROPY] += weighted / sum - log(sum);
+    }
+}
+
 void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
     dsp->blur = blur;
@@ -124,4 +167,5 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->weigh = weigh;
     dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
+    dsp->softmax = softmax;
 }

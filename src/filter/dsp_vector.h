@@ -20,6 +20,8 @@
 typedef float wide_vector __attribute__((vector_size(DSP_LANES * 4)));
 typedef float tail_vector __attribute__((vector_size(TAIL_LANES * 4)));
 typedef int32_t wide_integers __attribute__((vector_size(DSP_LANES * 4)));
+typedef int32_t tail_integers __attribute__((vector_size(TAIL_LANES * 4)));
+typedef double tail_doubles __attribute__((vector_size(TAIL_LANES * 8)));
 
 #define INLINE static inline __attribute__((always_inline))
 #define MOST_WIDE (DCRF_DSP_WIDTH / DSP_LANES)
@@ -349,25 +351,26 @@ static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const
 }
 
 /* exp(x) for x <= 0: 2^k e^r with |r| <= ln 2 / 2 and e^r by its Taylor polynomial of degree 6,
- * relative error below 1e-7; zero below -87. */
-INLINE wide_vector exponential(wide_vector x) {
-    const wide_vector smallest = (wide_vector){0} - 87.0f;
-    const wide_integers above = x > smallest;
-    x = (wide_vector)((wide_integers)x & above);
-    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
-    const wide_vector shifted = x * 1.44269504f + magic;
-    const wide_vector k = shifted - magic;
-    const wide_vector r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
-    wide_vector p = r * (1.0f / 720) + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * r + 1;
-    p = p * r + 1;
-    const wide_integers power =
-        ((wide_integers)shifted - (wide_integers)((wide_vector){0} + magic) + 127) << 23;
-    return (wide_vector)((wide_integers)(p * (wide_vector)power) & above);
-}
+ * relative error below 1e-7; zero below -87. Adding 1.5 * 2^23 rounds to an integer. */
+#define EXPONENTIAL(name, vector, integers)                                                        \
+    INLINE vector name(vector x) {                                                                 \
+        const integers above = x > (vector){0} - 87.0f;                                            \
+        x = (vector)((integers)x & above);                                                         \
+        const float magic = 12582912.0f;                                                           \
+        const vector shifted = x * 1.44269504f + magic;                                            \
+        const vector k = shifted - magic;                                                          \
+        const vector r = (x - k * 0.693359375f) + k * 2.12194440e-4f;                              \
+        vector p = r * (1.0f / 720) + 1.0f / 120;                                                  \
+        p = p * r + 1.0f / 24;                                                                     \
+        p = p * r + 1.0f / 6;                                                                      \
+        p = p * r + 0.5f;                                                                          \
+        p = p * r + 1;                                                                             \
+        p = p * r + 1;                                                                             \
+        const integers power = ((integers)shifted - (integers)((vector){0} + magic) + 127) << 23;  \
+        return (vector)((integers)(p * (vector)power) & above);                                    \
+    }
+EXPONENTIAL(exponential, wide_vector, wide_integers)
+EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
 static double gaussian_sum(const float *points, size_t plane, size_t count, size_t dimension,
                            const float *query) {
@@ -391,6 +394,8 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
     return sum;
 }
 
+#include "filter/dsp_softmax.h"
+
 void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
     dsp->blur = blur;
@@ -399,4 +404,5 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->weigh = weigh;
     dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
+    dsp->softmax = softmax;
 }

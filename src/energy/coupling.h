@@ -1,0 +1,52 @@
+/* The pairwise term as a quadratic form y' Psi y, shared by the methods and the moves.
+ *
+ *   (Psi y)_ai = sum_m w_m sum_{b != a} k_m(a, b) sum_j mu_m(i, j) y_bj
+ *
+ * Kernels with Potts compatibility need no sum over labels: with S = sum_m w_m (K_m - diag) y,
+ * (Psi y)_ai = sum_j S_aj - S_ai, and the first part does not depend on i, so it drops out of every
+ * comparison between labels. The field B of y is therefore S where all kernels are Potts and Psi y
+ * otherwise, and with the constants `sign` and `mass` of the coupling
+ *
+ *   (Psi y)_ai = sign * B_ai + mass * sum_j B_aj,   y' Psi y = sum_ai B_ai (mass + sign * y_ai)
+ *
+ * (rows of y add up to one in the latter). The sum for Potts has no cancellation. */
+#ifndef DCRF_ENERGY_COUPLING_H
+#define DCRF_ENERGY_COUPLING_H
+
+#include "filter/plan.h"
+
+/* Kernels that share a compatibility: all Potts kernels are group 0 (possibly empty); every other
+ * kernel is a group of its own. Kernels without weight are in none. */
+struct dcrf_coupling_group {
+    size_t first, count; /* in `kernels` */
+    dcrf_compatibility compatibility;
+    const float *values; /* of the compatibility, the model's */
+    float *diagonal;     /* sum of w_m diag(K_m), one a variable */
+};
+
+struct dcrf_coupling {
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    size_t group_count;
+    struct dcrf_coupling_group *groups;
+    size_t *kernels;
+    float *block; /* one block of the model's stride; NULL where all kernels are Potts */
+    float sign;   /* -1: Potts only; 1 */
+    float mass;   /* 1: Potts only; 0 */
+};
+
+dcrf_status dcrf_coupling_new(struct dcrf_coupling **coupling, const dcrf_plan *plan,
+                              dcrf_workspace *workspace, dcrf_error *error);
+void dcrf_coupling_free(struct dcrf_coupling **coupling);
+
+bool dcrf_coupling_is_potts(const struct dcrf_coupling *coupling);
+
+/* out = sum of w_m K_m in over the kernels of a group, diagonals included. */
+dcrf_status dcrf_coupling_mass(const struct dcrf_coupling *coupling, size_t group, const float *in,
+                               float *out, size_t channels, size_t stride, dcrf_error *error);
+
+/* The field B of y: blocks of one channel a label with the model's stride. */
+dcrf_status dcrf_coupling_field(const struct dcrf_coupling *coupling, const float *y, float *field,
+                                dcrf_error *error);
+
+#endif

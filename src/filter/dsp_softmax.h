@@ -1,0 +1,104 @@
+/* The softmax for one instruction set: a part of dsp_vector.h, whose vectors of 8 it uses whatever
+ * the longest of the set is, because rows are whole eights. */
+#include <math.h>
+
+INLINE float largest_of(tail_vector v) {
+    float largest = v[0];
+    for (size_t i = 1; i < TAIL_LANES; i++)
+        largest = v[i] > largest ? v[i] : largest;
+    return largest;
+}
+
+INLINE float total_of(tail_vector v) {
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+INLINE double double_total_of(tail_doubles v) {
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+/* a where the mask is set, b elsewhere */
+INLINE tail_vector choose(tail_integers mask, tail_vector a, tail_vector b) {
+    return (tail_vector)(((tail_integers)a & mask) | ((tail_integers)b & ~mask));
+}
+
+/* Rows of `groups` vectors of 8; `last` masks the labels of the last one. */
+INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums,
+                         tail_integers last, size_t groups) {
+    const tail_integers all = (tail_integers){0} - 1;
+    const tail_vector none = (tail_vector){0} - 1e30f;
+    tail_doubles energy = {0}, change = {0}, entropy = {0};
+    double logarithms = 0;
+    for (size_t r = begin; r < end; r++) {
+        const size_t row = r * s->stride;
+        const float diagonal = s->diagonal ? s->diagonal[r] : 0;
+        tail_vector largest = none;
+#pragma GCC unroll 4
+        for (size_t g = 0; g < groups; g++) {
+            const size_t at = row + g * TAIL_LANES;
+            const tail_integers mask = g + 1 == groups ? last : all;
+            const tail_vector q = load_tail(s->q + at), unary = load_tail(s->unary + at);
+            const tail_vector m = load_tail(s->message + at) - diagonal * q;
+            const tail_vector term = q * unary + m * (s->mass + s->sign * q);
+            energy += __builtin_convertvector(choose(mask, term, (tail_vector){0}), tail_doubles);
+            tail_vector value = -unary - s->factor * m;
+            if (s->extra)
+                value += load_tail(s->extra + at);
+            if (s->field) {
+                value = s->damping * load_tail(s->field + at) + (1 - s->damping) * value;
+                store_tail(s->field + at, value);
+            }
+            value = choose(mask, value, none);
+            store_tail(s->message + at, value);
+            largest = choose(value > largest, value, largest);
+        }
+        const float top = largest_of(largest);
+        tail_vector sum = {0}, weighted = {0};
+#pragma GCC unroll 4
+        for (size_t g = 0; g < groups; g++) {
+            float *at = s->message + row + g * TAIL_LANES;
+            const tail_vector exponent = load_tail(at) - top;
+            const tail_vector e = tail_exponential(exponent);
+            store_tail(at, e);
+            sum += e;
+            weighted += e * exponent;
+        }
+        const float total = total_of(sum), scale = 1 / total;
+#pragma GCC unroll 4
+        for (size_t g = 0; g < groups; g++) {
+            const size_t at = row + g * TAIL_LANES;
+            const tail_vector updated = scale * load_tail(s->message + at);
+            const tail_vector difference = updated - load_tail(s->q + at);
+            const tail_vector size = choose(difference < 0, -difference, difference);
+            change += __builtin_convertvector(size, tail_doubles);
+            store_tail(s->q + at, updated);
+        }
+        entropy += __builtin_convertvector(scale * weighted, tail_doubles);
+        logarithms += (double)logf(total);
+    }
+    sums[DCRF_SOFTMAX_ENERGY] += double_total_of(energy);
+    sums[DCRF_SOFTMAX_CHANGE] += double_total_of(change);
+    sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(entropy) - logarithms;
+}
+
+static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+    const size_t groups = (s->labels + TAIL_LANES - 1) / TAIL_LANES;
+    tail_integers last;
+    for (size_t i = 0; i < TAIL_LANES; i++)
+        last[i] = (groups - 1) * TAIL_LANES + i < s->labels ? -1 : 0;
+    /* Constants for the common sizes, so that the loops over groups are unrolled. */
+    switch (groups) {
+    case 1:
+        softmax_rows(s, begin, end, sums, last, 1);
+        break;
+    case 2:
+        softmax_rows(s, begin, end, sums, last, 2);
+        break;
+    case 3:
+        softmax_rows(s, begin, end, sums, last, 3);
+        break;
+    default:
+        softmax_rows(s, begin, end, sums, last, groups);
+        break;
+    }
+}

@@ -1,0 +1,121 @@
+/* Merges: all variables of one label take another. Potts only.
+ *
+ * With the tables, one entry a pair of labels,
+ *
+ *   U_ij = sum_{a: x_a = i} phi_aj,   T_ij = sum_{a: x_a = i} B_aj   (mutual kernel mass),
+ *   V_ij = sum of C_p over the cliques in which exactly the labels i and j occur,
+ *
+ * giving j to the class of i changes the energy by exactly
+ *
+ *   U_ij - U_ii - 2 T_ij - V_ij,
+ *
+ * where j need not occur. The tables after a merge follow from those before, so that a whole
+ * sequence of merges, the best one first, costs no filter application but the one that checks the
+ * result. (V is kept up approximately: a clique of three labels that falls to two is not added. The
+ * check makes that harmless.) */
+#include "round/state.h"
+
+#include <string.h>
+
+static void fill_tables(struct dcrf_polisher *polisher) {
+    const dcrf_model *model = polisher->model;
+    const struct dcrf_cliques *cliques = &model->cliques;
+    const size_t labels = model->labels;
+    const uint16_t *x = polisher->current.labels;
+    memset(polisher->class_unary, 0, labels * labels * sizeof(double));
+    memset(polisher->class_mass, 0, labels * labels * sizeof(double));
+    memset(polisher->class_bonus, 0, labels * labels * sizeof(double));
+    memset(polisher->class_size, 0, labels * sizeof(size_t));
+    for (size_t a = 0; a < model->variables; a++) {
+        const float *unary = model->unary + a * model->stride;
+        const float *field = polisher->current.field + a * model->stride;
+        double *unary_row = polisher->class_unary + x[a] * labels;
+        double *mass_row = polisher->class_mass + x[a] * labels;
+        polisher->class_size[x[a]]++;
+        for (size_t i = 0; i < labels; i++) {
+            unary_row[i] += (double)unary[i];
+            mass_row[i] += (double)field[i];
+        }
+    }
+    for (size_t p = 0; p < cliques->count; p++) {
+        const size_t begin = cliques->offsets[p], end = cliques->offsets[p + 1];
+        if (begin == end)
+            continue;
+        const uint16_t first = x[cliques->members[begin]];
+        uint16_t second = first;
+        size_t c = begin;
+        for (; c < end; c++) {
+            const uint16_t label = x[cliques->members[c]];
+            if (second == first)
+                second = label;
+            else if (label != first && label != second)
+                break;
+        }
+        if (c == end && second != first) {
+            polisher->class_bonus[first * labels + second] += cliques->costs[p];
+            polisher->class_bonus[second * labels + first] += cliques->costs[p];
+        }
+    }
+}
+
+/* The merge that lowers the energy most; false where none does. */
+static bool find_merge(const struct dcrf_polisher *polisher, size_t *from, size_t *to) {
+    const size_t labels = polisher->model->labels;
+    double best = 0;
+    for (size_t i = 0; i < labels; i++) {
+        if (polisher->class_size[i] == 0)
+            continue;
+        const double *unary = polisher->class_unary + i * labels;
+        const double *mass = polisher->class_mass + i * labels;
+        const double *bonus = polisher->class_bonus + i * labels;
+        for (size_t j = 0; j < labels; j++) {
+            const double change = unary[j] - unary[i] - 2 * mass[j] - bonus[j];
+            if (j != i && change < best) {
+                best = change;
+                *from = i;
+                *to = j;
+            }
+        }
+    }
+    return best < 0;
+}
+
+static void merge(struct dcrf_polisher *polisher, size_t from, size_t to) {
+    const size_t labels = polisher->model->labels;
+    double *tables[3] = {polisher->class_unary, polisher->class_mass, polisher->class_bonus};
+    for (int t = 0; t < 3; t++)
+        for (size_t k = 0; k < labels; k++) {
+            tables[t][to * labels + k] += tables[t][from * labels + k];
+            tables[t][from * labels + k] = 0;
+        }
+    /* Mass and bonus are symmetric: their columns merge too. */
+    for (int t = 1; t < 3; t++)
+        for (size_t k = 0; k < labels; k++) {
+            tables[t][k * labels + to] += tables[t][k * labels + from];
+            tables[t][k * labels + from] = 0;
+        }
+    polisher->class_size[to] += polisher->class_size[from];
+    polisher->class_size[from] = 0;
+    for (size_t a = 0; a < polisher->model->variables; a++)
+        if (polisher->trial.labels[a] == from)
+            polisher->trial.labels[a] = (uint16_t)to;
+}
+
+dcrf_status dcrf_move_classes(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error) {
+    size_t from = 0, to = 0;
+    *is_better = false;
+    if (!polisher->class_unary)
+        return DCRF_OK;
+    fill_tables(polisher);
+    if (!find_merge(polisher, &from, &to))
+        return DCRF_OK;
+    memcpy(polisher->trial.labels, polisher->current.labels,
+           polisher->model->variables * sizeof *polisher->trial.labels);
+    /* Each lowers the energy, so they end; the limit is for ties that rounding tells apart. */
+    for (size_t merges = 0; merges < 2 * polisher->model->labels; merges++) {
+        merge(polisher, from, to);
+        if (!find_merge(polisher, &from, &to))
+            break;
+    }
+    return dcrf_polisher_try(polisher, is_better, error);
+}

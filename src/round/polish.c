@@ -1,0 +1,290 @@
+/* Monotone discrete moves on the energy of the model.
+ *
+ * With B the field of the labelling x (energy/coupling.h; one filter application), the energy is
+ *
+ *   E(x) = sum_a phi_a(x_a) + sum_ai B_ai (mass + sign [x_a = i]) + cliques,
+ *
+ * and changing one variable from x_a to i changes it by exactly
+ *
+ *   phi_ai + 2 sign B_ai - (phi_a,x_a + 2 sign B_a,x_a) + its clique,
+ *
+ * because K has no diagonal. Changes of many variables interact: those that gain by themselves are
+ * tried together, and if the energy of the result, which comes with its field, is not lower, half
+ * of them are tried (a pseudo-random half, so that two neighbours that want to swap are told
+ * apart), down to one. So a round is one filter application and the energy never rises. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "round/state.h"
+
+#include <string.h>
+
+#define ROWS_PER_CHUNK 1024
+#define CLIQUES_PER_CHUNK 8
+#define MOST_CLASSES 256    /* merges look at a table of this many labels squared */
+#define LEAST_DECREASE 1e-7 /* relative: what rounding can make of equal energies */
+#define MOST_HALVINGS 6
+
+/* ---- the polisher ----------------------------------------------------------------------------
+ */
+
+static bool take_memory(struct dcrf_polisher *polisher) {
+    const dcrf_model *model = polisher->model;
+    const size_t row = model->stride * sizeof(float), labels = model->labels;
+    struct dcrf_labelling *sides[2] = {&polisher->current, &polisher->trial};
+    for (int side = 0; side < 2; side++) {
+        sides[side]->labels = dcrf_allocate(model->variables, sizeof(uint16_t));
+        sides[side]->field = dcrf_allocate(model->variables, row);
+        if (!sides[side]->labels || !sides[side]->field)
+            return false;
+    }
+    polisher->indicator = dcrf_allocate(model->variables, row);
+    polisher->gain = dcrf_allocate(model->variables, sizeof(float));
+    polisher->target = dcrf_allocate(model->variables, sizeof(uint16_t));
+    if (!polisher->indicator || !polisher->gain || !polisher->target)
+        return false;
+    if (dcrf_coupling_is_potts(polisher->coupling) && labels <= MOST_CLASSES) {
+        polisher->class_unary = dcrf_allocate(labels * labels, sizeof(double));
+        polisher->class_mass = dcrf_allocate(labels * labels, sizeof(double));
+        polisher->class_bonus = dcrf_allocate(labels * labels, sizeof(double));
+        polisher->class_size = dcrf_allocate(labels, sizeof(size_t));
+        if (!polisher->class_unary || !polisher->class_mass || !polisher->class_bonus ||
+            !polisher->class_size)
+            return false;
+    }
+    if (model->cliques.count == 0)
+        return true;
+    polisher->clique_of = dcrf_allocate(model->variables, sizeof(uint32_t));
+    polisher->cliques = dcrf_allocate(model->cliques.count, sizeof *polisher->cliques);
+    polisher->clique_rows =
+        dcrf_allocate(dcrf_workspace_threads(polisher->workspace), labels * sizeof(double));
+    return polisher->clique_of && polisher->cliques && polisher->clique_rows;
+}
+
+dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
+                              dcrf_workspace *workspace, dcrf_error *error) {
+    *out = NULL;
+    struct dcrf_polisher *polisher = dcrf_allocate_zero(1, sizeof *polisher);
+    if (!polisher)
+        return dcrf_fail_memory(error, "polishing");
+    polisher->model = plan->model;
+    polisher->workspace = workspace;
+    dcrf_status status = dcrf_coupling_new(&polisher->coupling, plan, workspace, error);
+    if (status == DCRF_OK && !take_memory(polisher))
+        status = dcrf_fail_memory(error, "polishing");
+    if (status < 0) {
+        dcrf_polisher_free(&polisher);
+        return status;
+    }
+    const struct dcrf_cliques *cliques = &plan->model->cliques;
+    if (polisher->clique_of) {
+        memset(polisher->clique_of, 0xff, plan->model->variables * sizeof(uint32_t));
+        for (size_t p = 0; p < cliques->count; p++)
+            for (size_t c = cliques->offsets[p]; c < cliques->offsets[p + 1]; c++)
+                polisher->clique_of[cliques->members[c]] = (uint32_t)p;
+    }
+    *out = polisher;
+    return DCRF_OK;
+}
+
+void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
+    struct dcrf_polisher *polisher = *polisher_pointer;
+    if (!polisher)
+        return;
+    dcrf_coupling_free(&polisher->coupling);
+    dcrf_release(polisher->current.labels);
+    dcrf_release(polisher->current.field);
+    dcrf_release(polisher->trial.labels);
+    dcrf_release(polisher->trial.field);
+    dcrf_release(polisher->indicator);
+    dcrf_release(polisher->gain);
+    dcrf_release(polisher->target);
+    dcrf_release(polisher->class_unary);
+    dcrf_release(polisher->class_mass);
+    dcrf_release(polisher->class_bonus);
+    dcrf_release(polisher->class_size);
+    dcrf_release(polisher->clique_of);
+    dcrf_release(polisher->cliques);
+    dcrf_release(polisher->clique_rows);
+    dcrf_release(polisher);
+    *polisher_pointer = NULL;
+}
+
+/* ---- the energy of a labelling, with its field -----------------------------------------------
+ */
+
+struct evaluation {
+    const struct dcrf_polisher *polisher;
+    const struct dcrf_labelling *labelling;
+};
+
+static void fill_indicator(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct evaluation *evaluation = context;
+    const size_t stride = evaluation->polisher->model->stride;
+    float *indicator = evaluation->polisher->indicator;
+    memset(indicator + begin * stride, 0, (end - begin) * stride * sizeof *indicator);
+    for (size_t a = begin; a < end; a++)
+        indicator[a * stride + evaluation->labelling->labels[a]] = 1;
+}
+
+static double energy_rows(void *context, size_t begin, size_t end) {
+    const struct evaluation *evaluation = context;
+    const struct dcrf_polisher *polisher = evaluation->polisher;
+    const dcrf_model *model = polisher->model;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++) {
+        const size_t own = evaluation->labelling->labels[a];
+        const float *field = evaluation->labelling->field + a * model->stride;
+        sum += (double)model->unary[a * model->stride + own];
+        if (polisher->coupling->mass > 0) { /* Potts: what the other labels have */
+            for (size_t i = 0; i < model->labels; i++)
+                sum += i != own ? (double)field[i] : 0;
+        } else {
+            sum += (double)field[own];
+        }
+    }
+    return sum;
+}
+
+static double clique_energy(const struct dcrf_polisher *polisher, const uint16_t *labels) {
+    const struct dcrf_cliques *cliques = &polisher->model->cliques;
+    double energy = 0;
+    for (size_t p = 0; p < cliques->count; p++) {
+        const uint32_t *member = cliques->members + cliques->offsets[p];
+        const uint32_t *end = cliques->members + cliques->offsets[p + 1];
+        for (const uint32_t *other = member; other < end; other++)
+            if (labels[*other] != labels[*member]) {
+                energy += cliques->costs[p];
+                break;
+            }
+    }
+    return energy;
+}
+
+static dcrf_status evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
+                            dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(polisher->workspace);
+    struct evaluation evaluation = {polisher, labelling};
+    dcrf_parallel_for(pool, polisher->model->variables, ROWS_PER_CHUNK, fill_indicator,
+                      &evaluation);
+    const dcrf_status status =
+        dcrf_coupling_field(polisher->coupling, polisher->indicator, labelling->field, error);
+    if (status < 0)
+        return status;
+    labelling->energy =
+        dcrf_parallel_sum(pool, polisher->model->variables, energy_rows, &evaluation) +
+        clique_energy(polisher, labelling->labels);
+    return DCRF_OK;
+}
+
+/* ---- trying changes --------------------------------------------------------------------------
+ */
+
+dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error) {
+    *is_better = false;
+    if (polisher->rounds_left == 0)
+        return DCRF_OK;
+    polisher->rounds_left--;
+    const dcrf_status status = evaluate(polisher, &polisher->trial, error);
+    if (status < 0)
+        return status;
+    const double size =
+        polisher->current.energy < 0 ? -polisher->current.energy : polisher->current.energy;
+    if (polisher->trial.energy < polisher->current.energy - LEAST_DECREASE * size) {
+        const struct dcrf_labelling better = polisher->trial;
+        polisher->trial = polisher->current;
+        polisher->current = better;
+        *is_better = true;
+    }
+    return DCRF_OK;
+}
+
+/* A number of 32 bits that looks random: the finalizer of splitmix64. */
+static uint32_t scatter(uint64_t value) {
+    value = (value + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)(value >> 32);
+}
+
+/* Copy the current labels to the trial and change one unit in 2^halvings of those that gain.
+ * Returns how many were changed. */
+static size_t change(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
+                     unsigned halvings) {
+    const dcrf_model *model = polisher->model;
+    const struct dcrf_cliques *cliques = &model->cliques;
+    const uint32_t mask = ((uint32_t)1 << halvings) - 1;
+    size_t changed = 0;
+    memcpy(polisher->trial.labels, polisher->current.labels,
+           model->variables * sizeof *polisher->trial.labels);
+    for (size_t unit = 0; unit < units; unit++) {
+        if (!(polisher->gain[unit] > 0) ||
+            (scatter(unit + units * polisher->rounds_left) & mask) != 0)
+            continue;
+        changed++;
+        if (!of_cliques) {
+            polisher->trial.labels[unit] = polisher->target[unit];
+            continue;
+        }
+        for (size_t c = cliques->offsets[unit]; c < cliques->offsets[unit + 1]; c++)
+            polisher->trial.labels[cliques->members[c]] = polisher->target[unit];
+    }
+    return changed;
+}
+
+/* Change the one unit that gains most. */
+static void change_best(struct dcrf_polisher *polisher, size_t units, bool of_cliques) {
+    size_t best = 0;
+    for (size_t unit = 1; unit < units; unit++)
+        if (polisher->gain[unit] > polisher->gain[best])
+            best = unit;
+    const float gain = polisher->gain[best];
+    memset(polisher->gain, 0, units * sizeof *polisher->gain);
+    polisher->gain[best] = gain;
+    change(polisher, units, of_cliques, 0);
+}
+
+dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
+                                bool *is_better, dcrf_error *error) {
+    *is_better = false;
+    for (unsigned halvings = 0; halvings <= MOST_HALVINGS; halvings++) {
+        const size_t changed = change(polisher, units, of_cliques, halvings);
+        if (changed == 0 && halvings == 0)
+            return DCRF_OK;
+        if (changed == 0)
+            continue;
+        const dcrf_status status = dcrf_polisher_try(polisher, is_better, error);
+        if (status < 0 || *is_better || changed == 1)
+            return status;
+    }
+    change_best(polisher, units, of_cliques);
+    return dcrf_polisher_try(polisher, is_better, error);
+}
+
+/* ---- the loop --------------------------------------------------------------------------------
+ */
+
+dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
+                        bool (*may_go_on)(void *context), void *context, dcrf_error *error) {
+    typedef dcrf_status (*move)(struct dcrf_polisher *, bool *, dcrf_error *);
+    static const move moves[] = {dcrf_move_classes, dcrf_move_cliques, dcrf_move_variables};
+    const size_t move_count = sizeof moves / sizeof moves[0];
+    const size_t bytes = polisher->model->variables * sizeof *labels;
+    if (rounds == 0)
+        return DCRF_OK;
+    polisher->rounds_left = rounds - 1; /* one for the start */
+    memcpy(polisher->current.labels, labels, bytes);
+    dcrf_status status = evaluate(polisher, &polisher->current, error);
+    /* Until a whole turn through the moves has changed nothing. */
+    size_t futile = 0;
+    for (size_t k = 0; status == DCRF_OK && futile < move_count && polisher->rounds_left > 0 &&
+                       (!may_go_on || may_go_on(context));) {
+        bool is_better = false;
+        status = moves[k](polisher, &is_better, error);
+        futile = is_better ? 0 : futile + 1;
+        if (!is_better)
+            k = (k + 1) % move_count;
+    }
+    if (status == DCRF_OK)
+        memcpy(labels, polisher->current.labels, bytes);
+    return status;
+}

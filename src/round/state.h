@@ -1,0 +1,65 @@
+/* What the moves look at: a labelling, its field, its energy and the state of its cliques. */
+#ifndef DCRF_ROUND_STATE_H
+#define DCRF_ROUND_STATE_H
+
+#include "round/polish.h"
+
+#define DCRF_NO_VARIABLE UINT32_MAX
+#define DCRF_NO_CLIQUE UINT32_MAX
+
+/* Which single change makes a clique unanimous: a lone dissenter takes the label of the others. In
+ * a clique of two, either one can. */
+struct dcrf_clique_state {
+    bool is_unanimous;
+    uint32_t dissenter[2];
+    uint16_t target[2];
+};
+
+struct dcrf_labelling {
+    uint16_t *labels;
+    float *field; /* B of the labelling, model's stride */
+    double energy;
+};
+
+/* A change of one variable or of one clique: the gain it promises by itself, and the label. */
+struct dcrf_polisher {
+    const dcrf_model *model;
+    dcrf_workspace *workspace;
+    struct dcrf_coupling *coupling;
+    struct dcrf_labelling current, trial;
+    float *indicator;    /* block for the operator */
+    float *gain;         /* one a variable (or clique) */
+    uint16_t *target;    /* the label that gains it */
+    uint32_t *clique_of; /* NULL where there are no cliques */
+    struct dcrf_clique_state *cliques;
+    double *clique_rows; /* a row of M a worker: costs of a clique */
+    double *class_unary; /* merges: see merge.c; NULL where there are too many labels */
+    double *class_mass;
+    double *class_bonus;
+    size_t *class_size;
+    size_t rounds_left;
+};
+
+/* The cost of giving label i to variable a while all others keep theirs, up to a constant of the
+ * variable and without cliques: unary + 2 Psi x. */
+static inline float dcrf_local_cost(const struct dcrf_polisher *polisher, size_t variable,
+                                    size_t label) {
+    const size_t at = variable * polisher->model->stride + label;
+    return polisher->model->unary[at] + 2 * polisher->coupling->sign * polisher->current.field[at];
+}
+
+/* Try the trial's labels: if their energy is below the current one, they become the current
+ * labelling. Costs one round. */
+dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error);
+
+/* Apply the changes that gain (`units` of them; each a variable, or a clique where of_cliques). If
+ * they do not lower the energy together, try half of them, a quarter, and so on. */
+dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
+                                bool *is_better, dcrf_error *error);
+
+/* The moves. Each sets *is_better when the current labelling has become better. */
+dcrf_status dcrf_move_classes(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error);
+dcrf_status dcrf_move_cliques(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error);
+dcrf_status dcrf_move_variables(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error);
+
+#endif

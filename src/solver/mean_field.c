@@ -1,0 +1,285 @@
+/* Mean field: the distribution prod_a Q_a(x_a) closest to exp(-E) in Kullback-Leibler divergence.
+ *
+ * It minimizes the free energy
+ *
+ *   F(Q) = sum_ai Q_ai phi_ai + Q' Psi Q + sum_p C_p (1 - sum_i prod_{a in p} Q_ai)
+ *        + sum_ai Q_ai ln Q_ai
+ *
+ * (Psi: energy/coupling.h; pairs are ordered, so the gradient of Q' Psi Q is 2 Psi Q). Its
+ * stationary points are the fixed points of the update of all variables at once (Kraehenbuehl and
+ * Koltun 2011; the clique term: Vineet, Warrell and Torr 2012)
+ *
+ *   s_ai = -phi_ai - 2 (Psi Q)_ai + C_p prod_{b in p, b != a} Q_bi,   Q_a = softmax(s_a).
+ *
+ * The clique term is C_p minus the expected cost of label i given the other members. A product over
+ * 10,000 members is exp of a sum of logarithms; the logarithms are taken of products of
+ * FACTORS_PER_LOG members, which fit in a double.
+ *
+ * Updating all at once can oscillate. Damping keeps a part of the old s: a step of proximal
+ * gradient descent with the Kullback-Leibler divergence as distance, which decreases F when the
+ * step is small enough (Baque, Bagautdinov, Fleuret and Fua 2016). Automatic damping begins at zero
+ * and rises when F does. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "energy/coupling.h"
+#include "filter/dsp.h"
+#include "solver/method.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FACTORS_PER_LOG 8   /* smallest product 1e-37^8, above the smallest double */
+#define SMALLEST_Q 1e-37f   /* what counts as zero in a logarithm: ln = -85.2 */
+#define LOG_OF_NOTHING -200 /* a product below exp of this is zero even without one member */
+#define ROWS_PER_CHUNK 1024
+#define CLIQUES_PER_CHUNK 8
+#define MOST_DAMPING 0.95
+#define FREE_ENERGY_TOLERANCE 1e-6 /* relative: what rounding can add to F */
+
+struct mean_field {
+    const struct dcrf_problem *problem;
+    struct dcrf_coupling *coupling;
+    float *q;
+    float *message;
+    float *field; /* s of the last update; where damping is possible */
+    double damping;
+    bool has_field;
+    double entropy;     /* of q */
+    double free_energy; /* of the q before */
+
+    /* Cliques; NULL where there are none. */
+    float *extra;      /* block: their part of s, zero for variables in none */
+    double *scratch;   /* two rows of M a worker */
+    double *agreement; /* per clique, sum_i prod_a Q_ai */
+};
+
+static void mean_field_free(void *state) {
+    struct mean_field *mf = state;
+    if (!mf)
+        return;
+    dcrf_coupling_free(&mf->coupling);
+    dcrf_release(mf->q);
+    dcrf_release(mf->message);
+    dcrf_release(mf->field);
+    dcrf_release(mf->extra);
+    dcrf_release(mf->scratch);
+    dcrf_release(mf->agreement);
+    dcrf_release(mf);
+}
+
+static bool take_memory(struct mean_field *mf) {
+    const dcrf_model *model = mf->problem->model;
+    const size_t row = model->stride * sizeof(float);
+    mf->q = dcrf_allocate_zero(model->variables, row);
+    mf->message = dcrf_allocate_zero(model->variables, row);
+    if (!mf->q || !mf->message)
+        return false;
+    if (mf->problem->settings->damping != 0 &&
+        !(mf->field = dcrf_allocate_zero(model->variables, row)))
+        return false;
+    if (model->cliques.count == 0)
+        return true;
+    mf->extra = dcrf_allocate_zero(model->variables, row);
+    mf->scratch = dcrf_allocate(dcrf_workspace_threads(mf->problem->workspace),
+                                2 * model->labels * sizeof(double));
+    mf->agreement = dcrf_allocate(model->cliques.count, sizeof(double));
+    return mf->extra && mf->scratch && mf->agreement;
+}
+
+static dcrf_status mean_field_init(void **state, const struct dcrf_problem *problem,
+                                   dcrf_error *error) {
+    *state = NULL;
+    struct mean_field *mf = dcrf_allocate_zero(1, sizeof *mf);
+    if (!mf)
+        return dcrf_fail_memory(error, "mean field");
+    mf->problem = problem;
+    dcrf_status status = dcrf_coupling_new(&mf->coupling, problem->plan, problem->workspace, error);
+    if (status == DCRF_OK && !take_memory(mf))
+        status = dcrf_fail_memory(error, "mean field");
+    if (status < 0) {
+        mean_field_free(mf);
+        return status;
+    }
+    *state = mf;
+    return DCRF_OK;
+}
+
+/* ---- the update ------------------------------------------------------------------------------
+ */
+
+static void update_rows(void *context, size_t begin, size_t end, double *sums) {
+    dcrf_dsp()->softmax(context, begin, end, sums);
+}
+
+/* Q = softmax of the field that belongs to the message, with the sums of the pass. */
+static void update(struct mean_field *mf, float factor, const float *diagonal, double *sums) {
+    const dcrf_model *model = mf->problem->model;
+    struct dcrf_softmax softmax = {.labels = model->labels,
+                                   .stride = model->stride,
+                                   .unary = model->unary,
+                                   .message = mf->message,
+                                   .diagonal = diagonal,
+                                   .extra = factor != 0 ? mf->extra : NULL,
+                                   .factor = factor,
+                                   .sign = mf->coupling->sign,
+                                   .mass = mf->coupling->mass,
+                                   .damping = (float)mf->damping,
+                                   .field = mf->has_field ? mf->field : NULL,
+                                   .q = mf->q};
+    dcrf_parallel_sums(dcrf_workspace_pool(mf->problem->workspace), model->variables, update_rows,
+                       &softmax, sums, DCRF_SOFTMAX_SUMS);
+    mf->entropy = sums[DCRF_SOFTMAX_ENTROPY];
+}
+
+/* s = ln q, up to a constant a row: the field that gives q. */
+static void recover_field(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct mean_field *mf = context;
+    const size_t stride = mf->problem->model->stride;
+    for (size_t k = begin * stride; k < end * stride; k++)
+        mf->field[k] = logf(mf->q[k] > SMALLEST_Q ? mf->q[k] : SMALLEST_Q);
+}
+
+static double entropy_rows(void *context, size_t begin, size_t end) {
+    const struct mean_field *mf = context;
+    const size_t stride = mf->problem->model->stride;
+    double sum = 0;
+    for (size_t k = begin * stride; k < end * stride; k++)
+        if (mf->q[k] > 0)
+            sum += (double)mf->q[k] * log((double)mf->q[k]);
+    return sum;
+}
+
+static void set_damping(struct mean_field *mf, double damping) {
+    const dcrf_model *model = mf->problem->model;
+    mf->damping = damping;
+    if (damping > 0 && !mf->has_field) {
+        dcrf_parallel_for(dcrf_workspace_pool(mf->problem->workspace), model->variables,
+                          ROWS_PER_CHUNK, recover_field, mf);
+        mf->has_field = true;
+    }
+}
+
+static dcrf_status mean_field_start(void *state, const float *y, dcrf_error *error) {
+    (void)error;
+    struct mean_field *mf = state;
+    const dcrf_model *model = mf->problem->model;
+    const double damping = mf->problem->settings->damping;
+    mf->has_field = false;
+    mf->damping = 0;
+    mf->free_energy = (double)INFINITY;
+    if (y) {
+        memcpy(mf->q, y, model->variables * model->stride * sizeof *mf->q);
+        mf->entropy = dcrf_parallel_sum(dcrf_workspace_pool(mf->problem->workspace),
+                                        model->variables, entropy_rows, mf);
+    } else {
+        double sums[DCRF_SOFTMAX_SUMS];
+        update(mf, 0, NULL, sums); /* softmax(-unary) */
+    }
+    set_damping(mf, damping > 0 ? damping : 0);
+    return DCRF_OK;
+}
+
+/* ---- cliques ---------------------------------------------------------------------------------
+ */
+
+/* logs[i] = sum over the members of ln Q_ai */
+static void sum_logarithms(const struct mean_field *mf, const uint32_t *members, size_t count,
+                           double *logs, double *product) {
+    const dcrf_model *model = mf->problem->model;
+    const size_t labels = model->labels;
+    memset(logs, 0, labels * sizeof *logs);
+    for (size_t first = 0; first < count; first += FACTORS_PER_LOG) {
+        const size_t end = count - first < FACTORS_PER_LOG ? count : first + FACTORS_PER_LOG;
+        for (size_t i = 0; i < labels; i++)
+            product[i] = 1;
+        for (size_t c = first; c < end; c++) {
+            const float *q = mf->q + members[c] * model->stride;
+            for (size_t i = 0; i < labels; i++)
+                product[i] *= (double)(q[i] > SMALLEST_Q ? q[i] : SMALLEST_Q);
+        }
+        for (size_t i = 0; i < labels; i++)
+            logs[i] += log(product[i]);
+    }
+}
+
+static void update_cliques(void *context, size_t begin, size_t end, size_t worker) {
+    const struct mean_field *mf = context;
+    const dcrf_model *model = mf->problem->model;
+    const struct dcrf_cliques *cliques = &model->cliques;
+    double *logs = mf->scratch + worker * 2 * model->labels;
+    for (size_t p = begin; p < end; p++) {
+        const uint32_t *members = cliques->members + cliques->offsets[p];
+        const size_t count = cliques->offsets[p + 1] - cliques->offsets[p];
+        sum_logarithms(mf, members, count, logs, logs + model->labels);
+        for (size_t c = 0; c < count; c++)
+            memset(mf->extra + members[c] * model->stride, 0, model->stride * sizeof(float));
+        mf->agreement[p] = 0;
+        for (size_t i = 0; i < model->labels; i++) {
+            mf->agreement[p] += exp(logs[i]);
+            if (logs[i] < LOG_OF_NOTHING)
+                continue;
+            for (size_t c = 0; c < count; c++) {
+                const float q = mf->q[members[c] * model->stride + i];
+                const double own = log((double)(q > SMALLEST_Q ? q : SMALLEST_Q));
+                mf->extra[members[c] * model->stride + i] =
+                    (float)(cliques->costs[p] * exp(logs[i] - own));
+            }
+        }
+    }
+}
+
+/* The clique part of s into `extra`; returns the expected cost of the cliques. */
+static double add_cliques(struct mean_field *mf) {
+    const struct dcrf_cliques *cliques = &mf->problem->model->cliques;
+    double cost = 0;
+    dcrf_parallel_for(dcrf_workspace_pool(mf->problem->workspace), cliques->count,
+                      CLIQUES_PER_CHUNK, update_cliques, mf);
+    for (size_t p = 0; p < cliques->count; p++)
+        cost += cliques->costs[p] * (1 - mf->agreement[p]);
+    return cost;
+}
+
+/* ---- the step --------------------------------------------------------------------------------
+ */
+
+static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
+                                   dcrf_error *error) {
+    struct mean_field *mf = state;
+    const dcrf_model *model = mf->problem->model;
+    const bool is_potts = dcrf_coupling_is_potts(mf->coupling);
+    const double entropy = mf->entropy;
+    double sums[DCRF_SOFTMAX_SUMS];
+    /* For Potts the diagonal comes off in the pass of the softmax. */
+    const dcrf_status status = is_potts
+                                   ? dcrf_coupling_mass(mf->coupling, 0, mf->q, mf->message,
+                                                        model->labels, model->stride, error)
+                                   : dcrf_coupling_field(mf->coupling, mf->q, mf->message, error);
+    if (status < 0)
+        return status;
+    const double clique_cost = add_cliques(mf);
+    update(mf, 2 * mf->coupling->sign, is_potts ? mf->coupling->groups[0].diagonal : NULL, sums);
+
+    const double free_energy = sums[DCRF_SOFTMAX_ENERGY] + clique_cost + entropy;
+    const bool rises =
+        free_energy > mf->free_energy + FREE_ENERGY_TOLERANCE * fabs(mf->free_energy);
+    if (mf->problem->settings->damping == DCRF_DAMPING_AUTO && rises)
+        set_damping(mf, fmin((1 + mf->damping) / 2, MOST_DAMPING));
+    mf->free_energy = free_energy;
+    report->objective = free_energy;
+    report->stationarity = sums[DCRF_SOFTMAX_CHANGE] / (double)model->variables;
+    return DCRF_OK;
+}
+
+static const float *mean_field_marginals(const void *state) {
+    return ((const struct mean_field *)state)->q;
+}
+
+const struct dcrf_method_interface dcrf_mean_field = {
+    .name = "mean field",
+    .init = mean_field_init,
+    .start = mean_field_start,
+    .step = mean_field_step,
+    .marginals = mean_field_marginals,
+    .free = mean_field_free,
+};

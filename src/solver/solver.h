@@ -1,0 +1,40 @@
+/* The inside of a solver. */
+#ifndef DCRF_SOLVER_SOLVER_H
+#define DCRF_SOLVER_SOLVER_H
+
+#include "round/polish.h"
+#include "round/round.h"
+#include "solver/method.h"
+#include "solver/trace.h"
+
+struct dcrf_solver {
+    dcrf_settings settings;
+    struct dcrf_problem problem;
+    struct dcrf_stop stop;
+    const struct dcrf_method_interface *method;
+    void *state;
+    bool has_started; /* the method has an iterate */
+    bool is_running;  /* the clock of the run goes */
+    size_t run_iterations;
+    uint16_t *best;                     /* labels */
+    uint16_t *candidate;                /* labels */
+    float *start;                       /* block: a start on its way to the method */
+    struct dcrf_polisher *polisher;     /* NULL: off */
+    struct dcrf_thresholds *thresholds; /* NULL: off */
+    struct dcrf_trace trace;
+    dcrf_solver_info info;
+};
+
+/* Compute the energy of the labels and keep them if they are the best so far. */
+dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
+                                 dcrf_error *error);
+
+/* Let the method begin from y, or where it likes best (NULL). */
+dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
+
+#define DCRF_UNKNOWN_ENERGY                                                                        \
+    (dcrf_energy) {                                                                                \
+        (double)NAN, (double)NAN, (double)NAN, (double)NAN                                         \
+    }
+
+#endif
