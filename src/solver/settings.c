@@ -23,37 +23,36 @@ int dcrf_method_from_name(const char *name, dcrf_method *method) {
 }
 
 void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method) {
-    const int is_lp = method == DCRF_METHOD_LP, is_qp = method == DCRF_METHOD_QP;
-    memset(settings, 0, sizeof *settings);
-    *settings = (dcrf_settings){
-        .method = method,
-        .iterations = is_lp   ? DCRF_DEFAULT_LP_ITERATIONS
-                      : is_qp ? DCRF_DEFAULT_QP_ITERATIONS
-                              : DCRF_DEFAULT_MF_ITERATIONS,
-        .time_limit_s = DCRF_DEFAULT_TIME_LIMIT_S,
-        .gap = DCRF_DEFAULT_GAP,
-        .stationarity = is_lp   ? DCRF_DEFAULT_LP_STATIONARITY
-                        : is_qp ? DCRF_DEFAULT_QP_STATIONARITY
-                                : DCRF_DEFAULT_MF_STATIONARITY,
-        .damping = DCRF_DEFAULT_DAMPING,
-        .evaluate_every = is_lp ? DCRF_DEFAULT_LP_EVALUATE_EVERY : DCRF_DEFAULT_EVALUATE_EVERY,
-        .rounding_draws = DCRF_DEFAULT_ROUNDING_DRAWS,
-        .seed = DCRF_DEFAULT_SEED,
-        .polish = DCRF_DEFAULT_POLISH,
-        .polish_rounds = DCRF_DEFAULT_POLISH_ROUNDS,
-        .trace = DCRF_DEFAULT_TRACE,
-        .lp = {.inner_steps = DCRF_DEFAULT_LP_INNER_STEPS,
-               .lambda = DCRF_DEFAULT_LP_LAMBDA,
-               .epsilon = DCRF_DEFAULT_LP_EPSILON,
-               .bins = DCRF_DEFAULT_LP_BINS,
-               .adaptive_bins = DCRF_DEFAULT_LP_ADAPTIVE_BINS,
-               .clique_form = DCRF_DEFAULT_LP_CLIQUE_FORM,
-               .clique_step = DCRF_DEFAULT_LP_CLIQUE_STEP,
-               .step = DCRF_DEFAULT_LP_STEP,
-               .schedule = DCRF_DEFAULT_LP_SCHEDULE,
-               .restart = DCRF_DEFAULT_LP_RESTART,
-               .potential_flow = DCRF_DEFAULT_LP_POTENTIAL_FLOW},
-    };
+    const bool is_lp = method == DCRF_METHOD_LP, is_qp = method == DCRF_METHOD_QP;
+    dcrf_lp_settings *lp = &settings->lp;
+    memset(settings, 0, sizeof *settings); /* callbacks, reserved and padding bytes */
+    settings->method = method;
+    settings->iterations = is_lp   ? DCRF_DEFAULT_LP_ITERATIONS
+                           : is_qp ? DCRF_DEFAULT_QP_ITERATIONS
+                                   : DCRF_DEFAULT_MF_ITERATIONS;
+    settings->time_limit_s = DCRF_DEFAULT_TIME_LIMIT_S;
+    settings->gap = DCRF_DEFAULT_GAP;
+    settings->stationarity = is_lp   ? DCRF_DEFAULT_LP_STATIONARITY
+                             : is_qp ? DCRF_DEFAULT_QP_STATIONARITY
+                                     : DCRF_DEFAULT_MF_STATIONARITY;
+    settings->damping = DCRF_DEFAULT_DAMPING;
+    settings->evaluate_every = is_lp ? DCRF_DEFAULT_LP_EVALUATE_EVERY : DCRF_DEFAULT_EVALUATE_EVERY;
+    settings->rounding_draws = DCRF_DEFAULT_ROUNDING_DRAWS;
+    settings->seed = DCRF_DEFAULT_SEED;
+    settings->polish = DCRF_DEFAULT_POLISH;
+    settings->polish_rounds = DCRF_DEFAULT_POLISH_ROUNDS;
+    settings->trace = DCRF_DEFAULT_TRACE;
+    lp->inner_steps = DCRF_DEFAULT_LP_INNER_STEPS;
+    lp->lambda = DCRF_DEFAULT_LP_LAMBDA;
+    lp->epsilon = DCRF_DEFAULT_LP_EPSILON;
+    lp->bins = DCRF_DEFAULT_LP_BINS;
+    lp->adaptive_bins = DCRF_DEFAULT_LP_ADAPTIVE_BINS;
+    lp->clique_form = DCRF_DEFAULT_LP_CLIQUE_FORM;
+    lp->clique_step = DCRF_DEFAULT_LP_CLIQUE_STEP;
+    lp->step = DCRF_DEFAULT_LP_STEP;
+    lp->schedule = DCRF_DEFAULT_LP_SCHEDULE;
+    lp->restart = DCRF_DEFAULT_LP_RESTART;
+    lp->potential_flow = DCRF_DEFAULT_LP_POTENTIAL_FLOW;
 }
 
 /* False for NaN and infinity too. */

@@ -1,0 +1,52 @@
+/* Toys for the tests of solvers: small random models, the dense matrices of their kernels, and
+ * their energies and optima by enumeration. Nothing here is shared with the library but the random
+ * numbers and the model and plan that are tested. */
+#ifndef DCRF_TESTS_TOY_H
+#define DCRF_TESTS_TOY_H
+
+#include "unit.h"
+
+#include "core/rng.h"
+
+#include <dcrf/dcrf.h>
+#include <stdbool.h>
+
+#define TOY_KERNELS 2
+
+enum toy_pairs {
+    TOY_POTTS,
+    TOY_GENERAL /* one Potts kernel and one with a random symmetric matrix */
+};
+
+struct toy {
+    size_t variables, labels, cliques;
+    double *unary;               /* variables x labels */
+    double *matrix[TOY_KERNELS]; /* dense, normalized, with the weight, the diagonal zero */
+    float *values;               /* of kernel 1; NULL: Potts */
+    size_t *offsets, *members;   /* of the cliques */
+    double *costs;
+    dcrf_model *model;
+    dcrf_plan *plan; /* exact */
+    dcrf_workspace *workspace;
+};
+
+/* Unaries on [0, 4), kernels of `strength` with random normalizations on features in two
+ * dimensions, `cliques` cliques that cover about half of the variables. */
+struct toy new_toy(uint64_t seed, size_t variables, size_t labels, size_t cliques, double strength,
+                   enum toy_pairs pairs, size_t threads);
+void free_toy(struct toy *toy);
+
+/* Add a constant to the unaries of each variable, and rename label i to renaming[i], in the oracle
+ * and in the model. */
+void change_toy(struct toy *toy, const double *constants, const size_t *renaming);
+
+double toy_mu(const struct toy *toy, size_t kernel, size_t i, size_t j);
+double toy_energy(const struct toy *toy, const uint16_t *labels);
+
+/* The lowest energy of all labellings; `best` (may be NULL) gets one that has it. */
+double toy_optimum(const struct toy *toy, uint16_t *best);
+
+/* (Psi y)_ai, rows of `stride` floats. */
+double toy_psi(const struct toy *toy, const float *y, size_t stride, size_t a, size_t i);
+
+#endif
