@@ -1,0 +1,141 @@
+/* Rounding and polishing. */
+#include "toy.h"
+
+#include "round/polish.h"
+#include "round/round.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MOST_VARIABLES 64
+#define TOLERANCE 2e-4 /* as in test_solver.c */
+
+/* ---- rounding -------------------------------------------------------------------------------- */
+
+static void the_largest_is_taken(void **state) {
+    (void)state;
+    const float rows[] = {0.2f, 0.5f, 0.3f, -1, 0.4f, 0.2f, 0.4f, 7, 0, 0, 1, 7};
+    const struct dcrf_marginals marginals = {rows, 3, 3, 4};
+    uint16_t labels[3];
+    dcrf_round_largest(&marginals, NULL, labels);
+    assert_int_equal(labels[0], 1);
+    assert_int_equal(labels[1], 0); /* the first among equals */
+    assert_int_equal(labels[2], 2);
+}
+
+/* Labels are drawn with the marginals as probabilities: counts of 40,000 draws lie within 5
+ * standard deviations (at most 100 each) of the expected ones. */
+static void thresholds_draw_the_marginals(void **state) {
+    (void)state;
+    enum { DRAWS = 40000, LABELS = 4, VARIABLES = 3 };
+    const float rows[VARIABLES * LABELS] = {0.1f,  0.2f,  0.7f, 0, 0.25f, 0.25f,
+                                            0.25f, 0.25f, 0,    0, 1,     0};
+    const struct dcrf_marginals marginals = {rows, VARIABLES, LABELS, LABELS};
+    size_t counts[VARIABLES * LABELS] = {0};
+    struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS);
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 1);
+    for (size_t k = 0; k < DRAWS; k++) {
+        uint16_t labels[VARIABLES];
+        dcrf_round_threshold(thresholds, &marginals, NULL, &rng, labels);
+        for (size_t a = 0; a < VARIABLES; a++)
+            counts[a * LABELS + labels[a]]++;
+    }
+    for (size_t k = 0; k < VARIABLES * LABELS; k++) {
+        const double p = (double)rows[k];
+        assert_true(fabs((double)counts[k] - DRAWS * p) <= 5 * sqrt(DRAWS * p * (1 - p)) + 0.5);
+    }
+    dcrf_thresholds_free(thresholds);
+}
+
+/* ---- polishing ------------------------------------------------------------------------------- */
+
+/* The most that a change of one variable, or for Potts of one class, can still gain. */
+static double most_to_gain(const struct toy *toy, const uint16_t *labels) {
+    const double energy = toy_energy(toy, labels);
+    uint16_t changed[MOST_VARIABLES];
+    const size_t bytes = toy->variables * sizeof *changed;
+    double gain = 0;
+    for (size_t i = 0; i < toy->labels; i++) {
+        for (size_t a = 0; a < toy->variables; a++) {
+            memcpy(changed, labels, bytes);
+            changed[a] = (uint16_t)i;
+            gain = fmax(gain, energy - toy_energy(toy, changed));
+        }
+        for (size_t j = 0; j < toy->labels && !toy->values; j++) {
+            for (size_t a = 0; a < toy->variables; a++)
+                changed[a] = labels[a] == j ? (uint16_t)i : labels[a];
+            gain = fmax(gain, energy - toy_energy(toy, changed));
+        }
+    }
+    return gain;
+}
+
+static void moves_end_where_none_gains(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct toy toy = new_toy(seed, 3 + seed % 40, 2 + seed % 5, seed % 5,
+                                 0.2 * (double)(seed % 7), seed % 4 ? TOY_POTTS : TOY_GENERAL, 1);
+        struct dcrf_polisher *polisher;
+        uint16_t labels[MOST_VARIABLES], once[MOST_VARIABLES];
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed);
+        for (size_t a = 0; a < toy.variables; a++)
+            labels[a] = once[a] = (uint16_t)(dcrf_rng_uniform(&rng) * (double)toy.labels);
+        assert_int_equal(dcrf_polisher_new(&polisher, toy.plan, toy.workspace, NULL), DCRF_OK);
+        const double before = toy_energy(&toy, labels);
+        /* Two rounds at most: never worse. */
+        assert_int_equal(dcrf_polish(polisher, once, 2, NULL, NULL, NULL), DCRF_OK);
+        const double short_run = toy_energy(&toy, once);
+        assert_true(short_run <= before + TOLERANCE);
+        assert_int_equal(dcrf_polish(polisher, labels, 10000, NULL, NULL, NULL), DCRF_OK);
+        assert_true(toy_energy(&toy, labels) <= before + TOLERANCE);
+        assert_true(most_to_gain(&toy, labels) <= TOLERANCE);
+        dcrf_polisher_free(&polisher);
+        free_toy(&toy);
+    }
+}
+
+/* A clique whose members each stay because the others do: only the move of all together helps. */
+static void a_clique_moves_as_a_whole(void **state) {
+    (void)state;
+    enum { VARIABLES = 12, LABELS = 2, MEMBERS = 6 };
+    const dcrf_grid grid = dcrf_grid_1d(VARIABLES);
+    float unary[VARIABLES * LABELS] = {0};
+    int32_t map[VARIABLES];
+    for (size_t a = 0; a < VARIABLES; a++) {
+        unary[2 * a] = a < MEMBERS ? 1 : 0; /* members prefer label 1 by 1, the others label 0 */
+        unary[2 * a + 1] = a < MEMBERS ? 0 : 9;
+        map[a] = a < MEMBERS ? 0 : -1;
+    }
+    dcrf_model *model;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    struct dcrf_polisher *polisher;
+    const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
+    const dcrf_view map_view = dcrf_view_interleaved(map, DCRF_I32, &grid, 1);
+    assert_int_equal(dcrf_model_new(&model, &grid, LABELS, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_clique_map(model, &map_view, 3, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
+    assert_int_equal(dcrf_polisher_new(&polisher, plan, workspace, NULL), DCRF_OK);
+    uint16_t labels[VARIABLES] = {0};
+    assert_int_equal(dcrf_polish(polisher, labels, 10, NULL, NULL, NULL), DCRF_OK);
+    for (size_t a = 0; a < VARIABLES; a++)
+        assert_int_equal(labels[a], a < MEMBERS);
+    dcrf_polisher_free(&polisher);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_largest_is_taken),
+        cmocka_unit_test(thresholds_draw_the_marginals),
+        cmocka_unit_test(moves_end_where_none_gains),
+        cmocka_unit_test(a_clique_moves_as_a_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
