@@ -1,8 +1,8 @@
 /* Rounding and polishing. */
 #include "toy.h"
 
-#include "round/polish.h"
 #include "round/round.h"
+#include "round/state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,25 +50,93 @@ static void thresholds_draw_the_marginals(void **state) {
 
 /* ---- polishing ------------------------------------------------------------------------------- */
 
-/* The most that a change of one variable, or for Potts of one class, can still gain. */
-static double most_to_gain(const struct toy *toy, const uint16_t *labels) {
+static double gain_of_variables(const struct toy *toy, const uint16_t *labels) {
     const double energy = toy_energy(toy, labels);
     uint16_t changed[MOST_VARIABLES];
-    const size_t bytes = toy->variables * sizeof *changed;
     double gain = 0;
-    for (size_t i = 0; i < toy->labels; i++) {
-        for (size_t a = 0; a < toy->variables; a++) {
-            memcpy(changed, labels, bytes);
+    memcpy(changed, labels, toy->variables * sizeof *changed);
+    for (size_t a = 0; a < toy->variables; a++) {
+        for (size_t i = 0; i < toy->labels; i++) {
             changed[a] = (uint16_t)i;
             gain = fmax(gain, energy - toy_energy(toy, changed));
         }
-        for (size_t j = 0; j < toy->labels && !toy->values; j++) {
+        changed[a] = labels[a];
+    }
+    return gain;
+}
+
+static double gain_of_classes(const struct toy *toy, const uint16_t *labels) {
+    const double energy = toy_energy(toy, labels);
+    uint16_t changed[MOST_VARIABLES];
+    double gain = 0;
+    for (size_t i = 0; i < toy->labels; i++)
+        for (size_t j = 0; j < toy->labels; j++) {
             for (size_t a = 0; a < toy->variables; a++)
                 changed[a] = labels[a] == j ? (uint16_t)i : labels[a];
             gain = fmax(gain, energy - toy_energy(toy, changed));
         }
-    }
     return gain;
+}
+
+/* What changing the members of a clique one by one gains, added up, and the clique's cost. */
+static double gain_of_cliques(const struct toy *toy, const uint16_t *labels) {
+    const size_t n = toy->variables;
+    double gain = 0;
+    for (size_t p = 0; p < toy->cliques; p++)
+        for (size_t i = 0; i < toy->labels; i++) {
+            double sum = 0;
+            bool agree = true;
+            for (size_t c = toy->offsets[p]; c < toy->offsets[p + 1]; c++) {
+                const size_t a = toy->members[c];
+                agree &= labels[a] == labels[toy->members[toy->offsets[p]]];
+                sum += toy->unary[a * toy->labels + labels[a]] - toy->unary[a * toy->labels + i];
+                for (size_t m = 0; m < TOY_KERNELS; m++)
+                    for (size_t b = 0; b < n; b++)
+                        sum +=
+                            2 * toy->matrix[m][a * n + b] *
+                            (toy_mu(toy, m, labels[a], labels[b]) - toy_mu(toy, m, i, labels[b]));
+            }
+            gain = fmax(gain, sum + (agree ? 0 : toy->costs[p]));
+        }
+    return gain;
+}
+
+/* Each kind of move by itself, from a random labelling, until it finds nothing: then there is
+ * nothing to find. */
+static void each_move_finds_what_there_is(void **state) {
+    (void)state;
+    const struct {
+        dcrf_status (*move)(struct dcrf_polisher *, bool *, dcrf_error *);
+        double (*gain)(const struct toy *, const uint16_t *);
+        bool potts_only;
+    } kinds[] = {{dcrf_move_variables, gain_of_variables, false},
+                 {dcrf_move_classes, gain_of_classes, true},
+                 {dcrf_move_cliques, gain_of_cliques, true}};
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        const size_t kind = seed % 3;
+        struct toy toy =
+            new_toy(seed, 3 + seed % 40, 2 + seed % 5, seed % 7, 0.2 * (double)(seed % 8),
+                    seed % 4 || kinds[kind].potts_only ? TOY_POTTS : TOY_GENERAL, 1);
+        struct dcrf_polisher *polisher;
+        uint16_t labels[MOST_VARIABLES];
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed);
+        for (size_t a = 0; a < toy.variables; a++)
+            labels[a] = (uint16_t)(dcrf_rng_uniform(&rng) * (double)toy.labels);
+        assert_int_equal(dcrf_polisher_new(&polisher, toy.plan, toy.workspace, NULL), DCRF_OK);
+        assert_int_equal(dcrf_polisher_load(polisher, labels, 10000, NULL), DCRF_OK);
+        double energy = toy_energy(&toy, labels);
+        for (bool is_better = true; is_better;) {
+            assert_int_equal(kinds[kind].move(polisher, &is_better, NULL), DCRF_OK);
+            const double now = toy_energy(&toy, polisher->current.labels);
+            assert_true(fabs(now - polisher->current.energy) <= TOLERANCE);
+            assert_true(is_better ? now < energy + TOLERANCE : fabs(now - energy) <= 1e-9);
+            energy = now;
+        }
+        assert_true(kinds[kind].gain(&toy, polisher->current.labels) <= TOLERANCE);
+        dcrf_polisher_free(&polisher);
+        free_toy(&toy);
+    }
 }
 
 static void moves_end_where_none_gains(void **state) {
@@ -90,7 +158,8 @@ static void moves_end_where_none_gains(void **state) {
         assert_true(short_run <= before + TOLERANCE);
         assert_int_equal(dcrf_polish(polisher, labels, 10000, NULL, NULL, NULL), DCRF_OK);
         assert_true(toy_energy(&toy, labels) <= before + TOLERANCE);
-        assert_true(most_to_gain(&toy, labels) <= TOLERANCE);
+        assert_true(gain_of_variables(&toy, labels) <= TOLERANCE);
+        assert_true(toy.values || gain_of_classes(&toy, labels) <= TOLERANCE);
         dcrf_polisher_free(&polisher);
         free_toy(&toy);
     }
@@ -134,6 +203,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_is_taken),
         cmocka_unit_test(thresholds_draw_the_marginals),
+        cmocka_unit_test(each_move_finds_what_there_is),
         cmocka_unit_test(moves_end_where_none_gains),
         cmocka_unit_test(a_clique_moves_as_a_whole),
     };

@@ -80,7 +80,8 @@ static void draw_cliques(struct toy *toy, dcrf_rng *rng) {
 
 struct toy new_toy(uint64_t seed, size_t variables, size_t labels, size_t cliques, double strength,
                    enum toy_pairs pairs, size_t threads) {
-    struct toy toy = {.variables = variables, .labels = labels, .cliques = cliques};
+    struct toy toy = {.variables = variables, .labels = labels};
+    toy.cliques = cliques < variables / 2 ? cliques : variables / 2;
     dcrf_rng rng;
     dcrf_rng_seed(&rng, seed);
     toy.unary = malloc(variables * labels * sizeof *toy.unary);

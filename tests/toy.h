@@ -31,7 +31,8 @@ struct toy {
 };
 
 /* Unaries on [0, 4), kernels of `strength` with random normalizations on features in two
- * dimensions, `cliques` cliques that cover about half of the variables. */
+ * dimensions, at most `cliques` cliques, which cover half of the
+ * variables or more. */
 struct toy new_toy(uint64_t seed, size_t variables, size_t labels, size_t cliques, double strength,
                    enum toy_pairs pairs, size_t threads);
 void free_toy(struct toy *toy);

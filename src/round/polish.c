@@ -177,6 +177,13 @@ static dcrf_status evaluate(struct dcrf_polisher *polisher, struct dcrf_labellin
     return DCRF_OK;
 }
 
+dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *labels,
+                               size_t rounds, dcrf_error *error) {
+    polisher->rounds_left = rounds - 1;
+    memcpy(polisher->current.labels, labels, polisher->model->variables * sizeof *labels);
+    return evaluate(polisher, &polisher->current, error);
+}
+
 /* ---- trying changes --------------------------------------------------------------------------
  */
 
@@ -271,9 +278,7 @@ dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t
     const size_t bytes = polisher->model->variables * sizeof *labels;
     if (rounds == 0)
         return DCRF_OK;
-    polisher->rounds_left = rounds - 1; /* one for the start */
-    memcpy(polisher->current.labels, labels, bytes);
-    dcrf_status status = evaluate(polisher, &polisher->current, error);
+    dcrf_status status = dcrf_polisher_load(polisher, labels, rounds, error);
     /* Until a whole turn through the moves has changed nothing. */
     size_t futile = 0;
     for (size_t k = 0; status == DCRF_OK && futile < move_count && polisher->rounds_left > 0 &&

@@ -21,15 +21,14 @@ struct dcrf_labelling {
     double energy;
 };
 
-/* A change of one variable or of one clique: the gain it promises by itself, and the label. */
 struct dcrf_polisher {
     const dcrf_model *model;
     dcrf_workspace *workspace;
     struct dcrf_coupling *coupling;
     struct dcrf_labelling current, trial;
     float *indicator;    /* block for the operator */
-    float *gain;         /* one a variable (or clique) */
-    uint16_t *target;    /* the label that gains it */
+    float *gain;         /* of changing one variable, or clique, alone */
+    uint16_t *target;    /* the label it takes */
     uint32_t *clique_of; /* NULL where there are no cliques */
     struct dcrf_clique_state *cliques;
     double *clique_rows; /* a row of M a worker: costs of a clique */
@@ -47,6 +46,11 @@ static inline float dcrf_local_cost(const struct dcrf_polisher *polisher, size_t
     const size_t at = variable * polisher->model->stride + label;
     return polisher->model->unary[at] + 2 * polisher->coupling->sign * polisher->current.field[at];
 }
+
+/* Make this the current labelling, with `rounds` > 0 filter applications to go, this one included.
+ */
+dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *labels,
+                               size_t rounds, dcrf_error *error);
 
 /* Try the trial's labels: if their energy is below the current one, they become the current
  * labelling. Costs one round. */
