@@ -151,6 +151,63 @@ static dcrf_status use_model(dcrf_error *error) {
     return status;
 }
 
+/* ---- solvers ---------------------------------------------------------------------------------
+ */
+
+/* Whatever fails once there is a solver, it holds a labelling. */
+static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
+    uint16_t labels[WIDTH * HEIGHT];
+    dcrf_solver_info info;
+    dcrf_status status = dcrf_solver_run(solver, error);
+    dcrf_solver_get_info(solver, &info);
+    dcrf_solver_labels(solver, labels);
+    assert_true(info.energy.total < 1e6);
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+        assert_true(labels[a] < LABELS);
+    if (status >= 0)
+        status = dcrf_solver_start_labels(solver, labels, error);
+    return status;
+}
+
+static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, dcrf_error *error) {
+    static const float values[] = {0, 1, 1, 0};
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_plan *plan = NULL;
+    dcrf_solver *solver = NULL;
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, method);
+    settings.rounding_draws = 1;
+    settings.trace = 1;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = build_model(model, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_compatibility(model, 1, compatibility, values, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 2, error);
+    if (status == DCRF_OK)
+        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_new(&solver, plan, workspace, &settings, error);
+    if (status == DCRF_OK)
+        status = run_solver(solver, error);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
+static dcrf_status solve_mean_field(dcrf_error *error) {
+    return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, error);
+}
+
+static dcrf_status solve_qp(dcrf_error *error) {
+    return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, error);
+}
+
 static const struct {
     const char *name;
     scenario run;
@@ -162,6 +219,8 @@ static const struct {
     {"the grid operator", use_grid, 5},
     {"the lattice operator", use_lattice, 5},
     {"a model, its plan and its energies", use_model, 20},
+    {"mean field", solve_mean_field, 40},
+    {"the QP relaxation", solve_qp, 40},
 };
 
 static void failing_allocations_are_errors(void **state) {
