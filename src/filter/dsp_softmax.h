@@ -2,6 +2,8 @@
  * the longest of the set is, because rows are whole eights. */
 #include <math.h>
 
+EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
+
 INLINE float largest_of(tail_vector v) {
     float largest = v[0];
     for (size_t i = 1; i < TAIL_LANES; i++)

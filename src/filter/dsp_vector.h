@@ -370,7 +370,6 @@ static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const
         return (vector)((integers)(p * (vector)power) & above);                                    \
     }
 EXPONENTIAL(exponential, wide_vector, wide_integers)
-EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
 static double gaussian_sum(const float *points, size_t plane, size_t count, size_t dimension,
                            const float *query) {
