@@ -4,15 +4,30 @@
 
 EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
+/* Across a vector by halves, which the compilers turn into a few instructions. */
+typedef float half_vector __attribute__((vector_size(16)));
+typedef int32_t half_integers __attribute__((vector_size(16)));
+
+INLINE void halve(tail_vector v, half_vector *low, half_vector *high) {
+    memcpy(low, &v, sizeof *low);
+    memcpy(high, (const char *)&v + sizeof *low, sizeof *high);
+}
+
 INLINE float largest_of(tail_vector v) {
-    float largest = v[0];
-    for (size_t i = 1; i < TAIL_LANES; i++)
-        largest = v[i] > largest ? v[i] : largest;
-    return largest;
+    half_vector low, high;
+    halve(v, &low, &high);
+    const half_integers above = high > low;
+    low = (half_vector)(((half_integers)high & above) | ((half_integers)low & ~above));
+    const float first = low[0] > low[1] ? low[0] : low[1];
+    const float second = low[2] > low[3] ? low[2] : low[3];
+    return first > second ? first : second;
 }
 
 INLINE float total_of(tail_vector v) {
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    half_vector low, high;
+    halve(v, &low, &high);
+    low += high;
+    return (low[0] + low[2]) + (low[1] + low[3]);
 }
 
 INLINE double double_total_of(tail_doubles v) {
@@ -24,16 +39,21 @@ INLINE tail_vector choose(tail_integers mask, tail_vector a, tail_vector b) {
     return (tail_vector)(((tail_integers)a & mask) | ((tail_integers)b & ~mask));
 }
 
-/* Rows of `groups` vectors of 8; `last` masks the labels of the last one. */
+/* Rows of `groups` vectors of 8; `last` masks the labels of the last one. What lies between the
+ * passes over a row stays in the cache where the row is short: writing it into the message would
+ * send all of it to memory. */
+#define SHORT_ROW 512
 INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums,
                          tail_integers last, size_t groups) {
     const tail_integers all = (tail_integers){0} - 1;
     const tail_vector none = (tail_vector){0} - 1e30f;
     tail_doubles energy = {0}, change = {0}, entropy = {0};
-    double logarithms = 0;
+    double logarithms = 0, product = 1;
+    float local[SHORT_ROW];
     for (size_t r = begin; r < end; r++) {
         const size_t row = r * s->stride;
         const float diagonal = s->diagonal ? s->diagonal[r] : 0;
+        float *between = groups * TAIL_LANES <= SHORT_ROW ? local : s->message + row;
         tail_vector largest = none;
 #pragma GCC unroll 4
         for (size_t g = 0; g < groups; g++) {
@@ -51,14 +71,14 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
                 store_tail(s->field + at, value);
             }
             value = choose(mask, value, none);
-            store_tail(s->message + at, value);
+            store_tail(between + g * TAIL_LANES, value);
             largest = choose(value > largest, value, largest);
         }
         const float top = largest_of(largest);
         tail_vector sum = {0}, weighted = {0};
 #pragma GCC unroll 4
         for (size_t g = 0; g < groups; g++) {
-            float *at = s->message + row + g * TAIL_LANES;
+            float *at = between + g * TAIL_LANES;
             const tail_vector exponent = load_tail(at) - top;
             const tail_vector e = tail_exponential(exponent);
             store_tail(at, e);
@@ -69,18 +89,23 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
 #pragma GCC unroll 4
         for (size_t g = 0; g < groups; g++) {
             const size_t at = row + g * TAIL_LANES;
-            const tail_vector updated = scale * load_tail(s->message + at);
+            const tail_vector updated = scale * load_tail(between + g * TAIL_LANES);
             const tail_vector difference = updated - load_tail(s->q + at);
             const tail_vector size = choose(difference < 0, -difference, difference);
             change += __builtin_convertvector(size, tail_doubles);
             store_tail(s->q + at, updated);
         }
         entropy += __builtin_convertvector(scale * weighted, tail_doubles);
-        logarithms += (double)logf(total);
+        /* ln(total), of many rows at once: a total lies between 1 and the number of labels. */
+        product *= (double)total;
+        if (product > 1e200) {
+            logarithms += log(product);
+            product = 1;
+        }
     }
     sums[DCRF_SOFTMAX_ENERGY] += double_total_of(energy);
     sums[DCRF_SOFTMAX_CHANGE] += double_total_of(change);
-    sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(entropy) - logarithms;
+    sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(entropy) - logarithms - log(product);
 }
 
 static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {

@@ -28,13 +28,13 @@ static void fill_tables(struct dcrf_polisher *polisher) {
     memset(polisher->class_size, 0, labels * sizeof(size_t));
     for (size_t a = 0; a < model->variables; a++) {
         const float *unary = model->unary + a * model->stride;
-        const float *field = polisher->current.field + a * model->stride;
+        const float *field = polisher->current.field + a * polisher->current.stride;
         double *unary_row = polisher->class_unary + x[a] * labels;
         double *mass_row = polisher->class_mass + x[a] * labels;
         polisher->class_size[x[a]]++;
         for (size_t i = 0; i < labels; i++) {
             unary_row[i] += (double)unary[i];
-            mass_row[i] += (double)field[i];
+            mass_row[i] += (double)field[polisher->current.channel_of[i]];
         }
     }
     for (size_t p = 0; p < cliques->count; p++) {

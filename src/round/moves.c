@@ -56,15 +56,12 @@ static void find_variable_gains(void *context, size_t begin, size_t end, size_t 
     (void)worker;
     const struct dcrf_polisher *polisher = context;
     const dcrf_model *model = polisher->model;
-    const float slope = 2 * polisher->coupling->sign;
     for (size_t a = begin; a < end; a++) {
-        const float *unary = model->unary + a * model->stride;
-        const float *field = polisher->current.field + a * model->stride;
         const size_t own = polisher->current.labels[a];
         const uint32_t p = polisher->clique_of ? polisher->clique_of[a] : DCRF_NO_CLIQUE;
         const struct dcrf_clique_state *state = p != DCRF_NO_CLIQUE ? &polisher->cliques[p] : NULL;
         const float clique_cost = state ? (float)model->cliques.costs[p] : 0;
-        float own_cost = unary[own] + slope * field[own];
+        float own_cost = dcrf_local_cost(polisher, a, own);
         /* Leaving a unanimous clique (of more than one) costs; where the clique is split already,
          * only the change that ends the split matters. */
         if (state && state->is_unanimous &&
@@ -73,7 +70,7 @@ static void find_variable_gains(void *context, size_t begin, size_t end, size_t 
         float best_cost = own_cost;
         size_t best = own;
         for (size_t i = 0; i < model->labels; i++) {
-            const float cost = unary[i] + slope * field[i];
+            const float cost = dcrf_local_cost(polisher, a, i);
             if (i != own && cost < best_cost) {
                 best_cost = cost;
                 best = i;
@@ -82,7 +79,7 @@ static void find_variable_gains(void *context, size_t begin, size_t end, size_t 
         for (int k = 0; state && k < 2; k++)
             if (state->dissenter[k] == a) {
                 const size_t i = state->target[k];
-                const float cost = unary[i] + slope * field[i] - clique_cost;
+                const float cost = dcrf_local_cost(polisher, a, i) - clique_cost;
                 if (cost < best_cost) {
                     best_cost = cost;
                     best = i;

@@ -18,8 +18,6 @@
 
 #include <string.h>
 
-#define ROWS_PER_CHUNK 1024
-#define CLIQUES_PER_CHUNK 8
 #define MOST_CLASSES 256    /* merges look at a table of this many labels squared */
 #define LEAST_DECREASE 1e-7 /* relative: what rounding can make of equal energies */
 #define MOST_HALVINGS 6
@@ -29,12 +27,14 @@
 
 static bool take_memory(struct dcrf_polisher *polisher) {
     const dcrf_model *model = polisher->model;
-    const size_t row = model->stride * sizeof(float), labels = model->labels;
+    /* One column more than there are labels: that of the labels which do not occur. */
+    const size_t labels = model->labels, row = dcrf_padded(labels + 1) * sizeof(float);
     struct dcrf_labelling *sides[2] = {&polisher->current, &polisher->trial};
     for (int side = 0; side < 2; side++) {
         sides[side]->labels = dcrf_allocate(model->variables, sizeof(uint16_t));
         sides[side]->field = dcrf_allocate(model->variables, row);
-        if (!sides[side]->labels || !sides[side]->field)
+        sides[side]->channel_of = dcrf_allocate(labels, sizeof(uint16_t));
+        if (!sides[side]->labels || !sides[side]->field || !sides[side]->channel_of)
             return false;
     }
     polisher->indicator = dcrf_allocate(model->variables, row);
@@ -93,8 +93,10 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
     dcrf_coupling_free(&polisher->coupling);
     dcrf_release(polisher->current.labels);
     dcrf_release(polisher->current.field);
+    dcrf_release(polisher->current.channel_of);
     dcrf_release(polisher->trial.labels);
     dcrf_release(polisher->trial.field);
+    dcrf_release(polisher->trial.channel_of);
     dcrf_release(polisher->indicator);
     dcrf_release(polisher->gain);
     dcrf_release(polisher->target);
@@ -109,79 +111,11 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
     *polisher_pointer = NULL;
 }
 
-/* ---- the energy of a labelling, with its field -----------------------------------------------
- */
-
-struct evaluation {
-    const struct dcrf_polisher *polisher;
-    const struct dcrf_labelling *labelling;
-};
-
-static void fill_indicator(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct evaluation *evaluation = context;
-    const size_t stride = evaluation->polisher->model->stride;
-    float *indicator = evaluation->polisher->indicator;
-    memset(indicator + begin * stride, 0, (end - begin) * stride * sizeof *indicator);
-    for (size_t a = begin; a < end; a++)
-        indicator[a * stride + evaluation->labelling->labels[a]] = 1;
-}
-
-static double energy_rows(void *context, size_t begin, size_t end) {
-    const struct evaluation *evaluation = context;
-    const struct dcrf_polisher *polisher = evaluation->polisher;
-    const dcrf_model *model = polisher->model;
-    double sum = 0;
-    for (size_t a = begin; a < end; a++) {
-        const size_t own = evaluation->labelling->labels[a];
-        const float *field = evaluation->labelling->field + a * model->stride;
-        sum += (double)model->unary[a * model->stride + own];
-        if (polisher->coupling->mass > 0) { /* Potts: what the other labels have */
-            for (size_t i = 0; i < model->labels; i++)
-                sum += i != own ? (double)field[i] : 0;
-        } else {
-            sum += (double)field[own];
-        }
-    }
-    return sum;
-}
-
-static double clique_energy(const struct dcrf_polisher *polisher, const uint16_t *labels) {
-    const struct dcrf_cliques *cliques = &polisher->model->cliques;
-    double energy = 0;
-    for (size_t p = 0; p < cliques->count; p++) {
-        const uint32_t *member = cliques->members + cliques->offsets[p];
-        const uint32_t *end = cliques->members + cliques->offsets[p + 1];
-        for (const uint32_t *other = member; other < end; other++)
-            if (labels[*other] != labels[*member]) {
-                energy += cliques->costs[p];
-                break;
-            }
-    }
-    return energy;
-}
-
-static dcrf_status evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
-                            dcrf_error *error) {
-    dcrf_pool *pool = dcrf_workspace_pool(polisher->workspace);
-    struct evaluation evaluation = {polisher, labelling};
-    dcrf_parallel_for(pool, polisher->model->variables, ROWS_PER_CHUNK, fill_indicator,
-                      &evaluation);
-    const dcrf_status status =
-        dcrf_coupling_field(polisher->coupling, polisher->indicator, labelling->field, error);
-    if (status < 0)
-        return status;
-    labelling->energy =
-        dcrf_parallel_sum(pool, polisher->model->variables, energy_rows, &evaluation) +
-        clique_energy(polisher, labelling->labels);
-    return DCRF_OK;
-}
-
 dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *labels,
                                size_t rounds, dcrf_error *error) {
     polisher->rounds_left = rounds - 1;
     memcpy(polisher->current.labels, labels, polisher->model->variables * sizeof *labels);
-    return evaluate(polisher, &polisher->current, error);
+    return dcrf_polisher_evaluate(polisher, &polisher->current, error);
 }
 
 /* ---- trying changes --------------------------------------------------------------------------
@@ -192,7 +126,7 @@ dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, d
     if (polisher->rounds_left == 0)
         return DCRF_OK;
     polisher->rounds_left--;
-    const dcrf_status status = evaluate(polisher, &polisher->trial, error);
+    const dcrf_status status = dcrf_polisher_evaluate(polisher, &polisher->trial, error);
     if (status < 0)
         return status;
     const double size =

@@ -15,9 +15,14 @@ struct dcrf_clique_state {
     uint16_t target[2];
 };
 
+/* The field has one column a label; where all kernels are Potts, only one for each label that
+ * occurs and one of zeros for all others. */
 struct dcrf_labelling {
     uint16_t *labels;
-    float *field; /* B of the labelling, model's stride */
+    float *field; /* B of the labelling, rows `stride` apart */
+    size_t stride;
+    size_t channels;      /* columns that the operators fill */
+    uint16_t *channel_of; /* label -> column */
     double energy;
 };
 
@@ -43,9 +48,15 @@ struct dcrf_polisher {
  * variable and without cliques: unary + 2 Psi x. */
 static inline float dcrf_local_cost(const struct dcrf_polisher *polisher, size_t variable,
                                     size_t label) {
-    const size_t at = variable * polisher->model->stride + label;
-    return polisher->model->unary[at] + 2 * polisher->coupling->sign * polisher->current.field[at];
+    const struct dcrf_labelling *current = &polisher->current;
+    return polisher->model->unary[variable * polisher->model->stride + label] +
+           2 * polisher->coupling->sign *
+               current->field[variable * current->stride + current->channel_of[label]];
 }
+
+/* Find the field and the energy of a labelling. */
+dcrf_status dcrf_polisher_evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
+                                   dcrf_error *error);
 
 /* Make this the current labelling, with `rounds` > 0 filter applications to go, this one included.
  */

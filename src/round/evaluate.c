@@ -1,0 +1,124 @@
+/* The energy of a labelling, with its field: one filter application, of the labels that occur where
+ * all kernels are Potts. */
+#include "round/state.h"
+
+#include <string.h>
+
+#define ROWS_PER_CHUNK 1024
+
+struct evaluation {
+    const struct dcrf_polisher *polisher;
+    const struct dcrf_labelling *labelling;
+};
+
+static void fill_indicator(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct evaluation *evaluation = context;
+    const struct dcrf_labelling *x = evaluation->labelling;
+    float *indicator = evaluation->polisher->indicator;
+    memset(indicator + begin * x->stride, 0, (end - begin) * x->stride * sizeof *indicator);
+    for (size_t a = begin; a < end; a++)
+        indicator[a * x->stride + x->channel_of[x->labels[a]]] = 1;
+}
+
+static void remove_diagonal(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct evaluation *evaluation = context;
+    const struct dcrf_labelling *x = evaluation->labelling;
+    const float *diagonal = evaluation->polisher->coupling->groups[0].diagonal;
+    for (size_t a = begin; a < end; a++) {
+        float *field = x->field + a * x->stride;
+        field[x->channel_of[x->labels[a]]] -= diagonal[a];
+        field[x->channels] = 0;
+    }
+}
+
+/* Give columns to the labels that occur. */
+static void choose_columns(const dcrf_model *model, struct dcrf_labelling *labelling) {
+    const uint16_t occurs = 1;
+    memset(labelling->channel_of, 0, model->labels * sizeof *labelling->channel_of);
+    for (size_t a = 0; a < model->variables; a++)
+        labelling->channel_of[labelling->labels[a]] = occurs;
+    size_t channels = 0;
+    for (size_t i = 0; i < model->labels; i++)
+        channels += labelling->channel_of[i] == occurs;
+    labelling->channels = channels;
+    labelling->stride = dcrf_padded(channels + 1);
+    size_t next = 0;
+    for (size_t i = 0; i < model->labels; i++)
+        labelling->channel_of[i] =
+            (uint16_t)(labelling->channel_of[i] == occurs ? next++ : channels);
+}
+
+static dcrf_status find_field(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
+                              dcrf_error *error) {
+    const dcrf_model *model = polisher->model;
+    dcrf_pool *pool = dcrf_workspace_pool(polisher->workspace);
+    const bool is_potts = dcrf_coupling_is_potts(polisher->coupling);
+    struct evaluation evaluation = {polisher, labelling};
+    if (is_potts) {
+        choose_columns(model, labelling);
+    } else {
+        labelling->channels = model->labels;
+        labelling->stride = model->stride;
+        for (size_t i = 0; i < model->labels; i++)
+            labelling->channel_of[i] = (uint16_t)i;
+    }
+    dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicator, &evaluation);
+    if (!is_potts)
+        return dcrf_coupling_field(polisher->coupling, polisher->indicator, labelling->field,
+                                   error);
+    const dcrf_status status =
+        dcrf_coupling_mass(polisher->coupling, 0, polisher->indicator, labelling->field,
+                           labelling->channels, labelling->stride, error);
+    if (status == DCRF_OK)
+        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, remove_diagonal, &evaluation);
+    return status;
+}
+
+static double energy_rows(void *context, size_t begin, size_t end) {
+    const struct evaluation *evaluation = context;
+    const struct dcrf_polisher *polisher = evaluation->polisher;
+    const struct dcrf_labelling *x = evaluation->labelling;
+    const dcrf_model *model = polisher->model;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++) {
+        const size_t own = x->labels[a], own_channel = x->channel_of[own];
+        const float *field = x->field + a * x->stride;
+        sum += (double)model->unary[a * model->stride + own];
+        if (polisher->coupling->mass > 0) { /* Potts: what the other labels have */
+            for (size_t c = 0; c < x->channels; c++)
+                sum += c != own_channel ? (double)field[c] : 0;
+        } else {
+            sum += (double)field[own_channel];
+        }
+    }
+    return sum;
+}
+
+static double clique_energy(const struct dcrf_polisher *polisher, const uint16_t *labels) {
+    const struct dcrf_cliques *cliques = &polisher->model->cliques;
+    double energy = 0;
+    for (size_t p = 0; p < cliques->count; p++) {
+        const uint32_t *member = cliques->members + cliques->offsets[p];
+        const uint32_t *end = cliques->members + cliques->offsets[p + 1];
+        for (const uint32_t *other = member; other < end; other++)
+            if (labels[*other] != labels[*member]) {
+                energy += cliques->costs[p];
+                break;
+            }
+    }
+    return energy;
+}
+
+dcrf_status dcrf_polisher_evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
+                                   dcrf_error *error) {
+    struct evaluation evaluation = {polisher, labelling};
+    const dcrf_status status = find_field(polisher, labelling, error);
+    if (status < 0)
+        return status;
+    labelling->energy = dcrf_parallel_sum(dcrf_workspace_pool(polisher->workspace),
+                                          polisher->model->variables, energy_rows, &evaluation) +
+                        clique_energy(polisher, labelling->labels);
+    return DCRF_OK;
+}
