@@ -170,7 +170,8 @@ DCRF_API dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error);
 /* Round and polish what there is. */
 DCRF_API dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error);
 
-/* Steps until a stopping rule is met, then dcrf_solver_finish. Returns why it stopped. */
+/* Steps until a stopping rule is met, then dcrf_solver_finish (without polishing where a callback
+ * cancelled). Returns why it stopped. */
 DCRF_API dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error);
 
 /* ---- results ---------------------------------------------------------------------------------

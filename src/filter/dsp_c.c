@@ -146,7 +146,8 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
             const float exponent = value[i] - largest;
             value[i] = expf(exponent);
             sum += (double)value[i];
-            weighted += (double)value[i] * (double)exponent;
+            if (value[i] > 0) /* zero times minus infinity is not zero */
+                weighted += (double)value[i] * (double)exponent;
         }
         for (size_t i = 0; i < s->labels; i++) {
             const float updated = (float)((double)value[i] / sum);

@@ -1,5 +1,6 @@
 /* The softmax for one instruction set: a part of dsp_vector.h, whose vectors of 8 it uses whatever
  * the longest of the set is, because rows are whole eights. */
+#include <float.h>
 #include <math.h>
 
 EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
@@ -46,7 +47,9 @@ INLINE tail_vector choose(tail_integers mask, tail_vector a, tail_vector b) {
 INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums,
                          tail_integers last, size_t groups) {
     const tail_integers all = (tail_integers){0} - 1;
-    const tail_vector none = (tail_vector){0} - 1e30f;
+    /* Below every value, and an exponent whose exponential is zero but whose product with it is
+     * not NaN. */
+    const tail_vector none = (tail_vector){0} - FLT_MAX, nothing = (tail_vector){0} - 100.0f;
     tail_doubles energy = {0}, change = {0}, entropy = {0};
     double logarithms = 0, product = 1;
     float local[SHORT_ROW];
@@ -79,7 +82,8 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
 #pragma GCC unroll 4
         for (size_t g = 0; g < groups; g++) {
             float *at = between + g * TAIL_LANES;
-            const tail_vector exponent = load_tail(at) - top;
+            tail_vector exponent = load_tail(at) - top;
+            exponent = choose(exponent > nothing, exponent, nothing);
             const tail_vector e = tail_exponential(exponent);
             store_tail(at, e);
             sum += e;

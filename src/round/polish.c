@@ -205,7 +205,7 @@ dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bo
  */
 
 dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
-                        bool (*may_go_on)(void *context), void *context, dcrf_error *error) {
+                        dcrf_error *error) {
     typedef dcrf_status (*move)(struct dcrf_polisher *, bool *, dcrf_error *);
     static const move moves[] = {dcrf_move_classes, dcrf_move_cliques, dcrf_move_variables};
     const size_t move_count = sizeof moves / sizeof moves[0];
@@ -215,8 +215,7 @@ dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t
     dcrf_status status = dcrf_polisher_load(polisher, labels, rounds, error);
     /* Until a whole turn through the moves has changed nothing. */
     size_t futile = 0;
-    for (size_t k = 0; status == DCRF_OK && futile < move_count && polisher->rounds_left > 0 &&
-                       (!may_go_on || may_go_on(context));) {
+    for (size_t k = 0; status == DCRF_OK && futile < move_count && polisher->rounds_left > 0;) {
         bool is_better = false;
         status = moves[k](polisher, &is_better, error);
         futile = is_better ? 0 : futile + 1;

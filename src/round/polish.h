@@ -13,10 +13,9 @@ dcrf_status dcrf_polisher_new(struct dcrf_polisher **polisher, const dcrf_plan *
                               dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_polisher_free(struct dcrf_polisher **polisher);
 
-/* Moves until none lowers the energy, for at most `rounds` filter applications, or until
- * may_go_on(context) says no (NULL: never asked). The labelling is replaced by a better one or left
- * as it is; on an error too. */
+/* Moves until none lowers the energy, for at most `rounds` filter applications. The labelling is
+ * replaced by a better one or left as it is; on an error too. */
 dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
-                        bool (*may_go_on)(void *context), void *context, dcrf_error *error);
+                        dcrf_error *error);
 
 #endif

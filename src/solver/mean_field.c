@@ -74,8 +74,7 @@ static bool take_memory(struct mean_field *mf) {
     mf->message = dcrf_allocate_zero(model->variables, row);
     if (!mf->q || !mf->message)
         return false;
-    if (mf->problem->settings->damping != 0 &&
-        !(mf->field = dcrf_allocate_zero(model->variables, row)))
+    if (mf->problem->settings->damping != 0 && !(mf->field = dcrf_allocate(model->variables, row)))
         return false;
     if (model->cliques.count == 0)
         return true;

@@ -89,7 +89,7 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings *settings = &solver->settings;
     solver->best = dcrf_allocate_zero(model->variables, sizeof *solver->best);
     solver->candidate = dcrf_allocate_zero(model->variables, sizeof *solver->candidate);
-    solver->start = dcrf_allocate_zero(model->variables, model->stride * sizeof *solver->start);
+    solver->start = dcrf_allocate(model->variables, model->stride * sizeof *solver->start);
     if (!solver->best || !solver->candidate || !solver->start ||
         (settings->trace && !dcrf_trace_init(&solver->trace, settings->iterations)) ||
         (settings->rounding_draws > 0 &&
@@ -195,7 +195,7 @@ dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels
 }
 
 /* Copy one row of marginals, made to add up to one; false where it is no distribution. */
-static bool copy_row(const float *from, float *to, size_t labels) {
+static bool copy_row(const float *from, float *to, size_t labels, size_t stride) {
     const double tolerance = 1e-3;
     double sum = 0;
     for (size_t i = 0; i < labels; i++) {
@@ -208,6 +208,7 @@ static bool copy_row(const float *from, float *to, size_t labels) {
         return false;
     for (size_t i = 0; i < labels; i++)
         to[i] = (float)((double)to[i] / sum);
+    memset(to + labels, 0, (stride - labels) * sizeof *to);
     return true;
 }
 
@@ -220,7 +221,8 @@ dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *margin
                          "marginals to start from need a row of %zu floats a variable",
                          model->labels);
     for (size_t a = 0; a < model->variables; a++)
-        if (!copy_row(marginals + a * stride, solver->start + a * model->stride, model->labels))
+        if (!copy_row(marginals + a * stride, solver->start + a * model->stride, model->labels,
+                      model->stride))
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                              "the marginals of variable %zu are no distribution over %zu labels", a,
                              model->labels);

@@ -143,8 +143,8 @@ static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
     dcrf_energy energy;
     memcpy(solver->candidate, solver->best,
            solver->problem.model->variables * sizeof *solver->candidate);
-    dcrf_status status = dcrf_polish(solver->polisher, solver->candidate,
-                                     solver->settings.polish_rounds, NULL, NULL, error);
+    dcrf_status status =
+        dcrf_polish(solver->polisher, solver->candidate, solver->settings.polish_rounds, error);
     if (status == DCRF_OK)
         status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
     solver->info.polish_s += dcrf_time_s() - began_s;
@@ -156,10 +156,12 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     dcrf_status status = begin(solver, error);
     if (status == DCRF_OK && isnan(info->rounded.total))
         status = evaluate(solver, NULL, error);
-    if (status == DCRF_OK && solver->thresholds)
+    /* Who cancels does not want to wait. */
+    const bool is_cancelled = info->stop == DCRF_STOP_CANCELLED;
+    if (status == DCRF_OK && solver->thresholds && !is_cancelled)
         status = round_by_thresholds(solver, error);
     info->unpolished = info->energy;
-    if (status == DCRF_OK && solver->polisher)
+    if (status == DCRF_OK && solver->polisher && !is_cancelled)
         status = polish(solver, error);
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->lower_bound);
     const dcrf_moment moment = {dcrf_time_s() - solver->stop.began_s,
