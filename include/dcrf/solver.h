@@ -148,7 +148,8 @@ DCRF_API void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method
 typedef struct dcrf_solver dcrf_solver;
 
 /* A solver for a plan and its model, which must outlive it and must not change meanwhile. Checks
- * and copies the settings and takes all memory of the run. */
+ * and copies the settings and takes all memory of the run; only the workspace may still grow when
+ * it is first used. */
 DCRF_API dcrf_status dcrf_solver_new(dcrf_solver **solver, const dcrf_plan *plan,
                                      dcrf_workspace *workspace, const dcrf_settings *settings,
                                      dcrf_error *error);
