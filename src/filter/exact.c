@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/operator.h"
+#include "model/view.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 struct exact {
     dcrf_operator base;
     size_t dimension;
-    float *features; /* variables x dimension */
-    float *scale;    /* one a variable */
+    double *features; /* variables x dimension */
+    float *scale;     /* one a variable */
 };
 
 /* Channels summed up in one sweep over the variables. */
@@ -25,11 +26,11 @@ struct exact {
 #define LARGEST_EXPONENT 104.0
 
 static inline double kernel_value(const struct exact *op, size_t a, size_t b) {
-    const float *f = op->features + a * op->dimension;
-    const float *g = op->features + b * op->dimension;
+    const double *f = op->features + a * op->dimension;
+    const double *g = op->features + b * op->dimension;
     double squared = 0;
     for (size_t i = 0; i < op->dimension; i++) {
-        const double difference = (double)f[i] - (double)g[i];
+        const double difference = f[i] - g[i];
         squared += difference * difference;
     }
     if (squared > 2 * LARGEST_EXPONENT)
@@ -168,6 +169,18 @@ static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT
                                                      .rescale = rescale,
                                                      .free = free_exact};
 
+/* The features of one variable. Coordinates are taken in double: as floats those of a long axis
+ * would be off by more than the result may be. */
+static void fill_features(const struct dcrf_features *features, size_t variable, double *out) {
+    float row[DCRF_MAX_FEATURES];
+    size_t position[DCRF_MAX_AXES];
+    dcrf_features_row(features, variable, row);
+    dcrf_grid_position(&features->grid, variable, position);
+    for (size_t i = 0; i < features->dimension; i++)
+        out[i] =
+            i < features->axes ? (double)position[i] * features->axis_factor[i] : (double)row[i];
+}
+
 dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *features,
                            dcrf_workspace *workspace, dcrf_error *error) {
     (void)workspace;
@@ -178,7 +191,7 @@ dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *feat
         return dcrf_fail_memory(error, "an exact operator");
     op->base.methods = &methods;
     op->base.variables = n;
-    op->base.bytes = sizeof *op + n * (d + 1) * sizeof(float);
+    op->base.bytes = sizeof *op + n * (d * sizeof *op->features + sizeof *op->scale);
     op->dimension = d;
     op->features = dcrf_allocate(n, d * sizeof *op->features);
     op->scale = dcrf_allocate(n, sizeof *op->scale);
@@ -187,7 +200,7 @@ dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *feat
         return dcrf_fail_memory(error, "an exact operator");
     }
     for (size_t a = 0; a < n; a++) {
-        dcrf_features_row(features, a, op->features + a * d);
+        fill_features(features, a, op->features + a * d);
         op->scale[a] = 1;
     }
     *out = &op->base;
