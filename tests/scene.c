@@ -1,4 +1,5 @@
 #include "scene.h"
+#include "dense.h"
 
 #include "core/rng.h"
 
@@ -14,51 +15,6 @@ void assert_close(double value, double expected, double scale) {
 }
 
 /* ---- a scene: a model with every kind of kernel, and its matrices --------------------------- */
-
-static double *new_matrix(const dcrf_grid *grid, double sigma, const float *channels, size_t count,
-                          double channel_sigma, bool normalized) {
-    const size_t n = grid->size[0] * grid->size[1] * grid->size[2];
-    double *matrix = malloc(n * n * sizeof *matrix), *mass = calloc(n, sizeof *mass);
-    for (size_t a = 0; a < n; a++)
-        for (size_t b = 0; b < n; b++) {
-            double squared = 0;
-            size_t p = a, q = b;
-            for (size_t axis = 0; axis < 3; axis++) {
-                const double d = (double)(p % grid->size[axis]) - (double)(q % grid->size[axis]);
-                if (sigma > 0)
-                    squared += pow(d * grid->spacing[axis] / sigma, 2);
-                p /= grid->size[axis];
-                q /= grid->size[axis];
-            }
-            for (size_t c = 0; c < count; c++)
-                squared += pow(((double)channels[a * count + c] - (double)channels[b * count + c]) /
-                                   channel_sigma,
-                               2);
-            mass[a] += matrix[a * n + b] = exp(-squared / 2);
-        }
-    for (size_t a = 0; normalized && a < n; a++)
-        for (size_t b = 0; b < n; b++)
-            matrix[a * n + b] /= sqrt(mass[a] * mass[b]);
-    free(mass);
-    return matrix;
-}
-
-static double *new_matrix_of(const dcrf_operator *op, dcrf_workspace *workspace) {
-    const size_t n = dcrf_operator_variables(op), stride = dcrf_padded(n);
-    double *matrix = malloc(n * n * sizeof *matrix);
-    float *unit = calloc(n * stride, sizeof *unit), *columns = calloc(n * stride, sizeof *columns);
-    for (size_t a = 0; a < n; a++)
-        unit[a * stride + a] = 1;
-    assert_int_equal(
-        dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, unit, columns, n, stride, NULL),
-        DCRF_OK);
-    for (size_t a = 0; a < n; a++)
-        for (size_t b = 0; b < n; b++)
-            matrix[a * n + b] = (double)columns[a * stride + b];
-    free(unit);
-    free(columns);
-    return matrix;
-}
 
 struct scene new_scene(dcrf_grid grid, size_t labels, size_t threads, dcrf_operator_kind kind,
                        enum matrices matrices) {
@@ -90,12 +46,8 @@ struct scene new_scene(dcrf_grid grid, size_t labels, size_t threads, dcrf_opera
         s.weight[m] = kernels[m].weight;
         assert_int_equal(dcrf_model_add_kernel(s.model, &kernels[m], NULL), DCRF_OK);
     }
-    if (matrices == FORMULA) {
-        s.matrix[0] = new_matrix(&grid, 1.5, NULL, 0, 1, true);
-        s.matrix[1] = new_matrix(&grid, 4, image, CHANNELS, 90, false);
-        s.matrix[2] = new_matrix(&grid, 0, features, FEATURES, 1, true);
-        s.matrix[3] = new_matrix(&grid, 0.8, NULL, 0, 1, false);
-    }
+    for (size_t m = 0; matrices == FORMULA && m < KERNELS; m++)
+        s.matrix[m] = dense_of_kernel(&grid, &kernels[m]);
     free(image);
     free(features);
 
@@ -126,7 +78,7 @@ struct scene new_scene(dcrf_grid grid, size_t labels, size_t threads, dcrf_opera
     assert_int_equal(dcrf_workspace_new(&s.workspace, threads, NULL), DCRF_OK);
     assert_int_equal(dcrf_plan_new(&s.plan, s.model, kind, s.workspace, NULL), DCRF_OK);
     for (size_t m = 0; matrices == OPERATORS && m < KERNELS; m++)
-        s.matrix[m] = new_matrix_of(dcrf_plan_operator(s.plan, m), s.workspace);
+        s.matrix[m] = dense_of_operator(dcrf_plan_operator(s.plan, m), s.workspace, DCRF_SYMMETRIC);
     return s;
 }
 

@@ -1,0 +1,65 @@
+/* Dense matrices for the tests of operators, the fields they are applied to, and how far two
+ * results are apart. The formula is evaluated in double, one pair after the other; nothing is
+ * shared with the library but the random numbers and the operators that are tested. */
+#ifndef DCRF_TESTS_DENSE_H
+#define DCRF_TESTS_DENSE_H
+
+#include "unit.h"
+
+#include <dcrf/operator.h>
+
+/* Sanitizers make a test ten times slower; sizes are chosen with this. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+size_t grid_variables(const dcrf_grid *grid);
+
+/* exp(-|f_a - f_b|^2 / 2), without the normalization. Channels must be interleaved floats or bytes.
+ */
+double kernel_formula(const dcrf_grid *grid, const dcrf_kernel *kernel, size_t a, size_t b);
+
+/* The N x N matrix of a kernel by its formula, with its normalization. */
+double *dense_of_kernel(const dcrf_grid *grid, const dcrf_kernel *kernel);
+
+/* The matrix of an operator, from unit vectors. */
+double *dense_of_operator(const dcrf_operator *op, dcrf_workspace *workspace,
+                          dcrf_direction direction);
+
+/* Uniform on [low, high); the padding holds numbers too, which must not matter. */
+float *random_block(size_t variables, size_t stride, double low, double high, uint64_t seed);
+
+/* max |value - M in| / max |M in| over one block: the relative error in the maximum norm. */
+double dense_error(const double *matrix, size_t variables, const float *in, const float *value,
+                   size_t channels, size_t stride);
+
+/* max |value - expected| / max |expected|, rows `stride` floats apart. */
+double block_error(const float *value, const float *expected, size_t variables, size_t channels,
+                   size_t stride);
+
+/* Fails, saying what was compared, unless value <= limit (NaN fails). */
+void assert_within(double value, double limit, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What a test needs to apply one kernel, and its end. */
+dcrf_workspace *new_workspace(size_t threads);
+dcrf_operator *new_operator(const dcrf_grid *grid, const dcrf_kernel *kernel,
+                            dcrf_operator_kind kind, dcrf_workspace *workspace);
+float *new_applied(const dcrf_operator *op, dcrf_workspace *workspace, dcrf_direction direction,
+                   const float *in, size_t channels, size_t stride);
+
+/* An image like a photograph: smooth regions, edges of every direction, fine texture and noise.
+ * Three interleaved bytes a pixel. */
+uint8_t *draw_photograph(size_t width, size_t height);
+
+/* Labels in regions of the same drawing: one row of indicators a pixel. */
+float *draw_labels(size_t width, size_t height, size_t labels, size_t stride);
+
+#endif
