@@ -83,8 +83,9 @@ static inline __attribute__((always_inline)) bool embed(const struct dcrf_embedd
         barycentric[d + 1 - (size_t)rank[i]] -= share;
     }
     barycentric[0] += 1 + barycentric[d + 1];
+    /* Far from the origin rounding can leave less than nothing to a corner. */
     for (size_t k = 0; k <= d; k++)
-        weight[k] = (float)barycentric[k];
+        weight[k] = barycentric[k] > 0 ? (float)barycentric[k] : 0;
     return true;
 }
 
