@@ -21,22 +21,24 @@ static double channel_value(const dcrf_view *view, size_t variable, size_t chann
     return (double)((const float *)view->data)[at];
 }
 
+static double square(double x) {
+    return x * x;
+}
+
 double kernel_formula(const dcrf_grid *grid, const dcrf_kernel *kernel, size_t a, size_t b) {
     double squared = 0;
     size_t p = a, q = b;
     for (size_t axis = 0; kernel->kind != DCRF_KERNEL_FEATURES && axis < grid->axes; axis++) {
         const double steps = (double)(p % grid->size[axis]) - (double)(q % grid->size[axis]);
-        squared += pow(steps * grid->spacing[axis] / kernel->sigma[axis], 2);
+        squared += square(steps * grid->spacing[axis] / kernel->sigma[axis]);
         p /= grid->size[axis];
         q /= grid->size[axis];
     }
-    const size_t channels = kernel->kind == DCRF_KERNEL_SPATIAL ? 0 : kernel->channels.channels;
+    const dcrf_view *view = &kernel->channels;
+    const size_t channels = kernel->kind == DCRF_KERNEL_SPATIAL ? 0 : view->channels;
     for (size_t c = 0; c < channels; c++) {
         const double sigma = kernel->kind == DCRF_KERNEL_FEATURES ? 1 : kernel->channel_sigma[c];
-        squared +=
-            pow((channel_value(&kernel->channels, a, c) - channel_value(&kernel->channels, b, c)) /
-                    sigma,
-                2);
+        squared += square((channel_value(view, a, c) - channel_value(view, b, c)) / sigma);
     }
     return exp(-squared / 2);
 }
