@@ -19,8 +19,10 @@
 
 /* Variables of a chunk. */
 #define GRAIN 4096
-/* Row sums computed exactly for the calibration. */
+/* Row sums computed exactly for the calibration: so many, and more of them where rows are short, up
+ * to so many terms in all. In ten dimensions rows differ so much that a few are no sample. */
 #define SAMPLES 128
+#define SAMPLED_TERMS ((size_t)1 << 23)
 
 struct chunk {
     dcrf_status status;
@@ -302,9 +304,17 @@ struct sample {
     const struct dcrf_features *features;
     float *planes; /* the features, one plane a dimension */
     size_t plane;
-    size_t variable[SAMPLES];
-    double row_sum[SAMPLES];
+    size_t count;
+    double *row_sum;
 };
+
+/* Multiples of the golden ratio spread evenly over the variables, in step with no image width. */
+static size_t sampled_variable(const struct sample *sample, size_t i) {
+    const size_t n = sample->features->variables;
+    if (sample->count == n)
+        return i;
+    return (size_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
+}
 
 static void fill_planes(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
@@ -324,7 +334,7 @@ static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
     struct sample *sample = context;
     float query[DCRF_MAX_FEATURES];
     for (size_t i = begin; i < end; i++) {
-        dcrf_features_row(sample->features, sample->variable[i], query);
+        dcrf_features_row(sample->features, sampled_variable(sample, i), query);
         sample->row_sum[i] = sample->dsp->gaussian_sum(sample->planes, sample->plane, sample->plane,
                                                        sample->features->dimension, query);
     }
@@ -335,26 +345,24 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
     struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t n = base->variables;
-    const size_t samples = n < SAMPLES ? n : SAMPLES;
     struct sample sample = {.dsp = dcrf_dsp(), .features = features, .plane = (n + 15) / 16 * 16};
+    sample.count = SAMPLED_TERMS / n > SAMPLES ? SAMPLED_TERMS / n : SAMPLES;
+    sample.count = sample.count < n ? sample.count : n;
+    sample.row_sum = dcrf_allocate(sample.count, sizeof *sample.row_sum);
     sample.planes = dcrf_allocate(sample.plane, features->dimension * sizeof *sample.planes);
     float *lattice_sums = dcrf_allocate(n, sizeof *lattice_sums);
     dcrf_status status = DCRF_OK;
-    if (!sample.planes || !lattice_sums)
+    if (!sample.row_sum || !sample.planes || !lattice_sums)
         status = dcrf_fail_memory(error, "the calibration of a lattice");
     else
         status = dcrf_operator_row_sums(base, workspace, lattice_sums, error);
     if (status == DCRF_OK) {
         dcrf_parallel_for(pool, sample.plane, GRAIN, fill_planes, &sample);
-        /* Multiples of the golden ratio spread evenly over the variables, in step with no image
-         * width. */
-        for (size_t i = 0; i < samples; i++)
-            sample.variable[i] = (size_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
-        dcrf_parallel_for(pool, samples, 1, sum_rows, &sample);
+        dcrf_parallel_for(pool, sample.count, 1, sum_rows, &sample);
         double exact = 0, raw = 0;
-        for (size_t i = 0; i < samples; i++) {
+        for (size_t i = 0; i < sample.count; i++) {
             exact += sample.row_sum[i];
-            raw += (double)lattice_sums[sample.variable[i]];
+            raw += (double)lattice_sums[sampled_variable(&sample, i)];
         }
         const float factor = (float)sqrt(exact / raw);
         for (size_t e = 0; e < n * lattice->corners; e++) {
@@ -362,6 +370,7 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
             lattice->entry_weight[e] *= factor;
         }
     }
+    dcrf_release(sample.row_sum);
     dcrf_release(sample.planes);
     dcrf_release(lattice_sums);
     return status;
