@@ -13,11 +13,11 @@
 #define LABELS 4
 #define STRIDE 8
 
-/* The mean of the row sums is what the calibration fixes, from 64 of them. */
+/* The mean of the row sums is what the calibration fixes, from a sample of them. */
 #define ROW_SUM_LIMIT 0.02
 /* A single row of the lattice may be off by a tenth and more (MODEL section 2: the raw sum lies
  * between 0.50 and 0.69 of the true one at d = 5); labels filtered with it by less. */
-#define FIELD_LIMIT 0.12
+#define FIELD_LIMIT 0.10
 
 struct accuracy {
     double row_sums; /* sum of the row sums, lattice / exact - 1 */
