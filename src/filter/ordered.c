@@ -97,12 +97,21 @@ static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
                 "the levels of the ordered filter must be finite and ascend; level %zu "
                 "is %g",
                 h, (double)levels->levels[h]);
+    for (size_t h = 1; levels->table && h < bins; h++)
+        if (!isnormal(levels->levels[h] - levels->levels[h - 1]))
+            return dcrf_fail(
+                error, DCRF_ERROR_ARGUMENT,
+                "levels %zu and %zu of the ordered filter, %g and %g, are too close or too far "
+                "apart to interpolate",
+                h - 1, h, (double)levels->levels[h - 1], (double)levels->levels[h]);
     for (size_t h = 0; levels->table && h < bins; h++)
         for (size_t k = 0; k <= h; k++)
-            if (!(levels->table[h * bins + k] == -levels->table[k * bins + h]))
+            if (!isfinite(levels->table[h * bins + k]) ||
+                levels->table[h * bins + k] != -levels->table[k * bins + h])
                 return dcrf_fail(
                     error, DCRF_ERROR_ARGUMENT,
-                    "the table of the ordered filter is not antisymmetric at (%zu, %zu)", h, k);
+                    "the table of the ordered filter is not finite and antisymmetric at (%zu, %zu)",
+                    h, k);
     return DCRF_OK;
 }
 
