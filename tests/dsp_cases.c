@@ -1,0 +1,352 @@
+#include "dsp_cases.h"
+
+#include "dense.h"
+
+#include "core/rng.h"
+#include "core/timer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void free_dsp_result(struct dsp_result *result) {
+    free(result->value);
+    free(result->size);
+}
+
+static float *absolutes(const float *values, size_t count) {
+    float *result = malloc(count * sizeof *result);
+    for (size_t i = 0; i < count; i++)
+        result[i] = fabsf(values[i]);
+    return result;
+}
+
+/* Random numbers of either sign, with zeros and ones among them. */
+static float *random_floats(size_t count, uint64_t seed) {
+    float *values = random_block(count, 1, -2, 2, seed);
+    for (size_t i = 0; i < count; i += 13)
+        values[i] = (float)(i % 2);
+    return values;
+}
+
+static size_t random_below(dcrf_rng *rng, size_t limit) {
+    return (size_t)(dcrf_rng_uniform(rng) * (double)limit);
+}
+
+static double clocked(double start_s, size_t repeats) {
+    return (dcrf_time_s() - start_s) / (double)repeats;
+}
+
+static struct dsp_result run_gather(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                    double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t width = 8 * (1 + number % 4), sources = 50, rows = 1 + random_below(&rng, 40);
+    const size_t in_stride = width + 8 * random_below(&rng, 3);
+    const size_t out_stride = width + 8 * random_below(&rng, 3);
+    const bool by_lists = number / 4 % 2;
+    const size_t entries = random_below(&rng, 10), most = 24;
+    size_t *first = malloc((rows + 1) * sizeof *first);
+    first[0] = 0;
+    for (size_t r = 0; r < rows; r++)
+        first[r + 1] = first[r] + random_below(&rng, most);
+    const size_t total = by_lists ? first[rows] : rows * entries;
+    uint32_t *index = malloc((total + 1) * sizeof *index);
+    for (size_t e = 0; e < total; e++)
+        index[e] = (uint32_t)random_below(&rng, sources);
+    float *weight = random_floats(total + 1, number + 1),
+          *in = random_floats(sources * in_stride, 2);
+    float *size_weight = absolutes(weight, total + 1),
+          *size_in = absolutes(in, sources * in_stride);
+    struct dsp_result r = {.count = rows * out_stride, .operations = most + 2};
+    r.value = random_floats(r.count, 3);
+    r.size = absolutes(r.value, r.count);
+    struct dcrf_gather g = {.first = by_lists ? first : NULL,
+                            .entries = entries,
+                            .index = index,
+                            .weight = weight,
+                            .in = in,
+                            .in_stride = in_stride,
+                            .out = r.value,
+                            .out_stride = out_stride,
+                            .width = width,
+                            .factor = -1.5f,
+                            .accumulate = number / 8 % 2};
+    /* In two parts: the first rows, then the others. */
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++) {
+        dsp->gather(&g, 0, rows / 3);
+        dsp->gather(&g, rows / 3, rows);
+    }
+    *time_s = clocked(start_s, repeats);
+    g.weight = size_weight;
+    g.in = size_in;
+    g.out = r.size;
+    g.factor = 1.5f;
+    dcrf_dsp_for(DCRF_CPU_C)->gather(&g, 0, rows);
+    free(first);
+    free(index);
+    free(weight);
+    free(in);
+    free(size_weight);
+    free(size_in);
+    return r;
+}
+
+static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                  double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t width = 8 * (1 + number % 4), rows = 1 + random_below(&rng, 60);
+    const bool two = number / 4 % 2;
+    uint32_t *neighbour[2];
+    float *in[2], *size_in[2];
+    for (size_t k = 0; k < 2; k++) {
+        neighbour[k] = malloc(2 * rows * sizeof *neighbour[k]);
+        for (size_t i = 0; i < 2 * rows; i++) /* `rows` itself is the row of zeros */
+            neighbour[k][i] = (uint32_t)random_below(&rng, rows + 1);
+        in[k] = random_floats((rows + 1) * width, number + k);
+        memset(in[k] + rows * width, 0, width * sizeof *in[k]);
+        size_in[k] = absolutes(in[k], (rows + 1) * width);
+    }
+    struct dsp_result r = {.count = (rows + 1) * width, .operations = 8};
+    r.value = random_floats(r.count, 3);
+    r.size = absolutes(r.value, r.count);
+    struct dcrf_blur b = {.neighbour = {neighbour[0], two ? neighbour[1] : NULL},
+                          .in = {in[0], two ? in[1] : NULL},
+                          .out = r.value,
+                          .width = width,
+                          .centre = 0.9f,
+                          .side = 0.3f};
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++) {
+        dsp->blur(&b, 0, rows / 2);
+        dsp->blur(&b, rows / 2, rows);
+    }
+    *time_s = clocked(start_s, repeats);
+    b.in[0] = size_in[0];
+    b.in[1] = two ? size_in[1] : NULL;
+    b.out = r.size;
+    dcrf_dsp_for(DCRF_CPU_C)->blur(&b, 0, rows);
+    for (size_t k = 0; k < 2; k++) {
+        free(neighbour[k]);
+        free(in[k]);
+        free(size_in[k]);
+    }
+    return r;
+}
+
+static struct dsp_result run_convolve(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                      double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t width = 8 * (1 + number % 4), radius = number / 4 % 11;
+    const size_t inputs = 2 * radius + DCRF_CONVOLVE_ROWS, offset = 8 * random_below(&rng, 3);
+    const size_t length = offset + width, out_step = width + 8 * random_below(&rng, 3);
+    float *in = random_floats(inputs * length, number), *size_in = absolutes(in, inputs * length);
+    float *tap = random_floats(radius + 1, 7), *size_tap = absolutes(tap, radius + 1);
+    float scale[3 * DCRF_CONVOLVE_ROWS];
+    for (size_t i = 0; i < 3 * DCRF_CONVOLVE_ROWS; i++)
+        scale[i] = 0.5f + (float)dcrf_rng_uniform(&rng);
+    /* Rows in any order: they come by pointer. */
+    const float **rows = malloc(inputs * sizeof *rows), **size_rows = malloc(inputs * sizeof *rows);
+    for (size_t i = 0; i < inputs; i++) {
+        const size_t from = random_below(&rng, inputs);
+        rows[i] = in + from * length;
+        size_rows[i] = size_in + from * length;
+    }
+    struct dsp_result r = {.count = DCRF_CONVOLVE_ROWS * out_step, .operations = 3 * radius + 4};
+    r.value = random_floats(r.count, 3);
+    r.size = absolutes(r.value, r.count);
+    struct dcrf_convolve c = {.in = rows,
+                              .in_offset = offset,
+                              .tap = tap,
+                              .radius = radius,
+                              .out = r.value,
+                              .out_step = out_step,
+                              .rows = 1 + random_below(&rng, DCRF_CONVOLVE_ROWS),
+                              .scale = number % 3 ? scale : NULL,
+                              .scale_step = 1 + random_below(&rng, 3),
+                              .width = width,
+                              .factor = 0.8f,
+                              .accumulate = number / 2 % 2};
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->convolve(&c);
+    *time_s = clocked(start_s, repeats);
+    c.in = size_rows;
+    c.tap = size_tap;
+    c.out = r.size;
+    dcrf_dsp_for(DCRF_CPU_C)->convolve(&c);
+    free(in);
+    free(size_in);
+    free(tap);
+    free(size_tap);
+    free(rows);
+    free(size_rows);
+    return r;
+}
+
+static struct dsp_result run_scale(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                   double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t width = 8 * (1 + number % 4), rows = random_below(&rng, 50);
+    const size_t in_stride = width + random_below(&rng, 20);
+    float *in = random_floats(rows * in_stride + 1, number), *scale = random_floats(rows + 1, 5);
+    float *size_in = absolutes(in, rows * in_stride + 1), *size_scale = absolutes(scale, rows + 1);
+    struct dsp_result r = {.count = (rows + 1) * width, .operations = 1};
+    r.value = random_floats(r.count, 3);
+    r.size = absolutes(r.value, r.count);
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->scale(in, in_stride, scale, r.value, width, rows);
+    *time_s = clocked(start_s, repeats);
+    dcrf_dsp_for(DCRF_CPU_C)->scale(size_in, in_stride, size_scale, r.size, width, rows);
+    free(in);
+    free(scale);
+    free(size_in);
+    free(size_scale);
+    return r;
+}
+
+/* An antisymmetric table of padded rows, and histograms with zeros in the padding. */
+static struct dcrf_histograms random_histograms(size_t bins, size_t rows, uint64_t number,
+                                                float **table) {
+    struct dcrf_histograms h = {.bins = bins, .row = dcrf_padded(bins)};
+    h.values = random_block(rows + 1, h.row, 0, 1, number);
+    *table = calloc(bins * h.row, sizeof **table);
+    float *numbers = random_floats(bins * bins, number + 1);
+    for (size_t i = 0; i < bins; i++)
+        for (size_t k = 0; k < i; k++) {
+            (*table)[i * h.row + k] = numbers[i * bins + k];
+            (*table)[k * h.row + i] = -numbers[i * bins + k];
+        }
+    for (size_t a = 0; a <= rows; a++)
+        for (size_t i = bins; i < h.row; i++)
+            h.values[a * h.row + i] = 0;
+    free(numbers);
+    return h;
+}
+
+/* Bins that leave every remainder, and the most. */
+static size_t bins_of(uint64_t number) {
+    return number % 50 == 49 ? DCRF_MAX_BINS : 2 + (size_t)number % 80;
+}
+
+static struct dsp_result run_weigh(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                   double *time_s) {
+    const size_t bins = bins_of(number), rows = 1 + number % 9;
+    float *table;
+    struct dcrf_histograms h = random_histograms(bins, rows, number, &table);
+    struct dsp_result r = {.value = h.values, .count = (rows + 1) * h.row, .operations = bins + 1};
+    r.size = malloc(r.count * sizeof *r.size);
+    for (size_t a = 0; a <= rows; a++)
+        for (size_t i = 0; i < h.row; i++) {
+            float *size = &r.size[a * h.row + i];
+            *size = 0;
+            for (size_t k = 0; k < bins && i < bins; k++)
+                *size += fabsf(table[i * h.row + k]) * h.values[a * h.row + k];
+        }
+    h.table = table;
+    float *start = malloc(r.count * sizeof *start);
+    memcpy(start, h.values, r.count * sizeof *start);
+    *time_s = 0;
+    for (size_t i = 0; i < repeats; i++) {
+        memcpy(h.values, start, r.count * sizeof *start); /* it works in place */
+        const double start_s = dcrf_time_s();
+        dsp->weigh(&h, 0, rows / 2);
+        dsp->weigh(&h, rows / 2, rows);
+        *time_s += (dcrf_time_s() - start_s) / (double)repeats;
+    }
+    free(start);
+    free(table);
+    return r;
+}
+
+/* One block of the bins of some variables, added to what the others gave. */
+static struct dsp_result run_read(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                  double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    enum { ROWS = 20 };
+    const size_t bins = bins_of(number), padded = dcrf_padded(bins);
+    const size_t blocks = (padded + DCRF_DSP_WIDTH - 1) / DCRF_DSP_WIDTH;
+    const size_t first = DCRF_DSP_WIDTH * random_below(&rng, blocks);
+    const size_t width = padded - first < DCRF_DSP_WIDTH ? padded - first : DCRF_DSP_WIDTH;
+    float *table, fraction[ROWS];
+    uint8_t bin[ROWS];
+    struct dcrf_histograms h = random_histograms(bins, ROWS, number, &table);
+    for (size_t a = 0; a < ROWS; a++) {
+        bin[a] = (uint8_t)random_below(&rng, bins);
+        const bool last = bin[a] + (size_t)1 == bins;
+        fraction[a] = last || a % 4 == 0 ? 0 : (float)dcrf_rng_uniform(&rng);
+    }
+    bin[0] = 0;
+    bin[1] = (uint8_t)(bins - 1);
+    fraction[0] = fraction[1] = 0;
+    float *values = malloc(ROWS * width * sizeof *values);
+    struct dsp_result r = {.count = ROWS, .operations = width + 5};
+    r.value = random_floats(ROWS, 3);
+    r.size = absolutes(r.value, ROWS);
+    for (size_t a = 0; a < ROWS; a++)
+        for (size_t i = 0; i < width; i++) {
+            values[a * width + i] = h.values[a * h.row + first + i];
+            r.size[a] += 2 * values[a * width + i]; /* the table's numbers are at most 2 */
+        }
+    const struct dcrf_view_of_bins view = {.values = values,
+                                           .width = width,
+                                           .first = first,
+                                           .table = number % 2 ? table : NULL,
+                                           .table_row = padded};
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->read(&view, bin, number % 2 ? fraction : NULL, r.value, ROWS);
+    *time_s = clocked(start_s, repeats);
+    free(values);
+    free(h.values);
+    free(table);
+    return r;
+}
+
+/* Sixteen points in every other case, so that the error of the exponential is not lost in that of
+ * the sum. All terms are positive. */
+static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t number,
+                                          size_t repeats, double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t d = 1 + number / 2 % 16, count = 16 * (1 + number % 2 * random_below(&rng, 600));
+    float *points = random_block(d, count, -2, 2, number);
+    for (size_t i = 0; i < d; i++) {
+        for (size_t b = count - number % 16; b < count; b++)
+            points[i * count + b] = INFINITY;
+        points[i * count + 3] = 1e6f; /* far enough for an exponential of zero */
+        points[i * count + 5] = 3e38f;
+    }
+    float query[16];
+    for (size_t i = 0; i < d; i++)
+        query[i] = points[i * count];
+    double sum = 0;
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        sum = dsp->gaussian_sum(points, count, count, d, query);
+    *time_s = clocked(start_s, repeats);
+    /* A dozen for the terms, whose errors differ, and those of a sum of floats in four lanes or
+     * more, 4096 points at a time. */
+    struct dsp_result r = {.count = 1, .operations = 12 + (count < 4096 ? count : 4096) / 4};
+    r.value = malloc(sizeof *r.value);
+    r.size = malloc(sizeof *r.size);
+    r.value[0] = r.size[0] = (float)sum;
+    assert_true(sum >= 1);
+    free(points);
+    return r;
+}
+
+const struct dsp_entry dsp_entries[DSP_ENTRIES] = {
+    {"gather", run_gather},
+    {"blur", run_blur},
+    {"convolve", run_convolve},
+    {"scale", run_scale},
+    {"weigh", run_weigh},
+    {"read", run_read},
+    {"gaussian_sum", run_gaussian_sum},
+};

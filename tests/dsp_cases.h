@@ -1,0 +1,27 @@
+/* Random cases for the entries of the table of inner loops. */
+#ifndef DCRF_TESTS_DSP_CASES_H
+#define DCRF_TESTS_DSP_CASES_H
+
+#include "filter/dsp.h"
+
+struct dsp_result {
+    float *value;      /* what the entry wrote, and around it what it must not touch */
+    float *size;       /* the sum of the absolute terms of each value, by plain C */
+    size_t count;      /* floats of both */
+    size_t operations; /* of one value */
+};
+
+/* Case `number` of an entry, run by `dsp`, over and over when it is for the clock; *time_s is the
+ * mean of a call. */
+typedef struct dsp_result (*dsp_case)(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                      double *time_s);
+
+#define DSP_ENTRIES 7
+extern const struct dsp_entry {
+    const char *name;
+    dsp_case run;
+} dsp_entries[DSP_ENTRIES];
+
+void free_dsp_result(struct dsp_result *result);
+
+#endif
