@@ -52,7 +52,9 @@ static dcrf_status use_operator(const dcrf_kernel *kernel, dcrf_operator_kind ki
     enum { VARIABLES = WIDTH * HEIGHT, CHANNELS = 3 };
     static float in[VARIABLES * DCRF_LANES], out[VARIABLES * DCRF_LANES];
     const float thresholds[] = {0.25f, 0.5f, 0.75f};
-    const dcrf_levels levels = {.count = 4, .levels = thresholds};
+    const float nodes[] = {0, 1}, table[] = {0, 1, -1, 0};
+    const dcrf_levels sign = {.count = 4, .levels = thresholds};
+    const dcrf_levels interpolated = {.count = 2, .levels = nodes, .table = table};
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     dcrf_workspace *workspace = NULL;
     dcrf_operator *op = NULL;
@@ -65,8 +67,10 @@ static dcrf_status use_operator(const dcrf_kernel *kernel, dcrf_operator_kind ki
         status = dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, CHANNELS, DCRF_LANES,
                                      error);
     if (status == DCRF_OK)
-        status =
-            dcrf_operator_ordered(op, workspace, &levels, in, out, CHANNELS, DCRF_LANES, error);
+        status = dcrf_operator_ordered(op, workspace, &interpolated, in, out, CHANNELS, DCRF_LANES,
+                                       error);
+    if (status == DCRF_OK)
+        status = dcrf_operator_ordered(op, workspace, &sign, in, out, CHANNELS, DCRF_LANES, error);
     if (status == DCRF_OK)
         status = dcrf_operator_diagonal(op, workspace, out, error);
     if (status == DCRF_OK)
@@ -88,6 +92,13 @@ static dcrf_status use_grid(dcrf_error *error) {
 
 static dcrf_status use_lattice(dcrf_error *error) {
     const dcrf_kernel kernel = bilateral_kernel();
+    return use_operator(&kernel, DCRF_OPERATOR_LATTICE, error);
+}
+
+/* Without a normalization, so that it is calibrated. */
+static dcrf_status use_calibrated_lattice(dcrf_error *error) {
+    dcrf_kernel kernel = bilateral_kernel();
+    kernel.normalization = DCRF_NORMALIZE_NONE;
     return use_operator(&kernel, DCRF_OPERATOR_LATTICE, error);
 }
 
@@ -218,6 +229,7 @@ static const struct {
     {"the exact operator", use_exact, 5},
     {"the grid operator", use_grid, 5},
     {"the lattice operator", use_lattice, 5},
+    {"the lattice operator, calibrated", use_calibrated_lattice, 5},
     {"a model, its plan and its energies", use_model, 20},
     {"mean field", solve_mean_field, 40},
     {"the QP relaxation", solve_qp, 40},
