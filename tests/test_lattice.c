@@ -237,10 +237,12 @@ static void check_tiny_sigma(double channel_sigma) {
     const size_t width = 24, height = 18, n = width * height;
     const dcrf_grid grid = dcrf_grid_2d(width, height);
     uint8_t *image = malloc(n * 3);
-    for (size_t a = 0; a < n; a++) /* eight colours in the corners of the cube, then all others */
-        for (size_t c = 0; c < 3; c++)
-            image[a * 3 + c] = a < n / 2 ? (uint8_t)((a * 2654435761u >> (9 + c) & 1) * 255)
-                                         : (uint8_t)(a >> (c * 3));
+    /* Half of the pixels have colours in the eight corners of the cube, the others all colours. */
+    for (size_t a = 0; a < n; a++)
+        for (size_t c = 0; c < 3; c++) {
+            const size_t corner = (a * 2654435761u >> (9 + c) & 1) * 255;
+            image[a * 3 + c] = (uint8_t)((a < n / 2 ? corner : a >> (c * 3)) & 255);
+        }
     dcrf_kernel kernel =
         dcrf_kernel_bilateral(4, channel_sigma, dcrf_view_interleaved(image, DCRF_U8, &grid, 3), 1);
     kernel.normalization = DCRF_NORMALIZE_NONE;
