@@ -90,8 +90,7 @@ static void assert_same_bytes(const struct results *r, const struct results *s, 
     }
 }
 
-/* ---- the operators -----------------------------------------------------------------------------
- */
+/* ---- the operators --------------------------------------------------------------------------- */
 
 /* Large enough for several chunks of every loop; the exact operator needs fewer for that. */
 struct setting {
@@ -132,8 +131,7 @@ static void run_setting(const struct setting *setting, size_t threads, struct re
     dcrf_workspace_free(&workspace);
 }
 
-/* ---- threads -----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void threads_do_not_change_a_byte(void **state) {
     (void)state;
@@ -171,8 +169,7 @@ static void what_came_before_does_not_matter(void **state) {
     dcrf_workspace_free(&used);
 }
 
-/* ---- instruction sets --------------------------------------------------------------------------
- */
+/* ---- instruction sets ------------------------------------------------------------------------ */
 
 /* Sets differ in the order of their sums and in fused multiply-adds: of a value that is the sum of
  * a few hundred products, some units in the last place of the largest. */
@@ -208,8 +205,7 @@ static void instruction_sets_agree(void **state) {
     assert_int_equal(dcrf_cpu_limit(in_use, NULL), DCRF_OK);
 }
 
-/* ---- floating-point modes ----------------------------------------------------------------------
- */
+/* ---- floating-point modes -------------------------------------------------------------------- */
 
 #if defined(__SSE2__)
 /* A caller who rounds upwards and wants denormals. */
