@@ -79,7 +79,7 @@ static void check_settings(const char *name, const uint8_t *image, size_t width,
 static void a_drawing_is_filtered_closely(void **state) {
     (void)state;
     const double sigmas[][2] = {{80, 13}, {50, 8}, {30, 8}, {10, 13}, {5, 40}};
-    const size_t width = SANITIZED ? 60 : 96, height = SANITIZED ? 40 : 64;
+    const size_t width = SANITIZED ? 60 : 75, height = SANITIZED ? 40 : 50;
     uint8_t *image = draw_photograph(width, height);
     check_settings("drawing", image, width, height, sigmas, 5, 1);
     free(image);
@@ -115,14 +115,14 @@ static void a_photograph_is_filtered_closely(void **state) {
         print_message("skipped: no photograph, or no libpng to read it\n");
         return;
     }
-    check_settings("photograph", image, width, height, sigmas, 3, SANITIZED ? 1999 : 251);
+    check_settings("photograph", image, width, height, sigmas, 3, SANITIZED ? 1999 : 401);
     free(image);
 }
 
 /* Kernels of the caller's features, of any dimension: points drawn in clusters, as colours are. */
 static void features_are_calibrated_in_any_dimension(void **state) {
     (void)state;
-    const size_t n = SANITIZED ? 600 : 1500;
+    const size_t n = SANITIZED ? 600 : 1200;
     const dcrf_grid grid = dcrf_grid_1d(n);
     float *y = draw_labels(n, 1, LABELS, STRIDE);
     print_message("features, %zu points   row sums   of one row   labels, L2\n", n);
