@@ -100,7 +100,7 @@ typedef struct dcrf_levels {
 } dcrf_levels;
 
 /* out_a = sum_b K_ab F(y_a, y_b), with the symmetric operator, for a block of channels; each
- * channel is filtered by itself. */
+ * channel is filtered by itself, so any stride of at least `channels` will do. */
 DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                            const dcrf_levels *levels, const float *y, float *out,
                                            size_t channels, size_t stride, dcrf_error *error);

@@ -1,0 +1,118 @@
+/* How the cost of one iteration grows with the number of variables and of labels.
+ *
+ * For each method, the time of an iteration over four sizes of picture at 21 labels, and over four
+ * numbers of labels at one size; and the slope of the line fitted through the logarithms, which is
+ * 1 where the cost is linear. */
+#include "picture.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SIZES 4
+#define ITERATIONS 8
+
+static void check(dcrf_status status, const dcrf_error *error) {
+    if (status < 0) {
+        fprintf(stderr, "dcrf-scaling: %s\n", error->message);
+        exit(1);
+    }
+}
+
+/* Seconds for one iteration: the best of three runs. */
+static double iteration_s(dcrf_method method, size_t width, size_t height, size_t labels,
+                          dcrf_workspace *workspace) {
+    const dcrf_grid grid = dcrf_grid_2d(width, height);
+    uint8_t *rgb = picture_draw(width, height);
+    float *unary = picture_labels(width, height, labels, labels);
+    if (!rgb || !unary)
+        exit(1);
+    for (size_t e = 0; e < width * height * labels; e++)
+        unary[e] = -logf(unary[e]);
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, labels);
+    const dcrf_view image = dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3);
+    const dcrf_kernel kernels[] = {dcrf_kernel_spatial(3, 1.5),
+                                   dcrf_kernel_bilateral(80, 13, image, 5)};
+    dcrf_error error;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    check(dcrf_model_new(&model, &grid, labels, &error), &error);
+    check(dcrf_model_set_unary(model, &energies, &error), &error);
+    for (size_t k = 0; k < 2; k++)
+        check(dcrf_model_add_kernel(model, &kernels[k], &error), &error);
+    check(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), &error);
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, method);
+    settings.iterations = ITERATIONS;
+    settings.stationarity = 0;
+    settings.gap = 0;
+    settings.polish = 0;
+    settings.lp.potential_flow = 0;
+    double best = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        dcrf_solver *solver;
+        dcrf_solver_info info;
+        check(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
+        check(dcrf_solver_run(solver, &error), &error);
+        dcrf_solver_get_info(solver, &info);
+        best = fmin(best, info.solve_s / (double)info.iterations);
+        dcrf_solver_free(&solver);
+    }
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    free(rgb);
+    free(unary);
+    return best;
+}
+
+/* The slope of log(seconds) over log(size), by least squares. */
+static double slope(const double *size, const double *seconds) {
+    double mean_x = 0, mean_y = 0, xy = 0, xx = 0;
+    for (size_t i = 0; i < SIZES; i++) {
+        mean_x += log(size[i]) / SIZES;
+        mean_y += log(seconds[i]) / SIZES;
+    }
+    for (size_t i = 0; i < SIZES; i++) {
+        xy += (log(size[i]) - mean_x) * (log(seconds[i]) - mean_y);
+        xx += (log(size[i]) - mean_x) * (log(size[i]) - mean_x);
+    }
+    return xy / xx;
+}
+
+int main(void) {
+    static const size_t widths[SIZES] = {160, 240, 360, 540};
+    static const size_t label_counts[SIZES] = {8, 16, 32, 64};
+    dcrf_error error;
+    dcrf_workspace *workspace;
+    check(dcrf_workspace_new(&workspace, 0, &error), &error);
+    double size[SIZES], seconds[SIZES];
+    printf("Milliseconds for one iteration.\n\n| method, 21 labels |");
+    for (size_t i = 0; i < SIZES; i++)
+        printf(" %zu x %zu |", widths[i], widths[i] * 2 / 3);
+    printf(" slope over N |\n|---|---|---|---|---|---|\n");
+    for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+        printf("| %s |", dcrf_method_name(method));
+        for (size_t i = 0; i < SIZES; i++) {
+            size[i] = (double)(widths[i] * (widths[i] * 2 / 3));
+            seconds[i] = iteration_s(method, widths[i], widths[i] * 2 / 3, 21, workspace);
+            printf(" %.2f |", seconds[i] * 1e3);
+        }
+        printf(" %.2f |\n", slope(size, seconds));
+    }
+    printf("\n| method, 240 x 160 |");
+    for (size_t i = 0; i < SIZES; i++)
+        printf(" %zu labels |", label_counts[i]);
+    printf(" slope over M |\n|---|---|---|---|---|---|\n");
+    for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+        printf("| %s |", dcrf_method_name(method));
+        for (size_t i = 0; i < SIZES; i++) {
+            size[i] = (double)label_counts[i];
+            seconds[i] = iteration_s(method, 240, 160, label_counts[i], workspace);
+            printf(" %.2f |", seconds[i] * 1e3);
+        }
+        printf(" %.2f |\n", slope(size, seconds));
+    }
+    dcrf_workspace_free(&workspace);
+    return 0;
+}
