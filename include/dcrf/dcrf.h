@@ -13,6 +13,7 @@
 #include <dcrf/operator.h>
 #include <dcrf/solver.h>
 #include <dcrf/status.h>
+#include <dcrf/superpixel.h>
 
 #define DCRF_VERSION_MAJOR 0
 #define DCRF_VERSION_MINOR 1

@@ -1,0 +1,27 @@
+/* The methods that make superpixels. */
+#ifndef DCRF_SUPERPIXEL_METHOD_H
+#define DCRF_SUPERPIXEL_METHOD_H
+
+#include "superpixel/colour.h"
+
+#include <dcrf/superpixel.h>
+
+/* Find the regions of an image in Luv (mean shift) or Lab (SLIC), before small ones are joined. The
+ * settings have been checked. */
+dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
+                            const dcrf_superpixel_settings *settings, dcrf_pool *pool,
+                            int32_t *regions, size_t *count, dcrf_error *error);
+dcrf_status dcrf_slic(const struct dcrf_colours *lab, const dcrf_superpixel_settings *settings,
+                      dcrf_pool *pool, int32_t *regions, size_t *count, dcrf_error *error);
+
+/* Where mean shift from a pixel ends: position and colour. */
+struct dcrf_mode {
+    float x, y;
+    float colour[3];
+};
+
+/* The modes of all pixels, row by row without padding. */
+void dcrf_mean_shift_modes(const struct dcrf_colours *luv, const dcrf_superpixel_settings *settings,
+                           dcrf_pool *pool, struct dcrf_mode *modes);
+
+#endif
