@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct filter_settings {
     const char *image_file;
@@ -34,11 +33,6 @@ typedef struct filtering {
     double *sum;      /* over the kernels, without padding */
     double *row_sums; /* over the kernels, for a picture */
 } filtering;
-
-static bool is_png_name(const char *path) {
-    const size_t length = strlen(path);
-    return length >= 4 && strcmp(path + length - 4, ".png") == 0;
-}
 
 static bool filters_a_field(const filtering *f) {
     return !f->settings->row_sums && !f->settings->diagonal;

@@ -1,6 +1,7 @@
 #include "model_options.h"
 
 #include "io/label_map.h"
+#include "superpixels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,11 +63,6 @@ const cli_option kernel_option_table[] = {
     {0},
 };
 
-static dcrf_view image_view(const cli_image *image) {
-    const dcrf_grid grid = image_grid(image);
-    return dcrf_view_interleaved(image->colours, DCRF_F32, &grid, IMAGE_CHANNELS);
-}
-
 size_t kernels_from_options(const kernel_options *options, const cli_image *image,
                             dcrf_kernel kernels[KERNELS_MAX]) {
     size_t count = 0;
@@ -100,9 +96,13 @@ const cli_option unary_option_table[] = {
 };
 
 const cli_option clique_option_table[] = {
-    {"cliques", 0, "none|FILE", "none", false, parse_text, offsetof(model_options, cliques_file),
-     "map of regions whose pixels should agree: a grey or indexed PNG, or an integer .npy; "
-     "negative numbers: in no region"},
+    {"cliques", 0, "none|meanshift|slic|FILE", "none", false, parse_text,
+     offsetof(model_options, cliques_source),
+     "regions whose pixels should agree: superpixels of the image, or a map of regions, a grey or "
+     "indexed PNG or an integer .npy; negative numbers: in no region"},
+    {"min-region", 0, "PIXELS", "0", false, parse_count, offsetof(model_options, min_region_px),
+     "least size of a superpixel; smaller ones join the neighbour of the most similar colour; 0: "
+     "20 for meanshift, 64 for slic"},
     {"gamma", 0, "G", "20", false, parse_number, offsetof(model_options, gamma),
      "a region that is not of one label costs G * exp(-variance / E)"},
     {"eta", 0, "E", "100", false, parse_positive_number, offsetof(model_options, eta),
@@ -154,35 +154,59 @@ static bool add_kernels(const model_options *options, const char *image_file, bu
     return true;
 }
 
-static bool read_cliques(const model_options *options, built_model *built, cli_problem *problem) {
+/* The regions of the cliques, to be freed: of a file, or superpixels. */
+static bool find_regions(const model_options *options, const char *image_file,
+                         const built_model *built, int32_t **regions, cli_problem *problem) {
+    const char *source = options->cliques_source;
+    dcrf_superpixel_settings settings = dcrf_superpixel_defaults();
+    size_t count;
+    if (!superpixel_method_named(source, &settings.method)) {
+        if (options->min_region_px != 0)
+            return bad_input(problem, "--min-region",
+                             "is for --cliques meanshift and slic; '%s' is taken as it is", source);
+        return label_map_read(source, built->image.width, built->image.height, regions, problem);
+    }
+    settings.min_region_px = options->min_region_px;
+    return superpixels_find(&built->image, image_file, &settings, built->workspace, regions, &count,
+                            problem);
+}
+
+static bool set_cliques(const model_options *options, const char *image_file, built_model *built,
+                        cli_problem *problem) {
     dcrf_error error;
     int32_t *regions;
     const dcrf_grid grid = image_grid(&built->image);
     const dcrf_view colours = image_view(&built->image);
-    if (strcmp(options->cliques_file, "none") == 0)
+    if (strcmp(options->cliques_source, "none") == 0)
         return true;
     if (options->gamma < 0)
         return bad_input(problem, "--gamma", "'%g' is below zero", options->gamma);
-    if (!label_map_read(options->cliques_file, grid.size[0], grid.size[1], &regions, problem))
+    if (!find_regions(options, image_file, built, &regions, problem))
         return false;
     const dcrf_view map = dcrf_view_interleaved(regions, DCRF_I32, &grid, 1);
     const bool done = (dcrf_model_set_clique_map(built->model, &map, 0, &error) >= 0 &&
                        dcrf_model_set_clique_costs(built->model, &colours, options->gamma,
                                                    options->eta, &error) >= 0) ||
-                      library_problem(problem, options->cliques_file, &error);
+                      library_problem(problem, options->cliques_source, &error);
     free(regions);
     return done;
 }
 
+static bool start_workspace(const model_options *options, built_model *built,
+                            cli_problem *problem) {
+    dcrf_error error;
+    return dcrf_workspace_new(&built->workspace, options->kernels.threads, &error) >= 0 ||
+           library_problem(problem, "--threads", &error);
+}
+
 bool model_build(const model_options *options, const char *image_file, built_model *built,
                  cli_problem *problem) {
-    dcrf_error error;
     *built = (built_model){0};
-    bool done =
-        image_read(image_file, &built->image, problem) && read_unary(options, built, problem) &&
-        add_kernels(options, image_file, built, problem) && read_cliques(options, built, problem);
-    if (done && dcrf_workspace_new(&built->workspace, options->kernels.threads, &error) < 0)
-        done = library_problem(problem, "--threads", &error);
+    const bool done = image_read(image_file, &built->image, problem) &&
+                      read_unary(options, built, problem) &&
+                      add_kernels(options, image_file, built, problem) &&
+                      start_workspace(options, built, problem) &&
+                      set_cliques(options, image_file, built, problem);
     if (!done)
         model_free(built);
     return done;

@@ -41,9 +41,10 @@ const char *kernel_name(const dcrf_kernel *kernel);
 typedef struct model_options {
     kernel_options kernels;
     const char *unary_file;
-    double unary_scale;       /* 0: not given */
-    int layout;               /* array_layout */
-    const char *cliques_file; /* "none": none */
+    double unary_scale;         /* 0: not given */
+    int layout;                 /* array_layout */
+    const char *cliques_source; /* "none", a method of superpixels, or a file */
+    size_t min_region_px;       /* 0: as the method does it */
     double gamma;
     double eta;
 } model_options;

@@ -10,6 +10,11 @@ dcrf_grid image_grid(const cli_image *image) {
     return dcrf_grid_2d(image->width, image->height);
 }
 
+dcrf_view image_view(const cli_image *image) {
+    const dcrf_grid grid = image_grid(image);
+    return dcrf_view_interleaved(image->colours, DCRF_F32, &grid, IMAGE_CHANNELS);
+}
+
 static bool wrong_shape(const npy_array *npy, const char *path, const cli_image *image,
                         cli_problem *problem) {
     char text[NPY_TEXT_BYTES];

@@ -6,8 +6,9 @@
 
 #include <dcrf/array.h>
 
-/* The grid of an image. */
+/* The grid of an image, and its colours over it. */
 dcrf_grid image_grid(const cli_image *image);
+dcrf_view image_view(const cli_image *image);
 
 typedef enum array_layout { LAYOUT_AUTO = 0, LAYOUT_HWC, LAYOUT_CHW } array_layout;
 

@@ -219,6 +219,34 @@ static dcrf_status solve_qp(dcrf_error *error) {
     return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, error);
 }
 
+/* ---- superpixels -------------------------------------------------------------------------------
+ */
+
+static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *error) {
+    static int32_t regions[WIDTH * HEIGHT];
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    dcrf_superpixel_settings settings = dcrf_superpixel_defaults();
+    settings.method = method;
+    settings.min_region_px = 4;
+    settings.region_size_px = 2; /* several regions, so that there are some to join */
+    dcrf_workspace *workspace = NULL;
+    size_t count;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static dcrf_status use_mean_shift(dcrf_error *error) {
+    return use_superpixels(DCRF_SUPERPIXEL_MEAN_SHIFT, error);
+}
+
+static dcrf_status use_slic(dcrf_error *error) {
+    return use_superpixels(DCRF_SUPERPIXEL_SLIC, error);
+}
+
 static const struct {
     const char *name;
     scenario run;
@@ -233,6 +261,8 @@ static const struct {
     {"a model, its plan and its energies", use_model, 20},
     {"mean field", solve_mean_field, 40},
     {"the QP relaxation", solve_qp, 40},
+    {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
+    {"superpixels by SLIC", use_slic, 17},
 };
 
 static void failing_allocations_are_errors(void **state) {

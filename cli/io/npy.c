@@ -193,7 +193,9 @@ bool npy_to_integers(const npy_array *array, const char *file, int32_t **integer
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats) {
+/* The magic, the version and the header; `descr` is the type as NumPy writes it. Returns the number
+ * of elements. */
+static size_t write_header(FILE *stream, const char *descr, const size_t *shape, size_t axes) {
     /* The elements begin at a multiple of 64 bytes, as NumPy wants it. */
     enum { PREFIX_BYTES = 10, ALIGNMENT = 64, HEADER_BYTES = 256 };
     npy_array described = {.axes = axes, .count = 1};
@@ -203,8 +205,8 @@ void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const floa
     }
     char header[HEADER_BYTES], text[NPY_TEXT_BYTES];
     int length =
-        snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
-                 npy_shape_text(&described, text));
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                 descr, npy_shape_text(&described, text));
     for (; (PREFIX_BYTES + length + 1) % ALIGNMENT != 0; length++)
         header[length] = ' ';
     header[length++] = '\n';
@@ -213,11 +215,26 @@ void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const floa
     fwrite(magic, 1, sizeof magic, stream);
     fwrite(version_and_length, 1, sizeof version_and_length, stream);
     fwrite(header, 1, (size_t)length, stream);
-    for (size_t i = 0; i < described.count; i++) {
+    return described.count;
+}
+
+static void write_little_endian(FILE *stream, uint32_t bits) {
+    const uint8_t little[] = {(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16),
+                              (uint8_t)(bits >> 24)};
+    fwrite(little, 1, sizeof little, stream);
+}
+
+void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats) {
+    const size_t count = write_header(stream, "<f4", shape, axes);
+    for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, floats + i, sizeof bits);
-        const uint8_t little[] = {(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16),
-                                  (uint8_t)(bits >> 24)};
-        fwrite(little, 1, sizeof little, stream);
+        write_little_endian(stream, bits);
     }
+}
+
+void npy_write_integers(FILE *stream, const size_t *shape, size_t axes, const int32_t *integers) {
+    const size_t count = write_header(stream, "<i4", shape, axes);
+    for (size_t i = 0; i < count; i++)
+        write_little_endian(stream, (uint32_t)integers[i]);
 }

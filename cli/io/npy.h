@@ -51,7 +51,8 @@ bool npy_to_integers(const npy_array *array, const char *file, int32_t **integer
 const char *npy_shape_text(const npy_array *array, char text[NPY_TEXT_BYTES]);
 const char *npy_type_text(const npy_array *array, char text[NPY_TEXT_BYTES]);
 
-/* Write floats in C order; errors show up when the stream is closed. */
+/* Write elements in C order; errors show up when the stream is closed. */
 void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats);
+void npy_write_integers(FILE *stream, const size_t *shape, size_t axes, const int32_t *integers);
 
 #endif

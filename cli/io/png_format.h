@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Does this output want to be a PNG? */
+bool is_png_name(const char *path);
+
 bool png_recognize(const uint8_t *data, size_t size);
 
 /* A decoded picture: 16 bits a sample, whatever the file has. */

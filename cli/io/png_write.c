@@ -2,6 +2,12 @@
 #include "io/png_session.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+bool is_png_name(const char *path) {
+    const size_t length = strlen(path);
+    return length >= 4 && strcmp(path + length - 4, ".png") == 0;
+}
 
 typedef struct encoding {
     FILE *stream;

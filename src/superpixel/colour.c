@@ -94,6 +94,11 @@ static double look_up(const struct conversion *c, float value) {
     return (float)integer == value ? c->of_integer[integer] : linear_intensity((double)value);
 }
 
+/* Adding zero turns -0 into 0: equal colours have equal bytes. */
+static float rounded(double value) {
+    return (float)(nearbyint(value * DCRF_COLOUR_STEPS) / DCRF_COLOUR_STEPS + 0.0);
+}
+
 static void convert_rows(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct conversion *c = context;
@@ -110,9 +115,7 @@ static void convert_rows(void *context, size_t begin, size_t end, size_t worker)
             }
             for (size_t i = 0; i < 3; i++)
                 colours->plane[i][y * colours->stride + x] =
-                    inside
-                        ? (float)(nearbyint(converted[i] * DCRF_COLOUR_STEPS) / DCRF_COLOUR_STEPS)
-                        : FAR_COLOUR;
+                    inside ? rounded(converted[i]) : FAR_COLOUR;
         }
 }
 

@@ -36,6 +36,9 @@
 #define LANES 4
 /* Of as many colours the sum in one lane is exact. */
 #define EXACT_TERMS ((size_t)1 << 24) / (DCRF_COLOUR_MOST * DCRF_COLOUR_STEPS)
+/* By so much ranges are wider than the disc that they enclose, so that rounding them cannot lose a
+ * pixel; the test in the loop decides. */
+#define SLACK_PX 0.01f
 
 _Static_assert(LANES <= DCRF_COLOUR_PADDING, "a vector may begin at the last pixel of a row");
 
@@ -79,19 +82,16 @@ static void clip_range(float centre, float radius, size_t size, size_t *first, s
     *last = high < (float)(size - 1) ? (size_t)high : size - 1;
 }
 
-/* Add what lies in the disc of row y, `dy` away from the centre. */
+/* Add what lies in row y of the window. */
 static inline void add_row(const struct filtering *f, const struct dcrf_mode *centre,
                            const struct window *window, size_t y, struct lane_sums *sums) {
     const struct dcrf_colours *luv = f->luv;
     const float dy = (float)y - centre->y, dy_squared = dy * dy;
-    /* A little wider than the disc, so that rounding cannot lose a pixel; the test in the loop
-     * decides. */
-    const float slack = 0.01f;
     const float half_squared = f->spatial_squared - dy_squared;
     size_t first, last;
     if (half_squared < 0)
         return;
-    clip_range(centre->x, sqrtf(half_squared) + slack, luv->width, &first, &last);
+    clip_range(centre->x, sqrtf(half_squared) + SLACK_PX, luv->width, &first, &last);
 
     float_lanes x, offset;
     for (int i = 0; i < LANES; i++) {
@@ -133,8 +133,8 @@ static void sum_window(const struct filtering *f, const struct dcrf_mode *centre
                        struct window *window) {
     size_t right;
     *window = (struct window){0};
-    clip_range(centre->x, f->radius_px + 1, f->luv->width, &window->left, &right);
-    clip_range(centre->y, f->radius_px, f->luv->height, &window->top, &window->bottom);
+    clip_range(centre->x, f->radius_px + 2 * SLACK_PX, f->luv->width, &window->left, &right);
+    clip_range(centre->y, f->radius_px + SLACK_PX, f->luv->height, &window->top, &window->bottom);
     for (size_t block = window->top; block <= window->bottom; block += f->rows_a_block) {
         struct lane_sums sums = {0};
         for (size_t y = block; y <= window->bottom && y < block + f->rows_a_block; y++)

@@ -103,14 +103,18 @@ static void place_centres(struct clustering *k) {
 /* ---- assignment and update ---------------------------------------------------------------------
  */
 
-/* The whole numbers of [centre - reach, centre + reach] in first .. last - 1, as a range of the
- * same form. */
+/* Narrow first .. last - 1 to the numbers at most `reach` from the centre. The bounds may be off by
+ * one where they are rounded, so the differences decide. */
 static void clip_reach(float centre, float reach, size_t *first, size_t *last) {
-    const float low = ceilf(centre - reach), high = floorf(centre + reach);
+    const float low = floorf(centre - reach), high = ceilf(centre + reach);
     if (low > (float)*first)
         *first = (size_t)low;
-    if (high < (float)*last)
-        *last = high < 0 ? 0 : (size_t)high + 1;
+    if (high + 1 < (float)*last)
+        *last = (size_t)high + 1; /* high >= 0: centres are inside the picture */
+    while (*first < *last && fabsf((float)*first - centre) > reach)
+        ++*first;
+    while (*first < *last && fabsf((float)(*last - 1) - centre) > reach)
+        --*last;
 }
 
 static void offer_centre(const struct clustering *k, int32_t number, size_t top, size_t bottom) {

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Positions are floats, exact to 0.01 px up to here. */
+#define MOST_PX_ALONG_AN_AXIS 100000
 #define MOST_BANDWIDTH_PX 256
 #define MOST_REGION_SIZE_PX 1024
 
@@ -69,7 +71,12 @@ static dcrf_status check_plane(const dcrf_grid *grid, size_t *pixels, dcrf_error
     return DCRF_OK;
 }
 
-static dcrf_status check_image(const dcrf_view *image, dcrf_error *error) {
+static dcrf_status check_image(const dcrf_grid *grid, const dcrf_view *image, dcrf_error *error) {
+    if (grid->size[0] > MOST_PX_ALONG_AN_AXIS || grid->size[1] > MOST_PX_ALONG_AN_AXIS)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "superpixels are for images of at most %d pixels along an axis, not of "
+                         "%zu x %zu",
+                         MOST_PX_ALONG_AN_AXIS, grid->size[0], grid->size[1]);
     if (!image)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the image of the superpixels is missing");
     if (image->channels != 1 && image->channels != 3)
@@ -115,7 +122,7 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
     size_t pixels, found;
     dcrf_status status = check_plane(grid, &pixels, error);
     if (status >= 0)
-        status = check_image(image, error);
+        status = check_image(grid, image, error);
     if (status >= 0)
         status = check_settings(&used, error);
     if (status < 0)

@@ -1,0 +1,34 @@
+#include "superpixels.h"
+
+#include "pixel_array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(DCRF_SUPERPIXEL_MEAN_SHIFT == 0 && DCRF_SUPERPIXEL_SLIC == 1, SUPERPIXEL_METHODS);
+
+bool superpixel_method_named(const char *name, dcrf_superpixel_method *method) {
+    if (strcmp(name, "meanshift") == 0)
+        *method = DCRF_SUPERPIXEL_MEAN_SHIFT;
+    else if (strcmp(name, "slic") == 0)
+        *method = DCRF_SUPERPIXEL_SLIC;
+    else
+        return false;
+    return true;
+}
+
+bool superpixels_find(const cli_image *image, const char *image_file,
+                      const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
+                      int32_t **regions, size_t *count, cli_problem *problem) {
+    dcrf_error error;
+    const dcrf_grid grid = image_grid(image);
+    const dcrf_view colours = image_view(image);
+    *regions = malloc(image->width * image->height * sizeof **regions);
+    if (!*regions)
+        return out_of_memory(problem, image_file);
+    if (dcrf_superpixels(&grid, &colours, settings, workspace, *regions, count, &error) >= 0)
+        return true;
+    free(*regions);
+    *regions = NULL;
+    return library_problem(problem, image_file, &error);
+}

@@ -1,0 +1,206 @@
+/* dcrf superpixels: the regions of an image that can be the cliques of a model. */
+#include "command.h"
+#include "io/npy.h"
+#include "io/output.h"
+#include "io/png_format.h"
+#include "pixel_array.h"
+#include "superpixels.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct superpixels_settings {
+    const char *image_file;
+    const char *regions_file;
+    const char *boundaries_file; /* NULL: none */
+    int method;                  /* dcrf_superpixel_method */
+    size_t min_region_px;        /* 0: as the method does it */
+    double spatial_bandwidth_px;
+    double range_bandwidth;
+    double region_size_px;
+    double compactness;
+    size_t threads;
+} superpixels_settings;
+
+typedef struct segmentation {
+    const superpixels_settings *settings;
+    cli_image image;
+    int32_t *regions;
+    size_t count;
+} segmentation;
+
+static dcrf_superpixel_settings library_settings(const superpixels_settings *settings) {
+    dcrf_superpixel_settings result = dcrf_superpixel_defaults();
+    result.method = (dcrf_superpixel_method)settings->method;
+    result.min_region_px = settings->min_region_px;
+    result.spatial_bandwidth_px = settings->spatial_bandwidth_px;
+    result.range_bandwidth = settings->range_bandwidth;
+    result.region_size_px = settings->region_size_px;
+    result.compactness = settings->compactness;
+    return result;
+}
+
+static bool find_regions(segmentation *s, cli_problem *problem) {
+    dcrf_error error;
+    dcrf_workspace *workspace = NULL;
+    const dcrf_superpixel_settings settings = library_settings(s->settings);
+    if (dcrf_workspace_new(&workspace, s->settings->threads, &error) < 0)
+        return library_problem(problem, "--threads", &error);
+    const bool done = superpixels_find(&s->image, s->settings->image_file, &settings, workspace,
+                                       &s->regions, &s->count, problem);
+    dcrf_workspace_free(&workspace);
+    return done;
+}
+
+/* ---- output ------------------------------------------------------------------------------------
+ */
+
+static bool write_regions_png(const segmentation *s, FILE *stream, cli_problem *problem) {
+    const char *file = s->settings->regions_file;
+    const size_t pixels = s->image.width * s->image.height;
+    if (s->count > (size_t)UINT16_MAX + 1)
+        return bad_input(problem, file,
+                         "a PNG can number 65536 regions and there are %zu; write a .npy, or ask "
+                         "for larger ones with --min-region",
+                         s->count);
+    uint16_t *samples = malloc(pixels * sizeof *samples);
+    if (!samples)
+        return out_of_memory(problem, file);
+    for (size_t i = 0; i < pixels; i++)
+        samples[i] = (uint16_t)s->regions[i];
+    const bool done =
+        png_write_samples(stream, file, samples, s->image.width, s->image.height, 1, problem);
+    free(samples);
+    return done;
+}
+
+static bool write_regions(const segmentation *s, cli_outputs *outputs, cli_problem *problem) {
+    const size_t shape[] = {s->image.height, s->image.width};
+    FILE *stream;
+    if (!output_begin(outputs, s->settings->regions_file, &stream, problem))
+        return false;
+    if (is_png_name(s->settings->regions_file))
+        return write_regions_png(s, stream, problem);
+    npy_write_integers(stream, shape, 2, s->regions);
+    return true;
+}
+
+static bool encode_boundaries(const segmentation *s, const uint8_t *boundary, FILE *stream,
+                              cli_problem *problem) {
+    static const uint16_t line_colour[IMAGE_CHANNELS] = {255, 0, 128};
+    const char *file = s->settings->boundaries_file;
+    const size_t count = s->image.width * s->image.height * IMAGE_CHANNELS;
+    uint16_t *samples = malloc(count * sizeof *samples);
+    if (!samples)
+        return out_of_memory(problem, file);
+    for (size_t i = 0; i < count; i++)
+        samples[i] = boundary[i / IMAGE_CHANNELS] ? line_colour[i % IMAGE_CHANNELS]
+                                                  : (uint16_t)lroundf(s->image.colours[i]);
+    const bool done = png_write_samples(stream, file, samples, s->image.width, s->image.height,
+                                        IMAGE_CHANNELS, problem);
+    free(samples);
+    return done;
+}
+
+static bool write_boundaries(const segmentation *s, cli_outputs *outputs, cli_problem *problem) {
+    const char *file = s->settings->boundaries_file;
+    const dcrf_grid grid = image_grid(&s->image);
+    dcrf_error error;
+    FILE *stream;
+    uint8_t *boundary = malloc(s->image.width * s->image.height);
+    if (!boundary)
+        return out_of_memory(problem, file);
+    const bool done = (dcrf_region_boundaries(&grid, s->regions, boundary, &error) >= 0 ||
+                       library_problem(problem, file, &error)) &&
+                      output_begin(outputs, file, &stream, problem) &&
+                      encode_boundaries(s, boundary, stream, problem);
+    free(boundary);
+    return done;
+}
+
+static bool write_outputs(const segmentation *s, cli_problem *problem) {
+    cli_outputs outputs = {.count = 0};
+    const bool done = write_regions(s, &outputs, problem) &&
+                      (!s->settings->boundaries_file || write_boundaries(s, &outputs, problem)) &&
+                      outputs_commit(&outputs, problem);
+    outputs_discard(&outputs);
+    return done;
+}
+
+static bool check_files(const superpixels_settings *settings, cli_problem *problem) {
+    const char *boundaries = settings->boundaries_file;
+    if (boundaries && output_is_standard(boundaries) && output_is_standard(settings->regions_file))
+        return bad_input(problem, "--boundaries",
+                         "the regions go to the standard output already; give one of them a file");
+    return output_check(settings->regions_file, problem) &&
+           (!boundaries || output_check(boundaries, problem));
+}
+
+static bool run_superpixels(const void *given, cli_problem *problem) {
+    const superpixels_settings *settings = given;
+    segmentation s = {.settings = settings};
+    const bool done = check_files(settings, problem) &&
+                      image_read(settings->image_file, &s.image, problem) &&
+                      find_regions(&s, problem) && write_outputs(&s, problem);
+    free(s.regions);
+    image_free(&s.image);
+    return done;
+}
+
+static const cli_option operands[] = {
+    {.name = "IMAGE",
+     .parse = parse_text,
+     .offset = offsetof(superpixels_settings, image_file),
+     .help = "the photograph, a PNG"},
+    {0},
+};
+
+static const cli_option files[] = {
+    {"output", 'o', "FILE", NULL, true, parse_text, offsetof(superpixels_settings, regions_file),
+     "where the region of every pixel goes: a grey .png of 8 bits, or of 16 where there are more "
+     "than 256 regions, or a .npy of int32"},
+    {"boundaries", 0, "B.png", NULL, false, parse_text,
+     offsetof(superpixels_settings, boundaries_file),
+     "also write the image with lines where regions meet"},
+    {0},
+};
+
+static const cli_option options[] = {
+    {"method", 0, SUPERPIXEL_METHODS, "meanshift", false, parse_choice,
+     offsetof(superpixels_settings, method),
+     "meanshift: regions of any shape that keep to edges; slic: compact ones, much faster"},
+    {"min-region", 0, "PIXELS", "0", false, parse_count,
+     offsetof(superpixels_settings, min_region_px),
+     "smaller regions join the neighbour of the most similar colour; 0: 20 for meanshift, a "
+     "quarter of the square of --region-size for slic"},
+    {"spatial-bandwidth", 0, "PIXELS", "8", false, parse_positive_number,
+     offsetof(superpixels_settings, spatial_bandwidth_px),
+     "meanshift: the radius of its window in the image"},
+    {"range-bandwidth", 0, "LUV", "4", false, parse_positive_number,
+     offsetof(superpixels_settings, range_bandwidth),
+     "meanshift: the radius of its window among the colours, in units of CIE Luv"},
+    {"region-size", 0, "PIXELS", "16", false, parse_positive_number,
+     offsetof(superpixels_settings, region_size_px), "slic: about how wide regions are"},
+    {"compactness", 0, "M", "10", false, parse_positive_number,
+     offsetof(superpixels_settings, compactness),
+     "slic: the weight of position against colour; more gives rounder regions"},
+    {"threads", 0, "T", "0", false, parse_count, offsetof(superpixels_settings, threads),
+     "threads to use, 0: one for each core; the result does not depend on it"},
+    {0},
+};
+
+static const option_group groups[] = {
+    {"Output", files, 0},
+    {"Superpixels", options, 0},
+    {0},
+};
+
+const cli_command superpixels_command = {
+    {"superpixels", operands, groups},
+    "the superpixels of an image",
+    "Cuts the image into connected regions of similar colour, by mean shift or SLIC, and writes "
+    "the number of every pixel's region, from 0 in the order of their first pixels. Such a file "
+    "can be given to --cliques of other commands.",
+    sizeof(superpixels_settings),
+    run_superpixels,
+};
