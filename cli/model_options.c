@@ -158,9 +158,10 @@ static bool add_kernels(const model_options *options, const char *image_file, bu
 static bool find_regions(const model_options *options, const char *image_file,
                          const built_model *built, int32_t **regions, cli_problem *problem) {
     const char *source = options->cliques_source;
-    dcrf_superpixel_settings settings = dcrf_superpixel_defaults();
+    dcrf_superpixel_settings settings;
     size_t count;
-    if (!superpixel_method_named(source, &settings.method)) {
+    dcrf_superpixel_defaults(&settings);
+    if (!dcrf_superpixel_method_from_name(source, &settings.method)) {
         if (options->min_region_px != 0)
             return bad_input(problem, "--min-region",
                              "is for --cliques meanshift and slic; '%s' is taken as it is", source);

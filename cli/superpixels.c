@@ -3,19 +3,6 @@
 #include "pixel_array.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-_Static_assert(DCRF_SUPERPIXEL_MEAN_SHIFT == 0 && DCRF_SUPERPIXEL_SLIC == 1, SUPERPIXEL_METHODS);
-
-bool superpixel_method_named(const char *name, dcrf_superpixel_method *method) {
-    if (strcmp(name, "meanshift") == 0)
-        *method = DCRF_SUPERPIXEL_MEAN_SHIFT;
-    else if (strcmp(name, "slic") == 0)
-        *method = DCRF_SUPERPIXEL_SLIC;
-    else
-        return false;
-    return true;
-}
 
 bool superpixels_find(const cli_image *image, const char *image_file,
                       const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,

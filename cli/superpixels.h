@@ -6,12 +6,6 @@
 
 #include <dcrf/dcrf.h>
 
-/* The names of the methods, as the form of an option, in the order of dcrf_superpixel_method. */
-#define SUPERPIXEL_METHODS "meanshift|slic"
-
-/* False where no method has that name. */
-bool superpixel_method_named(const char *name, dcrf_superpixel_method *method);
-
 /* The regions of an image, to be freed; `image_file` is for messages. */
 bool superpixels_find(const cli_image *image, const char *image_file,
                       const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,

@@ -9,6 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Choices are stored as their place in the form. */
+_Static_assert(DCRF_SUPERPIXEL_MEAN_SHIFT == 0 && DCRF_SUPERPIXEL_SLIC == 1, "meanshift|slic");
+
 typedef struct superpixels_settings {
     const char *image_file;
     const char *regions_file;
@@ -30,7 +33,8 @@ typedef struct segmentation {
 } segmentation;
 
 static dcrf_superpixel_settings library_settings(const superpixels_settings *settings) {
-    dcrf_superpixel_settings result = dcrf_superpixel_defaults();
+    dcrf_superpixel_settings result;
+    dcrf_superpixel_defaults(&result);
     result.method = (dcrf_superpixel_method)settings->method;
     result.min_region_px = settings->min_region_px;
     result.spatial_bandwidth_px = settings->spatial_bandwidth_px;
@@ -52,8 +56,7 @@ static bool find_regions(segmentation *s, cli_problem *problem) {
     return done;
 }
 
-/* ---- output ------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static bool write_regions_png(const segmentation *s, FILE *stream, cli_problem *problem) {
     const char *file = s->settings->regions_file;
@@ -166,7 +169,7 @@ static const cli_option files[] = {
 };
 
 static const cli_option options[] = {
-    {"method", 0, SUPERPIXEL_METHODS, "meanshift", false, parse_choice,
+    {"method", 0, "meanshift|slic", "meanshift", false, parse_choice,
      offsetof(superpixels_settings, method),
      "meanshift: regions of any shape that keep to edges; slic: compact ones, much faster"},
     {"min-region", 0, "PIXELS", "0", false, parse_count,

@@ -219,14 +219,14 @@ static dcrf_status solve_qp(dcrf_error *error) {
     return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, error);
 }
 
-/* ---- superpixels -------------------------------------------------------------------------------
- */
+/* ---- superpixels ----------------------------------------------------------------------------- */
 
 static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *error) {
     static int32_t regions[WIDTH * HEIGHT];
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
-    dcrf_superpixel_settings settings = dcrf_superpixel_defaults();
+    dcrf_superpixel_settings settings;
+    dcrf_superpixel_defaults(&settings);
     settings.method = method;
     settings.min_region_px = 4;
     settings.region_size_px = 2; /* several regions, so that there are some to join */

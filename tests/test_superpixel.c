@@ -11,8 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- pictures ----------------------------------------------------------------------------------
- */
+/* ---- pictures -------------------------------------------------------------------------------- */
 
 enum kind { CONSTANT, NOISE, GRADIENT, PATCHES, FIELDS, CHECKERBOARD, KINDS };
 
@@ -80,14 +79,14 @@ static int32_t *regions_of(const struct picture *p, const dcrf_superpixel_settin
 }
 
 static dcrf_superpixel_settings settings_of(dcrf_superpixel_method method, size_t min_region_px) {
-    dcrf_superpixel_settings settings = dcrf_superpixel_defaults();
+    dcrf_superpixel_settings settings;
+    dcrf_superpixel_defaults(&settings);
     settings.method = method;
     settings.min_region_px = min_region_px;
     return settings;
 }
 
-/* ---- colours -----------------------------------------------------------------------------------
- */
+/* ---- colours --------------------------------------------------------------------------------- */
 
 static void colours_have_their_published_values(void **state) {
     (void)state;
@@ -153,8 +152,7 @@ static void no_colour_exceeds_the_bound_of_exact_sums(void **state) {
             }
 }
 
-/* ---- mean shift against its definition ---------------------------------------------------------
- */
+/* ---- mean shift against its definition ------------------------------------------------------- */
 
 static void compare_mean_shift(enum kind kind, size_t width, size_t height, double spatial,
                                double range, size_t min_region_px) {
@@ -200,8 +198,7 @@ static void mean_shift_is_what_it_says(void **state) {
     compare_mean_shift(PATCHES, 14, 90, 60, 90, 10);
 }
 
-/* ---- SLIC against its definition ---------------------------------------------------------------
- */
+/* ---- SLIC against its definition ------------------------------------------------------------- */
 
 static void compare_slic(enum kind kind, size_t width, size_t height, double size_px,
                          double compactness, size_t min_region_px) {
@@ -250,8 +247,7 @@ static void slic_gives_about_as_many_regions_as_asked(void **state) {
         }
 }
 
-/* ---- what every result is ----------------------------------------------------------------------
- */
+/* ---- what every result is -------------------------------------------------------------------- */
 
 static void check_result(const struct picture *p, const dcrf_superpixel_settings *settings,
                          size_t least_px) {
@@ -335,8 +331,7 @@ static void layouts_and_types_do_not_matter(void **state) {
     free(p.rgb);
 }
 
-/* ---- regions and boundaries --------------------------------------------------------------------
- */
+/* ---- regions and boundaries ------------------------------------------------------------------ */
 
 static void ties_go_to_the_first(void **state) {
     (void)state;
@@ -372,23 +367,37 @@ static void boundaries_lie_between_regions(void **state) {
                  dcrf_region_boundaries(&volume, regions, boundary, &error));
 }
 
-/* ---- settings and errors -----------------------------------------------------------------------
- */
+/* ---- settings and errors --------------------------------------------------------------------- */
 
 static void defaults_set_every_field(void **state) {
     (void)state;
-    dcrf_superpixel_settings a, b;
-    memset(&a, 0x55, sizeof a);
-    memset(&b, 0xaa, sizeof b);
-    a = dcrf_superpixel_defaults();
-    b = dcrf_superpixel_defaults();
-    assert_int_equal(a.method, DCRF_SUPERPIXEL_MEAN_SHIFT);
-    assert_int_equal(a.min_region_px, 0);
-    assert_true(a.spatial_bandwidth_px == 8 && a.range_bandwidth == 4);
-    assert_true(a.region_size_px == 16 && a.compactness == 10);
-    assert_int_equal(a.iterations, 10);
-    for (size_t i = 0; i < sizeof a.reserved; i++)
-        assert_true(a.reserved[i] == 0 && b.reserved[i] == 0);
+    for (int junk = 0; junk <= 0xff; junk += 0x55) {
+        dcrf_superpixel_settings s;
+        memset(&s, junk, sizeof s);
+        dcrf_superpixel_defaults(&s);
+        assert_int_equal(s.method, DCRF_SUPERPIXEL_MEAN_SHIFT);
+        assert_int_equal(s.min_region_px, 0);
+        assert_true(s.spatial_bandwidth_px == 8 && s.range_bandwidth == 4);
+        assert_true(s.region_size_px == 16 && s.compactness == 10);
+        assert_int_equal(s.iterations, 10);
+        for (size_t i = 0; i < sizeof s.reserved; i++)
+            assert_int_equal(s.reserved[i], 0);
+    }
+}
+
+static void methods_have_names(void **state) {
+    (void)state;
+    for (int method = 0; method <= DCRF_SUPERPIXEL_SLIC; method++) {
+        dcrf_superpixel_method found = (dcrf_superpixel_method)77;
+        const char *name = dcrf_superpixel_method_name((dcrf_superpixel_method)method);
+        assert_int_equal(dcrf_superpixel_method_from_name(name, &found), 1);
+        assert_int_equal(found, method);
+    }
+    dcrf_superpixel_method untouched = DCRF_SUPERPIXEL_SLIC;
+    assert_int_equal(dcrf_superpixel_method_from_name("kmeans", &untouched), 0);
+    assert_int_equal(untouched, DCRF_SUPERPIXEL_SLIC);
+    assert_null(dcrf_superpixel_method_name((dcrf_superpixel_method)2));
+    assert_null(dcrf_superpixel_method_name((dcrf_superpixel_method)-1));
 }
 
 static void bad_input_is_refused_and_changes_nothing(void **state) {
@@ -481,6 +490,7 @@ int main(void) {
         cmocka_unit_test(ties_go_to_the_first),
         cmocka_unit_test(boundaries_lie_between_regions),
         cmocka_unit_test(defaults_set_every_field),
+        cmocka_unit_test(methods_have_names),
         cmocka_unit_test(bad_input_is_refused_and_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,11 @@ typedef enum dcrf_superpixel_method {
     DCRF_SUPERPIXEL_SLIC
 } dcrf_superpixel_method;
 
+/* "meanshift", "slic"; NULL for a value that is none. The inverse returns 1 and sets *method, or 0
+ * where no method has that name. */
+DCRF_API const char *dcrf_superpixel_method_name(dcrf_superpixel_method method);
+DCRF_API int dcrf_superpixel_method_from_name(const char *name, dcrf_superpixel_method *method);
+
 #define DCRF_SUPERPIXEL_SPATIAL_BANDWIDTH_PX 8
 #define DCRF_SUPERPIXEL_RANGE_BANDWIDTH 4
 #define DCRF_SUPERPIXEL_REGION_SIZE_PX 16
@@ -53,7 +58,7 @@ typedef struct dcrf_superpixel_settings {
 } dcrf_superpixel_settings;
 
 /* Mean shift with the values above. */
-DCRF_API dcrf_superpixel_settings dcrf_superpixel_defaults(void);
+DCRF_API void dcrf_superpixel_defaults(dcrf_superpixel_settings *settings);
 
 /* The regions of an image of one channel (grey) or three (sRGB), on the scale 0 to 255, over a grid
  * of one or two axes; `settings` = NULL: the defaults. Distances are in pixels, whatever the

@@ -14,18 +14,36 @@
 #define MOST_BANDWIDTH_PX 256
 #define MOST_REGION_SIZE_PX 1024
 
-dcrf_superpixel_settings dcrf_superpixel_defaults(void) {
-    return (dcrf_superpixel_settings){.method = DCRF_SUPERPIXEL_MEAN_SHIFT,
-                                      .min_region_px = 0,
-                                      .spatial_bandwidth_px = DCRF_SUPERPIXEL_SPATIAL_BANDWIDTH_PX,
-                                      .range_bandwidth = DCRF_SUPERPIXEL_RANGE_BANDWIDTH,
-                                      .region_size_px = DCRF_SUPERPIXEL_REGION_SIZE_PX,
-                                      .compactness = DCRF_SUPERPIXEL_COMPACTNESS,
-                                      .iterations = DCRF_SUPERPIXEL_ITERATIONS};
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static const char *const method_names[] = {"meanshift", "slic"};
+#define METHOD_COUNT (sizeof method_names / sizeof method_names[0])
+
+const char *dcrf_superpixel_method_name(dcrf_superpixel_method method) {
+    return (size_t)method < METHOD_COUNT ? method_names[method] : NULL;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------
- */
+int dcrf_superpixel_method_from_name(const char *name, dcrf_superpixel_method *method) {
+    for (size_t i = 0; i < METHOD_COUNT; i++)
+        if (strcmp(name, method_names[i]) == 0) {
+            *method = (dcrf_superpixel_method)i;
+            return 1;
+        }
+    return 0;
+}
+
+void dcrf_superpixel_defaults(dcrf_superpixel_settings *settings) {
+    *settings =
+        (dcrf_superpixel_settings){.method = DCRF_SUPERPIXEL_MEAN_SHIFT,
+                                   .min_region_px = 0,
+                                   .spatial_bandwidth_px = DCRF_SUPERPIXEL_SPATIAL_BANDWIDTH_PX,
+                                   .range_bandwidth = DCRF_SUPERPIXEL_RANGE_BANDWIDTH,
+                                   .region_size_px = DCRF_SUPERPIXEL_REGION_SIZE_PX,
+                                   .compactness = DCRF_SUPERPIXEL_COMPACTNESS,
+                                   .iterations = DCRF_SUPERPIXEL_ITERATIONS};
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static dcrf_status check_range(const char *name, double value, double least, double most,
                                dcrf_error *error) {
@@ -87,8 +105,7 @@ static dcrf_status check_image(const dcrf_grid *grid, const dcrf_view *image, dc
     return DCRF_OK;
 }
 
-/* ---- superpixels -------------------------------------------------------------------------------
- */
+/* ---- superpixels ----------------------------------------------------------------------------- */
 
 static size_t least_region_px(const dcrf_superpixel_settings *s) {
     if (s->min_region_px > 0)
@@ -118,8 +135,11 @@ static dcrf_status find_regions(const dcrf_grid *grid, const dcrf_view *image,
 dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
                              const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                              int32_t *regions, size_t *count, dcrf_error *error) {
-    const dcrf_superpixel_settings used = settings ? *settings : dcrf_superpixel_defaults();
+    dcrf_superpixel_settings used;
     size_t pixels, found;
+    dcrf_superpixel_defaults(&used);
+    if (settings)
+        used = *settings;
     dcrf_status status = check_plane(grid, &pixels, error);
     if (status >= 0)
         status = check_image(grid, image, error);
