@@ -44,15 +44,16 @@ def fortran_order(shape):
     return order
 
 
-def read_npy(data):
-    """(shape, values) of a float32 array as the command writes it."""
+def read_npy(data, descr="<f4"):
+    """(shape, values) of an array of 4-byte elements as the command writes it."""
     assert data[:8] == b"\x93NUMPY\x01\x00"
     length = struct.unpack("<H", data[8:10])[0]
     assert (10 + length) % 64 == 0
     header = eval(data[10:10 + length].decode("latin-1"), {"__builtins__": {}})
-    assert header["descr"] == "<f4" and header["fortran_order"] is False
+    assert header["descr"] == descr and header["fortran_order"] is False
     body = data[10 + length:]
-    return header["shape"], list(struct.unpack("<%df" % (len(body) // 4), body))
+    code = "<%d" % (len(body) // 4) + STRUCT_CODE[descr[1:]]
+    return header["shape"], list(struct.unpack(code, body))
 
 
 def malformed_npy(shape, value=1.0):

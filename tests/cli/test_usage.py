@@ -19,6 +19,10 @@ class ProgramTest(Case):
                            "--operator lattice|exact", "--threads T"):
                 self.assertIn(option, text)
             self.assertLessEqual(max(map(len, text.split("\n"))), 80)
+        text = self.good("help", "superpixels")
+        for option in ("-o, --output FILE", "--method meanshift|slic", "--range-bandwidth LUV"):
+            self.assertIn(option, text)
+        self.assertLessEqual(max(map(len, text.split("\n"))), 80)
 
     def test_usage_errors(self):
         self.bad("usage", "no command given")
