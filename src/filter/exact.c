@@ -98,6 +98,37 @@ static void seen_from(const struct dcrf_ordered *ordered, size_t variable, float
         row[h] = low[h] + fraction * (high[h] - low[h]);
 }
 
+struct double_context {
+    const struct exact *op;
+    const double *in;
+    double *out;
+    size_t channels;
+};
+
+static void apply_double_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_context *c = context;
+    for (size_t a = begin; a < end; a++) {
+        double *out = c->out + a * c->channels;
+        for (size_t i = 0; i < c->channels; i++)
+            out[i] = 0;
+        for (size_t b = 0; b < c->op->base.variables; b++) {
+            const double k = kernel_value(c->op, a, b);
+            for (size_t i = 0; i < c->channels; i++)
+                out[i] += k * c->in[b * c->channels + i];
+        }
+    }
+}
+
+static dcrf_status apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
+                                const double *in, double *out, size_t channels, dcrf_error *error) {
+    (void)error;
+    struct double_context context = {(const struct exact *)base, in, out, channels};
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, GRAIN, apply_double_rows,
+                      &context);
+    return DCRF_OK;
+}
+
 struct ordered_context {
     const struct exact *op;
     const struct dcrf_ordered *ordered;
@@ -135,6 +166,13 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     return DCRF_OK;
 }
 
+/* Everything is in double but F between two nodes (four roundings) and the result. */
+static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+    (void)base;
+    (void)bins;
+    return 5;
+}
+
 static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                             dcrf_error *error) {
     (void)workspace;
@@ -165,6 +203,8 @@ static void free_exact(dcrf_operator *base) {
 static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT,
                                                      .apply = apply,
                                                      .ordered = ordered,
+                                                     .apply_double = apply_double,
+                                                     .ordered_roundings = ordered_roundings,
                                                      .diagonal = diagonal,
                                                      .rescale = rescale,
                                                      .free = free_exact};

@@ -170,20 +170,21 @@ static void splat_histograms(void *context, size_t begin, size_t end, size_t wor
     for (size_t v = begin; v < end; v++) {
         /* Two rows in turn: variables that follow each other often fall into one bin, and would
          * wait for each other's addition. row[][0] takes what belongs to the block of bins below.
-         */
-        float row[2][DCRF_DSP_WIDTH + 1] = {{0}};
+         * In double: a vertex may have thousands of entries, and their rounding would weigh on the
+         * lower bound. */
+        double row[2][DCRF_DSP_WIDTH + 1] = {{0}};
         for (size_t e = lattice->first[v]; e < lattice->first[v + 1]; e++) {
             const size_t b = lattice->entry_variable[e];
             const float weight = lattice->entry_weight[e];
             const size_t at = (size_t)bin[b] + 1 - h->first; /* wraps below the block */
             const float upper = fraction ? fraction[b] * weight : 0;
             if (at <= h->width)
-                row[e % 2][at] += weight - upper;
+                row[e % 2][at] += (double)(weight - upper);
             if (fraction && at + 1 <= h->width)
-                row[e % 2][at + 1] += upper;
+                row[e % 2][at + 1] += (double)upper;
         }
         for (size_t i = 0; i < h->width; i++)
-            h->splat[v * h->width + i] = row[0][i + 1] + row[1][i + 1];
+            h->splat[v * h->width + i] = (float)(row[0][i + 1] + row[1][i + 1]);
     }
 }
 
@@ -268,6 +269,15 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     return DCRF_OK;
 }
 
+/* Two for the fraction, one to float; two along each axis, and two more where both orders meet; a
+ * product and its sum over the bins; a product and its sum over the corners; five between two
+ * nodes. */
+static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
+    const size_t corners = lattice->corners;
+    return 3 + 2 * corners * lattice->rounds + 2 + bins + 1 + corners + 1 + 5;
+}
+
 /* ---- the rest ------------------------------------------------------------------------------- */
 
 static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
@@ -297,6 +307,9 @@ void dcrf_lattice_free(dcrf_operator *base) {
 const struct dcrf_operator_methods dcrf_lattice_methods = {.kind = DCRF_OPERATOR_LATTICE,
                                                            .apply = apply,
                                                            .ordered = ordered,
+                                                           .apply_double =
+                                                               dcrf_lattice_apply_double,
+                                                           .ordered_roundings = ordered_roundings,
                                                            .diagonal = dcrf_lattice_diagonal,
                                                            .calibrate = dcrf_lattice_calibrate,
                                                            .rescale = rescale,

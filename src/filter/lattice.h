@@ -4,7 +4,8 @@
  *   lattice_table.c   from the integer key of a vertex to its number
  *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
- *   lattice_diagonal.c  its diagonal */
+ *   lattice_diagonal.c  its diagonal
+ *   lattice_double.c  the symmetric operator in double */
 #ifndef DCRF_FILTER_LATTICE_H
 #define DCRF_FILTER_LATTICE_H
 
@@ -113,5 +114,11 @@ void dcrf_lattice_free(dcrf_operator *base);
 
 dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                                   dcrf_error *error);
+
+/* ---- lattice_double.c ----------------------------------------------------------------------- */
+
+dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
+                                      const double *in, double *out, size_t channels,
+                                      dcrf_error *error);
 
 #endif

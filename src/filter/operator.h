@@ -40,6 +40,13 @@ struct dcrf_operator_methods {
                          const struct dcrf_application *application, dcrf_error *error);
     dcrf_status (*ordered)(const dcrf_operator *op, dcrf_workspace *workspace,
                            const struct dcrf_ordered *ordered, dcrf_error *error);
+    /* out = K in with the symmetric operator, in double: rows of `channels` doubles. For proofs,
+     * where the rounding of floats would cost too much; not made to be fast. */
+    dcrf_status (*apply_double)(const dcrf_operator *op, dcrf_workspace *workspace,
+                                const double *in, double *out, size_t channels, dcrf_error *error);
+    /* How many roundings to float an output of the ordered filter can suffer one after the other:
+     * where |F| <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. */
+    size_t (*ordered_roundings)(const dcrf_operator *op, size_t bins);
     dcrf_status (*diagonal)(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                             dcrf_error *error);
     /* Give an operator that is right up to a factor the right factor. Called before use where there

@@ -1,0 +1,168 @@
+/* The operators in double: the same matrix as the float operators, and the rounding of the ordered
+ * filter within what the operators promise. */
+#include "core/rng.h"
+#include "filter/operator.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define WIDTH 23
+#define HEIGHT 17
+#define VARIABLES (WIDTH * HEIGHT)
+#define CHANNELS 3
+
+struct fixture {
+    dcrf_operator *op;
+    dcrf_workspace *workspace;
+};
+
+/* An image with many equal colours, so that some lattice vertices have many entries. */
+static void make(struct fixture *fixture, dcrf_operator_kind kind,
+                 dcrf_normalization normalization) {
+    static uint8_t image[VARIABLES * 3];
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 7);
+    for (size_t i = 0; i < VARIABLES * 3; i++)
+        image[i] = (uint8_t)(30 + dcrf_rng_next(&rng) % 4);
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_kernel kernel =
+        kind == DCRF_OPERATOR_GRID
+            ? dcrf_kernel_spatial(2, 1)
+            : dcrf_kernel_bilateral(6, 9, dcrf_view_interleaved(image, DCRF_U8, &grid, 3), 1);
+    kernel.normalization = normalization;
+    assert_int_equal(dcrf_workspace_new(&fixture->workspace, 2, NULL), DCRF_OK);
+    assert_int_equal(
+        dcrf_operator_new(&fixture->op, &grid, &kernel, kind, fixture->workspace, NULL), DCRF_OK);
+}
+
+static void drop(struct fixture *fixture) {
+    dcrf_operator_free(&fixture->op);
+    dcrf_workspace_free(&fixture->workspace);
+}
+
+static void check_kind(dcrf_operator_kind kind, dcrf_normalization normalization) {
+    struct fixture f;
+    make(&f, kind, normalization);
+    float *in = aligned_alloc(64, 2 * VARIABLES * DCRF_LANES * sizeof *in);
+    float *out = in + VARIABLES * DCRF_LANES;
+    double *precise_in = malloc(VARIABLES * CHANNELS * sizeof *precise_in);
+    double *precise = malloc(VARIABLES * CHANNELS * sizeof *precise);
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 11);
+    memset(in, 0, VARIABLES * DCRF_LANES * sizeof *in);
+    for (size_t a = 0; a < VARIABLES; a++)
+        for (size_t c = 0; c < CHANNELS; c++) {
+            in[a * DCRF_LANES + c] = (float)dcrf_rng_uniform(&rng);
+            precise_in[a * CHANNELS + c] = (double)in[a * DCRF_LANES + c];
+        }
+    assert_int_equal(
+        dcrf_operator_apply(f.op, f.workspace, DCRF_SYMMETRIC, in, out, CHANNELS, DCRF_LANES, NULL),
+        DCRF_OK);
+    assert_int_equal(
+        f.op->methods->apply_double(f.op, f.workspace, precise_in, precise, CHANNELS, NULL),
+        DCRF_OK);
+    /* Sums of at most VARIABLES + 100 positive floats: relative error below 1e-4. */
+    for (size_t a = 0; a < VARIABLES; a++)
+        for (size_t c = 0; c < CHANNELS; c++)
+            assert_true(fabs((double)out[a * DCRF_LANES + c] - precise[a * CHANNELS + c]) <=
+                        (VARIABLES + 100) * 0x1p-24 * precise[a * CHANNELS + c]);
+    free(precise);
+    free(precise_in);
+    free(in);
+    drop(&f);
+}
+
+static void test_same_matrix(void **state) {
+    (void)state;
+    for (int normalization = 0; normalization < 2; normalization++) {
+        check_kind(DCRF_OPERATOR_EXACT, (dcrf_normalization)normalization);
+        check_kind(DCRF_OPERATOR_GRID, (dcrf_normalization)normalization);
+        check_kind(DCRF_OPERATOR_LATTICE, (dcrf_normalization)normalization);
+    }
+}
+
+/* The ordered filter with hats at the nodes, written out in double: a block of one channel a bin
+ * through the operator in double. */
+static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
+    struct fixture f;
+    make(&f, kind, DCRF_NORMALIZE_SYMMETRIC);
+    const size_t bins = levels->count;
+    float *y = aligned_alloc(64, 2 * VARIABLES * DCRF_LANES * sizeof *y);
+    float *out = y + VARIABLES * DCRF_LANES;
+    double *hats = calloc(VARIABLES * bins, sizeof *hats),
+           *seen = malloc(VARIABLES * bins * sizeof *seen);
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 5);
+    memset(y, 0, VARIABLES * DCRF_LANES * sizeof *y);
+    for (size_t a = 0; a < VARIABLES; a++) {
+        const float value = (float)(dcrf_rng_uniform(&rng) * 1.2 - 0.1);
+        y[a * DCRF_LANES] = value;
+        size_t h = 0;
+        if (!levels->table) {
+            while (h + 1 < bins && levels->levels[h] <= value)
+                h++;
+            hats[a * bins + h] = 1;
+            continue;
+        }
+        while (h + 1 < bins && levels->levels[h + 1] <= value)
+            h++;
+        const float low = levels->levels[h];
+        const double fraction =
+            value <= low || h + 1 == bins
+                ? 0
+                : ((double)value - (double)low) / ((double)levels->levels[h + 1] - (double)low);
+        hats[a * bins + h] = 1 - fraction;
+        if (fraction > 0)
+            hats[a * bins + h + 1] = fraction;
+    }
+    assert_int_equal(dcrf_operator_ordered(f.op, f.workspace, levels, y, out, 1, DCRF_LANES, NULL),
+                     DCRF_OK);
+    assert_int_equal(f.op->methods->apply_double(f.op, f.workspace, hats, seen, bins, NULL),
+                     DCRF_OK);
+    /* The fraction itself is rounded in float here and in the filter: the slope of F between two
+     * nodes times the error of the fraction, counted as 8 roundings more. */
+    const double promised = (double)(f.op->methods->ordered_roundings(f.op, bins) + 8) * 0x1p-24;
+    for (size_t a = 0; a < VARIABLES; a++) {
+        double sum = 0, row_sum = 0;
+        for (size_t h = 0; h < bins; h++)
+            for (size_t k = 0; k < bins; k++) {
+                const double value = levels->table ? (double)levels->table[h * bins + k]
+                                                   : (double)((k > h) - (k < h));
+                sum += hats[a * bins + h] * value * seen[a * bins + k];
+            }
+        for (size_t k = 0; k < bins; k++)
+            row_sum += seen[a * bins + k];
+        assert_true(fabs((double)out[a * DCRF_LANES] - sum) <= promised * row_sum);
+    }
+    free(seen);
+    free(hats);
+    free(y);
+    drop(&f);
+}
+
+static void test_ordered_rounding(void **state) {
+    (void)state;
+    enum { BINS = 12 };
+    float nodes[BINS], table[BINS * BINS];
+    for (size_t h = 0; h < BINS; h++)
+        nodes[h] = (float)h / (BINS - 1);
+    for (size_t h = 0; h < BINS; h++)
+        for (size_t k = 0; k < BINS; k++)
+            table[h * BINS + k] = fmaxf(-1, fminf(1, (nodes[k] - nodes[h]) / 0.25f));
+    const dcrf_levels huber = {BINS, nodes, table}, sign = {BINS, nodes, NULL};
+    check_ordered(DCRF_OPERATOR_EXACT, &huber);
+    check_ordered(DCRF_OPERATOR_EXACT, &sign);
+    check_ordered(DCRF_OPERATOR_GRID, &huber);
+    check_ordered(DCRF_OPERATOR_GRID, &sign);
+    check_ordered(DCRF_OPERATOR_LATTICE, &huber);
+    check_ordered(DCRF_OPERATOR_LATTICE, &sign);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_matrix),
+        cmocka_unit_test(test_ordered_rounding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
