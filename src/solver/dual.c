@@ -1,0 +1,315 @@
+/* The bound of a dual point, rounded to the safe side, and the best mixture of two.
+ *
+ * What is stored differs from a feasible point by roundings alone. A chain of n roundings to float
+ * changes a sum of terms t by at most n u / (1 - n u) sum |t| (Higham, "Accuracy and Stability of
+ * Numerical Algorithms", section 3.1), u = 2^-24; for A alpha, sum |t| <= sum_b K_ab, the row sum.
+ * So with e_ai = n u (1 + SLACK) (row sum + ...) taken off every reduced cost,
+ *
+ *   E(x) >= constant + sum_a min_i (phi_ai - pairwise_ai - clique_ai) - sum_a e_a
+ *
+ * holds for all x. Values below the smallest normal float are flushed to zero: TINY a variable.
+ * The sums themselves are in double, and their own error, below count * 2^-53 of the sum of
+ * magnitudes, is taken off too. */
+#include "solver/dual.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define UNIT 0x1p-24 /* of rounding to float */
+#define SLACK 1e-3   /* covers the denominator 1 - n u up to n = 16000 */
+#define TINY 1e-25
+#define DOUBLE_UNIT 0x1p-53
+#define GRAIN 1024
+
+/* ---- the space ---------------------------------------------------------------------------------
+ */
+
+/* The row sums in double, so that they carry no rounding worth speaking of. */
+static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
+    const dcrf_model *model = space->plan->model;
+    const size_t n = model->variables;
+    double *ones = dcrf_allocate(n, 3 * sizeof *ones);
+    if (!ones)
+        return dcrf_fail_memory(error, "the row sums of the kernels");
+    double *sums = ones + n, *total = sums + n;
+    dcrf_status status = DCRF_OK;
+    for (size_t a = 0; a < n; a++) {
+        ones[a] = 1;
+        total[a] = 0;
+    }
+    for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++) {
+        const dcrf_operator *op = space->plan->kernels[m].op;
+        if (model->kernels[m].weight == 0)
+            continue;
+        status = op->methods->apply_double(op, space->workspace, ones, sums, 1, error);
+        for (size_t a = 0; a < n && status == DCRF_OK; a++)
+            total[a] += model->kernels[m].weight * sums[a];
+    }
+    for (size_t a = 0; a < n && status == DCRF_OK; a++)
+        space->row_sums[a] = (float)(total[a] * (1 + 2 * UNIT));
+    dcrf_release(ones);
+    return status;
+}
+
+static dcrf_status spread_costs(struct dcrf_dual_space *space, dcrf_error *error) {
+    const struct dcrf_cliques *cliques = &space->plan->model->cliques;
+    const size_t n = space->plan->model->variables;
+    if (cliques->count == 0)
+        return DCRF_OK;
+    space->clique_cost = dcrf_allocate_zero(n, sizeof(float));
+    space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
+    if (!space->clique_cost || !space->clique_weight)
+        return dcrf_fail_memory(error, "the dual of the cliques");
+    for (size_t p = 0; p < cliques->count; p++) {
+        const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
+        if (space->form == DCRF_CLIQUE_MIN)
+            space->constant += cliques->costs[p];
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++) {
+            space->clique_cost[cliques->members[k]] = (float)(cliques->costs[p] * (1 + 2 * UNIT));
+            space->clique_weight[cliques->members[k]] = (float)(cliques->costs[p] / (double)size);
+        }
+    }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
+                                 dcrf_workspace *workspace, dcrf_clique_form form,
+                                 dcrf_error *error) {
+    *space = (struct dcrf_dual_space){.plan = plan, .workspace = workspace, .form = form};
+    for (size_t m = 0; m < plan->model->kernel_count; m++)
+        if (plan->model->kernels[m].weight != 0 &&
+            plan->model->kernels[m].compatibility != DCRF_COMPATIBILITY_POTTS)
+            return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                             "the LP relaxation and its bound are for Potts compatibilities only; "
+                             "kernel %zu has another",
+                             m);
+    space->row_sums = dcrf_allocate(plan->model->variables, sizeof(float));
+    if (!space->row_sums)
+        return dcrf_fail_memory(error, "the row sums of the kernels");
+    dcrf_status status = sum_rows(space, error);
+    if (status == DCRF_OK)
+        status = spread_costs(space, error);
+    if (status < 0)
+        dcrf_dual_space_clear(space);
+    return status;
+}
+
+void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
+    dcrf_release(space->row_sums);
+    dcrf_release(space->clique_cost);
+    dcrf_release(space->clique_weight);
+    *space = (struct dcrf_dual_space){0};
+}
+
+/* ---- a point -----------------------------------------------------------------------------------
+ */
+
+dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,
+                           dcrf_error *error) {
+    const dcrf_model *model = space->plan->model;
+    *dual = (struct dcrf_dual){0};
+    dual->pairwise = dcrf_allocate(model->variables, model->stride * sizeof(float));
+    if (space->clique_cost)
+        dual->clique = dcrf_allocate(model->variables, model->stride * sizeof(float));
+    if (!dual->pairwise || (space->clique_cost && !dual->clique)) {
+        dcrf_dual_clear(dual);
+        return dcrf_fail_memory(error, "a point of the dual");
+    }
+    dcrf_dual_reset(dual, space);
+    return DCRF_OK;
+}
+
+void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
+    const dcrf_model *model = space->plan->model;
+    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
+    dual->pairwise_roundings = dual->clique_roundings = 0;
+    if (!dual->clique)
+        return;
+    for (size_t a = 0; a < model->variables; a++)
+        for (size_t i = 0; i < model->stride; i++)
+            dual->clique[a * model->stride + i] =
+                space->form == DCRF_CLIQUE_MIN ? space->clique_weight[a] : 0;
+    dual->clique_roundings = 2;
+}
+
+void dcrf_dual_clear(struct dcrf_dual *dual) {
+    dcrf_release(dual->pairwise);
+    dcrf_release(dual->clique);
+    *dual = (struct dcrf_dual){0};
+}
+
+/* ---- the bound ---------------------------------------------------------------------------------
+ */
+
+struct bound_context {
+    const struct dcrf_dual_space *space;
+    const struct dcrf_dual *dual;
+    double pairwise_error, clique_error; /* relative */
+};
+
+static double lowest_reduced_cost(const struct bound_context *c, size_t a) {
+    const dcrf_model *model = c->space->plan->model;
+    const float *unary = model->unary + a * model->stride;
+    const float *pairwise = c->dual->pairwise + a * model->stride;
+    double lowest = INFINITY;
+    if (!c->dual->clique) {
+        for (size_t i = 0; i < model->labels; i++) {
+            const double cost = (double)unary[i] - (double)pairwise[i];
+            lowest = cost < lowest ? cost : lowest;
+        }
+        return lowest;
+    }
+    const float *clique = c->dual->clique + a * model->stride;
+    const double per_value = c->space->form == DCRF_CLIQUE_MIN ? c->clique_error : 0;
+    for (size_t i = 0; i < model->labels; i++) {
+        const double cost = (double)unary[i] - (double)pairwise[i] -
+                            (double)clique[i] * (1 + per_value); /* v >= 0 in the min form */
+        lowest = cost < lowest ? cost : lowest;
+    }
+    if (c->space->form == DCRF_CLIQUE_SPREAD)
+        lowest -= c->clique_error * (double)c->space->clique_cost[a];
+    return lowest;
+}
+
+static double sum_bound(void *context, size_t begin, size_t end) {
+    const struct bound_context *c = context;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++)
+        sum += lowest_reduced_cost(c, a) - c->pairwise_error * (double)c->space->row_sums[a] - TINY;
+    return sum;
+}
+
+static double sum_magnitudes(void *context, size_t begin, size_t end) {
+    const struct bound_context *c = context;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++)
+        sum += fabs(lowest_reduced_cost(c, a)) + (double)c->space->row_sums[a];
+    return sum;
+}
+
+double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual) {
+    const size_t n = space->plan->model->variables;
+    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
+    struct bound_context context = {
+        .space = space,
+        .dual = dual,
+        .pairwise_error = dual->pairwise_roundings * UNIT * (1 + SLACK),
+        .clique_error = dual->clique_roundings * UNIT * (1 + SLACK),
+    };
+    const double sum = dcrf_parallel_sum(pool, n, sum_bound, &context);
+    const double magnitude = dcrf_parallel_sum(pool, n, sum_magnitudes, &context);
+    return space->constant + sum -
+           ((double)n + 8) * DOUBLE_UNIT * (magnitude + fabs(space->constant) + fabs(sum));
+}
+
+/* ---- mixtures ----------------------------------------------------------------------------------
+ */
+
+struct mix_context {
+    const struct dcrf_dual_space *space;
+    float *into;
+    const float *from;
+    float weight;
+};
+
+static void mix_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct mix_context *c = context;
+    const size_t stride = c->space->plan->model->stride;
+    for (size_t k = begin * stride; k < end * stride; k++)
+        c->into[k] += c->weight * (c->from[k] - c->into[k]);
+}
+
+static void mix_blocks(const struct dcrf_dual_space *space, float *into, const float *from,
+                       float weight) {
+    struct mix_context context = {space, into, from, weight};
+    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->variables, GRAIN,
+                      mix_rows, &context);
+}
+
+/* A difference of two values up to r is rounded relative to 2 r, its product with the weight
+ * likewise, and the sum relative to r; the weight itself is rounded. */
+static double roundings_of_mixture(double into, double from, double weight) {
+    return (1 - weight) * into + weight * from + 1 + 6 * weight;
+}
+
+void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
+                   const struct dcrf_dual *from, double weight) {
+    mix_blocks(space, into->pairwise, from->pairwise, (float)weight);
+    into->pairwise_roundings =
+        roundings_of_mixture(into->pairwise_roundings, from->pairwise_roundings, weight);
+    if (!into->clique)
+        return;
+    mix_blocks(space, into->clique, from->clique, (float)weight);
+    into->clique_roundings =
+        roundings_of_mixture(into->clique_roundings, from->clique_roundings, weight);
+}
+
+struct line_context {
+    const struct dcrf_dual_space *space;
+    const struct dcrf_dual *from, *to;
+    float at;
+};
+
+/* d/dt of sum_a min_i, in floats: it only steers the search. */
+static double slope_of_variable(const struct line_context *c, size_t a) {
+    const dcrf_model *model = c->space->plan->model;
+    const size_t row = a * model->stride;
+    const float *unary = model->unary + row;
+    const float *from = c->from->pairwise + row, *to = c->to->pairwise + row;
+    float lowest = INFINITY, slope = 0;
+    if (!c->from->clique) {
+        for (size_t i = 0; i < model->labels; i++) {
+            const float change = to[i] - from[i];
+            const float cost = unary[i] - from[i] - c->at * change;
+            slope = cost < lowest ? -change : slope;
+            lowest = cost < lowest ? cost : lowest;
+        }
+        return (double)slope;
+    }
+    const float *clique_from = c->from->clique + row, *clique_to = c->to->clique + row;
+    for (size_t i = 0; i < model->labels; i++) {
+        const float change = to[i] - from[i] + (clique_to[i] - clique_from[i]);
+        const float cost = unary[i] - from[i] - clique_from[i] - c->at * change;
+        slope = cost < lowest ? -change : slope;
+        lowest = cost < lowest ? cost : lowest;
+    }
+    return (double)slope;
+}
+
+static double sum_slopes(void *context, size_t begin, size_t end) {
+    double sum = 0;
+    for (size_t a = begin; a < end; a++)
+        sum += slope_of_variable(context, a);
+    return sum;
+}
+
+/* Halvings of the interval that holds the maximum: the bound is flat there. */
+#define HALVINGS 7
+
+void dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
+                       const struct dcrf_dual *candidate, double *bound) {
+    const size_t n = space->plan->model->variables;
+    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
+    struct line_context line = {space, best, candidate, 1};
+    double low = 0, high = 1;
+    if (dcrf_parallel_sum(pool, n, sum_slopes, &line) < 0)
+        for (int i = 0; i < HALVINGS; i++) {
+            const double middle = (low + high) / 2;
+            line.at = (float)middle;
+            if (dcrf_parallel_sum(pool, n, sum_slopes, &line) > 0)
+                low = middle;
+            else
+                high = middle;
+        }
+    else
+        low = 1;
+    if (low == 0)
+        return;
+    dcrf_dual_mix(space, best, candidate, low);
+    /* What was proven stays proven, should the roundings of the mixture cost more than it gains. */
+    *bound = fmax(*bound, dcrf_dual_bound(space, best));
+}

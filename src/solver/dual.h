@@ -1,0 +1,66 @@
+/* Feasible points of the LP's dual, and the bound that each of them proves.
+ *
+ * For every labelling x, every antisymmetric alpha with |alpha_ab:i| <= K_ab, and every v in the
+ * set of the clique form,
+ *
+ *   E(x) >= LB = constant + sum_a min_i ( phi_ai - (A alpha)_ai - v_ai ),
+ *   (A alpha)_ai = sum_b alpha_ab:i  with the sign of K_ab sign(y_b - y_a),
+ *
+ *   DCRF_CLIQUE_MIN     v_ai = C_p pi_ai, pi_i a distribution over the members of p; constant =
+ *                       sum_p C_p, because [p not unanimous] >= 1 - sum_i sum_a pi_ai [x_a = i]
+ *   DCRF_CLIQUE_SPREAD  sum_{a in p} v_ai = 0 and (1/2) sum_i sum_{a in p} |v_ai| <= C_p; constant
+ *                       = 0
+ *
+ * Only the sums A alpha and v are stored. The set is convex, so mixtures are feasible as well. */
+#ifndef DCRF_SOLVER_DUAL_H
+#define DCRF_SOLVER_DUAL_H
+
+#include "filter/plan.h"
+
+#include <dcrf/energy.h>
+
+/* What all dual points of a model share. */
+struct dcrf_dual_space {
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    dcrf_clique_form form;
+    float *row_sums;      /* sum_m w_m (K_m 1)_a, rounded up */
+    float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
+    float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */
+    double constant;
+};
+
+struct dcrf_dual {
+    float *pairwise; /* A alpha: a block with the model's stride */
+    float *clique;   /* v; NULL without cliques */
+    /* How far the stored numbers can be from those of a feasible point: roundings * 2^-24 times the
+     * row sum, and times |v| (C_p for the spread form). */
+    double pairwise_roundings, clique_roundings;
+};
+
+/* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel is not Potts. */
+dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
+                                 dcrf_workspace *workspace, dcrf_clique_form form,
+                                 dcrf_error *error);
+void dcrf_dual_space_clear(struct dcrf_dual_space *space);
+
+/* The zero point, which is feasible but for the min form: there v is C_p / |p|. */
+dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,
+                           dcrf_error *error);
+void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
+void dcrf_dual_clear(struct dcrf_dual *dual);
+
+/* The bound, with the errors of all roundings taken off: never above the energy of any labelling.
+ */
+double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual);
+
+/* into += weight * (from - into), 0 <= weight <= 1. */
+void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
+                   const struct dcrf_dual *from, double weight);
+
+/* Move `best`, whose bound is *bound, to the best mixture with `candidate` (LB is concave along the
+ * line), and *bound with it. */
+void dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
+                       const struct dcrf_dual *candidate, double *bound);
+
+#endif

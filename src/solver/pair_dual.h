@@ -1,0 +1,36 @@
+/* The pairwise dual point that belongs to marginals y. */
+#ifndef DCRF_SOLVER_PAIR_DUAL_H
+#define DCRF_SOLVER_PAIR_DUAL_H
+
+#include "solver/dual.h"
+
+/* How differences of y become a dual point. epsilon = 0: sign(y_b - y_a), told apart by `bins`
+ * bins. Otherwise clip((y_b - y_a) / epsilon), linear between `bins` nodes. Where `is_adaptive`,
+ * bins or nodes lie at quantiles of the values of each label, else they are uniform on [0, 1]. */
+struct dcrf_pair_shape {
+    double epsilon;
+    size_t bins;
+    bool is_adaptive;
+};
+
+/* Scratch memory of the filter: blocks of the labels that are alive, next to each other. */
+struct dcrf_pair_filter {
+    const struct dcrf_dual_space *space;
+    float *packed, *filtered;
+    size_t *alive; /* the labels with an entry of y above the threshold */
+    size_t alive_count;
+    float *largest; /* per chunk of variables and label */
+    float *nodes, *table;
+};
+
+dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
+                                  const struct dcrf_dual_space *space, dcrf_error *error);
+void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter);
+
+/* dual->pairwise = A alpha with alpha_ab:i = K_ab F(y_ai, y_bi). Labels whose entries are all below
+ * `threshold` are dead: their alpha is zero, which is feasible, and they cost nothing. */
+dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
+                           const float *y, double threshold, struct dcrf_dual *dual,
+                           dcrf_error *error);
+
+#endif
