@@ -45,14 +45,15 @@ static void say(const dcrf_solver *solver, const dcrf_moment *moment, const char
 /* ---- the loop --------------------------------------------------------------------------------
  */
 
+/* The clock of a run goes before the start, which can be long. */
 static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_status status =
-        solver->has_started ? DCRF_OK : dcrf_solver_start(solver, NULL, error);
     if (!solver->is_running) {
-        solver->is_running = true;
         solver->stop.began_s = dcrf_time_s();
         solver->run_iterations = 0;
     }
+    const dcrf_status status =
+        solver->has_started ? DCRF_OK : dcrf_solver_start(solver, NULL, error);
+    solver->is_running = true;
     return status;
 }
 
