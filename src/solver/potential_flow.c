@@ -21,8 +21,9 @@
 #define LOOK_EVERY 4
 /* Good enough: relative to the energy. */
 #define WANTED 2e-6
-/* Give up when the estimate gains less than this, relative to what is missing, between looks. */
-#define WORTHWHILE 0.02
+/* The equations are solved when the residual, squared and preconditioned, has fallen by this. The
+ * estimate itself rises and falls on the way and says nothing before the end. */
+#define SOLVED 1e-12
 #define GRAIN 1024
 /* Labels taken through the operators in double at a time. */
 #define DOUBLE_CHANNELS 8
@@ -315,12 +316,19 @@ static dcrf_status claim(struct flow *flow, dcrf_error *error) {
     return status;
 }
 
+static double sum_labels(const struct flow *flow, const double *values) {
+    double sum = 0;
+    for (size_t i = 0; i < flow->model->labels; i++)
+        sum += values[i];
+    return sum;
+}
+
 /* ---- the attempt -------------------------------------------------------------------------------
  */
 
 static dcrf_status attempt(struct flow *flow, double constant_energy, dcrf_error *error) {
-    double before = -INFINITY, estimate = -INFINITY;
     begin_flow(flow);
+    const double first = sum_labels(flow, flow->rho);
     for (int k = 1; k <= MOST_ITERATIONS; k++) {
         const dcrf_status status = iterate(flow, error);
         if (status < 0)
@@ -328,13 +336,13 @@ static dcrf_status attempt(struct flow *flow, double constant_energy, dcrf_error
         if (k % LOOK_EVERY != 0)
             continue;
         measure_spread(flow);
-        estimate = dcrf_parallel_sum(flow->pool, flow->model->variables, estimate_rows, flow);
-        const double missing = constant_energy - estimate;
+        const double missing =
+            constant_energy -
+            dcrf_parallel_sum(flow->pool, flow->model->variables, estimate_rows, flow);
         if (!(missing > WANTED * fabs(constant_energy)) ||
-            !(estimate - before > WORTHWHILE * missing) ||
+            !(sum_labels(flow, flow->rho) > SOLVED * first) ||
             dcrf_stop_is_time(flow->lp->problem->stop))
             break;
-        before = estimate;
     }
     return claim(flow, error);
 }

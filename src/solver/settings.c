@@ -31,7 +31,7 @@ void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method) {
                            : is_qp ? DCRF_DEFAULT_QP_ITERATIONS
                                    : DCRF_DEFAULT_MF_ITERATIONS;
     settings->time_limit_s = DCRF_DEFAULT_TIME_LIMIT_S;
-    settings->gap = DCRF_DEFAULT_GAP;
+    settings->gap = is_lp ? DCRF_DEFAULT_LP_GAP : DCRF_DEFAULT_GAP;
     settings->stationarity = is_lp   ? DCRF_DEFAULT_LP_STATIONARITY
                              : is_qp ? DCRF_DEFAULT_QP_STATIONARITY
                                      : DCRF_DEFAULT_MF_STATIONARITY;
