@@ -20,6 +20,21 @@
 #include <math.h>
 #include <string.h>
 
+/* The term of a clique is smoothed by max_v -<v, y> - |v|^2 epsilon / (2 stiffness): the stiffer,
+ * the closer to the term itself, and the shorter the steps. A part of the members' row sums costs
+ * the steps little; more than C is more than one member can use. */
+#define STIFFNESS_PART 0.25
+
+static double choose_stiffness(const struct dcrf_dual_space *space, size_t clique) {
+    const struct dcrf_cliques *cliques = &space->plan->model->cliques;
+    const size_t begin = cliques->offsets[clique], end = cliques->offsets[clique + 1];
+    const double cost = cliques->costs[clique], size = (double)(end - begin);
+    double row_sums = 0;
+    for (size_t k = begin; k < end; k++)
+        row_sums += (double)space->row_sums[cliques->members[k]];
+    return end == begin ? 0 : fmin(cost, fmax(cost, STIFFNESS_PART * row_sums) / size);
+}
+
 dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
                                   const struct dcrf_dual_space *space, dcrf_error *error) {
     const dcrf_model *model = space->plan->model;
@@ -31,8 +46,12 @@ dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
     }
     cliques->columns = dcrf_allocate(workers, cliques->largest * sizeof(float));
     cliques->labels = dcrf_allocate(workers, model->labels * sizeof(double));
-    if (cliques->columns && cliques->labels)
+    cliques->stiffness = dcrf_allocate(model->cliques.count, sizeof(double));
+    if (cliques->columns && cliques->labels && cliques->stiffness) {
+        for (size_t p = 0; p < model->cliques.count; p++)
+            cliques->stiffness[p] = choose_stiffness(space, p);
         return DCRF_OK;
+    }
     dcrf_clique_dual_clear(cliques);
     return dcrf_fail_memory(error, "the dual of the cliques");
 }
@@ -40,6 +59,7 @@ dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
 void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques) {
     dcrf_release(cliques->columns);
     dcrf_release(cliques->labels);
+    dcrf_release(cliques->stiffness);
     *cliques = (struct dcrf_clique_dual){0};
 }
 
@@ -288,7 +308,7 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
         if (p.size == 0 || p.cost == 0)
             continue;
         if (c->epsilon > 0)
-            p.step = p.cost / ((double)p.size * c->epsilon);
+            p.step = c->cliques->stiffness[index] / c->epsilon;
         if (space->form == DCRF_CLIQUE_MIN) {
             if (c->is_vertex)
                 vertex_min(&p);

@@ -7,7 +7,8 @@
 /* Scratch memory: one clique's column of values a worker. */
 struct dcrf_clique_dual {
     const struct dcrf_dual_space *space;
-    size_t largest; /* members of the largest clique */
+    size_t largest;    /* members of the largest clique */
+    double *stiffness; /* per clique: the curvature of its smoothed term, times epsilon */
     float *columns; /* workers x largest */
     double *labels; /* workers x labels: the widths' centres of the spread form */
 };
@@ -17,9 +18,9 @@ dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
 void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques);
 
 /* out = the projection of base - step * y onto the set of v (see dual.h), clique by clique; base =
- * NULL is zero. epsilon > 0: step = C_p / (|p| epsilon), so that v, as a function of y, is minus
- * the gradient of the clique term smoothed over a width of epsilon; else step is `step`. Rows
- * outside the cliques are set to zero. */
+ * NULL is zero. epsilon > 0: step = stiffness_p / epsilon, so that v, as a function of y, is minus
+ * the gradient of the smoothed clique term; else step is `step`. Rows outside the cliques are set
+ * to zero. */
 void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const float *base, const float *y,
                          double epsilon, double step, struct dcrf_dual *out);
 

@@ -35,18 +35,19 @@ static void lp_free(void *state) {
     dcrf_release(lp);
 }
 
-/* The curvature of the smoothed problem at a variable is at most about (row sum + C_p / |p|) /
- * epsilon: K is nearly positive semidefinite, so D - K is below D. Variables that nothing holds get
- * a small one, so that their step is long but finite. */
+/* The curvature of the smoothed problem at a variable is at most about (row sum + stiffness of its
+ * clique) / epsilon: K is nearly positive semidefinite, so D - K is below D. Variables that nothing
+ * holds get a small one, so that their step is long but finite. */
 static void make_metric(struct dcrf_lp *lp) {
     const size_t n = lp->problem->model->variables;
+    const struct dcrf_cliques *cliques = &lp->problem->model->cliques;
     double mean = 0;
-    for (size_t a = 0; a < n; a++) {
-        lp->metric[a] = lp->space.row_sums[a];
-        if (lp->space.clique_weight)
-            lp->metric[a] += lp->space.clique_weight[a];
+    memcpy(lp->metric, lp->space.row_sums, n * sizeof *lp->metric);
+    for (size_t p = 0; p < cliques->count; p++)
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+            lp->metric[cliques->members[k]] += (float)lp->cliques.stiffness[p];
+    for (size_t a = 0; a < n; a++)
         mean += (double)lp->metric[a] / (double)n;
-    }
     const float floor = mean > 0 ? (float)(1e-3 * mean) : 1e-3f;
     for (size_t a = 0; a < n; a++)
         lp->metric[a] = lp->metric[a] > floor ? lp->metric[a] : floor;
