@@ -1,0 +1,222 @@
+/* The pieces of the LP's dual against naive ones: the projection onto a simplex, the sets of the
+ * cliques, and the pairwise points. */
+#include "solver/clique_dual.h"
+#include "solver/pair_dual.h"
+#include "solver/simplex.h"
+#include "toy.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The root of sum max(0, v - theta) = mass by bisection. */
+static double bisect_threshold(const float *values, size_t count, double mass) {
+    double low = -1e9, high = 1e9;
+    for (int k = 0; k < 200; k++) {
+        const double middle = (low + high) / 2;
+        double sum = 0;
+        for (size_t i = 0; i < count; i++)
+            sum += fmax(0, (double)values[i] - middle);
+        if (sum > mass)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void test_simplex(void **state) {
+    (void)state;
+    enum { MOST = 40 };
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 1);
+    for (int round = 0; round < 20000; round++) {
+        float row[MOST], projected[MOST];
+        const size_t count = 1 + dcrf_rng_next(&rng) % MOST;
+        const double scale = pow(10, 4 * dcrf_rng_uniform(&rng) - 2);
+        for (size_t i = 0; i < count; i++) /* with ties */
+            row[i] = (float)(scale * floor(16 * dcrf_rng_uniform(&rng)) / 16 - scale / 3);
+        const double theta = bisect_threshold(row, count, 1);
+        memcpy(projected, row, sizeof row);
+        dcrf_simplex_project(projected, count);
+        /* Bisection in double from 1e9 ends within 1e-7; entries are rounded to float. */
+        for (size_t i = 0; i < count; i++)
+            assert_true(fabs((double)projected[i] - fmax(0, (double)row[i] - theta)) < 1e-6);
+    }
+}
+
+/* ---- cliques -----------------------------------------------------------------------------------
+ */
+
+struct fixture {
+    struct toy toy;
+    struct dcrf_dual_space space;
+    struct dcrf_clique_dual cliques;
+    struct dcrf_dual dual, vertex;
+    float *y, *base;
+    size_t stride;
+};
+
+static void make(struct fixture *f, uint64_t seed, dcrf_clique_form form) {
+    f->toy = new_toy(seed, 14 + seed % 5, 2 + seed % 3, 3, 1, TOY_POTTS, 2);
+    f->stride = dcrf_padded(f->toy.labels);
+    assert_int_equal(dcrf_dual_space_init(&f->space, f->toy.plan, f->toy.workspace, form, NULL),
+                     DCRF_OK);
+    assert_int_equal(dcrf_clique_dual_init(&f->cliques, &f->space, NULL), DCRF_OK);
+    assert_int_equal(dcrf_dual_init(&f->dual, &f->space, NULL), DCRF_OK);
+    assert_int_equal(dcrf_dual_init(&f->vertex, &f->space, NULL), DCRF_OK);
+    const size_t count = f->toy.variables * f->stride;
+    f->y = calloc(count, sizeof *f->y);
+    f->base = calloc(count, sizeof *f->base);
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, seed + 100);
+    for (size_t k = 0; k < count; k++) {
+        f->y[k] = (float)(floor(8 * dcrf_rng_uniform(&rng)) / 8);
+        f->base[k] = (float)(dcrf_rng_uniform(&rng) - 0.5);
+    }
+}
+
+static void drop(struct fixture *f) {
+    dcrf_dual_clear(&f->dual);
+    dcrf_dual_clear(&f->vertex);
+    dcrf_clique_dual_clear(&f->cliques);
+    dcrf_dual_space_clear(&f->space);
+    free(f->y);
+    free(f->base);
+    free_toy(&f->toy);
+}
+
+static double at(const struct fixture *f, const float *block, size_t k, size_t i) {
+    return (double)block[f->toy.members[k] * f->stride + i];
+}
+
+/* Is v in the set of its form? Entries are floats up to 4, of at most 18 members: 1e-5. */
+static void check_feasible(const struct fixture *f, const float *v) {
+    const struct toy *toy = &f->toy;
+    for (size_t p = 0; p < toy->cliques; p++) {
+        double size = 0;
+        for (size_t i = 0; i < toy->labels; i++) {
+            double sum = 0;
+            for (size_t k = toy->offsets[p]; k < toy->offsets[p + 1]; k++) {
+                sum += at(f, v, k, i);
+                size += fabs(at(f, v, k, i)) / 2;
+                if (f->space.form == DCRF_CLIQUE_MIN)
+                    assert_true(at(f, v, k, i) >= 0);
+            }
+            const double wanted = f->space.form == DCRF_CLIQUE_MIN ? toy->costs[p] : 0;
+            assert_true(fabs(sum - wanted) < 1e-5);
+        }
+        if (f->space.form == DCRF_CLIQUE_SPREAD)
+            assert_true(size <= toy->costs[p] + 1e-5);
+    }
+}
+
+/* The smallest <v, y> over the set, which is minus the clique term of the LP, by its formula. */
+static double naive_minimum(const struct fixture *f, const double *y) {
+    const struct toy *toy = &f->toy;
+    double total = 0;
+    for (size_t p = 0; p < toy->cliques; p++) {
+        double widest = 0, smallest_sum = 0;
+        for (size_t i = 0; i < toy->labels; i++) {
+            double low = (double)INFINITY, high = -(double)INFINITY;
+            for (size_t k = toy->offsets[p]; k < toy->offsets[p + 1]; k++) {
+                low = fmin(low, y[toy->members[k] * f->stride + i]);
+                high = fmax(high, y[toy->members[k] * f->stride + i]);
+            }
+            widest = fmax(widest, high - low);
+            smallest_sum += low;
+        }
+        total += toy->costs[p] * (f->space.form == DCRF_CLIQUE_MIN ? smallest_sum : -widest);
+    }
+    return total;
+}
+
+static double product(const struct fixture *f, const float *v, const double *y) {
+    double sum = 0;
+    for (size_t k = 0; k < f->toy.offsets[f->toy.cliques]; k++)
+        for (size_t i = 0; i < f->toy.labels; i++)
+            sum += at(f, v, k, i) * y[f->toy.members[k] * f->stride + i];
+    return sum;
+}
+
+static void check_cliques(uint64_t seed, dcrf_clique_form form) {
+    struct fixture f;
+    make(&f, seed, form);
+    const size_t count = f.toy.variables * f.stride;
+    double *direction = malloc(count * sizeof *direction);
+
+    dcrf_clique_vertex(&f.cliques, f.y, &f.vertex);
+    check_feasible(&f, f.vertex.clique);
+    for (size_t k = 0; k < count; k++)
+        direction[k] = (double)f.y[k];
+    assert_true(fabs(product(&f, f.vertex.clique, direction) - naive_minimum(&f, direction)) <
+                1e-4);
+
+    /* P is the projection of w when no point of the set has a smaller product with P - w. */
+    const double steps[] = {0.01, 0.3, 3, 50};
+    for (size_t s = 0; s < 4; s++) {
+        dcrf_clique_project(&f.cliques, f.base, f.y, 0, steps[s], &f.dual);
+        check_feasible(&f, f.dual.clique);
+        for (size_t k = 0; k < count; k++)
+            direction[k] =
+                (double)f.dual.clique[k] - ((double)f.base[k] - steps[s] * (double)f.y[k]);
+        const double own = product(&f, f.dual.clique, direction);
+        assert_true(own <= naive_minimum(&f, direction) + 1e-4 * (1 + steps[s]));
+    }
+    free(direction);
+    drop(&f);
+}
+
+static void test_cliques(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        check_cliques(seed, DCRF_CLIQUE_MIN);
+        check_cliques(seed, DCRF_CLIQUE_SPREAD);
+    }
+}
+
+/* ---- pairs -------------------------------------------------------------------------------------
+ */
+
+/* The nodes are at multiples of 1 / 8, like y, so F is the clipped line exactly; and labels that
+ * are dead have no flow. */
+static void test_pairs(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct fixture f;
+        struct dcrf_pair_filter filter;
+        make(&f, seed, DCRF_CLIQUE_MIN);
+        const size_t n = f.toy.variables, dead = f.toy.labels - 1;
+        for (size_t a = 0; a < n; a++)
+            f.y[a * f.stride + dead] = 0.01f;
+        assert_int_equal(dcrf_pair_filter_init(&filter, &f.space, NULL), DCRF_OK);
+        for (int shape_number = 0; shape_number < 2; shape_number++) {
+            const double epsilon = shape_number == 0 ? 0.25 : 0;
+            const struct dcrf_pair_shape shape = {epsilon, 9, false};
+            assert_int_equal(dcrf_pair_dual(&filter, &shape, f.y, 0.02, &f.dual, NULL), DCRF_OK);
+            for (size_t a = 0; a < n; a++)
+                for (size_t i = 0; i < f.toy.labels; i++) {
+                    double sum = 0;
+                    for (size_t b = 0; b < n && i != dead; b++) {
+                        const double difference =
+                            (double)f.y[b * f.stride + i] - (double)f.y[a * f.stride + i];
+                        const double flow = epsilon > 0 ? fmax(-1, fmin(1, difference / epsilon))
+                                                        : (difference > 0) - (difference < 0);
+                        sum += (f.toy.matrix[0][a * n + b] + f.toy.matrix[1][a * n + b]) * flow;
+                    }
+                    assert_true(fabs((double)f.dual.pairwise[a * f.stride + i] - sum) <
+                                1e-5 * (1 + (double)f.space.row_sums[a]));
+                }
+        }
+        dcrf_pair_filter_clear(&filter);
+        drop(&f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_simplex),
+        cmocka_unit_test(test_cliques),
+        cmocka_unit_test(test_pairs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+/* The LP method and its bound against enumeration, and what must not change its answer. */
+#include "scene.h"
+#include "toy.h"
+
+#include <dcrf/solver.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* The oracle's matrix is that of the formula; the operator rounds the normalization to float. Both
+ * agree to 2e-7 of the energy's terms, which are below 10 a variable and pair here. */
+#define AGREEMENT 2e-6
+
+struct solved {
+    dcrf_solver_info info;
+    uint16_t *labels;
+    float *marginals;
+};
+
+static struct solved solve_plan(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                const dcrf_settings *settings) {
+    const dcrf_model *model = dcrf_plan_model(plan);
+    const size_t n = dcrf_model_variables(model), labels = dcrf_model_labels(model);
+    struct solved solved = {.labels = malloc(n * sizeof(uint16_t)),
+                            .marginals = malloc(n * labels * sizeof(float))};
+    dcrf_solver *solver;
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, settings, NULL), DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) > 0);
+    dcrf_solver_get_info(solver, &solved.info);
+    dcrf_solver_labels(solver, solved.labels);
+    assert_int_equal(dcrf_solver_marginals(solver, solved.marginals, labels, NULL), DCRF_OK);
+    dcrf_solver_free(&solver);
+    return solved;
+}
+
+static void free_solved(struct solved *solved) {
+    free(solved->labels);
+    free(solved->marginals);
+}
+
+static dcrf_settings settings_for(uint64_t seed) {
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.iterations = 30;
+    settings.lp.clique_form = seed % 2 ? DCRF_CLIQUE_SPREAD : DCRF_CLIQUE_MIN;
+    settings.lp.schedule = seed % 3 ? DCRF_LP_SCHEDULE_HUBER : DCRF_LP_SCHEDULE_PROXIMAL;
+    settings.lp.clique_step = seed % 4 / 2 ? DCRF_LP_CLIQUE_VERTEX : DCRF_LP_CLIQUE_PROJECTION;
+    settings.lp.step = seed % 5 ? DCRF_LP_STEP_EXACT : DCRF_LP_STEP_CONSERVATIVE;
+    settings.lp.restart = seed % 7 == 0;
+    settings.lp.adaptive_bins = seed % 11 % 2;
+    settings.lp.bins = 8 << seed % 4;
+    return settings;
+}
+
+static void check_against_enumeration(uint64_t seed, size_t variables, size_t labels,
+                                      size_t *optimal) {
+    const double strengths[] = {0.1, 0.4, 1, 4};
+    struct toy toy =
+        new_toy(seed, variables, labels, seed % 4, strengths[seed / 4 % 4], TOY_POTTS, 1);
+    const dcrf_settings settings = settings_for(seed);
+    struct solved solved = solve_plan(toy.plan, toy.workspace, &settings);
+    const double optimum = toy_optimum(&toy, NULL), energy = toy_energy(&toy, solved.labels);
+    const double tolerance = AGREEMENT * (double)variables * (1 + fabs(optimum));
+    if (!(solved.info.lower_bound <= optimum + tolerance))
+        fail_msg("seed %d: bound %.9g above the optimum %.9g", (int)seed, solved.info.lower_bound,
+                 optimum);
+    assert_true(energy >= optimum - tolerance);
+    assert_true(fabs(energy - solved.info.energy.total) <= tolerance);
+    *optimal += energy <= optimum + tolerance;
+    free_solved(&solved);
+    free_toy(&toy);
+}
+
+static void bound_below_optimum(void **state) {
+    (void)state;
+    size_t optimal = 0, count = 0;
+    for (uint64_t seed = 0; seed < 400; seed++, count++)
+        check_against_enumeration(seed, 2 + seed % 7, 2 + seed / 7 % 3, &optimal);
+    for (uint64_t seed = 1000; seed < 1004; seed++, count++)
+        check_against_enumeration(seed, 12, 3, &optimal);
+    print_message("%zu of %zu labellings are optimal\n", optimal, count);
+}
+
+/* With two labels the LP is tight (the model is submodular), and rounding any threshold of its
+ * solution is optimal. */
+static void two_labels(void **state) {
+    (void)state;
+    size_t optimal = 0, count = 0;
+    double gap = 0;
+    for (uint64_t seed = 0; seed < 200; seed++, count++) {
+        struct toy toy =
+            new_toy(seed, 8 + seed % 7, 2, seed % 3, 0.1 + (double)(seed % 10) / 5, TOY_POTTS, 1);
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.iterations = 100;
+        settings.gap = 1e-5;
+        struct solved solved = solve_plan(toy.plan, toy.workspace, &settings);
+        const double optimum = toy_optimum(&toy, NULL), energy = toy_energy(&toy, solved.labels);
+        optimal += energy <= optimum + 1e-4;
+        gap += solved.info.relative_gap;
+        free_solved(&solved);
+        free_toy(&toy);
+    }
+    print_message("two labels: %zu of %zu optimal, mean certified gap %.4f %%\n", optimal, count,
+                  100 * gap / (double)count);
+    assert_true(optimal * 100 >= count * 99);
+}
+
+/* The LP's objective by double loops. */
+static double naive_objective(const struct toy *toy, const float *y, dcrf_clique_form form) {
+    const size_t n = toy->variables, labels = toy->labels;
+    double sum = 0;
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels; i++) {
+            sum += toy->unary[a * labels + i] * (double)y[a * labels + i];
+            for (size_t b = 0; b < a; b++)
+                sum += (toy->matrix[0][a * n + b] + toy->matrix[1][a * n + b]) *
+                       fabs((double)y[a * labels + i] - (double)y[b * labels + i]);
+        }
+    for (size_t p = 0; p < toy->cliques; p++) {
+        double widest = 0, smallest_sum = 0;
+        for (size_t i = 0; i < labels; i++) {
+            double low = 2, high = -1;
+            for (size_t k = toy->offsets[p]; k < toy->offsets[p + 1]; k++) {
+                low = fmin(low, (double)y[toy->members[k] * labels + i]);
+                high = fmax(high, (double)y[toy->members[k] * labels + i]);
+            }
+            widest = fmax(widest, high - low);
+            smallest_sum += low;
+        }
+        sum += toy->costs[p] * (form == DCRF_CLIQUE_MIN ? 1 - smallest_sum : widest);
+    }
+    return sum;
+}
+
+/* With the dual of every step solved well, the objective of the proximal sequence falls, up to what
+ * the inner steps (their gap is O(1 / steps)) and the bins leave: 0.5 %. */
+static void proximal_objective_falls(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct toy toy = new_toy(seed, 20, 3, seed % 3, 0.5, TOY_POTTS, 1);
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.lp.schedule = DCRF_LP_SCHEDULE_PROXIMAL;
+        settings.lp.inner_steps = 100;
+        settings.lp.bins = 256;
+        settings.lp.clique_form = seed % 2 ? DCRF_CLIQUE_SPREAD : DCRF_CLIQUE_MIN;
+        settings.iterations = 10;
+        settings.gap = 0;
+        dcrf_solver *solver;
+        float y[20 * 3];
+        double before = (double)INFINITY;
+        assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        for (int k = 0; k < 10; k++) {
+            assert_true(dcrf_solver_step(solver, NULL) >= 0);
+            assert_int_equal(dcrf_solver_marginals(solver, y, 3, NULL), DCRF_OK);
+            const double objective = naive_objective(&toy, y, settings.lp.clique_form);
+            if (!(objective <= before * 1.005))
+                fail_msg("seed %d, step %d: %.9g after %.9g", (int)seed, k, objective, before);
+            before = fmin(before, objective);
+        }
+        dcrf_solver_free(&solver);
+        free_toy(&toy);
+    }
+}
+
+static void renaming_labels(void **state) {
+    (void)state;
+    const size_t renaming[] = {2, 0, 3, 1};
+    const double constants[12] = {0.5, -1, 2, 0, 3, -0.25, 1, 1, -2, 0.125, 4, 0};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct toy toy = new_toy(seed, 12, 4, seed % 3, 0.5, TOY_POTTS, 1);
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.lp.schedule = (dcrf_lp_schedule)(seed % 2);
+        struct solved before = solve_plan(toy.plan, toy.workspace, &settings);
+        change_toy(&toy, constants, renaming);
+        struct solved after = solve_plan(toy.plan, toy.workspace, &settings);
+        double shift = 0;
+        for (size_t a = 0; a < 12; a++) {
+            shift += constants[a];
+            assert_int_equal(after.labels[a], renaming[before.labels[a]]);
+        }
+        assert_true(fabs(after.info.energy.total - before.info.energy.total - shift) < 1e-3);
+        /* Iterates differ by roundings, and where a gap stop is met one step earlier. */
+        assert_true(fabs(after.info.lower_bound - before.info.lower_bound - shift) <
+                    1e-3 * fabs(before.info.energy.total));
+        free_solved(&before);
+        free_solved(&after);
+        free_toy(&toy);
+    }
+}
+
+/* Two iterations' worth of bytes of 1, 2, 3 and 8 threads, with every kind of fast operator. */
+static void same_bytes_for_all_threads(void **state) {
+    (void)state;
+    const size_t threads[] = {1, 2, 3, 8};
+    for (int schedule = 0; schedule < 2; schedule++)
+        for (int form = 0; form < 2; form++) {
+            struct solved first = {0};
+            for (size_t k = 0; k < 4; k++) {
+                struct scene scene =
+                    new_scene(dcrf_grid_2d(64, 48), 5, threads[k], DCRF_OPERATOR_FAST, NO_MATRICES);
+                dcrf_settings settings;
+                dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+                settings.lp.schedule = (dcrf_lp_schedule)schedule;
+                settings.lp.clique_form = (dcrf_clique_form)form;
+                settings.lp.inner_steps = 3;
+                settings.iterations = 6;
+                struct solved solved = solve_plan(scene.plan, scene.workspace, &settings);
+                if (k == 0) {
+                    first = solved;
+                } else {
+                    const size_t n = scene.variables;
+                    assert_memory_equal(first.labels, solved.labels, n * sizeof(uint16_t));
+                    assert_memory_equal(first.marginals, solved.marginals, n * 5 * sizeof(float));
+                    assert_memory_equal(&first.info.lower_bound, &solved.info.lower_bound,
+                                        sizeof(double));
+                    free_solved(&solved);
+                }
+                free_scene(&scene);
+            }
+            free_solved(&first);
+        }
+}
+
+/* Where the kernels drown the unaries the flow proves the best constant labelling optimal at once.
+ */
+static void constant_is_proven(void **state) {
+    (void)state;
+    size_t constant = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct toy toy = new_toy(seed, 10, 3, seed % 3, 300, TOY_POTTS, 1);
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        struct solved solved = solve_plan(toy.plan, toy.workspace, &settings);
+        const double optimum = toy_optimum(&toy, NULL);
+        if (solved.info.is_constant) {
+            constant++;
+            assert_true(solved.info.lower_bound <= optimum * (1 + 1e-6));
+            assert_int_equal(solved.info.iterations, 1);
+            assert_int_equal(solved.info.stop, DCRF_STOP_GAP);
+        }
+        free_solved(&solved);
+        free_toy(&toy);
+    }
+    assert_true(constant >= 15);
+}
+
+static void potts_only(void **state) {
+    (void)state;
+    struct toy toy = new_toy(1, 6, 3, 1, 1, TOY_GENERAL, 1);
+    dcrf_settings settings;
+    dcrf_solver *solver;
+    dcrf_error error;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    assert_fails(DCRF_ERROR_UNSUPPORTED, "Potts", error,
+                 dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, &error));
+    free_toy(&toy);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bound_below_optimum),
+        cmocka_unit_test(two_labels),
+        cmocka_unit_test(proximal_objective_falls),
+        cmocka_unit_test(renaming_labels),
+        cmocka_unit_test(same_bytes_for_all_threads),
+        cmocka_unit_test(constant_is_proven),
+        cmocka_unit_test(potts_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
