@@ -105,33 +105,6 @@ static void two_labels(void **state) {
     assert_true(optimal * 100 >= count * 99);
 }
 
-/* The LP's objective by double loops. */
-static double naive_objective(const struct toy *toy, const float *y, dcrf_clique_form form) {
-    const size_t n = toy->variables, labels = toy->labels;
-    double sum = 0;
-    for (size_t a = 0; a < n; a++)
-        for (size_t i = 0; i < labels; i++) {
-            sum += toy->unary[a * labels + i] * (double)y[a * labels + i];
-            for (size_t b = 0; b < a; b++)
-                sum += (toy->matrix[0][a * n + b] + toy->matrix[1][a * n + b]) *
-                       fabs((double)y[a * labels + i] - (double)y[b * labels + i]);
-        }
-    for (size_t p = 0; p < toy->cliques; p++) {
-        double widest = 0, smallest_sum = 0;
-        for (size_t i = 0; i < labels; i++) {
-            double low = 2, high = -1;
-            for (size_t k = toy->offsets[p]; k < toy->offsets[p + 1]; k++) {
-                low = fmin(low, (double)y[toy->members[k] * labels + i]);
-                high = fmax(high, (double)y[toy->members[k] * labels + i]);
-            }
-            widest = fmax(widest, high - low);
-            smallest_sum += low;
-        }
-        sum += toy->costs[p] * (form == DCRF_CLIQUE_MIN ? 1 - smallest_sum : widest);
-    }
-    return sum;
-}
-
 /* With the dual of every step solved well, the objective of the proximal sequence falls, up to what
  * the inner steps (their gap is O(1 / steps)) and the bins leave: 0.5 %. */
 static void proximal_objective_falls(void **state) {
@@ -154,7 +127,7 @@ static void proximal_objective_falls(void **state) {
         for (int k = 0; k < 10; k++) {
             assert_true(dcrf_solver_step(solver, NULL) >= 0);
             assert_int_equal(dcrf_solver_marginals(solver, y, 3, NULL), DCRF_OK);
-            const double objective = naive_objective(&toy, y, settings.lp.clique_form);
+            const double objective = toy_lp_objective(&toy, y, settings.lp.clique_form);
             if (!(objective <= before * 1.005))
                 fail_msg("seed %d, step %d: %.9g after %.9g", (int)seed, k, objective, before);
             before = fmin(before, objective);

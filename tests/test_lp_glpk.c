@@ -111,32 +111,6 @@ static double solve_by_glpk(const struct toy *toy, dcrf_clique_form form) {
     return objective;
 }
 
-static double naive_objective(const struct toy *toy, const float *y, dcrf_clique_form form) {
-    const size_t n = toy->variables, labels = toy->labels;
-    double sum = 0;
-    for (size_t a = 0; a < n; a++)
-        for (size_t i = 0; i < labels; i++) {
-            sum += toy->unary[a * labels + i] * (double)y[a * labels + i];
-            for (size_t b = 0; b < a; b++)
-                sum += (toy->matrix[0][a * n + b] + toy->matrix[1][a * n + b]) *
-                       fabs((double)y[a * labels + i] - (double)y[b * labels + i]);
-        }
-    for (size_t p = 0; p < toy->cliques; p++) {
-        double widest = 0, smallest_sum = 0;
-        for (size_t i = 0; i < labels; i++) {
-            double low = 2, high = -1;
-            for (size_t k = toy->offsets[p]; k < toy->offsets[p + 1]; k++) {
-                low = fmin(low, (double)y[toy->members[k] * labels + i]);
-                high = fmax(high, (double)y[toy->members[k] * labels + i]);
-            }
-            widest = fmax(widest, high - low);
-            smallest_sum += low;
-        }
-        sum += toy->costs[p] * (form == DCRF_CLIQUE_MIN ? 1 - smallest_sum : widest);
-    }
-    return sum;
-}
-
 /* The bound, which is the value of the LP that the method reports, within `tolerance` of what GLPK
  * finds; the objective of y within three times that, because y minimizes the smoothed problem, and
  * entries that would be equal differ by up to epsilon = 1 / 512 there. */
@@ -160,7 +134,7 @@ static void compare(uint64_t seed, size_t variables, size_t labels, double stren
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     dcrf_solver_get_info(solver, &info);
     assert_int_equal(dcrf_solver_marginals(solver, y, labels, NULL), DCRF_OK);
-    const double objective = naive_objective(&toy, y, form);
+    const double objective = toy_lp_objective(&toy, y, form);
     print_message("%zu x %zu, seed %d, form %d, schedule %d: GLPK %.6f, bound %.6f, y %.6f, energy "
                   "%.6f\n",
                   variables, labels, (int)seed, (int)form, (int)schedule, exact, info.lower_bound,

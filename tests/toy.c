@@ -215,3 +215,29 @@ double toy_psi(const struct toy *toy, const float *y, size_t stride, size_t a, s
                 sum += toy->matrix[m][a * n + b] * toy_mu(toy, m, i, j) * (double)y[b * stride + j];
     return sum;
 }
+
+double toy_lp_objective(const struct toy *toy, const float *y, dcrf_clique_form form) {
+    const size_t n = toy->variables, labels = toy->labels;
+    double sum = 0;
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels; i++) {
+            sum += toy->unary[a * labels + i] * (double)y[a * labels + i];
+            for (size_t b = 0; b < a; b++)
+                sum += (toy->matrix[0][a * n + b] + toy->matrix[1][a * n + b]) *
+                       fabs((double)y[a * labels + i] - (double)y[b * labels + i]);
+        }
+    for (size_t p = 0; p < toy->cliques; p++) {
+        double widest = 0, smallest_sum = 0;
+        for (size_t i = 0; i < labels; i++) {
+            double low = 2, high = -1;
+            for (size_t k = toy->offsets[p]; k < toy->offsets[p + 1]; k++) {
+                low = fmin(low, (double)y[toy->members[k] * labels + i]);
+                high = fmax(high, (double)y[toy->members[k] * labels + i]);
+            }
+            widest = fmax(widest, high - low);
+            smallest_sum += low;
+        }
+        sum += toy->costs[p] * (form == DCRF_CLIQUE_MIN ? 1 - smallest_sum : widest);
+    }
+    return sum;
+}

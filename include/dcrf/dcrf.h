@@ -7,6 +7,7 @@
 #define DCRF_DCRF_H
 
 #include <dcrf/array.h>
+#include <dcrf/certify.h>
 #include <dcrf/cpu.h>
 #include <dcrf/energy.h>
 #include <dcrf/model.h>

@@ -9,8 +9,8 @@ struct dcrf_clique_dual {
     const struct dcrf_dual_space *space;
     size_t largest;    /* members of the largest clique */
     double *stiffness; /* per clique: the curvature of its smoothed term, times epsilon */
-    float *columns; /* workers x largest */
-    double *labels; /* workers x labels: the widths' centres of the spread form */
+    float *columns;    /* workers x largest */
+    double *labels;    /* workers x labels: the widths' centres of the spread form */
 };
 
 dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,

@@ -126,6 +126,8 @@ void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space
     const dcrf_model *model = space->plan->model;
     memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
     dual->pairwise_roundings = dual->clique_roundings = 0;
+    for (size_t k = 0; k < dual->recipe_length; k++)
+        dual->recipe[k] = 0;
     if (!dual->clique)
         return;
     for (size_t a = 0; a < model->variables; a++)
@@ -138,6 +140,7 @@ void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space
 void dcrf_dual_clear(struct dcrf_dual *dual) {
     dcrf_release(dual->pairwise);
     dcrf_release(dual->clique);
+    dcrf_release(dual->recipe);
     *dual = (struct dcrf_dual){0};
 }
 
@@ -241,6 +244,8 @@ void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
     mix_blocks(space, into->pairwise, from->pairwise, (float)weight);
     into->pairwise_roundings =
         roundings_of_mixture(into->pairwise_roundings, from->pairwise_roundings, weight);
+    for (size_t k = 0; k < into->recipe_length; k++)
+        into->recipe[k] += weight * (from->recipe[k] - into->recipe[k]);
     if (!into->clique)
         return;
     mix_blocks(space, into->clique, from->clique, (float)weight);

@@ -36,6 +36,10 @@ struct dcrf_dual {
     /* How far the stored numbers can be from those of a feasible point: roundings * 2^-24 times the
      * row sum, and times |v| (C_p for the spread form). */
     double pairwise_roundings, clique_roundings;
+    /* Where the run is recorded (lp_record.h): how much of each recorded point is in this one;
+     * else NULL. */
+    double *recipe;
+    size_t recipe_length;
 };
 
 /* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel is not Potts. */

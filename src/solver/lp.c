@@ -27,6 +27,7 @@ static void lp_free(void *state) {
     dcrf_dual_clear(&lp->other);
     dcrf_dual_clear(&lp->best);
     dcrf_dual_space_clear(&lp->space);
+    dcrf_lp_record_clear(&lp->record);
     dcrf_release(lp->labels);
     dcrf_release(lp->y);
     dcrf_release(lp->previous);

@@ -4,12 +4,14 @@
  *   lp_huber.c        one accelerated step on the Huber-smoothed problem (the default)
  *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper)
  *   potential_flow.c  the proof for constant labellings
+ *   lp_record.c       what a verifier needs
  *   dual.c, pair_dual.c, clique_dual.c    points of the dual and what they prove */
 #ifndef DCRF_SOLVER_LP_H
 #define DCRF_SOLVER_LP_H
 
 #include "solver/clique_dual.h"
 #include "solver/dual.h"
+#include "solver/lp_record.h"
 #include "solver/method.h"
 #include "solver/pair_dual.h"
 
@@ -36,6 +38,7 @@ struct dcrf_lp {
     double momentum;       /* t_k of the accelerated method */
     double average_weight; /* sum of the weights in `other` */
     double lambda;
+    struct dcrf_lp_record record; /* empty: none is kept */
 };
 
 /* Begin at lp->y. */
@@ -50,5 +53,11 @@ dcrf_status dcrf_lp_proximal_step(struct dcrf_lp *lp, struct dcrf_step_report *r
 /* Try to prove that the best constant labelling, of energy `constant_energy`, is optimal. Takes the
  * result into lp->best and lp->bound; uses the other blocks as scratch. */
 dcrf_status dcrf_lp_potential_flow(struct dcrf_lp *lp, double constant_energy, dcrf_error *error);
+
+/* Where a record is kept: enter the point that `dual` is. */
+dcrf_status dcrf_lp_record_point(struct dcrf_lp *lp, struct dcrf_dual *dual,
+                                 const struct dcrf_pair_shape *shape, const float *y,
+                                 const size_t *alive, size_t alive_count, dcrf_error *error);
+void dcrf_lp_record_clear(struct dcrf_lp_record *record);
 
 #endif

@@ -133,8 +133,11 @@ dcrf_status dcrf_lp_huber_step(struct dcrf_lp *lp, struct dcrf_step_report *repo
                                           .bins = choose_bins(lp),
                                           .is_adaptive =
                                               lp->problem->settings->lp.adaptive_bins != 0};
-    const dcrf_status status =
+    dcrf_status status =
         dcrf_pair_dual(&lp->pairs, &shape, lp->z, DEAD * lp->epsilon, &lp->current, error);
+    if (status == DCRF_OK)
+        status = dcrf_lp_record_point(lp, &lp->current, &shape, lp->z, lp->pairs.alive,
+                                      lp->pairs.alive_count, error);
     if (status < 0)
         return status;
     if (lp->current.clique)

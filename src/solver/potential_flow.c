@@ -279,6 +279,28 @@ static dcrf_status claim_labels(struct claim *c, dcrf_error *error) {
     return DCRF_OK;
 }
 
+/* For the verifier: the flow as it was claimed, in the unused block. */
+static dcrf_status record(struct flow *flow, dcrf_error *error) {
+    const struct dcrf_pair_shape is_flow = {.epsilon = 1, .bins = 0};
+    const size_t n = flow->model->variables, labels = flow->model->labels;
+    if (flow->lp->record.capacity == 0)
+        return DCRF_OK;
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels; i++) {
+            const size_t k = a * flow->model->stride + i;
+            flow->image[k] = (float)fmin(1, ((double)flow->u[k] - flow->low[i]) * flow->scale[i]);
+        }
+    size_t *all = dcrf_allocate(labels, sizeof *all);
+    if (!all)
+        return dcrf_fail_memory(error, "the record of the LP");
+    for (size_t i = 0; i < labels; i++)
+        all[i] = i;
+    const dcrf_status status =
+        dcrf_lp_record_point(flow->lp, &flow->lp->best, &is_flow, flow->image, all, labels, error);
+    dcrf_release(all);
+    return status;
+}
+
 /* The flow becomes lp->best, and what it proves lp->bound. */
 static dcrf_status claim(struct flow *flow, dcrf_error *error) {
     struct dcrf_lp *lp = flow->lp;
@@ -313,7 +335,7 @@ static dcrf_status claim(struct flow *flow, dcrf_error *error) {
         dcrf_dual_reset(&lp->best, &lp->space);
     }
     dcrf_release(memory);
-    return status;
+    return status == DCRF_OK ? record(flow, error) : status;
 }
 
 static double sum_labels(const struct flow *flow, const double *values) {

@@ -1,0 +1,105 @@
+/* Certifying a labelling: the LP method runs until its bound is close enough to the energy of the
+ * labelling, or the time is up. */
+#include "core/error.h"
+#include "core/timer.h"
+#include "solver/stop.h"
+
+#include <dcrf/certify.h>
+#include <math.h>
+#include <string.h>
+
+void dcrf_certify_settings_defaults(dcrf_certify_settings *settings) {
+    memset(settings, 0, sizeof *settings);
+    settings->time_limit_s = DCRF_DEFAULT_CERTIFY_TIME_LIMIT_S;
+    settings->gap = DCRF_DEFAULT_CERTIFY_GAP;
+    settings->iterations = DCRF_DEFAULT_CERTIFY_ITERATIONS;
+}
+
+static dcrf_status check(const dcrf_certify_settings *settings, dcrf_error *error) {
+    if (!(settings->time_limit_s >= 0 && isfinite(settings->time_limit_s)) ||
+        !(settings->gap >= 0 && isfinite(settings->gap)))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the time limit (%g s) and the gap (%g) of a certificate must be 0 or "
+                         "positive",
+                         settings->time_limit_s, settings->gap);
+    if (settings->iterations == 0)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a certificate needs at least one iteration");
+    for (size_t i = 0; i < sizeof settings->reserved; i++)
+        if (settings->reserved[i] != 0)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "reserved bytes of the settings are not zero; begin with "
+                             "dcrf_certify_settings_defaults");
+    return DCRF_OK;
+}
+
+/* The solver stops by the gap of the best labelling it knows, which is not the one in question. */
+static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
+    dcrf_settings lp;
+    dcrf_settings_defaults(&lp, DCRF_METHOD_LP);
+    lp.gap = 0;
+    lp.iterations = settings->iterations;
+    lp.time_limit_s = settings->time_limit_s;
+    lp.evaluate_every = 10;
+    lp.polish = 0;
+    lp.progress = settings->progress;
+    lp.progress_user = settings->progress_user;
+    return lp;
+}
+
+static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *settings, double began_s,
+                       dcrf_certificate *certificate, dcrf_error *error) {
+    const double energy = certificate->energy.total;
+    for (;;) {
+        dcrf_solver_info info;
+        dcrf_status status = dcrf_solver_step(solver, error);
+        if (status < 0)
+            return status;
+        dcrf_solver_get_info(solver, &info);
+        certificate->lower_bound = info.lower_bound;
+        certificate->relative_gap = dcrf_relative_gap(energy, info.lower_bound);
+        certificate->best_energy = fmin(energy, info.energy.total);
+        certificate->iterations = info.iterations;
+        /* The solver's clock does not know what came before its run. */
+        if (settings->time_limit_s > 0 && dcrf_time_s() - began_s >= settings->time_limit_s)
+            status = DCRF_STOP_TIME;
+        if (settings->gap > 0 && certificate->relative_gap <= settings->gap)
+            status = DCRF_STOP_GAP;
+        certificate->stop = status;
+        if (status != DCRF_OK)
+            return DCRF_OK;
+    }
+}
+
+dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
+                         const dcrf_certify_settings *settings, dcrf_certificate *certificate,
+                         dcrf_error *error) {
+    const double began_s = dcrf_time_s();
+    if (!plan || !workspace || !labels || !settings || !certificate)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "a certificate needs a plan, a workspace, labels and settings");
+    dcrf_certificate made = {.is_constant = 1};
+    dcrf_solver *solver = NULL;
+    dcrf_solver_info info;
+    const dcrf_settings lp = solver_settings(settings);
+    dcrf_status status = check(settings, error);
+    if (status < 0 ||
+        (status = dcrf_energy_of_labels(plan, workspace, labels, &made.energy, NULL, error)) < 0)
+        return status;
+    if ((status = dcrf_solver_new(&solver, plan, workspace, &lp, error)) < 0)
+        return status;
+    /* A labelling that is worse than the simplest ones is no good start. */
+    dcrf_solver_get_info(solver, &info);
+    if (made.energy.total <= info.energy.total)
+        status = dcrf_solver_start_labels(solver, labels, error);
+    if (status == DCRF_OK)
+        status = run(solver, settings, began_s, &made, error);
+    dcrf_solver_free(&solver);
+    if (status < 0)
+        return status;
+    const size_t variables = dcrf_model_variables(dcrf_plan_model(plan));
+    for (size_t a = 1; a < variables; a++)
+        made.is_constant &= labels[a] == labels[0];
+    made.seconds = dcrf_time_s() - began_s;
+    *certificate = made;
+    return DCRF_OK;
+}
