@@ -2,8 +2,8 @@
  *
  *   min_y  phi'y + sum_{a < b} K_ab sum_i |y_ai - y_bi| + clique terms,   y_a distributions
  *
- * (MODEL: Potts; clique terms: dcrf_clique_form). Both schedules start from the labelling of a few
- * mean-field updates, or the best constant one where that is better, as an integral point: there
+ * (MODEL: Potts; clique terms: dcrf_clique_form). Both schedules start from the labelling of
+ * mean field, or the best constant one where that is better, as an integral point: there
  * the pairs that differ are saturated and the others are not, which is the pattern of the optimal
  * dual, and labels that mean field does not use cost nothing. */
 #include "solver/lp.h"
@@ -123,16 +123,20 @@ static double find_constant(struct dcrf_lp *lp) {
     return lowest;
 }
 
-/* Updates of mean field before the LP: its labelling is near its best after that many. */
-#define MEAN_FIELD_UPDATES 10
+/* Updates of mean field before the LP, at most. */
+#define MEAN_FIELD_UPDATES 100
 
 /* Begin at the labelling of mean field if its energy is below `energy`. */
 static dcrf_status start_from_mean_field(struct dcrf_lp *lp, double energy, dcrf_error *error) {
     const dcrf_model *model = lp->problem->model;
     struct dcrf_step_report report;
     dcrf_status status = dcrf_mean_field.start(lp->mean_field, NULL, error);
-    for (int k = 0; k < MEAN_FIELD_UPDATES && status == DCRF_OK; k++)
+    for (int k = 0; k < MEAN_FIELD_UPDATES && status == DCRF_OK; k++) {
         status = dcrf_mean_field.step(lp->mean_field, &report, error);
+        if (status < 0 || report.stationarity <= DCRF_DEFAULT_MF_STATIONARITY ||
+            dcrf_stop_is_time(lp->problem->stop))
+            break;
+    }
     if (status < 0)
         return status;
     const struct dcrf_marginals rows = {dcrf_mean_field.marginals(lp->mean_field), model->variables,
