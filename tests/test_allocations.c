@@ -219,6 +219,10 @@ static dcrf_status solve_qp(dcrf_error *error) {
     return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, error);
 }
 
+static dcrf_status solve_lp(dcrf_error *error) {
+    return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, error);
+}
+
 /* ---- superpixels ----------------------------------------------------------------------------- */
 
 static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *error) {
@@ -261,6 +265,7 @@ static const struct {
     {"a model, its plan and its energies", use_model, 20},
     {"mean field", solve_mean_field, 40},
     {"the QP relaxation", solve_qp, 40},
+    {"the LP relaxation", solve_lp, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
     {"superpixels by SLIC", use_slic, 17},
 };

@@ -220,6 +220,73 @@ static void constant_is_proven(void **state) {
     assert_true(constant >= 15);
 }
 
+/* From any start, a run ends at its start's energy or below, and its bound is one. */
+static void warm_starts(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct toy toy = new_toy(seed, 9, 3, seed % 3, 0.6, TOY_POTTS, 1);
+        dcrf_settings settings = settings_for(seed);
+        dcrf_solver *solver;
+        dcrf_solver_info info;
+        uint16_t labels[9], best[9];
+        float y[9 * 3];
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed);
+        const double optimum = toy_optimum(&toy, best);
+        settings.iterations = 4;
+        settings.polish = 0;
+        for (size_t a = 0; a < 9; a++)
+            labels[a] = seed % 2 ? best[a] : (uint16_t)(dcrf_rng_next(&rng) % 3);
+        const double start = toy_energy(&toy, labels);
+        assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        assert_int_equal(dcrf_solver_start_labels(solver, labels, NULL), DCRF_OK);
+        assert_true(dcrf_solver_run(solver, NULL) > 0);
+        dcrf_solver_get_info(solver, &info);
+        assert_true(info.energy.total <= start + AGREEMENT * 10 * (1 + fabs(start)));
+        assert_true(info.lower_bound <= optimum + AGREEMENT * 10 * (1 + fabs(optimum)));
+        /* Again, from where it ended. */
+        const double ended = info.energy.total;
+        assert_int_equal(dcrf_solver_marginals(solver, y, 3, NULL), DCRF_OK);
+        assert_int_equal(dcrf_solver_start_marginals(solver, y, 3, NULL), DCRF_OK);
+        assert_true(dcrf_solver_run(solver, NULL) > 0);
+        dcrf_solver_get_info(solver, &info);
+        assert_true(info.energy.total <= ended);
+        assert_true(info.lower_bound <= optimum + AGREEMENT * 10 * (1 + fabs(optimum)));
+        dcrf_solver_free(&solver);
+        free_toy(&toy);
+    }
+}
+
+static int stop_at_three(void *user, const dcrf_moment *moment) {
+    (void)user;
+    return moment->iteration == 3;
+}
+
+static void limits_leave_a_labelling(void **state) {
+    (void)state;
+    struct toy toy = new_toy(8, 11, 4, 2, 0.3, TOY_POTTS, 1);
+    for (int k = 0; k < 6; k++) {
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.gap = 0;
+        settings.iterations = 100;
+        settings.lp.schedule = (dcrf_lp_schedule)(k % 2);
+        if (k / 2 == 0)
+            settings.progress = stop_at_three;
+        else if (k / 2 == 1)
+            settings.time_limit_s = 1e-9;
+        else
+            settings.gap = 0.9;
+        const dcrf_status expected[] = {DCRF_STOP_CANCELLED, DCRF_STOP_TIME, DCRF_STOP_GAP};
+        struct solved solved = solve_plan(toy.plan, toy.workspace, &settings);
+        assert_int_equal(solved.info.stop, expected[k / 2]);
+        assert_true(fabs(toy_energy(&toy, solved.labels) - solved.info.energy.total) < 1e-3);
+        free_solved(&solved);
+    }
+    free_toy(&toy);
+}
+
 static void potts_only(void **state) {
     (void)state;
     struct toy toy = new_toy(1, 6, 3, 1, 1, TOY_GENERAL, 1);
@@ -240,6 +307,8 @@ int main(void) {
         cmocka_unit_test(renaming_labels),
         cmocka_unit_test(same_bytes_for_all_threads),
         cmocka_unit_test(constant_is_proven),
+        cmocka_unit_test(warm_starts),
+        cmocka_unit_test(limits_leave_a_labelling),
         cmocka_unit_test(potts_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,7 +150,7 @@ static void compare(uint64_t seed, size_t variables, size_t labels, double stren
 
 static void huber(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 12; seed++)
+    for (uint64_t seed = 0; seed < 8; seed++)
         for (int form = 0; form < 2; form++)
             compare(seed, 8 + 2 * seed % 13, 2 + seed % 3, 0.15 + 0.1 * (double)(seed % 5),
                     (dcrf_clique_form)form, DCRF_LP_SCHEDULE_HUBER, 1e-3);
@@ -161,7 +161,7 @@ static void huber(void **state) {
 /* Frank-Wolfe converges like one over the number of steps. */
 static void proximal(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 6; seed++)
+    for (uint64_t seed = 0; seed < 4; seed++)
         for (int form = 0; form < 2; form++)
             compare(seed, 8 + 2 * seed % 13, 2 + seed % 3, 0.15 + 0.1 * (double)(seed % 5),
                     (dcrf_clique_form)form, DCRF_LP_SCHEDULE_PROXIMAL, 1e-2);

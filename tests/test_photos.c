@@ -169,7 +169,7 @@ static void default_kernels(void **state) {
 /* Square superpixels of 16 pixels: every clique that polishing can afford becomes unanimous. */
 static void cliques(void **state) {
     const struct photo *photo = *state;
-    const struct kernels kernels = {3, 1.5, 80, 13, 5, DCRF_NORMALIZE_SYMMETRIC, 16, true};
+    const struct kernels kernels = {3, 1.5, 80, 13, 5, DCRF_NORMALIZE_SYMMETRIC, 16, false};
     if (!photo)
         return;
     const struct solved mf = solve(&photo[0], &kernels, DCRF_METHOD_MF, 100);
