@@ -47,7 +47,7 @@ static dcrf_settings settings_for(uint64_t seed) {
     settings.lp.step = seed % 5 ? DCRF_LP_STEP_EXACT : DCRF_LP_STEP_CONSERVATIVE;
     settings.lp.restart = seed % 7 == 0;
     settings.lp.adaptive_bins = seed % 11 % 2;
-    settings.lp.bins = 8 << seed % 4;
+    settings.lp.bins = (size_t)8 << seed % 4;
     return settings;
 }
 

@@ -177,20 +177,15 @@ static double lowest_reduced_cost(const struct bound_context *c, size_t a) {
     return lowest;
 }
 
-static double sum_bound(void *context, size_t begin, size_t end) {
-    const struct bound_context *c = context;
-    double sum = 0;
-    for (size_t a = begin; a < end; a++)
-        sum += lowest_reduced_cost(c, a) - c->pairwise_error * (double)c->space->row_sums[a] - TINY;
-    return sum;
-}
+enum { BOUND, MAGNITUDE, BOUND_SUMS };
 
-static double sum_magnitudes(void *context, size_t begin, size_t end) {
+static void sum_bound(void *context, size_t begin, size_t end, double *sums) {
     const struct bound_context *c = context;
-    double sum = 0;
-    for (size_t a = begin; a < end; a++)
-        sum += fabs(lowest_reduced_cost(c, a)) + (double)c->space->row_sums[a];
-    return sum;
+    for (size_t a = begin; a < end; a++) {
+        const double cost = lowest_reduced_cost(c, a), row_sum = (double)c->space->row_sums[a];
+        sums[BOUND] += cost - c->pairwise_error * row_sum - TINY;
+        sums[MAGNITUDE] += fabs(cost) + row_sum;
+    }
 }
 
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual) {
@@ -202,10 +197,11 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
         .pairwise_error = dual->pairwise_roundings * UNIT * (1 + SLACK),
         .clique_error = dual->clique_roundings * UNIT * (1 + SLACK),
     };
-    const double sum = dcrf_parallel_sum(pool, n, sum_bound, &context);
-    const double magnitude = dcrf_parallel_sum(pool, n, sum_magnitudes, &context);
-    return space->constant + sum -
-           ((double)n + 8) * DOUBLE_UNIT * (magnitude + fabs(space->constant) + fabs(sum));
+    double sums[BOUND_SUMS];
+    dcrf_parallel_sums(pool, n, sum_bound, &context, sums, BOUND_SUMS);
+    return space->constant + sums[BOUND] -
+           ((double)n + 8) * DOUBLE_UNIT *
+               (sums[MAGNITUDE] + fabs(space->constant) + fabs(sums[BOUND]));
 }
 
 /* ---- mixtures ----------------------------------------------------------------------------------
