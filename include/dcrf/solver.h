@@ -68,16 +68,16 @@ typedef enum dcrf_lp_schedule {
 } dcrf_lp_schedule;
 
 typedef struct dcrf_lp_settings {
-    size_t inner_steps; /* dual steps to one iteration of the solver */
+    size_t inner_steps; /* proximal: Frank-Wolfe steps to one iteration of the solver */
     double lambda;      /* proximal weight; 0: from the scale of the model */
-    double epsilon;     /* first Huber width; 0: from the scale of the model */
-    size_t bins;        /* of the ordered filter */
-    int adaptive_bins;  /* place the bins where the values are */
+    double epsilon;     /* first Huber width, in units of y; 0: 1/4 */
+    size_t bins;        /* of the ordered filter, at most; Huber widths end at 1 / (2 bins) */
+    int adaptive_bins;  /* place half of the bins where the values are */
     dcrf_clique_form clique_form;
     dcrf_lp_clique_step clique_step;
     dcrf_lp_step step;
     dcrf_lp_schedule schedule;
-    int restart;        /* set the dual variables to zero at every proximal step, as the paper */
+    int restart; /* proximal: set the dual variables to zero at every proximal step, as the paper */
     int potential_flow; /* try the potential-flow proof first */
     unsigned char reserved[64];
 } dcrf_lp_settings;
