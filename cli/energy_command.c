@@ -118,13 +118,14 @@ static const cli_option operands[] = {
     {.name = "IMAGE",
      .parse = parse_text,
      .offset = offsetof(energy_settings, image_file),
-     .help = "the photograph, a PNG"},
+     .help = IMAGE_OPERAND_HELP},
     {0},
 };
 
 static const cli_option options[] = {
     {"labels", 0, "FILE", NULL, true, parse_text, offsetof(energy_settings, labels_file),
-     "the labelling: a grey or indexed PNG, or an integer .npy of the shape (H, W)"},
+     "the labelling: a grey or indexed picture, an integer .npy of the shape (H, W), or a NIfTI "
+     "volume"},
     {"json", 0, "FILE|-", NULL, false, parse_text, offsetof(energy_settings, json_file),
      "write the result as JSON; - writes it to the standard output, instead of the table"},
     {0},

@@ -53,18 +53,18 @@ static bool check_settings(const filtering *f, cli_problem *problem) {
 /* The colours as a field; the image lends them. */
 static pixel_array field_of_image(const cli_image *image) {
     const dcrf_grid grid = image_grid(image);
-    return (pixel_array){image->colours,
-                         dcrf_view_interleaved(image->colours, DCRF_F32, &grid, IMAGE_CHANNELS),
-                         3,
-                         {image->height, image->width, IMAGE_CHANNELS},
-                         false};
+    pixel_array field = {.values = image->colours, .channel_axis = true};
+    field.view = dcrf_view_interleaved(image->colours, DCRF_F32, &grid, image->channels);
+    field.axes = image_shape(image, field.shape);
+    field.shape[field.axes++] = image->channels;
+    return field;
 }
 
 static bool read_field(filtering *f, cli_problem *problem) {
     const filter_settings *settings = f->settings;
     if (!image_read(settings->image_file, &f->image, problem))
         return false;
-    f->pixels = f->image.width * f->image.height;
+    f->pixels = image_pixels(&f->image);
     f->channels = 1;
     if (!filters_a_field(f))
         return true;
@@ -74,7 +74,7 @@ static bool read_field(filtering *f, cli_problem *problem) {
                                &f->field, problem))
         return false;
     f->channels = f->field.view.channels;
-    if (f->to_picture && f->channels != 1 && f->channels != IMAGE_CHANNELS)
+    if (f->to_picture && f->channels != 1 && f->channels != 3)
         return bad_input(problem, settings->output_file,
                          "a picture has 1 or 3 channels and the input has %zu; give a .npy",
                          f->channels);
@@ -106,13 +106,14 @@ static size_t place_of(const filtering *f, size_t pixel, size_t c) {
 }
 
 static bool fill_block(filtering *f, cli_problem *problem) {
+    char text[IMAGE_TEXT_BYTES];
     for (size_t pixel = 0; filters_a_field(f) && pixel < f->pixels; pixel++)
         for (size_t c = 0; c < f->channels; c++) {
             const float value = f->field.values[place_of(f, pixel, c)];
             if (!isfinite(value))
                 return bad_input(problem, f->settings->input_file,
-                                 "holds %g at x = %zu, y = %zu, channel %zu; replace it",
-                                 (double)value, pixel % f->image.width, pixel / f->image.width, c);
+                                 "holds %g at %s, channel %zu; replace it", (double)value,
+                                 image_place_text(&f->image, pixel, text), c);
             f->block[pixel * f->stride + c] = value;
         }
     return true;
@@ -182,7 +183,8 @@ static bool write_picture(const filtering *f, FILE *stream, cli_problem *problem
 }
 
 static bool write_array(const filtering *f, FILE *stream, cli_problem *problem) {
-    const size_t image_shape[] = {f->image.height, f->image.width};
+    size_t shape[3];
+    const size_t axes = image_shape(&f->image, shape);
     float *values = malloc(f->pixels * f->channels * sizeof *values);
     if (!values)
         return out_of_memory(problem, f->settings->output_file);
@@ -192,7 +194,7 @@ static bool write_array(const filtering *f, FILE *stream, cli_problem *problem) 
     if (filters_a_field(f))
         npy_write_floats(stream, f->field.shape, f->field.axes, values);
     else
-        npy_write_floats(stream, image_shape, 2, values);
+        npy_write_floats(stream, shape, axes, values);
     free(values);
     return true;
 }
@@ -218,8 +220,7 @@ static bool run_filter(const void *given, cli_problem *problem) {
     free(f.sum);
     free(f.row_sums);
     dcrf_workspace_free(&f.workspace);
-    if (settings->input_file)
-        pixel_array_free(&f.field);
+    pixel_array_free(&f.field);
     image_free(&f.image);
     return done;
 }
@@ -228,7 +229,7 @@ static const cli_option operands[] = {
     {.name = "IMAGE",
      .parse = parse_text,
      .offset = offsetof(filter_settings, image_file),
-     .help = "the photograph, a PNG"},
+     .help = IMAGE_OPERAND_HELP},
     {0},
 };
 

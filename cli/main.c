@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
+#include "io/file.h"
 #include "nearest.h"
 
 #include <dcrf/dcrf.h>
@@ -56,6 +57,7 @@ int main(int count, char **arguments) {
      * after. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    file_explain_cut();
     bool done = run(count > 0 ? count - 1 : 0, arguments + 1, &problem);
     if (done && (fflush(stdout) != 0 || ferror(stdout)))
         done = failure(&problem, "standard output", "cannot write: %s", strerror(errno));

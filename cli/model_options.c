@@ -11,7 +11,6 @@
 /* Choices are stored as their place in the form; these make the place the value of the library. */
 _Static_assert(DCRF_NORMALIZE_NONE == 0 && DCRF_NORMALIZE_SYMMETRIC == 1, "none|symmetric");
 _Static_assert(DCRF_OPERATOR_FAST == 0 && DCRF_OPERATOR_EXACT == 1, "lattice|exact");
-_Static_assert(LAYOUT_AUTO == 0 && LAYOUT_HWC == 1 && LAYOUT_CHW == 2, "auto|hwc|chw");
 
 static bool bad_kernel(const cli_option *option, const char *text, cli_problem *problem) {
     char subject[32];
@@ -48,10 +47,11 @@ static bool parse_bilateral(const cli_option *option, const char *text, void *va
 
 const cli_option kernel_option_table[] = {
     {"spatial", 0, "SIGMA,W", "3,1.5", false, parse_spatial, offsetof(kernel_options, spatial),
-     "kernel over pixel distance, sigma in pixels, and its weight; none: off"},
+     "kernel over pixel distance, sigma in pixels (volumes: mm), and its weight; none: off"},
     {"bilateral", 0, "SIGMA_XY,SIGMA_RGB,W", "80,13,5", false, parse_bilateral,
      offsetof(kernel_options, bilateral),
-     "kernel over pixel and colour distance, colours from 0 to 255, and its weight; none: off"},
+     "kernel over pixel and colour distance, colours from 0 to 255 (volumes: as stored), and its "
+     "weight; none: off"},
     {"normalize", 0, "none|symmetric", "symmetric", false, parse_choice,
      offsetof(kernel_options, normalization),
      "symmetric divides a kernel by the square roots of its row sums on both sides"},
@@ -83,23 +83,11 @@ const char *kernel_name(const dcrf_kernel *kernel) {
 
 /* ---- models --------------------------------------------------------------------------------- */
 
-const cli_option unary_option_table[] = {
-    {"unary", 0, "U.npy", NULL, true, parse_text, offsetof(model_options, unary_file),
-     "unary energies (low is likely), one a pixel and label: (H, W, labels) or (labels, H, W)"},
-    {"unary-scale", 0, "S", NULL, false, parse_positive_number,
-     offsetof(model_options, unary_scale),
-     "energy = value * S; needed where the file holds integers, for example 0.05 if the energies "
-     "were stored times 20; otherwise 1"},
-    {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(model_options, layout),
-     "order of the axes where the shape fits both"},
-    {0},
-};
-
 const cli_option clique_option_table[] = {
     {"cliques", 0, "none|meanshift|slic|FILE", "none", false, parse_text,
      offsetof(model_options, cliques_source),
-     "regions whose pixels should agree: superpixels of the image, or a map of regions, a grey or "
-     "indexed PNG or an integer .npy; negative numbers: in no region"},
+     "regions whose pixels should agree: superpixels of the image, or a map of regions, a "
+     "picture with one channel, an integer .npy or a NIfTI volume; negative numbers: in no region"},
     {"min-region", 0, "PIXELS", "0", false, parse_count, offsetof(model_options, min_region_px),
      "least size of a superpixel; smaller ones join the neighbour of the most similar colour; 0: "
      "20 for meanshift, 64 for slic"},
@@ -110,36 +98,15 @@ const cli_option clique_option_table[] = {
     {0},
 };
 
-static bool set_unary(const model_options *options, const pixel_array *unary, built_model *built,
-                      cli_problem *problem) {
+static bool set_unary(const model_options *options, built_model *built, cli_problem *problem) {
     dcrf_error error;
-    const dcrf_grid grid = image_grid(&built->image);
-    if (unary->integers && options->unary_scale == 0)
-        return bad_input(problem, options->unary_file,
-                         "holds integers; say with --unary-scale what one step is worth (0.05 if "
-                         "the energies were stored times 20)");
-    if (unary->axes != 3)
-        return bad_input(problem, options->unary_file,
-                         "has only two axes; unary energies have a third one, of the labels");
-    if (unary->view.channels > DCRF_MAX_LABELS)
-        return bad_input(problem, options->unary_file, "has %zu labels; %d is the most",
-                         unary->view.channels, DCRF_MAX_LABELS);
-    if (options->unary_scale != 0) {
-        const size_t count = unary->shape[0] * unary->shape[1] * unary->shape[2];
-        for (size_t i = 0; i < count; i++)
-            unary->values[i] = (float)((double)unary->values[i] * options->unary_scale);
-    }
-    if (dcrf_model_new(&built->model, &grid, unary->view.channels, &error) < 0 ||
-        dcrf_model_set_unary(built->model, &unary->view, &error) < 0)
-        return library_problem(problem, options->unary_file, &error);
-    return true;
-}
-
-static bool read_unary(const model_options *options, built_model *built, cli_problem *problem) {
     pixel_array unary;
-    const bool done = pixel_array_read(options->unary_file, &built->image,
-                                       (array_layout)options->layout, &unary, problem) &&
-                      set_unary(options, &unary, built, problem);
+    const dcrf_grid grid = image_grid(&built->image);
+    if (!unary_read(&options->unary, &built->image, &unary, problem))
+        return false;
+    const bool done = (dcrf_model_new(&built->model, &grid, unary.view.channels, &error) >= 0 &&
+                       dcrf_model_set_unary(built->model, &unary.view, &error) >= 0) ||
+                      library_problem(problem, unary_file(&options->unary), &error);
     pixel_array_free(&unary);
     return done;
 }
@@ -165,7 +132,7 @@ static bool find_regions(const model_options *options, const char *image_file,
         if (options->min_region_px != 0)
             return bad_input(problem, "--min-region",
                              "is for --cliques meanshift and slic; '%s' is taken as it is", source);
-        return label_map_read(source, built->image.width, built->image.height, regions, problem);
+        return label_map_read(source, &built->image, regions, problem);
     }
     settings.min_region_px = options->min_region_px;
     return superpixels_find(&built->image, image_file, &settings, built->workspace, regions, &count,
@@ -203,8 +170,9 @@ static bool start_workspace(const model_options *options, built_model *built,
 bool model_build(const model_options *options, const char *image_file, built_model *built,
                  cli_problem *problem) {
     *built = (built_model){0};
-    const bool done = image_read(image_file, &built->image, problem) &&
-                      read_unary(options, built, problem) &&
+    const bool done = unary_check_options(&options->unary, problem) &&
+                      image_read(image_file, &built->image, problem) &&
+                      set_unary(options, built, problem) &&
                       add_kernels(options, image_file, built, problem) &&
                       start_workspace(options, built, problem) &&
                       set_cliques(options, image_file, built, problem);
@@ -230,33 +198,49 @@ bool model_plan(const model_options *options, const char *image_file, const buil
 bool model_read_labels(const built_model *built, const char *path, uint16_t **labels,
                        cli_problem *problem) {
     int32_t *numbers;
-    const size_t width = built->image.width, height = built->image.height;
+    const size_t count = image_pixels(&built->image);
     const size_t label_count = dcrf_model_labels(built->model);
+    char text[IMAGE_TEXT_BYTES];
     *labels = NULL;
-    if (!label_map_read(path, width, height, &numbers, problem))
+    if (!label_map_read(path, &built->image, &numbers, problem))
         return false;
     bool done = true;
-    for (size_t i = 0; done && i < width * height; i++)
+    for (size_t i = 0; done && i < count; i++)
         if (numbers[i] < 0 || (size_t)numbers[i] >= label_count)
-            done = bad_input(problem, path,
-                             "has the label %d at x = %zu, y = %zu; the unary has labels 0 to %zu",
-                             (int)numbers[i], i % width, i / width, label_count - 1);
-    if (done && !(*labels = malloc(width * height * sizeof **labels)))
+            done = bad_input(problem, path, "has the label %d at %s; the unary has labels 0 to %zu",
+                             (int)numbers[i], image_place_text(&built->image, i, text),
+                             label_count - 1);
+    if (done && !(*labels = malloc(count * sizeof **labels)))
         done = out_of_memory(problem, path);
-    for (size_t i = 0; done && i < width * height; i++)
+    for (size_t i = 0; done && i < count; i++)
         (*labels)[i] = (uint16_t)numbers[i];
     free(numbers);
+    return done;
+}
+
+/* The axis that a photograph has not, and how far voxels are apart. */
+static bool add_volume(json_t *report, const cli_image *image) {
+    json_t *volume =
+        json_pack("{s:I, s:[f, f, f]}", "depth", (json_int_t)image->depth, "spacing_mm",
+                  image->spacing_mm[0], image->spacing_mm[1], image->spacing_mm[2]);
+    const bool done = volume && json_object_update(report, volume) == 0;
+    json_decref(volume);
     return done;
 }
 
 json_t *model_report(const model_options *options, const built_model *built) {
     const bool exact = options->kernels.operator_kind == DCRF_OPERATOR_EXACT;
     const bool symmetric = options->kernels.normalization == DCRF_NORMALIZE_SYMMETRIC;
-    return json_pack("{s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s}", "width",
-                     (json_int_t)built->image.width, "height", (json_int_t)built->image.height,
-                     "labels", (json_int_t)dcrf_model_labels(built->model), "cliques",
-                     (json_int_t)dcrf_model_cliques(built->model), "operator",
-                     exact ? "exact" : "lattice", "normalize", symmetric ? "symmetric" : "none",
-                     "threads", (json_int_t)dcrf_workspace_threads(built->workspace), "version",
-                     dcrf_version());
+    json_t *report = json_pack(
+        "{s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s}", "width", (json_int_t)built->image.width,
+        "height", (json_int_t)built->image.height, "labels",
+        (json_int_t)dcrf_model_labels(built->model), "cliques",
+        (json_int_t)dcrf_model_cliques(built->model), "operator", exact ? "exact" : "lattice",
+        "normalize", symmetric ? "symmetric" : "none", "threads",
+        (json_int_t)dcrf_workspace_threads(built->workspace), "version", dcrf_version());
+    if (report && image_is_volume(&built->image) && !add_volume(report, &built->image)) {
+        json_decref(report);
+        report = NULL;
+    }
+    return report;
 }

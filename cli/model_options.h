@@ -3,7 +3,7 @@
 #define DCRF_CLI_MODEL_OPTIONS_H
 
 #include "options.h"
-#include "pixel_array.h"
+#include "unary.h"
 
 #include <dcrf/dcrf.h>
 #include <jansson.h>
@@ -12,8 +12,8 @@
 
 typedef struct kernel_setting {
     bool on;
-    double sigma_px;
-    double sigma_colour; /* bilateral only; colours run from 0 to 255 */
+    double sigma_px;     /* in a volume: mm */
+    double sigma_colour; /* bilateral only; colours run from 0 to 255, volumes as stored */
     double weight;
 } kernel_setting;
 
@@ -29,6 +29,10 @@ extern const cli_option kernel_option_table[];
 
 #define KERNELS_MAX 2
 
+/* What an IMAGE operand may be, for help texts. */
+#define IMAGE_OPERAND_HELP                                                                         \
+    "the photograph (PNG, JPEG, PNM, TIFF), or a volume (NIfTI: .nii, .nii.gz)"
+
 /* The kernels that are on, in the order in which models get them. The image must outlive them. */
 size_t kernels_from_options(const kernel_options *options, const cli_image *image,
                             dcrf_kernel kernels[KERNELS_MAX]);
@@ -40,22 +44,19 @@ const char *kernel_name(const dcrf_kernel *kernel);
 
 typedef struct model_options {
     kernel_options kernels;
-    const char *unary_file;
-    double unary_scale;         /* 0: not given */
-    int layout;                 /* array_layout */
+    unary_options unary;
     const char *cliques_source; /* "none", a method of superpixels, or a file */
     size_t min_region_px;       /* 0: as the method does it */
     double gamma;
     double eta;
 } model_options;
 
-extern const cli_option unary_option_table[];
 extern const cli_option clique_option_table[];
 
 /* The three groups of model options, for a settings struct of type `settings` with a member
  * `member` of type model_options. */
 #define MODEL_OPTION_GROUPS(settings, member)                                                      \
-    {"Unary energies", unary_option_table, offsetof(settings, member)},                            \
+    {"Unary energies", unary_option_table, offsetof(settings, member.unary)},                      \
         {"Kernels", kernel_option_table, offsetof(settings, member.kernels)}, {                    \
         "Cliques", clique_option_table, offsetof(settings, member)                                 \
     }

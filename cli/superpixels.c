@@ -10,7 +10,7 @@ bool superpixels_find(const cli_image *image, const char *image_file,
     dcrf_error error;
     const dcrf_grid grid = image_grid(image);
     const dcrf_view colours = image_view(image);
-    *regions = malloc(image->width * image->height * sizeof **regions);
+    *regions = malloc(image_pixels(image) * sizeof **regions);
     if (!*regions)
         return out_of_memory(problem, image_file);
     if (dcrf_superpixels(&grid, &colours, settings, workspace, *regions, count, &error) >= 0)

@@ -154,7 +154,7 @@ static const cli_option operands[] = {
     {.name = "IMAGE",
      .parse = parse_text,
      .offset = offsetof(superpixels_settings, image_file),
-     .help = "the photograph, a PNG"},
+     .help = "the photograph: PNG, JPEG, PNM or TIFF"},
     {0},
 };
 

@@ -3,6 +3,7 @@
 
 #include "io/npy.h"
 #include "io/output.h"
+#include "io/picture_formats.h"
 #include "io/png_format.h"
 
 #include <stdio.h>
@@ -21,16 +22,14 @@ static void assert_png_round_trip(const uint16_t *samples, size_t width, size_t 
     assert_true(png_write_samples(stream, "out", samples, width, height, channels, &problem));
     assert_int_equal(fclose(stream), 0);
 
-    png_pixels pixels;
-    assert_true(png_pixels_decode((const uint8_t *)file, bytes,
-                                  channels == 1 ? PNG_AS_NUMBERS : PNG_AS_COLOURS, "in", &pixels,
-                                  &problem));
+    picture pixels;
+    assert_true(png_decode((const uint8_t *)file, bytes, PICTURE_AS_IS, "in", &pixels, &problem));
     assert_int_equal(pixels.width, width);
     assert_int_equal(pixels.height, height);
     assert_int_equal(pixels.channels, channels);
-    assert_int_equal(pixels.bit_depth, expected_depth);
+    assert_int_equal(pixels.largest, expected_depth == 16 ? UINT16_MAX : UINT8_MAX);
     assert_memory_equal(pixels.samples, samples, width * height * channels * sizeof *samples);
-    png_pixels_free(&pixels);
+    picture_free(&pixels);
     free(file);
 }
 

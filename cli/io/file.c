@@ -2,14 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* A pipe does not say how much is coming; this much is certainly a mistake. */
 #define PIPE_BYTES_MAX ((size_t)1 << 32)
 #define FIRST_BUFFER_BYTES ((size_t)1 << 16)
+/* Below this, reading is as fast as mapping. */
+#define MAPPED_BYTES_MIN ((off_t)1 << 20)
 
 /* Make room for at least one byte more than there is. */
 static bool grow(file_bytes *bytes, size_t *capacity, size_t at_least) {
@@ -46,7 +50,19 @@ static bool read_all(int descriptor, const struct stat *info, const char *path, 
     }
 }
 
-static bool read_open(int descriptor, const char *path, file_bytes *bytes, cli_problem *problem) {
+/* False where the file is better read. */
+static bool map_all(int descriptor, const struct stat *info, file_bytes *bytes) {
+    if (!S_ISREG(info->st_mode) || info->st_size < MAPPED_BYTES_MIN)
+        return false;
+    void *mapped = mmap(NULL, (size_t)info->st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (mapped == MAP_FAILED)
+        return false;
+    *bytes = (file_bytes){mapped, (size_t)info->st_size, true};
+    return true;
+}
+
+static bool read_open(int descriptor, const char *path, bool may_map, file_bytes *bytes,
+                      cli_problem *problem) {
     struct stat info;
     if (fstat(descriptor, &info) != 0)
         return bad_input(problem, path, "cannot read: %s", strerror(errno));
@@ -54,22 +70,47 @@ static bool read_open(int descriptor, const char *path, file_bytes *bytes, cli_p
         return bad_input(problem, path, "is a folder; give a file");
     if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))
         return bad_input(problem, path, "is a device; give a file");
-    return read_all(descriptor, &info, path, bytes, problem);
+    return (may_map && map_all(descriptor, &info, bytes)) ||
+           read_all(descriptor, &info, path, bytes, problem);
 }
 
-bool file_read(const char *path, file_bytes *bytes, cli_problem *problem) {
-    *bytes = (file_bytes){NULL, 0};
+static bool open_and_read(const char *path, bool may_map, file_bytes *bytes, cli_problem *problem) {
+    *bytes = (file_bytes){NULL, 0, false};
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return bad_input(problem, path, "cannot open: %s", strerror(errno));
-    const bool done = read_open(descriptor, path, bytes, problem);
+    const bool done = read_open(descriptor, path, may_map, bytes, problem);
     close(descriptor);
     if (!done)
         file_free(bytes);
     return done;
 }
 
+bool file_read(const char *path, file_bytes *bytes, cli_problem *problem) {
+    return open_and_read(path, false, bytes, problem);
+}
+
+bool file_map(const char *path, file_bytes *bytes, cli_problem *problem) {
+    return open_and_read(path, true, bytes, problem);
+}
+
 void file_free(file_bytes *bytes) {
-    free(bytes->data);
-    *bytes = (file_bytes){NULL, 0};
+    if (bytes->mapped)
+        munmap(bytes->data, bytes->size);
+    else
+        free(bytes->data);
+    *bytes = (file_bytes){NULL, 0, false};
+}
+
+static void on_cut(int signal_number) {
+    static const char message[] = "dcrf: an input file was cut while it was read\n";
+    (void)signal_number;
+    /* Nothing can be done about a failed write here. */
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0)
+        _exit(EXIT_STATUS_FAILURE);
+    _exit(EXIT_STATUS_BAD_INPUT);
+}
+
+void file_explain_cut(void) {
+    signal(SIGBUS, on_cut);
 }

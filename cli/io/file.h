@@ -1,4 +1,4 @@
-/* Input files, read whole. */
+/* Input files, read whole or mapped. */
 #ifndef DCRF_CLI_IO_FILE_H
 #define DCRF_CLI_IO_FILE_H
 
@@ -8,12 +8,23 @@
 #include <stdint.h>
 
 typedef struct file_bytes {
-    uint8_t *data;
+    uint8_t *data; /* not to be written to */
     size_t size;
+    bool mapped;
 } file_bytes;
 
 /* Read a file or a pipe. Devices are refused: they need not end. */
 bool file_read(const char *path, file_bytes *bytes, cli_problem *problem);
+
+/* The same without a copy where that pays, in large regular files: they are mapped. Whoever cuts
+ * such a file meanwhile ends the program (file_explain_cut) and whoever writes to it changes what
+ * is read, so this is for readers that check the size once and can live with any elements. */
+bool file_map(const char *path, file_bytes *bytes, cli_problem *problem);
+
+/* From now on, a mapped file that is cut ends the program with a message and the status of bad
+ * input, not with a signal. */
+void file_explain_cut(void);
+
 void file_free(file_bytes *bytes);
 
 #endif

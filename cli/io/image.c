@@ -1,51 +1,147 @@
 #include "io/image.h"
 
 #include "io/file.h"
-#include "io/png_format.h"
+#include "io/nifti.h"
+#include "io/picture.h"
 
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static bool colours_from_samples(const png_pixels *pixels, const char *path, cli_image *image,
+static bool colours_from_picture(const picture *decoded, const char *path, cli_image *image,
                                  cli_problem *problem) {
-    /* 65535 / 257 = 255, so a sigma means the same for both depths. */
-    const float scale = pixels->bit_depth == 16 ? 1.0f / 257.0f : 1.0f;
-    const size_t count = pixels->width * pixels->height * IMAGE_CHANNELS;
-    image->width = pixels->width;
-    image->height = pixels->height;
+    const size_t count = decoded->width * decoded->height * decoded->channels;
+    image->width = decoded->width;
+    image->height = decoded->height;
+    image->channels = decoded->channels;
     image->colours = malloc(count * sizeof *image->colours);
     if (!image->colours)
         return out_of_memory(problem, path);
+    /* One scale for all depths, so that a sigma means the same. */
     for (size_t i = 0; i < count; i++)
-        image->colours[i] = (float)pixels->samples[i] * scale;
+        image->colours[i] = (float)(decoded->samples[i] * 255.0 / decoded->largest);
     return true;
+}
+
+static bool read_picture(const file_bytes *bytes, const char *path, cli_image *image,
+                         cli_problem *problem) {
+    picture decoded;
+    if (!picture_decode(bytes->data, bytes->size, PICTURE_AS_COLOURS, path, &decoded, problem))
+        return false;
+    const bool done = colours_from_picture(&decoded, path, image, problem);
+    picture_free(&decoded);
+    return done;
+}
+
+/* Bring the channels of a voxel together, and refuse what is not a number. */
+static bool interleave(const float *planes, const char *path, cli_image *image,
+                       cli_problem *problem) {
+    const size_t voxels = image_pixels(image);
+    char text[IMAGE_TEXT_BYTES];
+    for (size_t c = 0; c < image->channels; c++)
+        for (size_t i = 0; i < voxels; i++) {
+            const float value = planes[c * voxels + i];
+            if (!isfinite(value))
+                return bad_input(problem, path, "holds %g at %s; replace it", (double)value,
+                                 image_place_text(image, i, text));
+            image->colours[i * image->channels + c] = value;
+        }
+    return true;
+}
+
+static bool colours_from_volume(nifti_volume *volume, const char *path, cli_image *image,
+                                cli_problem *problem) {
+    float *planes = NULL;
+    image->width = volume->size[0];
+    image->height = volume->size[1];
+    image->depth = volume->size[2];
+    image->channels = volume->channels;
+    for (size_t axis = 0; axis < 3; axis++)
+        image->spacing_mm[axis] = volume->spacing_mm[axis];
+    image->geometry = nifti_take_geometry(volume);
+    if (!nifti_to_floats(volume, path, &planes, problem))
+        return false;
+    image->colours = malloc(volume->count * sizeof *image->colours);
+    const bool done =
+        image->colours ? interleave(planes, path, image, problem) : out_of_memory(problem, path);
+    free(planes);
+    return done;
+}
+
+static bool read_volume(const file_bytes *bytes, const char *path, cli_image *image,
+                        cli_problem *problem) {
+    nifti_volume volume;
+    if (!nifti_parse(bytes->data, bytes->size, path, &volume, problem))
+        return false;
+    const bool done = colours_from_volume(&volume, path, image, problem);
+    nifti_free(&volume);
+    return done;
 }
 
 static bool decode(const file_bytes *bytes, const char *path, cli_image *image,
                    cli_problem *problem) {
-    png_pixels pixels;
     if (bytes->size == 0)
-        return bad_input(problem, path, "is empty; a PNG image is needed");
-    if (!png_recognize(bytes->data, bytes->size))
-        return bad_input(problem, path, "is not a PNG image; convert it to PNG");
-    if (!png_pixels_decode(bytes->data, bytes->size, PNG_AS_COLOURS, path, &pixels, problem))
-        return false;
-    const bool done = colours_from_samples(&pixels, path, image, problem);
-    png_pixels_free(&pixels);
-    return done;
+        return bad_input(problem, path, "is empty; an image is needed");
+    if (picture_recognize(bytes->data, bytes->size))
+        return read_picture(bytes, path, image, problem);
+    if (nifti_recognize(bytes->data, bytes->size))
+        return read_volume(bytes, path, image, problem);
+    return bad_input(problem, path,
+                     "is not an image; " PICTURE_FORMATS_TEXT " pictures and NIfTI volumes can be "
+                     "read");
 }
 
 bool image_read(const char *path, cli_image *image, cli_problem *problem) {
     file_bytes bytes;
-    image->width = image->height = 0;
-    image->colours = NULL;
+    *image = (cli_image){.depth = 1, .spacing_mm = {1, 1, 1}};
     if (!file_read(path, &bytes, problem))
         return false;
     const bool done = decode(&bytes, path, image, problem);
     file_free(&bytes);
+    if (!done)
+        image_free(image);
     return done;
 }
 
 void image_free(cli_image *image) {
     free(image->colours);
     image->colours = NULL;
+    nifti_geometry_free(&image->geometry);
+}
+
+bool image_is_volume(const cli_image *image) {
+    return image->geometry != NULL;
+}
+
+size_t image_pixels(const cli_image *image) {
+    return image->width * image->height * image->depth;
+}
+
+const char *image_size_text(const cli_image *image, char text[IMAGE_TEXT_BYTES]) {
+    if (image_is_volume(image))
+        snprintf(text, IMAGE_TEXT_BYTES, "%zu x %zu x %zu voxels", image->width, image->height,
+                 image->depth);
+    else
+        snprintf(text, IMAGE_TEXT_BYTES, "%zu x %zu pixels", image->width, image->height);
+    return text;
+}
+
+const char *image_place_text(const cli_image *image, size_t pixel, char text[IMAGE_TEXT_BYTES]) {
+    const size_t x = pixel % image->width, row = pixel / image->width;
+    if (image_is_volume(image))
+        snprintf(text, IMAGE_TEXT_BYTES, "x = %zu, y = %zu, z = %zu", x, row % image->height,
+                 row / image->height);
+    else
+        snprintf(text, IMAGE_TEXT_BYTES, "x = %zu, y = %zu", x, row);
+    return text;
+}
+
+size_t image_shape(const cli_image *image, size_t shape[3]) {
+    size_t axes = 0;
+    if (image_is_volume(image))
+        shape[axes++] = image->depth;
+    shape[axes++] = image->height;
+    shape[axes++] = image->width;
+    return axes;
 }

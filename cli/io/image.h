@@ -1,4 +1,4 @@
-/* Photographs: three channels of colour on the scale 0 to 255. */
+/* What is labelled: a photograph (PNG, JPEG, PNM, TIFF) or a volume (NIfTI). */
 #ifndef DCRF_CLI_IO_IMAGE_H
 #define DCRF_CLI_IO_IMAGE_H
 
@@ -6,15 +6,36 @@
 
 #include <stddef.h>
 
-#define IMAGE_CHANNELS 3
+struct nifti_geometry;
+
+#define IMAGE_CHANNELS 3 /* of a photograph */
 
 typedef struct cli_image {
     size_t width;
     size_t height;
-    float *colours; /* rows from the top, RGB next to each other; 16-bit files divided by 257 */
+    size_t depth;         /* 1: a photograph, or a volume of one slice */
+    size_t channels;      /* 3: a photograph; 1 or more: a volume */
+    double spacing_mm[3]; /* of voxels along x, y, z; 1 for pixels */
+    /* The channels of a pixel next to each other, x fastest, then y from the top, then z.
+     * Photographs are on the scale 0 to 255 whatever their depth; volumes are as they are stored.
+     */
+    float *colours;
+    struct nifti_geometry *geometry; /* of a volume, to write others like it; NULL: a photograph */
 } cli_image;
 
 bool image_read(const char *path, cli_image *image, cli_problem *problem);
 void image_free(cli_image *image);
+
+bool image_is_volume(const cli_image *image);
+size_t image_pixels(const cli_image *image);
+
+/* "6 x 5 pixels" or "6 x 5 x 4 voxels"; "x = 4, y = 2", with z in a volume. For messages. */
+#define IMAGE_TEXT_BYTES 96
+const char *image_size_text(const cli_image *image, char text[IMAGE_TEXT_BYTES]);
+const char *image_place_text(const cli_image *image, size_t pixel, char text[IMAGE_TEXT_BYTES]);
+
+/* The shape of an array over the image, slowest axis first: H, W or D, H, W; returns the number of
+ * axes. */
+size_t image_shape(const cli_image *image, size_t shape[3]);
 
 #endif

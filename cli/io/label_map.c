@@ -1,58 +1,113 @@
 #include "io/label_map.h"
 
 #include "io/file.h"
+#include "io/nifti.h"
 #include "io/npy.h"
-#include "io/png_format.h"
+#include "io/picture.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static bool map_from_png(const file_bytes *bytes, const char *path, size_t width, size_t height,
-                         int32_t **numbers, cli_problem *problem) {
-    png_pixels pixels;
-    if (!png_pixels_decode(bytes->data, bytes->size, PNG_AS_NUMBERS, path, &pixels, problem))
+/* A sample of a colour on the scale of 8 bits. */
+static int32_t eight_bits(const picture *decoded, size_t index) {
+    return (int32_t)((decoded->samples[index] * 255u + decoded->largest / 2u) / decoded->largest);
+}
+
+static bool numbers_from_picture(const picture *decoded, const char *path, const cli_image *image,
+                                 int32_t **numbers, cli_problem *problem) {
+    const size_t count = decoded->width * decoded->height;
+    char text[IMAGE_TEXT_BYTES];
+    if (image_is_volume(image) || decoded->width != image->width ||
+        decoded->height != image->height)
+        return bad_input(problem, path, "is %zu x %zu pixels and the image %s; they must agree",
+                         decoded->width, decoded->height, image_size_text(image, text));
+    *numbers = malloc(count * sizeof **numbers);
+    if (!*numbers)
+        return out_of_memory(problem, path);
+    for (size_t i = 0; i < count; i++)
+        (*numbers)[i] = decoded->channels == 1 ? decoded->samples[i]
+                                               : eight_bits(decoded, 3 * i) << 16 |
+                                                     eight_bits(decoded, 3 * i + 1) << 8 |
+                                                     eight_bits(decoded, 3 * i + 2);
+    return true;
+}
+
+static bool map_from_picture(const file_bytes *bytes, const char *path, const cli_image *image,
+                             int32_t **numbers, bool *are_colours, cli_problem *problem) {
+    picture decoded;
+    const picture_purpose purpose = are_colours ? PICTURE_AS_IS : PICTURE_AS_NUMBERS;
+    if (!picture_decode(bytes->data, bytes->size, purpose, path, &decoded, problem))
         return false;
-    bool done = false;
-    if (pixels.width != width || pixels.height != height) {
-        bad_input(problem, path, "is %zu x %zu pixels and the image %zu x %zu; they must agree",
-                  pixels.width, pixels.height, width, height);
-    } else if (!(*numbers = malloc(width * height * sizeof **numbers))) {
-        out_of_memory(problem, path);
-    } else {
-        for (size_t i = 0; i < width * height; i++)
-            (*numbers)[i] = pixels.samples[i];
-        done = true;
-    }
-    png_pixels_free(&pixels);
+    if (are_colours)
+        *are_colours = decoded.channels > 1;
+    const bool done = numbers_from_picture(&decoded, path, image, numbers, problem);
+    picture_free(&decoded);
     return done;
 }
 
-static bool map_from_npy(const file_bytes *bytes, const char *path, size_t width, size_t height,
+static bool map_from_npy(const file_bytes *bytes, const char *path, const cli_image *image,
                          int32_t **numbers, cli_problem *problem) {
-    npy_array array;
-    char text[NPY_TEXT_BYTES];
+    npy_array array, wanted = {0};
+    char text[NPY_TEXT_BYTES], wanted_text[NPY_TEXT_BYTES];
     if (!npy_parse(bytes->data, bytes->size, path, &array, problem))
         return false;
-    if (array.axes != 2 || array.shape[0] != height || array.shape[1] != width)
-        return bad_input(problem, path, "has the shape %s; the image needs (%zu, %zu)",
-                         npy_shape_text(&array, text), height, width);
+    wanted.axes = image_shape(image, wanted.shape);
+    if (array.axes != wanted.axes ||
+        memcmp(array.shape, wanted.shape, wanted.axes * sizeof *wanted.shape) != 0)
+        return bad_input(problem, path, "has the shape %s; the image needs %s",
+                         npy_shape_text(&array, text), npy_shape_text(&wanted, wanted_text));
     return npy_to_integers(&array, path, numbers, problem);
 }
 
-bool label_map_read(const char *path, size_t width, size_t height, int32_t **numbers,
-                    cli_problem *problem) {
+static bool numbers_from_volume(const nifti_volume *volume, const char *path,
+                                const cli_image *image, int32_t **numbers, cli_problem *problem) {
+    char text[NIFTI_TEXT_BYTES], image_text[IMAGE_TEXT_BYTES];
+    if (volume->channels != 1 || volume->size[0] != image->width ||
+        volume->size[1] != image->height || volume->size[2] != image->depth)
+        return bad_input(problem, path, "is %s and the image %s; they must agree",
+                         nifti_size_text(volume, text), image_size_text(image, image_text));
+    return nifti_to_integers(volume, path, numbers, problem);
+}
+
+static bool map_from_volume(const file_bytes *bytes, const char *path, const cli_image *image,
+                            int32_t **numbers, cli_problem *problem) {
+    nifti_volume volume;
+    if (!nifti_parse(bytes->data, bytes->size, path, &volume, problem))
+        return false;
+    const bool done = numbers_from_volume(&volume, path, image, numbers, problem);
+    nifti_free(&volume);
+    return done;
+}
+
+/* `are_colours` may be NULL: then colours are refused. */
+static bool read_map(const char *path, const cli_image *image, int32_t **numbers, bool *are_colours,
+                     cli_problem *problem) {
     file_bytes bytes;
     bool done;
     *numbers = NULL;
     if (!file_read(path, &bytes, problem))
         return false;
-    if (png_recognize(bytes.data, bytes.size))
-        done = map_from_png(&bytes, path, width, height, numbers, problem);
+    if (picture_recognize(bytes.data, bytes.size))
+        done = map_from_picture(&bytes, path, image, numbers, are_colours, problem);
     else if (npy_recognize(bytes.data, bytes.size))
-        done = map_from_npy(&bytes, path, width, height, numbers, problem);
+        done = map_from_npy(&bytes, path, image, numbers, problem);
+    else if (nifti_recognize(bytes.data, bytes.size))
+        done = map_from_volume(&bytes, path, image, numbers, problem);
     else
         done = bad_input(problem, path,
-                         bytes.size ? "is neither a PNG picture nor a .npy array"
-                                    : "is empty; a PNG or .npy map is needed");
+                         bytes.size ? "is neither a picture nor a .npy array nor a NIfTI volume"
+                                    : "is empty; a map is needed");
     file_free(&bytes);
     return done;
+}
+
+bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
+                    cli_problem *problem) {
+    return read_map(path, image, numbers, NULL, problem);
+}
+
+bool label_map_read_colours(const char *path, const cli_image *image, int32_t **numbers,
+                            bool *are_colours, cli_problem *problem) {
+    *are_colours = false;
+    return read_map(path, image, numbers, are_colours, problem);
 }

@@ -1,14 +1,19 @@
-/* Maps of one whole number a pixel (labels, regions): grey or indexed PNG, or .npy. */
+/* Maps of one whole number a pixel (labels, regions): a picture with one channel, a .npy, or a
+ * NIfTI volume. */
 #ifndef DCRF_CLI_IO_LABEL_MAP_H
 #define DCRF_CLI_IO_LABEL_MAP_H
 
-#include "problem.h"
+#include "io/image.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
-/* Read a map of width x height numbers, rows from the top; *numbers is to be freed. */
-bool label_map_read(const char *path, size_t width, size_t height, int32_t **numbers,
+/* Read a map of the image's size, in its order; *numbers is to be freed. */
+bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
                     cli_problem *problem);
+
+/* The same, where a map in colours will do as well: then a number is red * 65536 + green * 256 +
+ * blue. */
+bool label_map_read_colours(const char *path, const cli_image *image, int32_t **numbers,
+                            bool *are_colours, cli_problem *problem);
 
 #endif

@@ -38,6 +38,11 @@ bool npy_parse_header(const char *text, size_t length, const char *file, npy_arr
 
 bool npy_holds_integers(const npy_array *array);
 
+/* The elements where they are, if they are floats as this machine stores them, in C order; else
+ * NULL.
+ */
+const float *npy_floats_in_place(const npy_array *array);
+
 /* The elements in C order, to be freed. NaN and infinity pass. */
 bool npy_to_floats(const npy_array *array, const char *file, float **floats, cli_problem *problem);
 

@@ -1,25 +1,24 @@
-#include "io/png_format.h"
+#include "io/picture_formats.h"
 #include "io/png_session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Larger pictures than the operators could number are refused before memory is taken. */
-#define PIXELS_MAX ((size_t)INT32_MAX)
 /* Deflate cannot expand its input by more than this (1032:1), so a header that promises more than
  * the file could hold is found out at once. */
 #define INFLATE_RATIO_MAX 1040
-#define INFLATE_SLACK_BYTES 4096
 
 typedef struct decoding {
     const uint8_t *at;
     size_t left;
     size_t file_bytes;
-    png_purpose purpose;
-    png_pixels *pixels;
-    uint8_t *rows; /* as libpng delivers them */
+    picture_purpose purpose;
+    picture *pixels;
+    size_t channels; /* to deliver */
+    uint8_t *rows;   /* as libpng delivers them */
     size_t row_bytes;
     size_t file_channels; /* after the transformations: 1, or 3 */
+    size_t bit_depth;     /* then: 8 or 16 */
     png_color palette[PNG_MAX_PALETTE_LENGTH];
     size_t palette_count; /* 0: the samples are no indices into it */
 } decoding;
@@ -40,22 +39,23 @@ static void read_from_memory(png_structp png, png_bytep out, size_t bytes) {
 static void check_size(const png_session *session, const decoding *d) {
     const size_t width = png_get_image_width(session->png, session->info);
     const size_t height = png_get_image_height(session->png, session->info);
-    if (height > PIXELS_MAX / width)
-        png_error(session->png, "has more than 2^31 pixels");
+    if (height > PICTURE_PIXELS_MAX / width)
+        png_error(session->png, PICTURE_TOO_LARGE);
     /* As stored, before any transformation. */
     const size_t stored = png_get_rowbytes(session->png, session->info) * height;
-    if (stored / INFLATE_RATIO_MAX > d->file_bytes + INFLATE_SLACK_BYTES)
-        png_error(session->png, "announces more pixels than so small a file can hold");
+    if (stored / INFLATE_RATIO_MAX > d->file_bytes + PICTURE_SLACK_BYTES)
+        png_error(session->png, PICTURE_TOO_SMALL_A_FILE);
 }
 
 static void choose_transformations(const png_session *session, decoding *d) {
     png_structp png = session->png;
     const int type = png_get_color_type(png, session->info);
     const int depth = png_get_bit_depth(png, session->info);
-    if (d->purpose == PNG_AS_NUMBERS) {
-        if (type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
-            png_error(png, "has colours or alpha where one number a pixel is needed; save it as a "
-                           "grey or an indexed PNG");
+    const bool one_channel = type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_PALETTE;
+    d->channels = picture_channels(d->purpose, one_channel);
+    if (d->channels == 1) {
+        if (!one_channel)
+            png_error(png, PICTURE_NOT_NUMBERS);
     } else {
         if (type == PNG_COLOR_TYPE_GRAY && depth < 8)
             png_set_expand_gray_1_2_4_to_8(png);
@@ -67,19 +67,15 @@ static void choose_transformations(const png_session *session, decoding *d) {
     png_read_update_info(png, session->info);
     d->row_bytes = png_get_rowbytes(png, session->info);
     d->file_channels = png_get_channels(png, session->info);
-    d->pixels->bit_depth = png_get_bit_depth(png, session->info);
+    d->bit_depth = png_get_bit_depth(png, session->info);
 }
 
 static void take_memory(png_session *session, decoding *d) {
-    png_pixels *pixels = d->pixels;
-    pixels->width = png_get_image_width(session->png, session->info);
-    pixels->height = png_get_image_height(session->png, session->info);
-    pixels->channels = d->purpose == PNG_AS_COLOURS ? 3 : 1;
-    /* Below 2^31 pixels, 3 channels and 2 bytes: no overflow on 64 bits; calloc checks the rest. */
-    const size_t samples_a_row = pixels->width * pixels->channels;
-    d->rows = calloc(pixels->height, d->row_bytes);
-    pixels->samples = calloc(pixels->height, samples_a_row * sizeof *pixels->samples);
-    if (!d->rows || !pixels->samples) {
+    const size_t width = png_get_image_width(session->png, session->info);
+    const size_t height = png_get_image_height(session->png, session->info);
+    d->pixels->largest = d->bit_depth == 16 ? UINT16_MAX : UINT8_MAX;
+    d->rows = calloc(height, d->row_bytes);
+    if (!d->rows || !picture_allocate(d->pixels, width, height, d->channels)) {
         session->out_of_memory = true;
         png_error(session->png, "out of memory");
     }
@@ -90,7 +86,7 @@ static void take_palette(png_session *session, decoding *d) {
     png_colorp palette = NULL;
     int count = 0;
     if (png_get_color_type(session->png, session->info) != PNG_COLOR_TYPE_PALETTE ||
-        d->purpose != PNG_AS_COLOURS)
+        d->channels == 1)
         return;
     png_get_PLTE(session->png, session->info, &palette, &count);
     for (int i = 0; i < count; i++)
@@ -137,7 +133,7 @@ static uint16_t colour_at(const decoding *d, const uint8_t *row, size_t x, size_
         const png_color *colour = &d->palette[row[x]];
         return channel == 0 ? colour->red : channel == 1 ? colour->green : colour->blue;
     }
-    return sample_at(row, x * d->file_channels + channel % d->file_channels, d->pixels->bit_depth);
+    return sample_at(row, x * d->file_channels + channel % d->file_channels, d->bit_depth);
 }
 
 static void spread_samples(const decoding *d) {
@@ -148,18 +144,18 @@ static void spread_samples(const decoding *d) {
                 *out++ = colour_at(d, d->rows + y * d->row_bytes, x, c);
 }
 
-bool png_pixels_decode(const uint8_t *data, size_t size, png_purpose purpose, const char *file,
-                       png_pixels *pixels, cli_problem *problem) {
+bool png_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
+                picture *decoded, cli_problem *problem) {
     png_session session;
     decoding d = {
-        .at = data, .left = size, .file_bytes = size, .purpose = purpose, .pixels = pixels};
-    *pixels = (png_pixels){0};
+        .at = data, .left = size, .file_bytes = size, .purpose = purpose, .pixels = decoded};
+    *decoded = (picture){0};
     if (!png_recognize(data, size))
         return bad_input(problem, file, "is not a PNG picture");
     if (!png_session_open_reading(&session))
         return out_of_memory(problem, file);
-    const bool decoded = png_session_run(&session, decode_rows, &d);
-    if (decoded)
+    const bool done = png_session_run(&session, decode_rows, &d);
+    if (done)
         spread_samples(&d);
     else if (session.out_of_memory)
         out_of_memory(problem, file);
@@ -167,12 +163,7 @@ bool png_pixels_decode(const uint8_t *data, size_t size, png_purpose purpose, co
         bad_input(problem, file, "bad PNG: %s", session.message);
     png_session_close_reading(&session);
     free(d.rows);
-    if (!decoded)
-        png_pixels_free(pixels);
-    return decoded;
-}
-
-void png_pixels_free(png_pixels *pixels) {
-    free(pixels->samples);
-    *pixels = (png_pixels){0};
+    if (!done)
+        picture_free(decoded);
+    return done;
 }

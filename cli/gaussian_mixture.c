@@ -1,0 +1,271 @@
+/* Mixtures of Gaussians.
+ *
+ *   p(c) = sum_k w_k N(c; m_k, S_k)
+ *
+ * fitted by expectation maximization (Dempster, Laird, Rubin: Maximum Likelihood from Incomplete
+ * Data via the EM Algorithm. J. Royal Statistical Society B 39, 1977):
+ *
+ *   r_nk = w_k N(c_n; m_k, S_k) / p(c_n)
+ *   w_k = sum_n r_nk / N,   m_k = sum_n r_nk c_n / sum_n r_nk,
+ *   S_k = sum_n r_nk (c_n - m_k)(c_n - m_k)' / sum_n r_nk + v I
+ *
+ * The constant v keeps a component from collapsing onto one colour. EM finds a local optimum, so
+ * the start matters; it is the binary splitting of Orchard and Bouman (Color Quantization of
+ * Images. IEEE Transactions on Signal Processing 39, 1991), which needs no random numbers: the
+ * cluster with the largest scatter along its principal axis is cut through its mean across that
+ * axis, until there are enough. */
+#include "gaussian_mixture.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POWER_ITERATIONS 50
+#define PIVOT_SHARE_MIN 1e-12
+
+static const double log_two_pi = 1.8378770664093454836;
+
+mixture_settings mixture_defaults(void) {
+    return (mixture_settings){
+        .components_max = MIXTURE_COMPONENTS_MAX,
+        .points_a_component_min = 50,
+        .variance_min = 1,
+        .iterations_max = 100,
+        .tolerance = 1e-5,
+    };
+}
+
+/* ---- one component ----------------------------------------------------------------------------
+ */
+
+/* Weighted sums over points, from which a component is made. */
+typedef struct moments {
+    double weight;
+    double first[MIXTURE_DIMENSION_MAX];
+    double second[MIXTURE_DIMENSION_MAX][MIXTURE_DIMENSION_MAX]; /* lower triangle */
+} moments;
+
+/* Relative to an origin near the points, so that nothing cancels. */
+static void add_point(moments *sums, const float *point, const double *origin, size_t dimension,
+                      double weight) {
+    double difference[MIXTURE_DIMENSION_MAX];
+    for (size_t i = 0; i < dimension; i++)
+        difference[i] = (double)point[i] - origin[i];
+    sums->weight += weight;
+    for (size_t i = 0; i < dimension; i++) {
+        sums->first[i] += weight * difference[i];
+        for (size_t j = 0; j <= i; j++)
+            sums->second[i][j] += weight * difference[i] * difference[j];
+    }
+}
+
+/* S = L L'. The matrix is positive definite because of what is added to its diagonal; where
+ * rounding takes that away, a little is put back. */
+static void factorize(mixture_component *component, size_t dimension) {
+    double log_determinant = 0;
+    for (size_t i = 0; i < dimension; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double sum = component->covariance[i][j];
+            for (size_t k = 0; k < j; k++)
+                sum -= component->factor[i][k] * component->factor[j][k];
+            if (i == j) {
+                sum = fmax(sum, PIVOT_SHARE_MIN * component->covariance[i][i]);
+                component->factor[i][i] = sqrt(sum);
+                log_determinant += log(sum);
+            } else {
+                component->factor[i][j] = sum / component->factor[j][j];
+            }
+        }
+    component->log_scale =
+        log(component->weight) - 0.5 * ((double)dimension * log_two_pi + log_determinant);
+}
+
+static void component_from_moments(mixture_component *component, const moments *sums,
+                                   const double *origin, size_t dimension, double total_weight,
+                                   double variance_min) {
+    component->weight = sums->weight / total_weight;
+    for (size_t i = 0; i < dimension; i++)
+        component->mean[i] = origin[i] + sums->first[i] / sums->weight;
+    for (size_t i = 0; i < dimension; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double value = sums->second[i][j] / sums->weight -
+                           sums->first[i] * sums->first[j] / (sums->weight * sums->weight);
+            if (i == j)
+                value = (value > 0 ? value : 0) + variance_min;
+            component->covariance[i][j] = component->covariance[j][i] = value;
+        }
+    factorize(component, dimension);
+}
+
+static double component_log_density(const mixture_component *component, const float *point,
+                                    size_t dimension) {
+    double solved[MIXTURE_DIMENSION_MAX], square = 0;
+    for (size_t i = 0; i < dimension; i++) {
+        double sum = (double)point[i] - component->mean[i];
+        for (size_t k = 0; k < i; k++)
+            sum -= component->factor[i][k] * solved[k];
+        solved[i] = sum / component->factor[i][i];
+        square += solved[i] * solved[i];
+    }
+    return component->log_scale - 0.5 * square;
+}
+
+/* The log densities of all components, and of the mixture. */
+static double log_densities(const gaussian_mixture *mixture, const float *point,
+                            double *of_component) {
+    double largest = -HUGE_VAL, sum = 0;
+    for (size_t k = 0; k < mixture->components; k++) {
+        of_component[k] = component_log_density(&mixture->of[k], point, mixture->dimension);
+        largest = of_component[k] > largest ? of_component[k] : largest;
+    }
+    for (size_t k = 0; k < mixture->components; k++)
+        sum += exp(of_component[k] - largest);
+    return largest + log(sum);
+}
+
+double mixture_log_density(const gaussian_mixture *mixture, const float *point) {
+    double of_component[MIXTURE_COMPONENTS_MAX];
+    return log_densities(mixture, point, of_component);
+}
+
+/* ---- the start: binary splitting --------------------------------------------------------------
+ */
+
+typedef struct fitting {
+    const float *points;
+    size_t count;
+    size_t dimension;
+    const mixture_settings *settings;
+    double origin[MIXTURE_DIMENSION_MAX];
+    uint8_t *cluster; /* of every point */
+} fitting;
+
+static moments cluster_moments(const fitting *f, size_t cluster) {
+    moments sums = {0};
+    for (size_t n = 0; n < f->count; n++)
+        if (f->cluster[n] == cluster)
+            add_point(&sums, f->points + n * f->dimension, f->origin, f->dimension, 1);
+    return sums;
+}
+
+/* The largest eigenvalue of a covariance and its eigenvector, by the power method from the axis
+ * with the largest variance. */
+static double principal_axis(const mixture_component *component, size_t dimension, double *axis) {
+    size_t widest = 0;
+    double length = 0;
+    for (size_t i = 1; i < dimension; i++)
+        if (component->covariance[i][i] > component->covariance[widest][widest])
+            widest = i;
+    memcpy(axis, component->covariance[widest], dimension * sizeof *axis);
+    for (size_t step = 0; step < POWER_ITERATIONS; step++) {
+        double next[MIXTURE_DIMENSION_MAX] = {0}, square = 0;
+        for (size_t i = 0; i < dimension; i++) {
+            for (size_t j = 0; j < dimension; j++)
+                next[i] += component->covariance[i][j] * axis[j];
+            square += next[i] * next[i];
+        }
+        length = sqrt(square);
+        for (size_t i = 0; i < dimension; i++)
+            axis[i] = next[i] / length;
+    }
+    return length;
+}
+
+/* Move the points beyond the mean of `from` along its axis into `to`; false where none would. */
+static bool split(const fitting *f, const mixture_component *component, const double *axis,
+                  size_t from, size_t to) {
+    size_t moved = 0;
+    for (size_t n = 0; n < f->count; n++) {
+        double side = 0;
+        for (size_t i = 0; i < f->dimension; i++)
+            side += axis[i] * ((double)f->points[n * f->dimension + i] - component->mean[i]);
+        if (f->cluster[n] == from && side > 0) {
+            f->cluster[n] = (uint8_t)to;
+            moved++;
+        }
+    }
+    return moved > 0;
+}
+
+static void component_of_cluster(const fitting *f, size_t cluster, mixture_component *component) {
+    const moments sums = cluster_moments(f, cluster);
+    component_from_moments(component, &sums, f->origin, f->dimension, (double)f->count,
+                           f->settings->variance_min);
+}
+
+static size_t wanted_components(const fitting *f) {
+    const size_t affordable = f->count / f->settings->points_a_component_min;
+    const size_t most = f->settings->components_max;
+    return affordable < 1 ? 1 : affordable < most ? affordable : most;
+}
+
+static void start_from_clusters(const fitting *f, gaussian_mixture *mixture) {
+    const size_t wanted = wanted_components(f);
+    mixture->components = 1;
+    component_of_cluster(f, 0, &mixture->of[0]);
+    while (mixture->components < wanted) {
+        double axis[MIXTURE_DIMENSION_MAX], widest_axis[MIXTURE_DIMENSION_MAX] = {0}, widest = 0;
+        size_t chosen = 0;
+        for (size_t k = 0; k < mixture->components; k++) {
+            const double scatter =
+                mixture->of[k].weight * principal_axis(&mixture->of[k], f->dimension, axis);
+            if (scatter > widest) {
+                widest = scatter;
+                chosen = k;
+                memcpy(widest_axis, axis, sizeof axis);
+            }
+        }
+        if (!split(f, &mixture->of[chosen], widest_axis, chosen, mixture->components))
+            return; /* all points of the widest cluster are equal */
+        component_of_cluster(f, chosen, &mixture->of[chosen]);
+        component_of_cluster(f, mixture->components, &mixture->of[mixture->components]);
+        mixture->components++;
+    }
+}
+
+/* ---- expectation maximization -----------------------------------------------------------------
+ */
+
+/* One iteration; returns the mean log density under the mixture as it was before. */
+static double improve(const fitting *f, gaussian_mixture *mixture) {
+    moments sums[MIXTURE_COMPONENTS_MAX];
+    double total = 0;
+    memset(sums, 0, sizeof sums);
+    for (size_t n = 0; n < f->count; n++) {
+        const float *point = f->points + n * f->dimension;
+        double of_component[MIXTURE_COMPONENTS_MAX];
+        const double log_density = log_densities(mixture, point, of_component);
+        total += log_density;
+        for (size_t k = 0; k < mixture->components; k++)
+            add_point(&sums[k], point, f->origin, f->dimension, exp(of_component[k] - log_density));
+    }
+    /* A component that has lost all its points stays as it was, with hardly any weight. */
+    for (size_t k = 0; k < mixture->components; k++)
+        if (sums[k].weight > 1e-6)
+            component_from_moments(&mixture->of[k], &sums[k], f->origin, f->dimension,
+                                   (double)f->count, f->settings->variance_min);
+    return total / (double)f->count;
+}
+
+bool mixture_fit(gaussian_mixture *mixture, const float *points, size_t count, size_t dimension,
+                 const mixture_settings *settings) {
+    fitting f = {points, count, dimension, settings, {0}, calloc(count, 1)};
+    if (!f.cluster)
+        return false;
+    for (size_t n = 0; n < count; n++)
+        for (size_t i = 0; i < dimension; i++)
+            f.origin[i] += (double)points[n * dimension + i] / (double)count;
+    memset(mixture, 0, sizeof *mixture);
+    mixture->dimension = dimension;
+    start_from_clusters(&f, mixture);
+    free(f.cluster);
+    double before = -HUGE_VAL;
+    for (size_t iteration = 0; iteration < settings->iterations_max; iteration++) {
+        const double now = improve(&f, mixture);
+        if (now - before < settings->tolerance)
+            break;
+        before = now;
+    }
+    return true;
+}

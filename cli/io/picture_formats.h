@@ -1,0 +1,33 @@
+/* The formats of pictures, and what their decoders share. */
+#ifndef DCRF_CLI_IO_PICTURE_FORMATS_H
+#define DCRF_CLI_IO_PICTURE_FORMATS_H
+
+#include "io/picture.h"
+
+bool png_recognize(const uint8_t *data, size_t size);
+bool jpeg_recognize(const uint8_t *data, size_t size);
+bool pnm_recognize(const uint8_t *data, size_t size);
+bool tiff_recognize(const uint8_t *data, size_t size);
+
+picture_decoder png_decode;
+picture_decoder jpeg_decode;
+picture_decoder pnm_decode;
+picture_decoder tiff_decode;
+
+/* Larger pictures than the operators could number are refused before memory is taken. */
+#define PICTURE_PIXELS_MAX ((size_t)INT32_MAX)
+#define PICTURE_TOO_LARGE "has more than 2^31 pixels"
+/* So are pictures that no honest file of that size could hold: each decoder knows how far its
+ * compression goes. The slack is for headers. */
+#define PICTURE_SLACK_BYTES 4096
+#define PICTURE_TOO_SMALL_A_FILE "announces more pixels than so small a file can hold"
+#define PICTURE_NOT_NUMBERS                                                                        \
+    "has colours or alpha where one number a pixel is needed; save it as a grey or an indexed PNG"
+
+/* How many channels a decoder delivers of a file that has one, or more. */
+size_t picture_channels(picture_purpose purpose, bool one_channel);
+
+/* Room for the samples, zeroed; false when memory is out. The size must have been checked. */
+bool picture_allocate(picture *made, size_t width, size_t height, size_t channels);
+
+#endif
