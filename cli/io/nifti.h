@@ -24,7 +24,7 @@ typedef struct nifti_volume {
     double spacing_mm[3]; /* as stored where the header does not say the unit */
     int datatype;         /* of the library: DT_... */
     size_t item_bytes;
-    bool swapped; /* not in the byte order of this machine */
+    bool big_endian;
     double slope; /* value = slope * stored + intercept */
     double intercept;
     const uint8_t *voxels; /* inside the bytes that were parsed, or in `inflated` */

@@ -1,6 +1,7 @@
 #include "io/npy.h"
 
-#include <math.h>
+#include "io/number_bits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,48 +81,15 @@ bool npy_parse(const uint8_t *data, size_t size, const char *file, npy_array *ar
 
 /* ---- elements ------------------------------------------------------------------------------- */
 
-/* IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 bits of fraction. */
-static double half_value(uint16_t bits) {
-    const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
-    double magnitude;
-    if (exponent == 0)
-        magnitude = ldexp(fraction, -24);
-    else if (exponent < 0x1f)
-        magnitude = ldexp(fraction + 0x400, exponent - 25);
-    else
-        magnitude = fraction ? (double)NAN : (double)INFINITY;
-    return bits & 0x8000 ? -magnitude : magnitude;
-}
-
-static double float_value(uint64_t bits, size_t item_bytes) {
-    if (item_bytes == 2)
-        return half_value((uint16_t)bits);
-    if (item_bytes == 4) {
-        const uint32_t narrow = (uint32_t)bits;
-        float value;
-        memcpy(&value, &narrow, sizeof value);
-        return (double)value;
-    }
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* Exact but for 8-byte integers beyond 2^53, which are rounded. */
 static double element_value(const npy_array *array, size_t index) {
     const size_t bytes = array->item_bytes;
-    const uint8_t *at = array->elements + index * bytes;
-    uint64_t bits = 0;
-    for (size_t i = 0; i < bytes; i++)
-        bits |= (uint64_t)at[array->big_endian ? bytes - 1 - i : i] << (8 * i);
+    const uint64_t bits = number_bits(array->elements + index * bytes, bytes, array->big_endian);
     switch (array->kind) {
     case 'f':
-        return float_value(bits, bytes);
-    case 'i': {
-        const uint64_t sign = (uint64_t)1 << (8 * bytes - 1);
-        /* Two's complement without a conversion that depends on the compiler. */
-        return bits & sign ? -(double)((sign - 1) - (bits & (sign - 1))) - 1 : (double)bits;
-    }
+        return number_from_float(bits, bytes);
+    case 'i':
+        return number_from_signed(bits, bytes);
     case 'b':
         return bits != 0;
     default:

@@ -14,6 +14,7 @@
 /* What the compressions reach on a picture of one colour, with room to spare. */
 #define EXPANSION_MAX 4096
 #define LIBTIFF_MEMORY_MAX ((tmsize_t)1 << 31)
+#define STRIP_TOO_SHORT "is truncated: a strip or tile is too short"
 #define BLOCK_BYTES_SPARE ((size_t)64 << 20)
 
 typedef struct decoding {
@@ -30,6 +31,7 @@ typedef struct decoding {
     size_t file_channels; /* with alpha and others that are not used */
     uint16_t photometric;
     bool planes_apart;
+    bool compressed;
     const uint16_t *palette[3]; /* NULL: no palette, or not to be looked up */
     bool white_is_zero;         /* and colours are wanted */
 
@@ -119,6 +121,7 @@ static bool check_kind(decoding *d) {
     uint16_t format = 0, compression = 0;
     TIFFGetFieldDefaulted(d->tiff, TIFFTAG_SAMPLEFORMAT, &format);
     TIFFGetFieldDefaulted(d->tiff, TIFFTAG_COMPRESSION, &compression);
+    d->compressed = compression != COMPRESSION_NONE;
     if (!TIFFIsCODECConfigured(compression) || compression == COMPRESSION_OJPEG)
         return refuse(d, "its compression is not known; save it with another or none");
     if (format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID)
@@ -202,18 +205,39 @@ static bool measure_blocks(decoding *d) {
     return d->block != NULL;
 }
 
+/* libtiff repairs the byte counts of a file that lies about its size, from that size: then the
+ * strips overlap, or lie beyond the end. */
+static bool check_places(decoding *d) {
+    const uint32_t count =
+        TIFFIsTiled(d->tiff) ? TIFFNumberOfTiles(d->tiff) : TIFFNumberOfStrips(d->tiff);
+    uint64_t end_before = 0, place_before = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t place = TIFFGetStrileOffset(d->tiff, i);
+        const uint64_t bytes = TIFFGetStrileByteCount(d->tiff, i);
+        if (bytes == 0 || place > d->size || bytes > d->size - place)
+            return refuse(d, "is truncated: a strip or tile is not there");
+        if (place > place_before && place < end_before)
+            return refuse(d, "its strips or tiles overlap");
+        place_before = place;
+        end_before = place + bytes;
+    }
+    return true;
+}
+
 /* Read the strip or tile with the pixel (x, y); `rows` of it lie inside the picture. */
 static bool read_block(decoding *d, size_t x, size_t y, size_t rows, size_t plane) {
-    const uint32_t column = (uint32_t)x, row = (uint32_t)y;
     const bool tiled = TIFFIsTiled(d->tiff);
-    const tmsize_t got =
-        tiled ? TIFFReadEncodedTile(d->tiff,
-                                    TIFFComputeTile(d->tiff, column, row, 0, (uint16_t)plane),
-                                    d->block, (tmsize_t)d->block_bytes)
-              : TIFFReadEncodedStrip(d->tiff, TIFFComputeStrip(d->tiff, row, (uint16_t)plane),
-                                     d->block, (tmsize_t)d->block_bytes);
-    return got >= 0 && ((size_t)got >= rows * d->block_row_bytes ||
-                        refuse(d, "is truncated: a strip or tile is too short"));
+    const uint32_t index =
+        tiled ? TIFFComputeTile(d->tiff, (uint32_t)x, (uint32_t)y, 0, (uint16_t)plane)
+              : TIFFComputeStrip(d->tiff, (uint32_t)y, (uint16_t)plane);
+    const size_t needed = rows * d->block_row_bytes;
+    /* Without compression libtiff reads as many bytes as there should be, not as there are. */
+    if (!d->compressed && TIFFGetStrileByteCount(d->tiff, index) < needed)
+        return refuse(d, STRIP_TOO_SHORT);
+    const tmsize_t room = (tmsize_t)d->block_bytes;
+    const tmsize_t got = tiled ? TIFFReadEncodedTile(d->tiff, index, d->block, room)
+                               : TIFFReadEncodedStrip(d->tiff, index, d->block, room);
+    return got >= 0 && ((size_t)got >= needed || refuse(d, STRIP_TOO_SHORT));
 }
 
 /* Sample `index` of a row; 16 bits are in the order of this machine. */
@@ -290,7 +314,7 @@ static bool decode(decoding *d, picture_purpose purpose, picture *decoded) {
     d->white_is_zero = channels == 3 && d->photometric == PHOTOMETRIC_MINISWHITE;
     if (channels == 3 && d->photometric == PHOTOMETRIC_PALETTE && !look_up_palette(d, decoded))
         return false;
-    if (!measure_blocks(d))
+    if (!measure_blocks(d) || !check_places(d))
         return false;
     d->out_of_memory = !picture_allocate(decoded, d->width, d->height, channels);
     return !d->out_of_memory && read_pixels(d, decoded);

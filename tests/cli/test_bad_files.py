@@ -5,6 +5,8 @@ import math
 import unittest
 
 import formats
+import pictures
+import volumes
 from case import HEIGHT, LABELLING, LABELS, REGIONS, UNARY, WIDTH, Case
 
 
@@ -24,18 +26,24 @@ class BadEnergyInputTest(Case):
 
     def test_malformed_images(self):
         self.write("out.json", b"keep me")
-        cases = formats.malformed_png(WIDTH, HEIGHT)
-        self.assertGreaterEqual(len(cases), 20)
-        for name, data, words in cases:
-            with self.subTest(name):
-                file = self.write("bad.png", data)
-                self.bad(file, words, *self.energy_of(image=file))
+        for cases in (formats.malformed_png(WIDTH, HEIGHT), pictures.malformed_jpeg(),
+                      pictures.malformed_pnm(WIDTH, HEIGHT),
+                      pictures.malformed_tiff(WIDTH, HEIGHT),
+                      volumes.malformed_nifti((WIDTH, HEIGHT, 2))):
+            self.assertGreaterEqual(len(cases), 20)
+            for name, data, words in cases:
+                with self.subTest(name):
+                    file = self.write("bad.image", data)
+                    self.bad(file, words, *self.energy_of(image=file))
 
     def test_malformed_labels(self):
         for name, data, _ in (formats.malformed_png(WIDTH, HEIGHT) +
-                              formats.malformed_npy((HEIGHT, WIDTH))):
+                              formats.malformed_npy((HEIGHT, WIDTH)) +
+                              pictures.malformed_jpeg() + pictures.malformed_pnm(WIDTH, HEIGHT) +
+                              pictures.malformed_tiff(WIDTH, HEIGHT) +
+                              volumes.malformed_nifti((WIDTH, HEIGHT, 1))):
             # A label picture has no use for its palette, so nothing is wrong with an index.
-            if name in ("palette-index",):
+            if name in ("palette-index", "palette-missing"):
                 continue
             with self.subTest(name):
                 file = self.write("bad", data)
@@ -94,7 +102,7 @@ class BadEnergyInputTest(Case):
         self.bad(void, "label 255 at x = 2, y = 4", *self.energy_of(labels=void))
         self.bad(self.image, "one number a pixel", *self.energy_of(labels=self.image))
         text = self.write("l.txt", b"0 1 2\n")
-        self.bad(text, "neither a PNG picture nor a .npy", *self.energy_of(labels=text))
+        self.bad(text, "neither a picture nor a .npy", *self.energy_of(labels=text))
 
     def test_bad_cliques(self):
         file = self.write("c.png", formats.number_png([[0] * 3] * 3))

@@ -32,8 +32,9 @@ class ProgramTest(Case):
         self.bad("--zzz", "unknown option", "--zzz")
         self.bad("energy", "IMAGE is missing", "energy")
         self.bad("energy", "--labels FILE is missing", "energy", self.image, "--unary", self.unary)
-        self.bad("energy", "--unary U.npy is missing", "energy", self.image, "--labels",
-                 self.labels)
+        self.bad("--unary", "give one of", "energy", self.image, "--labels", self.labels)
+        self.bad("--unary", "give only one of", "energy", self.image, "--labels", self.labels,
+                 "--unary", self.unary, "--scribbles", self.labels)
         self.bad("filter", "--output FILE is missing", "filter", self.image)
         self.bad("extra.png", "unexpected argument", "energy", self.image, "extra.png")
         self.bad("--unary", "value is missing", "energy", self.image, "--unary")
@@ -60,6 +61,11 @@ class ProgramTest(Case):
             "--eta": ("0", "-3"),
             "--unary-scale": ("0", "-1"),
             "--layout": ("nhwc",),
+            "--unary-kind": ("scores", ""),
+            "--confidence": ("0", "1", "1.5", "-1", "high"),
+            "--label-count": ("-1", "many"),
+            "--prior-unknown": ("maybe", "1.5", "#12345", ""),
+            "--scribble-unknown": ("black", "#gg0000", "1e99"),
         }.items():
             for value in values:
                 self.bad(option, "'%s' is not " % value, "energy", self.image, option, value)

@@ -1,0 +1,43 @@
+#include "io/number_bits.h"
+
+#include <math.h>
+#include <string.h>
+
+uint64_t number_bits(const uint8_t *at, size_t bytes, bool big_endian) {
+    uint64_t bits = 0;
+    for (size_t i = 0; i < bytes; i++)
+        bits |= (uint64_t)at[big_endian ? bytes - 1 - i : i] << (8 * i);
+    return bits;
+}
+
+double number_from_signed(uint64_t bits, size_t bytes) {
+    const uint64_t sign = (uint64_t)1 << (8 * bytes - 1);
+    return bits & sign ? -(double)((sign - 1) - (bits & (sign - 1))) - 1 : (double)bits;
+}
+
+/* IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 bits of fraction. */
+static double half_value(uint16_t bits) {
+    const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+    double magnitude;
+    if (exponent == 0)
+        magnitude = ldexp(fraction, -24);
+    else if (exponent < 0x1f)
+        magnitude = ldexp(fraction + 0x400, exponent - 25);
+    else
+        magnitude = fraction ? (double)NAN : (double)INFINITY;
+    return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+double number_from_float(uint64_t bits, size_t bytes) {
+    if (bytes == 2)
+        return half_value((uint16_t)bits);
+    if (bytes == 4) {
+        const uint32_t narrow = (uint32_t)bits;
+        float value;
+        memcpy(&value, &narrow, sizeof value);
+        return (double)value;
+    }
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
