@@ -1,5 +1,6 @@
 /* dcrf filter: the kernels of a model as the linear operators that they are. */
 #include "command.h"
+#include "io/nifti.h"
 #include "io/npy.h"
 #include "io/output.h"
 #include "io/png_format.h"
@@ -24,6 +25,7 @@ typedef struct filtering {
     cli_image image;
     pixel_array field; /* what is filtered; empty for row sums and the diagonal */
     bool to_picture;   /* a PNG is wanted, and with it the row sums */
+    bool to_volume;    /* a NIfTI file is wanted */
     dcrf_workspace *workspace;
     size_t pixels;
     size_t channels;  /* 1 for row sums and the diagonal */
@@ -64,6 +66,12 @@ static bool read_field(filtering *f, cli_problem *problem) {
     const filter_settings *settings = f->settings;
     if (!image_read(settings->image_file, &f->image, problem))
         return false;
+    if (f->to_picture && image_is_volume(&f->image))
+        return bad_input(problem, settings->output_file,
+                         "a volume makes no picture; give a .nii, .nii.gz or .npy");
+    if (f->to_volume && !image_is_volume(&f->image))
+        return bad_input(problem, settings->output_file,
+                         "a picture makes no volume; give a .png or .npy");
     f->pixels = image_pixels(&f->image);
     f->channels = 1;
     if (!filters_a_field(f))
@@ -199,11 +207,28 @@ static bool write_array(const filtering *f, FILE *stream, cli_problem *problem) 
     return true;
 }
 
+/* The channels on the fourth axis. */
+static bool write_volume(const filtering *f, FILE *stream, cli_problem *problem) {
+    const char *file = f->settings->output_file;
+    float *values = malloc(f->pixels * f->channels * sizeof *values);
+    if (!values)
+        return out_of_memory(problem, file);
+    for (size_t pixel = 0; pixel < f->pixels; pixel++)
+        for (size_t c = 0; c < f->channels; c++)
+            values[c * f->pixels + pixel] = (float)f->sum[pixel * f->channels + c];
+    const bool done =
+        nifti_write_floats(stream, file, f->image.geometry, values, f->channels, problem);
+    free(values);
+    return done;
+}
+
 static bool write_output(const filtering *f, cli_problem *problem) {
     cli_outputs outputs = {.count = 0};
     FILE *stream;
     const bool done = output_begin(&outputs, f->settings->output_file, &stream, problem) &&
-                      (f->to_picture ? write_picture : write_array)(f, stream, problem) &&
+                      (f->to_picture  ? write_picture
+                       : f->to_volume ? write_volume
+                                      : write_array)(f, stream, problem) &&
                       outputs_commit(&outputs, problem);
     outputs_discard(&outputs);
     return done;
@@ -211,7 +236,9 @@ static bool write_output(const filtering *f, cli_problem *problem) {
 
 static bool run_filter(const void *given, cli_problem *problem) {
     const filter_settings *settings = given;
-    filtering f = {.settings = settings, .to_picture = is_png_name(settings->output_file)};
+    filtering f = {.settings = settings,
+                   .to_picture = is_png_name(settings->output_file),
+                   .to_volume = nifti_is_name(settings->output_file)};
     const bool done = check_settings(&f, problem) && read_field(&f, problem) &&
                       take_memory(&f, problem) && fill_block(&f, problem) &&
                       apply_kernels(&f, problem) && write_output(&f, problem);
@@ -234,14 +261,17 @@ static const cli_option operands[] = {
 };
 
 static const cli_option options[] = {
-    {"input", 0, "X.npy", NULL, false, parse_text, offsetof(filter_settings, input_file),
-     "the field to filter: (H, W), (H, W, C) or (C, H, W); the image itself where not given"},
+    {"input", 0, "FILE", NULL, false, parse_text, offsetof(filter_settings, input_file),
+     "the field to filter, a .npy: (H, W), (H, W, C) or (C, H, W); for a volume also a NIfTI; the "
+     "image itself where not given"},
     {"row-sums", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, row_sums),
      "write the row sums of the weighted operators instead"},
     {"diagonal", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, diagonal),
      "write the diagonal of the weighted operators instead"},
     {"output", 'o', "FILE", NULL, true, parse_text, offsetof(filter_settings, output_file),
-     "where the result goes: a .npy of float32 in the shape of the input, or a .png"},
+     "where the result goes: a .npy of float32 in the shape of the input, a .png, or for a volume "
+     "a "
+     ".nii or .nii.gz"},
     {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(filter_settings, layout),
      "order of the input's axes where its shape fits both"},
     {0},

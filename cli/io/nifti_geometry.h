@@ -8,6 +8,7 @@
 
 struct nifti_geometry {
     nifti_image *image; /* a header without voxels */
+    bool second;        /* in the format NIfTI-2 */
 };
 
 #endif

@@ -39,6 +39,7 @@ static bool read_header(const uint8_t *header, size_t there, const char *file, n
     volume->geometry = calloc(1, sizeof *volume->geometry);
     if (!volume->geometry)
         return out_of_memory(problem, file);
+    volume->geometry->second = second;
     volume->geometry->image = interpret_header(header, second);
     return volume->geometry->image || bad_input(problem, file, "its NIfTI header is broken");
 }

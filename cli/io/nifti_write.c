@@ -39,6 +39,10 @@ static nifti_image describe(const nifti_geometry *geometry, int datatype, size_t
     image.scl_inter = 0;
     image.cal_min = image.cal_max = 0;
     image.intent_code = NIFTI_INTENT_NONE;
+    /* What tells how the original was recorded says nothing of this volume. */
+    image.slice_code = image.slice_dim = image.freq_dim = image.phase_dim = 0;
+    image.slice_start = image.slice_end = 0;
+    image.slice_duration = image.toffset = 0;
     image.num_ext = 0;
     image.ext_list = NULL;
     image.data = NULL;
@@ -52,8 +56,8 @@ static bool fits_nifti_1(const nifti_image *image) {
     return true;
 }
 
-static bool write_volume(FILE *stream, const char *file, nifti_image *image, const void *voxels,
-                         cli_problem *problem) {
+static bool write_volume(FILE *stream, const char *file, const nifti_geometry *geometry,
+                         nifti_image *image, const void *voxels, cli_problem *problem) {
     struct {
         union {
             nifti_1_header first;
@@ -62,7 +66,8 @@ static bool write_volume(FILE *stream, const char *file, nifti_image *image, con
         uint8_t no_extensions[NO_EXTENSIONS_BYTES];
     } start;
     memset(&start, 0, sizeof start);
-    const bool first = fits_nifti_1(image);
+    /* In the format of the original, unless that cannot hold the size. */
+    const bool first = !geometry->second && fits_nifti_1(image);
     const size_t header_bytes = first ? sizeof start.header.first : sizeof start.header.second;
     image->nifti_type = first ? NIFTI_FTYPE_NIFTI1_1 : NIFTI_FTYPE_NIFTI2_1;
     image->iname_offset = (int64_t)(header_bytes + NO_EXTENSIONS_BYTES);
@@ -90,7 +95,7 @@ static bool write_volume(FILE *stream, const char *file, nifti_image *image, con
 bool nifti_write_floats(FILE *stream, const char *file, const nifti_geometry *geometry,
                         const float *floats, size_t channels, cli_problem *problem) {
     nifti_image image = describe(geometry, DT_FLOAT32, channels);
-    return write_volume(stream, file, &image, floats, problem);
+    return write_volume(stream, file, geometry, &image, floats, problem);
 }
 
 bool nifti_write_labels(FILE *stream, const char *file, const nifti_geometry *geometry,
@@ -101,14 +106,14 @@ bool nifti_write_labels(FILE *stream, const char *file, const nifti_geometry *ge
     for (size_t i = 0; i < count; i++)
         wide |= labels[i] > UINT8_MAX;
     if (wide)
-        return write_volume(stream, file, &image, labels, problem);
+        return write_volume(stream, file, geometry, &image, labels, problem);
     image = describe(geometry, DT_UINT8, 1);
     uint8_t *narrow = malloc(count);
     if (!narrow)
         return out_of_memory(problem, file);
     for (size_t i = 0; i < count; i++)
         narrow[i] = (uint8_t)labels[i];
-    const bool done = write_volume(stream, file, &image, narrow, problem);
+    const bool done = write_volume(stream, file, geometry, &image, narrow, problem);
     free(narrow);
     return done;
 }

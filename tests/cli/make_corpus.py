@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Write the seed files of a fuzz target, or run its short fixed run on them.
 
-    make_corpus.py npy|png FOLDER            write the seeds
-    make_corpus.py npy|png --smoke PROGRAM   write them somewhere and run PROGRAM on them
+    make_corpus.py FORMAT FOLDER            write the seeds
+    make_corpus.py FORMAT --smoke PROGRAM   write them somewhere and run PROGRAM on them
+
+FORMAT is jpeg, nifti, npy, png, pnm or tiff.
 """
 
+import gzip
 import os
 import subprocess
 import sys
 import tempfile
 
 import formats
+import pictures
+import volumes
 
-ROUNDS = 400
+ROUNDS = 300
 
 
 def npy_seeds():
@@ -42,9 +47,63 @@ def png_seeds():
         yield data
 
 
+def jpeg_seeds():
+    yield pictures.jpeg([(10, 20, 30), (200, 100, 50), (0, 255, 128), (77, 77, 77)], 2)
+    yield pictures.jpeg([(10,), (200,), (0,), (255,), (128,), (3,)], 3)
+    for _, data, _ in pictures.malformed_jpeg():
+        yield data
+
+
+def pnm_seeds():
+    for kind in range(1, 7):
+        for largest in (1,) if kind in (1, 4) else (1, 255, 1000, 65535):
+            rows = [[tuple((x * 7 + y * 3 + c) % (largest + 1) for c in range(1 + 2 * (kind % 3 == 0)))
+                     for x in range(9)] for y in range(5)]
+            yield pictures.pnm(rows, kind, largest)
+    for _, data, _ in pictures.malformed_pnm(5, 4):
+        yield data
+
+
+def tiff_seeds():
+    for order in "<>":
+        for channels in (1, 2, 3, 4):
+            for bits in (1, 2, 4, 8, 16) if channels == 1 else (8, 16):
+                rows = [[tuple((x * 7 + y * 3 + c) % 2**bits for c in range(channels))
+                         for x in range(20)] for y in range(18)]
+                kind = pictures.TIFF_RGB if channels > 2 else pictures.BLACK_IS_ZERO
+                for compression in (1, 8, 32773):
+                    yield pictures.tiff(rows, bits, kind, order, compression, rows=7)
+                yield pictures.tiff(rows, bits, kind, order, 1, tile=(16, 16))
+                yield pictures.tiff(rows, bits, kind, order, 8, planar=True)
+    palette = [(i, 255 - i, i // 2) for i in range(256)]
+    yield pictures.tiff([[(9 * x,) for x in range(20)]] * 3, 8, pictures.TIFF_PALETTE,
+                        palette=palette)
+    for _, data, _ in pictures.malformed_tiff(5, 4):
+        yield data
+
+
+def nifti_seeds():
+    for datatype in volumes.CODE:
+        for size in ((3, 2, 2), (2, 2, 2, 3), (5, 4), (7,)):
+            count = 1
+            for extent in size:
+                count *= extent
+            values = [i % 100 for i in range(count)]
+            yield volumes.nifti(values, size, datatype, "<")
+            yield volumes.nifti(values, size, datatype, ">", slope=0.5, intercept=3)
+            yield volumes.nifti(values, size, datatype, "<", version=2)
+            yield gzip.compress(volumes.nifti(values, size, datatype), mtime=0)
+    for _, data, _ in volumes.malformed_nifti((3, 2, 2)):
+        yield data
+
+
+SEEDS = {"jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds, "png": png_seeds,
+         "pnm": pnm_seeds, "tiff": tiff_seeds}
+
+
 def write_seeds(kind, folder):
     paths = []
-    for number, data in enumerate(npy_seeds() if kind == "npy" else png_seeds()):
+    for number, data in enumerate(SEEDS[kind]()):
         paths.append(os.path.join(folder, "seed%03d.%s" % (number, kind)))
         with open(paths[-1], "wb") as stream:
             stream.write(data)

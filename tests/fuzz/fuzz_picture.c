@@ -1,0 +1,38 @@
+/* Fuzz target: one of the readers of pictures, DECODER, for colours and as the file is. The
+ * checksums of PNG are not checked in this build (see png_read.c), so that damage reaches the
+ * decoder. */
+#include "io/picture_formats.h"
+#include "target.h"
+
+#include <stdlib.h>
+
+static void fuzz_check(bool holds) {
+    if (!holds)
+        abort();
+}
+
+/* Every sample must be there and within its depth. */
+static void check_picture(const picture *decoded) {
+    fuzz_check(decoded->width > 0 && decoded->height > 0 && decoded->largest > 0);
+    fuzz_check(decoded->channels == 1 || decoded->channels == 3);
+    const size_t count = decoded->width * decoded->height * decoded->channels;
+    for (size_t i = 0; i < count; i++)
+        fuzz_check(decoded->samples[i] <= decoded->largest);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const picture_purpose purposes[] = {PICTURE_AS_COLOURS, PICTURE_AS_IS};
+    /* The decoders may count on what tells their format. */
+    if (!RECOGNIZER(data, size))
+        return 0;
+    for (size_t i = 0; i < sizeof purposes / sizeof purposes[0]; i++) {
+        cli_problem problem = {0, ""};
+        picture decoded;
+        if (DECODER(data, size, purposes[i], "input", &decoded, &problem))
+            check_picture(&decoded);
+        else
+            fuzz_check(problem.text[0] && !decoded.samples);
+        picture_free(&decoded);
+    }
+    return 0;
+}
