@@ -142,7 +142,9 @@ const cli_command energy_command = {
     "the energy of a labelling, part by part",
     "Prints the energy of a labelling under the model that the options describe: the total, the "
     "unary part, the pairwise part (of all kernels and of each) and the part of the cliques. Pairs "
-    "are counted in both orders.",
+    "are counted in both orders.\n"
+    "\n"
+    "One source of unary energies must be given: --unary, --labels-prior or --scribbles.",
     sizeof(energy_settings),
     run_energy,
 };
