@@ -162,7 +162,8 @@ static dcrf_status use_model(dcrf_error *error) {
     return status;
 }
 
-/* ---- solvers --------------------------------------------------------------------------------- */
+/* ---- solvers ---------------------------------------------------------------------------------
+ */
 
 /* Whatever fails once there is a solver, it holds a labelling. */
 static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
