@@ -36,7 +36,7 @@ mixture_settings mixture_defaults(void) {
     };
 }
 
-/* ---- one component --------------------------------------------------------------------------- */
+/* ---- one component -------------------------------------------------------------------------- */
 
 /* Weighted sums over points, from which a component is made. */
 typedef struct moments {
@@ -128,7 +128,7 @@ double mixture_log_density(const gaussian_mixture *mixture, const float *point) 
     return log_densities(mixture, point, of_component);
 }
 
-/* ---- the start: binary splitting ------------------------------------------------------------- */
+/* ---- the start: binary splitting ------------------------------------------------------------ */
 
 typedef struct fitting {
     const float *points;
@@ -222,7 +222,7 @@ static void start_from_clusters(const fitting *f, gaussian_mixture *mixture) {
     }
 }
 
-/* ---- expectation maximization ---------------------------------------------------------------- */
+/* ---- expectation maximization --------------------------------------------------------------- */
 
 /* One iteration; returns the mean log density under the mixture as it was before. */
 static double improve(const fitting *f, gaussian_mixture *mixture) {

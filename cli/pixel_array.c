@@ -14,7 +14,7 @@ dcrf_grid image_grid(const cli_image *image) {
     return grid;
 }
 
-/* ---- .npy ------------------------------------------------------------------------------------ */
+/* ---- .npy ----------------------------------------------------------------------------------- */
 
 /* Do the extents of the image stand in the array from `first` on, in this order or reversed? */
 static bool shape_has(const npy_array *npy, size_t first, const cli_image *image, bool reversed) {
@@ -102,7 +102,7 @@ static bool array_from_npy(const char *path, const cli_image *image, array_layou
     return true;
 }
 
-/* ---- NIfTI ----------------------------------------------------------------------------------- */
+/* ---- NIfTI ---------------------------------------------------------------------------------- */
 
 static bool array_from_volume(const nifti_volume *volume, const char *path, const cli_image *image,
                               pixel_array *array, cli_problem *problem) {
@@ -136,7 +136,7 @@ static bool array_from_nifti(const char *path, const cli_image *image, pixel_arr
     return done;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- both ----------------------------------------------------------------------------------- */
 
 bool pixel_array_read(const char *path, const cli_image *image, array_layout layout,
                       pixel_array *array, cli_problem *problem) {

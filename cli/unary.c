@@ -19,7 +19,7 @@ _Static_assert(LAYOUT_AUTO == 0 && LAYOUT_HWC == 1 && LAYOUT_CHW == 2, "auto|hwc
 _Static_assert(UNARY_ENERGIES == 0 && UNARY_PROBABILITIES == 1 && UNARY_LOGITS == 2,
                "energies|probabilities|logits");
 
-/* ---- options --------------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------------- */
 
 static bool parse_confidence(const cli_option *option, const char *text, void *value,
                              cli_problem *problem) {
@@ -109,7 +109,7 @@ const char *unary_file(const unary_options *options) {
                                  : options->scribbles_file;
 }
 
-/* ---- arrays ---------------------------------------------------------------------------------- */
+/* ---- arrays --------------------------------------------------------------------------------- */
 
 static bool check_array(const unary_options *options, const pixel_array *unary,
                         cli_problem *problem) {

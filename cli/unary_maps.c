@@ -42,7 +42,7 @@ static bool allocate_energies(const cli_image *image, size_t labels, const char 
     return true;
 }
 
-/* ---- a label map with a confidence ----------------------------------------------------------- */
+/* ---- a label map with a confidence ---------------------------------------------------------- */
 
 /* Make what is unknown -1, and count the labels. */
 static bool prepare_prior(const unary_options *options, const cli_image *image, int32_t *numbers,
@@ -102,7 +102,7 @@ bool unary_from_prior(const unary_options *options, const cli_image *image, pixe
     return done;
 }
 
-/* ---- scribbles ------------------------------------------------------------------------------- */
+/* ---- scribbles ------------------------------------------------------------------------------ */
 
 /* The number that means unknown, or -1. */
 static int32_t choose_unknown(const unknown_value *unknown, bool colours, const int32_t *numbers,

@@ -150,7 +150,7 @@ static void test_nifti_label_round_trip(void **state) {
     assert_false(nifti_is_name("a.nii.png") || nifti_is_name("nii") || nifti_is_name(".nii"));
 }
 
-/* ---- inputs ---------------------------------------------------------------------------------- */
+/* ---- inputs --------------------------------------------------------------------------------- */
 
 /* In a process of its own: map a file, cut it, read on; the status, and what it printed. */
 static int run_with_cut_file(char *printed, size_t room) {
@@ -194,7 +194,7 @@ static void test_a_mapped_file_that_is_cut(void **state) {
     assert_string_equal(printed, "dcrf: an input file was cut while it was read\n");
 }
 
-/* ---- outputs --------------------------------------------------------------------------------- */
+/* ---- outputs -------------------------------------------------------------------------------- */
 
 /* A folder of its own, and two names in it. */
 typedef struct output_folder {

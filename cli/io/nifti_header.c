@@ -69,7 +69,7 @@ bool nifti_header_recognize(const uint8_t *data, size_t size) {
     return false;
 }
 
-/* ---- fields ---------------------------------------------------------------------------------- */
+/* ---- fields --------------------------------------------------------------------------------- */
 
 /* Integers of 8 bytes beyond 2^53 are rounded: they are refused all the same. */
 static double integer_at(const header_reader *r, size_t offset, size_t bytes) {
@@ -80,7 +80,7 @@ static double real_at(const header_reader *r, size_t offset, size_t bytes) {
     return number_from_float(number_bits(r->data + offset, bytes, r->big_endian), bytes);
 }
 
-/* ---- checks ---------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 static bool check_sizes(const header_reader *r, nifti_volume *volume, size_t *axes) {
     const header_layout *at = r->layout;

@@ -44,7 +44,7 @@ static bool read_header(const uint8_t *header, size_t there, const char *file, n
     return volume->geometry->image || bad_input(problem, file, "its NIfTI header is broken");
 }
 
-/* ---- voxels ---------------------------------------------------------------------------------- */
+/* ---- voxels --------------------------------------------------------------------------------- */
 
 static bool too_short(const char *file, size_t wanted, size_t there, cli_problem *problem) {
     return bad_input(problem, file,

@@ -50,7 +50,7 @@ static bool refuse(decoding *d, const char *message) {
     return false;
 }
 
-/* ---- a file in memory ------------------------------------------------------------------------ */
+/* ---- a file in memory ----------------------------------------------------------------------- */
 
 static tmsize_t read_bytes(thandle_t handle, void *out, tmsize_t wanted) {
     decoding *d = handle;
@@ -113,7 +113,7 @@ static bool open_tiff(decoding *d) {
     return d->tiff != NULL;
 }
 
-/* ---- the header ------------------------------------------------------------------------------ */
+/* ---- the header ----------------------------------------------------------------------------- */
 
 static bool check_kind(decoding *d) {
     uint16_t format = 0, compression = 0;
@@ -169,7 +169,7 @@ static bool read_header(decoding *d) {
     return check_kind(d);
 }
 
-/* ---- pixels ---------------------------------------------------------------------------------- */
+/* ---- pixels --------------------------------------------------------------------------------- */
 
 static bool measure_blocks(decoding *d) {
     uint32_t width = 0, height = 0;
