@@ -47,8 +47,11 @@ configure() {
     meson setup "$directory" "$@"
 }
 
-# run_unit_tests DIRECTORY NAME: all tests of a build, one result each.
+# run_unit_tests DIRECTORY NAME OPTION...: the tests of a build, one result each.
 run_unit_tests() {
-    meson test -C "$1" --no-rebuild --print-errorlogs </dev/null || true
-    script/report-meson "$1" "$2" || failures=$((failures + 1))
+    unit_build=$1
+    unit_name=$2
+    shift 2
+    meson test -C "$unit_build" --no-rebuild --print-errorlogs "$@" </dev/null || true
+    script/report-meson "$unit_build" "$unit_name" || failures=$((failures + 1))
 }
