@@ -27,11 +27,14 @@ bool run_command(const cli_command *command, int count, char **arguments, cli_pr
     void *settings = calloc(1, command->settings_bytes);
     if (!settings)
         return out_of_memory(problem, command->arguments.command);
-    bool done = parse_arguments(&command->arguments, count, arguments, settings, &help, problem);
+    option_record record;
+    bool done =
+        parse_arguments(&command->arguments, count, arguments, settings, &record, &help, problem);
     if (done && help)
         print_command_help(stdout, command);
     else if (done)
         done = command->run(settings, problem);
+    option_record_free(&record);
     free(settings);
     return done;
 }

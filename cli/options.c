@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include "nearest.h"
+#include "presets.h"
 
 #include <errno.h>
 #include <math.h>
@@ -94,136 +95,23 @@ bool parse_choice(const cli_option *option, const char *text, void *value, cli_p
     return bad_value(option, text, wanted, problem);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------ */
-
-typedef struct parsing {
-    const option_set *set;
-    char **arguments;
-    int count;
-    int next;
-    char *settings;
-    const cli_option *next_operand;
-    cli_problem *problem;
-} parsing;
-
-static void *value_place(const parsing *p, const option_group *group, const cli_option *option) {
-    return p->settings + (group ? group->offset : 0) + option->offset;
+/* The value of this option is the record itself, which parse_arguments puts there. */
+bool parse_config(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    (void)value;
+    return *text != '\0' || bad_value(option, text, "a name: it is empty", problem);
 }
 
-/* The option with this name (NULL: with this letter), and its group. */
-static const cli_option *find_option(const option_set *set, const char *name, size_t name_length,
-                                     char letter, const option_group **group) {
-    for (const option_group *g = set->groups; g->title; g++)
-        for (const cli_option *o = g->options; o->name; o++) {
-            if (name ? strlen(o->name) == name_length && memcmp(o->name, name, name_length) == 0
-                     : letter && o->letter == letter) {
-                *group = g;
-                return o;
-            }
-        }
-    return NULL;
-}
-
-static bool unknown_option(const parsing *p, const char *argument) {
-    char name[64] = "";
-    if (argument[1] == '-')
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
-    nearest_name nearest = nearest_start(name);
-    for (const option_group *g = p->set->groups; g->title; g++)
-        for (const cli_option *o = g->options; o->name; o++)
-            nearest_offer(&nearest, o->name);
-    char subject[80];
-    snprintf(subject, sizeof subject, "%.*s", (int)strcspn(argument, "="), argument);
-    if (nearest.best)
-        return bad_input(p->problem, subject, "unknown option; did you mean --%s?", nearest.best);
-    return bad_input(p->problem, subject, "unknown option; 'dcrf help %s' lists the options",
-                     p->set->command);
-}
-
-static bool take_option(parsing *p, const char *argument) {
-    const option_group *group = NULL;
-    const cli_option *option;
-    const char *value = NULL;
-    if (argument[1] == '-') {
-        const size_t length = strcspn(argument + 2, "=");
-        option = find_option(p->set, argument + 2, length, 0, &group);
-        value = argument[2 + length] == '=' ? argument + 3 + length : NULL;
-    } else {
-        option = find_option(p->set, NULL, 0, argument[1], &group);
-        value = argument[2] ? argument + 2 : NULL;
-    }
-    if (!option)
-        return unknown_option(p, argument);
-
-    char subject[64];
-    subject_of(option, subject, sizeof subject);
-    if (!option->form && value)
-        return bad_input(p->problem, subject, "takes no value; leave out '%s'", value);
-    if (option->form && !value) {
-        const char *next = p->next < p->count ? p->arguments[p->next] : NULL;
-        if (!next || (next[0] == '-' && next[1] == '-'))
-            return bad_input(p->problem, subject, "its value is missing; write --%s %s",
-                             option->name, option->form);
-        value = next;
-        p->next++;
-    }
-    return option->parse(option, value ? value : "", value_place(p, group, option), p->problem);
-}
-
-static bool take_operand(parsing *p, const char *argument) {
-    if (!p->next_operand->name)
-        return bad_input(p->problem, argument,
-                         "unexpected argument; 'dcrf help %s' shows the usage", p->set->command);
-    const cli_option *operand = p->next_operand++;
-    return operand->parse(operand, argument, value_place(p, NULL, operand), p->problem);
-}
-
-static bool set_defaults(const parsing *p) {
-    for (const option_group *g = p->set->groups; g->title; g++)
-        for (const cli_option *o = g->options; o->name; o++) {
-            if (o->fallback && !o->parse(o, o->fallback, value_place(p, g, o), p->problem))
-                return false;
-        }
-    return true;
-}
-
-/* A required option takes a file or another text, so one not given is a null pointer. */
-static bool check_required(const parsing *p) {
-    if (p->next_operand->name)
-        return bad_input(p->problem, p->set->command,
-                         "%s is missing; 'dcrf help %s' shows the usage", p->next_operand->name,
-                         p->set->command);
-    for (const option_group *g = p->set->groups; g->title; g++)
-        for (const cli_option *o = g->options; o->name; o++) {
-            if (o->required && !*(const char **)value_place(p, g, o))
-                return bad_input(p->problem, p->set->command,
-                                 "the option --%s %s is missing; 'dcrf help %s' shows the usage",
-                                 o->name, o->form, p->set->command);
-        }
-    return true;
-}
-
-bool parse_arguments(const option_set *set, int count, char **arguments, void *settings, bool *help,
-                     cli_problem *problem) {
-    parsing p = {set, arguments, count, 0, settings, set->operands, problem};
-    bool only_operands = false;
-    *help = false;
-    if (!set_defaults(&p))
+bool parse_preset(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    if (!find_preset(text, problem))
         return false;
-    while (p.next < count) {
-        const char *argument = arguments[p.next++];
-        const bool dashed = argument[0] == '-' && argument[1] != '\0';
-        if (only_operands || !dashed) {
-            if (!take_operand(&p, argument))
-                return false;
-        } else if (strcmp(argument, "--") == 0) {
-            only_operands = true;
-        } else if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
-            *help = true;
-            return true;
-        } else if (!take_option(&p, argument)) {
-            return false;
-        }
-    }
-    return check_required(&p);
+    return parse_text(option, text, value, problem);
 }
+
+const cli_option source_option_table[] = {
+    {"config", 0, "FILE", NULL, false, parse_config, offsetof(source_options, record),
+     "take settings from a JSON file: one written with --json, or an object with names of options; "
+     "options on the command line win"},
+    {"preset", 0, "NAME", NULL, false, parse_preset, offsetof(source_options, preset),
+     "kernels and cliques as others published them; 'dcrf presets' lists the names"},
+    {0},
+};
