@@ -6,11 +6,15 @@
 
 extern const cli_command energy_command;
 extern const cli_command filter_command;
+extern const cli_command presets_command;
+extern const cli_command solve_command;
 extern const cli_command superpixels_command;
 
 const cli_command *const commands[] = {
     &energy_command,
     &filter_command,
+    &presets_command,
+    &solve_command,
     &superpixels_command,
 };
 const size_t command_count = sizeof commands / sizeof commands[0];

@@ -122,9 +122,11 @@ const char *option_text(const option_record *record, const char *name) {
 }
 
 /* Does this value belong to what a repetition needs? */
-static bool is_setting(const option_value *value, const cli_option *left_out) {
-    return value->option->parse != parse_config && value->option->parse != parse_preset &&
-           !(left_out && value->group && value->group->options == left_out);
+static bool is_setting(const option_value *value, const cli_option *const *left_out) {
+    for (; *left_out; left_out++)
+        if (value->group && value->group->options == *left_out)
+            return false;
+    return value->option->parse != parse_config && value->option->parse != parse_preset;
 }
 
 static json_t *value_to_json(const option_value *value) {
@@ -147,7 +149,7 @@ static void key_of(const cli_option *option, char *key, size_t bytes) {
             *key = (char)(*key + 'a' - 'A');
 }
 
-json_t *settings_to_json(const option_record *record, const cli_option *left_out) {
+json_t *settings_to_json(const option_record *record, const cli_option *const *left_out) {
     json_t *root = json_object();
     for (size_t i = 0; root && i < record->count; i++) {
         char key[64];
@@ -179,7 +181,7 @@ static void print_word(FILE *stream, const char *text) {
     fputc('\'', stream);
 }
 
-char *settings_to_arguments(const option_record *record, const cli_option *left_out) {
+char *settings_to_arguments(const option_record *record, const cli_option *const *left_out) {
     char *text = NULL;
     size_t bytes;
     FILE *stream = open_memstream(&text, &bytes);

@@ -68,12 +68,12 @@ void option_record_free(option_record *record);
 /* The text in force of an option, NULL where it has no value. */
 const char *option_text(const option_record *record, const char *name);
 
-/* Settings as a config file holds them, options of the table `left_out` (it may be NULL) and those
- * that only say where settings come from left out. NULL when memory is out. */
-json_t *settings_to_json(const option_record *record, const cli_option *left_out);
+/* Settings as a config file holds them, options of the tables `left_out` (a list that ends with
+ * NULL) and those that only say where settings come from left out. NULL when memory is out. */
+json_t *settings_to_json(const option_record *record, const cli_option *const *left_out);
 
 /* The arguments that give these settings again, each led by a blank; to be freed. */
-char *settings_to_arguments(const option_record *record, const cli_option *left_out);
+char *settings_to_arguments(const option_record *record, const cli_option *const *left_out);
 
 /* ---- parsing ----------------------------------------------------------------------------------
  */

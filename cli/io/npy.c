@@ -217,3 +217,18 @@ void npy_write_integers(FILE *stream, const size_t *shape, size_t axes, const in
     for (size_t i = 0; i < count; i++)
         write_little_endian(stream, (uint32_t)integers[i]);
 }
+
+void npy_write_labels(FILE *stream, const size_t *shape, size_t axes, const uint16_t *labels) {
+    size_t count = 1;
+    uint16_t largest = 0;
+    for (size_t axis = 0; axis < axes; axis++)
+        count *= shape[axis];
+    for (size_t i = 0; i < count; i++)
+        largest = labels[i] > largest ? labels[i] : largest;
+    const size_t bytes = largest > UINT8_MAX ? 2 : 1;
+    write_header(stream, bytes == 2 ? "<u2" : "|u1", shape, axes);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t little[] = {(uint8_t)labels[i], (uint8_t)(labels[i] >> 8)};
+        fwrite(little, 1, bytes, stream);
+    }
+}

@@ -60,4 +60,7 @@ const char *npy_type_text(const npy_array *array, char text[NPY_TEXT_BYTES]);
 void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats);
 void npy_write_integers(FILE *stream, const size_t *shape, size_t axes, const int32_t *integers);
 
+/* Write whole numbers, of 8 bits where all fit, of 16 otherwise. */
+void npy_write_labels(FILE *stream, const size_t *shape, size_t axes, const uint16_t *labels);
+
 #endif

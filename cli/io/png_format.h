@@ -17,4 +17,9 @@ bool is_png_name(const char *path);
 bool png_write_samples(FILE *stream, const char *file, const uint16_t *samples, size_t width,
                        size_t height, size_t channels, cli_problem *problem);
 
+/* Write labels as indices into a palette, so that programs read numbers and people see colours.
+ * Labels above 255 make it a grey picture of 16 bits. */
+bool png_write_labels(FILE *stream, const char *file, const uint16_t *labels, size_t width,
+                      size_t height, const uint8_t palette[256][3], cli_problem *problem);
+
 #endif

@@ -15,7 +15,9 @@ typedef struct encoding {
     size_t width;
     size_t height;
     size_t channels;
-    bool wide;    /* 16 bits a sample */
+    bool wide;                /* 16 bits a sample */
+    const png_color *colours; /* of an indexed picture, or NULL */
+    size_t colour_count;
     uint8_t *row; /* room for one */
 } encoding;
 
@@ -29,13 +31,21 @@ static void flush_nothing(png_structp png) {
     (void)png;
 }
 
+static int colour_type(const encoding *e) {
+    if (e->colours)
+        return PNG_COLOR_TYPE_PALETTE;
+    return e->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
+}
+
 static void encode_rows(png_session *session, void *argument) {
     const encoding *e = argument;
     png_structp png = session->png;
     png_set_write_fn(png, argument, write_to_stream, flush_nothing);
     png_set_IHDR(png, session->info, (png_uint_32)e->width, (png_uint_32)e->height,
-                 e->wide ? 16 : 8, e->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+                 e->wide ? 16 : 8, colour_type(e), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
+    if (e->colours)
+        png_set_PLTE(png, session->info, e->colours, (int)e->colour_count);
     png_write_info(png, session->info);
     for (size_t y = 0; y < e->height; y++) {
         const size_t samples_a_row = e->width * e->channels;
@@ -59,21 +69,47 @@ static bool need_16_bits(const uint16_t *samples, size_t count) {
     return false;
 }
 
-bool png_write_samples(FILE *stream, const char *file, const uint16_t *samples, size_t width,
-                       size_t height, size_t channels, cli_problem *problem) {
+static bool encode(encoding *e, const char *file, cli_problem *problem) {
     png_session session;
-    const bool wide = need_16_bits(samples, width * height * channels);
-    encoding e = {stream, samples, width, height, channels, wide, calloc(width, 2 * channels)};
-    if (!e.row || !png_session_open_writing(&session)) {
-        free(e.row);
+    e->row = calloc(e->width, 2 * e->channels);
+    if (!e->row || !png_session_open_writing(&session)) {
+        free(e->row);
         return out_of_memory(problem, file);
     }
-    const bool done = png_session_run(&session, encode_rows, &e);
+    const bool done = png_session_run(&session, encode_rows, e);
     if (!done && session.out_of_memory)
         out_of_memory(problem, file);
     else if (!done)
         failure(problem, file, "%s", session.message);
     png_session_close_writing(&session);
-    free(e.row);
+    free(e->row);
     return done;
+}
+
+bool png_write_samples(FILE *stream, const char *file, const uint16_t *samples, size_t width,
+                       size_t height, size_t channels, cli_problem *problem) {
+    encoding e = {.stream = stream,
+                  .samples = samples,
+                  .width = width,
+                  .height = height,
+                  .channels = channels,
+                  .wide = need_16_bits(samples, width * height * channels)};
+    return encode(&e, file, problem);
+}
+
+bool png_write_labels(FILE *stream, const char *file, const uint16_t *labels, size_t width,
+                      size_t height, const uint8_t palette[256][3], cli_problem *problem) {
+    png_color colours[PNG_MAX_PALETTE_LENGTH];
+    if (need_16_bits(labels, width * height))
+        return png_write_samples(stream, file, labels, width, height, 1, problem);
+    for (size_t i = 0; i < PNG_MAX_PALETTE_LENGTH; i++)
+        colours[i] = (png_color){palette[i][0], palette[i][1], palette[i][2]};
+    encoding e = {.stream = stream,
+                  .samples = labels,
+                  .width = width,
+                  .height = height,
+                  .channels = 1,
+                  .colours = colours,
+                  .colour_count = PNG_MAX_PALETTE_LENGTH};
+    return encode(&e, file, problem);
 }

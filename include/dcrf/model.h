@@ -77,6 +77,10 @@ DCRF_API size_t dcrf_model_kernels(const dcrf_model *model);
 DCRF_API size_t dcrf_model_cliques(const dcrf_model *model);
 DCRF_API const dcrf_grid *dcrf_model_grid(const dcrf_model *model);
 
+/* The unary energies as the model holds them: one row of *stride floats a variable, the first of
+ * which are those of the labels. Valid until they are replaced. */
+DCRF_API const float *dcrf_model_unary(const dcrf_model *model, size_t *stride);
+
 /* Replace the unary energies; the view has one channel a label. */
 DCRF_API dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies,
                                           dcrf_error *error);

@@ -85,6 +85,11 @@ size_t dcrf_model_cliques(const dcrf_model *model) {
     return model->cliques.count;
 }
 
+const float *dcrf_model_unary(const dcrf_model *model, size_t *stride) {
+    *stride = model->stride;
+    return model->unary;
+}
+
 const dcrf_grid *dcrf_model_grid(const dcrf_model *model) {
     return &model->grid;
 }

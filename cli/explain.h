@@ -1,0 +1,11 @@
+/* What settings mean for an image, in plain words. */
+#ifndef DCRF_CLI_EXPLAIN_H
+#define DCRF_CLI_EXPLAIN_H
+
+#include "solution.h"
+
+/* Paragraphs that each end with a newline; to be freed. */
+bool explain_settings(const model_options *options, const built_model *built, const solution *found,
+                      char **text, cli_problem *problem);
+
+#endif

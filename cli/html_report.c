@@ -1,0 +1,325 @@
+/* The report.
+ *
+ * Pictures are PNGs inside the page, in base64; colours, plot and script are inside it too. */
+#include "html_report.h"
+
+#include "html_plot.h"
+#include "io/png_format.h"
+#include "pictures.h"
+#include "report_assets.h"
+#include "solution_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct page {
+    FILE *stream;
+    const char *file; /* for messages */
+    const solve_results *results;
+    const palette *colours;
+    cli_problem *problem;
+} page;
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
+
+static void write_escaped(FILE *stream, const char *text) {
+    for (; *text; text++)
+        switch (*text) {
+        case '&':
+            fputs("&amp;", stream);
+            break;
+        case '<':
+            fputs("&lt;", stream);
+            break;
+        case '>':
+            fputs("&gt;", stream);
+            break;
+        case '"':
+            fputs("&quot;", stream);
+            break;
+        case '\'':
+            fputs("&#39;", stream);
+            break;
+        default:
+            fputc(*text, stream);
+        }
+}
+
+static void write_lines(FILE *stream, const char *const *lines, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        fputs(lines[i], stream);
+}
+
+/* ---- pictures ----------------------------------------------------------------------------------
+ */
+
+static void write_base64(FILE *stream, const uint8_t *data, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t given = size - i < 3 ? size - i : 3;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (k < given ? data[i + k] : 0u);
+        for (size_t k = 0; k < 4; k++)
+            fputc(k <= given ? digits[bits >> (18 - 6 * k) & 63] : '=', stream);
+    }
+}
+
+typedef struct page_picture {
+    const char *id;
+    const char *caption;
+    size_t channels;         /* 0: labels */
+    const uint16_t *samples; /* labels, grey or RGB */
+} page_picture;
+
+static bool write_picture(const page *p, const page_picture *picture) {
+    const cli_image *image = &p->results->built->image;
+    char *png = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&png, &bytes);
+    if (!picture->samples || !memory) {
+        if (memory)
+            fclose(memory);
+        free(png);
+        return out_of_memory(p->problem, p->file);
+    }
+    bool done = picture->channels == 0
+                    ? png_write_labels(memory, p->file, picture->samples, image->width,
+                                       image->height, p->colours->rgb, p->problem)
+                    : png_write_samples(memory, p->file, picture->samples, image->width,
+                                        image->height, picture->channels, p->problem);
+    if (fclose(memory) != 0 && done)
+        done = out_of_memory(p->problem, p->file);
+    if (done) {
+        fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
+                picture->channels == 0 ? "pixels" : "");
+        write_escaped(p->stream, picture->caption);
+        fprintf(p->stream, "' width='%zu' height='%zu' src='data:image/png;base64,", image->width,
+                image->height);
+        write_base64(p->stream, (const uint8_t *)png, bytes);
+        fputs("'><figcaption>", p->stream);
+        write_escaped(p->stream, picture->caption);
+        fputs("</figcaption></figure>\n", p->stream);
+    }
+    free(png);
+    return done;
+}
+
+static void write_choice(const page *p, const char *side, const char *name, const char *chosen) {
+    static const char *const names[][2] = {
+        {"image", "image"},     {"unary", "unary minimum"},   {"result", "result"},
+        {"overlay", "overlay"}, {"boundaries", "boundaries"}, {"confidence", "confidence"}};
+    fprintf(p->stream, "<label>%s<select id='%s'>", name, side);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        fprintf(p->stream, "<option value='%s'%s>%s</option>", names[i][0],
+                strcmp(names[i][0], chosen) == 0 ? " selected" : "", names[i][1]);
+    fputs("</select></label>\n", p->stream);
+}
+
+static void write_comparison(const page *p) {
+    fputs("<section><h2>Compare</h2><div class='choices'>\n", p->stream);
+    write_choice(p, "left", "Left", "unary");
+    write_choice(p, "right", "Right", "result");
+    fputs("</div><div class='compare' id='compare'><img class='below' alt=''>"
+          "<div class='above'><img alt=''></div><div class='cut'></div></div>\n"
+          "<input class='slider' id='slider' type='range' min='0' max='100' value='50' step='0.1' "
+          "aria-label='where the left picture ends'>\n",
+          p->stream);
+    const solution *found = p->results->found;
+    const cli_image *image = &p->results->built->image;
+    bool seen[PALETTE_COLOURS] = {false};
+    for (size_t a = 0; a < image->width * image->height; a++)
+        seen[found->labels[a] % PALETTE_COLOURS] = seen[found->unary_labels[a] % PALETTE_COLOURS] =
+            true;
+    fputs("<div class='legend'>", p->stream);
+    for (size_t i = 0; i < PALETTE_COLOURS; i++)
+        if (seen[i])
+            fprintf(p->stream, "<span><i style='background:#%02x%02x%02x'></i>label %zu</span>",
+                    p->colours->rgb[i][0], p->colours->rgb[i][1], p->colours->rgb[i][2], i);
+    fputs("</div></section>\n", p->stream);
+}
+
+static bool write_pictures(const page *p) {
+    const solution *found = p->results->found;
+    const cli_image *image = &p->results->built->image;
+    uint16_t *photograph = picture_of_image(image);
+    uint16_t *overlay = picture_overlay(image, found->labels, p->colours);
+    uint16_t *boundaries = picture_boundaries(image, found->labels);
+    uint16_t *confidence = picture_confidence(found, image->width * image->height);
+    const page_picture pictures[] = {
+        {"image", "the image", IMAGE_CHANNELS, photograph},
+        {"unary", "the unary minimum: every pixel for itself", 0, found->unary_labels},
+        {"result", "the result", 0, found->labels},
+        {"overlay", "the result over the image", IMAGE_CHANNELS, overlay},
+        {"boundaries", "where labels meet", IMAGE_CHANNELS, boundaries},
+        {"confidence", "how sure the method is: white is sure", 1, confidence},
+    };
+    fputs("<section><h2>Pictures</h2><div class='pictures'>\n", p->stream);
+    bool done = true;
+    for (size_t i = 0; done && i < sizeof pictures / sizeof pictures[0]; i++)
+        done = write_picture(p, &pictures[i]);
+    fputs("</div></section>\n", p->stream);
+    free(photograph);
+    free(overlay);
+    free(boundaries);
+    free(confidence);
+    return done;
+}
+
+/* ---- numbers -----------------------------------------------------------------------------------
+ */
+
+static void write_figure(const page *p, const char *value, const char *name) {
+    fprintf(p->stream, "<div class='figure'><b>%s</b><span>%s</span></div>\n", value, name);
+}
+
+static void write_figures(const page *p) {
+    const dcrf_solver_info *info = &p->results->found->info;
+    char text[ENERGY_TEXT_BYTES];
+    fputs("<div class='figures'>\n", p->stream);
+    write_figure(p, energy_text(info->energy.total, text), "energy");
+    if (!isnan(info->lower_bound)) {
+        write_figure(p, energy_text(info->lower_bound, text), "lower bound");
+        snprintf(text, sizeof text, "%.3g %%", 100 * info->relative_gap);
+        write_figure(p, text, "proven gap: no labelling is better by more");
+    }
+    snprintf(text, sizeof text, "%zu", info->iterations);
+    write_figure(p, text, "iterations");
+    snprintf(text, sizeof text, "%.2f s", seconds_of_run(p->results->found));
+    write_figure(p, text, "from setup to polishing");
+    fputs("</div>\n", p->stream);
+    if (info->is_constant)
+        fputs("<p class='note'>One label wins everywhere: the weights of kernels and cliques drown "
+              "the unaries. Try smaller weights, or symmetric normalization.</p>\n",
+              p->stream);
+}
+
+static void write_energy_row(const page *p, const char *name, const dcrf_energy *energy) {
+    const double parts[] = {energy->total, energy->unary, energy->pairwise, energy->cliques};
+    fprintf(p->stream, "<tr><td>%s</td>", name);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char text[ENERGY_TEXT_BYTES];
+        fprintf(p->stream, "<td>%s</td>", energy_text(parts[i], text));
+    }
+    fputs("</tr>\n", p->stream);
+}
+
+static void write_energies(const page *p) {
+    const solution *found = p->results->found;
+    fputs("<section><h2>Energies</h2><div class='scroll'><table>\n"
+          "<tr><th>labelling</th><th>total</th><th>unary</th><th>pairwise</th><th>cliques</th>"
+          "</tr>\n",
+          p->stream);
+    write_energy_row(p, "result", &found->info.energy);
+    write_energy_row(p, "before polishing", &found->info.unpolished);
+    write_energy_row(p, "unary minimum", &found->unary_minimum.energy);
+    write_energy_row(p, "best constant", &found->constant.energy);
+    fputs("</table></div></section>\n", p->stream);
+}
+
+static void write_plot(const page *p) {
+    fputs("<section><h2>Energy against time</h2>\n", p->stream);
+    html_plot_write(p->stream, p->results->found);
+    fputs("<div class='legend'><span><i class='energy-key'></i>best labelling so far</span>"
+          "<span><i class='dot-key'></i>labelling of the iteration</span>"
+          "<span><i class='final-key'></i>after polishing</span>",
+          p->stream);
+    if (!isnan(p->results->found->info.lower_bound))
+        fputs("<span><i class='bound-key'></i>lower bound</span>", p->stream);
+    fputs("</div></section>\n", p->stream);
+}
+
+/* ---- settings ----------------------------------------------------------------------------------
+ */
+
+static bool write_settings(const page *p) {
+    const option_record *record = p->results->record;
+    json_t *settings = settings_to_json(record, no_part_of_settings), *value;
+    char *arguments = settings_to_arguments(record, no_part_of_settings);
+    const char *name;
+    const bool done = (settings && arguments) || out_of_memory(p->problem, p->file);
+    if (done) {
+        fputs("<section><h2>Settings</h2><div class='scroll'><table class='settings'>\n",
+              p->stream);
+        json_object_foreach(settings, name, value) {
+            char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+            fprintf(p->stream, "<tr><td>%s</td><td>", name);
+            write_escaped(p->stream, json_is_string(value) ? json_string_value(value)
+                                     : text                ? text
+                                                           : "");
+            fputs("</td></tr>\n", p->stream);
+            free(text);
+        }
+        fputs("</table></div></section>\n<section><h2>To repeat it</h2><pre>dcrf solve", p->stream);
+        write_escaped(p->stream, arguments);
+        fputs("</pre></section>\n", p->stream);
+    }
+    json_decref(settings);
+    free(arguments);
+    return done;
+}
+
+static void write_explanation(const page *p) {
+    fputs("<section><h2>What the settings mean here</h2>\n", p->stream);
+    for (const char *line = p->results->explanation; line && *line;) {
+        const size_t length = strcspn(line, "\n");
+        fprintf(p->stream, "<p>%.*s</p>\n", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+    fputs("</section>\n", p->stream);
+}
+
+/* ---- the page ----------------------------------------------------------------------------------
+ */
+
+static const char *image_name(const page *p) {
+    const char *path = option_text(p->results->record, "IMAGE");
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "";
+}
+
+static void write_head(const page *p) {
+    const char *image = image_name(p);
+    const built_model *built = p->results->built;
+    fputs("<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+          "<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>dcrf: ",
+          p->stream);
+    write_escaped(p->stream, image);
+    fputs("</title>\n<style>\n", p->stream);
+    write_lines(p->stream, style_lines, sizeof style_lines / sizeof style_lines[0]);
+    fputs("</style>\n</head>\n<body>\n<main>\n<h1>", p->stream);
+    write_escaped(p->stream, image);
+    fprintf(p->stream,
+            "</h1>\n<p class='soft'>%zu &times; %zu pixels, %zu labels, %zu cliques; method %s, "
+            "%zu threads, dcrf %s</p>\n",
+            built->image.width, built->image.height, dcrf_model_labels(built->model),
+            dcrf_model_cliques(built->model), dcrf_method_name(p->results->found->info.method),
+            dcrf_workspace_threads(built->workspace), dcrf_version());
+}
+
+static void write_foot(const page *p) {
+    fprintf(p->stream, "<footer>Written by dcrf %s. This page needs no other file.</footer>\n",
+            dcrf_version());
+    fputs("</main>\n<script>\n", p->stream);
+    write_lines(p->stream, script_lines, sizeof script_lines / sizeof script_lines[0]);
+    fputs("</script>\n</body>\n</html>\n", p->stream);
+}
+
+bool html_report_write(FILE *stream, const char *file, const solve_results *results,
+                       const palette *colours, cli_problem *problem) {
+    const page p = {stream, file, results, colours, problem};
+    write_head(&p);
+    write_figures(&p);
+    write_comparison(&p);
+    if (!write_pictures(&p))
+        return false;
+    write_plot(&p);
+    write_energies(&p);
+    write_explanation(&p);
+    if (!write_settings(&p))
+        return false;
+    write_foot(&p);
+    return true;
+}

@@ -1,0 +1,183 @@
+/* A palette that stays readable with colour-blind eyes.
+ *
+ * The first eight colours are those of Okabe and Ito ("Color universal design", 2008), which were
+ * chosen to be told apart with any common form of colour vision. From there on, every colour is the
+ * one of a fixed grid that is farthest from all before it, where the distance of two colours is the
+ * smallest of three: as normal, protanope and deuteranope eyes see them. The latter two are
+ * simulated in linear RGB by the projections of Vienot, Brettel and Mollon (1999), and distances
+ * are Euclidean in CIELAB, in which equal distances look about equally large. */
+#include "palette.h"
+
+#include "io/file.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t okabe_ito[][3] = {
+    {0, 0, 0},      {230, 159, 0}, {86, 180, 233}, {0, 158, 115},
+    {240, 228, 66}, {0, 114, 178}, {213, 94, 0},   {204, 121, 167},
+};
+#define OKABE_ITO_COLOURS (sizeof okabe_ito / sizeof okabe_ito[0])
+
+/* ---- as eyes see them --------------------------------------------------------------------------
+ */
+
+enum { NORMAL, PROTANOPE, DEUTERANOPE, VISIONS };
+
+static const double simulation[VISIONS][3][3] = {
+    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+    {{0.11238, 0.88762, 0}, {0.11238, 0.88762, 0}, {0.00401, -0.00401, 1}},
+    {{0.29275, 0.70725, 0}, {0.29275, 0.70725, 0}, {-0.02234, 0.02234, 1}},
+};
+
+/* From linear RGB to XYZ, divided by the white point D65. */
+static const double to_xyz[3][3] = {
+    {0.43395, 0.37621, 0.18982}, {0.21267, 0.71516, 0.07217}, {0.01776, 0.10947, 0.87277}};
+
+typedef struct seen_colour {
+    double lab[VISIONS][3];
+} seen_colour;
+
+static void multiply(const double matrix[3][3], const double in[3], double out[3]) {
+    for (int r = 0; r < 3; r++)
+        out[r] = matrix[r][0] * in[0] + matrix[r][1] * in[1] + matrix[r][2] * in[2];
+}
+
+static double lab_curve(double t) {
+    return t > 216.0 / 24389 ? cbrt(t) : (24389.0 / 27 * t + 16) / 116;
+}
+
+static seen_colour see(const uint8_t rgb[3]) {
+    seen_colour seen;
+    double linear[3];
+    for (int c = 0; c < 3; c++) {
+        const double v = rgb[c] / 255.0;
+        linear[c] = v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4);
+    }
+    for (int vision = 0; vision < VISIONS; vision++) {
+        double simulated[3], xyz[3];
+        multiply(simulation[vision], linear, simulated);
+        multiply(to_xyz, simulated, xyz);
+        const double fx = lab_curve(xyz[0]), fy = lab_curve(xyz[1]), fz = lab_curve(xyz[2]);
+        seen.lab[vision][0] = 116 * fy - 16;
+        seen.lab[vision][1] = 500 * (fx - fy);
+        seen.lab[vision][2] = 200 * (fy - fz);
+    }
+    return seen;
+}
+
+static double squared_distance(const seen_colour *a, const seen_colour *b) {
+    double smallest = INFINITY;
+    for (int vision = 0; vision < VISIONS; vision++) {
+        double sum = 0;
+        for (int k = 0; k < 3; k++) {
+            const double d = a->lab[vision][k] - b->lab[vision][k];
+            sum += d * d;
+        }
+        smallest = fmin(smallest, sum);
+    }
+    return smallest;
+}
+
+/* ---- the default -------------------------------------------------------------------------------
+ */
+
+#define LEVELS 9 /* of each channel in the grid of candidates */
+#define CANDIDATES (LEVELS * LEVELS * LEVELS)
+
+void palette_default(palette *colours) {
+    uint8_t candidates[CANDIDATES][3];
+    seen_colour seen[CANDIDATES];
+    double nearest[CANDIDATES];
+    for (size_t k = 0; k < CANDIDATES; k++) {
+        const size_t level[3] = {k / (LEVELS * LEVELS), k / LEVELS % LEVELS, k % LEVELS};
+        for (int c = 0; c < 3; c++)
+            candidates[k][c] = (uint8_t)(level[c] * 255 / (LEVELS - 1));
+        seen[k] = see(candidates[k]);
+        nearest[k] = INFINITY;
+    }
+    memcpy(colours->rgb, okabe_ito, sizeof okabe_ito);
+    for (size_t i = 0; i < PALETTE_COLOURS; i++) {
+        if (i >= OKABE_ITO_COLOURS) {
+            size_t farthest = 0;
+            for (size_t k = 1; k < CANDIDATES; k++)
+                if (nearest[k] > nearest[farthest])
+                    farthest = k;
+            memcpy(colours->rgb[i], candidates[farthest], sizeof colours->rgb[i]);
+        }
+        const seen_colour added = see(colours->rgb[i]);
+        for (size_t k = 0; k < CANDIDATES; k++)
+            nearest[k] = fmin(nearest[k], squared_distance(&seen[k], &added));
+    }
+}
+
+/* ---- from a file -------------------------------------------------------------------------------
+ */
+
+/* "#rrggbb" or "R G B", and then the end or a blank. */
+static bool parse_colour(const char *line, uint8_t rgb[3]) {
+    unsigned value[3];
+    int used = 0;
+    const bool hexadecimal = line[0] == '#' && strspn(line + 1, "0123456789abcdefABCDEF") == 6;
+    const int count = hexadecimal
+                          ? sscanf(line, "#%2x%2x%2x%n", &value[0], &value[1], &value[2], &used)
+                          : sscanf(line, "%3u %3u %3u%n", &value[0], &value[1], &value[2], &used);
+    if (count != 3 || (line[used] != '\0' && !isspace((unsigned char)line[used])))
+        return false;
+    for (int c = 0; c < 3; c++) {
+        if (value[c] > 255)
+            return false;
+        rgb[c] = (uint8_t)value[c];
+    }
+    return true;
+}
+
+/* Empty lines, comments and the head of a GIMP palette. */
+static bool is_decoration(const char *line) {
+    uint8_t rgb[3];
+    return line[strspn(line, " \t\r")] == '\0' || (line[0] == '#' && !parse_colour(line, rgb)) ||
+           strncmp(line, "GIMP Palette", 12) == 0 || strncmp(line, "Name:", 5) == 0 ||
+           strncmp(line, "Columns:", 8) == 0;
+}
+
+static bool parse_palette(const char *path, char *text, palette *colours, cli_problem *problem) {
+    size_t count = 0, number = 0;
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        number++;
+        line += strspn(line, " \t");
+        if (is_decoration(line))
+            continue;
+        if (count == PALETTE_COLOURS)
+            return bad_input(problem, path, "has more than %d colours", PALETTE_COLOURS);
+        if (!parse_colour(line, colours->rgb[count]))
+            return bad_input(problem, path, "line %zu is not a colour: write #rrggbb or R G B",
+                             number);
+        count++;
+    }
+    return count > 0 || bad_input(problem, path, "has no colours: write one a line, #rrggbb");
+}
+
+bool palette_read(const char *path, palette *colours, cli_problem *problem) {
+    file_bytes bytes;
+    palette_default(colours);
+    if (!file_read(path, &bytes, problem))
+        return false;
+    char *text = malloc(bytes.size + 1);
+    bool done = text != NULL || out_of_memory(problem, path);
+    if (done) {
+        memcpy(text, bytes.data, bytes.size);
+        text[bytes.size] = '\0';
+        done = memchr(text, '\0', bytes.size) == NULL
+                   ? parse_palette(path, text, colours, problem)
+                   : bad_input(problem, path, "is not a text file");
+    }
+    free(text);
+    file_free(&bytes);
+    return done;
+}

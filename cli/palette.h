@@ -1,0 +1,23 @@
+/* Colours for labels. */
+#ifndef DCRF_CLI_PALETTE_H
+#define DCRF_CLI_PALETTE_H
+
+#include "problem.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PALETTE_COLOURS 256
+
+typedef struct palette {
+    uint8_t rgb[PALETTE_COLOURS][3];
+} palette;
+
+/* The default: label i has colour i, labels beyond begin again. */
+void palette_default(palette *colours);
+
+/* Colours from a text file, one a line, "#rrggbb" or "R G B" from 0 to 255 with or without a name
+ * after it; palettes of GIMP are such files. Labels beyond its end keep the default colours. */
+bool palette_read(const char *path, palette *colours, cli_problem *problem);
+
+#endif

@@ -1,0 +1,38 @@
+/* What a run says while it goes: a line on a terminal, redrawn, and what it logs. */
+#ifndef DCRF_CLI_PROGRESS_H
+#define DCRF_CLI_PROGRESS_H
+
+#include "options.h"
+
+#include <dcrf/dcrf.h>
+
+typedef enum feedback { FEEDBACK_QUIET = 0, FEEDBACK_NORMAL, FEEDBACK_VERBOSE } feedback;
+
+typedef struct feedback_options {
+    bool verbose;
+    bool quiet;
+    bool explain;
+} feedback_options;
+
+extern const cli_option feedback_option_table[];
+
+feedback feedback_wanted(const feedback_options *options);
+
+typedef struct progress {
+    feedback talk;
+    bool on_terminal;
+    bool drawn;
+    double began_s;
+    double drawn_s;
+    size_t iterations; /* at most */
+    double time_limit_s;
+} progress;
+
+/* Watch a run: sets the callbacks of the settings, which must hold the limits already, and lets
+ * Ctrl-C end the run instead of the program. A second one ends the program. */
+void progress_begin(progress *p, feedback talk, dcrf_settings *settings);
+
+/* Wipe the line off the terminal and give Ctrl-C its usual meaning. */
+void progress_end(progress *p);
+
+#endif

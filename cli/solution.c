@@ -1,0 +1,206 @@
+#include "solution.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ITERATIONS_WITH_A_TIME_LIMIT 1000000
+
+double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- options -----------------------------------------------------------------------------------
+ */
+
+_Static_assert(DCRF_METHOD_MF == 0 && DCRF_METHOD_QP == 1 && DCRF_METHOD_LP == 2, "mf|qp|lp");
+
+static bool parse_iterations(const cli_option *option, const char *text, void *value,
+                             cli_problem *problem) {
+    size_t count;
+    if (!parse_count(option, text, &count, problem))
+        return false;
+    if (count == 0)
+        return bad_input(problem, "--iterations", "'%s' is not above zero", text);
+    *(size_t *)value = count;
+    return true;
+}
+
+const cli_option solver_option_table[] = {
+    {"method", 'm', "mf|qp|lp", "lp", false, parse_choice, offsetof(solver_options, method),
+     "mean field, the quadratic or the linear relaxation; only lp gives a lower bound"},
+    {"iterations", 'n', "N", NULL, false, parse_iterations, offsetof(solver_options, iterations),
+     "at most; where not given, mf 10, qp 100, lp until its gap is small"},
+    {"time-limit", 't', "S", NULL, false, parse_positive_number,
+     offsetof(solver_options, time_limit_s), "seconds for the iterations; polishing comes after"},
+    {"gap", 0, "G", NULL, false, parse_positive_number, offsetof(solver_options, gap),
+     "stop when the energy is proven to be within the fraction G of the optimum; 0.01 is 1 %"},
+    {"no-polish", 0, NULL, NULL, false, parse_switch, offsetof(solver_options, no_polish),
+     "do not improve the labelling by moves of pixels, classes and cliques at the end"},
+    {"draws", 0, "K", "0", false, parse_count, offsetof(solver_options, rounding_draws),
+     "random threshold roundings to try besides the largest marginals"},
+    {"seed", 0, "S", "1", false, parse_count, offsetof(solver_options, seed), "of --draws"},
+    {"start", 0, "LABELS", NULL, false, parse_text, offsetof(solver_options, start_file),
+     "a labelling to begin with; the result is never worse"},
+    {"lp-schedule", 0, "huber|proximal|paper", "huber", false, parse_choice,
+     offsetof(solver_options, lp_schedule),
+     "how lp moves: smoothed and accelerated, by proximal steps, or by the paper's own ones"},
+    {0},
+};
+
+static dcrf_settings settings_from_options(const solver_options *options, bool trace) {
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, (dcrf_method)options->method);
+    if (options->iterations > 0)
+        settings.iterations = options->iterations;
+    if (options->time_limit_s > 0) {
+        settings.time_limit_s = options->time_limit_s;
+        /* Who gives a time wants it used, as long as the method has something to do. */
+        if (options->iterations == 0)
+            settings.iterations = ITERATIONS_WITH_A_TIME_LIMIT;
+    }
+    if (options->gap > 0)
+        settings.gap = options->gap;
+    if (options->no_polish)
+        settings.polish = 0;
+    settings.rounding_draws = options->rounding_draws;
+    settings.seed = options->seed;
+    settings.trace = trace;
+    if (options->lp_schedule != LP_SCHEDULE_HUBER)
+        settings.lp.schedule = DCRF_LP_SCHEDULE_PROXIMAL;
+    if (options->lp_schedule == LP_SCHEDULE_PAPER) {
+        settings.lp.restart = 1;
+        settings.lp.step = DCRF_LP_STEP_CONSERVATIVE;
+        settings.lp.clique_step = DCRF_LP_CLIQUE_VERTEX;
+        settings.lp.clique_form = DCRF_CLIQUE_SPREAD;
+        settings.lp.potential_flow = 0;
+    }
+    return settings;
+}
+
+/* ---- labellings to compare with ----------------------------------------------------------------
+ */
+
+static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
+                               cli_problem *problem) {
+    size_t stride;
+    dcrf_error error;
+    const float *unary = dcrf_model_unary(built->model, &stride);
+    const size_t variables = dcrf_model_variables(built->model);
+    const size_t labels = dcrf_model_labels(built->model);
+    for (size_t a = 0; a < variables; a++) {
+        const float *row = unary + a * stride;
+        uint16_t best = 0;
+        for (size_t i = 1; i < labels; i++)
+            if (row[i] < row[best])
+                best = (uint16_t)i;
+        found->unary_labels[a] = best;
+    }
+    return dcrf_energy_of_labels(plan, built->workspace, found->unary_labels,
+                                 &found->unary_minimum.energy, NULL, &error) >= 0 ||
+           library_problem(problem, "unary minimum", &error);
+}
+
+/* A constant labelling has unary energy only. */
+static void find_best_constant(const built_model *built, reference *constant) {
+    size_t stride;
+    const float *unary = dcrf_model_unary(built->model, &stride);
+    const size_t variables = dcrf_model_variables(built->model);
+    for (size_t i = 0; i < dcrf_model_labels(built->model); i++) {
+        double sum = 0;
+        for (size_t a = 0; a < variables; a++)
+            sum += (double)unary[a * stride + i];
+        if (i == 0 || sum < constant->energy.total)
+            *constant = (reference){{sum, sum, 0, 0}, (uint16_t)i};
+    }
+}
+
+/* ---- the run -----------------------------------------------------------------------------------
+ */
+
+static bool take_results(const dcrf_solver *solver, solution *found, cli_problem *problem) {
+    dcrf_error error;
+    dcrf_solver_get_info(solver, &found->info);
+    dcrf_solver_labels(solver, found->labels);
+    if (dcrf_solver_marginals(solver, found->marginals, found->stride, &error) < 0)
+        return library_problem(problem, "marginals", &error);
+    const dcrf_moment *moments = dcrf_solver_trace(solver, &found->moment_count);
+    if (found->moment_count == 0)
+        return true;
+    found->moments = calloc(found->moment_count, sizeof *found->moments);
+    if (!found->moments)
+        return out_of_memory(problem, "trace");
+    memcpy(found->moments, moments, found->moment_count * sizeof *moments);
+    return true;
+}
+
+static bool start_from_file(const solver_options *options, const built_model *built,
+                            dcrf_solver *solver, cli_problem *problem) {
+    uint16_t *labels;
+    dcrf_error error;
+    if (!options->start_file)
+        return true;
+    if (!model_read_labels(built, options->start_file, &labels, problem))
+        return false;
+    const bool done = dcrf_solver_start_labels(solver, labels, &error) >= 0 ||
+                      library_problem(problem, options->start_file, &error);
+    free(labels);
+    return done;
+}
+
+static bool run_solver(const solver_options *options, const built_model *built,
+                       const dcrf_plan *plan, dcrf_settings *settings, double began_s,
+                       feedback talk, solution *found, cli_problem *problem) {
+    dcrf_solver *solver = NULL;
+    dcrf_error error;
+    progress watch;
+    progress_begin(&watch, talk, settings);
+    bool done = dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
+                library_problem(problem, "solver", &error);
+    done = done && start_from_file(options, built, solver, problem);
+    found->setup_s = seconds_now() - began_s;
+    if (done && dcrf_solver_run(solver, &error) < 0)
+        done = library_problem(problem, "solver", &error);
+    progress_end(&watch);
+    done = done && take_results(solver, found, problem);
+    dcrf_solver_free(&solver);
+    return done;
+}
+
+static bool allocate(const built_model *built, solution *found) {
+    const size_t variables = dcrf_model_variables(built->model);
+    found->stride = dcrf_padded(dcrf_model_labels(built->model));
+    found->labels = calloc(variables, sizeof *found->labels);
+    found->unary_labels = calloc(variables, sizeof *found->unary_labels);
+    found->marginals = calloc(variables, found->stride * sizeof *found->marginals);
+    return found->labels && found->unary_labels && found->marginals;
+}
+
+bool solution_find(const solver_options *options, const model_options *model,
+                   const char *image_file, const built_model *built, double began_s, bool trace,
+                   feedback talk, solution *found, cli_problem *problem) {
+    dcrf_plan *plan = NULL;
+    dcrf_settings settings = settings_from_options(options, trace);
+    *found = (solution){0};
+    bool done = allocate(built, found) || out_of_memory(problem, "solution");
+    done = done && model_plan(model, image_file, built, &plan, problem) &&
+           run_solver(options, built, plan, &settings, began_s, talk, found, problem) &&
+           find_unary_minimum(plan, built, found, problem);
+    if (done)
+        find_best_constant(built, &found->constant);
+    dcrf_plan_free(&plan);
+    if (!done)
+        solution_free(found);
+    return done;
+}
+
+void solution_free(solution *found) {
+    free(found->labels);
+    free(found->unary_labels);
+    free(found->marginals);
+    free(found->moments);
+    *found = (solution){0};
+}

@@ -1,0 +1,57 @@
+/* A run of a solver, and all that is known afterwards. */
+#ifndef DCRF_CLI_SOLUTION_H
+#define DCRF_CLI_SOLUTION_H
+
+#include "model_options.h"
+#include "progress.h"
+
+typedef enum lp_schedule {
+    LP_SCHEDULE_HUBER = 0,
+    LP_SCHEDULE_PROXIMAL,
+    LP_SCHEDULE_PAPER
+} lp_schedule;
+
+typedef struct solver_options {
+    int method;          /* dcrf_method */
+    size_t iterations;   /* 0: the method's own */
+    double time_limit_s; /* 0: none */
+    double gap;          /* 0: the method's own */
+    bool no_polish;
+    size_t rounding_draws;
+    size_t seed;
+    const char *start_file; /* NULL: none */
+    int lp_schedule;
+} solver_options;
+
+extern const cli_option solver_option_table[];
+
+/* A labelling that needs no solver, to compare with. */
+typedef struct reference {
+    dcrf_energy energy;
+    uint16_t label; /* of a constant labelling */
+} reference;
+
+typedef struct solution {
+    dcrf_solver_info info;
+    uint16_t *labels;
+    uint16_t *unary_labels; /* the unary minimum of every pixel */
+    reference unary_minimum;
+    reference constant; /* the best of them */
+    float *marginals;   /* a block as in dcrf/operator.h */
+    size_t stride;
+    dcrf_moment *moments;
+    size_t moment_count;
+    double setup_s; /* reading, building and planning */
+} solution;
+
+/* Solve. `began_s` is when the setup began, `trace` asks for moments. After an interruption the
+ * solution is that of the moment. On failure nothing is left to free; freeing is allowed. */
+bool solution_find(const solver_options *options, const model_options *model,
+                   const char *image_file, const built_model *built, double began_s, bool trace,
+                   feedback talk, solution *found, cli_problem *problem);
+void solution_free(solution *found);
+
+/* Seconds of a clock that only goes forward. */
+double seconds_now(void);
+
+#endif

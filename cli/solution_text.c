@@ -1,0 +1,152 @@
+#include "solution_text.h"
+
+#include <math.h>
+
+/* ---- for people --------------------------------------------------------------------------------
+ */
+
+const char *energy_text(double energy, char text[ENERGY_TEXT_BYTES]) {
+    snprintf(text, ENERGY_TEXT_BYTES, "%.*f", fabs(energy) < 1e6 ? 4 : 1, energy);
+    return text;
+}
+
+static void print_energy_line(FILE *stream, const char *name, double energy) {
+    char text[ENERGY_TEXT_BYTES];
+    fprintf(stream, "%-14s%18s", name, energy_text(energy, text));
+}
+
+void print_energies(FILE *stream, const dcrf_energy *energy) {
+    print_energy_line(stream, "energy", energy->total);
+    fputc('\n', stream);
+    print_energy_line(stream, "  unary", energy->unary);
+    fputc('\n', stream);
+    print_energy_line(stream, "  pairwise", energy->pairwise);
+    fputc('\n', stream);
+    print_energy_line(stream, "  cliques", energy->cliques);
+    fputc('\n', stream);
+}
+
+void print_certificate(FILE *stream, const certificate *proven, bool is_constant) {
+    if (isnan(proven->lower_bound)) {
+        fprintf(stream, "%-14s%18s\n", "lower bound", "none");
+    } else {
+        print_energy_line(stream, "lower bound", proven->lower_bound);
+        fprintf(stream, "\n%-14s%16.4f %%  no labelling is better by more than this\n", "gap",
+                100 * proven->relative_gap);
+    }
+    if (is_constant)
+        fputs("note: one label wins everywhere: the weights of kernels and cliques drown the "
+              "unaries.\n"
+              "      Try smaller weights, or --normalize symmetric.\n",
+              stream);
+}
+
+/* Why a run ended, as the end of a sentence. */
+static const char *stop_reason(dcrf_status stop) {
+    switch (stop) {
+    case DCRF_STOP_GAP:
+        return "the gap is small enough";
+    case DCRF_STOP_STATIONARY:
+        return "the method has converged";
+    case DCRF_STOP_ITERATIONS:
+        return "that was the limit";
+    case DCRF_STOP_TIME:
+        return "the time was up";
+    case DCRF_STOP_CANCELLED:
+        return "interrupted";
+    default:
+        return "done";
+    }
+}
+
+static double seconds_of_solving(const dcrf_solver_info *info) {
+    return info->start_s + info->solve_s + info->evaluate_s + info->round_s;
+}
+
+double seconds_of_run(const solution *found) {
+    return found->setup_s + seconds_of_solving(&found->info) + found->info.polish_s;
+}
+
+void print_solution(FILE *stream, const built_model *built, const solution *found) {
+    const dcrf_solver_info *info = &found->info;
+    fprintf(stream, "%zu x %zu pixels, %zu labels, %zu cliques; method %s\n", built->image.width,
+            built->image.height, dcrf_model_labels(built->model), dcrf_model_cliques(built->model),
+            dcrf_method_name(info->method));
+    print_energies(stream, &info->energy);
+    print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
+    fputs("  the labelling without kernels and cliques\n", stream);
+    print_energy_line(stream, "best constant", found->constant.energy.total);
+    fprintf(stream, "  label %u everywhere\n", found->constant.label);
+    const certificate proven = {info->lower_bound, info->relative_gap};
+    print_certificate(stream, &proven, info->is_constant != 0);
+    fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing\n",
+            info->iterations, info->iterations == 1 ? "" : "s", stop_reason(info->stop),
+            found->setup_s, seconds_of_solving(info), info->polish_s);
+}
+
+/* ---- for programs ------------------------------------------------------------------------------
+ */
+
+json_t *number_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_merge(json_t *root, json_t *added) {
+    if (root && (!added || json_object_update(root, added) != 0)) {
+        json_decref(root);
+        root = NULL;
+    }
+    json_decref(added);
+    return root;
+}
+
+json_t *energies_to_json(const dcrf_energy *energy, const certificate *proven) {
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "energy", number_or_null(energy->total), "energy_unary",
+        number_or_null(energy->unary), "energy_pairwise", number_or_null(energy->pairwise),
+        "energy_cliques", number_or_null(energy->cliques), "lower_bound",
+        number_or_null(proven->lower_bound), "relative_gap", number_or_null(proven->relative_gap));
+}
+
+static json_t *run_to_json(const solution *found) {
+    const dcrf_solver_info *info = &found->info;
+    return json_pack("{s:s, s:I, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:I, s:o, s:b}", "method",
+                     dcrf_method_name(info->method), "iterations", (json_int_t)info->iterations,
+                     "stop", dcrf_status_name(info->stop), "setup_s", found->setup_s, "solve_s",
+                     seconds_of_solving(info), "polish_s", info->polish_s, "energy_before_polish",
+                     number_or_null(info->unpolished.total), "energy_rounded",
+                     number_or_null(info->rounded.total), "energy_unary_minimum",
+                     number_or_null(found->unary_minimum.energy.total), "energy_best_constant",
+                     number_or_null(found->constant.energy.total), "best_constant_label",
+                     (json_int_t)found->constant.label, "objective",
+                     number_or_null(info->objective), "constant", info->is_constant);
+}
+
+json_t *solution_to_json(const model_options *model, const built_model *built,
+                         const solution *found, json_t *settings) {
+    const certificate proven = {found->info.lower_bound, found->info.relative_gap};
+    json_t *root = run_to_json(found);
+    root = json_merge(root, energies_to_json(&found->info.energy, &proven));
+    root = json_merge(root, model_report(model, built));
+    return json_merge(root, json_pack("{s:o}", "settings", settings));
+}
+
+static void write_number(FILE *stream, double value) {
+    if (!isnan(value))
+        fprintf(stream, ",%.9g", value);
+    else
+        fputc(',', stream);
+}
+
+void write_trace(FILE *stream, const solution *found) {
+    fputs("time_s,iteration,objective,energy,best_energy,lower_bound\n", stream);
+    for (size_t k = 0; k < found->moment_count; k++) {
+        const dcrf_moment *moment = &found->moments[k];
+        fprintf(stream, "%.6f,%zu", moment->time_s, moment->iteration);
+        write_number(stream, moment->objective);
+        write_number(stream, moment->energy);
+        write_number(stream, moment->best_energy);
+        write_number(stream, moment->lower_bound);
+        fputc('\n', stream);
+    }
+}

@@ -1,0 +1,40 @@
+/* A solution in words and numbers: the summary, the JSON result, the trace. */
+#ifndef DCRF_CLI_SOLUTION_TEXT_H
+#define DCRF_CLI_SOLUTION_TEXT_H
+
+#include "solution.h"
+
+/* What bounds say of a labelling; NaN where there is no bound. */
+typedef struct certificate {
+    double lower_bound;
+    double relative_gap;
+} certificate;
+
+/* "54158.123", with as many digits after the point as a float's precision supports. */
+#define ENERGY_TEXT_BYTES 32
+const char *energy_text(double energy, char text[ENERGY_TEXT_BYTES]);
+
+/* From the setup to the polishing. */
+double seconds_of_run(const solution *found);
+
+void print_energies(FILE *stream, const dcrf_energy *energy);
+void print_certificate(FILE *stream, const certificate *proven, bool is_constant);
+void print_solution(FILE *stream, const built_model *built, const solution *found);
+
+/* A number, or null where it is NaN or infinite, which JSON cannot say. */
+json_t *number_or_null(double value);
+
+/* The keys of energies and certificate that all results share. NULL when memory is out. */
+json_t *energies_to_json(const dcrf_energy *energy, const certificate *proven);
+
+/* The whole result. NULL when memory is out. */
+json_t *solution_to_json(const model_options *model, const built_model *built,
+                         const solution *found, json_t *settings);
+
+/* One line a moment, empty fields where a value is not known. */
+void write_trace(FILE *stream, const solution *found);
+
+/* Merge `added` into `root`; both may be NULL, and are dropped where the result is. */
+json_t *json_merge(json_t *root, json_t *added);
+
+#endif

@@ -1,0 +1,81 @@
+/* dcrf solve: the labelling of least energy that a method finds, and what it proves. */
+#include "command.h"
+#include "explain.h"
+#include "solution_text.h"
+#include "solve_outputs.h"
+
+#include <stdlib.h>
+
+typedef struct solve_settings {
+    const char *image_file;
+    source_options sources;
+    feedback_options feedback;
+    solver_options solver;
+    solve_outputs outputs;
+    model_options model;
+} solve_settings;
+
+static bool solve_and_write(const solve_settings *settings, const built_model *built,
+                            double began_s, cli_problem *problem) {
+    const solve_outputs *outputs = &settings->outputs;
+    const bool trace = outputs->trace_file || outputs->report_file;
+    const feedback talk = feedback_wanted(&settings->feedback);
+    const bool summary = talk != FEEDBACK_QUIET && !solve_outputs_take_stdout(outputs);
+    const bool explain = settings->feedback.explain || outputs->report_file;
+    solution found;
+    char *explanation = NULL;
+    bool done = solution_find(&settings->solver, &settings->model, settings->image_file, built,
+                              began_s, trace, talk, &found, problem);
+    if (done && explain)
+        done = explain_settings(&settings->model, built, &found, &explanation, problem);
+    const solve_results results = {&settings->model, built, &found, settings->sources.record,
+                                   explanation};
+    done = done && solve_outputs_write(outputs, &results, problem);
+    if (done && summary)
+        print_solution(stdout, built, &found);
+    if (done && summary && settings->feedback.explain)
+        printf("\n%s", explanation);
+    solution_free(&found);
+    free(explanation);
+    return done;
+}
+
+static bool run_solve(const void *given, cli_problem *problem) {
+    const solve_settings *settings = given;
+    const double began_s = seconds_now();
+    built_model built;
+    if (!solve_outputs_check(&settings->outputs, problem) ||
+        !model_build(&settings->model, settings->image_file, &built, problem))
+        return false;
+    const bool done = solve_and_write(settings, &built, began_s, problem);
+    model_free(&built);
+    return done;
+}
+
+static const cli_option operands[] = {
+    {.name = "IMAGE",
+     .parse = parse_text,
+     .offset = offsetof(solve_settings, image_file),
+     .help = "the photograph, a PNG"},
+    {0},
+};
+
+static const option_group groups[] = {
+    {"Results", solve_output_table, offsetof(solve_settings, outputs)},
+    {"Solver", solver_option_table, offsetof(solve_settings, solver)},
+    MODEL_OPTION_GROUPS(solve_settings, model),
+    {"Settings from elsewhere", source_option_table, offsetof(solve_settings, sources)},
+    {"Feedback", feedback_option_table, offsetof(solve_settings, feedback)},
+    {0},
+};
+
+const cli_command solve_command = {
+    {"solve", operands, groups},
+    "the best labelling of an image, and how good it is",
+    "Looks for the labelling of least energy under the model that the options describe, and prints "
+    "its energy. With --method lp it also prints a lower bound: no labelling whatsoever has less "
+    "energy than that, so the gap tells how far the result is from the best one at most.\n"
+    "Ctrl-C ends the iterations; the best labelling so far is then polished and written.",
+    sizeof(solve_settings),
+    run_solve,
+};

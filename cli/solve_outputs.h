@@ -1,0 +1,44 @@
+/* The files that solve writes. */
+#ifndef DCRF_CLI_SOLVE_OUTPUTS_H
+#define DCRF_CLI_SOLVE_OUTPUTS_H
+
+#include "solution.h"
+
+typedef struct solve_outputs {
+    /* NULL: not wanted */
+    const char *labels_file;
+    const char *marginals_file;
+    const char *overlay_file;
+    const char *boundaries_file;
+    const char *confidence_file;
+    const char *palette_file;
+    const char *trace_file;
+    const char *json_file;
+    const char *report_file;
+} solve_outputs;
+
+extern const cli_option solve_output_table[];
+
+/* Options that a repetition need not have: where results go, and what is said meanwhile. */
+extern const cli_option *const no_part_of_settings[];
+
+/* What the outputs are made of. */
+typedef struct solve_results {
+    const model_options *model;
+    const built_model *built;
+    const solution *found;
+    const option_record *record;
+    const char *explanation; /* for the report */
+} solve_results;
+
+/* Can they be written? For use before the work. */
+bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem);
+
+/* Does one of them go to the standard output? */
+bool solve_outputs_take_stdout(const solve_outputs *outputs);
+
+/* Write all of them, or none. */
+bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
+                         cli_problem *problem);
+
+#endif
