@@ -122,7 +122,11 @@ static void write_comparison(const page *p) {
     fputs("<section><h2>Compare</h2><div class='choices'>\n", p->stream);
     write_choice(p, "left", "Left", "unary");
     write_choice(p, "right", "Right", "result");
-    fputs("</div><div class='compare' id='compare'><img class='below' alt=''>"
+    /* Tall pictures stay within the window. */
+    fprintf(p->stream,
+            "</div><div class='compare' id='compare' style='max-width:calc(85vh*%zu/%zu)'>",
+            p->results->built->image.width, p->results->built->image.height);
+    fputs("<img class='below' alt=''>"
           "<div class='above'><img alt=''></div><div class='cut'></div></div>\n"
           "<input class='slider' id='slider' type='range' min='0' max='100' value='50' step='0.1' "
           "aria-label='where the left picture ends'>\n",
