@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const cli_command certify_command;
 extern const cli_command energy_command;
 extern const cli_command filter_command;
 extern const cli_command presets_command;
@@ -11,6 +12,7 @@ extern const cli_command solve_command;
 extern const cli_command superpixels_command;
 
 const cli_command *const commands[] = {
+    &certify_command, // one a line
     &energy_command,
     &filter_command,
     &presets_command,

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "command.h"
 #include "io/file.h"
 #include "nearest.h"
 
@@ -53,13 +54,22 @@ static bool unknown_name(const char *path, const char *name, const option_set *s
                                     name, set->command, set->command);
 }
 
+/* The settings of one command serve another: what it lacks does not matter to it. */
+static bool some_command_has(const char *name) {
+    const option_group *group;
+    for (size_t i = 0; i < command_count; i++)
+        if (find_option_named(&commands[i]->arguments, name, &group))
+            return true;
+    return false;
+}
+
 static bool take_entry(const char *path, const option_set *set, const char *name,
                        const json_t *value, json_t *texts, cli_problem *problem) {
     const option_group *group;
     const cli_option *option = find_option_named(set, name, &group);
     char text[TEXT_BYTES] = "";
     if (!option)
-        return unknown_name(path, name, set, problem);
+        return some_command_has(name) || unknown_name(path, name, set, problem);
     if (option->parse == parse_config)
         return bad_input(problem, path, "'config' names another file; one is enough");
     if (json_is_null(value) || (!option->form && group && json_is_false(value)))
@@ -134,7 +144,7 @@ static json_t *value_to_json(const option_value *value) {
     double number;
     if (value->group && !option->form)
         return json_true();
-    if (option->parse == parse_count)
+    if (option->parse == parse_count || option->parse == parse_positive_count)
         return json_integer((json_int_t)strtoull(value->text, NULL, 10));
     if ((option->parse == parse_number || option->parse == parse_positive_number) &&
         parse_number_list(value->text, &number, 1))

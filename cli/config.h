@@ -5,8 +5,9 @@
 #include "options.h"
 
 /* Read a file that is an object with names of options as keys, or that has such an object under
- * "settings", as the results of a run have. Every name must be an option or operand of the set.
- * *texts becomes an object with the value of each as the text that the command line would have. */
+ * "settings", as the results of a run have. Every name must be an option or operand of a
+ * command; those of other commands are passed over. *texts becomes an object with the value of each
+ * as the text that the command line would have. */
 bool config_read(const char *path, const option_set *set, json_t **texts, cli_problem *problem);
 
 #endif

@@ -78,6 +78,17 @@ bool parse_count(const cli_option *option, const char *text, void *value, cli_pr
     return true;
 }
 
+bool parse_positive_count(const cli_option *option, const char *text, void *value,
+                          cli_problem *problem) {
+    size_t count = 0;
+    if (!parse_count(option, text, &count, problem))
+        return false;
+    if (count == 0)
+        return bad_value(option, text, "above zero", problem);
+    *(size_t *)value = count;
+    return true;
+}
+
 bool parse_choice(const cli_option *option, const char *text, void *value, cli_problem *problem) {
     const size_t length = strlen(text);
     int place = 0;

@@ -95,6 +95,7 @@ option_parser parse_switch;          /* bool */
 option_parser parse_number;          /* double, finite */
 option_parser parse_positive_number; /* double, finite, above zero */
 option_parser parse_count;           /* size_t */
+option_parser parse_positive_count;  /* size_t, above zero */
 option_parser parse_choice;          /* int: the place among the words of a form like "a|b|c" */
 option_parser parse_config; /* const option_record *: all settings, whatever their origin */
 option_parser parse_preset; /* const char *: its name */

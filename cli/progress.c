@@ -20,8 +20,6 @@ const cli_option feedback_option_table[] = {
      "say on the standard error what every iteration does"},
     {"quiet", 'q', NULL, NULL, false, parse_switch, offsetof(feedback_options, quiet),
      "no summary and no progress; problems are still reported"},
-    {"explain", 0, NULL, NULL, false, parse_switch, offsetof(feedback_options, explain),
-     "say also what the settings mean for this image"},
     {0},
 };
 
@@ -89,7 +87,7 @@ static void draw(const progress *p, const dcrf_moment *moment) {
     fflush(stderr);
 }
 
-static int on_progress(void *user, const dcrf_moment *moment) {
+int progress_moment(void *user, const dcrf_moment *moment) {
     progress *p = user;
     const double now_s = seconds_now();
     if (p->on_terminal && now_s - p->began_s >= FIRST_DRAWN_AFTER_S &&
@@ -101,27 +99,25 @@ static int on_progress(void *user, const dcrf_moment *moment) {
     return interrupted;
 }
 
-static void on_log(void *user, const char *line) {
-    (void)user;
-    fprintf(stderr, "%s\n", line);
+void progress_log(void *user, const char *line) {
+    const progress *p = user;
+    if (p->talk == FEEDBACK_VERBOSE)
+        fprintf(stderr, "%s\n", line);
 }
 
 /* ---- a run -------------------------------------------------------------------------------------
  */
 
-void progress_begin(progress *p, feedback talk, dcrf_settings *settings) {
+void progress_begin(progress *p, feedback talk, size_t iterations, double time_limit_s) {
     /* Lines that are logged would tear the redrawn one apart. */
     const bool drawing = talk == FEEDBACK_NORMAL && isatty(STDERR_FILENO);
     *p = (progress){
         .talk = talk,
         .on_terminal = drawing,
         .began_s = seconds_now(),
-        .iterations = settings->iterations,
-        .time_limit_s = settings->time_limit_s,
+        .iterations = iterations,
+        .time_limit_s = time_limit_s,
     };
-    settings->progress = on_progress;
-    settings->progress_user = p;
-    settings->log = talk == FEEDBACK_VERBOSE ? on_log : NULL;
     catch_interrupt();
 }
 

@@ -11,7 +11,6 @@ typedef enum feedback { FEEDBACK_QUIET = 0, FEEDBACK_NORMAL, FEEDBACK_VERBOSE } 
 typedef struct feedback_options {
     bool verbose;
     bool quiet;
-    bool explain;
 } feedback_options;
 
 extern const cli_option feedback_option_table[];
@@ -28,9 +27,13 @@ typedef struct progress {
     double time_limit_s;
 } progress;
 
-/* Watch a run: sets the callbacks of the settings, which must hold the limits already, and lets
- * Ctrl-C end the run instead of the program. A second one ends the program. */
-void progress_begin(progress *p, feedback talk, dcrf_settings *settings);
+/* Watch a run with these limits (time 0: none), and let Ctrl-C end the run instead of the program.
+ * A second one ends the program. */
+void progress_begin(progress *p, feedback talk, size_t iterations, double time_limit_s);
+
+/* The callbacks of a run that is watched; `user` is the progress. */
+int progress_moment(void *user, const dcrf_moment *moment);
+void progress_log(void *user, const char *line);
 
 /* Wipe the line off the terminal and give Ctrl-C its usual meaning. */
 void progress_end(progress *p);

@@ -18,21 +18,11 @@ double seconds_now(void) {
 
 _Static_assert(DCRF_METHOD_MF == 0 && DCRF_METHOD_QP == 1 && DCRF_METHOD_LP == 2, "mf|qp|lp");
 
-static bool parse_iterations(const cli_option *option, const char *text, void *value,
-                             cli_problem *problem) {
-    size_t count;
-    if (!parse_count(option, text, &count, problem))
-        return false;
-    if (count == 0)
-        return bad_input(problem, "--iterations", "'%s' is not above zero", text);
-    *(size_t *)value = count;
-    return true;
-}
-
 const cli_option solver_option_table[] = {
     {"method", 'm', "mf|qp|lp", "lp", false, parse_choice, offsetof(solver_options, method),
      "mean field, the quadratic or the linear relaxation; only lp gives a lower bound"},
-    {"iterations", 'n', "N", NULL, false, parse_iterations, offsetof(solver_options, iterations),
+    {"iterations", 'n', "N", NULL, false, parse_positive_count,
+     offsetof(solver_options, iterations),
      "at most; where not given, mf 10, qp 100, lp until its gap is small"},
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
      offsetof(solver_options, time_limit_s), "seconds for the iterations; polishing comes after"},
@@ -157,7 +147,10 @@ static bool run_solver(const solver_options *options, const built_model *built,
     dcrf_solver *solver = NULL;
     dcrf_error error;
     progress watch;
-    progress_begin(&watch, talk, settings);
+    progress_begin(&watch, talk, settings->iterations, settings->time_limit_s);
+    settings->progress = progress_moment;
+    settings->log = progress_log;
+    settings->progress_user = settings->log_user = &watch;
     bool done = dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
                 library_problem(problem, "solver", &error);
     done = done && start_from_file(options, built, solver, problem);

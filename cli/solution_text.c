@@ -26,7 +26,7 @@ void print_energies(FILE *stream, const dcrf_energy *energy) {
     fputc('\n', stream);
 }
 
-void print_certificate(FILE *stream, const certificate *proven, bool is_constant) {
+void print_proof(FILE *stream, const proof *proven, bool is_constant) {
     if (isnan(proven->lower_bound)) {
         fprintf(stream, "%-14s%18s\n", "lower bound", "none");
     } else {
@@ -41,8 +41,7 @@ void print_certificate(FILE *stream, const certificate *proven, bool is_constant
               stream);
 }
 
-/* Why a run ended, as the end of a sentence. */
-static const char *stop_reason(dcrf_status stop) {
+const char *stop_reason(dcrf_status stop) {
     switch (stop) {
     case DCRF_STOP_GAP:
         return "the gap is small enough";
@@ -77,8 +76,8 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     fputs("  the labelling without kernels and cliques\n", stream);
     print_energy_line(stream, "best constant", found->constant.energy.total);
     fprintf(stream, "  label %u everywhere\n", found->constant.label);
-    const certificate proven = {info->lower_bound, info->relative_gap};
-    print_certificate(stream, &proven, info->is_constant != 0);
+    const proof proven = {info->lower_bound, info->relative_gap};
+    print_proof(stream, &proven, info->is_constant != 0);
     fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing\n",
             info->iterations, info->iterations == 1 ? "" : "s", stop_reason(info->stop),
             found->setup_s, seconds_of_solving(info), info->polish_s);
@@ -100,7 +99,7 @@ json_t *json_merge(json_t *root, json_t *added) {
     return root;
 }
 
-json_t *energies_to_json(const dcrf_energy *energy, const certificate *proven) {
+json_t *energies_to_json(const dcrf_energy *energy, const proof *proven) {
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o}", "energy", number_or_null(energy->total), "energy_unary",
         number_or_null(energy->unary), "energy_pairwise", number_or_null(energy->pairwise),
@@ -124,7 +123,7 @@ static json_t *run_to_json(const solution *found) {
 
 json_t *solution_to_json(const model_options *model, const built_model *built,
                          const solution *found, json_t *settings) {
-    const certificate proven = {found->info.lower_bound, found->info.relative_gap};
+    const proof proven = {found->info.lower_bound, found->info.relative_gap};
     json_t *root = run_to_json(found);
     root = json_merge(root, energies_to_json(&found->info.energy, &proven));
     root = json_merge(root, model_report(model, built));

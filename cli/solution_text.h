@@ -4,11 +4,14 @@
 
 #include "solution.h"
 
-/* What bounds say of a labelling; NaN where there is no bound. */
-typedef struct certificate {
+/* What is proven of a labelling; NaN where there is no bound. */
+typedef struct proof {
     double lower_bound;
     double relative_gap;
-} certificate;
+} proof;
+
+/* Why a run ended, as the end of a sentence. */
+const char *stop_reason(dcrf_status stop);
 
 /* "54158.123", with as many digits after the point as a float's precision supports. */
 #define ENERGY_TEXT_BYTES 32
@@ -18,14 +21,14 @@ const char *energy_text(double energy, char text[ENERGY_TEXT_BYTES]);
 double seconds_of_run(const solution *found);
 
 void print_energies(FILE *stream, const dcrf_energy *energy);
-void print_certificate(FILE *stream, const certificate *proven, bool is_constant);
+void print_proof(FILE *stream, const proof *proven, bool is_constant);
 void print_solution(FILE *stream, const built_model *built, const solution *found);
 
 /* A number, or null where it is NaN or infinite, which JSON cannot say. */
 json_t *number_or_null(double value);
 
 /* The keys of energies and certificate that all results share. NULL when memory is out. */
-json_t *energies_to_json(const dcrf_energy *energy, const certificate *proven);
+json_t *energies_to_json(const dcrf_energy *energy, const proof *proven);
 
 /* The whole result. NULL when memory is out. */
 json_t *solution_to_json(const model_options *model, const built_model *built,

@@ -21,7 +21,7 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     const bool trace = outputs->trace_file || outputs->report_file;
     const feedback talk = feedback_wanted(&settings->feedback);
     const bool summary = talk != FEEDBACK_QUIET && !solve_outputs_take_stdout(outputs);
-    const bool explain = settings->feedback.explain || outputs->report_file;
+    const bool explain = outputs->explain || outputs->report_file;
     solution found;
     char *explanation = NULL;
     bool done = solution_find(&settings->solver, &settings->model, settings->image_file, built,
@@ -33,7 +33,7 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     done = done && solve_outputs_write(outputs, &results, problem);
     if (done && summary)
         print_solution(stdout, built, &found);
-    if (done && summary && settings->feedback.explain)
+    if (done && summary && outputs->explain)
         printf("\n%s", explanation);
     solution_free(&found);
     free(explanation);
@@ -75,7 +75,7 @@ const cli_command solve_command = {
     "Looks for the labelling of least energy under the model that the options describe, and prints "
     "its energy. With --method lp it also prints a lower bound: no labelling whatsoever has less "
     "energy than that, so the gap tells how far the result is from the best one at most.\n"
-    "Ctrl-C ends the iterations; the best labelling so far is then polished and written.",
+    "Ctrl-C ends the iterations; the best labelling so far is then written.",
     sizeof(solve_settings),
     run_solve,
 };

@@ -31,6 +31,8 @@ const cli_option solve_output_table[] = {
      "summary"},
     {"report", 0, "FILE.html", NULL, false, parse_text, offsetof(solve_outputs, report_file),
      "a page to look at: pictures to compare, energy against time, settings"},
+    {"explain", 0, NULL, NULL, false, parse_switch, offsetof(solve_outputs, explain),
+     "say also what the settings mean for this image"},
     {0},
 };
 

@@ -15,6 +15,7 @@ typedef struct solve_outputs {
     const char *trace_file;
     const char *json_file;
     const char *report_file;
+    bool explain; /* in the summary */
 } solve_outputs;
 
 extern const cli_option solve_output_table[];
