@@ -12,7 +12,7 @@ extern const cli_command solve_command;
 extern const cli_command superpixels_command;
 
 const cli_command *const commands[] = {
-    &certify_command, // one a line
+    &certify_command,
     &energy_command,
     &filter_command,
     &presets_command,

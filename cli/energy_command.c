@@ -10,6 +10,7 @@ typedef struct energy_settings {
     const char *image_file;
     const char *labels_file;
     const char *json_file; /* NULL: none */
+    source_options sources;
     model_options model;
 } energy_settings;
 
@@ -134,6 +135,7 @@ static const cli_option options[] = {
 static const option_group groups[] = {
     {"Labelling and result", options, 0},
     MODEL_OPTION_GROUPS(energy_settings, model),
+    {"Settings from elsewhere", source_option_table, offsetof(energy_settings, sources)},
     {0},
 };
 

@@ -50,7 +50,7 @@ static void catch_interrupt(void) {
 
 /* How much of the run is behind, from 0 to 1, by the limit that comes first. */
 static double fraction_done(const progress *p, const dcrf_moment *moment) {
-    double done = (double)moment->iteration / (double)p->iterations;
+    double done = p->iterations > 0 ? (double)moment->iteration / (double)p->iterations : 0;
     if (p->time_limit_s > 0)
         done = fmax(done, moment->time_s / p->time_limit_s);
     return fmin(done, 1);
@@ -74,7 +74,10 @@ static void draw(const progress *p, const dcrf_moment *moment) {
     memset(bar, '.', BAR_CELLS);
     memset(bar, '#', full);
     bar[BAR_CELLS] = '\0';
-    snprintf(line, sizeof line, "[%s] %zu/%zu", bar, moment->iteration, p->iterations);
+    if (p->iterations > 0)
+        snprintf(line, sizeof line, "[%s] %zu/%zu", bar, moment->iteration, p->iterations);
+    else
+        snprintf(line, sizeof line, "[%s] %zu", bar, moment->iteration);
     append(line, "  energy %.8g", moment->best_energy);
     if (!isnan(moment->lower_bound))
         append(line, "  bound %.8g", moment->lower_bound);

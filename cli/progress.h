@@ -23,11 +23,11 @@ typedef struct progress {
     bool drawn;
     double began_s;
     double drawn_s;
-    size_t iterations; /* at most */
+    size_t iterations; /* at most; 0: no limit */
     double time_limit_s;
 } progress;
 
-/* Watch a run with these limits (time 0: none), and let Ctrl-C end the run instead of the program.
+/* Watch a run with these limits (0: none), and let Ctrl-C end the run instead of the program.
  * A second one ends the program. */
 void progress_begin(progress *p, feedback talk, size_t iterations, double time_limit_s);
 

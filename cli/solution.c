@@ -147,7 +147,8 @@ static bool run_solver(const solver_options *options, const built_model *built,
     dcrf_solver *solver = NULL;
     dcrf_error error;
     progress watch;
-    progress_begin(&watch, talk, settings->iterations, settings->time_limit_s);
+    const bool only_time = settings->iterations == ITERATIONS_WITH_A_TIME_LIMIT;
+    progress_begin(&watch, talk, only_time ? 0 : settings->iterations, settings->time_limit_s);
     settings->progress = progress_moment;
     settings->log = progress_log;
     settings->progress_user = settings->log_user = &watch;

@@ -45,15 +45,15 @@ def fortran_order(shape):
 
 
 def read_npy(data, descr="<f4"):
-    """(shape, values) of an array of 4-byte elements as the command writes it."""
+    """(shape, values) of an array as the command writes it."""
     assert data[:8] == b"\x93NUMPY\x01\x00"
     length = struct.unpack("<H", data[8:10])[0]
     assert (10 + length) % 64 == 0
     header = eval(data[10:10 + length].decode("latin-1"), {"__builtins__": {}})
     assert header["descr"] == descr and header["fortran_order"] is False
-    body = data[10 + length:]
-    code = "<%d" % (len(body) // 4) + STRUCT_CODE[descr[1:]]
-    return header["shape"], list(struct.unpack(code, body))
+    body, code = data[10 + length:], STRUCT_CODE[descr[1:]]
+    count = len(body) // struct.calcsize(code)
+    return header["shape"], list(struct.unpack("<%d%s" % (count, code), body))
 
 
 def malformed_npy(shape, value=1.0):
@@ -187,6 +187,13 @@ def read_png(data):
         above = unfilter(line[0], line[1:], above, step)
         rows.append([tuple(above[i:i + step]) for i in range(0, len(above), step)])
     return width, height, depth, colour, rows
+
+
+def read_palette(data):
+    """The colours of an indexed picture."""
+    at = data.index(b"PLTE")
+    length = struct.unpack(">I", data[at - 4:at])[0]
+    return [tuple(data[at + 4 + i:at + 7 + i]) for i in range(0, length, 3)]
 
 
 def unfilter(kind, line, above, step):

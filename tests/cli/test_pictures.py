@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""What dcrf solve writes: label maps, pictures, the report; and what it says meanwhile."""
+
+import base64
+import fcntl
+import html.parser
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import struct
+import subprocess
+import termios
+import time
+import unittest
+
+import formats
+from case import COMMAND, HEIGHT, IMAGE, LABELS, PIXELS, WIDTH, Case
+
+OKABE_ITO = [(0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178),
+             (213, 94, 0), (204, 121, 167)]
+
+
+def near(value, expected, tolerance):
+    return abs(value - expected) <= tolerance
+
+
+class PictureTest(Case):
+    def solve(self, *more):
+        self.assertEqual(self.good("solve", self.image, "--unary", self.unary, "-q", *more), "")
+
+    def labels_of(self, name):
+        return [[p[0] for p in row] for row in formats.read_png(self.read(name))[4]]
+
+    def test_label_maps(self):
+        self.solve("-o", "l.png")
+        width, height, depth, colour, _ = formats.read_png(self.read("l.png"))
+        self.assertEqual((width, height, depth, colour), (WIDTH, HEIGHT, 8, formats.PALETTE))
+        self.assertEqual(formats.read_palette(self.read("l.png"))[:8], OKABE_ITO)
+        self.solve("-o", "l.npy")
+        shape, values = formats.read_npy(self.read("l.npy"), "|u1")
+        self.assertEqual(shape, (HEIGHT, WIDTH))
+        self.assertEqual(values, [v for row in self.labels_of("l.png") for v in row])
+
+    def test_many_labels(self):
+        """300 labels, of which each pixel wants one: beyond 255 a map has 16 bits."""
+        wanted = [(37 * k + 290) % 300 for k in range(len(PIXELS))]
+        unary = [float(i != w) for w in wanted for i in range(300)]
+        self.unary = self.write("m.npy", formats.npy(unary, (HEIGHT, WIDTH, 300)))
+        options = ("--spatial", "none", "--bilateral", "none", "-m", "mf")
+        self.solve(*options, "-o", "l.npy")
+        self.assertEqual(formats.read_npy(self.read("l.npy"), "<u2")[1], wanted)
+        self.solve(*options, "-o", "l.png", "--overlay", "o.png")
+        self.assertEqual(self.read("l.png")[24:26], bytes([16, formats.GREY]))
+        energy = json.loads(self.good("energy", self.image, "--unary", self.unary, "--labels",
+                                      "l.png", "--json", "-", *options[:4]))
+        self.assertEqual(energy["energy"], 0)
+
+    def test_default_palette(self):
+        self.solve("-o", "l.png")
+        palette = formats.read_palette(self.read("l.png"))
+        self.assertEqual(len(palette), 256)
+        self.assertEqual(len(set(palette)), 256)
+        # Early colours are far from each other even in luminance and blue alone, which every
+        # common form of colour blindness sees.
+        seen = [(0.3 * r + 0.59 * g + 0.11 * b, b) for r, g, b in palette[:16]]
+        closest = min(abs(p[0] - q[0]) + abs(p[1] - q[1]) for i, p in enumerate(seen)
+                      for q in seen[:i])
+        self.assertGreater(closest, 20)
+
+    def test_palette_files(self):
+        colours = [(1, 2, 3), (250, 128, 7), (16, 32, 64)]
+        texts = {
+            "hex": "#010203\n#FA8007\n#102040\n",
+            "numbers": "1 2 3\n250 128 7 orange\n16 32 64\n",
+            "gimp": "GIMP Palette\nName: mine\nColumns: 3\n#\n  1   2   3\tfirst\n"
+                    "250 128   7\tsecond\n\n# a comment\n 16  32  64\tlast",
+            "dos": "#010203\r\n#fa8007\r\n#102040\r\n",
+        }
+        for name, text in texts.items():
+            self.solve("-o", "l.png", "--palette", self.write(name, text.encode()))
+            palette = formats.read_palette(self.read("l.png"))
+            self.assertEqual(palette[:3], colours, name)
+            self.assertEqual(palette[3:8], OKABE_ITO[3:], name)
+        for text, words in ((b"", "has no colours"), (b"# nothing\n", "has no colours"),
+                            (b"1 2\n", "line 1 is not a colour"),
+                            (b"#010203\n300 1 1\n", "line 2 is not a colour"),
+                            (b"#01020\nred\n", "line 2 is not a colour"),
+                            (b"1 2 3x\n", "line 1"), (b"-1 2 3\n", "line 1"),
+                            (b"1 2 3\n" * 257, "more than 256"), (b"1 2\0 3", "not a text file")):
+            path = self.write("bad.txt", text)
+            self.bad(path, words, "solve", self.image, "--unary", self.unary, "-o", "l.png",
+                     "--palette", path)
+
+    def test_overlay_and_boundaries(self):
+        self.solve("-o", "l.png", "--overlay", "o.png", "--boundaries", "b.png")
+        labels = self.labels_of("l.png")
+        overlay = formats.read_png(self.read("o.png"))[4]
+        boundaries = formats.read_png(self.read("b.png"))[4]
+        for x, y in PIXELS:
+            for c in range(3):
+                mixed = 0.45 * IMAGE[y][x][c] + 0.55 * OKABE_ITO[labels[y][x]][c]
+                self.assertTrue(near(overlay[y][x][c], mixed, 0.51), (x, y, c))
+            edge = ((x + 1 < WIDTH and labels[y][x] != labels[y][x + 1]) or
+                    (y + 1 < HEIGHT and labels[y][x] != labels[y + 1][x]))
+            self.assertTrue(boundaries[y][x] in ((0, 0, 0),) if edge else
+                            boundaries[y][x] in ((255, 255, 255), IMAGE[y][x]), (x, y))
+
+    def test_marginals_and_confidence(self):
+        for method in ("mf", "qp", "lp"):
+            self.solve("-m", method, "-o", "l.png", "--marginals", "m.npy", "--confidence-map",
+                       "c.npy")
+            labels = [v for row in self.labels_of("l.png") for v in row]
+            shape, marginals = formats.read_npy(self.read("m.npy"))
+            self.assertEqual(shape, (HEIGHT, WIDTH, LABELS))
+            shape, confidence = formats.read_npy(self.read("c.npy"))
+            self.assertEqual(shape, (HEIGHT, WIDTH))
+            for a, label in enumerate(labels):
+                row = marginals[a * LABELS:(a + 1) * LABELS]
+                # Float distributions.
+                self.assertAlmostEqual(sum(row), 1, delta=1e-5)
+                self.assertEqual(confidence[a], row[label])
+            self.solve("-m", method, "--confidence-map", "c.png")
+            grey = [p[0] for row in formats.read_png(self.read("c.png"))[4] for p in row]
+            for value, sure in zip(grey, confidence):
+                self.assertTrue(near(value, 255 * sure, 0.51))
+
+
+class Page(html.parser.HTMLParser):
+    VOID = {"meta", "img", "input", "br", "link"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.pictures, self.addresses, self.texts = [], {}, [], {}
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if tag not in self.VOID and tag not in ("line", "circle", "path", "rect"):
+            self.open.append(tag)
+        self.addresses += [v for k, v in attrs if k in ("src", "href", "xlink:href")]
+        if tag == "img" and "src" in found:
+            self.pictures[found["id"]] = base64.b64decode(found["src"].split(",", 1)[1])
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if tag in ("line", "circle", "path", "rect"):
+            return
+        assert self.open and self.open[-1] == tag, (tag, self.open)
+        self.open.pop()
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts[self.open[-1]] = self.texts.get(self.open[-1], "") + data
+
+
+class ReportTest(Case):
+    def test_page(self):
+        name = self.path("image <&'\">.png")
+        os.rename(self.image, name)
+        text = self.good("solve", name, "--unary", self.unary, "--report", "r.html", "-o",
+                         "l.png", "--spatial", "2,.5")
+        self.assertIn("energy", text)
+        source = self.read("r.html").decode()
+        page = Page(source)
+        self.assertTrue(all(a.startswith("data:image/png;base64,") for a in page.addresses))
+        self.assertNotIn("http", source)
+        self.assertIn("image <&'\">.png", page.texts["title"])
+        self.assertEqual(formats.read_png(page.pictures["picture-image"])[4],
+                         [[tuple(p) for p in row] for row in IMAGE])
+        self.assertEqual(page.pictures["picture-result"], self.read("l.png"))
+        self.assertEqual(set(page.pictures), {"picture-" + n for n in (
+            "image", "unary", "result", "overlay", "boundaries", "confidence")})
+        self.assertIn("class='bound'", source)
+        self.assertIn("lower bound", source)
+        # The command that the page gives repeats the run.
+        words = shlex.split(page.texts["pre"])
+        self.assertEqual(words[0], "dcrf")
+        self.good(*words[1:], "-o", "again.png")
+        self.assertEqual(self.read("again.png"), self.read("l.png"))
+
+    def test_page_without_a_bound(self):
+        self.good("solve", self.image, "--unary", self.unary, "--report", "r.html", "-m", "mf")
+        source = self.read("r.html").decode()
+        Page(source)
+        self.assertNotIn("class='bound'", source)
+
+    def test_page_of_a_constant(self):
+        self.good("solve", self.image, "--unary", self.unary, "--report", "r.html", "--normalize",
+                  "none", "--spatial", "4,50")
+        self.assertIn("drown the unaries", Page(self.read("r.html").decode()).texts["p"])
+
+
+class FeedbackTest(Case):
+    """A run that takes as long as it is let: 120 x 90 noisy pixels, a gap that is not reached."""
+
+    def setUp(self):
+        super().setUp()
+        width, height = 120, 90
+        state, unary = 1, []
+        for _ in range(width * height * 3):
+            state = (state * 1103515245 + 12345) % 2**31
+            unary.append((state >> 16) % 64 / 16)
+        rows = [[(2 * x, 2 * y, (x * y) % 256) for x in range(width)] for y in range(height)]
+        self.image = self.write("big.png", formats.png(rows))
+        self.unary = self.write("big.npy", formats.npy(unary, (height, width, 3)))
+        self.arguments = [COMMAND, "solve", self.image, "--unary", self.unary, "--gap", "1e-13",
+                          "-o", "l.png", "--json", "r.json"]
+
+    def start(self, *more, **streams):
+        return subprocess.Popen([*self.arguments, *more], cwd=self.folder, **streams)
+
+    def test_quiet_in_a_pipe(self):
+        run = self.start("--time-limit", "1.5", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        _, errors = run.communicate(timeout=60)
+        self.assertEqual((run.returncode, errors), (0, b""))
+
+    def on_terminal(self, *more):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        run = self.start(*more, stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while True:
+                part = os.read(ours, 4096)
+                if not part:
+                    break
+                shown += part
+        except OSError:  # how Linux says that the other side was closed
+            pass
+        os.close(ours)
+        self.assertEqual(run.wait(timeout=60), 0)
+        return shown.decode()
+
+    def test_progress_on_a_terminal(self):
+        shown = self.on_terminal("--time-limit", "2.5")
+        lines = shown.split("\r")
+        self.assertRegex(lines[1], r"^\[[#.]{20}\] \d+  energy [\d.]+  bound [\d.]+  gap [\d.]+ %"
+                                   r"  at most \d s left\x1b\[K$")
+        self.assertTrue(all(len(line) < 100 + 3 for line in lines))
+        self.assertTrue(shown.endswith("\r\x1b[K"))
+        self.assertEqual(self.on_terminal("--time-limit", "1.5", "-q"), "")
+
+    def test_interrupt_keeps_the_best_labelling(self):
+        run = self.start("--time-limit", "50", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1.5)
+        run.send_signal(signal.SIGINT)
+        summary, errors = run.communicate(timeout=30)
+        self.assertEqual((run.returncode, errors), (0, b""))
+        self.assertIn(b"interrupted", summary)
+        result = json.loads(self.read("r.json"))
+        self.assertEqual(result["stop"], "cancelled")
+        energy = json.loads(self.good("energy", self.image, "--unary", self.unary, "--labels",
+                                      "l.png", "--json", "-"))
+        self.assertEqual(energy["energy"], result["energy"])
+        self.assertLess(energy["energy"], result["energy_unary_minimum"])
+        self.assertFalse([n for n in os.listdir(self.folder) if re.search(r"\.\w{6}$", n)])
+
+
+if __name__ == "__main__":
+    unittest.main()
