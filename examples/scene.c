@@ -1,14 +1,13 @@
-/* Draw a small scene for the demonstration: an image with texture, what each of its pixels shows,
- * and a noisy guess at that.
+/* Draw a small scene for the demonstration: a picture with texture, shading and noise, what each of
+ * its pixels shows, and a classifier's noisy opinion of that.
  *
- *   scene DIRECTORY           writes image.png, truth.png, guess.png and unary.npy
- *   scene DIRECTORY NAME      reads NAME.npy, energies like those of unary.npy, and writes
- *                             NAME.png, the label of the lowest energy at each pixel
+ *   scene DIRECTORY                 writes image.png, truth.png and unary.npy
+ *   scene DIRECTORY LABELS.npy      prints the accuracy and the mean intersection over union of a
+ *                                   labelling, both in per cent
  *
- * The guess is a classifier that looks at single pixels: it believes in the right label with the
- * probability 0.1 and in some label, drawn at random, otherwise. unary.npy holds its -ln p, and
- * guess.png its favourites. Label maps are indexed PNGs: the index is the label, the palette is for
- * the eye. Everything follows from a fixed seed.
+ * The classifier looks at single pixels, so most of its errors are scattered; but some come in
+ * patches, as those of real ones do. unary.npy holds its -ln p. truth.png is an indexed PNG: the
+ * index is the label, the palette is for the eye. Everything follows from a fixed seed.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -20,12 +19,13 @@
 
 #define WIDTH 240
 #define HEIGHT 160
-#define LABELS 4
+#define LABELS 5
 
-enum label { SKY, HILL, HOUSE, TREE };
+enum label { TREE, HOUSE, SKY, HILL, ROAD };
 
+/* The first colours of the command's own palette. */
 static const uint8_t palette[LABELS][3] = {
-    {150, 180, 215}, {95, 150, 70}, {190, 110, 80}, {55, 100, 45}};
+    {0, 0, 0}, {230, 159, 0}, {86, 180, 233}, {0, 158, 115}, {240, 228, 66}};
 
 static uint64_t random_state = 1;
 
@@ -35,49 +35,114 @@ static double uniform(void) {
     return (double)(random_state >> 40) / (double)(1 << 24);
 }
 
-static enum label label_at(double x, double y) {
-    if (hypot(x - 180, 1.2 * (y - 70)) < 26 || (fabs(x - 180) < 4 && y > 70 && y < 130))
-        return TREE;
-    if (fabs(x - 80) < 30 && y > 70 && y < 118)
-        return HOUSE;
-    if (y <= 70 && y > 45 && fabs(x - 80) < 1.5 * (y - 45))
-        return HOUSE;
-    return y > 105 + 12 * sin(x / 37) ? HILL : SKY;
+/* ---- what there is ------------------------------------------------------------------------------
+ */
+
+static double horizon_at(double x) {
+    return 100 + 12 * sin(x / 37);
 }
 
-static uint8_t colour_at(enum label label, int x, int y, int channel) {
-    double value = palette[label][channel];
+static double road_middle_at(double y) {
+    return 118 + 0.012 * (y - 100) * (y - 100);
+}
+
+static enum label label_at(double x, double y) {
+    const double crown = hypot(x - 185, 1.15 * (y - 62));
+    if (crown < 27 + 2.5 * sin(9 * atan2(y - 62, x - 185)) ||
+        (fabs(x - 185) < 4 && y > 62 && y < 128))
+        return TREE;
+    if (fabs(x - 62) < 32 && y > 66 && y < 120)
+        return HOUSE;
+    if (y <= 66 && y > 40 && fabs(x - 62) < 1.45 * (y - 40))
+        return HOUSE;
+    if (y > horizon_at(x) && fabs(x - road_middle_at(y)) < 0.16 * (y - 84))
+        return ROAD;
+    return y > horizon_at(x) ? HILL : SKY;
+}
+
+/* ---- how it looks
+ * -------------------------------------------------------------------------------- */
+
+typedef struct colour {
+    double r, g, b;
+} colour;
+
+static colour lit(colour c, double light) {
+    return (colour){c.r * light, c.g * light, c.b * light};
+}
+
+static colour sky_at(double x, double y) {
+    const double cloud = fmax(0, sin(x / 31 + 1) * sin(y / 13 + 0.6 * sin(x / 23)) - 0.35);
+    const double haze = y / HEIGHT;
+    return (colour){105 + 70 * haze + 150 * cloud, 155 + 45 * haze + 110 * cloud,
+                    215 + 15 * haze + 45 * cloud};
+}
+
+static colour house_at(int x, int y) {
+    const bool window = y > 80 && y < 98 && ((x > 40 && x < 52) || (x > 72 && x < 84));
+    const bool roof = y <= 66;
+    const bool mortar = y % 6 == 0 || (x + 5 * (y / 6 % 2)) % 10 == 0;
+    if (window)
+        return (colour){70 + x - 40.0, 85, 110};
+    if (roof)
+        return lit((colour){140, 62, 48}, y % 5 == 0 ? 0.75 : 1);
+    return lit((colour){205, 165, 125}, (mortar ? 0.78 : 1) * (x > 62 ? 0.72 : 1));
+}
+
+static colour colour_at(enum label label, int x, int y) {
     switch (label) {
     case SKY:
-        value += 0.25 * y;
-        break;
+        return sky_at(x, y);
     case HILL:
-        value += 12 * sin(0.9 * x + 0.5 * y);
-        break;
+        return lit((colour){112, 140, 62},
+                   0.8 + 0.3 * (y - 88.0) / 72 + 0.09 * sin(0.9 * x + 0.5 * y) * sin(0.23 * x));
     case HOUSE:
-        value -= y % 8 == 0 || (x + 6 * (y / 8 % 2)) % 12 == 0 ? 45 : 0;
-        break;
+        return house_at(x, y);
     case TREE:
-        value += 12 * sin(1.7 * x) * cos(1.3 * y);
-        break;
+        return fabs(x - 185.0) < 4 && y > 90
+                   ? lit((colour){105, 78, 55}, x < 185 ? 1 : 0.7)
+                   : lit((colour){62, 98, 44}, 1 - 0.45 * ((x - 185) + (y - 62.0)) / 54 +
+                                                   0.2 * sin(1.7 * x) * cos(1.3 * y));
+    case ROAD:
+        return lit((colour){142, 134, 128}, 0.92 + 0.1 * sin(2.1 * x) * sin(1.9 * y));
     }
-    value += 30 * (uniform() - 0.5);
-    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    return (colour){0, 0, 0};
 }
 
-/* The classifier's probabilities for a pixel; returns the label it likes best. */
-static uint8_t guess(enum label truth, float energies[LABELS]) {
-    const bool right = uniform() < 0.1;
+static uint8_t with_noise(double value) {
+    const double noisy = value + 22 * (uniform() + uniform() - 1);
+    return (uint8_t)(noisy < 0 ? 0 : noisy > 255 ? 255 : noisy);
+}
+
+/* ---- what the classifier makes of it
+ * -------------------------------------------------------------- */
+
+#define PATCH 10 /* pixels a side */
+
+/* A label that is wrongly preferred in this patch of the picture, LABELS: none is. */
+static uint8_t patch_error(int x, int y) {
+    uint32_t hash = (uint32_t)(x / PATCH) * 374761393u + (uint32_t)(y / PATCH) * 668265263u;
+    hash = (hash ^ hash >> 13) * 1274126177u;
+    hash ^= hash >> 16;
+    return hash % 7 == 0 ? (uint8_t)(hash / 7 % LABELS) : LABELS;
+}
+
+/* The classifier's energies for a pixel. */
+static void guess(enum label truth, int x, int y, float energies[LABELS]) {
+    const bool right = uniform() < 0.42;
     const uint8_t favourite = right ? (uint8_t)truth : (uint8_t)(uniform() * LABELS);
+    const uint8_t wrong = patch_error(x, y);
     double weights[LABELS], sum = 0;
     for (int i = 0; i < LABELS; i++) {
-        weights[i] = (i == favourite ? 1.2 : 0.2) + 0.6 * uniform();
+        weights[i] = (i == favourite ? 1.2 : 0.2) + (i == wrong ? 0.7 : 0) + 0.6 * uniform();
         sum += weights[i];
     }
     for (int i = 0; i < LABELS; i++)
         energies[i] = (float)-log(weights[i] / sum);
-    return favourite;
 }
+
+/* ---- files
+ * ----------------------------------------------------------------------------------------- */
 
 static bool write_png(const char *directory, const char *name, bool indexed, const void *pixels) {
     char path[4096];
@@ -114,16 +179,14 @@ static bool write_npy(const char *directory, const float *values) {
     return true;
 }
 
-/* Only what is written here and by the command: version 1, the floats after the header. */
-static bool read_npy(const char *directory, const char *name, float *values) {
-    char path[4096];
+/* One byte a pixel, as the command writes labels: the header's length stands at byte 8. */
+static bool read_labels(const char *path, uint8_t *labels) {
     uint8_t start[10];
-    snprintf(path, sizeof path, "%s/%s.npy", directory, name);
     FILE *file = fopen(path, "rb");
-    const size_t count = (size_t)WIDTH * HEIGHT * LABELS;
+    const size_t count = (size_t)WIDTH * HEIGHT;
     const bool read = file && fread(start, sizeof start, 1, file) == 1 && start[6] == 1 &&
                       fseek(file, start[8] + 256 * start[9], SEEK_CUR) == 0 &&
-                      fread(values, sizeof *values, count, file) == count;
+                      fread(labels, 1, count, file) == count;
     if (file)
         fclose(file);
     if (!read)
@@ -131,42 +194,51 @@ static bool read_npy(const char *directory, const char *name, float *values) {
     return read;
 }
 
-static bool write_lowest(const char *directory, const char *name) {
-    static uint8_t lowest[HEIGHT * WIDTH];
-    static float energies[HEIGHT * WIDTH][LABELS];
-    if (!read_npy(directory, name, &energies[0][0]))
+static bool score(const char *directory, const char *name) {
+    static uint8_t labels[HEIGHT][WIDTH];
+    char path[4096];
+    size_t right[LABELS] = {0}, shown[LABELS] = {0}, there[LABELS] = {0}, all_right = 0;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (!read_labels(path, &labels[0][0]))
         return false;
-    for (size_t a = 0; a < (size_t)HEIGHT * WIDTH; a++)
-        for (uint8_t i = 1; i < LABELS; i++)
-            if (energies[a][i] < energies[a][lowest[a]])
-                lowest[a] = i;
-    char file[256];
-    snprintf(file, sizeof file, "%s.png", name);
-    return write_png(directory, file, true, lowest);
+    for (int y = 0; y < HEIGHT; y++)
+        for (int x = 0; x < WIDTH; x++) {
+            const enum label truth = label_at(x, y);
+            const uint8_t label = labels[y][x] < LABELS ? labels[y][x] : 0;
+            there[truth]++;
+            shown[label]++;
+            right[truth] += label == (uint8_t)truth;
+            all_right += label == (uint8_t)truth;
+        }
+    double overlap = 0;
+    for (size_t i = 0; i < LABELS; i++)
+        overlap += (double)right[i] / (double)(there[i] + shown[i] - right[i]);
+    printf("%.2f %.2f\n", 100.0 * (double)all_right / (WIDTH * HEIGHT), 100 * overlap / LABELS);
+    return true;
 }
 
 static bool draw(const char *directory) {
-    static uint8_t image[HEIGHT][WIDTH][3], truth[HEIGHT][WIDTH], favourites[HEIGHT][WIDTH];
+    static uint8_t image[HEIGHT][WIDTH][3], truth[HEIGHT][WIDTH];
     static float unary[HEIGHT][WIDTH][LABELS];
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x < WIDTH; x++) {
             const enum label label = label_at(x, y);
+            const colour seen = colour_at(label, x, y);
             truth[y][x] = (uint8_t)label;
-            for (int channel = 0; channel < 3; channel++)
-                image[y][x][channel] = colour_at(label, x, y, channel);
-            favourites[y][x] = guess(label, unary[y][x]);
+            image[y][x][0] = with_noise(seen.r);
+            image[y][x][1] = with_noise(seen.g);
+            image[y][x][2] = with_noise(seen.b);
+            guess(label, x, y, unary[y][x]);
         }
     return write_png(directory, "image.png", false, image) &&
-           write_png(directory, "truth.png", true, truth) &&
-           write_png(directory, "guess.png", true, favourites) &&
-           write_npy(directory, &unary[0][0][0]);
+           write_png(directory, "truth.png", true, truth) && write_npy(directory, &unary[0][0][0]);
 }
 
 int main(int count, char **arguments) {
     if (count == 2)
         return draw(arguments[1]) ? 0 : 1;
     if (count == 3)
-        return write_lowest(arguments[1], arguments[2]) ? 0 : 1;
-    fprintf(stderr, "usage: scene DIRECTORY [NAME]\n");
+        return score(arguments[1], arguments[2]) ? 0 : 1;
+    fprintf(stderr, "usage: scene DIRECTORY [LABELS.npy]\n");
     return 2;
 }
