@@ -24,8 +24,7 @@ typedef struct parsing {
     cli_problem *problem;
 } parsing;
 
-/* ---- options by name ---------------------------------------------------------------------------
- */
+/* ---- options by name ------------------------------------------------------------------------ */
 
 static const cli_option *find_option(const option_set *set, const char *name, size_t name_length,
                                      char letter, const option_group **group) {
@@ -58,8 +57,7 @@ const cli_option *find_option_named(const option_set *set, const char *name,
     return find_option(set, name, strlen(name), 0, group);
 }
 
-/* ---- taking the arguments apart ----------------------------------------------------------------
- */
+/* ---- taking the arguments apart ------------------------------------------------------------- */
 
 static bool unknown_option(const parsing *p, const char *argument) {
     char name[64] = "";
@@ -136,8 +134,7 @@ static bool take_apart(parsing *p, bool *help) {
     return true;
 }
 
-/* ---- putting values in force -------------------------------------------------------------------
- */
+/* ---- putting values in force ---------------------------------------------------------------- */
 
 static void *value_place(const parsing *p, const option_value *value) {
     return p->settings + (value->group ? value->group->offset : 0) + value->option->offset;
@@ -165,6 +162,13 @@ static bool put_defaults(parsing *p) {
     return true;
 }
 
+static bool is_given(const parsing *p, const char *name) {
+    for (size_t i = 0; i < p->given_count; i++)
+        if (strcmp(p->given[i].option->name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Presets hold options of several commands; those that this one lacks do not matter to it. */
 static bool put_preset(parsing *p, const char *name) {
     const cli_preset *preset = find_preset(name, p->problem);
@@ -175,6 +179,9 @@ static bool put_preset(parsing *p, const char *name) {
     for (size_t i = 0; i < count; i++) {
         option_value value = {NULL, NULL, values[i].text};
         value.option = find_option_named(p->set, values[i].name, &value.group);
+        /* Who brings other regions does not want the superpixels' size. */
+        if (strcmp(values[i].name, "min-region") == 0 && is_given(p, "cliques"))
+            continue;
         if (value.option && !put(p, &value))
             return false;
     }

@@ -39,8 +39,7 @@ static const cli_option output_table[] = {
 
 static const cli_option *const no_settings[] = {output_table, feedback_option_table, NULL};
 
-/* ---- words and numbers ------------------------------------------------------------------------
- */
+/* ---- words and numbers ---------------------------------------------------------------------- */
 
 static void print_result(const dcrf_certificate *certificate) {
     const proof proven = {certificate->lower_bound, certificate->relative_gap};
@@ -83,8 +82,7 @@ static bool write_json(const certify_settings *settings, const built_model *buil
     return done;
 }
 
-/* ---- the work ---------------------------------------------------------------------------------
- */
+/* ---- the work ------------------------------------------------------------------------------- */
 
 static bool certify(const certify_settings *settings, const built_model *built,
                     const uint16_t *labels, double began_s, dcrf_certificate *certificate,

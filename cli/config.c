@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 #define TEXT_BYTES 512
 
@@ -115,8 +114,7 @@ bool config_read(const char *path, const option_set *set, json_t **texts, cli_pr
     return done;
 }
 
-/* ---- the record --------------------------------------------------------------------------------
- */
+/* ---- the record ----------------------------------------------------------------------------- */
 
 void option_record_free(option_record *record) {
     free(record->values);

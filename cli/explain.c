@@ -88,8 +88,7 @@ static void measure_unary(const built_model *built, const float *strength, measu
     m->persuadable_share = (double)persuadable / (double)variables;
 }
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ---------------------------------------------------------------------------------- */
 
 static void write_kernel(FILE *stream, const built_model *built, const measurements *m, size_t k) {
     const dcrf_kernel *kernel = &built->kernels[k];

@@ -58,7 +58,7 @@ void print_command_help(FILE *stream, const cli_command *command) {
         for (const cli_option *o = g->options; o->name; o++)
             if (o->required)
                 fprintf(stream, " --%s %s", o->name, o->form);
-    fprintf(stream, " [options]\n\n");
+    fprintf(stream, "%s\n\n", set->groups->title ? " [options]" : "");
     for (const char *paragraph = command->details; *paragraph;) {
         char words[1024];
         const size_t length = strcspn(paragraph, "\n");

@@ -37,8 +37,7 @@ static int decimals_of(double step) {
     return digits > 0 ? (int)digits : 0;
 }
 
-/* ---- the ranges --------------------------------------------------------------------------------
- */
+/* ---- the ranges ----------------------------------------------------------------------------- */
 
 /* Energies from a little below the last bound to a little above the first energy. A bound that
  * begins far below is cut off: what matters is where the two curves meet. */
@@ -64,8 +63,7 @@ static axis time_axis(const solution *found) {
     return (axis){0, fmax(last_s, 1e-6) * 1.02, LEFT_PX, WIDTH_PX - RIGHT_PX};
 }
 
-/* ---- drawing -----------------------------------------------------------------------------------
- */
+/* ---- drawing -------------------------------------------------------------------------------- */
 
 static void write_ticks(FILE *stream, const axis *time, const axis *energy) {
     const double energy_step = tick_step(energy), time_step = tick_step(time);

@@ -21,8 +21,7 @@ typedef struct page {
     cli_problem *problem;
 } page;
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 static void write_escaped(FILE *stream, const char *text) {
     for (; *text; text++)
@@ -52,8 +51,7 @@ static void write_lines(FILE *stream, const char *const *lines, size_t count) {
         fputs(lines[i], stream);
 }
 
-/* ---- pictures ----------------------------------------------------------------------------------
- */
+/* ---- pictures ------------------------------------------------------------------------------- */
 
 static void write_base64(FILE *stream, const uint8_t *data, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -172,8 +170,7 @@ static bool write_pictures(const page *p) {
     return done;
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers -------------------------------------------------------------------------------- */
 
 static void write_figure(const page *p, const char *value, const char *name) {
     fprintf(p->stream, "<div class='figure'><b>%s</b><span>%s</span></div>\n", value, name);
@@ -235,8 +232,7 @@ static void write_plot(const page *p) {
     fputs("</div></section>\n", p->stream);
 }
 
-/* ---- settings ----------------------------------------------------------------------------------
- */
+/* ---- settings ------------------------------------------------------------------------------- */
 
 static bool write_settings(const page *p) {
     const option_record *record = p->results->record;
@@ -275,8 +271,7 @@ static void write_explanation(const page *p) {
     fputs("</section>\n", p->stream);
 }
 
-/* ---- the page ----------------------------------------------------------------------------------
- */
+/* ---- the page ------------------------------------------------------------------------------- */
 
 static const char *image_name(const page *p) {
     const char *path = option_text(p->results->record, "IMAGE");

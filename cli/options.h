@@ -48,8 +48,7 @@ typedef struct option_set {
     const option_group *groups; /* ends with one without a title */
 } option_set;
 
-/* ---- what is in force -------------------------------------------------------------------------
- */
+/* ---- what is in force ----------------------------------------------------------------------- */
 
 typedef struct option_value {
     const cli_option *option;
@@ -75,8 +74,7 @@ json_t *settings_to_json(const option_record *record, const cli_option *const *l
 /* The arguments that give these settings again, each led by a blank; to be freed. */
 char *settings_to_arguments(const option_record *record, const cli_option *const *left_out);
 
-/* ---- parsing ----------------------------------------------------------------------------------
- */
+/* ---- parsing -------------------------------------------------------------------------------- */
 
 /* Set all defaults, then read the files and arguments; the last of a repeated option counts.
  * `*help` is set when --help was among them, and then nothing else is checked. The record is to be

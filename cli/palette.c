@@ -22,8 +22,7 @@ static const uint8_t okabe_ito[][3] = {
 };
 #define OKABE_ITO_COLOURS (sizeof okabe_ito / sizeof okabe_ito[0])
 
-/* ---- as eyes see them --------------------------------------------------------------------------
- */
+/* ---- as eyes see them ----------------------------------------------------------------------- */
 
 enum { NORMAL, PROTANOPE, DEUTERANOPE, VISIONS };
 
@@ -82,8 +81,7 @@ static double squared_distance(const seen_colour *a, const seen_colour *b) {
     return smallest;
 }
 
-/* ---- the default -------------------------------------------------------------------------------
- */
+/* ---- the default ---------------------------------------------------------------------------- */
 
 #define LEVELS 9 /* of each channel in the grid of candidates */
 #define CANDIDATES (LEVELS * LEVELS * LEVELS)
@@ -114,8 +112,7 @@ void palette_default(palette *colours) {
     }
 }
 
-/* ---- from a file -------------------------------------------------------------------------------
- */
+/* ---- from a file ---------------------------------------------------------------------------- */
 
 /* "#rrggbb" or "R G B", and then the end or a blank. */
 static bool parse_colour(const char *line, uint8_t rgb[3]) {

@@ -32,8 +32,7 @@ uint16_t *picture_overlay(const cli_image *image, const uint16_t *labels, const 
     return picture;
 }
 
-/* ---- boundaries --------------------------------------------------------------------------------
- */
+/* ---- boundaries ----------------------------------------------------------------------------- */
 
 /* Does the label change to the right of or below a pixel? */
 static bool is_boundary(const cli_image *image, const uint16_t *labels, size_t x, size_t y) {
@@ -68,8 +67,7 @@ uint16_t *picture_boundaries(const cli_image *image, const uint16_t *labels) {
     return picture;
 }
 
-/* ---- confidence --------------------------------------------------------------------------------
- */
+/* ---- confidence ----------------------------------------------------------------------------- */
 
 float *confidence_of(const solution *found, size_t variables) {
     float *confidence = calloc(variables, sizeof *confidence);

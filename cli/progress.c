@@ -27,8 +27,7 @@ feedback feedback_wanted(const feedback_options *options) {
     return options->quiet ? FEEDBACK_QUIET : options->verbose ? FEEDBACK_VERBOSE : FEEDBACK_NORMAL;
 }
 
-/* ---- Ctrl-C ------------------------------------------------------------------------------------
- */
+/* ---- Ctrl-C --------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t interrupted;
 static struct sigaction usual_action;
@@ -45,8 +44,7 @@ static void catch_interrupt(void) {
     sigaction(SIGINT, &action, &usual_action);
 }
 
-/* ---- the line ----------------------------------------------------------------------------------
- */
+/* ---- the line ------------------------------------------------------------------------------- */
 
 /* How much of the run is behind, from 0 to 1, by the limit that comes first. */
 static double fraction_done(const progress *p, const dcrf_moment *moment) {
@@ -108,8 +106,7 @@ void progress_log(void *user, const char *line) {
         fprintf(stderr, "%s\n", line);
 }
 
-/* ---- a run -------------------------------------------------------------------------------------
- */
+/* ---- a run ---------------------------------------------------------------------------------- */
 
 void progress_begin(progress *p, feedback talk, size_t iterations, double time_limit_s) {
     /* Lines that are logged would tear the redrawn one apart. */

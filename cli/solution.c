@@ -13,8 +13,7 @@ double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options -------------------------------------------------------------------------------- */
 
 _Static_assert(DCRF_METHOD_MF == 0 && DCRF_METHOD_QP == 1 && DCRF_METHOD_LP == 2, "mf|qp|lp");
 
@@ -71,8 +70,7 @@ static dcrf_settings settings_from_options(const solver_options *options, bool t
     return settings;
 }
 
-/* ---- labellings to compare with ----------------------------------------------------------------
- */
+/* ---- labellings to compare with ------------------------------------------------------------- */
 
 static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
                                cli_problem *problem) {
@@ -108,8 +106,7 @@ static void find_best_constant(const built_model *built, reference *constant) {
     }
 }
 
-/* ---- the run -----------------------------------------------------------------------------------
- */
+/* ---- the run -------------------------------------------------------------------------------- */
 
 static bool take_results(const dcrf_solver *solver, solution *found, cli_problem *problem) {
     dcrf_error error;

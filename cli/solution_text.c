@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-/* ---- for people --------------------------------------------------------------------------------
- */
+/* ---- for people ----------------------------------------------------------------------------- */
 
 const char *energy_text(double energy, char text[ENERGY_TEXT_BYTES]) {
     snprintf(text, ENERGY_TEXT_BYTES, "%.*f", fabs(energy) < 1e6 ? 4 : 1, energy);
@@ -83,8 +82,7 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
             found->setup_s, seconds_of_solving(info), info->polish_s);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------
- */
+/* ---- for programs --------------------------------------------------------------------------- */
 
 json_t *number_or_null(double value) {
     return isfinite(value) ? json_real(value) : json_null();

@@ -38,8 +38,7 @@ const cli_option solve_output_table[] = {
 
 const cli_option *const no_part_of_settings[] = {solve_output_table, feedback_option_table, NULL};
 
-/* ---- checks ------------------------------------------------------------------------------------
- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *ending) {
     const size_t length = strlen(text), ending_length = strlen(ending);
@@ -80,8 +79,7 @@ bool solve_outputs_take_stdout(const solve_outputs *outputs) {
     return false;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 typedef struct writing {
     const solve_outputs *outputs;

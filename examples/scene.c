@@ -35,8 +35,7 @@ static double uniform(void) {
     return (double)(random_state >> 40) / (double)(1 << 24);
 }
 
-/* ---- what there is ------------------------------------------------------------------------------
- */
+/* ---- what there is -------------------------------------------------------------------------- */
 
 static double horizon_at(double x) {
     return 100 + 12 * sin(x / 37);

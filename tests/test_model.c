@@ -105,6 +105,9 @@ static void a_new_model_is_empty(void **state) {
     assert_int_equal(dcrf_model_cliques(model), 0);
     assert_int_equal(dcrf_model_grid(model)->size[0], WIDTH);
     assert_int_equal(dcrf_model_grid(model)->size[1], HEIGHT);
+    size_t stride;
+    assert_ptr_equal(dcrf_model_unary(model, &stride), model->unary);
+    assert_int_equal(stride, model->stride);
     for (size_t i = 0; i < VARIABLES * model->stride; i++)
         assert_true(model->unary[i] == 0);
     assert_int_equal(dcrf_model_clique_size(model, 0), 0);

@@ -282,8 +282,11 @@ class PresetTest(SolveCase):
     def test_every_preset_is_accepted(self):
         names = [line for line in self.good("presets").splitlines() if not line.startswith(" ")]
         self.assertEqual(len(names), 14)
+        regions = self.write("regions.png", formats.number_png(REGIONS))
         for name in names:
-            self.energy("--preset", name, "--cliques", "none", labels=self.labels)
+            self.energy("--preset", name)
+            # Other regions do not want the size of the preset's superpixels.
+            self.assertEqual(self.energy("--preset", name, "--cliques", regions)["cliques"], 4)
 
 
 if __name__ == "__main__":
