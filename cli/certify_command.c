@@ -21,7 +21,7 @@ typedef struct certify_settings {
 
 static const cli_option labels_table[] = {
     {"labels", 0, "FILE", NULL, true, parse_text, offsetof(certify_settings, labels_file),
-     "the labelling, of any origin: a grey or indexed PNG, or an integer .npy"},
+     "the labelling, of any origin: a grey or indexed picture, an integer .npy, or a NIfTI volume"},
     {"iterations", 'n', "N", NULL, false, parse_positive_count,
      offsetof(certify_settings, iterations), "at most; where not given, 100"},
     {"time-limit", 't', "S", "10", false, parse_positive_number,
@@ -144,7 +144,7 @@ static const cli_option operands[] = {
     {.name = "IMAGE",
      .parse = parse_text,
      .offset = offsetof(certify_settings, image_file),
-     .help = "the photograph, a PNG"},
+     .help = IMAGE_OPERAND_HELP},
     {0},
 };
 

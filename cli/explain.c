@@ -16,7 +16,7 @@ typedef struct measurements {
     double reach[KERNELS_MAX];    /* mean row sum before normalization */
     double strength[KERNELS_MAX]; /* mean of the kernel's part of S_a */
     double all_strength;
-    double margin;            /* mean */
+    double margin;            /* median: scribbles fix some pixels at any price */
     double persuadable_share; /* of pixels, with margin < S_a */
 } measurements;
 
@@ -68,12 +68,18 @@ static dcrf_status measure_kernels(const model_options *options, const built_mod
     return status;
 }
 
-static void measure_unary(const built_model *built, const float *strength, measurements *m) {
+static int compare_floats(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* `margins` has room for one float a pixel. */
+static void measure_unary(const built_model *built, const float *strength, float *margins,
+                          measurements *m) {
     size_t stride, persuadable = 0;
     const float *unary = dcrf_model_unary(built->model, &stride);
     const size_t variables = dcrf_model_variables(built->model);
     const size_t labels = dcrf_model_labels(built->model);
-    double margins = 0;
     for (size_t a = 0; a < variables; a++) {
         double best = INFINITY, second = INFINITY;
         for (size_t i = 0; i < labels; i++) {
@@ -81,10 +87,11 @@ static void measure_unary(const built_model *built, const float *strength, measu
             second = fmin(second, fmax(best, energy));
             best = fmin(best, energy);
         }
-        margins += labels > 1 ? second - best : 0;
+        margins[a] = labels > 1 ? (float)(second - best) : 0;
         persuadable += labels > 1 && second - best < (double)strength[a];
     }
-    m->margin = margins / (double)variables;
+    qsort(margins, variables, sizeof *margins, compare_floats);
+    m->margin = (double)margins[variables / 2];
     m->persuadable_share = (double)persuadable / (double)variables;
 }
 
@@ -107,8 +114,8 @@ static void write_strength(FILE *stream, const measurements *m) {
         return;
     }
     fprintf(stream,
-            "A pixel's own opinion, the margin between its two best unary energies, is worth %.3g "
-            "on average; disagreeing with everything around it costs %.3g, ",
+            "A typical pixel's own opinion, the margin between its two best unary energies, is "
+            "worth %.3g; disagreeing with everything around it costs %.3g on average, ",
             m->margin, m->all_strength);
     if (m->margin > 0)
         fprintf(stream, "%.3g times that. ", m->all_strength / m->margin);
@@ -176,7 +183,7 @@ bool explain_settings(const model_options *options, const built_model *built, co
                                 scratch + 2 * variables, &m, &error) >= 0 ||
                 library_problem(problem, "explanation", &error);
     if (done) {
-        measure_unary(built, scratch, &m);
+        measure_unary(built, scratch, scratch + variables, &m);
         done = write_words(built, &m, found, text) || out_of_memory(problem, "explanation");
     }
     free(scratch);

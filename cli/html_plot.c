@@ -9,6 +9,7 @@
 #define TOP_PX 14
 #define BOTTOM_PX 44
 #define TICKS_WANTED 5
+#define DOTS_THAT_ARE_MANY 50
 
 typedef struct axis {
     double from;
@@ -108,8 +109,9 @@ static void write_dots(FILE *stream, const solution *found, const axis *time, co
         const dcrf_moment *moment = &found->moments[k];
         if (isfinite(moment->energy))
             fprintf(stream,
-                    "<circle class='dot' r='3' cx='%.1f' cy='%.1f'><title>iteration %zu: %.6g"
+                    "<circle class='dot' r='%.1f' cx='%.1f' cy='%.1f'><title>iteration %zu: %.6g"
                     "</title></circle>\n",
+                    found->moment_count > DOTS_THAT_ARE_MANY ? 1.5 : 3.0,
                     place(time, moment->time_s), place(energy, moment->energy), moment->iteration,
                     moment->energy);
     }

@@ -17,6 +17,7 @@ typedef struct page {
     FILE *stream;
     const char *file; /* for messages */
     const solve_results *results;
+    const scene *shown;
     const palette *colours;
     cli_problem *problem;
 } page;
@@ -73,7 +74,7 @@ typedef struct page_picture {
 } page_picture;
 
 static bool write_picture(const page *p, const page_picture *picture) {
-    const cli_image *image = &p->results->built->image;
+    const scene *shown = p->shown;
     char *png = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&png, &bytes);
@@ -84,18 +85,18 @@ static bool write_picture(const page *p, const page_picture *picture) {
         return out_of_memory(p->problem, p->file);
     }
     bool done = picture->channels == 0
-                    ? png_write_labels(memory, p->file, picture->samples, image->width,
-                                       image->height, p->colours->rgb, p->problem)
-                    : png_write_samples(memory, p->file, picture->samples, image->width,
-                                        image->height, picture->channels, p->problem);
+                    ? png_write_labels(memory, p->file, picture->samples, shown->width,
+                                       shown->height, p->colours->rgb, p->problem)
+                    : png_write_samples(memory, p->file, picture->samples, shown->width,
+                                        shown->height, picture->channels, p->problem);
     if (fclose(memory) != 0 && done)
         done = out_of_memory(p->problem, p->file);
     if (done) {
         fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
                 picture->channels == 0 ? "pixels" : "");
         write_escaped(p->stream, picture->caption);
-        fprintf(p->stream, "' width='%zu' height='%zu' src='data:image/png;base64,", image->width,
-                image->height);
+        fprintf(p->stream, "' width='%zu' height='%zu' src='data:image/png;base64,", shown->width,
+                shown->height);
         write_base64(p->stream, (const uint8_t *)png, bytes);
         fputs("'><figcaption>", p->stream);
         write_escaped(p->stream, picture->caption);
@@ -123,16 +124,15 @@ static void write_comparison(const page *p) {
     /* Tall pictures stay within the window. */
     fprintf(p->stream,
             "</div><div class='compare' id='compare' style='max-width:calc(85vh*%zu/%zu)'>",
-            p->results->built->image.width, p->results->built->image.height);
+            p->shown->width, p->shown->height);
     fputs("<img class='below' alt=''>"
           "<div class='above'><img alt=''></div><div class='cut'></div></div>\n"
           "<input class='slider' id='slider' type='range' min='0' max='100' value='50' step='0.1' "
           "aria-label='where the left picture ends'>\n",
           p->stream);
     const solution *found = p->results->found;
-    const cli_image *image = &p->results->built->image;
     bool seen[PALETTE_COLOURS] = {false};
-    for (size_t a = 0; a < image->width * image->height; a++)
+    for (size_t a = 0; a < image_pixels(&p->results->built->image); a++)
         seen[found->labels[a] % PALETTE_COLOURS] = seen[found->unary_labels[a] % PALETTE_COLOURS] =
             true;
     fputs("<div class='legend'>", p->stream);
@@ -145,25 +145,25 @@ static void write_comparison(const page *p) {
 
 static bool write_pictures(const page *p) {
     const solution *found = p->results->found;
-    const cli_image *image = &p->results->built->image;
-    uint16_t *photograph = picture_of_image(image);
-    uint16_t *overlay = picture_overlay(image, found->labels, p->colours);
-    uint16_t *boundaries = picture_boundaries(image, found->labels);
-    uint16_t *confidence = picture_confidence(found, image->width * image->height);
+    const size_t first = p->shown->first;
+    uint16_t *overlay = picture_overlay(p->shown, found->labels, p->colours);
+    uint16_t *boundaries = picture_boundaries(p->shown, found->labels);
+    uint16_t *confidence = picture_grey(p->shown, found->confidence);
     const page_picture pictures[] = {
-        {"image", "the image", IMAGE_CHANNELS, photograph},
-        {"unary", "the unary minimum: every pixel for itself", 0, found->unary_labels},
-        {"result", "the result", 0, found->labels},
+        {"image", "the image", IMAGE_CHANNELS, p->shown->colours},
+        {"unary", "the unary minimum: every pixel for itself", 0, found->unary_labels + first},
+        {"result", "the result", 0, found->labels + first},
         {"overlay", "the result over the image", IMAGE_CHANNELS, overlay},
         {"boundaries", "where labels meet", IMAGE_CHANNELS, boundaries},
         {"confidence", "how sure the method is: white is sure", 1, confidence},
     };
-    fputs("<section><h2>Pictures</h2><div class='pictures'>\n", p->stream);
+    fprintf(p->stream, "<section><h2>%s</h2><div class='pictures'>\n",
+            image_is_volume(&p->results->built->image) ? "Pictures of the middle slice"
+                                                       : "Pictures");
     bool done = true;
     for (size_t i = 0; done && i < sizeof pictures / sizeof pictures[0]; i++)
         done = write_picture(p, &pictures[i]);
     fputs("</div></section>\n", p->stream);
-    free(photograph);
     free(overlay);
     free(boundaries);
     free(confidence);
@@ -290,10 +290,11 @@ static void write_head(const page *p) {
     write_lines(p->stream, style_lines, sizeof style_lines / sizeof style_lines[0]);
     fputs("</style>\n</head>\n<body>\n<main>\n<h1>", p->stream);
     write_escaped(p->stream, image);
+    char size[IMAGE_TEXT_BYTES];
     fprintf(p->stream,
-            "</h1>\n<p class='soft'>%zu &times; %zu pixels, %zu labels, %zu cliques; method %s, "
-            "%zu threads, dcrf %s</p>\n",
-            built->image.width, built->image.height, dcrf_model_labels(built->model),
+            "</h1>\n<p class='soft'>%s, %zu labels, %zu cliques; method %s, %zu threads, dcrf "
+            "%s</p>\n",
+            image_size_text(&built->image, size), dcrf_model_labels(built->model),
             dcrf_model_cliques(built->model), dcrf_method_name(p->results->found->info.method),
             dcrf_workspace_threads(built->workspace), dcrf_version());
 }
@@ -307,8 +308,8 @@ static void write_foot(const page *p) {
 }
 
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,
-                       const palette *colours, cli_problem *problem) {
-    const page p = {stream, file, results, colours, problem};
+                       const scene *shown, const palette *colours, cli_problem *problem) {
+    const page p = {stream, file, results, shown, colours, problem};
     write_head(&p);
     write_figures(&p);
     write_comparison(&p);

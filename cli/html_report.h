@@ -2,10 +2,10 @@
 #ifndef DCRF_CLI_HTML_REPORT_H
 #define DCRF_CLI_HTML_REPORT_H
 
-#include "palette.h"
+#include "pictures.h"
 #include "solve_outputs.h"
 
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,
-                       const palette *colours, cli_problem *problem);
+                       const scene *shown, const palette *colours, cli_problem *problem);
 
 #endif

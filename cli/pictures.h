@@ -4,19 +4,30 @@
 
 #include "io/image.h"
 #include "palette.h"
-#include "solution.h"
 
-/* Each returns an array to be freed, NULL when memory is out. */
-uint16_t *picture_of_image(const cli_image *image);
-uint16_t *picture_overlay(const cli_image *image, const uint16_t *labels, const palette *colours);
+#include <stdint.h>
 
-/* The photograph with lines where labels change, dark with a light rim, visible on any ground. */
-uint16_t *picture_boundaries(const cli_image *image, const uint16_t *labels);
+/* What pictures show: the photograph, or the middle slice of a volume from its darkest to its
+ * brightest voxel. */
+typedef struct scene {
+    size_t width;
+    size_t height;
+    size_t first; /* pixel of the image */
+    uint16_t *colours;
+} scene;
 
-/* The marginal of the label chosen, one float a pixel. */
-float *confidence_of(const solution *found, size_t variables);
+/* False when memory is out. */
+bool scene_new(scene *shown, const cli_image *image);
+void scene_free(scene *shown);
 
-/* The same as grey values. */
-uint16_t *picture_confidence(const solution *found, size_t variables);
+/* Each returns an array to be freed, NULL when memory is out. Labels and confidence are those of
+ * the whole image. */
+uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours);
+
+/* The scene with lines where labels change, dark with a light rim, visible on any ground. */
+uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels);
+
+/* Numbers from 0 to 1 as grey values. */
+uint16_t *picture_grey(const scene *shown, const float *numbers);
 
 #endif

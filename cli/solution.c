@@ -108,12 +108,15 @@ static void find_best_constant(const built_model *built, reference *constant) {
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static bool take_results(const dcrf_solver *solver, solution *found, cli_problem *problem) {
+static bool take_results(const dcrf_solver *solver, size_t variables, solution *found,
+                         cli_problem *problem) {
     dcrf_error error;
     dcrf_solver_get_info(solver, &found->info);
     dcrf_solver_labels(solver, found->labels);
     if (dcrf_solver_marginals(solver, found->marginals, found->stride, &error) < 0)
         return library_problem(problem, "marginals", &error);
+    for (size_t a = 0; a < variables; a++)
+        found->confidence[a] = found->marginals[a * found->stride + found->labels[a]];
     const dcrf_moment *moments = dcrf_solver_trace(solver, &found->moment_count);
     if (found->moment_count == 0)
         return true;
@@ -156,7 +159,7 @@ static bool run_solver(const solver_options *options, const built_model *built,
     if (done && dcrf_solver_run(solver, &error) < 0)
         done = library_problem(problem, "solver", &error);
     progress_end(&watch);
-    done = done && take_results(solver, found, problem);
+    done = done && take_results(solver, dcrf_model_variables(built->model), found, problem);
     dcrf_solver_free(&solver);
     return done;
 }
@@ -167,7 +170,8 @@ static bool allocate(const built_model *built, solution *found) {
     found->labels = calloc(variables, sizeof *found->labels);
     found->unary_labels = calloc(variables, sizeof *found->unary_labels);
     found->marginals = calloc(variables, found->stride * sizeof *found->marginals);
-    return found->labels && found->unary_labels && found->marginals;
+    found->confidence = calloc(variables, sizeof *found->confidence);
+    return found->labels && found->unary_labels && found->marginals && found->confidence;
 }
 
 bool solution_find(const solver_options *options, const model_options *model,
@@ -192,6 +196,7 @@ void solution_free(solution *found) {
     free(found->labels);
     free(found->unary_labels);
     free(found->marginals);
+    free(found->confidence);
     free(found->moments);
     *found = (solution){0};
 }

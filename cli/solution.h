@@ -39,6 +39,7 @@ typedef struct solution {
     reference constant; /* the best of them */
     float *marginals;   /* a block as in dcrf/operator.h */
     size_t stride;
+    float *confidence; /* the marginal of the label chosen, one a pixel */
     dcrf_moment *moments;
     size_t moment_count;
     double setup_s; /* reading, building and planning */

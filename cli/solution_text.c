@@ -67,9 +67,10 @@ double seconds_of_run(const solution *found) {
 
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
-    fprintf(stream, "%zu x %zu pixels, %zu labels, %zu cliques; method %s\n", built->image.width,
-            built->image.height, dcrf_model_labels(built->model), dcrf_model_cliques(built->model),
-            dcrf_method_name(info->method));
+    char size[IMAGE_TEXT_BYTES];
+    fprintf(stream, "%s, %zu labels, %zu cliques; method %s\n",
+            image_size_text(&built->image, size), dcrf_model_labels(built->model),
+            dcrf_model_cliques(built->model), dcrf_method_name(info->method));
     print_energies(stream, &info->energy);
     print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
     fputs("  the labelling without kernels and cliques\n", stream);

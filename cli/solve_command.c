@@ -47,7 +47,8 @@ static bool run_solve(const void *given, cli_problem *problem) {
     if (!solve_outputs_check(&settings->outputs, problem) ||
         !model_build(&settings->model, settings->image_file, &built, problem))
         return false;
-    const bool done = solve_and_write(settings, &built, began_s, problem);
+    const bool done = solve_outputs_fit(&settings->outputs, &built.image, problem) &&
+                      solve_and_write(settings, &built, began_s, problem);
     model_free(&built);
     return done;
 }
@@ -56,7 +57,7 @@ static const cli_option operands[] = {
     {.name = "IMAGE",
      .parse = parse_text,
      .offset = offsetof(solve_settings, image_file),
-     .help = "the photograph, a PNG"},
+     .help = IMAGE_OPERAND_HELP},
     {0},
 };
 

@@ -2,6 +2,7 @@
 
 #include "html_report.h"
 #include "io/json.h"
+#include "io/nifti.h"
 #include "io/npy.h"
 #include "io/output.h"
 #include "io/png_format.h"
@@ -13,15 +14,18 @@
 
 const cli_option solve_output_table[] = {
     {"output", 'o', "FILE", NULL, false, parse_text, offsetof(solve_outputs, labels_file),
-     "the labelling: an indexed PNG whose indices are the labels, or a .npy of integers"},
+     "the labelling: an indexed PNG whose indices are the labels, a .npy of integers, or for a "
+     "volume a NIfTI file (.nii, .nii.gz)"},
     {"overlay", 0, "FILE.png", NULL, false, parse_text, offsetof(solve_outputs, overlay_file),
      "the image with the labels' colours laid over it"},
     {"boundaries", 0, "FILE.png", NULL, false, parse_text, offsetof(solve_outputs, boundaries_file),
      "the image with lines where labels meet"},
     {"confidence-map", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, confidence_file),
-     "the marginal of the chosen label at every pixel: a grey PNG, white is sure, or a .npy"},
-    {"marginals", 0, "FILE.npy", NULL, false, parse_text, offsetof(solve_outputs, marginals_file),
-     "the method's last distributions, of the shape (H, W, labels)"},
+     "the marginal of the chosen label at every pixel: a grey PNG, white is sure, a .npy, or for "
+     "a volume a NIfTI file"},
+    {"marginals", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, marginals_file),
+     "the method's last distributions: a .npy of the shape (H, W, labels), or for a volume a "
+     "NIfTI file"},
     {"palette", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, palette_file),
      "colours of the labels, one a line: #rrggbb or R G B; the default suits colour-blind eyes"},
     {"trace", 0, "FILE.csv", NULL, false, parse_text, offsetof(solve_outputs, trace_file),
@@ -45,27 +49,59 @@ static bool ends_with(const char *text, const char *ending) {
     return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
 }
 
+/* Formats of a file, as a set. */
+enum { PNG = 1, NPY = 2, NIFTI = 4, ANY = 8 };
+
+static int format_of(const char *file) {
+    return is_png_name(file)         ? PNG
+           : ends_with(file, ".npy") ? NPY
+           : nifti_is_name(file)     ? NIFTI
+                                     : 0;
+}
+
 /* A file is named by its format where there is a choice, or could be a mistake. */
-static bool check_one(const char *file, const char *first, const char *second,
-                      cli_problem *problem) {
+static bool check_one(const char *file, int formats, cli_problem *problem) {
     if (!file)
         return true;
-    if (first && !output_is_standard(file) && !ends_with(file, first) &&
-        !(second && ends_with(file, second)))
-        return bad_input(problem, file, "its name has to end in %s%s%s", first,
-                         second ? " or " : "", second ? second : "");
+    if (formats != ANY && !output_is_standard(file) && !(format_of(file) & formats))
+        return bad_input(problem, file, "its name has to end in %s%s%s",
+                         formats & PNG ? ".png" : "",
+                         formats == PNG  ? ""
+                         : formats & PNG ? ", .npy"
+                                         : ".npy",
+                         formats & NIFTI ? ", .nii or .nii.gz" : "");
     return output_check(file, problem);
 }
 
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
-    return check_one(outputs->labels_file, ".png", ".npy", problem) &&
-           check_one(outputs->overlay_file, ".png", NULL, problem) &&
-           check_one(outputs->boundaries_file, ".png", NULL, problem) &&
-           check_one(outputs->confidence_file, ".png", ".npy", problem) &&
-           check_one(outputs->marginals_file, ".npy", NULL, problem) &&
-           check_one(outputs->trace_file, NULL, NULL, problem) &&
-           check_one(outputs->json_file, NULL, NULL, problem) &&
-           check_one(outputs->report_file, NULL, NULL, problem);
+    return check_one(outputs->labels_file, PNG | NPY | NIFTI, problem) &&
+           check_one(outputs->overlay_file, PNG, problem) &&
+           check_one(outputs->boundaries_file, PNG, problem) &&
+           check_one(outputs->confidence_file, PNG | NPY | NIFTI, problem) &&
+           check_one(outputs->marginals_file, NPY | NIFTI, problem) &&
+           check_one(outputs->trace_file, ANY, problem) &&
+           check_one(outputs->json_file, ANY, problem) &&
+           check_one(outputs->report_file, ANY, problem);
+}
+
+/* Volumes do not fit into pictures, nor have photographs a place in space. */
+static bool fits(const char *file, bool volume, cli_problem *problem) {
+    if (file && volume && format_of(file) == PNG)
+        return bad_input(problem, file,
+                         "is a picture, and the image is a volume; write .nii.gz or "
+                         ".npy");
+    if (file && !volume && format_of(file) == NIFTI)
+        return bad_input(problem, file,
+                         "is a volume, and the image is a photograph; write .png or "
+                         ".npy");
+    return true;
+}
+
+bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli_problem *problem) {
+    const bool volume = image_is_volume(image);
+    return fits(outputs->labels_file, volume, problem) &&
+           fits(outputs->confidence_file, volume, problem) &&
+           fits(outputs->marginals_file, volume, problem);
 }
 
 bool solve_outputs_take_stdout(const solve_outputs *outputs) {
@@ -86,69 +122,82 @@ typedef struct writing {
     const solve_results *results;
     cli_outputs files;
     palette colours;
+    scene shown;
     cli_problem *problem;
 } writing;
 
 static bool write_labels(const char *file, FILE *stream, const writing *w) {
     const cli_image *image = &w->results->built->image;
     const uint16_t *labels = w->results->found->labels;
-    if (!ends_with(file, ".npy"))
+    if (format_of(file) == NIFTI)
+        return nifti_write_labels(stream, file, image->geometry, labels, w->problem);
+    if (format_of(file) != NPY)
         return png_write_labels(stream, file, labels, image->width, image->height, w->colours.rgb,
                                 w->problem);
-    npy_write_labels(stream, (const size_t[]){image->height, image->width}, 2, labels);
+    size_t shape[3];
+    const size_t axes = image_shape(image, shape);
+    npy_write_labels(stream, shape, axes, labels);
     return true;
 }
 
 /* Write a picture and free it. */
 static bool write_picture(const char *file, FILE *stream, const writing *w, uint16_t *picture,
                           size_t channels) {
-    const cli_image *image = &w->results->built->image;
-    const bool done = picture ? png_write_samples(stream, file, picture, image->width,
-                                                  image->height, channels, w->problem)
+    const bool done = picture ? png_write_samples(stream, file, picture, w->shown.width,
+                                                  w->shown.height, channels, w->problem)
                               : out_of_memory(w->problem, file);
     free(picture);
     return done;
 }
 
 static bool write_overlay(const char *file, FILE *stream, const writing *w) {
-    const solve_results *r = w->results;
     return write_picture(file, stream, w,
-                         picture_overlay(&r->built->image, r->found->labels, &w->colours),
+                         picture_overlay(&w->shown, w->results->found->labels, &w->colours),
                          IMAGE_CHANNELS);
 }
 
 static bool write_boundaries(const char *file, FILE *stream, const writing *w) {
-    const solve_results *r = w->results;
-    return write_picture(file, stream, w, picture_boundaries(&r->built->image, r->found->labels),
+    return write_picture(file, stream, w, picture_boundaries(&w->shown, w->results->found->labels),
                          IMAGE_CHANNELS);
 }
 
-static bool write_confidence(const char *file, FILE *stream, const writing *w) {
+/* Floats of one or more channels, in the order of the format. */
+static bool write_floats(const char *file, FILE *stream, const writing *w, const float *floats,
+                         size_t channels) {
     const cli_image *image = &w->results->built->image;
-    const size_t variables = image->width * image->height;
-    if (!ends_with(file, ".npy"))
-        return write_picture(file, stream, w, picture_confidence(w->results->found, variables), 1);
-    float *confidence = confidence_of(w->results->found, variables);
-    if (!confidence)
-        return out_of_memory(w->problem, file);
-    npy_write_floats(stream, (const size_t[]){image->height, image->width}, 2, confidence);
-    free(confidence);
+    if (format_of(file) == NIFTI)
+        return nifti_write_floats(stream, file, image->geometry, floats, channels, w->problem);
+    size_t shape[NPY_MAX_AXES];
+    size_t axes = image_shape(image, shape);
+    if (channels > 1)
+        shape[axes++] = channels;
+    npy_write_floats(stream, shape, axes, floats);
     return true;
 }
 
+static bool write_confidence(const char *file, FILE *stream, const writing *w) {
+    const float *confidence = w->results->found->confidence;
+    if (format_of(file) == NPY || format_of(file) == NIFTI)
+        return write_floats(file, stream, w, confidence, 1);
+    return write_picture(file, stream, w, picture_grey(&w->shown, confidence), 1);
+}
+
 static bool write_marginals(const char *file, FILE *stream, const writing *w) {
-    const cli_image *image = &w->results->built->image;
     const solution *found = w->results->found;
     const size_t labels = dcrf_model_labels(w->results->built->model);
-    const size_t variables = image->width * image->height;
+    const size_t variables = image_pixels(&w->results->built->image);
     float *packed = calloc(variables, labels * sizeof *packed);
     if (!packed)
         return out_of_memory(w->problem, file);
+    /* NIfTI wants one volume after the other, .npy the labels of a pixel next to each other. */
+    const bool planar = format_of(file) == NIFTI;
     for (size_t a = 0; a < variables; a++)
-        memcpy(packed + a * labels, found->marginals + a * found->stride, labels * sizeof *packed);
-    npy_write_floats(stream, (const size_t[]){image->height, image->width, labels}, 3, packed);
+        for (size_t i = 0; i < labels; i++)
+            packed[planar ? i * variables + a : a * labels + i] =
+                found->marginals[a * found->stride + i];
+    const bool done = write_floats(file, stream, w, packed, labels);
     free(packed);
-    return true;
+    return done;
 }
 
 static bool write_trace_file(const char *file, FILE *stream, const writing *w) {
@@ -167,7 +216,7 @@ static bool write_json(const char *file, FILE *stream, const writing *w) {
 
 static bool write_report(const char *file, FILE *stream, const writing *w) {
     const solve_results *r = w->results;
-    return html_report_write(stream, file, r, &w->colours, w->problem);
+    return html_report_write(stream, file, r, &w->shown, &w->colours, w->problem);
 }
 
 static bool write_one(writing *w, const char *file,
@@ -183,6 +232,8 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
         palette_default(&w.colours);
     else if (!palette_read(outputs->palette_file, &w.colours, problem))
         return false;
+    if (!scene_new(&w.shown, &results->built->image))
+        return out_of_memory(problem, "pictures");
     const bool done = write_one(&w, outputs->labels_file, write_labels) &&
                       write_one(&w, outputs->overlay_file, write_overlay) &&
                       write_one(&w, outputs->boundaries_file, write_boundaries) &&
@@ -193,5 +244,6 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
                       write_one(&w, outputs->json_file, write_json) &&
                       outputs_commit(&w.files, problem);
     outputs_discard(&w.files);
+    scene_free(&w.shown);
     return done;
 }

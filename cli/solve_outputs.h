@@ -32,8 +32,9 @@ typedef struct solve_results {
     const char *explanation; /* for the report */
 } solve_results;
 
-/* Can they be written? For use before the work. */
+/* Can they be written? For use before anything is read, and before the work. */
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem);
+bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli_problem *problem);
 
 /* Does one of them go to the standard output? */
 bool solve_outputs_take_stdout(const solve_outputs *outputs);

@@ -17,6 +17,7 @@ import time
 import unittest
 
 import formats
+import volumes
 from case import COMMAND, HEIGHT, IMAGE, LABELS, PIXELS, WIDTH, Case
 
 OKABE_ITO = [(0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178),
@@ -126,6 +127,67 @@ class PictureTest(Case):
             grey = [p[0] for row in formats.read_png(self.read("c.png"))[4] for p in row]
             for value, sure in zip(grey, confidence):
                 self.assertTrue(near(value, 255 * sure, 0.51))
+
+
+class VolumeTest(Case):
+    """4 x 3 x 5 voxels of two tissues, one of which fills x >= 2; opinions that follow it."""
+
+    SIZE = (4, 3, 5)
+
+    def setUp(self):
+        super().setUp()
+        width, height, depth = self.SIZE
+        places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
+        values = [900.0 + 7 * y if x >= 2 else 100.0 + 5 * z for x, y, z in places]
+        self.wanted = [int(x >= 2) for x, y, z in places]
+        unary = [abs(w - i) + (0.25 if (x + y + z) % 3 == 0 else 0) * i
+                 for w, (x, y, z) in zip(self.wanted, places) for i in (0, 1)]
+        self.image = self.write("v.nii", volumes.nifti(values, self.SIZE))
+        self.unary = self.write("v.npy", formats.npy(unary, (depth, height, width, 2)))
+
+    def test_labels_and_floats(self):
+        arguments = ("solve", self.image, "--unary", self.unary, "--spatial", "1,.1",
+                     "--bilateral", "2,100,.1", "-q")
+        self.good(*arguments, "-o", "l.npy", "--confidence-map", "c.npy", "--marginals", "m.npy")
+        shape, labels = formats.read_npy(self.read("l.npy"), "|u1")
+        self.assertEqual((shape, labels), (self.SIZE[::-1], self.wanted))
+        shape, confidence = formats.read_npy(self.read("c.npy"))
+        self.assertEqual(shape, self.SIZE[::-1])
+        shape, marginals = formats.read_npy(self.read("m.npy"))
+        self.assertEqual(shape, self.SIZE[::-1] + (2,))
+        self.assertEqual(confidence, [marginals[2 * a + w] for a, w in enumerate(labels)])
+        self.good(*arguments, "-o", "l.nii.gz", "--confidence-map", "c.nii", "--marginals", "m.nii")
+        self.assertEqual(volumes.read_nifti(self.read("l.nii.gz"))[3], labels)
+        self.assertEqual(volumes.read_nifti(self.read("c.nii"))[3], confidence)
+        size, _, _, planes = volumes.read_nifti(self.read("m.nii"))
+        self.assertEqual(tuple(size), self.SIZE + (2,))
+        self.assertEqual(planes, marginals[0::2] + marginals[1::2])
+        for name in ("l.nii.gz", "l.npy"):
+            result = json.loads(self.good("energy", self.image, "--unary", self.unary, "--labels",
+                                          name, "--json", "-", "--spatial", "1,.1"))
+            self.assertEqual(result["depth"], 5)
+
+    def test_pictures_show_the_middle_slice(self):
+        text = self.good("solve", self.image, "--unary", self.unary, "--overlay", "o.png",
+                         "--boundaries", "b.png", "--report", "r.html")
+        self.assertIn("4 x 3 x 5 voxels", text)
+        self.assertEqual(formats.read_png(self.read("o.png"))[:2], (4, 3))
+        page = Page(self.read("r.html").decode())
+        shown = formats.read_png(page.pictures["picture-image"])[4]
+        for y in range(3):
+            for x in range(4):
+                value = 900 + 7 * y if x >= 2 else 100 + 5 * 2
+                grey = 255 * (value - 100) / (914 - 100)
+                self.assertTrue(all(near(c, grey, 0.51) for c in shown[y][x]))
+
+    def test_formats_that_do_not_fit(self):
+        start = ("solve", self.image, "--unary", self.unary)
+        self.bad("l.png", "the image is a volume", *start, "-o", "l.png")
+        self.bad("c.png", "the image is a volume", *start, "--confidence-map", "c.png")
+        photo = self.write("i.png", formats.png([[(0, 0, 0)] * 2]))
+        unary = self.write("w.npy", formats.npy([0, 1, 0, 1], (1, 2, 2)))
+        self.bad("l.nii", "the image is a photograph", "solve", photo, "--unary", unary, "-o",
+                 "l.nii")
 
 
 class Page(html.parser.HTMLParser):

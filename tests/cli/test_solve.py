@@ -181,7 +181,7 @@ class SolveTest(SolveCase):
         self.bad("--method", "is not one of mf|qp|lp", *start, "--method", "gibbs")
         self.bad("--iterations", "'0' is not above zero", *start, "-n", "0")
         self.bad("--gap", "is not a number above zero", *start, "--gap", "-1")
-        self.bad("x.jpg", "has to end in .png or .npy", *start, "-o", "x.jpg")
+        self.bad("x.jpg", "has to end in .png, .npy, .nii or .nii.gz", *start, "-o", "x.jpg")
         self.bad("x.npy", "has to end in .png", *start, "--overlay", "x.npy")
         self.bad("no/x.html", "cannot be created", *start, "--report", "no/x.html")
         self.bad("x.png", "named for two outputs", *start, "-o", "x.png", "--overlay", "x.png")
