@@ -11,7 +11,7 @@ typedef struct certify_settings {
     const char *image_file;
     const char *labels_file;
     const char *json_file; /* NULL: none */
-    size_t iterations;     /* 0: the library's own */
+    size_t iterations;
     double time_limit_s;
     double gap;
     source_options sources;
@@ -22,11 +22,12 @@ typedef struct certify_settings {
 static const cli_option labels_table[] = {
     {"labels", 0, "FILE", NULL, true, parse_text, offsetof(certify_settings, labels_file),
      "the labelling, of any origin: a grey or indexed picture, an integer .npy, or a NIfTI volume"},
-    {"iterations", 'n', "N", NULL, false, parse_positive_count,
-     offsetof(certify_settings, iterations), "at most; where not given, 100"},
-    {"time-limit", 't', "S", "10", false, parse_positive_number,
-     offsetof(certify_settings, time_limit_s), "seconds"},
-    {"gap", 0, "G", "0.001", false, parse_positive_number, offsetof(certify_settings, gap),
+    {"iterations", 'n', "N", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_ITERATIONS), false,
+     parse_positive_count, offsetof(certify_settings, iterations), "at most"},
+    {"time-limit", 't', "S", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_TIME_LIMIT_S), false,
+     parse_positive_number, offsetof(certify_settings, time_limit_s), "seconds"},
+    {"gap", 0, "G", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_GAP), false, parse_positive_number,
+     offsetof(certify_settings, gap),
      "stop when the labelling is proven to be within the fraction G of the optimum"},
     {0},
 };
@@ -43,9 +44,10 @@ static const cli_option *const no_settings[] = {output_table, feedback_option_ta
 
 static void print_result(const dcrf_certificate *certificate) {
     const proof proven = {certificate->lower_bound, certificate->relative_gap};
+    const bool beaten = certificate->best_energy < certificate->energy.total;
     print_energies(stdout, &certificate->energy);
-    print_proof(stdout, &proven, certificate->is_constant != 0);
-    if (certificate->best_energy < certificate->energy.total) {
+    print_proof(stdout, &proven, certificate->is_constant && !beaten);
+    if (beaten) {
         char text[ENERGY_TEXT_BYTES];
         printf("A better labelling was met on the way, of the energy %s: try dcrf solve.\n",
                energy_text(certificate->best_energy, text));
@@ -96,8 +98,7 @@ static bool certify(const certify_settings *settings, const built_model *built,
     dcrf_certify_settings_defaults(&limits);
     limits.time_limit_s = settings->time_limit_s;
     limits.gap = settings->gap;
-    if (settings->iterations > 0)
-        limits.iterations = settings->iterations;
+    limits.iterations = settings->iterations;
     limits.progress = progress_moment;
     limits.progress_user = &watch;
     *setup_s = seconds_now() - began_s;

@@ -189,22 +189,29 @@ static void print_word(FILE *stream, const char *text) {
     fputc('\'', stream);
 }
 
+static void print_argument(FILE *stream, const option_value *value) {
+    fputc(' ', stream);
+    if (value->group)
+        fprintf(stream, "--%s%s", value->option->name, value->option->form ? " " : "");
+    if (!value->group || value->option->form)
+        print_word(stream, value->text);
+}
+
 char *settings_to_arguments(const option_record *record, const cli_option *const *left_out) {
     char *text = NULL;
     size_t bytes;
     FILE *stream = open_memstream(&text, &bytes);
     if (!stream)
         return NULL;
+    for (size_t i = 0; i < record->count; i++)
+        if (!record->values[i].group)
+            print_argument(stream, &record->values[i]);
     for (size_t i = 0; i < record->count; i++) {
         const option_value *value = &record->values[i];
         const char *fallback = value->option->fallback;
-        if (!is_setting(value, left_out) || (fallback && strcmp(fallback, value->text) == 0))
-            continue;
-        fputc(' ', stream);
-        if (value->group)
-            fprintf(stream, "--%s%s", value->option->name, value->option->form ? " " : "");
-        if (!value->group || value->option->form)
-            print_word(stream, value->text);
+        const bool is_default = fallback && strcmp(fallback, value->text) == 0;
+        if (value->group && is_setting(value, left_out) && !is_default)
+            print_argument(stream, value);
     }
     if (fclose(stream) != 0) {
         free(text);

@@ -98,6 +98,10 @@ option_parser parse_choice;          /* int: the place among the words of a form
 option_parser parse_config; /* const option_record *: all settings, whatever their origin */
 option_parser parse_preset; /* const char *: its name */
 
+/* The number that a macro of the library stands for, as text. */
+#define NUMBER_TEXT(macro) NUMBER_TEXT_OF(macro)
+#define NUMBER_TEXT_OF(number) #number
+
 /* `count` finite numbers separated by commas; false where `text` is anything else. */
 bool parse_number_list(const char *text, double *numbers, size_t count);
 

@@ -16,8 +16,12 @@ typedef struct palette {
 /* The default: label i has colour i, labels beyond begin again. */
 void palette_default(palette *colours);
 
-/* Colours from a text file, one a line, "#rrggbb" or "R G B" from 0 to 255 with or without a name
- * after it; palettes of GIMP are such files. Labels beyond its end keep the default colours. */
+/* Replace the first colours by those of a text file, one a line, "#rrggbb" or "R G B" from 0 to 255
+ * with or without a name after it; palettes of GIMP are such files. */
 bool palette_read(const char *path, palette *colours, cli_problem *problem);
+
+/* The same from memory; `file` is for messages. */
+bool palette_parse(const uint8_t *data, size_t size, const char *file, palette *colours,
+                   cli_problem *problem);
 
 #endif

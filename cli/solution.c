@@ -22,11 +22,13 @@ const cli_option solver_option_table[] = {
      "mean field, the quadratic or the linear relaxation; only lp gives a lower bound"},
     {"iterations", 'n', "N", NULL, false, parse_positive_count,
      offsetof(solver_options, iterations),
-     "at most; where not given, mf 10, qp 100, lp until its gap is small"},
+     "at most; where neither this nor a time limit is given, mf " NUMBER_TEXT(DCRF_DEFAULT_MF_ITERATIONS) ", qp " NUMBER_TEXT(
+         DCRF_DEFAULT_QP_ITERATIONS) ", lp " NUMBER_TEXT(DCRF_DEFAULT_LP_ITERATIONS)},
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
      offsetof(solver_options, time_limit_s), "seconds for the iterations; polishing comes after"},
     {"gap", 0, "G", NULL, false, parse_positive_number, offsetof(solver_options, gap),
-     "stop when the energy is proven to be within the fraction G of the optimum; 0.01 is 1 %"},
+     "stop when the energy is proven to be within the fraction G of the optimum, 0.01 being 1 %; "
+     "where not given, " NUMBER_TEXT(DCRF_DEFAULT_LP_GAP)},
     {"no-polish", 0, NULL, NULL, false, parse_switch, offsetof(solver_options, no_polish),
      "do not improve the labelling by moves of pixels, classes and cliques at the end"},
     {"draws", 0, "K", "0", false, parse_count, offsetof(solver_options, rounding_draws),

@@ -228,9 +228,8 @@ static bool write_one(writing *w, const char *file,
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem) {
     writing w = {.outputs = outputs, .results = results, .problem = problem};
-    if (!outputs->palette_file)
-        palette_default(&w.colours);
-    else if (!palette_read(outputs->palette_file, &w.colours, problem))
+    palette_default(&w.colours);
+    if (outputs->palette_file && !palette_read(outputs->palette_file, &w.colours, problem))
         return false;
     if (!scene_new(&w.shown, &results->built->image))
         return out_of_memory(problem, "pictures");

@@ -267,3 +267,19 @@ def malformed_png(width, height):
          chunk(b"PLTE", bytes(6)) + body((b"\0" + b"\x05" * width) * height) + end,
          "palette does not have"),
     ]
+
+
+# ---- palettes ----------------------------------------------------------------------------------
+
+MALFORMED_PALETTES = (
+    (b"", "has no colours"), (b"\n\n  \n", "has no colours"), (b"# nothing\n", "has no colours"),
+    (b"GIMP Palette\nName: empty\n", "has no colours"), (b"1 2\n", "line 1 is not a colour"),
+    (b"1,2,3\n", "line 1 is not a colour"), (b"#010203\n300 1 1\n", "line 2 is not a colour"),
+    (b"1 2 256\n", "line 1 is not a colour"), (b"1 2 9999\n", "line 1 is not a colour"),
+    (b"#01020\nred\n", "line 2 is not a colour"), (b"red\n", "line 1 is not a colour"),
+    (b"1 2 3x\n", "line 1 is not a colour"), (b"-1 2 3\n", "line 1 is not a colour"),
+    (b"1 -2 3\n", "line 1 is not a colour"), (b"0.5 0.5 0.5\n", "line 1 is not a colour"),
+    (b"nan 1 2\n", "line 1 is not a colour"), (b"1 2 3\n4 5", "line 2 is not a colour"),
+    (b"[1, 2, 3]\n", "line 1 is not a colour"), (b"\xff\xfe1 2 3\n", "line 1 is not a colour"),
+    (b"1 2 3\n" * 257, "more than 256"), (b"1 2\0 3", "not a text file"),
+    (SIGNATURE + bytes(20), "not a text file"))

@@ -4,7 +4,7 @@
     make_corpus.py FORMAT FOLDER            write the seeds
     make_corpus.py FORMAT --smoke PROGRAM   write them somewhere and run PROGRAM on them
 
-FORMAT is jpeg, nifti, npy, png, pnm or tiff.
+FORMAT is jpeg, nifti, npy, palette, png, pnm or tiff.
 """
 
 import gzip
@@ -28,6 +28,13 @@ def npy_seeds():
     yield formats.npy([1.0] * 4, (2, 2), version=(2, 0))
     yield formats.npy([1.0] * 4, (2, 2), version=(3, 0))
     for _, data, _ in formats.malformed_npy((2, 3)):
+        yield data
+
+
+def palette_seeds():
+    yield b"#010203\n#FA8007\r\n"
+    yield b"GIMP Palette\nName: mine\nColumns: 3\n#\n  1   2   3\tfirst\n250 128   7\n"
+    for data, _ in formats.MALFORMED_PALETTES:
         yield data
 
 
@@ -97,8 +104,8 @@ def nifti_seeds():
         yield data
 
 
-SEEDS = {"jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds, "png": png_seeds,
-         "pnm": pnm_seeds, "tiff": tiff_seeds}
+SEEDS = {"jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds, "palette": palette_seeds,
+         "png": png_seeds, "pnm": pnm_seeds, "tiff": tiff_seeds}
 
 
 def write_seeds(kind, folder):

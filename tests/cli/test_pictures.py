@@ -85,12 +85,7 @@ class PictureTest(Case):
             palette = formats.read_palette(self.read("l.png"))
             self.assertEqual(palette[:3], colours, name)
             self.assertEqual(palette[3:8], OKABE_ITO[3:], name)
-        for text, words in ((b"", "has no colours"), (b"# nothing\n", "has no colours"),
-                            (b"1 2\n", "line 1 is not a colour"),
-                            (b"#010203\n300 1 1\n", "line 2 is not a colour"),
-                            (b"#01020\nred\n", "line 2 is not a colour"),
-                            (b"1 2 3x\n", "line 1"), (b"-1 2 3\n", "line 1"),
-                            (b"1 2 3\n" * 257, "more than 256"), (b"1 2\0 3", "not a text file")):
+        for text, words in formats.MALFORMED_PALETTES:
             path = self.write("bad.txt", text)
             self.bad(path, words, "solve", self.image, "--unary", self.unary, "-o", "l.png",
                      "--palette", path)

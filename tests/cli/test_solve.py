@@ -119,9 +119,13 @@ class SolveTest(SolveCase):
         self.assertIn("drown the unaries", text)
         self.assertNotIn("drown", self.good("solve", self.image, "--unary", self.unary,
                                             "--spatial", "1,.01", "--bilateral", "none"))
-        constant = self.write("c.npy", formats.npy([1] * (WIDTH * HEIGHT), (HEIGHT, WIDTH), "|u1"))
-        text = self.good("certify", self.image, "--unary", self.unary, "--labels", constant, *heavy)
-        self.assertIn("drown the unaries", text)
+        for label in range(LABELS):
+            constant = self.write("c.png", formats.number_png([[label] * WIDTH] * HEIGHT))
+            text = self.good("certify", self.image, "--unary", self.unary, "--labels", constant,
+                             *heavy)
+            best = label == result["best_constant_label"]
+            self.assertEqual("drown the unaries" in text, best)
+            self.assertEqual("better labelling was met" in text, not best)
 
     def test_summary(self):
         arguments = ("solve", self.image, "--unary", self.unary)
