@@ -57,15 +57,18 @@ static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
+static void round_marginals(dcrf_solver *solver) {
+    const dcrf_model *model = solver->problem.model;
+    const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
+                                        model->labels, model->stride};
+    dcrf_round_largest(&rows, dcrf_workspace_pool(solver->problem.workspace), solver->candidate);
+}
+
 /* The energy of the method's labelling: its own, or the largest marginals. */
 static dcrf_status evaluate(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
-    const dcrf_model *model = solver->problem.model;
     const double began_s = dcrf_time_s();
     if (!labels) {
-        const struct dcrf_marginals rows = {solver->method->marginals(solver->state),
-                                            model->variables, model->labels, model->stride};
-        dcrf_round_largest(&rows, dcrf_workspace_pool(solver->problem.workspace),
-                           solver->candidate);
+        round_marginals(solver);
         labels = solver->candidate;
     }
     const dcrf_status status = dcrf_solver_consider(solver, labels, &solver->info.rounded, error);
@@ -139,15 +142,27 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
-    const double began_s = dcrf_time_s();
+/* Polish the candidate, which becomes the best labelling if it then is. */
+static dcrf_status polish_candidate(dcrf_solver *solver, dcrf_error *error) {
     dcrf_energy energy;
-    memcpy(solver->candidate, solver->best,
-           solver->problem.model->variables * sizeof *solver->candidate);
-    dcrf_status status =
+    const dcrf_status status =
         dcrf_polish(solver->polisher, solver->candidate, solver->settings.polish_rounds, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+    return status < 0 ? status : dcrf_solver_consider(solver, solver->candidate, &energy, error);
+}
+
+/* The method's own labelling too, where another one (a constant one, say) is better: moves lead
+ * from it to where they cannot get from the other. */
+static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
+    const size_t bytes = solver->problem.model->variables * sizeof *solver->candidate;
+    const double began_s = dcrf_time_s();
+    dcrf_status status = DCRF_OK;
+    round_marginals(solver);
+    if (memcmp(solver->candidate, solver->best, bytes) != 0)
+        status = polish_candidate(solver, error);
+    if (status == DCRF_OK) {
+        memcpy(solver->candidate, solver->best, bytes);
+        status = polish_candidate(solver, error);
+    }
     solver->info.polish_s += dcrf_time_s() - began_s;
     return status;
 }
