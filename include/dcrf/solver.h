@@ -98,7 +98,8 @@ typedef struct dcrf_settings {
                             * the run ends, or always when there is a trace */
     size_t rounding_draws; /* threshold roundings of the last marginals; the best is a candidate */
     uint64_t seed;         /* of the rounding */
-    int polish;            /* improve the best labelling by discrete moves when the run ends */
+    int polish;            /* improve labellings by discrete moves: the best and the method's own
+                            * when the run ends, the first one when it may stop by its gap */
     size_t polish_rounds;  /* at most */
     int trace;             /* keep a moment for every iteration */
     dcrf_log_callback log; /* NULL: none */
@@ -184,7 +185,7 @@ typedef struct dcrf_solver_info {
     size_t iterations;
     dcrf_status stop;       /* why the last run stopped; DCRF_OK while there was none */
     dcrf_energy energy;     /* of the labelling that dcrf_solver_labels gives */
-    dcrf_energy unpolished; /* of the best labelling before the moves */
+    dcrf_energy unpolished; /* of the best labelling that no move has touched */
     dcrf_energy rounded;    /* of the method's own last labelling; NaN while there is none */
     double objective;       /* NaN before the first iteration */
     double lower_bound;     /* NaN where the method has none */

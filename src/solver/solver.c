@@ -22,6 +22,8 @@ dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dc
     const dcrf_status status = dcrf_energy_of_labels(
         solver->problem.plan, solver->problem.workspace, labels, energy, NULL, error);
     /* A NaN is never better; the first candidate replaces an energy that is infinite. */
+    if (status == DCRF_OK && !solver->is_polishing && energy->total < solver->info.unpolished.total)
+        solver->info.unpolished = *energy;
     if (status == DCRF_OK && energy->total < solver->info.energy.total) {
         solver->info.energy = *energy;
         solver->info.is_constant = is_constant(labels, variables);
@@ -72,7 +74,6 @@ static dcrf_status evaluate(dcrf_solver *solver, const uint16_t *labels, dcrf_er
         labels = solver->candidate;
     }
     const dcrf_status status = dcrf_solver_consider(solver, labels, &solver->info.rounded, error);
-    solver->info.unpolished = solver->info.energy;
     solver->info.evaluate_s += dcrf_time_s() - began_s;
     return status;
 }
@@ -144,27 +145,35 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
 
 /* Polish the candidate, which becomes the best labelling if it then is. */
 static dcrf_status polish_candidate(dcrf_solver *solver, dcrf_error *error) {
+    const double began_s = dcrf_time_s();
     dcrf_energy energy;
-    const dcrf_status status =
+    solver->is_polishing = true;
+    dcrf_status status =
         dcrf_polish(solver->polisher, solver->candidate, solver->settings.polish_rounds, error);
-    return status < 0 ? status : dcrf_solver_consider(solver, solver->candidate, &energy, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+    solver->is_polishing = false;
+    solver->info.polish_s += dcrf_time_s() - began_s;
+    return status;
+}
+
+dcrf_status dcrf_solver_polish_marginals(dcrf_solver *solver, dcrf_error *error) {
+    round_marginals(solver);
+    return polish_candidate(solver, error);
 }
 
 /* The method's own labelling too, where another one (a constant one, say) is better: moves lead
  * from it to where they cannot get from the other. */
 static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
     const size_t bytes = solver->problem.model->variables * sizeof *solver->candidate;
-    const double began_s = dcrf_time_s();
     dcrf_status status = DCRF_OK;
     round_marginals(solver);
     if (memcmp(solver->candidate, solver->best, bytes) != 0)
         status = polish_candidate(solver, error);
-    if (status == DCRF_OK) {
-        memcpy(solver->candidate, solver->best, bytes);
-        status = polish_candidate(solver, error);
-    }
-    solver->info.polish_s += dcrf_time_s() - began_s;
-    return status;
+    if (status < 0)
+        return status;
+    memcpy(solver->candidate, solver->best, bytes);
+    return polish_candidate(solver, error);
 }
 
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
@@ -176,7 +185,6 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     const bool is_cancelled = info->stop == DCRF_STOP_CANCELLED;
     if (status == DCRF_OK && solver->thresholds && !is_cancelled)
         status = round_by_thresholds(solver, error);
-    info->unpolished = info->energy;
     if (status == DCRF_OK && solver->polisher && !is_cancelled)
         status = polish(solver, error);
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->lower_bound);

@@ -15,6 +15,7 @@ struct dcrf_solver {
     void *state;
     bool has_started; /* the method has an iterate */
     bool is_running;  /* the clock of the run goes */
+    bool is_polishing;
     size_t run_iterations;
     uint16_t *best;                     /* labels */
     uint16_t *candidate;                /* labels */
@@ -28,6 +29,9 @@ struct dcrf_solver {
 /* Compute the energy of the labels and keep them if they are the best so far. */
 dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
                                  dcrf_error *error);
+
+/* Consider the labels of the largest marginals after polishing them. */
+dcrf_status dcrf_solver_polish_marginals(dcrf_solver *solver, dcrf_error *error);
 
 /* Let the method begin from y, or where it likes best (NULL). */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
