@@ -9,6 +9,7 @@
 #include <dcrf/array.h>
 #include <dcrf/certify.h>
 #include <dcrf/cpu.h>
+#include <dcrf/densecrf.h>
 #include <dcrf/energy.h>
 #include <dcrf/model.h>
 #include <dcrf/operator.h>

@@ -17,6 +17,8 @@ enum dcrf_slot {
     DCRF_SLOT_ENERGY,    /* blocks built by the energy */
     DCRF_SLOT_ENERGY2,   /* its list of labels */
     DCRF_SLOT_ENERGY3,   /* its sums */
+    DCRF_SLOT_SPREAD,    /* lattices of the compatible mean field */
+    DCRF_SLOT_CHUNK,     /* and what its threads work on */
     DCRF_SLOT_COUNT
 };
 

@@ -104,6 +104,28 @@ struct dcrf_softmax {
     float *q;
 };
 
+/* A softmax of rows that is shared with labels outside of them:
+ *
+ *   s = -unary - message, rows of `labels` floats
+ *   q = exp(s) / (sum_i exp(s_i) + exp(rest)), its padding zero.
+ *
+ * `rest` (NULL: nothing) is the logarithm of the outside mass and `rest_top` that of its largest
+ * part, one a row. shift and scale (with rest only) are left such that q = scale exp(s - shift).
+ * The largest q of each label and of the outside parts are raised in peak (padded) and *rest_peak.
+ */
+struct dcrf_shared_softmax {
+    size_t labels;
+    size_t stride; /* of unary and q */
+    size_t message_stride;
+    const float *unary;
+    const float *message;
+    const float *rest, *rest_top;
+    float *shift, *scale;
+    float *q;
+    float *peak;
+    float *rest_peak;
+};
+
 struct dcrf_dsp {
     dcrf_cpu cpu;
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
@@ -124,6 +146,12 @@ struct dcrf_dsp {
                            const float *query);
     /* Adds to sums[DCRF_SOFTMAX_SUMS]. */
     void (*softmax)(const struct dcrf_softmax *softmax, size_t begin, size_t end, double *sums);
+    /* For rows 0 .. rows - 1. */
+    void (*shared_softmax)(const struct dcrf_shared_softmax *softmax, size_t rows);
+    /* out[i] = scale[i] * exp(-in[i] - shift[i]), where -in[i] - shift[i] <= 0 (up to rounding).
+     * The exponential is good to 2 ulp; 0 below exp(-87). */
+    void (*negative_exponential)(const float *in, const float *shift, const float *scale,
+                                 float *out, size_t count);
 };
 
 /* The table in use. */

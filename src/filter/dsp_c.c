@@ -160,6 +160,43 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
     }
 }
 
+static void shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
+    for (size_t r = 0; r < rows; r++) {
+        const float *unary = s->unary + r * s->stride;
+        const float *message = s->message + r * s->message_stride;
+        float *q = s->q + r * s->stride;
+        float top = s->rest ? s->rest[r] : -INFINITY;
+        for (size_t i = 0; i < s->labels; i++) {
+            q[i] = -unary[i] - message[i];
+            top = q[i] > top ? q[i] : top;
+        }
+        double sum = s->rest ? (double)expf(s->rest[r] - top) : 0;
+        for (size_t i = 0; i < s->labels; i++) {
+            q[i] = expf(q[i] - top);
+            sum += (double)q[i];
+        }
+        const float scale = (float)(1 / sum);
+        for (size_t i = 0; i < s->labels; i++) {
+            q[i] *= scale;
+            s->peak[i] = q[i] > s->peak[i] ? q[i] : s->peak[i];
+        }
+        for (size_t i = s->labels; i < s->stride; i++)
+            q[i] = 0;
+        if (s->rest) {
+            const float outside = scale * expf(s->rest_top[r] - top);
+            *s->rest_peak = outside > *s->rest_peak ? outside : *s->rest_peak;
+            s->shift[r] = top;
+            s->scale[r] = scale;
+        }
+    }
+}
+
+static void negative_exponential(const float *in, const float *shift, const float *scale,
+                                 float *out, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        out[i] = scale[i] * expf(-in[i] - shift[i]);
+}
+
 void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
     dsp->blur = blur;
@@ -169,4 +206,6 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
     dsp->softmax = softmax;
+    dsp->shared_softmax = shared_softmax;
+    dsp->negative_exponential = negative_exponential;
 }

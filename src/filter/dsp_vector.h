@@ -395,6 +395,8 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 
 #include "filter/dsp_softmax.h"
 
+#include "filter/dsp_shared_softmax.h"
+
 void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
     dsp->blur = blur;
@@ -404,4 +406,6 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
     dsp->softmax = softmax;
+    dsp->shared_softmax = shared_softmax;
+    dsp->negative_exponential = negative_exponential;
 }

@@ -5,7 +5,8 @@
  *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
  *   lattice_diagonal.c  its diagonal
- *   lattice_double.c  the symmetric operator in double */
+ *   lattice_double.c  the symmetric operator in double
+ *   lattice_oneway.c  the same in parts, one way */
 #ifndef DCRF_FILTER_LATTICE_H
 #define DCRF_FILTER_LATTICE_H
 
@@ -120,5 +121,23 @@ dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *wor
 dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
                                       const double *in, double *out, size_t channels,
                                       dcrf_error *error);
+
+/* ---- lattice_oneway.c -------------------------------------------------------------------------
+ */
+
+/* result = B S in, for the first `width` floats of the rows of `in`; result and scratch have
+ * vertices + 1 rows of `width` floats. */
+void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                         size_t in_stride, size_t width, float *result, float *scratch);
+
+/* factor * S' of a spread, for the variables begin .. end - 1, whose rows `out` holds. */
+void dcrf_lattice_slice(const struct dcrf_lattice *lattice, const float *spread, size_t width,
+                        size_t begin, size_t end, float factor, bool accumulate, float *out,
+                        size_t out_stride);
+
+/* Multiply what variables put in by `in` and what they take out by `out`: one factor a variable, or
+ * NULL. */
+void dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                        const float *out);
 
 #endif

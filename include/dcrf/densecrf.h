@@ -1,0 +1,99 @@
+/* Mean field as pydensecrf does it: for programs that expect its numbers.
+ *
+ * This is another model than that of dcrf/model.h, and on purpose:
+ *
+ *   Q <- softmax(-unary - message),   message_ai = sum_m sum_j mu_m(i, j) (K_m Q_j)_a
+ *
+ *   mu(i, j): a scalar w means -w [i == j], a vector v means +v_i [i == j], a matrix M means
+ *   (M + M')_ij / 2, so that positive arrays have the opposite sign to a positive scalar.
+ *
+ *   K: the permutohedral lattice as it comes, for spatial kernels too: blurred one way by
+ *   (1/2, 1, 1/2) along the axes 0 .. d, times 1 / (1 + 2^-d), not calibrated and not symmetrized;
+ *   its diagonal is kept, so that a pixel sends a message to itself; a pair counts once.
+ *
+ * All variables are updated at once, a fixed number of times. For the energy of dcrf/model.h, a
+ * solver and a bound use dcrf/solver.h instead.
+ *
+ * Arrays of distributions are planar, as there: label i of variable a at q[i * variables + a].
+ *
+ * A label whose probability is below a threshold at every variable is not filtered; its part of the
+ * message counts as zero. The threshold is such that no entry of the message is off by more than
+ * DCRF_DENSECRF_MESSAGE_ERROR, which changes a probability p by at most p times that (to first
+ * order) in one update. dcrf_densecrf_set_message_error changes it; 0 filters all labels always.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DCRF_DENSECRF_H
+#define DCRF_DENSECRF_H
+
+#include <dcrf/operator.h>
+#include <dcrf/solver.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dcrf_densecrf dcrf_densecrf;
+
+/* With n = K 1; the values are those of the original. */
+typedef enum dcrf_densecrf_normalization {
+    DCRF_DENSECRF_NONE = 0,
+    DCRF_DENSECRF_BEFORE,   /* K diag(1 / n) */
+    DCRF_DENSECRF_AFTER,    /* diag(1 / n) K */
+    DCRF_DENSECRF_SYMMETRIC /* diag(1 / sqrt n) K diag(1 / sqrt n) */
+} dcrf_densecrf_normalization;
+
+#define DCRF_DENSECRF_MESSAGE_ERROR 1e-4
+
+/* Unary energies are zero and there are no kernels. */
+DCRF_API dcrf_status dcrf_densecrf_new(dcrf_densecrf **crf, const dcrf_grid *grid, size_t labels,
+                                       dcrf_error *error);
+DCRF_API void dcrf_densecrf_free(dcrf_densecrf **crf);
+DCRF_API size_t dcrf_densecrf_variables(const dcrf_densecrf *crf);
+DCRF_API size_t dcrf_densecrf_labels(const dcrf_densecrf *crf);
+DCRF_API size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf);
+
+/* Replace the unary energies; the view has one channel a label. */
+DCRF_API dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,
+                                             dcrf_error *error);
+
+/* Add a kernel, whose weight and normalization are not read. `values` is 1 (POTTS: the scalar),
+ * `labels` or labels x labels finite floats. */
+DCRF_API dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                              const dcrf_kernel *kernel,
+                                              dcrf_densecrf_normalization normalization,
+                                              dcrf_compatibility compatibility, const float *values,
+                                              dcrf_error *error);
+
+/* Change what multiplies a kernel, and keep its lattice. */
+DCRF_API dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
+                                                     dcrf_compatibility compatibility,
+                                                     const float *values, dcrf_error *error);
+
+DCRF_API dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_error,
+                                                     dcrf_error *error);
+
+/* q = softmax(-unary) */
+DCRF_API dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                         float *q, dcrf_error *error);
+
+/* One update of q, which must be finite. */
+DCRF_API dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                        float *q, dcrf_error *error);
+
+/* Start and `iterations` updates. `progress` (may be NULL) is called after each with the iteration
+ * and the time; where it returns other than 0 the result is DCRF_STOP_CANCELLED and q is the
+ * distribution so far. */
+DCRF_API dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                         size_t iterations, float *q,
+                                         dcrf_progress_callback progress, void *progress_user,
+                                         dcrf_error *error);
+
+/* sum Q ln max(Q, 1e-20) + sum unary Q + sum Q message */
+DCRF_API dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                              const float *q, double *divergence,
+                                              dcrf_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

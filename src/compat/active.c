@@ -1,0 +1,355 @@
+/* Which labels take part in the filters, and the rows that hold them.
+ *
+ * A label is dropped from the rows when its probability is at most half the threshold at every
+ * variable, and taken back when it may exceed the threshold somewhere. Rows are multiples of
+ * DCRF_LANES long, so dropping waits until it makes them shorter. */
+#include "compat/densecrf.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NO_PLACE SIZE_MAX
+
+/* ---- memory
+ * ---------------------------------------------------------------------------------------- */
+
+void dcrf_field_free(struct dcrf_field **field_pointer) {
+    struct dcrf_field *field = *field_pointer;
+    if (!field)
+        return;
+    dcrf_release(field->label);
+    dcrf_release(field->place);
+    dcrf_release(field->unary);
+    dcrf_release(field->q);
+    dcrf_release(field->spare);
+    dcrf_release(field->rest);
+    dcrf_release(field->peak);
+    dcrf_release(field->peak_part);
+    dcrf_release(field);
+    *field_pointer = NULL;
+}
+
+/* The largest error that leaving a label out makes in its message, as a multiple of its largest
+ * probability; infinite where labels cannot be left out. */
+static double message_per_probability(const dcrf_densecrf *crf) {
+    double sum = 0;
+    for (size_t m = 0; m < crf->term_count; m++) {
+        const struct dcrf_densecrf_term *term = &crf->terms[m];
+        double largest = 0;
+        if (term->compatibility == DCRF_COMPATIBILITY_MATRIX)
+            return (double)INFINITY; /* a label's message is not its own affair */
+        const size_t count = term->compatibility == DCRF_COMPATIBILITY_POTTS ? 1 : crf->labels;
+        for (size_t i = 0; i < count; i++)
+            largest = fmax(largest, fabs((double)term->mu[i]));
+        sum += largest * (double)term->row_sum;
+    }
+    return sum;
+}
+
+dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
+                           dcrf_workspace *workspace, dcrf_error *error) {
+    const size_t n = crf->variables, row = dcrf_padded(crf->labels) * sizeof(float);
+    struct dcrf_field *field = dcrf_allocate_zero(1, sizeof *field);
+    *out = NULL;
+    if (!field)
+        return dcrf_fail_memory(error, "mean field");
+    field->crf = crf;
+    field->pool = dcrf_workspace_pool(workspace);
+    field->threshold = -1;
+    if (crf->message_error > 0)
+        field->threshold = (float)fmin(1, crf->message_error / message_per_probability(crf));
+    field->peak_stride = dcrf_padded(crf->labels + 1);
+    field->label = dcrf_allocate(crf->labels, sizeof *field->label);
+    field->place = dcrf_allocate(crf->labels, sizeof *field->place);
+    /* Rows for all labels; memory that stays untouched while few are active costs nothing. */
+    field->unary = dcrf_allocate(n, row);
+    field->q = dcrf_allocate(n, row);
+    field->spare = dcrf_allocate(n, row);
+    field->rest = dcrf_allocate(n, 4 * sizeof(float));
+    field->peak = dcrf_allocate(crf->labels, sizeof(float));
+    field->peak_part =
+        dcrf_allocate(dcrf_pool_threads(field->pool), field->peak_stride * sizeof(float));
+    if (!field->label || !field->place || !field->unary || !field->q || !field->spare ||
+        !field->rest || !field->peak || !field->peak_part) {
+        dcrf_field_free(&field);
+        return dcrf_fail_memory(error, "mean field");
+    }
+    field->rest_top = field->rest + n;
+    field->shift = field->rest + 2 * n;
+    field->scale = field->rest + 3 * n;
+    *out = field;
+    return DCRF_OK;
+}
+
+/* ---- peaks: largest probabilities
+ * ------------------------------------------------------------------ */
+
+void dcrf_field_clear_peaks(struct dcrf_field *field) {
+    memset(field->peak_part, 0,
+           dcrf_pool_threads(field->pool) * field->peak_stride * sizeof *field->peak_part);
+}
+
+float dcrf_field_collect_peaks(struct dcrf_field *field, bool by_place) {
+    float rest = 0;
+    const size_t count = by_place ? field->active : field->crf->labels;
+    for (size_t worker = 0; worker < dcrf_pool_threads(field->pool); worker++) {
+        const float *part = field->peak_part + worker * field->peak_stride;
+        for (size_t i = 0; i < count; i++) {
+            float *peak = &field->peak[by_place ? field->label[i] : i];
+            if (worker == 0 || part[i] > *peak)
+                *peak = part[i];
+        }
+        const float outside = part[field->peak_stride - 1];
+        rest = outside > rest ? outside : rest;
+    }
+    return rest;
+}
+
+static float largest_of(const float *values, size_t count) {
+    float largest = 0;
+    for (size_t i = 0; i < count; i++)
+        largest = values[i] > largest ? values[i] : largest;
+    return largest;
+}
+
+/* ---- sums over labels that are not active
+ * ------------------------------------------------------------ */
+
+/* For the variables begin .. end - 1 and the labels without a place: top = max -unary, and returns
+ * sum exp(-unary - top) in `sum`. */
+static void sum_outside(const struct dcrf_field *field, size_t begin, size_t end, float *top,
+                        float *sum) {
+    const dcrf_densecrf *crf = field->crf;
+    const size_t count = end - begin;
+    float ones[DCRF_DENSECRF_GRAIN], part[DCRF_DENSECRF_GRAIN];
+    bool is_first = true;
+    for (size_t i = 0; i < crf->labels; i++) {
+        const float *unary = crf->unary + i * crf->variables + begin;
+        if (field->place[i] != NO_PLACE)
+            continue;
+        for (size_t a = 0; a < count; a++)
+            top[a] = is_first || -unary[a] > top[a] ? -unary[a] : top[a];
+        is_first = false;
+    }
+    for (size_t a = 0; a < count; a++) {
+        ones[a] = 1;
+        sum[a] = 0;
+    }
+    for (size_t i = 0; i < crf->labels; i++) {
+        if (field->place[i] != NO_PLACE)
+            continue;
+        dcrf_dsp()->negative_exponential(crf->unary + i * crf->variables + begin, top, ones, part,
+                                         count);
+        for (size_t a = 0; a < count; a++)
+            sum[a] += part[a];
+    }
+}
+
+/* Raise the peaks of labels without a place, from shift and scale. */
+static void raise_outside(const struct dcrf_field *field, size_t begin, size_t end, size_t worker) {
+    const dcrf_densecrf *crf = field->crf;
+    float *peak = field->peak_part + worker * field->peak_stride;
+    float part[DCRF_DENSECRF_GRAIN];
+    for (size_t i = 0; i < crf->labels; i++) {
+        if (field->place[i] != NO_PLACE)
+            continue;
+        dcrf_dsp()->negative_exponential(crf->unary + i * crf->variables + begin,
+                                         field->shift + begin, field->scale + begin, part,
+                                         end - begin);
+        peak[i] = fmaxf(peak[i], largest_of(part, end - begin));
+    }
+}
+
+static void raise_task(void *context, size_t begin, size_t end, size_t worker) {
+    raise_outside(context, begin, end, worker);
+}
+
+static void start_task(void *context, size_t begin, size_t end, size_t worker) {
+    const struct dcrf_field *field = context;
+    float sum[DCRF_DENSECRF_GRAIN];
+    sum_outside(field, begin, end, field->shift + begin, sum);
+    for (size_t a = begin; a < end; a++)
+        field->scale[a] = 1 / sum[a - begin];
+    raise_outside(field, begin, end, worker);
+}
+
+/* ---- rows
+ * ------------------------------------------------------------------------------------------ */
+
+struct rebuild {
+    struct dcrf_field *field;
+    const float *planes;     /* where q comes from; NULL: from the field */
+    const size_t *old_place; /* in rows of old_stride floats */
+    size_t old_stride;
+};
+
+static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct rebuild *rebuild = context;
+    const struct dcrf_field *field = rebuild->field;
+    const dcrf_densecrf *crf = field->crf;
+    const size_t stride = field->stride, n = crf->variables;
+    float part[DCRF_DENSECRF_GRAIN];
+    for (size_t k = 0; k < field->active; k++) {
+        const size_t label = field->label[k], old = rebuild->old_place[label];
+        const float *unary = crf->unary + label * n;
+        for (size_t a = begin; a < end; a++)
+            field->unary[a * stride + k] = unary[a];
+        if (rebuild->planes) {
+            for (size_t a = begin; a < end; a++)
+                field->spare[a * stride + k] = rebuild->planes[label * n + a];
+        } else if (old != NO_PLACE) {
+            for (size_t a = begin; a < end; a++)
+                field->spare[a * stride + k] = field->q[a * rebuild->old_stride + old];
+        } else {
+            dcrf_dsp()->negative_exponential(unary + begin, field->shift + begin,
+                                             field->scale + begin, part, end - begin);
+            for (size_t a = begin; a < end; a++)
+                field->spare[a * stride + k] = part[a - begin];
+        }
+    }
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = field->active; k < stride; k++)
+            field->unary[a * stride + k] = field->spare[a * stride + k] = 0;
+    if (dcrf_field_has_rest(field)) {
+        float sum[DCRF_DENSECRF_GRAIN];
+        sum_outside(field, begin, end, field->rest_top + begin, sum);
+        for (size_t a = begin; a < end; a++)
+            field->rest[a] = field->rest_top[a] + logf(sum[a - begin]);
+    }
+}
+
+/* Make the labels whose peak is above `limit` the active ones, or all where that would not make
+ * rows shorter. */
+static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, float limit,
+                                dcrf_error *error) {
+    const size_t labels = field->crf->labels;
+    size_t *old_place = dcrf_allocate(labels, sizeof *old_place);
+    if (!old_place)
+        return dcrf_fail_memory(error, "mean field");
+    memcpy(old_place, field->place, labels * sizeof *old_place);
+    struct rebuild rebuild = {field, planes, old_place, field->stride};
+    size_t count = 0, highest = 0;
+    for (size_t i = 0; i < labels; i++) {
+        count += field->peak[i] > limit;
+        highest = field->peak[i] > field->peak[highest] ? i : highest;
+    }
+    const bool takes_all = dcrf_padded(count) >= dcrf_padded(labels);
+    field->active = 0;
+    for (size_t i = 0; i < labels; i++) {
+        const bool is_in = takes_all || field->peak[i] > limit || (count == 0 && i == highest);
+        field->place[i] = is_in ? field->active : NO_PLACE;
+        if (is_in)
+            field->label[field->active++] = i;
+    }
+    field->stride = dcrf_padded(field->active);
+    dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, fill_rows, &rebuild);
+    float *q = field->spare;
+    field->spare = field->q;
+    field->q = q;
+    field->rest_peak = 0;
+    dcrf_release(old_place);
+    return DCRF_OK;
+}
+
+static void leave_all_out(struct dcrf_field *field) {
+    field->active = 0;
+    field->stride = 0;
+    for (size_t i = 0; i < field->crf->labels; i++)
+        field->place[i] = NO_PLACE;
+}
+
+dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error) {
+    leave_all_out(field);
+    dcrf_field_clear_peaks(field);
+    dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, start_task, field);
+    dcrf_field_collect_peaks(field, false);
+    return rebuild_rows(field, NULL, field->threshold / 2, error);
+}
+
+struct load {
+    struct dcrf_field *field;
+    const float *planes;
+};
+
+static void check_planes(void *context, size_t begin, size_t end, size_t worker) {
+    const struct load *load = context;
+    const struct dcrf_field *field = load->field;
+    float *peak = field->peak_part + worker * field->peak_stride;
+    for (size_t i = 0; i < field->crf->labels; i++) {
+        const float *q = load->planes + i * field->crf->variables;
+        float check = 0;
+        for (size_t a = begin; a < end; a++) {
+            peak[i] = fmaxf(peak[i], fabsf(q[a]));
+            check += q[a] * 0;
+        }
+        if (check != 0)
+            peak[field->peak_stride - 1] = 1;
+    }
+}
+
+dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error) {
+    struct load load = {field, q};
+    leave_all_out(field);
+    dcrf_field_clear_peaks(field);
+    dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, check_planes, &load);
+    if (dcrf_field_collect_peaks(field, false) > 0)
+        return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "Q holds a value that is not finite");
+    return rebuild_rows(field, q, field->threshold / 2, error);
+}
+
+dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error) {
+    const bool wakes = dcrf_field_has_rest(field) && field->rest_peak > field->threshold;
+    size_t kept = 0;
+    for (size_t k = 0; k < field->active; k++)
+        kept += field->peak[field->label[k]] > field->threshold / 2;
+    if (!wakes && dcrf_padded(kept) >= field->stride)
+        return DCRF_OK;
+    /* Before it is dropped, a label's peak is known; a label outside must be looked at. */
+    if (dcrf_field_has_rest(field)) {
+        for (size_t worker = 0; worker < dcrf_pool_threads(field->pool); worker++) {
+            float *part = field->peak_part + worker * field->peak_stride;
+            for (size_t i = 0; i < field->crf->labels; i++)
+                part[i] = field->place[i] == NO_PLACE ? 0 : field->peak[i];
+        }
+        dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, raise_task,
+                          field);
+        dcrf_field_collect_peaks(field, false);
+    }
+    return rebuild_rows(field, NULL, field->threshold / 2, error);
+}
+
+/* ---- planes
+ * ---------------------------------------------------------------------------------------- */
+
+struct store {
+    const struct dcrf_field *field;
+    float *planes;
+};
+
+static void store_planes(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct store *store = context;
+    const struct dcrf_field *field = store->field;
+    const size_t n = field->crf->variables;
+    for (size_t i = 0; i < field->crf->labels; i++) {
+        float *out = store->planes + i * n;
+        const size_t place = field->place[i];
+        if (place == NO_PLACE)
+            dcrf_dsp()->negative_exponential(field->crf->unary + i * n + begin,
+                                             field->shift + begin, field->scale + begin,
+                                             out + begin, end - begin);
+        else
+            for (size_t a = begin; a < end; a++)
+                out[a] = field->q[a * field->stride + place];
+    }
+}
+
+void dcrf_field_store(const struct dcrf_field *field, float *q) {
+    struct store store = {field, q};
+    dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, store_planes,
+                      &store);
+}

@@ -1,0 +1,317 @@
+/* The object of the compatible mean field: checks and copies. */
+#include "compat/densecrf.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "model/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Unary energies are clipped here: the probability is zero either way, and -unary - message must
+ * stay a float. */
+#define LARGEST_UNARY 1e29f
+/* Compatibilities beyond this are refused, for the same reason. */
+#define LARGEST_COMPATIBILITY 1e15f
+/* What the original adds to row sums. */
+#define ROW_SUM_FLOOR 1e-20f
+
+dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t labels,
+                              dcrf_error *error) {
+    size_t variables, plane_bytes;
+    *out = NULL;
+    const dcrf_status status = dcrf_grid_check(grid, &variables, error);
+    if (status < 0)
+        return status;
+    if (labels < 1 || labels > DCRF_MAX_LABELS)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "the number of labels is %zu; it must be 1 to %d",
+                         labels, DCRF_MAX_LABELS);
+    dcrf_densecrf *crf = dcrf_allocate_zero(1, sizeof *crf);
+    if (!crf)
+        return dcrf_fail_memory(error, "a dense CRF");
+    crf->grid = *grid;
+    crf->variables = variables;
+    crf->labels = labels;
+    crf->message_error = DCRF_DENSECRF_MESSAGE_ERROR;
+    if (dcrf_multiply(variables, sizeof *crf->unary, &plane_bytes))
+        crf->unary = dcrf_allocate_zero(labels, plane_bytes);
+    if (!crf->unary) {
+        dcrf_release(crf);
+        return dcrf_fail_memory(error, "the unary energies");
+    }
+    *out = crf;
+    return DCRF_OK;
+}
+
+static void term_clear(struct dcrf_densecrf_term *term) {
+    dcrf_operator_free(&term->op);
+    dcrf_release(term->mu);
+}
+
+void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
+    dcrf_densecrf *crf = *crf_pointer;
+    if (!crf)
+        return;
+    for (size_t m = 0; m < crf->term_count; m++)
+        term_clear(&crf->terms[m]);
+    dcrf_release(crf->terms);
+    dcrf_release(crf->unary);
+    dcrf_release(crf);
+    *crf_pointer = NULL;
+}
+
+size_t dcrf_densecrf_variables(const dcrf_densecrf *crf) {
+    return crf->variables;
+}
+
+size_t dcrf_densecrf_labels(const dcrf_densecrf *crf) {
+    return crf->labels;
+}
+
+size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
+    return crf->term_count;
+}
+
+/* ---- unary energies
+ * -------------------------------------------------------------------------------- */
+
+/* Copy contiguous floats; false where one is not finite. */
+static bool copy_floats(const char *from, float *to, size_t count) {
+    float check = 0;
+    memcpy(to, from, count * sizeof *to);
+    for (size_t i = 0; i < count; i++)
+        check += to[i] * 0;
+    return check == 0;
+}
+
+static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
+    ptrdiff_t step = sizeof(float);
+    for (size_t axis = 0; axis < grid->axes; axis++) {
+        if (view->stride[axis] != step && grid->size[axis] > 1)
+            return false;
+        step *= (ptrdiff_t)grid->size[axis];
+    }
+    return view->type == DCRF_F32;
+}
+
+dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,
+                                    dcrf_error *error) {
+    if (!energies || !energies->data)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the unary array: no data given");
+    if (energies->channels != crf->labels)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "the unary array has %zu channels, but there are %zu labels",
+                         energies->channels, crf->labels);
+    const size_t n = crf->variables;
+    float *unary = dcrf_allocate(crf->labels, n * sizeof *unary);
+    if (!unary)
+        return dcrf_fail_memory(error, "the unary energies");
+    for (size_t i = 0; i < crf->labels; i++) {
+        dcrf_view plane = *energies;
+        plane.data = (const char *)energies->data + (ptrdiff_t)i * energies->channel_stride;
+        plane.channels = 1;
+        float *to = unary + i * n;
+        if (!is_contiguous(&plane, &crf->grid) || !copy_floats(plane.data, to, n)) {
+            char what[64];
+            snprintf(what, sizeof what, "the unary array (label %zu)", i);
+            const dcrf_status status = dcrf_view_copy(&plane, &crf->grid, what, NULL, to, 1, error);
+            if (status < 0) {
+                dcrf_release(unary);
+                return status;
+            }
+        }
+        for (size_t a = 0; a < n; a++) {
+            const float value = to[a] < LARGEST_UNARY ? to[a] : LARGEST_UNARY;
+            to[a] = value > -LARGEST_UNARY ? value : -LARGEST_UNARY;
+        }
+    }
+    dcrf_release(crf->unary);
+    crf->unary = unary;
+    return DCRF_OK;
+}
+
+/* ---- compatibilities
+ * ------------------------------------------------------------------------------- */
+
+/* mu, with its signs, from what the caller gave. */
+static dcrf_status copy_compatibility(const dcrf_densecrf *crf, dcrf_compatibility compatibility,
+                                      const float *values, float **out, dcrf_error *error) {
+    const size_t labels = crf->labels;
+    if (compatibility != DCRF_COMPATIBILITY_POTTS && compatibility != DCRF_COMPATIBILITY_VECTOR &&
+        compatibility != DCRF_COMPATIBILITY_MATRIX)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of compatibility",
+                         (int)compatibility);
+    const size_t count = compatibility == DCRF_COMPATIBILITY_POTTS    ? 1
+                         : compatibility == DCRF_COMPATIBILITY_VECTOR ? labels
+                                                                      : labels * labels;
+    if (!values)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no compatibility given");
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
+                             "the compatibility holds %g at index %zu", (double)values[i], i);
+        if (fabsf(values[i]) > LARGEST_COMPATIBILITY)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "the compatibility holds %g at index %zu; at most %g is possible",
+                             (double)values[i], i, (double)LARGEST_COMPATIBILITY);
+    }
+    float *mu = dcrf_allocate(count, sizeof *mu);
+    if (!mu)
+        return dcrf_fail_memory(error, "a compatibility");
+    for (size_t i = 0; i < count; i++)
+        switch (compatibility) {
+        case DCRF_COMPATIBILITY_POTTS:
+            mu[i] = -values[i];
+            break;
+        case DCRF_COMPATIBILITY_VECTOR:
+            mu[i] = values[i];
+            break;
+        case DCRF_COMPATIBILITY_MATRIX:
+            mu[i] = 0.5f * (values[i] + values[i % labels * labels + i / labels]);
+            break;
+        }
+    *out = mu;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
+                                            dcrf_compatibility compatibility, const float *values,
+                                            dcrf_error *error) {
+    float *mu;
+    if (kernel >= crf->term_count)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there is no kernel %zu: there are %zu",
+                         kernel, crf->term_count);
+    const dcrf_status status = copy_compatibility(crf, compatibility, values, &mu, error);
+    if (status < 0)
+        return status;
+    dcrf_release(crf->terms[kernel].mu);
+    crf->terms[kernel].mu = mu;
+    crf->terms[kernel].compatibility = compatibility;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_error,
+                                            dcrf_error *error) {
+    if (!(message_error >= 0) || !isfinite(message_error))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the error of a message is %g; it must be 0 or positive and finite",
+                         message_error);
+    crf->message_error = message_error;
+    return DCRF_OK;
+}
+
+/* ---- kernels
+ * --------------------------------------------------------------------------------------- */
+
+struct row_sums {
+    const struct dcrf_densecrf_term *term;
+    const float *spread;
+    float *sums;
+};
+
+static void slice_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct row_sums *r = context;
+    float rows[DCRF_DENSECRF_GRAIN * DCRF_LANES];
+    dcrf_lattice_slice(dcrf_densecrf_lattice(r->term), r->spread, DCRF_LANES, begin, end,
+                       r->term->gain, false, rows, DCRF_LANES);
+    for (size_t a = begin; a < end; a++)
+        r->sums[a] = rows[(a - begin) * DCRF_LANES];
+}
+
+/* sums = gain K 1 */
+static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
+                            float *sums, dcrf_error *error) {
+    const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t rows = lattice->vertices + 1;
+    const float ones[DCRF_LANES] = {1, 1, 1, 1, 1, 1, 1, 1};
+    float *spread =
+        dcrf_workspace_slot(workspace, DCRF_SLOT_SPREAD, rows, 2 * DCRF_LANES * sizeof *spread);
+    if (!spread)
+        return dcrf_fail_memory(error, "the row sums of a kernel");
+    /* Every variable reads the same row. */
+    dcrf_lattice_spread(lattice, pool, ones, 0, DCRF_LANES, spread, spread + rows * DCRF_LANES);
+    struct row_sums context = {term, spread, sums};
+    dcrf_parallel_for(pool, lattice->base.variables, DCRF_DENSECRF_GRAIN, slice_sums, &context);
+    return DCRF_OK;
+}
+
+static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
+                             dcrf_densecrf_normalization normalization, dcrf_error *error) {
+    struct dcrf_lattice *lattice = (struct dcrf_lattice *)term->op;
+    const size_t n = lattice->base.variables;
+    float *sums = dcrf_allocate(n, sizeof *sums);
+    if (!sums)
+        return dcrf_fail_memory(error, "the normalization of a kernel");
+    dcrf_status status = row_sums(term, workspace, sums, error);
+    if (status == DCRF_OK && normalization != DCRF_DENSECRF_NONE) {
+        const bool is_symmetric = normalization == DCRF_DENSECRF_SYMMETRIC;
+        for (size_t a = 0; a < n; a++)
+            sums[a] =
+                is_symmetric ? 1 / sqrtf(sums[a] + ROW_SUM_FLOOR) : 1 / (sums[a] + ROW_SUM_FLOOR);
+        dcrf_lattice_scale(lattice, dcrf_workspace_pool(workspace),
+                           normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
+                           normalization == DCRF_DENSECRF_BEFORE ? NULL : sums);
+        status = row_sums(term, workspace, sums, error);
+    }
+    term->row_sum = 0;
+    for (size_t a = 0; status == DCRF_OK && a < n; a++)
+        term->row_sum = sums[a] > term->row_sum ? sums[a] : term->row_sum;
+    dcrf_release(sums);
+    return status;
+}
+
+static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                 const dcrf_kernel *kernel, dcrf_operator **op, dcrf_error *error) {
+    dcrf_kernel checked = *kernel;
+    struct dcrf_features features;
+    checked.weight = 1; /* neither is read, and both must pass the check */
+    checked.normalization = DCRF_NORMALIZE_NONE;
+    dcrf_status status = dcrf_features_new(&features, &crf->grid, &checked, error);
+    if (status < 0)
+        return status;
+    status = dcrf_lattice_new(op, &features, workspace, error);
+    dcrf_features_clear(&features);
+    return status;
+}
+
+dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                     const dcrf_kernel *kernel,
+                                     dcrf_densecrf_normalization normalization,
+                                     dcrf_compatibility compatibility, const float *values,
+                                     dcrf_error *error) {
+    struct dcrf_densecrf_term term = {.compatibility = compatibility};
+    if ((int)normalization < DCRF_DENSECRF_NONE || (int)normalization > DCRF_DENSECRF_SYMMETRIC)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a normalization",
+                         (int)normalization);
+    if (crf->term_count == DCRF_DENSECRF_MOST_TERMS)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "there are %d kernels already; more are not possible",
+                         DCRF_DENSECRF_MOST_TERMS);
+    dcrf_status status = copy_compatibility(crf, compatibility, values, &term.mu, error);
+    if (status < 0)
+        return status;
+    struct dcrf_densecrf_term *terms = dcrf_allocate(crf->term_count + 1, sizeof *terms);
+    if (!terms)
+        status = dcrf_fail_memory(error, "a kernel");
+    if (status == DCRF_OK)
+        status = build_lattice(crf, workspace, kernel, &term.op, error);
+    if (status == DCRF_OK) {
+        term.gain = (float)(1 / (1 + ldexp(1, -(int)dcrf_densecrf_lattice(&term)->dimension)));
+        status = normalize(&term, workspace, normalization, error);
+    }
+    if (status < 0) {
+        term_clear(&term);
+        dcrf_release(terms);
+        return status;
+    }
+    if (crf->term_count > 0)
+        memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
+    terms[crf->term_count] = term;
+    dcrf_release(crf->terms);
+    crf->terms = terms;
+    crf->term_count++;
+    return DCRF_OK;
+}

@@ -1,0 +1,110 @@
+/* The objective, as the original computes it: without the factor 1/2 that the pairwise part of a
+ * Kullback-Leibler divergence would have, and up to a constant.
+ *
+ *   sum_ai Q_ai ln max(Q_ai, 1e-20) + sum_ai unary_ai Q_ai + sum_aij Q_ai mu(i, j) (K Q_j)_a
+ *
+ * Labels j pass through the lattices in blocks; all sums are in double. */
+#include "compat/densecrf.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+
+#define SMALLEST_Q 1e-20
+
+struct divergence {
+    const dcrf_densecrf *crf;
+    const float *q; /* planes */
+    const struct dcrf_densecrf_term *term;
+    const float *spread;
+    float *rows; /* a block of q */
+    size_t first, count, width;
+};
+
+static double own_part(void *context, size_t begin, size_t end) {
+    const struct divergence *d = context;
+    double sum = 0;
+    for (size_t i = 0; i < d->crf->labels; i++) {
+        const float *q = d->q + i * d->crf->variables;
+        const float *unary = d->crf->unary + i * d->crf->variables;
+        for (size_t a = begin; a < end; a++) {
+            const double value = (double)q[a];
+            sum += value * (log(fmax(value, SMALLEST_Q)) + (double)unary[a]);
+        }
+    }
+    return sum;
+}
+
+static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct divergence *d = context;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < d->width; k++)
+            d->rows[a * d->width + k] =
+                k < d->count ? d->q[(d->first + k) * d->crf->variables + a] : 0;
+}
+
+/* sum_i Q_ai mu(i, j) */
+static double mixed(const struct divergence *d, size_t a, size_t j) {
+    const size_t n = d->crf->variables;
+    const float *mu = d->term->mu;
+    if (d->term->compatibility == DCRF_COMPATIBILITY_POTTS)
+        return (double)mu[0] * (double)d->q[j * n + a];
+    if (d->term->compatibility == DCRF_COMPATIBILITY_VECTOR)
+        return (double)mu[j] * (double)d->q[j * n + a];
+    double sum = 0;
+    for (size_t i = 0; i < d->crf->labels; i++)
+        sum += (double)mu[j * d->crf->labels + i] * (double)d->q[i * n + a];
+    return sum;
+}
+
+static double message_part(void *context, size_t begin, size_t end) {
+    const struct divergence *d = context;
+    double sum = 0;
+    for (size_t from = begin; from < end; from += DCRF_DENSECRF_GRAIN) {
+        const size_t to = end - from < DCRF_DENSECRF_GRAIN ? end : from + DCRF_DENSECRF_GRAIN;
+        float filtered[DCRF_DENSECRF_GRAIN * DCRF_LANES];
+        dcrf_lattice_slice(dcrf_densecrf_lattice(d->term), d->spread, d->width, from, to,
+                           d->term->gain, false, filtered, d->width);
+        for (size_t a = from; a < to; a++)
+            for (size_t k = 0; k < d->count; k++)
+                sum += (double)filtered[(a - from) * d->width + k] * mixed(d, a, d->first + k);
+    }
+    return sum;
+}
+
+dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                     const float *q, double *divergence, dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t n = crf->variables;
+    struct divergence d = {.crf = crf, .q = q, .width = DCRF_LANES};
+    d.rows = dcrf_allocate(n, d.width * sizeof *d.rows);
+    if (!d.rows)
+        return dcrf_fail_memory(error, "the divergence");
+    double sum = dcrf_parallel_sum(pool, n, own_part, &d);
+    dcrf_status status = DCRF_OK;
+    for (d.first = 0; d.first < crf->labels && status == DCRF_OK; d.first += d.width) {
+        const size_t left = crf->labels - d.first;
+        d.count = left < d.width ? left : d.width;
+        dcrf_parallel_for(pool, n, DCRF_DENSECRF_GRAIN, fill_rows, &d);
+        for (size_t m = 0; m < crf->term_count; m++) {
+            d.term = &crf->terms[m];
+            const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(d.term);
+            const size_t rows = lattice->vertices + 1;
+            float *spread = dcrf_workspace_slot(workspace, DCRF_SLOT_SPREAD, rows,
+                                                2 * d.width * sizeof *spread);
+            if (!spread) {
+                status = dcrf_fail_memory(error, "the divergence");
+                break;
+            }
+            dcrf_lattice_spread(lattice, pool, d.rows, d.width, d.width, spread,
+                                spread + rows * d.width);
+            d.spread = spread;
+            sum += dcrf_parallel_sum(pool, n, message_part, &d);
+        }
+    }
+    dcrf_release(d.rows);
+    if (status == DCRF_OK)
+        *divergence = sum;
+    return status;
+}

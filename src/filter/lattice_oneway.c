@@ -1,0 +1,88 @@
+/* The lattice one way, in parts: for a caller that slices several lattices at once. */
+#include "filter/lattice.h"
+
+#include <string.h>
+
+#define VERTEX_GRAIN 512
+#define VARIABLE_GRAIN 4096
+
+static void gather_task(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    dcrf_dsp()->gather(context, begin, end);
+}
+
+static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    dcrf_dsp()->blur(context, begin, end);
+}
+
+void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                         size_t in_stride, size_t width, float *result, float *scratch) {
+    /* The blurs go to and fro; the last one must end in `result`. */
+    float *from = lattice->corners % 2 == 0 ? result : scratch;
+    float *to = lattice->corners % 2 == 0 ? scratch : result;
+    memset(result + lattice->vertices * width, 0, width * sizeof *result);
+    memset(scratch + lattice->vertices * width, 0, width * sizeof *scratch);
+    struct dcrf_gather splat = {.first = lattice->first,
+                                .index = lattice->entry_variable,
+                                .weight = lattice->entry_weight,
+                                .in = in,
+                                .in_stride = in_stride,
+                                .out = from,
+                                .out_stride = width,
+                                .width = width,
+                                .factor = 1};
+    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, gather_task, &splat);
+    for (size_t axis = 0; axis < lattice->corners; axis++) {
+        struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(lattice, axis), NULL},
+                                 .in = {from, NULL},
+                                 .out = to,
+                                 .width = width,
+                                 .centre = DCRF_LATTICE_CENTRE,
+                                 .side = DCRF_LATTICE_SIDE};
+        dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, blur_task, &blur);
+        to = from;
+        from = blur.out;
+    }
+}
+
+void dcrf_lattice_slice(const struct dcrf_lattice *lattice, const float *spread, size_t width,
+                        size_t begin, size_t end, float factor, bool accumulate, float *out,
+                        size_t out_stride) {
+    const struct dcrf_gather slice = {.entries = lattice->corners,
+                                      .index = lattice->corner_vertex + begin * lattice->corners,
+                                      .weight = lattice->corner_weight + begin * lattice->corners,
+                                      .in = spread,
+                                      .in_stride = width,
+                                      .out = out,
+                                      .out_stride = out_stride,
+                                      .width = width,
+                                      .factor = factor,
+                                      .accumulate = accumulate};
+    dcrf_dsp()->gather(&slice, 0, end - begin);
+}
+
+struct scaling {
+    struct dcrf_lattice *lattice;
+    const float *in, *out;
+};
+
+static void scale_chunk(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct scaling *scaling = context;
+    struct dcrf_lattice *lattice = scaling->lattice;
+    const size_t corners = lattice->corners;
+    if (scaling->in)
+        for (size_t e = begin * corners; e < end * corners; e++)
+            lattice->entry_weight[e] *= scaling->in[lattice->entry_variable[e]];
+    if (scaling->out)
+        for (size_t a = begin; a < end; a++)
+            for (size_t k = 0; k < corners; k++)
+                lattice->corner_weight[a * corners + k] *= scaling->out[a];
+}
+
+void dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                        const float *out) {
+    struct scaling scaling = {lattice, in, out};
+    dcrf_parallel_for(pool, lattice->base.variables, VARIABLE_GRAIN, scale_chunk, &scaling);
+}
