@@ -1,0 +1,281 @@
+"""The classes of ``pydensecrf.densecrf``.
+
+>>> import numpy as np
+>>> from dcrf.pydensecrf import densecrf as dcrf
+>>> crf = dcrf.DenseCRF2D(4, 3, 2)           # width, height, labels
+>>> crf.setUnaryEnergy(np.zeros((2, 12), np.float32))
+>>> crf.addPairwiseGaussian(sxy=3, compat=3)
+>>> np.array(crf.inference(5)).shape
+(2, 12)
+"""
+
+import numbers
+
+import numpy as np
+
+from .. import _core
+from .._arrays import array
+
+__all__ = [
+    "CONST_KERNEL",
+    "DIAG_KERNEL",
+    "FULL_KERNEL",
+    "NO_NORMALIZATION",
+    "NORMALIZE_BEFORE",
+    "NORMALIZE_AFTER",
+    "NORMALIZE_SYMMETRIC",
+    "DenseCRF",
+    "DenseCRF2D",
+    "KernelType",
+    "NormalizationType",
+    "set_threads",
+]
+
+# The kernel type says what a learner may change; it makes no difference to inference.
+CONST_KERNEL, DIAG_KERNEL, FULL_KERNEL = range(3)
+NO_NORMALIZATION, NORMALIZE_BEFORE, NORMALIZE_AFTER, NORMALIZE_SYMMETRIC = range(4)
+
+
+class KernelType:
+    CONST_KERNEL, DIAG_KERNEL, FULL_KERNEL = range(3)
+
+
+class NormalizationType:
+    NO_NORMALIZATION, NORMALIZE_BEFORE, NORMALIZE_AFTER, NORMALIZE_SYMMETRIC = range(4)
+
+
+_threads = 0
+
+
+def set_threads(threads):
+    """How many threads objects that are made from now on use; 0: one for each core.
+
+    A program that runs many processes or threads of its own is better off with 1.
+    """
+    global _threads
+    _threads = _count(threads, "threads", least=0)
+
+
+def _count(value, what, least=1):
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        if not (isinstance(value, numbers.Real) and float(value).is_integer()):
+            raise TypeError(f"{what} must be a whole number, not {value!r}")
+        value = int(value)
+    value = value.__index__()
+    if not least <= value < 2**31:
+        raise ValueError(f"{what} is {value}; it must be at least {least} and below 2**31")
+    return value
+
+
+def _sigmas(value, count, what):
+    """One positive number for each of `count` axes, from one number or a sequence."""
+    try:
+        sigmas = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number or {count} numbers, not {value!r}") from None
+    if sigmas.ndim == 0:
+        sigmas = np.full(count, float(sigmas))
+    if sigmas.shape != (count,):
+        raise ValueError(f"{what} must be a number or {count} numbers, not {value!r}")
+    if not (np.isfinite(sigmas).all() and (sigmas > 0).all()):
+        raise ValueError(f"{what} must be positive and finite, not {value!r}")
+    return tuple(sigmas.tolist())
+
+
+def _normalization(value):
+    if value not in (0, 1, 2, 3):
+        raise ValueError(
+            f"normalization is {value!r}; it must be NO_NORMALIZATION, NORMALIZE_BEFORE, "
+            "NORMALIZE_AFTER or NORMALIZE_SYMMETRIC"
+        )
+    return int(value)
+
+
+def _kernel(value):
+    if value not in (0, 1, 2):
+        raise ValueError(
+            f"kernel is {value!r}; it must be CONST_KERNEL, DIAG_KERNEL or FULL_KERNEL"
+        )
+
+
+class DenseCRF:
+    """Mean field over ``nvar`` variables with ``nlabels`` labels.
+
+    ``message_error`` bounds what may be left out of a message, so that labels which have faded
+    everywhere need not be filtered; 0 filters all of them.
+    """
+
+    def __init__(self, nvar, nlabels, *_ignored, threads=None, message_error=None):
+        self._make((_count(nvar, "nvar"),), nlabels, threads, message_error)
+
+    def _make(self, shape, nlabels, threads, message_error):
+        threads = _threads if threads is None else _count(threads, "threads", least=0)
+        self._shape = shape
+        self._nvar = int(np.prod([int(size) for size in shape], dtype=object))
+        self._nlabels = _count(nlabels, "nlabels")
+        self._core = _core.DenseCRF(shape, self._nlabels, threads)
+        if message_error is not None:
+            self._core.set_message_error(float(message_error))
+
+    # ---- unary energies
+
+    def setUnaryEnergy(self, u, f=None):
+        """Replace the unary energies, (nlabels, number of variables): minus the log-probabilities."""
+        if f is not None:
+            raise NotImplementedError(
+                "unary energies that are a learned function of features are not supported"
+            )
+        energies = self._planes(array(u, "the unary array"), "the unary array")
+        if energies.dtype.kind == "f" and energies.dtype != np.float32:
+            energies = energies.astype(np.float32)  # infinities of float64 included
+        try:
+            self._core.set_unary(energies)
+        except ValueError:
+            if not np.isposinf(energies).any() or np.isnan(energies).any():
+                raise
+            # -log(0): as good as any large energy
+            self._core.set_unary(np.nan_to_num(energies, posinf=1e29))
+
+    setUnary = setUnaryEnergy
+
+    def _planes(self, values, what):
+        """(nlabels, N), or (nlabels, H, W), as a view with the channels last."""
+        nlabels, shape = self._nlabels, self._shape
+        if values.shape == (nlabels, self._nvar):
+            return np.moveaxis(values.reshape((nlabels,) + shape), 0, -1)
+        if values.shape == (nlabels,) + shape:
+            return np.moveaxis(values, 0, -1)
+        raise ValueError(self._complaint(values.shape, what))
+
+    def _complaint(self, given, what):
+        nlabels, nvar = self._nlabels, self._nvar
+        text = f"{what} has the shape {given}; ({nlabels}, {nvar}) is needed"
+        if given == (nvar, nlabels) or given == self._shape + (nlabels,):
+            text += ": labels come first (transpose it)"
+        elif len(self._shape) == 2:
+            height, width = self._shape
+            text += f", for {nlabels} labels and a picture {width} wide and {height} high"
+            if given == (nlabels, width, height):
+                text += ": width and height are swapped (DenseCRF2D takes the width first)"
+        return text
+
+    # ---- pairwise energies
+
+    def addPairwiseEnergy(
+        self, features, compat, kernel=DIAG_KERNEL, normalization=NORMALIZE_SYMMETRIC
+    ):
+        """Add a Gaussian kernel over features (d, number of variables), divided by their sigmas."""
+        values = array(features, "the feature array")
+        if values.ndim != 2 or values.shape[1] != self._nvar:
+            hint = ": features come first (transpose it)" if values.shape[:1] == (self._nvar,) else ""
+            raise ValueError(
+                f"the feature array has the shape {values.shape}; (d, {self._nvar}) is needed{hint}"
+            )
+        if values.shape[0] < 1:
+            raise ValueError("the feature array has no features")
+        channels = np.moveaxis(values.reshape(values.shape[:1] + self._shape), 0, -1)
+        self._add(None, channels, None, compat, kernel, normalization)
+
+    def _add(self, sigmas, channels, channel_sigmas, compat, kernel, normalization):
+        _kernel(kernel)
+        self._core.add_kernel(
+            sigmas, channels, channel_sigmas, self._compat(compat), _normalization(normalization)
+        )
+
+    def _compat(self, compat):
+        values = np.ascontiguousarray(array(compat, "compat"), dtype=np.float32)
+        values = values.reshape(np.shape(compat))
+        labels = self._nlabels
+        if values.ndim == 1 and values.shape[0] == 1 and labels != 1:
+            return values.reshape(())
+        if values.shape not in ((), (labels,), (labels, labels)):
+            raise ValueError(
+                f"compat has the shape {values.shape}; a number, {labels} numbers or a "
+                f"{labels} x {labels} matrix is needed"
+            )
+        return values
+
+    # ---- inference
+
+    def inference(self, niter, progress=None):
+        """Mean field with ``niter`` updates: the distributions, float32 (nlabels, N).
+
+        ``progress`` is called after each update with a dictionary; a true answer stops the run.
+        """
+        result = np.empty((self._nlabels, self._nvar), np.float32)
+        self._core.infer(_count(niter, "niter", least=0), result, progress)
+        return result
+
+    def startInference(self):
+        """Q and two arrays that ``stepInference`` wants to be given; the last two are not used."""
+        return self.inference(0), np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32)
+
+    def stepInference(self, Q, tmp1=None, tmp2=None):
+        """One update of Q, in place."""
+        planes = self._distribution(Q, writable=True)
+        self._core.step(planes)
+        if planes is not Q:
+            np.asarray(Q)[...] = planes.reshape(np.shape(Q))
+
+    def klDivergence(self, Q):
+        """sum Q log max(Q, 1e-20) + sum U Q + sum Q message."""
+        return self._core.divergence(self._distribution(Q))
+
+    def _distribution(self, Q, writable=False):
+        given = np.asarray(Q)
+        if given.shape not in ((self._nlabels, self._nvar), (self._nlabels,) + self._shape):
+            raise ValueError(self._complaint(given.shape, "Q"))
+        if writable and not (isinstance(Q, np.ndarray) or hasattr(Q, "__array_interface__")):
+            if not _shares_memory(Q):
+                raise TypeError("Q is updated in place and must be an array")
+        if writable and not given.flags.writeable:
+            raise ValueError("Q is updated in place and must be writable")
+        return np.ascontiguousarray(array(given, "Q"), dtype=np.float32)
+
+
+def _shares_memory(value):
+    try:
+        return not memoryview(value).readonly
+    except TypeError:
+        return False
+
+
+class DenseCRF2D(DenseCRF):
+    """Mean field over a picture; note the order: width, height, number of labels."""
+
+    def __init__(self, w, h, nlabels, *_ignored, threads=None, message_error=None):
+        shape = (_count(h, "h"), _count(w, "w"))
+        self._make(shape, nlabels, threads, message_error)
+
+    def addPairwiseGaussian(
+        self, sxy, compat, kernel=DIAG_KERNEL, normalization=NORMALIZE_SYMMETRIC
+    ):
+        """Add a Gaussian kernel over positions; ``sxy`` is a number or (sx, sy)."""
+        sx, sy = _sigmas(sxy, 2, "sxy")
+        self._add((sy, sx), None, None, compat, kernel, normalization)
+
+    def addPairwiseBilateral(
+        self, sxy, srgb, rgbim, compat, kernel=DIAG_KERNEL, normalization=NORMALIZE_SYMMETRIC
+    ):
+        """Add a Gaussian kernel over positions and colours.
+
+        ``rgbim`` is (h, w, channels), uint8 in the original; ``srgb`` is a number or one for each
+        channel.
+        """
+        sx, sy = _sigmas(sxy, 2, "sxy")
+        image = self._image(array(rgbim, "rgbim"))
+        colours = _sigmas(srgb, image.shape[2], "srgb")
+        self._add((sy, sx), image, colours, compat, kernel, normalization)
+
+    def _image(self, image):
+        height, width = self._shape
+        if image.shape == (height, width):
+            image = image[:, :, np.newaxis]
+        if image.ndim == 3 and image.shape[:2] == (height, width) and image.shape[2] > 0:
+            return image
+        text = f"rgbim has the shape {image.shape}; ({height}, {width}, 3) is needed"
+        if image.ndim == 3 and image.shape[:2] == (width, height):
+            text += ": width and height are swapped (DenseCRF2D takes the width first)"
+        elif image.ndim == 3 and image.shape[1:] == (height, width):
+            text += ": channels come last (use np.moveaxis(rgbim, 0, -1))"
+        raise ValueError(text)

@@ -1,0 +1,330 @@
+/* dcrf._core.DenseCRF: the compatible mean field. */
+#include "module.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    PyObject_HEAD
+    dcrf_densecrf *crf;
+    dcrf_workspace *workspace;
+    dcrf_grid grid;
+    int is_busy; /* a call runs without the interpreter lock */
+} densecrf_object;
+
+static int enter(densecrf_object *self) {
+    if (!self->crf) {
+        PyErr_SetString(PyExc_RuntimeError, "the object was not initialized");
+        return -1;
+    }
+    if (self->is_busy) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "this object is in use by another call; give each thread its own");
+        return -1;
+    }
+    self->is_busy = 1;
+    return 0;
+}
+
+static void leave(densecrf_object *self) {
+    self->is_busy = 0;
+}
+
+/* Leave, and the result of a call that may have failed. */
+static PyObject *finish(densecrf_object *self, dcrf_status status, const dcrf_error *error) {
+    leave(self);
+    if (status < 0)
+        return dcrf_py_raise(error);
+    Py_RETURN_NONE;
+}
+
+static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    densecrf_object *self = (densecrf_object *)object;
+    static char *names[] = {"shape", "labels", "threads", NULL};
+    PyObject *shape;
+    Py_ssize_t labels, threads = 0;
+    dcrf_error error;
+    double spacing[DCRF_MAX_AXES] = {1, 1, 1};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "On|n", names, &shape, &labels, &threads))
+        return -1;
+    if (self->crf) {
+        PyErr_SetString(PyExc_RuntimeError, "the object is initialized already");
+        return -1;
+    }
+    const Py_ssize_t axes = PySequence_Size(shape);
+    if (axes < 0)
+        return -1;
+    PyObject *spacings = PyTuple_New(axes);
+    for (Py_ssize_t i = 0; spacings && i < axes; i++)
+        PyTuple_SetItem(spacings, i, PyFloat_FromDouble(spacing[0]));
+    const int status = spacings ? dcrf_py_grid(shape, spacings, &self->grid) : -1;
+    Py_XDECREF(spacings);
+    if (status < 0)
+        return -1;
+    if (labels < 0 || threads < 0) {
+        PyErr_SetString(PyExc_ValueError, "a number of labels or threads is negative");
+        return -1;
+    }
+    if (dcrf_densecrf_new(&self->crf, &self->grid, (size_t)labels, &error) < 0 ||
+        dcrf_workspace_new(&self->workspace, (size_t)threads, &error) < 0) {
+        dcrf_densecrf_free(&self->crf);
+        dcrf_py_raise(&error);
+        return -1;
+    }
+    return 0;
+}
+
+static void dealloc(PyObject *object) {
+    densecrf_object *self = (densecrf_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    dcrf_densecrf_free(&self->crf);
+    dcrf_workspace_free(&self->workspace);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static PyObject *set_unary(PyObject *object, PyObject *array) {
+    densecrf_object *self = (densecrf_object *)object;
+    Py_buffer buffer;
+    dcrf_view view;
+    dcrf_error error;
+    dcrf_status status;
+    if (enter(self) < 0)
+        return NULL;
+    if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0) {
+        leave(self);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = dcrf_densecrf_set_unary(self->crf, &view, &error);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&buffer);
+    return finish(self, status, &error);
+}
+
+/* A compatibility: contiguous floats, as many as a scalar, a vector or a matrix has. */
+static const float *get_compatibility(densecrf_object *self, PyObject *array,
+                                      dcrf_compatibility *kind, Py_buffer *buffer) {
+    const size_t labels = dcrf_densecrf_labels(self->crf);
+    if (PyObject_GetBuffer(array, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+        return NULL;
+    const int ndim = buffer->ndim;
+    const int fits = ndim == 0 || (ndim == 1 && (size_t)buffer->shape[0] == labels) ||
+                     (ndim == 2 && (size_t)buffer->shape[0] == labels &&
+                      (size_t)buffer->shape[1] == labels);
+    if (!buffer->format || buffer->format[0] != 'f' || buffer->format[1] != '\0') {
+        PyErr_SetString(PyExc_TypeError, "a compatibility must be float32");
+    } else if (!fits) {
+        PyErr_Format(PyExc_ValueError,
+                     "a compatibility is a number, %zu numbers or a %zu x %zu matrix for %zu labels",
+                     labels, labels, labels, labels);
+    } else {
+        *kind = ndim == 0   ? DCRF_COMPATIBILITY_POTTS
+                : ndim == 1 ? DCRF_COMPATIBILITY_VECTOR
+                            : DCRF_COMPATIBILITY_MATRIX;
+        return buffer->buf;
+    }
+    PyBuffer_Release(buffer);
+    return NULL;
+}
+
+/* add_kernel(sigmas or None, channels or None, channel_sigmas or None, compatibility, normalization)
+ */
+static PyObject *add_kernel(PyObject *object, PyObject *arguments) {
+    densecrf_object *self = (densecrf_object *)object;
+    PyObject *sigmas, *channels, *channel_sigmas, *compatibility_array, *result = NULL;
+    int normalization;
+    if (!PyArg_ParseTuple(arguments, "OOOOi", &sigmas, &channels, &channel_sigmas,
+                          &compatibility_array, &normalization))
+        return NULL;
+    dcrf_kernel kernel = {.kind = DCRF_KERNEL_SPATIAL};
+    dcrf_compatibility compatibility;
+    Py_buffer channel_buffer, compatibility_buffer;
+    int has_channels = 0;
+    dcrf_error error;
+    dcrf_status status;
+    if (enter(self) < 0)
+        return NULL;
+    if (sigmas != Py_None) {
+        double values[DCRF_MAX_AXES];
+        const Py_ssize_t count = dcrf_py_doubles(sigmas, "the sigmas", values, DCRF_MAX_AXES);
+        if (count >= 0 && (size_t)count != self->grid.axes)
+            PyErr_Format(PyExc_ValueError, "%zd sigmas were given for %zu axes", count,
+                         self->grid.axes);
+        if (PyErr_Occurred())
+            goto done;
+        for (size_t i = 0; i < self->grid.axes; i++)
+            kernel.sigma[self->grid.axes - 1 - i] = values[i];
+    }
+    if (channels != Py_None) {
+        kernel.kind = sigmas == Py_None ? DCRF_KERNEL_FEATURES : DCRF_KERNEL_BILATERAL;
+        if (dcrf_py_view(channels, &self->grid,
+                         sigmas == Py_None ? "the feature array" : "the image", &channel_buffer,
+                         &kernel.channels) < 0)
+            goto done;
+        has_channels = 1;
+    } else if (sigmas == Py_None) {
+        PyErr_SetString(PyExc_ValueError, "a kernel needs sigmas or features");
+        goto done;
+    }
+    if (channel_sigmas != Py_None) {
+        const Py_ssize_t count = dcrf_py_doubles(channel_sigmas, "the channel sigmas",
+                                                 kernel.channel_sigma, DCRF_MAX_FEATURES);
+        if (count >= 0 && (size_t)count != kernel.channels.channels)
+            PyErr_Format(PyExc_ValueError, "%zd channel sigmas were given for %zu channels", count,
+                         kernel.channels.channels);
+        if (PyErr_Occurred())
+            goto done;
+    }
+    const float *values =
+        get_compatibility(self, compatibility_array, &compatibility, &compatibility_buffer);
+    if (!values)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    status = dcrf_densecrf_add_kernel(self->crf, self->workspace, &kernel,
+                                      (dcrf_densecrf_normalization)normalization, compatibility,
+                                      values, &error);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&compatibility_buffer);
+    result = status < 0 ? dcrf_py_raise(&error) : Py_NewRef(Py_None);
+done:
+    if (has_channels)
+        PyBuffer_Release(&channel_buffer);
+    leave(self);
+    return result;
+}
+
+static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
+    densecrf_object *self = (densecrf_object *)object;
+    PyObject *array;
+    Py_ssize_t kernel;
+    Py_buffer buffer;
+    dcrf_compatibility compatibility;
+    dcrf_error error;
+    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) || enter(self) < 0)
+        return NULL;
+    const float *values = get_compatibility(self, array, &compatibility, &buffer);
+    if (!values) {
+        leave(self);
+        return NULL;
+    }
+    const dcrf_status status = dcrf_densecrf_set_compatibility(self->crf, (size_t)kernel,
+                                                               compatibility, values, &error);
+    PyBuffer_Release(&buffer);
+    return finish(self, status, &error);
+}
+
+static PyObject *set_message_error(PyObject *object, PyObject *value) {
+    densecrf_object *self = (densecrf_object *)object;
+    dcrf_error error;
+    const double message_error = PyFloat_AsDouble(value);
+    if (PyErr_Occurred() || enter(self) < 0)
+        return NULL;
+    return finish(self, dcrf_densecrf_set_message_error(self->crf, message_error, &error), &error);
+}
+
+/* The planes of a distribution that is written or changed. */
+static float *get_planes(densecrf_object *self, PyObject *array, int is_writable,
+                         Py_buffer *buffer) {
+    const size_t labels = dcrf_densecrf_labels(self->crf);
+    return dcrf_py_contiguous(array, "Q", 'f', labels * dcrf_densecrf_variables(self->crf),
+                              is_writable, buffer);
+}
+
+/* infer(iterations, q, progress or None) */
+static PyObject *infer(PyObject *object, PyObject *arguments) {
+    densecrf_object *self = (densecrf_object *)object;
+    PyObject *array, *callable;
+    Py_ssize_t iterations;
+    Py_buffer buffer;
+    dcrf_error error;
+    if (!PyArg_ParseTuple(arguments, "nOO", &iterations, &array, &callable))
+        return NULL;
+    if (iterations < 0) {
+        PyErr_Format(PyExc_ValueError, "the number of iterations is %zd; it must not be negative",
+                     iterations);
+        return NULL;
+    }
+    if (enter(self) < 0)
+        return NULL;
+    float *q = get_planes(self, array, 1, &buffer);
+    if (!q) {
+        leave(self);
+        return NULL;
+    }
+    struct dcrf_py_progress progress = {.callable = callable};
+    progress.thread = PyEval_SaveThread();
+    const dcrf_status status = dcrf_densecrf_infer(self->crf, self->workspace, (size_t)iterations, q,
+                                                   dcrf_py_progress, &progress, &error);
+    PyEval_RestoreThread(progress.thread);
+    PyBuffer_Release(&buffer);
+    leave(self);
+    if (progress.has_failed)
+        return NULL;
+    if (status < 0)
+        return dcrf_py_raise(&error);
+    Py_RETURN_NONE;
+}
+
+static PyObject *step(PyObject *object, PyObject *array) {
+    densecrf_object *self = (densecrf_object *)object;
+    Py_buffer buffer;
+    dcrf_error error;
+    dcrf_status status;
+    if (enter(self) < 0)
+        return NULL;
+    float *q = get_planes(self, array, 1, &buffer);
+    if (!q) {
+        leave(self);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = dcrf_densecrf_step(self->crf, self->workspace, q, &error);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&buffer);
+    return finish(self, status, &error);
+}
+
+static PyObject *divergence(PyObject *object, PyObject *array) {
+    densecrf_object *self = (densecrf_object *)object;
+    Py_buffer buffer;
+    dcrf_error error;
+    dcrf_status status;
+    double value;
+    if (enter(self) < 0)
+        return NULL;
+    const float *q = get_planes(self, array, 0, &buffer);
+    if (!q) {
+        leave(self);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = dcrf_densecrf_divergence(self->crf, self->workspace, q, &value, &error);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&buffer);
+    leave(self);
+    return status < 0 ? dcrf_py_raise(&error) : PyFloat_FromDouble(value);
+}
+
+static PyMethodDef methods[] = {
+    {"set_unary", set_unary, METH_O, NULL},
+    {"add_kernel", add_kernel, METH_VARARGS, NULL},
+    {"set_compatibility", set_compatibility, METH_VARARGS, NULL},
+    {"set_message_error", set_message_error, METH_O, NULL},
+    {"infer", infer, METH_VARARGS, NULL},
+    {"step", step, METH_O, NULL},
+    {"divergence", divergence, METH_O, NULL},
+    {0},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, init},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, "DenseCRF(shape, labels, threads=0)"},
+    {0},
+};
+
+PyType_Spec dcrf_py_densecrf_spec = {.name = "dcrf._core.DenseCRF",
+                                     .basicsize = sizeof(densecrf_object),
+                                     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+                                     .slots = slots};

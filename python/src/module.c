@@ -1,0 +1,131 @@
+/* The module itself, errors and numbers. */
+#include "module.h"
+
+#include <string.h>
+
+PyObject *dcrf_py_raise(const dcrf_error *error) {
+    PyObject *type = PyExc_ValueError;
+    if (error->status == DCRF_ERROR_MEMORY)
+        type = PyExc_MemoryError;
+    else if (error->status == DCRF_ERROR_THREAD)
+        type = PyExc_RuntimeError;
+    else if (error->status == DCRF_ERROR_UNSUPPORTED)
+        type = PyExc_NotImplementedError;
+    PyErr_SetString(type, error->message);
+    return NULL;
+}
+
+Py_ssize_t dcrf_py_doubles(PyObject *sequence, const char *what, double *values, size_t most) {
+    const Py_ssize_t count = PySequence_Size(sequence);
+    if (count < 0)
+        return -1;
+    if ((size_t)count > most) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd numbers; at most %zu are possible", what, count,
+                     most);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        if (!item)
+            return -1;
+        values[i] = PyFloat_AsDouble(item);
+        Py_DECREF(item);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return count;
+}
+
+int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid) {
+    double spacings[DCRF_MAX_AXES];
+    const Py_ssize_t axes = PySequence_Size(shape);
+    if (axes < 0)
+        return -1;
+    if (axes < 1 || axes > DCRF_MAX_AXES) {
+        PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 axes, not %zd", axes);
+        return -1;
+    }
+    const Py_ssize_t count = dcrf_py_doubles(spacing, "the spacing", spacings, DCRF_MAX_AXES);
+    if (count < 0)
+        return -1;
+    if (count != axes) {
+        PyErr_Format(PyExc_ValueError, "the spacing has %zd numbers for %zd axes", count, axes);
+        return -1;
+    }
+    *grid = dcrf_grid_1d(1);
+    grid->axes = (size_t)axes;
+    for (Py_ssize_t i = 0; i < axes; i++) {
+        PyObject *item = PySequence_GetItem(shape, i);
+        if (!item)
+            return -1;
+        grid->size[axes - 1 - i] = PyLong_AsSize_t(item);
+        grid->spacing[axes - 1 - i] = spacings[i];
+        Py_DECREF(item);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+int dcrf_py_progress(void *user, const dcrf_moment *moment) {
+    struct dcrf_py_progress *progress = user;
+    int stop = 0;
+    PyEval_RestoreThread(progress->thread);
+    if (PyErr_CheckSignals() < 0) {
+        progress->has_failed = 1;
+    } else if (progress->callable && progress->callable != Py_None) {
+        PyObject *answer = PyObject_CallFunction(
+            progress->callable, "{s:n,s:d,s:d,s:d,s:d,s:d}", "iteration",
+            (Py_ssize_t)moment->iteration, "time_s", moment->time_s, "objective", moment->objective,
+            "energy", moment->energy, "best_energy", moment->best_energy, "lower_bound",
+            moment->lower_bound);
+        stop = answer ? PyObject_IsTrue(answer) : -1;
+        Py_XDECREF(answer);
+        progress->has_failed = stop < 0;
+    }
+    progress->thread = PyEval_SaveThread();
+    return progress->has_failed || stop != 0;
+}
+
+static PyObject *version(PyObject *module, PyObject *arguments) {
+    (void)module;
+    (void)arguments;
+    return PyUnicode_FromString(dcrf_version());
+}
+
+static PyObject *cpu(PyObject *module, PyObject *arguments) {
+    (void)module;
+    (void)arguments;
+    return PyUnicode_FromString(dcrf_cpu_name(dcrf_cpu_in_use()));
+}
+
+static PyMethodDef functions[] = {
+    {"version", version, METH_NOARGS, "The version of the library."},
+    {"cpu", cpu, METH_NOARGS, "The vector instructions in use: 'c', 'neon', 'avx2' or 'avx512'."},
+    {0},
+};
+
+static int add_type(PyObject *module, const char *name, PyType_Spec *spec) {
+    PyObject *type = PyType_FromSpec(spec);
+    if (!type)
+        return -1;
+    const int status = PyModule_AddObjectRef(module, name, type);
+    Py_DECREF(type);
+    return status;
+}
+
+static int execute(PyObject *module) {
+    if (add_type(module, "DenseCRF", &dcrf_py_densecrf_spec) < 0)
+        return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0}};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "dcrf._core", .m_methods = functions, .m_slots = slots,
+    .m_doc = "The C library behind dcrf. Not an interface: use the package dcrf."};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    return PyModuleDef_Init(&definition);
+}

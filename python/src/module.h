@@ -1,0 +1,47 @@
+/* The extension module dcrf._core: what its files share.
+ *
+ * Arrays come in through the buffer protocol, already shaped by python/dcrf/_arrays.py: one axis for
+ * each axis of the grid, slowest first, then the channels; any strides. Sizes are checked here all
+ * the same: nothing that Python passes may reach beyond an array. */
+#ifndef DCRF_PYTHON_MODULE_H
+#define DCRF_PYTHON_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <dcrf/dcrf.h>
+
+/* Raise the exception that belongs to an error; returns NULL. */
+PyObject *dcrf_py_raise(const dcrf_error *error);
+
+/* A grid from a sequence of sizes and one of spacings, slowest axis first; -1 and an exception where
+ * it is none. */
+int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid);
+
+/* Up to `most` numbers of a sequence; the count, or -1 and an exception. */
+Py_ssize_t dcrf_py_doubles(PyObject *sequence, const char *what, double *values, size_t most);
+
+/* A view of an array over a grid, channels last. The buffer is to be released; -1 and an exception
+ * where the array does not fit. */
+int dcrf_py_view(PyObject *array, const dcrf_grid *grid, const char *what, Py_buffer *buffer,
+                 dcrf_view *view);
+
+/* The memory of a contiguous array of `count` elements of a format ("f", "H", "d", "n"). */
+void *dcrf_py_contiguous(PyObject *array, const char *what, char format, size_t count,
+                         int is_writable, Py_buffer *buffer);
+
+/* Running a loop of the library without the interpreter lock, with a callback that takes it back:
+ * for signals, and to call `callable` (NULL or None: none), which stops the loop by returning true.
+ */
+struct dcrf_py_progress {
+    PyObject *callable;
+    PyThreadState *thread;
+    int has_failed; /* an exception is set */
+};
+int dcrf_py_progress(void *user, const dcrf_moment *moment);
+
+/* Types, as PyType_Spec; each file has one. */
+extern PyType_Spec dcrf_py_model_spec;
+extern PyType_Spec dcrf_py_densecrf_spec;
+
+#endif
