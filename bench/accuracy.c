@@ -60,7 +60,9 @@ int main(void) {
     static const struct {
         const char *name;
         struct dcrf_refinement refinement;
-    } variants[] = {{"as built", {0, 1}}, {"one ring", {1, 1}}, {"two rings, two rounds", {2, 2}}};
+    } variants[] = {{"as built", {0, 1, false}},
+                    {"one ring", {1, 1, false}},
+                    {"two rings, two rounds", {2, 2, false}}};
     dcrf_error error;
     dcrf_workspace *workspace;
     check(dcrf_workspace_new(&workspace, 0, &error), &error);

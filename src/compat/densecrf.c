@@ -272,7 +272,8 @@ static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *works
     dcrf_status status = dcrf_features_new(&features, &crf->grid, &checked, error);
     if (status < 0)
         return status;
-    status = dcrf_lattice_new(op, &features, workspace, error);
+    const struct dcrf_refinement single = {.rounds = 1, .is_single = true};
+    status = dcrf_lattice_new_refined(op, &features, single, workspace, error);
     dcrf_features_clear(&features);
     return status;
 }

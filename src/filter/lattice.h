@@ -21,6 +21,7 @@
 struct dcrf_refinement {
     size_t rings;
     size_t rounds;
+    bool is_single; /* embed in single precision */
 };
 
 /* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
@@ -52,6 +53,7 @@ static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice 
 
 struct dcrf_embedding {
     size_t dimension;
+    bool is_single;
     double factor[DCRF_MAX_FEATURES];
 };
 
@@ -68,6 +70,11 @@ void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, siz
  * coordinate does not fit in 32 bits. */
 bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
                 struct dcrf_simplex *simplex, float *weight);
+
+/* The same in single precision (lattice_embed_single.c), which dcrf_embed calls where it is wanted.
+ */
+bool dcrf_embed_single(const struct dcrf_embedding *embedding, const float *feature,
+                       struct dcrf_simplex *simplex, float *weight);
 
 /* The key of a corner. */
 void dcrf_simplex_key(const struct dcrf_simplex *simplex, size_t dimension, size_t corner,

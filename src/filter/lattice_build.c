@@ -36,6 +36,7 @@ struct build {
     struct dcrf_lattice *lattice;
     const struct dcrf_features *features;
     dcrf_workspace *workspace;
+    bool is_single;
     struct dcrf_embedding embedding;
     size_t chunk_count;
     struct chunk *chunks;
@@ -129,6 +130,7 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     if (!build->chunks)
         return dcrf_fail_memory(error, "the plan of a lattice");
     dcrf_embedding_init(&build->embedding, build->lattice->dimension, build->lattice->rounds);
+    build->embedding.is_single = build->is_single;
     dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, number_chunk, build);
     return join_chunks(build, error);
 }
@@ -271,7 +273,10 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     lattice->rounds = refinement.rounds;
     lattice->corner_vertex = dcrf_allocate(n, corners * sizeof *lattice->corner_vertex);
     lattice->corner_weight = dcrf_allocate(n, corners * sizeof *lattice->corner_weight);
-    struct build build = {.lattice = lattice, .features = features, .workspace = workspace};
+    struct build build = {.lattice = lattice,
+                          .features = features,
+                          .workspace = workspace,
+                          .is_single = refinement.is_single};
     dcrf_status status = DCRF_OK;
     if (!lattice->corner_vertex || !lattice->corner_weight)
         status = dcrf_fail_memory(error, "the plan of a lattice");

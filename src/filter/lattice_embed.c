@@ -18,6 +18,7 @@
 void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds) {
     const double units_to_sigma = sqrt((double)rounds / 2 + 1.0 / 6) * (double)(dimension + 1);
     embedding->dimension = dimension;
+    embedding->is_single = false;
     for (size_t i = 0; i < dimension; i++)
         embedding->factor[i] = units_to_sigma / sqrt((double)((i + 1) * (i + 2)));
 }
@@ -91,6 +92,8 @@ static inline __attribute__((always_inline)) bool embed(const struct dcrf_embedd
 
 bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
                 struct dcrf_simplex *simplex, float *weight) {
+    if (embedding->is_single)
+        return dcrf_embed_single(embedding, feature, simplex, weight);
     switch (embedding->dimension) {
     case 3:
         return embed(embedding, 3, feature, simplex, weight);
