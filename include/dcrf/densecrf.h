@@ -42,7 +42,7 @@ typedef enum dcrf_densecrf_normalization {
     DCRF_DENSECRF_SYMMETRIC /* diag(1 / sqrt n) K diag(1 / sqrt n) */
 } dcrf_densecrf_normalization;
 
-#define DCRF_DENSECRF_MESSAGE_ERROR 1e-4
+#define DCRF_DENSECRF_MESSAGE_ERROR 1e-3
 
 /* Unary energies are zero and there are no kernels. */
 DCRF_API dcrf_status dcrf_densecrf_new(dcrf_densecrf **crf, const dcrf_grid *grid, size_t labels,

@@ -1,1 +1,27 @@
-from . import _core
+"""The best labelling under a dense conditional random field, and a proof of how good it is.
+
+    E(x) = sum_a phi_a(x_a)                                       unary energies, often -log p
+         + sum_m sum_a sum_{b != a} w_m k_m(a, b) [x_a != x_b]    kernels, over ordered pairs
+         + sum_p C_p [the pixels of clique p do not all agree]    cliques, often superpixels
+
+``solve`` makes a model and solves it; ``Model`` keeps it; ``solve_many`` uses all cores for a batch.
+Programs written for pydensecrf use ``dcrf.pydensecrf``.
+"""
+
+from . import _core, metrics
+from ._model import Model, certify, energy, solve, solve_many, superpixels
+from ._results import Certificate, Energy, Result
+
+__version__ = _core.version()
+__all__ = [
+    "Certificate",
+    "Energy",
+    "Model",
+    "Result",
+    "certify",
+    "energy",
+    "metrics",
+    "solve",
+    "solve_many",
+    "superpixels",
+]

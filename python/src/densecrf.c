@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    PyObject_HEAD
-    dcrf_densecrf *crf;
+    PyObject_HEAD dcrf_densecrf *crf;
     dcrf_workspace *workspace;
     dcrf_grid grid;
     int is_busy; /* a call runs without the interpreter lock */
@@ -94,103 +93,44 @@ static PyObject *set_unary(PyObject *object, PyObject *array) {
         leave(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = dcrf_densecrf_set_unary(self->crf, &view, &error);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&buffer);
+    Py_BEGIN_ALLOW_THREADS status = dcrf_densecrf_set_unary(self->crf, &view, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     return finish(self, status, &error);
 }
 
-/* A compatibility: contiguous floats, as many as a scalar, a vector or a matrix has. */
-static const float *get_compatibility(densecrf_object *self, PyObject *array,
-                                      dcrf_compatibility *kind, Py_buffer *buffer) {
-    const size_t labels = dcrf_densecrf_labels(self->crf);
-    if (PyObject_GetBuffer(array, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
-        return NULL;
-    const int ndim = buffer->ndim;
-    const int fits = ndim == 0 || (ndim == 1 && (size_t)buffer->shape[0] == labels) ||
-                     (ndim == 2 && (size_t)buffer->shape[0] == labels &&
-                      (size_t)buffer->shape[1] == labels);
-    if (!buffer->format || buffer->format[0] != 'f' || buffer->format[1] != '\0') {
-        PyErr_SetString(PyExc_TypeError, "a compatibility must be float32");
-    } else if (!fits) {
-        PyErr_Format(PyExc_ValueError,
-                     "a compatibility is a number, %zu numbers or a %zu x %zu matrix for %zu labels",
-                     labels, labels, labels, labels);
-    } else {
-        *kind = ndim == 0   ? DCRF_COMPATIBILITY_POTTS
-                : ndim == 1 ? DCRF_COMPATIBILITY_VECTOR
-                            : DCRF_COMPATIBILITY_MATRIX;
-        return buffer->buf;
-    }
-    PyBuffer_Release(buffer);
-    return NULL;
-}
-
-/* add_kernel(sigmas or None, channels or None, channel_sigmas or None, compatibility, normalization)
- */
+/* add_kernel(sigmas, channels, channel_sigmas, compatibility, normalization): see kernel.c */
 static PyObject *add_kernel(PyObject *object, PyObject *arguments) {
     densecrf_object *self = (densecrf_object *)object;
-    PyObject *sigmas, *channels, *channel_sigmas, *compatibility_array, *result = NULL;
-    int normalization;
-    if (!PyArg_ParseTuple(arguments, "OOOOi", &sigmas, &channels, &channel_sigmas,
-                          &compatibility_array, &normalization))
-        return NULL;
-    dcrf_kernel kernel = {.kind = DCRF_KERNEL_SPATIAL};
+    PyObject *sigmas, *channels, *channel_sigmas, *array;
+    Py_buffer channel_buffer, buffer;
+    dcrf_kernel kernel;
     dcrf_compatibility compatibility;
-    Py_buffer channel_buffer, compatibility_buffer;
-    int has_channels = 0;
     dcrf_error error;
-    dcrf_status status;
-    if (enter(self) < 0)
+    dcrf_status status = DCRF_OK;
+    int normalization;
+    if (!PyArg_ParseTuple(arguments, "OOOOi", &sigmas, &channels, &channel_sigmas, &array,
+                          &normalization) ||
+        enter(self) < 0)
         return NULL;
-    if (sigmas != Py_None) {
-        double values[DCRF_MAX_AXES];
-        const Py_ssize_t count = dcrf_py_doubles(sigmas, "the sigmas", values, DCRF_MAX_AXES);
-        if (count >= 0 && (size_t)count != self->grid.axes)
-            PyErr_Format(PyExc_ValueError, "%zd sigmas were given for %zu axes", count,
-                         self->grid.axes);
-        if (PyErr_Occurred())
-            goto done;
-        for (size_t i = 0; i < self->grid.axes; i++)
-            kernel.sigma[self->grid.axes - 1 - i] = values[i];
-    }
-    if (channels != Py_None) {
-        kernel.kind = sigmas == Py_None ? DCRF_KERNEL_FEATURES : DCRF_KERNEL_BILATERAL;
-        if (dcrf_py_view(channels, &self->grid,
-                         sigmas == Py_None ? "the feature array" : "the image", &channel_buffer,
-                         &kernel.channels) < 0)
-            goto done;
-        has_channels = 1;
-    } else if (sigmas == Py_None) {
-        PyErr_SetString(PyExc_ValueError, "a kernel needs sigmas or features");
-        goto done;
-    }
-    if (channel_sigmas != Py_None) {
-        const Py_ssize_t count = dcrf_py_doubles(channel_sigmas, "the channel sigmas",
-                                                 kernel.channel_sigma, DCRF_MAX_FEATURES);
-        if (count >= 0 && (size_t)count != kernel.channels.channels)
-            PyErr_Format(PyExc_ValueError, "%zd channel sigmas were given for %zu channels", count,
-                         kernel.channels.channels);
-        if (PyErr_Occurred())
-            goto done;
+    if (dcrf_py_kernel(sigmas, channels, channel_sigmas, &self->grid, &kernel, &channel_buffer) <
+        0) {
+        leave(self);
+        return NULL;
     }
     const float *values =
-        get_compatibility(self, compatibility_array, &compatibility, &compatibility_buffer);
-    if (!values)
-        goto done;
-    Py_BEGIN_ALLOW_THREADS
-    status = dcrf_densecrf_add_kernel(self->crf, self->workspace, &kernel,
-                                      (dcrf_densecrf_normalization)normalization, compatibility,
-                                      values, &error);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&compatibility_buffer);
-    result = status < 0 ? dcrf_py_raise(&error) : Py_NewRef(Py_None);
-done:
-    if (has_channels)
-        PyBuffer_Release(&channel_buffer);
-    leave(self);
-    return result;
+        dcrf_py_compatibility(array, dcrf_densecrf_labels(self->crf), &compatibility, &buffer);
+    if (values) {
+        Py_BEGIN_ALLOW_THREADS status = dcrf_densecrf_add_kernel(
+            self->crf, self->workspace, &kernel, (dcrf_densecrf_normalization)normalization,
+            compatibility, values, &error);
+        Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    }
+    PyBuffer_Release(&channel_buffer);
+    if (!values) {
+        leave(self);
+        return NULL;
+    }
+    return finish(self, status, &error);
 }
 
 static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
@@ -202,13 +142,14 @@ static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
     dcrf_error error;
     if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) || enter(self) < 0)
         return NULL;
-    const float *values = get_compatibility(self, array, &compatibility, &buffer);
+    const float *values =
+        dcrf_py_compatibility(array, dcrf_densecrf_labels(self->crf), &compatibility, &buffer);
     if (!values) {
         leave(self);
         return NULL;
     }
-    const dcrf_status status = dcrf_densecrf_set_compatibility(self->crf, (size_t)kernel,
-                                                               compatibility, values, &error);
+    const dcrf_status status =
+        dcrf_densecrf_set_compatibility(self->crf, (size_t)kernel, compatibility, values, &error);
     PyBuffer_Release(&buffer);
     return finish(self, status, &error);
 }
@@ -253,8 +194,8 @@ static PyObject *infer(PyObject *object, PyObject *arguments) {
     }
     struct dcrf_py_progress progress = {.callable = callable};
     progress.thread = PyEval_SaveThread();
-    const dcrf_status status = dcrf_densecrf_infer(self->crf, self->workspace, (size_t)iterations, q,
-                                                   dcrf_py_progress, &progress, &error);
+    const dcrf_status status = dcrf_densecrf_infer(self->crf, self->workspace, (size_t)iterations,
+                                                   q, dcrf_py_progress, &progress, &error);
     PyEval_RestoreThread(progress.thread);
     PyBuffer_Release(&buffer);
     leave(self);
@@ -277,10 +218,8 @@ static PyObject *step(PyObject *object, PyObject *array) {
         leave(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = dcrf_densecrf_step(self->crf, self->workspace, q, &error);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&buffer);
+    Py_BEGIN_ALLOW_THREADS status = dcrf_densecrf_step(self->crf, self->workspace, q, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     return finish(self, status, &error);
 }
 
@@ -297,10 +236,9 @@ static PyObject *divergence(PyObject *object, PyObject *array) {
         leave(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = dcrf_densecrf_divergence(self->crf, self->workspace, q, &value, &error);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&buffer);
+    Py_BEGIN_ALLOW_THREADS status =
+        dcrf_densecrf_divergence(self->crf, self->workspace, q, &value, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     leave(self);
     return status < 0 ? dcrf_py_raise(&error) : PyFloat_FromDouble(value);
 }

@@ -115,7 +115,8 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec) {
 }
 
 static int execute(PyObject *module) {
-    if (add_type(module, "DenseCRF", &dcrf_py_densecrf_spec) < 0)
+    if (add_type(module, "Model", &dcrf_py_model_spec) < 0 ||
+        add_type(module, "DenseCRF", &dcrf_py_densecrf_spec) < 0)
         return -1;
     return 0;
 }

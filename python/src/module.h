@@ -1,8 +1,8 @@
 /* The extension module dcrf._core: what its files share.
  *
- * Arrays come in through the buffer protocol, already shaped by python/dcrf/_arrays.py: one axis for
- * each axis of the grid, slowest first, then the channels; any strides. Sizes are checked here all
- * the same: nothing that Python passes may reach beyond an array. */
+ * Arrays come in through the buffer protocol, already shaped by python/dcrf/_arrays.py: one axis
+ * for each axis of the grid, slowest first, then the channels; any strides. Sizes are checked here
+ * all the same: nothing that Python passes may reach beyond an array. */
 #ifndef DCRF_PYTHON_MODULE_H
 #define DCRF_PYTHON_MODULE_H
 
@@ -14,8 +14,8 @@
 /* Raise the exception that belongs to an error; returns NULL. */
 PyObject *dcrf_py_raise(const dcrf_error *error);
 
-/* A grid from a sequence of sizes and one of spacings, slowest axis first; -1 and an exception where
- * it is none. */
+/* A grid from a sequence of sizes and one of spacings, slowest axis first; -1 and an exception
+ * where it is none. */
 int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid);
 
 /* Up to `most` numbers of a sequence; the count, or -1 and an exception. */
@@ -25,6 +25,16 @@ Py_ssize_t dcrf_py_doubles(PyObject *sequence, const char *what, double *values,
  * where the array does not fit. */
 int dcrf_py_view(PyObject *array, const dcrf_grid *grid, const char *what, Py_buffer *buffer,
                  dcrf_view *view);
+
+/* A kernel (kernel.c). The buffer is to be released, which is harmless where there are no channels;
+ * -1 and an exception where it is none. */
+int dcrf_py_kernel(PyObject *sigmas, PyObject *channels, PyObject *channel_sigmas,
+                   const dcrf_grid *grid, dcrf_kernel *kernel, Py_buffer *buffer);
+
+/* A compatibility: contiguous float32, no axis for a scalar (Potts), one for a vector, two for a
+ * matrix over `labels`. The buffer is to be released; NULL and an exception where it is none. */
+const float *dcrf_py_compatibility(PyObject *array, size_t labels, dcrf_compatibility *kind,
+                                   Py_buffer *buffer);
 
 /* The memory of a contiguous array of `count` elements of a format ("f", "H", "d", "n"). */
 void *dcrf_py_contiguous(PyObject *array, const char *what, char format, size_t count,

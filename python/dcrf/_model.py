@@ -1,0 +1,369 @@
+"""Model, solve and their friends."""
+
+import concurrent.futures
+import math
+import os
+
+import numpy as np
+
+from . import _core
+from ._arrays import array
+from ._layout import find_grid, place_channels_last
+from ._results import Certificate, Energy, Result
+
+_OPERATORS = {"fast": 0, "exact": 1, "grid": 2, "lattice": 3}
+_NORMALIZATIONS = {"none": False, "symmetric": True}
+_SUPERPIXELS = {"mean-shift": 0, "slic": 1}
+# A probability of zero is an energy of -log of this.
+SMALLEST_PROBABILITY = 1e-5
+
+
+def _choice(value, choices, what):
+    if value not in choices:
+        names = ", ".join(repr(name) for name in choices)
+        raise ValueError(f"{what} is {value!r}; it must be one of {names}")
+    return choices[value]
+
+
+def _numbers(value, count, what):
+    """`count` floats from one number or as many."""
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number or {count} numbers, not {value!r}") from None
+    if numbers.ndim == 0:
+        numbers = np.full(count, float(numbers))
+    if numbers.shape != (count,):
+        raise ValueError(f"{what} must be a number or {count} numbers, not {value!r}")
+    return tuple(numbers.tolist())
+
+
+def _energies(unary, probabilities, logits):
+    """Energies from exactly one of the three."""
+    given = [name for name in (unary, probabilities, logits) if name is not None]
+    if len(given) != 1:
+        raise TypeError("give exactly one of unary=, probabilities= and logits=")
+    if unary is not None:
+        return array(unary, "unary")
+    if probabilities is not None:
+        values = array(probabilities, "probabilities")
+        if values.dtype.kind != "f":
+            values = values.astype(np.float64)
+        if values.size and not (np.nanmin(values) >= 0 and np.nanmax(values) <= 1 + 1e-3):
+            raise ValueError("probabilities must lie between 0 and 1 (logits= takes any numbers)")
+        return -np.log(np.maximum(values, SMALLEST_PROBABILITY))
+    values = array(logits, "logits")
+    # Energies that differ by a constant at a pixel are the same model; keep them positive.
+    return -(values if values.dtype.kind == "f" else values.astype(np.float64))
+
+
+def _labelling(labels, grid, count):
+    """Labels as the library takes them: uint16, checked."""
+    given = array(labels, "labels", integers=True)
+    if given.shape != grid and not (given.ndim == 1 and given.size == math.prod(grid)):
+        turned = " (its height and width are swapped)" if given.shape == grid[::-1] else ""
+        raise ValueError(f"labels has the shape {given.shape}; {grid} is needed{turned}")
+    if given.dtype.kind == "f" and not (given == np.floor(given)).all():
+        raise ValueError("labels must be whole numbers")
+    if given.size and not (0 <= given.min() and given.max() < count):
+        raise ValueError(
+            f"labels run from {given.min()} to {given.max()}; they must lie between 0 and {count - 1}"
+        )
+    return np.ascontiguousarray(given, dtype=np.uint16).reshape(grid)
+
+
+class Model:
+    """A model that is solved more than once: change a weight and keep the lattice.
+
+    ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume; the energies (labels, ...) or
+    (..., labels). ``spatial`` is (sigma, weight) or None, ``bilateral`` is (sigma, channel sigma,
+    weight) or None; a sigma is a number or one for each axis, slowest first. Kernels are numbered in
+    that order.
+
+    >>> import numpy as np
+    >>> unary = np.zeros((2, 4, 5)); unary[1] = 0.1; unary[0, 2, 2] = 1
+    >>> model = Model(unary=unary, spatial=(1, 1), bilateral=None)
+    >>> model.solve("mf").labels.sum()
+    0
+    >>> model.set_weight(0, 0.0)
+    >>> model.solve("mf").labels.sum()
+    1
+    """
+
+    def __init__(
+        self,
+        image=None,
+        *,
+        unary=None,
+        probabilities=None,
+        logits=None,
+        spatial=(3, 1.5),
+        bilateral=(80, 13, 5),
+        normalize="symmetric",
+        cliques=None,
+        clique_cost=None,
+        spacing=1.0,
+        shape=None,
+        operator="fast",
+        threads=0,
+    ):
+        self.image = None if image is None else array(image, "the image")
+        energies = _energies(unary, probabilities, logits)
+        self.shape, energies = find_grid(self.image, energies, shape)
+        self.labels = energies.shape[-1]
+        self._normalize = normalize
+        _choice(normalize, _NORMALIZATIONS, "normalize")
+        self._core = _core.Model(
+            self.shape,
+            _numbers(spacing, len(self.shape), "spacing"),
+            self.labels,
+            _choice(operator, _OPERATORS, "operator"),
+            threads,
+        )
+        self._core.set_unary(energies)
+        if spatial is not None:
+            self.add_spatial(*_unpack(spatial, 2, "spatial", "(sigma, weight)"))
+        if bilateral is not None and self.image is not None:
+            self.add_bilateral(*_unpack(bilateral, 3, "bilateral", "(sigma, channel sigma, weight)"))
+        if cliques is not None:
+            self.set_cliques(cliques, clique_cost)
+
+    # ---- what the model is made of
+
+    def set_unary(self, unary=None, *, probabilities=None, logits=None):
+        """Replace the energies; the grid and the number of labels stay."""
+        energies = place_channels_last(
+            _energies(unary, probabilities, logits), self.shape, "the energies"
+        )
+        self._core.set_unary(energies)
+
+    def add_spatial(self, sigma, weight, normalize=None):
+        """Add a kernel over positions; returns its number."""
+        sigmas = _numbers(sigma, len(self.shape), "sigma")
+        return self._add(sigmas, None, None, weight, normalize)
+
+    def add_bilateral(self, sigma, channel_sigma, weight, image=None, normalize=None):
+        """Add a kernel over positions and the channels of an image; returns its number."""
+        if image is None:
+            image = self.image
+        if image is None:
+            raise ValueError("a bilateral kernel needs an image")
+        channels = place_channels_last(image, self.shape, "the image")
+        return self._add(
+            _numbers(sigma, len(self.shape), "sigma"),
+            channels,
+            _numbers(channel_sigma, channels.shape[-1], "channel_sigma"),
+            weight,
+            normalize,
+        )
+
+    def add_features(self, features, weight, normalize=None):
+        """Add a kernel over your own features, already divided by their sigmas; returns its number."""
+        channels = place_channels_last(features, self.shape, "the features")
+        return self._add(None, channels, None, weight, normalize)
+
+    def _add(self, sigmas, channels, channel_sigmas, weight, normalize):
+        is_symmetric = _choice(
+            self._normalize if normalize is None else normalize, _NORMALIZATIONS, "normalize"
+        )
+        self._core.add_kernel(sigmas, channels, channel_sigmas, float(weight), is_symmetric)
+        return self._core.counts()["kernels"] - 1
+
+    def set_weight(self, kernel, weight):
+        """Change the weight of a kernel; nothing has to be built again."""
+        self._core.set_weight(kernel, float(weight))
+
+    def set_compatibility(self, kernel, compatibility):
+        """None (Potts: unlike labels cost 1), a vector (its diagonal) or a symmetric matrix."""
+        if compatibility is not None:
+            compatibility = np.ascontiguousarray(
+                array(compatibility, "the compatibility"), dtype=np.float32
+            )
+            if compatibility.ndim not in (1, 2):
+                raise ValueError("a compatibility is None, a vector or a matrix")
+        self._core.set_compatibility(kernel, compatibility)
+
+    def set_cliques(self, cliques, cost=None):
+        """Regions that are to agree: a map of region numbers (negative: none), the name of a method
+        of ``superpixels`` ("slic", "mean-shift"), or None.
+
+        ``cost`` is a number, or (gamma, eta) for gamma * exp(-variance of the colours / eta).
+        """
+        if cliques is None:
+            self._core.set_cliques(None, 0.0)
+            return
+        if isinstance(cliques, str):
+            if self.image is None:
+                raise ValueError("superpixels need an image")
+            cliques = superpixels(self.image, cliques, shape=self.shape)
+        regions = array(cliques, "the clique map", integers=True)
+        if regions.dtype.kind == "f":
+            raise TypeError("the clique map must hold integers")
+        regions = place_channels_last(regions, self.shape, "the clique map")
+        if cost is None:
+            cost = (100.0, 1000.0) if self.image is not None else 1.0
+        if np.ndim(cost) == 0:
+            self._core.set_cliques(regions, float(cost))
+            return
+        gamma, eta = _unpack(cost, 2, "the clique cost", "a number or (gamma, eta)")
+        if self.image is None:
+            raise ValueError("costs that depend on colours need an image")
+        image = place_channels_last(self.image, self.shape, "the image")
+        self._core.set_cliques(regions, 0.0)
+        self._core.set_clique_costs(image, float(gamma), float(eta))
+
+    # ---- what it is good for
+
+    def solve(self, method="lp", *, start=None, marginals=True, trace=True, progress=None, **settings):
+        """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound.
+
+        ``progress`` is called after every iteration with a dictionary; a true answer stops the run.
+        Settings are those of the library: iterations, time_limit_s, gap, stationarity, damping,
+        rounding_draws, seed, polish, polish_rounds, lp_inner_steps, lp_lambda, lp_epsilon, lp_bins,
+        lp_potential_flow.
+        """
+        settings = {name: value for name, value in settings.items() if value is not None}
+        for name, value in settings.items():
+            if isinstance(value, (float, np.floating)) and float(value).is_integer():
+                if name in ("iterations", "rounding_draws", "polish_rounds", "lp_bins", "lp_inner_steps"):
+                    settings[name] = int(value)
+        settings["trace"] = bool(trace)
+        labels = np.empty(self.shape, np.uint16)
+        rows = None
+        if marginals:
+            padded = -(-self.labels // 8) * 8
+            rows = np.empty(self.shape + (padded,), np.float32)
+        if start is not None:
+            start = _labelling(start, self.shape, self.labels)
+        info = self._core.solve(method, settings, labels, rows, start, progress)
+        if rows is not None:
+            rows = np.moveaxis(rows[..., : self.labels], -1, 0)
+        return Result(labels, rows, info, self.image)
+
+    def energy(self, labels):
+        """The energy of a labelling, and its parts."""
+        return Energy(**self._core.energy(_labelling(labels, self.shape, self.labels)))
+
+    def certify(self, labels, *, time_limit_s=None, gap=None, iterations=None, progress=None):
+        """A proof of how good a labelling is, wherever it comes from: a lower bound on the energy of
+        every labelling."""
+        return Certificate(
+            **self._core.certify(
+                _labelling(labels, self.shape, self.labels),
+                -1.0 if time_limit_s is None else float(time_limit_s),
+                -1.0 if gap is None else float(gap),
+                -1 if iterations is None else int(iterations),
+                progress,
+            )
+        )
+
+
+def _unpack(values, count, what, meaning):
+    try:
+        unpacked = tuple(values)
+    except TypeError:
+        unpacked = ()
+    if len(unpacked) != count:
+        raise ValueError(f"{what} is {values!r}; it must be {meaning}")
+    return unpacked
+
+
+_MODEL_OPTIONS = (
+    "unary probabilities logits spatial bilateral normalize cliques clique_cost spacing shape operator threads"
+).split()
+
+
+def solve(image=None, *, method="lp", **options):
+    """Make a model and solve it: all options of ``Model`` and of ``Model.solve``.
+
+    >>> import numpy as np
+    >>> image = np.zeros((6, 8, 3), np.uint8); image[:, 4:] = 200
+    >>> probabilities = np.full((6, 8, 2), 0.5); probabilities[3, 1] = 0.9, 0.1
+    >>> probabilities[3, 6] = 0.1, 0.9
+    >>> result = solve(image, probabilities=probabilities, method="mf", spatial=None)
+    >>> bool((result.labels == (image[..., 0] > 0)).all())
+    True
+    """
+    own = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
+    return Model(image, **own).solve(method, **options)
+
+
+def solve_many(problems, *, threads=0, **options):
+    """Solve many problems over all cores; results come in the order of the problems.
+
+    A problem is a dictionary of options of ``solve`` (with ``image``, if there is one); ``options`` are
+    common to all. Each problem is solved in one thread, so results are those of ``solve``.
+
+    >>> import numpy as np
+    >>> problems = [{"unary": np.random.default_rng(i).random((2, 5, 6))} for i in range(4)]
+    >>> [result.labels.shape for result in solve_many(problems, method="mf")]
+    [(5, 6), (5, 6), (5, 6), (5, 6)]
+    """
+    problems = [dict(options, **problem) for problem in problems]
+    if threads == 0:
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it must not be negative")
+
+    def one(problem):
+        return solve(problem.pop("image", None), threads=1, **problem)
+
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(one, problem) for problem in problems]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+def energy(image=None, *, labels, **options):
+    """The energy of a labelling under a model with the options of ``Model``.
+
+    >>> import numpy as np
+    >>> energy(unary=np.array([[0.0, 1], [1, 0], [1, 0]]), labels=[0, 1, 1], spatial=(1, 0)).total
+    0.0
+    """
+    return Model(image, **options).energy(labels)
+
+
+def certify(image=None, *, labels, time_limit_s=None, gap=None, iterations=None, **options):
+    """A lower bound, and how far a labelling can be from the best one."""
+    return Model(image, **options).certify(
+        labels, time_limit_s=time_limit_s, gap=gap, iterations=iterations
+    )
+
+
+def superpixels(
+    image,
+    method="slic",
+    *,
+    region_size=None,
+    compactness=None,
+    spatial_bandwidth=None,
+    range_bandwidth=None,
+    min_region=None,
+    shape=None,
+    threads=0,
+):
+    """Regions of one colour: int32, numbered from 0. ``method`` is "slic" or "mean-shift".
+
+    The image is (H, W) or (H, W, 3), on the scale 0 to 255.
+    """
+    values = array(image, "the image")
+    if shape is None:
+        has_channels = values.ndim == 3
+        shape = values.shape[:2] if has_channels else values.shape
+        if has_channels and values.shape[0] in (1, 3) and values.shape[2] not in (1, 3):
+            shape = values.shape[1:]
+    channels = place_channels_last(values, tuple(shape), "the image")
+    regions = np.empty(shape, np.int32)
+    numbers = [
+        -1.0 if value is None else float(value)
+        for value in (region_size, compactness, spatial_bandwidth, range_bandwidth)
+    ]
+    least = -1 if min_region is None else int(min_region)
+    chosen = _choice(method, _SUPERPIXELS, "method")
+    _core.superpixels(tuple(shape), channels, chosen, *numbers, least, threads, regions)
+    return regions

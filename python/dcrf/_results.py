@@ -1,0 +1,117 @@
+"""What a solver gives back."""
+
+import base64
+import dataclasses
+import html
+import math
+
+import numpy as np
+
+from ._png import encode, palette
+
+
+@dataclasses.dataclass(frozen=True)
+class Energy:
+    """An energy and its parts."""
+
+    total: float
+    unary: float
+    pairwise: float
+    cliques: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificate:
+    """What is proven about a labelling."""
+
+    energies: dict
+    lower_bound: float
+    relative_gap: float
+    best_energy: float
+    is_constant: bool
+    iterations: int
+    stop: str
+    seconds: float
+
+    @property
+    def energy(self):
+        return self.energies["total"]
+
+    def __str__(self):
+        return (
+            f"energy {self.energy:.6g}, no labelling is below {self.lower_bound:.6g}: "
+            f"within {100 * self.relative_gap:.3g} % of the best"
+        )
+
+
+_TRACE = ("iteration", "time_s", "objective", "best_energy", "lower_bound")
+
+
+class Result:
+    """A labelling and what is known about it.
+
+    ``labels`` uint16 over the grid; ``marginals`` float32 (labels, ...) or None: the method's last
+    distributions; ``energy``, ``energies`` (its parts), ``lower_bound`` and ``relative_gap`` (NaN where
+    the method has none); ``iterations``, ``stop`` (why the run ended), ``is_constant`` (one label
+    everywhere: the weights drown the unary energies); ``trace``, a dictionary of arrays; ``seconds``.
+    """
+
+    def __init__(self, labels, marginals, info, image=None):
+        self.labels = labels
+        self.marginals = marginals
+        self.method = info["method"]
+        self.energies = Energy(**info["energies"])
+        self.energy = self.energies.total
+        self.objective = info["objective"]
+        self.lower_bound = info["lower_bound"]
+        self.relative_gap = info["relative_gap"]
+        self.unpolished_energy = info["unpolished_energy"]
+        self.iterations = info["iterations"]
+        self.stop = info["stop"]
+        self.is_constant = info["is_constant"]
+        self.seconds = info["seconds"]
+        columns = np.array(info["trace"], dtype=np.float64).reshape(-1, len(_TRACE)).T
+        self.trace = dict(zip(_TRACE, columns))
+        self._image = image
+
+    def __repr__(self):
+        text = f"<dcrf.Result {self.method}: energy {self.energy:.6g}"
+        if not math.isnan(self.lower_bound):
+            text += f", lower bound {self.lower_bound:.6g} (gap {100 * self.relative_gap:.3g} %)"
+        return text + f", {self.iterations} iterations, stopped by {self.stop}>"
+
+    def picture(self):
+        """The labelling in colours, uint8 (H, W, 3); of a volume, its middle slice."""
+        labels = self.labels
+        while labels.ndim > 2:
+            labels = labels[labels.shape[0] // 2]
+        return palette(np.atleast_2d(labels))
+
+    def _repr_html_(self):
+        source = base64.b64encode(encode(self.picture())).decode()
+        rows = [
+            ("energy", f"{self.energy:.6g}"),
+            ("unary + pairwise + cliques", " + ".join(
+                f"{part:.6g}"
+                for part in (self.energies.unary, self.energies.pairwise, self.energies.cliques)
+            )),
+        ]
+        if not math.isnan(self.lower_bound):
+            rows += [
+                ("lower bound", f"{self.lower_bound:.6g}"),
+                ("gap", f"{100 * self.relative_gap:.3g} %"),
+            ]
+        rows += [
+            ("method", f"{self.method}, {self.iterations} iterations, {sum(self.seconds.values()):.2f} s"),
+            ("stopped by", self.stop),
+        ]
+        if self.is_constant:
+            rows.append(("note", "one label everywhere: the weights drown the unary energies"))
+        table = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in rows
+        )
+        return (
+            f"<div><img style='image-rendering:pixelated;max-width:320px' "
+            f"src='data:image/png;base64,{source}'><table>{table}</table></div>"
+        )

@@ -1,0 +1,432 @@
+/* dcrf._core.Model: a model with its plan and its threads. */
+#include "module.h"
+#include "settings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+    PyObject_HEAD dcrf_model *model;
+    dcrf_plan *plan; /* NULL: to be made */
+    dcrf_operator_kind kind;
+    dcrf_workspace *workspace;
+    dcrf_grid grid;
+    int is_busy; /* a call runs without the interpreter lock */
+} model_object;
+
+static int enter(model_object *self) {
+    if (!self->model) {
+        PyErr_SetString(PyExc_RuntimeError, "the object was not initialized");
+        return -1;
+    }
+    if (self->is_busy) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "this model is in use by another call; give each thread its own");
+        return -1;
+    }
+    self->is_busy = 1;
+    return 0;
+}
+
+/* Leave, and the result of a call that may have failed. */
+static PyObject *finish(model_object *self, dcrf_status status, const dcrf_error *error) {
+    self->is_busy = 0;
+    if (status < 0)
+        return dcrf_py_raise(error);
+    Py_RETURN_NONE;
+}
+
+/* Leave with the exception that is set. */
+static PyObject *abandon(model_object *self) {
+    self->is_busy = 0;
+    return NULL;
+}
+
+static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    model_object *self = (model_object *)object;
+    static char *names[] = {"shape", "spacing", "labels", "operator", "threads", NULL};
+    PyObject *shape, *spacing;
+    Py_ssize_t labels, threads = 0;
+    int kind = DCRF_OPERATOR_FAST;
+    dcrf_error error;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOn|in", names, &shape, &spacing,
+                                     &labels, &kind, &threads))
+        return -1;
+    if (self->model) {
+        PyErr_SetString(PyExc_RuntimeError, "the object is initialized already");
+        return -1;
+    }
+    if (labels < 0 || threads < 0) {
+        PyErr_SetString(PyExc_ValueError, "a number of labels or threads is negative");
+        return -1;
+    }
+    if (dcrf_py_grid(shape, spacing, &self->grid) < 0)
+        return -1;
+    self->kind = (dcrf_operator_kind)kind;
+    if (dcrf_model_new(&self->model, &self->grid, (size_t)labels, &error) < 0 ||
+        dcrf_workspace_new(&self->workspace, (size_t)threads, &error) < 0) {
+        dcrf_model_free(&self->model);
+        dcrf_py_raise(&error);
+        return -1;
+    }
+    return 0;
+}
+
+static void dealloc(PyObject *object) {
+    model_object *self = (model_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    dcrf_plan_free(&self->plan);
+    dcrf_model_free(&self->model);
+    dcrf_workspace_free(&self->workspace);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+/* ---- the model
+ * ------------------------------------------------------------------------------------- */
+
+static PyObject *set_unary(PyObject *object, PyObject *array) {
+    model_object *self = (model_object *)object;
+    Py_buffer buffer;
+    dcrf_view view;
+    dcrf_error error;
+    dcrf_status status;
+    if (enter(self) < 0)
+        return NULL;
+    if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0)
+        return abandon(self);
+    Py_BEGIN_ALLOW_THREADS status = dcrf_model_set_unary(self->model, &view, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    return finish(self, status, &error);
+}
+
+/* add_kernel(sigmas, channels, channel_sigmas, weight, is_symmetric): see kernel.c */
+static PyObject *add_kernel(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    PyObject *sigmas, *channels, *channel_sigmas;
+    Py_buffer buffer;
+    dcrf_kernel kernel;
+    dcrf_error error;
+    dcrf_status status;
+    double weight;
+    int is_symmetric;
+    if (!PyArg_ParseTuple(arguments, "OOOdp", &sigmas, &channels, &channel_sigmas, &weight,
+                          &is_symmetric) ||
+        enter(self) < 0)
+        return NULL;
+    if (dcrf_py_kernel(sigmas, channels, channel_sigmas, &self->grid, &kernel, &buffer) < 0)
+        return abandon(self);
+    kernel.weight = weight;
+    kernel.normalization = is_symmetric ? DCRF_NORMALIZE_SYMMETRIC : DCRF_NORMALIZE_NONE;
+    Py_BEGIN_ALLOW_THREADS status = dcrf_model_add_kernel(self->model, &kernel, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    if (status == DCRF_OK)
+        dcrf_plan_free(&self->plan);
+    return finish(self, status, &error);
+}
+
+static PyObject *set_weight(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    Py_ssize_t kernel;
+    double weight;
+    dcrf_error error;
+    if (!PyArg_ParseTuple(arguments, "nd", &kernel, &weight) || enter(self) < 0)
+        return NULL;
+    return finish(self, dcrf_model_set_weight(self->model, (size_t)kernel, weight, &error), &error);
+}
+
+/* set_compatibility(kernel, None or contiguous float32 of labels or labels x labels) */
+static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    PyObject *array;
+    Py_ssize_t kernel;
+    Py_buffer buffer = {0};
+    dcrf_error error;
+    dcrf_compatibility compatibility = DCRF_COMPATIBILITY_POTTS;
+    const float *values = NULL;
+    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) || enter(self) < 0)
+        return NULL;
+    if (array != Py_None && !(values = dcrf_py_compatibility(array, dcrf_model_labels(self->model),
+                                                             &compatibility, &buffer)))
+        return abandon(self);
+    const dcrf_status status =
+        dcrf_model_set_compatibility(self->model, (size_t)kernel, compatibility, values, &error);
+    PyBuffer_Release(&buffer);
+    return finish(self, status, &error);
+}
+
+/* set_cliques(map or None, cost) */
+static PyObject *set_cliques(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    PyObject *map;
+    double cost;
+    Py_buffer buffer;
+    dcrf_view view;
+    dcrf_error error;
+    dcrf_status status;
+    if (!PyArg_ParseTuple(arguments, "Od", &map, &cost) || enter(self) < 0)
+        return NULL;
+    if (map == Py_None) {
+        const size_t none = 0;
+        return finish(self, dcrf_model_set_cliques(self->model, 0, &none, NULL, NULL, &error),
+                      &error);
+    }
+    if (dcrf_py_view(map, &self->grid, "the clique map", &buffer, &view) < 0)
+        return abandon(self);
+    Py_BEGIN_ALLOW_THREADS status = dcrf_model_set_clique_map(self->model, &view, cost, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    return finish(self, status, &error);
+}
+
+/* set_clique_costs(image, gamma, eta) */
+static PyObject *set_clique_costs(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    PyObject *image;
+    double gamma, eta;
+    Py_buffer buffer;
+    dcrf_view view;
+    dcrf_error error;
+    dcrf_status status;
+    if (!PyArg_ParseTuple(arguments, "Odd", &image, &gamma, &eta) || enter(self) < 0)
+        return NULL;
+    if (dcrf_py_view(image, &self->grid, "the image", &buffer, &view) < 0)
+        return abandon(self);
+    Py_BEGIN_ALLOW_THREADS status =
+        dcrf_model_set_clique_costs(self->model, &view, gamma, eta, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    return finish(self, status, &error);
+}
+
+static PyObject *counts(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    (void)arguments;
+    if (enter(self) < 0)
+        return NULL;
+    self->is_busy = 0;
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n}", "variables",
+                         (Py_ssize_t)dcrf_model_variables(self->model), "labels",
+                         (Py_ssize_t)dcrf_model_labels(self->model), "kernels",
+                         (Py_ssize_t)dcrf_model_kernels(self->model), "cliques",
+                         (Py_ssize_t)dcrf_model_cliques(self->model), "threads",
+                         (Py_ssize_t)dcrf_workspace_threads(self->workspace));
+}
+
+/* ---- energies, solutions, certificates
+ * ------------------------------------------------------------- */
+
+/* The plan, made where there is none; without the interpreter lock. */
+static dcrf_status need_plan(model_object *self, dcrf_error *error) {
+    if (self->plan)
+        return DCRF_OK;
+    return dcrf_plan_new(&self->plan, self->model, self->kind, self->workspace, error);
+}
+
+static PyObject *energy_dictionary(const dcrf_energy *energy) {
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "total", energy->total, "unary", energy->unary,
+                         "pairwise", energy->pairwise, "cliques", energy->cliques);
+}
+
+static PyObject *energy(PyObject *object, PyObject *array) {
+    model_object *self = (model_object *)object;
+    Py_buffer buffer;
+    dcrf_energy value;
+    dcrf_error error;
+    dcrf_status status;
+    if (enter(self) < 0)
+        return NULL;
+    const uint16_t *labels = dcrf_py_contiguous(array, "the labelling", 'H',
+                                                dcrf_model_variables(self->model), 0, &buffer);
+    if (!labels)
+        return abandon(self);
+    Py_BEGIN_ALLOW_THREADS status = need_plan(self, &error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_of_labels(self->plan, self->workspace, labels, &value, NULL, &error);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    self->is_busy = 0;
+    return status < 0 ? dcrf_py_raise(&error) : energy_dictionary(&value);
+}
+
+static PyObject *trace_list(const dcrf_solver *solver) {
+    size_t count;
+    const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        const dcrf_moment *moment = &moments[i];
+        PyObject *row = Py_BuildValue("(ndddd)", (Py_ssize_t)moment->iteration, moment->time_s,
+                                      moment->objective, moment->best_energy, moment->lower_bound);
+        if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *info_dictionary(const dcrf_solver *solver) {
+    dcrf_solver_info info;
+    dcrf_solver_get_info(solver, &info);
+    PyObject *energies = energy_dictionary(&info.energy);
+    PyObject *trace = trace_list(solver);
+    PyObject *dictionary =
+        energies && trace
+            ? Py_BuildValue("{s:s,s:n,s:s,s:O,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d}}",
+                            "method", dcrf_method_name(info.method), "iterations",
+                            (Py_ssize_t)info.iterations, "stop", dcrf_status_name(info.stop),
+                            "energies", energies, "objective", info.objective, "lower_bound",
+                            info.lower_bound, "relative_gap", info.relative_gap,
+                            "unpolished_energy", info.unpolished.total, "is_constant",
+                            info.is_constant ? Py_True : Py_False, "trace", trace, "seconds",
+                            "start", info.start_s, "solve", info.solve_s, "evaluate",
+                            info.evaluate_s, "round", info.round_s, "polish", info.polish_s)
+            : NULL;
+    Py_XDECREF(energies);
+    Py_XDECREF(trace);
+    return dictionary;
+}
+
+struct run {
+    dcrf_settings settings;
+    uint16_t *labels;      /* out */
+    float *marginals;      /* out; NULL: not wanted */
+    const uint16_t *start; /* NULL: none */
+    dcrf_solver *solver;
+};
+
+/* Without the interpreter lock. */
+static dcrf_status run_solver(model_object *self, struct run *run, dcrf_error *error) {
+    dcrf_status status = need_plan(self, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_new(&run->solver, self->plan, self->workspace, &run->settings, error);
+    if (status == DCRF_OK && run->start)
+        status = dcrf_solver_start_labels(run->solver, run->start, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_run(run->solver, error);
+    if (status < 0)
+        return status;
+    dcrf_solver_labels(run->solver, run->labels);
+    if (run->marginals)
+        status = dcrf_solver_marginals(run->solver, run->marginals,
+                                       dcrf_padded(dcrf_model_labels(self->model)), error);
+    return status;
+}
+
+/* solve(method, settings, labels out, marginals out or None, start or None, progress or None) */
+static PyObject *solve(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    const char *name;
+    PyObject *settings, *labels, *marginals, *start, *callable, *result = NULL;
+    Py_buffer buffer[3] = {{0}, {0}, {0}};
+    struct run run = {.solver = NULL};
+    dcrf_method method;
+    dcrf_error error;
+    if (!PyArg_ParseTuple(arguments, "sOOOOO", &name, &settings, &labels, &marginals, &start,
+                          &callable))
+        return NULL;
+    if (!dcrf_method_from_name(name, &method))
+        return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'mf', 'qp' or 'lp'",
+                            name);
+    dcrf_settings_defaults(&run.settings, method);
+    if (dcrf_py_settings(settings, &run.settings) < 0 || enter(self) < 0)
+        return NULL;
+    const size_t n = dcrf_model_variables(self->model);
+    const size_t row = dcrf_padded(dcrf_model_labels(self->model));
+    run.labels = dcrf_py_contiguous(labels, "the labelling", 'H', n, 1, &buffer[0]);
+    if (run.labels && marginals != Py_None)
+        run.marginals = dcrf_py_contiguous(marginals, "the marginals", 'f', n * row, 1, &buffer[1]);
+    if (run.labels && start != Py_None)
+        run.start = dcrf_py_contiguous(start, "the start", 'H', n, 0, &buffer[2]);
+    if (!PyErr_Occurred()) {
+        struct dcrf_py_progress progress = {.callable = callable};
+        run.settings.progress = dcrf_py_progress;
+        run.settings.progress_user = &progress;
+        progress.thread = PyEval_SaveThread();
+        const dcrf_status status = run_solver(self, &run, &error);
+        PyEval_RestoreThread(progress.thread);
+        if (!progress.has_failed)
+            result = status < 0 ? dcrf_py_raise(&error) : info_dictionary(run.solver);
+        dcrf_solver_free(&run.solver);
+    }
+    for (size_t i = 0; i < 3; i++)
+        PyBuffer_Release(&buffer[i]);
+    self->is_busy = 0;
+    return result;
+}
+
+#if __has_include(<dcrf/certify.h>)
+/* certify(labels, time_limit_s, gap, iterations, progress or None); negative: the default */
+static PyObject *certify(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    PyObject *array, *callable;
+    double time_limit_s, gap;
+    Py_ssize_t iterations;
+    Py_buffer buffer;
+    dcrf_certify_settings settings;
+    dcrf_certificate certificate;
+    dcrf_error error;
+    if (!PyArg_ParseTuple(arguments, "OddnO", &array, &time_limit_s, &gap, &iterations, &callable))
+        return NULL;
+    dcrf_certify_settings_defaults(&settings);
+    if (!(time_limit_s < 0))
+        settings.time_limit_s = time_limit_s;
+    if (!(gap < 0))
+        settings.gap = gap;
+    if (iterations >= 0)
+        settings.iterations = (size_t)iterations;
+    if (enter(self) < 0)
+        return NULL;
+    const uint16_t *labels = dcrf_py_contiguous(array, "the labelling", 'H',
+                                                dcrf_model_variables(self->model), 0, &buffer);
+    if (!labels)
+        return abandon(self);
+    struct dcrf_py_progress progress = {.callable = callable};
+    settings.progress = dcrf_py_progress;
+    settings.progress_user = &progress;
+    progress.thread = PyEval_SaveThread();
+    dcrf_status status = need_plan(self, &error);
+    if (status == DCRF_OK)
+        status = dcrf_certify(self->plan, self->workspace, labels, &settings, &certificate, &error);
+    PyEval_RestoreThread(progress.thread);
+    PyBuffer_Release(&buffer);
+    self->is_busy = 0;
+    if (progress.has_failed)
+        return NULL;
+    if (status < 0)
+        return dcrf_py_raise(&error);
+    PyObject *energies = energy_dictionary(&certificate.energy);
+    if (!energies)
+        return NULL;
+    return Py_BuildValue("{s:N,s:d,s:d,s:d,s:O,s:n,s:s,s:d}", "energies", energies, "lower_bound",
+                         certificate.lower_bound, "relative_gap", certificate.relative_gap,
+                         "best_energy", certificate.best_energy, "is_constant",
+                         certificate.is_constant ? Py_True : Py_False, "iterations",
+                         (Py_ssize_t)certificate.iterations, "stop",
+                         dcrf_status_name(certificate.stop), "seconds", certificate.seconds);
+}
+#endif
+
+static PyMethodDef methods[] = {
+    {"set_unary", set_unary, METH_O, NULL},
+    {"add_kernel", add_kernel, METH_VARARGS, NULL},
+    {"set_weight", set_weight, METH_VARARGS, NULL},
+    {"set_compatibility", set_compatibility, METH_VARARGS, NULL},
+    {"set_cliques", set_cliques, METH_VARARGS, NULL},
+    {"set_clique_costs", set_clique_costs, METH_VARARGS, NULL},
+    {"counts", counts, METH_NOARGS, NULL},
+    {"energy", energy, METH_O, NULL},
+    {"solve", solve, METH_VARARGS, NULL},
+#if __has_include(<dcrf/certify.h>)
+    {"certify", certify, METH_VARARGS, NULL},
+#endif
+    {0},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, init},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, "Model(shape, spacing, labels, operator=0, threads=0)"},
+    {0},
+};
+
+PyType_Spec dcrf_py_model_spec = {.name = "dcrf._core.Model",
+                                  .basicsize = sizeof(model_object),
+                                  .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+                                  .slots = slots};

@@ -1,0 +1,73 @@
+#include "settings.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum kind { SIZE, DOUBLE, FLAG, SEED };
+
+static const struct field {
+    const char *name;
+    enum kind kind;
+    size_t offset;
+} fields[] = {
+    {"iterations", SIZE, offsetof(dcrf_settings, iterations)},
+    {"time_limit_s", DOUBLE, offsetof(dcrf_settings, time_limit_s)},
+    {"gap", DOUBLE, offsetof(dcrf_settings, gap)},
+    {"stationarity", DOUBLE, offsetof(dcrf_settings, stationarity)},
+    {"damping", DOUBLE, offsetof(dcrf_settings, damping)},
+    {"evaluate_every", SIZE, offsetof(dcrf_settings, evaluate_every)},
+    {"rounding_draws", SIZE, offsetof(dcrf_settings, rounding_draws)},
+    {"seed", SEED, offsetof(dcrf_settings, seed)},
+    {"polish", FLAG, offsetof(dcrf_settings, polish)},
+    {"polish_rounds", SIZE, offsetof(dcrf_settings, polish_rounds)},
+    {"trace", FLAG, offsetof(dcrf_settings, trace)},
+    {"lp_inner_steps", SIZE, offsetof(dcrf_settings, lp.inner_steps)},
+    {"lp_lambda", DOUBLE, offsetof(dcrf_settings, lp.lambda)},
+    {"lp_epsilon", DOUBLE, offsetof(dcrf_settings, lp.epsilon)},
+    {"lp_bins", SIZE, offsetof(dcrf_settings, lp.bins)},
+    {"lp_potential_flow", FLAG, offsetof(dcrf_settings, lp.potential_flow)},
+};
+
+static int set_field(const struct field *field, PyObject *value, char *at) {
+    double number;
+    size_t size;
+    uint64_t seed;
+    int flag;
+    switch (field->kind) {
+    case DOUBLE:
+        number = PyFloat_AsDouble(value);
+        memcpy(at, &number, sizeof number);
+        break;
+    case SIZE:
+        size = PyLong_AsSize_t(value);
+        memcpy(at, &size, sizeof size);
+        break;
+    case SEED:
+        seed = PyLong_AsUnsignedLongLong(value);
+        memcpy(at, &seed, sizeof seed);
+        break;
+    case FLAG:
+        flag = PyObject_IsTrue(value) > 0;
+        memcpy(at, &flag, sizeof flag);
+        break;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int dcrf_py_settings(PyObject *dictionary, dcrf_settings *settings) {
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(dictionary, &position, &name, &value)) {
+        size_t i = 0;
+        while (i < sizeof fields / sizeof fields[0] &&
+               PyUnicode_CompareWithASCIIString(name, fields[i].name) != 0)
+            i++;
+        if (i == sizeof fields / sizeof fields[0]) {
+            PyErr_Format(PyExc_TypeError, "there is no setting %R", name);
+            return -1;
+        }
+        if (set_field(&fields[i], value, (char *)settings + fields[i].offset) < 0)
+            return -1;
+    }
+    return 0;
+}

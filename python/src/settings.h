@@ -1,0 +1,10 @@
+/* Settings of a solver from a dictionary of names and numbers. */
+#ifndef DCRF_PYTHON_SETTINGS_H
+#define DCRF_PYTHON_SETTINGS_H
+
+#include "module.h"
+
+/* Overwrite the fields that are named; -1 and an exception where a name or a value is none. */
+int dcrf_py_settings(PyObject *dictionary, dcrf_settings *settings);
+
+#endif

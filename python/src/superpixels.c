@@ -1,0 +1,52 @@
+/* dcrf._core.superpixels: regions of an image. */
+#include "module.h"
+
+/* superpixels(shape, image, method, region_size_px, compactness, spatial_bandwidth_px,
+ * range_bandwidth, min_region_px, threads, regions out): numbers below 0 mean the default. Returns
+ * how many regions there are. */
+PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *shape, *image, *array;
+    double size, compactness, spatial, range;
+    Py_ssize_t least, threads;
+    int method;
+    dcrf_grid grid;
+    Py_buffer image_buffer, buffer;
+    dcrf_view view;
+    dcrf_error error;
+    dcrf_workspace *workspace = NULL;
+    dcrf_status status;
+    size_t count = 0;
+    if (!PyArg_ParseTuple(arguments, "OOiddddnnO", &shape, &image, &method, &size, &compactness,
+                          &spatial, &range, &least, &threads, &array))
+        return NULL;
+    const Py_ssize_t axes = PySequence_Size(shape);
+    PyObject *spacing = axes < 0 ? NULL : PyTuple_New(axes);
+    for (Py_ssize_t i = 0; spacing && i < axes; i++)
+        PyTuple_SetItem(spacing, i, PyFloat_FromDouble(1));
+    const int has_grid = spacing && dcrf_py_grid(shape, spacing, &grid) == 0;
+    Py_XDECREF(spacing);
+    if (!has_grid || dcrf_py_view(image, &grid, "the image", &image_buffer, &view) < 0)
+        return NULL;
+    int32_t *regions = dcrf_py_contiguous(array, "the regions", 'i',
+                                          grid.size[0] * grid.size[1] * grid.size[2], 1, &buffer);
+    if (!regions) {
+        PyBuffer_Release(&image_buffer);
+        return NULL;
+    }
+    dcrf_superpixel_settings settings = dcrf_superpixel_defaults();
+    settings.method = (dcrf_superpixel_method)method;
+    settings.region_size_px = size < 0 ? settings.region_size_px : size;
+    settings.compactness = compactness < 0 ? settings.compactness : compactness;
+    settings.spatial_bandwidth_px = spatial < 0 ? settings.spatial_bandwidth_px : spatial;
+    settings.range_bandwidth = range < 0 ? settings.range_bandwidth : range;
+    settings.min_region_px = least < 0 ? settings.min_region_px : (size_t)least;
+    Py_BEGIN_ALLOW_THREADS status =
+        dcrf_workspace_new(&workspace, threads < 0 ? 0 : (size_t)threads, &error);
+    if (status == DCRF_OK)
+        status = dcrf_superpixels(&grid, &view, &settings, workspace, regions, &count, &error);
+    dcrf_workspace_free(&workspace);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    PyBuffer_Release(&image_buffer);
+    return status < 0 ? dcrf_py_raise(&error) : PyLong_FromSize_t(count);
+}
