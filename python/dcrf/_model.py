@@ -13,7 +13,6 @@ from ._results import Certificate, Energy, Result
 
 _OPERATORS = {"fast": 0, "exact": 1, "grid": 2, "lattice": 3}
 _NORMALIZATIONS = {"none": False, "symmetric": True}
-_SUPERPIXELS = {"mean-shift": 0, "slic": 1}
 # A probability of zero is an energy of -log of this.
 SMALLEST_PROBABILITY = 1e-5
 
@@ -185,7 +184,7 @@ class Model:
 
     def set_cliques(self, cliques, cost=None):
         """Regions that are to agree: a map of region numbers (negative: none), the name of a method
-        of ``superpixels`` ("slic", "mean-shift"), or None.
+        of ``superpixels`` ("slic", "meanshift"), or None.
 
         ``cost`` is a number, or (gamma, eta) for gamma * exp(-variance of the colours / eta).
         """
@@ -347,9 +346,14 @@ def superpixels(
     shape=None,
     threads=0,
 ):
-    """Regions of one colour: int32, numbered from 0. ``method`` is "slic" or "mean-shift".
+    """Regions of one colour: int32, numbered from 0. ``method`` is "slic" or "meanshift".
 
-    The image is (H, W) or (H, W, 3), on the scale 0 to 255.
+    The image is (H, W), (H, W, 3) or (3, H, W), on the scale 0 to 255.
+
+    >>> import numpy as np
+    >>> image = np.zeros((32, 32, 3), np.uint8); image[:, 16:] = 255
+    >>> len(np.unique(superpixels(image, region_size=16)))
+    4
     """
     values = array(image, "the image")
     if shape is None:
@@ -364,6 +368,5 @@ def superpixels(
         for value in (region_size, compactness, spatial_bandwidth, range_bandwidth)
     ]
     least = -1 if min_region is None else int(min_region)
-    chosen = _choice(method, _SUPERPIXELS, "method")
-    _core.superpixels(tuple(shape), channels, chosen, *numbers, least, threads, regions)
+    _core.superpixels(tuple(shape), channels, method, *numbers, least, threads, regions)
     return regions

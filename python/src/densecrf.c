@@ -42,22 +42,13 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     PyObject *shape;
     Py_ssize_t labels, threads = 0;
     dcrf_error error;
-    double spacing[DCRF_MAX_AXES] = {1, 1, 1};
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "On|n", names, &shape, &labels, &threads))
         return -1;
     if (self->crf) {
         PyErr_SetString(PyExc_RuntimeError, "the object is initialized already");
         return -1;
     }
-    const Py_ssize_t axes = PySequence_Size(shape);
-    if (axes < 0)
-        return -1;
-    PyObject *spacings = PyTuple_New(axes);
-    for (Py_ssize_t i = 0; spacings && i < axes; i++)
-        PyTuple_SetItem(spacings, i, PyFloat_FromDouble(spacing[0]));
-    const int status = spacings ? dcrf_py_grid(shape, spacings, &self->grid) : -1;
-    Py_XDECREF(spacings);
-    if (status < 0)
+    if (dcrf_py_grid(shape, NULL, &self->grid) < 0)
         return -1;
     if (labels < 0 || threads < 0) {
         PyErr_SetString(PyExc_ValueError, "a number of labels or threads is negative");

@@ -37,7 +37,7 @@ Py_ssize_t dcrf_py_doubles(PyObject *sequence, const char *what, double *values,
 }
 
 int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid) {
-    double spacings[DCRF_MAX_AXES];
+    double spacings[DCRF_MAX_AXES] = {1, 1, 1};
     const Py_ssize_t axes = PySequence_Size(shape);
     if (axes < 0)
         return -1;
@@ -45,7 +45,8 @@ int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid) {
         PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 axes, not %zd", axes);
         return -1;
     }
-    const Py_ssize_t count = dcrf_py_doubles(spacing, "the spacing", spacings, DCRF_MAX_AXES);
+    const Py_ssize_t count =
+        spacing ? dcrf_py_doubles(spacing, "the spacing", spacings, DCRF_MAX_AXES) : axes;
     if (count < 0)
         return -1;
     if (count != axes) {
@@ -100,6 +101,7 @@ static PyObject *cpu(PyObject *module, PyObject *arguments) {
 }
 
 static PyMethodDef functions[] = {
+    {"superpixels", dcrf_py_superpixels, METH_VARARGS, NULL},
     {"version", version, METH_NOARGS, "The version of the library."},
     {"cpu", cpu, METH_NOARGS, "The vector instructions in use: 'c', 'neon', 'avx2' or 'avx512'."},
     {0},

@@ -14,8 +14,8 @@
 /* Raise the exception that belongs to an error; returns NULL. */
 PyObject *dcrf_py_raise(const dcrf_error *error);
 
-/* A grid from a sequence of sizes and one of spacings, slowest axis first; -1 and an exception
- * where it is none. */
+/* A grid from a sequence of sizes and one of spacings (NULL: 1), slowest axis first; -1 and an
+ * exception where it is none. */
 int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid);
 
 /* Up to `most` numbers of a sequence; the count, or -1 and an exception. */
@@ -49,6 +49,8 @@ struct dcrf_py_progress {
     int has_failed; /* an exception is set */
 };
 int dcrf_py_progress(void *user, const dcrf_moment *moment);
+
+PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments);
 
 /* Types, as PyType_Spec; each file has one. */
 extern PyType_Spec dcrf_py_model_spec;

@@ -1,6 +1,11 @@
 /* dcrf._core.superpixels: regions of an image. */
 #include "module.h"
 
+/* How many pixels a grid has: as many as its image, so this does not overflow. */
+static size_t image_elements(const dcrf_grid *grid) {
+    return grid->size[0] * grid->size[1] * grid->size[2];
+}
+
 /* superpixels(shape, image, method, region_size_px, compactness, spatial_bandwidth_px,
  * range_bandwidth, min_region_px, threads, regions out): numbers below 0 mean the default. Returns
  * how many regions there are. */
@@ -9,7 +14,8 @@ PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
     PyObject *shape, *image, *array;
     double size, compactness, spatial, range;
     Py_ssize_t least, threads;
-    int method;
+    const char *name;
+    dcrf_superpixel_settings settings;
     dcrf_grid grid;
     Py_buffer image_buffer, buffer;
     dcrf_view view;
@@ -17,25 +23,22 @@ PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
     dcrf_workspace *workspace = NULL;
     dcrf_status status;
     size_t count = 0;
-    if (!PyArg_ParseTuple(arguments, "OOiddddnnO", &shape, &image, &method, &size, &compactness,
+    if (!PyArg_ParseTuple(arguments, "OOsddddnnO", &shape, &image, &name, &size, &compactness,
                           &spatial, &range, &least, &threads, &array))
         return NULL;
-    const Py_ssize_t axes = PySequence_Size(shape);
-    PyObject *spacing = axes < 0 ? NULL : PyTuple_New(axes);
-    for (Py_ssize_t i = 0; spacing && i < axes; i++)
-        PyTuple_SetItem(spacing, i, PyFloat_FromDouble(1));
-    const int has_grid = spacing && dcrf_py_grid(shape, spacing, &grid) == 0;
-    Py_XDECREF(spacing);
-    if (!has_grid || dcrf_py_view(image, &grid, "the image", &image_buffer, &view) < 0)
+    dcrf_superpixel_defaults(&settings);
+    if (!dcrf_superpixel_method_from_name(name, &settings.method))
+        return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'slic' or 'meanshift'",
+                            name);
+    if (dcrf_py_grid(shape, NULL, &grid) < 0 ||
+        dcrf_py_view(image, &grid, "the image", &image_buffer, &view) < 0)
         return NULL;
-    int32_t *regions = dcrf_py_contiguous(array, "the regions", 'i',
-                                          grid.size[0] * grid.size[1] * grid.size[2], 1, &buffer);
+    int32_t *regions =
+        dcrf_py_contiguous(array, "the regions", 'i', image_elements(&grid), 1, &buffer);
     if (!regions) {
         PyBuffer_Release(&image_buffer);
         return NULL;
     }
-    dcrf_superpixel_settings settings = dcrf_superpixel_defaults();
-    settings.method = (dcrf_superpixel_method)method;
     settings.region_size_px = size < 0 ? settings.region_size_px : size;
     settings.compactness = compactness < 0 ? settings.compactness : compactness;
     settings.spatial_bandwidth_px = spatial < 0 ? settings.spatial_bandwidth_px : spatial;
