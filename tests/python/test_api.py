@@ -1,0 +1,236 @@
+"""The package dcrf: layouts and types give one result, results hold together, errors help."""
+
+import unittest
+import zlib
+
+import numpy as np
+
+import dcrf
+
+
+def scene(height=14, width=18, labels=3, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = (np.arange(width)[None, :] * labels // width).repeat(height, 0)
+    image = np.stack([60 * truth + 40] * 3, -1) + rng.integers(-8, 9, (height, width, 3))
+    logits = rng.normal(0, 1, (height, width, labels))
+    logits[np.arange(height)[:, None], np.arange(width)[None, :], truth] += 1.5
+    e = np.exp(logits)
+    return image.astype(np.uint8), (e / e.sum(-1, keepdims=True)).astype(np.float64), truth
+
+
+def exact_energy(unary, labels, features, weights, normalize):
+    """By double loops; unary (N, labels)."""
+    n = len(labels)
+    total = unary[np.arange(n), labels].sum()
+    for f, weight in zip(features, weights):
+        k = np.exp(-((f[:, None] - f[None]) ** 2).sum(-1) / 2)
+        if normalize:
+            s = 1 / np.sqrt(k.sum(1))
+            k = k * s[:, None] * s[None]
+        total += weight * (k * (labels[:, None] != labels[None])).sum()
+    return total
+
+
+class Values(unittest.TestCase):
+    def test_energy(self):
+        image, p, truth = scene()
+        height, width = truth.shape
+        y, x = np.mgrid[:height, :width]
+        position = np.stack([y.ravel(), x.ravel()], 1).astype(float)
+        bilateral = np.concatenate([position / 20, image.reshape(-1, 3) / 10], 1)
+        for normalize in ("none", "symmetric"):
+            got = dcrf.energy(image, probabilities=p, labels=truth, spatial=(2, 1.5),
+                              bilateral=(20, 10, 0.5), normalize=normalize, operator="exact")
+            expected = exact_energy(-np.log(p.reshape(-1, 3)), truth.ravel(),
+                                    [position / 2, bilateral], [1.5, 0.5], normalize == "symmetric")
+            self.assertAlmostEqual(got.total / expected, 1, places=5)
+            self.assertAlmostEqual(got.unary + got.pairwise + got.cliques, got.total, places=6)
+
+    def test_methods(self):
+        image, p, truth = scene()
+        for method in ("mf", "qp", "lp"):
+            try:
+                result = dcrf.solve(image, probabilities=p, method=method, bilateral=(20, 10, 1))
+            except NotImplementedError:
+                continue
+            self.assertEqual(result.labels.shape, truth.shape)
+            self.assertEqual(result.marginals.shape, (3,) + truth.shape)
+            np.testing.assert_allclose(result.marginals.sum(0), 1, atol=1e-3)
+            self.assertGreater(dcrf.metrics.accuracy(result.labels, truth), 0.95)
+            model = dcrf.Model(image, probabilities=p, bilateral=(20, 10, 1))
+            self.assertAlmostEqual(model.energy(result.labels).total, result.energy, places=3)
+            self.assertLessEqual(result.energy, model.energy(p.argmax(-1)).total)
+            self.assertIn(method, repr(result))
+            self.assertEqual(len(result.trace["iteration"]), len(result.trace["time_s"]))
+            if method == "lp":
+                self.assertLessEqual(result.lower_bound, result.energy)
+                self.assertGreaterEqual(result.relative_gap, 0)
+
+    def test_certify(self):
+        image, p, truth = scene()
+        model = dcrf.Model(image, probabilities=p, bilateral=(20, 10, 1))
+        result = model.solve("mf")
+        certificate = model.certify(result.labels, time_limit_s=5)
+        self.assertLessEqual(certificate.lower_bound, result.energy)
+        self.assertLess(certificate.relative_gap, 0.1)
+        self.assertIn("energy", str(certificate))
+
+    def test_weights_keep_the_lattice(self):
+        image, p, _ = scene()
+        model = dcrf.Model(image, probabilities=p, bilateral=(20, 10, 1))
+        model.set_weight(1, 3)
+        other = dcrf.Model(image, probabilities=p, bilateral=(20, 10, 3))
+        self.assertTrue((model.solve("mf").labels == other.solve("mf").labels).all())
+        self.assertEqual(model.solve("mf").energy, other.solve("mf").energy)
+
+    def test_cliques(self):
+        image, p, truth = scene()
+        regions = truth.astype(np.int64)
+        free = dcrf.solve(image, probabilities=p, method="mf", spatial=None, bilateral=None)
+        bound = dcrf.solve(image, probabilities=p, method="mf", spatial=None, bilateral=None,
+                           cliques=regions, clique_cost=1e4)
+        self.assertLess(dcrf.metrics.accuracy(free.labels, truth), 1)
+        self.assertEqual(dcrf.metrics.accuracy(bound.labels, truth), 1)
+        for cost in (None, 5, (10, 500)):
+            dcrf.solve(image, probabilities=p, method="mf", cliques="slic", clique_cost=cost)
+
+    def test_many(self):
+        problems = []
+        for seed in range(6):
+            image, p, _ = scene(seed=seed)
+            problems.append({"image": image, "probabilities": p})
+        together = dcrf.solve_many(problems, method="mf", threads=3)
+        for problem, result in zip(problems, together):
+            alone = dcrf.solve(method="mf", **problem)
+            self.assertTrue((alone.labels == result.labels).all())
+            self.assertTrue((alone.marginals == result.marginals).all())
+
+
+class Layouts(unittest.TestCase):
+    def setUp(self):
+        self.image, self.p, _ = scene()
+        self.expected = self.run_with(self.image, self.p)
+
+    def run_with(self, image, p, **options):
+        return dcrf.solve(image, probabilities=p, method="mf", **options).marginals
+
+    def same(self, image, p, **options):
+        self.assertTrue((self.run_with(image, p, **options) == self.expected).all())
+
+    def test_orders(self):
+        chw, labels_first = np.moveaxis(self.image, -1, 0), np.moveaxis(self.p, -1, 0)
+        self.same(chw, labels_first)
+        self.same(self.image, labels_first)
+        self.same(chw, self.p)
+        self.same(self.image, self.p.reshape(-1, 3))
+        self.same(self.image, np.ascontiguousarray(labels_first).reshape(3, -1))
+        self.same(np.asfortranarray(self.image), np.asfortranarray(self.p))
+        self.same(self.image[::-1, ::-1][::-1, ::-1], self.p)
+
+    def test_types(self):
+        for dtype in (np.uint16, np.int16, np.int32, np.int64, np.float32, np.float64, ">f8"):
+            self.same(self.image.astype(dtype), self.p)
+        frozen = self.image.copy()
+        frozen.flags.writeable = False
+        self.same(frozen, self.p)
+
+    def test_logits_and_unary(self):
+        logits = np.log(self.p)
+        for options in ({"unary": -logits}, {"logits": logits}):
+            got = dcrf.solve(self.image, method="mf", **options).marginals
+            np.testing.assert_allclose(got, self.expected, atol=1e-4)
+
+    def test_array_protocol(self):
+        class Tensor:
+            """What a torch tensor on the CPU offers."""
+
+            def __init__(self, values):
+                self.values = values
+
+            def detach(self):
+                return self
+
+            def __array__(self, dtype=None, copy=None):
+                return np.asarray(self.values, dtype)
+
+        self.same(Tensor(self.image), Tensor(self.p))
+
+    def test_grids(self):
+        line = dcrf.solve(unary=np.random.default_rng(0).random((2, 50)), method="mf")
+        self.assertEqual(line.labels.shape, (50,))
+        rng = np.random.default_rng(0)
+        volume = rng.integers(0, 500, (5, 6, 7)).astype(np.int16)
+        unary = rng.random((2, 5, 6, 7))
+        result = dcrf.solve(volume, unary=unary, method="mf", spacing=(3, 1, 1))
+        self.assertEqual(result.labels.shape, (5, 6, 7))
+        self.assertEqual(result.picture().shape, (6, 7, 3))
+        hyper = dcrf.solve(rng.random((8, 9, 10)) * 255, unary=rng.random((8, 9, 2)), method="mf",
+                           bilateral=(5, 20, 1))
+        self.assertEqual(hyper.labels.shape, (8, 9))
+
+
+class Manners(unittest.TestCase):
+    def setUp(self):
+        self.image, self.p, self.truth = scene()
+
+    def test_errors_help(self):
+        image, p = self.image, self.p
+        cases = [
+            (ValueError, "swapped", lambda: dcrf.solve(image.transpose(1, 0, 2), probabilities=p)),
+            (TypeError, "exactly one", lambda: dcrf.solve(image)),
+            (TypeError, "exactly one", lambda: dcrf.solve(image, unary=p, logits=p)),
+            (ValueError, "between 0 and 1", lambda: dcrf.solve(image, probabilities=p * 9)),
+            (ValueError, "'mf', 'qp' or 'lp'", lambda: dcrf.solve(image, unary=p, method="x")),
+            (ValueError, "normalize", lambda: dcrf.solve(image, unary=p, normalize="x")),
+            (TypeError, "no setting", lambda: dcrf.solve(image, unary=p, itertions=3)),
+            (ValueError, "sigma", lambda: dcrf.solve(image, unary=p, spatial=(0, 1))),
+            (ValueError, "spatial", lambda: dcrf.solve(image, unary=p, spatial=3)),
+            (ValueError, "nan", lambda: dcrf.solve(image, unary=p * np.nan)),
+            (TypeError, "real numbers", lambda: dcrf.solve(image, unary=p.astype(str))),
+            (TypeError, "real numbers", lambda: dcrf.solve(image, unary=p * 1j)),
+            (ValueError, "between 0 and 2", lambda: dcrf.energy(image, unary=p, labels=self.truth + 1)),
+            (ValueError, "swapped", lambda: dcrf.energy(image, unary=p, labels=self.truth.T)),
+        ]
+        for kind, text, call in cases:
+            with self.assertRaisesRegex(kind, text):
+                call()
+
+    def test_progress(self):
+        seen = []
+        dcrf.solve(self.image, probabilities=self.p, method="mf", iterations=4, stationarity=0,
+                   progress=lambda moment: seen.append(moment["iteration"]))
+        self.assertEqual(seen, [1, 2, 3, 4])
+        result = dcrf.solve(self.image, probabilities=self.p, method="mf",
+                            progress=lambda moment: True)
+        self.assertEqual((result.stop, result.iterations), ("cancelled", 1))
+        model = dcrf.Model(self.image, probabilities=self.p)
+        with self.assertRaisesRegex(RuntimeError, "in use"):
+            model.solve("mf", progress=lambda moment: model.solve("mf"))
+        self.assertEqual(model.solve("mf").labels.shape, self.truth.shape)
+
+    def test_html(self):
+        result = dcrf.solve(self.image, probabilities=self.p, method="mf")
+        text = result._repr_html_()
+        self.assertIn("data:image/png;base64,", text)
+        self.assertIn("energy", text)
+
+    def test_png(self):
+        from dcrf._png import encode
+
+        picture = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
+        data = encode(picture)
+        at = data.index(b"IDAT")
+        size = int.from_bytes(data[at - 4 : at], "big")
+        rows = np.frombuffer(zlib.decompress(data[at + 4 : at + 4 + size]), np.uint8).reshape(5, 22)
+        self.assertTrue((rows[:, 1:].reshape(5, 7, 3) == picture).all() and (rows[:, 0] == 0).all())
+
+    def test_metrics(self):
+        guess = np.array([[0, 1], [2, 2]])
+        truth = np.array([[0, 1], [1, 255]])
+        np.testing.assert_array_equal(dcrf.metrics.confusion(guess, truth, 3),
+                                      [[1, 0, 0], [0, 1, 1], [0, 0, 0]])
+        np.testing.assert_allclose(dcrf.metrics.class_accuracy(guess, truth, 3), [1, 0.5, np.nan])
+
+
+if __name__ == "__main__":
+    unittest.main()
