@@ -29,7 +29,7 @@ def unary_from_labels(labels, n_labels, gt_prob, zero_unsure=True):
         raise ValueError(f"gt_prob is {gt_prob}; it must lie between 0 and 1")
     n_labels = int(n_labels)
     given = array(labels, "labels", integers=True).ravel()
-    if n_labels < 1 or (n_labels < 2 and given.size):
+    if n_labels < 2:
         raise ValueError(f"n_labels is {n_labels}; at least 2 labels are needed")
     if given.dtype.kind == "f" and not (given == np.floor(given)).all():
         raise ValueError("labels must be whole numbers")
