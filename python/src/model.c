@@ -350,7 +350,6 @@ static PyObject *solve(PyObject *object, PyObject *arguments) {
     return result;
 }
 
-#if __has_include(<dcrf/certify.h>)
 /* certify(labels, time_limit_s, gap, iterations, progress or None); negative: the default */
 static PyObject *certify(PyObject *object, PyObject *arguments) {
     model_object *self = (model_object *)object;
@@ -400,7 +399,6 @@ static PyObject *certify(PyObject *object, PyObject *arguments) {
                          (Py_ssize_t)certificate.iterations, "stop",
                          dcrf_status_name(certificate.stop), "seconds", certificate.seconds);
 }
-#endif
 
 static PyMethodDef methods[] = {
     {"set_unary", set_unary, METH_O, NULL},
@@ -412,9 +410,7 @@ static PyMethodDef methods[] = {
     {"counts", counts, METH_NOARGS, NULL},
     {"energy", energy, METH_O, NULL},
     {"solve", solve, METH_VARARGS, NULL},
-#if __has_include(<dcrf/certify.h>)
     {"certify", certify, METH_VARARGS, NULL},
-#endif
     {0},
 };
 

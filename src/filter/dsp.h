@@ -149,7 +149,7 @@ struct dcrf_dsp {
     /* For rows 0 .. rows - 1. */
     void (*shared_softmax)(const struct dcrf_shared_softmax *softmax, size_t rows);
     /* out[i] = scale[i] * exp(-in[i] - shift[i]), where -in[i] - shift[i] <= 0 (up to rounding).
-     * The exponential is good to 2 ulp; 0 below exp(-87). */
+     * The exponential is good to 3 ulp; 0 below exp(-87). */
     void (*negative_exponential)(const float *in, const float *shift, const float *scale,
                                  float *out, size_t count);
 };

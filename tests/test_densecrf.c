@@ -1,0 +1,294 @@
+/* The compatible mean field: its inner loops against plain C, its checks, and that neither threads
+ * nor labels left out change what they must not. Its numbers are compared with a naive lattice and
+ * with recordings in tests/python. */
+#include "core/rng.h"
+#include "filter/dsp.h"
+#include "unit.h"
+
+#include <dcrf/densecrf.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- inner loops ------------------------------------------------------------------------------
+ */
+
+static const dcrf_cpu cpus[] = {DCRF_CPU_C, DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_CPU_AVX512};
+#define CPUS (sizeof cpus / sizeof cpus[0])
+
+/* The stated error of the exponential. One ulp of a float in [0.5, 1) times its power is at most
+ * 2^-23 relative; subnormal results are flushed and not looked at. */
+static void the_exponential_is_good_to_three_ulps(void **state) {
+    (void)state;
+    enum { COUNT = 100001 };
+    float *in = malloc(COUNT * sizeof *in), *out = malloc(COUNT * sizeof *out);
+    float *zero = calloc(COUNT, sizeof *zero), *one = malloc(COUNT * sizeof *one);
+    for (size_t i = 0; i < COUNT; i++) {
+        in[i] = (float)i * (86.9f / COUNT);
+        one[i] = 1;
+    }
+    for (size_t k = 0; k < CPUS; k++) {
+        const struct dcrf_dsp *dsp = dcrf_dsp_for(cpus[k]);
+        if (!dsp)
+            continue;
+        double worst = 0;
+        dsp->negative_exponential(in, zero, one, out, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            const double exact = exp(-(double)in[i]);
+            const double ulp = ldexp(1, ilogb(exact) - 23);
+            worst = fmax(worst, fabs((double)out[i] - exact) / ulp);
+        }
+        print_message("%s: %.2f ulp\n", dcrf_cpu_name(cpus[k]), worst);
+        assert_true(worst <= 3);
+    }
+    free(in);
+    free(out);
+    free(zero);
+    free(one);
+}
+
+enum { ROWS = 5, MOST = 80 };
+
+/* The formula in double. */
+static void softmax_row(const float *unary, const float *message, size_t labels, const float *rest,
+                        double *q) {
+    double top = rest ? (double)*rest : -1e300, sum = 0;
+    for (size_t i = 0; i < labels; i++)
+        top = fmax(top, -(double)unary[i] - (double)message[i]);
+    for (size_t i = 0; i < labels; i++)
+        sum += q[i] = exp(-(double)unary[i] - (double)message[i] - top);
+    sum += rest ? exp((double)*rest - top) : 0;
+    for (size_t i = 0; i < labels; i++)
+        q[i] /= sum;
+}
+
+/* Rows of every length, with and without a rest, in place of their message and not. */
+static void the_shared_softmax_is_its_formula(void **state) {
+    (void)state;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 4);
+    for (size_t k = 0; k < CPUS; k++)
+        for (size_t labels = 1; labels <= 70; labels++)
+            for (size_t variant = 0; variant < 4; variant++) {
+                const struct dcrf_dsp *dsp = dcrf_dsp_for(cpus[k]);
+                if (!dsp)
+                    continue;
+                const size_t stride = dcrf_padded(labels);
+                float unary[ROWS * MOST], message[ROWS * MOST], q[ROWS * MOST];
+                float rest[ROWS], rest_top[ROWS], shift[ROWS], scale[ROWS];
+                float peak[MOST] = {0}, rest_peak = 0;
+                double expected[ROWS][MOST], highest = 0;
+                for (size_t j = 0; j < ROWS * MOST; j++) {
+                    unary[j] = (float)(dcrf_rng_uniform(&rng) * 20);
+                    message[j] = (float)(dcrf_rng_uniform(&rng) * 20 - 10);
+                }
+                for (size_t r = 0; r < ROWS; r++) {
+                    rest[r] = (float)(dcrf_rng_uniform(&rng) * 10 - 10);
+                    rest_top[r] = rest[r] - 1;
+                }
+                const bool has_rest = variant % 2, in_place = variant / 2;
+                for (size_t r = 0; r < ROWS; r++)
+                    softmax_row(unary + r * stride, message + r * stride, labels,
+                                has_rest ? &rest[r] : NULL, expected[r]);
+                const struct dcrf_shared_softmax s = {.labels = labels,
+                                                      .stride = stride,
+                                                      .message_stride = stride,
+                                                      .unary = unary,
+                                                      .message = message,
+                                                      .rest = has_rest ? rest : NULL,
+                                                      .rest_top = rest_top,
+                                                      .shift = shift,
+                                                      .scale = scale,
+                                                      .q = in_place ? message : q,
+                                                      .peak = peak,
+                                                      .rest_peak = &rest_peak};
+                dsp->shared_softmax(&s, ROWS);
+                /* Arguments of up to 30 carry an error of 30 * 6e-8, and a few roundings more. */
+                const double tolerance = 5e-6;
+                for (size_t r = 0; r < ROWS; r++) {
+                    for (size_t i = 0; i < stride; i++)
+                        assert_true(fabs((double)s.q[r * stride + i] -
+                                         (i < labels ? expected[r][i] : 0)) <= tolerance);
+                    if (has_rest) {
+                        const double part = exp((double)rest_top[r] - (double)shift[r]);
+                        highest = fmax(highest, part * (double)scale[r]);
+                    }
+                }
+                for (size_t i = 0; i < labels; i++) {
+                    float largest = 0;
+                    for (size_t r = 0; r < ROWS; r++)
+                        largest = fmaxf(largest, s.q[r * stride + i]);
+                    assert_true(peak[i] == largest);
+                }
+                if (has_rest)
+                    assert_true(fabs((double)rest_peak - highest) <= tolerance);
+            }
+}
+
+/* ---- the object -------------------------------------------------------------------------------
+ */
+
+enum { WIDTH = 31, HEIGHT = 23, VARIABLES = WIDTH * HEIGHT, LABELS = 40 };
+
+struct problem {
+    dcrf_workspace *workspace;
+    dcrf_densecrf *crf;
+    unsigned char image[VARIABLES * 3];
+    float unary[VARIABLES * LABELS];
+};
+
+static struct problem *problem_new(size_t threads) {
+    struct problem *p = calloc(1, sizeof *p);
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_rng rng;
+    dcrf_error error;
+    dcrf_rng_seed(&rng, 9);
+    for (size_t i = 0; i < VARIABLES * 3; i++)
+        p->image[i] = (unsigned char)(dcrf_rng_next(&rng) % 64);
+    for (size_t i = 0; i < VARIABLES * LABELS; i++)
+        p->unary[i] = i / VARIABLES < 3 ? (float)dcrf_rng_uniform(&rng) * 4 : 11.5f;
+    const dcrf_view view = dcrf_view_planar(p->unary, DCRF_F32, &grid, LABELS);
+    const dcrf_view image = dcrf_view_interleaved(p->image, DCRF_U8, &grid, 3);
+    const dcrf_kernel spatial = dcrf_kernel_spatial(3, 1);
+    const dcrf_kernel bilateral = dcrf_kernel_bilateral(20, 20, image, 1);
+    const float weight[2] = {3, 5};
+    assert_int_equal(dcrf_workspace_new(&p->workspace, threads, &error), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_new(&p->crf, &grid, LABELS, &error), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_set_unary(p->crf, &view, &error), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_add_kernel(p->crf, p->workspace, &spatial,
+                                              DCRF_DENSECRF_SYMMETRIC, DCRF_COMPATIBILITY_POTTS,
+                                              &weight[0], &error),
+                     DCRF_OK);
+    assert_int_equal(dcrf_densecrf_add_kernel(p->crf, p->workspace, &bilateral,
+                                              DCRF_DENSECRF_SYMMETRIC, DCRF_COMPATIBILITY_POTTS,
+                                              &weight[1], &error),
+                     DCRF_OK);
+    return p;
+}
+
+static void problem_free(struct problem *p) {
+    dcrf_densecrf_free(&p->crf);
+    dcrf_workspace_free(&p->workspace);
+    free(p);
+}
+
+static float *infer(const struct problem *p, size_t iterations) {
+    dcrf_error error;
+    float *q = malloc(VARIABLES * LABELS * sizeof *q);
+    assert_int_equal(dcrf_densecrf_infer(p->crf, p->workspace, iterations, q, NULL, NULL, &error),
+                     DCRF_OK);
+    return q;
+}
+
+static void threads_change_no_byte(void **state) {
+    (void)state;
+    struct problem *one = problem_new(1), *four = problem_new(4);
+    float *a = infer(one, 5), *b = infer(four, 5);
+    double divergence[2];
+    dcrf_error error;
+    assert_memory_equal(a, b, VARIABLES * LABELS * sizeof *a);
+    assert_int_equal(dcrf_densecrf_divergence(one->crf, one->workspace, a, &divergence[0], &error),
+                     DCRF_OK);
+    assert_int_equal(
+        dcrf_densecrf_divergence(four->crf, four->workspace, a, &divergence[1], &error), DCRF_OK);
+    assert_true(divergence[0] == divergence[1]);
+    free(a);
+    free(b);
+    problem_free(one);
+    problem_free(four);
+}
+
+/* 37 of 40 labels are left out here from the first update on; what that does to Q is far below what
+ * the bound on messages allows (1e-3 of a probability). */
+static void labels_left_out_change_little(void **state) {
+    (void)state;
+    struct problem *p = problem_new(2);
+    dcrf_error error;
+    float *fast = infer(p, 5);
+    assert_int_equal(dcrf_densecrf_set_message_error(p->crf, 0, &error), DCRF_OK);
+    float *exact = infer(p, 5);
+    float difference = 0;
+    for (size_t i = 0; i < VARIABLES * LABELS; i++)
+        difference = fmaxf(difference, fabsf(fast[i] - exact[i]));
+    assert_true(difference < 2e-5f);
+    free(fast);
+    free(exact);
+    problem_free(p);
+}
+
+/* A compatibility that is changed gives what one gives that was there from the beginning. */
+static void a_compatibility_can_be_changed(void **state) {
+    (void)state;
+    struct problem *p = problem_new(2);
+    dcrf_error error;
+    const float old = 5, new = 1;
+    float *before = infer(p, 3);
+    assert_int_equal(
+        dcrf_densecrf_set_compatibility(p->crf, 1, DCRF_COMPATIBILITY_POTTS, &new, &error),
+        DCRF_OK);
+    float *changed = infer(p, 3);
+    assert_memory_not_equal(before, changed, VARIABLES * LABELS * sizeof *before);
+    assert_int_equal(
+        dcrf_densecrf_set_compatibility(p->crf, 1, DCRF_COMPATIBILITY_POTTS, &old, &error),
+        DCRF_OK);
+    float *again = infer(p, 3);
+    assert_memory_equal(before, again, VARIABLES * LABELS * sizeof *before);
+    free(before);
+    free(changed);
+    free(again);
+    problem_free(p);
+}
+
+static void mistakes_are_errors(void **state) {
+    (void)state;
+    struct problem *p = problem_new(1);
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_kernel spatial = dcrf_kernel_spatial(3, 1);
+    const float weight = 1, infinite = INFINITY, huge = 1e20f;
+    dcrf_densecrf *none = NULL;
+    dcrf_error error;
+    dcrf_view view = dcrf_view_planar(p->unary, DCRF_F32, &grid, LABELS);
+    assert_fails(DCRF_ERROR_SIZE, "labels", error, dcrf_densecrf_new(&none, &grid, 0, &error));
+    assert_null(none);
+    view.channels = 3;
+    assert_fails(DCRF_ERROR_SIZE, "40 labels", error,
+                 dcrf_densecrf_set_unary(p->crf, &view, &error));
+    view.channels = LABELS;
+    p->unary[7 * VARIABLES + 2] = NAN;
+    assert_fails(DCRF_ERROR_NOT_FINITE, "label 7", error,
+                 dcrf_densecrf_set_unary(p->crf, &view, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "normalization", error,
+                 dcrf_densecrf_add_kernel(p->crf, p->workspace, &spatial,
+                                          (dcrf_densecrf_normalization)9, DCRF_COMPATIBILITY_POTTS,
+                                          &weight, &error));
+    assert_fails(DCRF_ERROR_NOT_FINITE, "compatibility", error,
+                 dcrf_densecrf_add_kernel(p->crf, p->workspace, &spatial, DCRF_DENSECRF_NONE,
+                                          DCRF_COMPATIBILITY_POTTS, &infinite, &error));
+    assert_fails(
+        DCRF_ERROR_SIZE, "at most", error,
+        dcrf_densecrf_set_compatibility(p->crf, 0, DCRF_COMPATIBILITY_POTTS, &huge, &error));
+    assert_fails(
+        DCRF_ERROR_ARGUMENT, "no kernel 5", error,
+        dcrf_densecrf_set_compatibility(p->crf, 5, DCRF_COMPATIBILITY_POTTS, &weight, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "-1", error,
+                 dcrf_densecrf_set_message_error(p->crf, -1, &error));
+    assert_int_equal(dcrf_densecrf_kernels(p->crf), 2);
+    float *q = infer(p, 1);
+    q[5] = INFINITY;
+    assert_fails(DCRF_ERROR_NOT_FINITE, "finite", error,
+                 dcrf_densecrf_step(p->crf, p->workspace, q, &error));
+    free(q);
+    problem_free(p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_exponential_is_good_to_three_ulps),
+        cmocka_unit_test(the_shared_softmax_is_its_formula),
+        cmocka_unit_test(threads_change_no_byte),
+        cmocka_unit_test(labels_left_out_change_little),
+        cmocka_unit_test(a_compatibility_can_be_changed),
+        cmocka_unit_test(mistakes_are_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
