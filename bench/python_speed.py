@@ -1,0 +1,130 @@
+"""The drop-in's speed: mean field, 10 iterations, set-up included, for settings that people publish.
+
+    script/bench-python [--threads N] [--repeats N] [--all-labels]
+
+The picture is made: octaves of smooth noise, edges, and grain as a sensor has it. The probabilities
+are like a network's: a few labels share the picture, the others have about 1e-7. With --all-labels
+every label is alive everywhere, the worst case for the filters. Each row is measured in a process of
+its own; its memory is the most that the process held, Python, numpy and the arrays of the caller
+included. Prints a table in Markdown.
+"""
+
+import argparse
+import platform
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+# width, height, labels, spatial (sigma, compat), bilateral (sigma, colour sigma, compat), aim in s
+CASES = (
+    (500, 375, 21, (3, 3), (80, 13, 10), 0.15),
+    (500, 375, 21, (1, 3), (67, 3, 4), 0.35),
+    (500, 375, 3, (3, 3), (50, 5, 10), 0.10),
+    (640, 480, 81, (1, 3), (67, 3, 4), 1.2),
+)
+PRESENT = 5
+ITERATIONS = 10
+
+
+def smooth_noise(rng, height, width, cell):
+    """Noise on a grid of cells, interpolated linearly."""
+    rows, columns = height // cell + 2, width // cell + 2
+    values = rng.normal(0, 1, (rows, columns))
+    y, x = np.arange(height) / cell, np.arange(width) / cell
+    i, j = y.astype(int), x.astype(int)
+    fy, fx = (y - i)[:, None], (x - j)[None]
+    top = values[i][:, j] * (1 - fx) + values[i][:, j + 1] * fx
+    bottom = values[i + 1][:, j] * (1 - fx) + values[i + 1][:, j + 1] * fx
+    return top * (1 - fy) + bottom * fy
+
+
+def make(width, height, labels, all_labels):
+    rng = np.random.default_rng(0)
+    regions = np.argmax(
+        [smooth_noise(rng, height, width, 96) + 0.2 * smooth_noise(rng, height, width, 16)
+         for _ in range(min(PRESENT, labels))], axis=0)
+    colours = rng.uniform(40, 215, (PRESENT, 3))[regions]
+    texture = sum(weight * smooth_noise(rng, height, width, cell)
+                  for cell, weight in ((64, 14), (16, 7), (4, 4)))
+    image = colours + texture[..., None] + rng.normal(0, 2, (height, width, 3))
+    scores = np.full((labels, height, width), -16, np.float32)
+    if all_labels:
+        scores[:] = 0
+    scores[:PRESENT] = 0
+    scores += rng.normal(0, 1, scores.shape).astype(np.float32) * 0.5
+    for i in range(min(PRESENT, labels)):
+        scores[i] += 4 * (regions == i) + smooth_noise(rng, height, width, 24)
+    scores = np.exp(scores - scores.max(0))
+    return np.clip(image, 0, 255).astype(np.uint8), scores / scores.sum(0)
+
+
+def measure(index, threads, repeats, all_labels, path):
+    """In a process of its own: the best time of some."""
+    from dcrf.pydensecrf import densecrf
+
+    width, height, labels, spatial, bilateral, _ = CASES[index]
+    data = np.load(path)
+    image, unary = data["image"], data["unary"]
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        crf = densecrf.DenseCRF2D(width, height, labels, threads=threads)
+        crf.setUnaryEnergy(unary)
+        crf.addPairwiseGaussian(*spatial)
+        crf.addPairwiseBilateral(bilateral[0], bilateral[1], image, bilateral[2])
+        crf.inference(ITERATIONS)
+        best = min(best, time.perf_counter() - start)
+        del crf
+    print(best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--all-labels", action="store_true")
+    parser.add_argument("--measure", nargs=2, metavar=("CASE", "FILE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        measure(int(options.measure[0]), options.threads, options.repeats, options.all_labels,
+                options.measure[1])
+        return
+    import os
+    import tempfile
+
+    import dcrf
+    from dcrf.pydensecrf.utils import unary_from_softmax
+
+    load = os.getloadavg()[0]
+    print(f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
+          f"{dcrf._core.cpu()}; Python {platform.python_version()}, numpy {np.__version__}; "
+          f"{options.threads} threads; load before {load:.1f}"
+          f"{'; all labels alive' if options.all_labels else ''}\n")
+    print("| picture, labels | spatial | bilateral | best of "
+          f"{options.repeats}, s | aim, s | most memory, MB |\n|---|---|---|---|---|---|")
+    for index, (width, height, labels, spatial, bilateral, aim) in enumerate(CASES):
+        with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+            image, probabilities = make(width, height, labels, options.all_labels)
+            np.savez(file, image=image, unary=unary_from_softmax(probabilities))
+            file.flush()
+            command = [sys.executable, __file__, "--threads", str(options.threads), "--repeats",
+                       str(options.repeats), "--measure", str(index), file.name]
+            seconds, megabytes = subprocess.check_output(command, text=True).split()
+        print(f"| {width} x {height} x {labels} | {spatial[0]}/{spatial[1]} | "
+              f"{'/'.join(map(str, bilateral))} | {float(seconds):.3f} | {aim} | {float(megabytes):.0f} |",
+              flush=True)
+
+
+if __name__ == "__main__":
+    main()
