@@ -2,6 +2,7 @@
  *
  *   lattice_embed.c   from a feature vector to the vertices and weights of its simplex
  *   lattice_table.c   from the integer key of a vertex to its number
+ *   lattice_sort.c    large lattices: vertices in the order of their keys
  *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
  *   lattice_diagonal.c  its diagonal
@@ -104,6 +105,23 @@ dcrf_status dcrf_table_enter(struct dcrf_table *table, const int32_t *key, uint3
 
 /* The number of a key, or `count` where there is none. */
 uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key);
+
+/* ---- lattice_sort.c ------------------------------------------------------------------------- */
+
+/* The numbers of the vertices of a large lattice in the order of their keys. */
+struct dcrf_lattice_order {
+    uint32_t *number;                /* of each vertex of the table; NULL: as in the table */
+    uint64_t *code;                  /* in the new order: a key as one number, */
+    uint64_t step[DCRF_MAX_CORNERS]; /* and what one step ahead along each axis adds to it */
+};
+
+dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_table *table,
+                                   dcrf_error *error);
+void dcrf_lattice_order_clear(struct dcrf_lattice_order *order);
+
+/* Write the neighbours along an axis that exist, one step back and one ahead of each vertex. */
+void dcrf_lattice_order_connect(const struct dcrf_lattice_order *order, size_t count, size_t axis,
+                                uint32_t *neighbours);
 
 /* ---- lattice_build.c ------------------------------------------------------------------------ */
 

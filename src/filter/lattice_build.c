@@ -41,6 +41,7 @@ struct build {
     size_t chunk_count;
     struct chunk *chunks;
     struct dcrf_table table;
+    struct dcrf_lattice_order order;
 };
 
 /* ---- numbering ------------------------------------------------------------------------------ */
@@ -135,6 +136,19 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     return join_chunks(build, error);
 }
 
+/* Take over the order of the keys, where there is one. */
+static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
+    const dcrf_status status = dcrf_lattice_order_new(&build->order, &build->table, error);
+    if (status < 0 || !build->order.number)
+        return status;
+    for (size_t c = 0; c < build->chunk_count; c++) {
+        struct chunk *chunk = &build->chunks[c];
+        for (size_t i = 0; i < chunk->table.count; i++)
+            chunk->global[i] = build->order.number[chunk->global[i]];
+    }
+    return DCRF_OK;
+}
+
 /* ---- inversion ------------------------------------------------------------------------------ */
 
 /* Put the entries of a chunk where its cursors say, and take over the joint numbers. */
@@ -221,6 +235,10 @@ static void connect_axis(void *context, size_t begin, size_t end, size_t worker)
         uint32_t *neighbours = lattice->neighbours + axis * lattice->vertices * 2;
         for (size_t i = 0; i < 2 * lattice->vertices; i++)
             neighbours[i] = (uint32_t)lattice->vertices;
+        if (build->order.number) {
+            dcrf_lattice_order_connect(&build->order, lattice->vertices, axis, neighbours);
+            continue;
+        }
         for (size_t v = 0; v < lattice->vertices; v++) {
             int32_t key[DCRF_MAX_FEATURES];
             step_key(build->table.keys + v * d, d, axis, 1, key);
@@ -250,6 +268,7 @@ static void build_clear(struct build *build) {
     }
     dcrf_release(build->chunks);
     dcrf_table_clear(&build->table);
+    dcrf_lattice_order_clear(&build->order);
 }
 
 dcrf_status dcrf_lattice_new(dcrf_operator **op, const struct dcrf_features *features,
@@ -284,6 +303,8 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
         status = number_vertices(&build, error);
     for (size_t ring = 0; ring < refinement.rings && status == DCRF_OK; ring++)
         status = add_ring(&build, error);
+    if (status == DCRF_OK)
+        status = order_vertices(&build, error);
     if (status == DCRF_OK)
         status = invert(&build, error);
     if (status == DCRF_OK)
