@@ -131,8 +131,12 @@ INLINE void row_join(struct row *row, const struct row *other, size_t wide, size
         row->tail += other->tail;
 }
 
+/* Entries between the one that is read and the one whose row is asked for. */
+#define GATHER_AHEAD 32
+
 INLINE void gather_rows(const struct dcrf_gather *g, size_t begin, size_t end, size_t wide,
                         size_t tail) {
+    const size_t entries = begin == end ? 0 : g->first ? g->first[end] : end * g->entries;
     for (size_t r = begin; r < end; r++) {
         const size_t first = g->first ? g->first[r] : r * g->entries;
         const size_t last = g->first ? g->first[r + 1] : first + g->entries;
@@ -142,6 +146,10 @@ INLINE void gather_rows(const struct dcrf_gather *g, size_t begin, size_t end, s
         row_zero(&other, wide, tail);
         size_t e = first;
         for (; e + 2 <= last; e += 2) {
+            if (e + 1 + GATHER_AHEAD < entries) {
+                __builtin_prefetch(g->in + g->index[e + GATHER_AHEAD] * g->in_stride);
+                __builtin_prefetch(g->in + g->index[e + 1 + GATHER_AHEAD] * g->in_stride);
+            }
             row_add(&sum, g->weight[e], g->in + g->index[e] * g->in_stride, wide, tail);
             row_add(&other, g->weight[e + 1], g->in + g->index[e + 1] * g->in_stride, wide, tail);
         }
