@@ -1,0 +1,146 @@
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import metrics as metrics
+
+_Method = Literal["mf", "qp", "lp"]
+_Normalization = Literal["none", "symmetric"]
+_Operator = Literal["fast", "exact", "grid", "lattice"]
+_Sigma = float | Sequence[float]
+_Progress = Callable[[dict[str, float]], object]
+
+__version__: str
+
+class Energy:
+    total: float
+    unary: float
+    pairwise: float
+    cliques: float
+
+class Certificate:
+    energies: dict[str, float]
+    lower_bound: float
+    relative_gap: float
+    best_energy: float
+    is_constant: bool
+    iterations: int
+    stop: str
+    seconds: float
+    @property
+    def energy(self) -> float: ...
+
+class Result:
+    labels: NDArray[np.uint16]
+    marginals: NDArray[np.float32] | None
+    method: str
+    energy: float
+    energies: Energy
+    objective: float
+    lower_bound: float
+    relative_gap: float
+    unpolished_energy: float
+    iterations: int
+    stop: str
+    is_constant: bool
+    seconds: dict[str, float]
+    trace: dict[str, NDArray[np.float64]]
+    def picture(self) -> NDArray[np.uint8]: ...
+    def _repr_html_(self) -> str: ...
+
+class Model:
+    image: NDArray[Any] | None
+    shape: tuple[int, ...]
+    labels: int
+    def __init__(
+        self,
+        image: ArrayLike | None = None,
+        *,
+        unary: ArrayLike | None = None,
+        probabilities: ArrayLike | None = None,
+        logits: ArrayLike | None = None,
+        spatial: tuple[_Sigma, float] | None = (3, 1.5),
+        bilateral: tuple[_Sigma, _Sigma, float] | None = (80, 13, 5),
+        normalize: _Normalization = "symmetric",
+        cliques: ArrayLike | str | None = None,
+        clique_cost: float | tuple[float, float] | None = None,
+        spacing: float | Sequence[float] = 1.0,
+        shape: Sequence[int] | None = None,
+        operator: _Operator = "fast",
+        threads: int = 0,
+    ) -> None: ...
+    def set_unary(
+        self,
+        unary: ArrayLike | None = None,
+        *,
+        probabilities: ArrayLike | None = None,
+        logits: ArrayLike | None = None,
+    ) -> None: ...
+    def add_spatial(
+        self, sigma: _Sigma, weight: float, normalize: _Normalization | None = None
+    ) -> int: ...
+    def add_bilateral(
+        self,
+        sigma: _Sigma,
+        channel_sigma: _Sigma,
+        weight: float,
+        image: ArrayLike | None = None,
+        normalize: _Normalization | None = None,
+    ) -> int: ...
+    def add_features(
+        self, features: ArrayLike, weight: float, normalize: _Normalization | None = None
+    ) -> int: ...
+    def set_weight(self, kernel: int, weight: float) -> None: ...
+    def set_compatibility(self, kernel: int, compatibility: ArrayLike | None) -> None: ...
+    def set_cliques(
+        self, cliques: ArrayLike | str | None, cost: float | tuple[float, float] | None = None
+    ) -> None: ...
+    def solve(
+        self,
+        method: _Method = "lp",
+        *,
+        start: ArrayLike | None = None,
+        marginals: bool = True,
+        trace: bool = True,
+        progress: _Progress | None = None,
+        **settings: float | None,
+    ) -> Result: ...
+    def energy(self, labels: ArrayLike) -> Energy: ...
+    def certify(
+        self,
+        labels: ArrayLike,
+        *,
+        time_limit_s: float | None = None,
+        gap: float | None = None,
+        iterations: int | None = None,
+        progress: _Progress | None = None,
+    ) -> Certificate: ...
+
+def solve(image: ArrayLike | None = None, *, method: _Method = "lp", **options: Any) -> Result: ...
+def solve_many(
+    problems: Iterable[Mapping[str, Any]], *, threads: int = 0, **options: Any
+) -> list[Result]: ...
+def energy(image: ArrayLike | None = None, *, labels: ArrayLike, **options: Any) -> Energy: ...
+def certify(
+    image: ArrayLike | None = None,
+    *,
+    labels: ArrayLike,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    iterations: int | None = None,
+    **options: Any,
+) -> Certificate: ...
+def superpixels(
+    image: ArrayLike,
+    method: Literal["slic", "meanshift"] = "slic",
+    *,
+    region_size: float | None = None,
+    compactness: float | None = None,
+    spatial_bandwidth: float | None = None,
+    range_bandwidth: float | None = None,
+    min_region: int | None = None,
+    shape: Sequence[int] | None = None,
+    threads: int = 0,
+) -> NDArray[np.int32]: ...

@@ -1,0 +1,16 @@
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+def confusion(
+    labels: ArrayLike, truth: ArrayLike, count: int | None = None, ignore: int | None = 255
+) -> NDArray[np.int64]: ...
+def accuracy(labels: ArrayLike, truth: ArrayLike, ignore: int | None = 255) -> float: ...
+def class_accuracy(
+    labels: ArrayLike, truth: ArrayLike, count: int | None = None, ignore: int | None = 255
+) -> NDArray[np.float64]: ...
+def iou(
+    labels: ArrayLike, truth: ArrayLike, count: int | None = None, ignore: int | None = 255
+) -> NDArray[np.float64]: ...
+def mean_iou(
+    labels: ArrayLike, truth: ArrayLike, count: int | None = None, ignore: int | None = 255
+) -> float: ...

@@ -1,0 +1,19 @@
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+def unary_from_labels(
+    labels: ArrayLike, n_labels: int, gt_prob: float, zero_unsure: bool = True
+) -> NDArray[np.float32]: ...
+def compute_unary(labels: ArrayLike, M: int, GT_PROB: float = 0.5) -> NDArray[np.float32]: ...
+def unary_from_softmax(
+    sm: ArrayLike, scale: float | None = None, clip: float | None = 1e-5
+) -> NDArray[np.float32]: ...
+def softmax_to_unary(sm: ArrayLike, GT_PROB: float = 1) -> NDArray[np.float32]: ...
+def create_pairwise_gaussian(
+    sdims: float | Sequence[float], shape: Sequence[int]
+) -> NDArray[np.float32]: ...
+def create_pairwise_bilateral(
+    sdims: float | Sequence[float], schan: float | Sequence[float], img: ArrayLike, chdim: int = -1
+) -> NDArray[np.float32]: ...
