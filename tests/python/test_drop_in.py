@@ -174,6 +174,19 @@ class Values(unittest.TestCase):
             self.check(labels, vector, matrix, dcrf.NORMALIZE_BEFORE)
 
 
+class LargeLattice(unittest.TestCase):
+    def test_sorted_vertices(self):
+        """A lattice so large that its vertices are numbered in the order of their keys."""
+        features = np.random.default_rng(8).normal(0, 4, (5, 8000)).astype(np.float32)
+        unary = np.random.default_rng(9).normal(0, 2, (2, 8000)).astype(np.float32)
+        crf = dcrf.DenseCRF(8000, 2)
+        crf.setUnaryEnergy(unary)
+        crf.addPairwiseEnergy(features, 5)
+        term = NaiveTerm(features, 5, 3)
+        self.assertGreater(len(term.lattice.keys), 32768)
+        np.testing.assert_allclose(crf.inference(2), naive(unary, [term], 2), atol=2e-5)
+
+
 class FadedLabels(unittest.TestCase):
     """Labels that are not filtered change Q by little, and come back when they must."""
 
