@@ -42,8 +42,10 @@ static double message_per_probability(const dcrf_densecrf *crf) {
         if (term->compatibility == DCRF_COMPATIBILITY_MATRIX)
             return (double)INFINITY; /* a label's message is not its own affair */
         const size_t count = term->compatibility == DCRF_COMPATIBILITY_POTTS ? 1 : crf->labels;
-        for (size_t i = 0; i < count; i++)
-            largest = fmax(largest, fabs((double)term->mu[i]));
+        for (size_t i = 0; i < count; i++) {
+            const double size = fabs((double)term->mu[i]);
+            largest = size > largest ? size : largest;
+        }
         sum += largest * (double)term->row_sum;
     }
     return sum;
