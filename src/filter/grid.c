@@ -6,23 +6,15 @@
  * (over all axes) and each tap beyond is TRUNCATED of the centre: symmetric, with a unit diagonal,
  * and exact but for that, be the input a constant or an impulse. Outside the grid there is nothing,
  * so rows near the border sum to less, as the formula says. */
+#include "filter/grid.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/dsp.h"
-#include "filter/operator.h"
 
 #include <math.h>
 #include <string.h>
 
 #define TRUNCATED 8e-5
-
-struct grid {
-    dcrf_operator base;
-    dcrf_grid shape;
-    size_t radius[DCRF_MAX_AXES];
-    float *taps[DCRF_MAX_AXES]; /* radius + 1, from the centre on */
-    float *scale;               /* NULL: ones */
-};
 
 /* Rows of a task. */
 #define GRAIN 2
@@ -50,7 +42,7 @@ static size_t find_radius(double factor, size_t size, double tail) {
 }
 
 static void free_grid(dcrf_operator *base) {
-    struct grid *op = (struct grid *)base;
+    struct dcrf_grid_plan *op = (struct dcrf_grid_plan *)base;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
         dcrf_release(op->taps[axis]);
     dcrf_release(op->scale);
@@ -71,7 +63,7 @@ struct layout {
 };
 
 struct pass {
-    const struct grid *op;
+    const struct dcrf_grid_plan *op;
     const struct dcrf_dsp *dsp;
     size_t axis;
     const float *in;
@@ -130,7 +122,7 @@ static size_t rows_in_reach(size_t radius) {
 }
 
 /* One block of memory for all workers. NULL when it is out. */
-static struct scratch *scratch_new(const struct grid *op, dcrf_workspace *workspace,
+static struct scratch *scratch_new(const struct dcrf_grid_plan *op, dcrf_workspace *workspace,
                                    size_t workers) {
     size_t reach = 0;
     for (size_t axis = 0; axis < op->shape.axes; axis++)
@@ -173,7 +165,7 @@ static void make_histograms(const struct pass *pass, size_t variable, size_t cou
  * other, they may have to be made first. */
 static void gather_rows(const struct pass *pass, size_t outer, size_t first_x, size_t first_output,
                         size_t outputs, const struct scratch *scratch) {
-    const struct grid *op = pass->op;
+    const struct dcrf_grid_plan *op = pass->op;
     const size_t radius = op->radius[pass->axis];
     const size_t length = op->shape.size[pass->axis];
     const size_t begin = first_output < radius ? 0 : first_output - radius;
@@ -221,7 +213,7 @@ static void read_outputs(const struct pass *pass, const float *outputs, size_t v
 
 static void convolve_unit(const struct pass *pass, size_t outer, size_t first_x,
                           size_t first_output, const struct scratch *scratch) {
-    const struct grid *op = pass->op;
+    const struct dcrf_grid_plan *op = pass->op;
     const struct layout variables = {1, op->shape.size[0]};
     const size_t length = op->shape.size[pass->axis];
     const size_t outputs = length - first_output < STRETCH ? length - first_output : STRETCH;
@@ -274,7 +266,7 @@ static void convolve_units(void *context, size_t begin, size_t end, size_t worke
 /* The buffers between passes: lines along x are spaced so that the strips of neighbouring lines
  * fall into different places of the first-level cache (64 sets of a line each), whatever the width
  * of the grid. */
-static struct layout buffer_layout(const struct grid *op, size_t width) {
+static struct layout buffer_layout(const struct dcrf_grid_plan *op, size_t width) {
     const size_t sets = 64, line_floats = DCRF_ALIGNMENT / sizeof(float);
     const size_t lines = divide_up(op->shape.size[0] * width, line_floats);
     const size_t wanted = divide_up(STRIP * width, line_floats) + 1;
@@ -284,7 +276,7 @@ static struct layout buffer_layout(const struct grid *op, size_t width) {
 
 /* All axes, for up to DCRF_DSP_WIDTH channels or bins. Passes alternate between the buffers, the
  * last one writes the output. */
-static void convolve_axes(const struct grid *op, dcrf_pool *pool, struct pass pass,
+static void convolve_axes(const struct dcrf_grid_plan *op, dcrf_pool *pool, struct pass pass,
                           float *const buffer[2], const float *in, float *out, size_t stride) {
     const struct layout block = {stride, stride * op->shape.size[0]};
     const struct layout between = buffer_layout(op, pass.width);
@@ -305,9 +297,10 @@ static void convolve_axes(const struct grid *op, dcrf_pool *pool, struct pass pa
     }
 }
 
-/* Take the scratch memory for rows of `width` floats. */
-static dcrf_status prepare(const struct grid *op, dcrf_workspace *workspace, size_t width,
-                           float *buffer[2], struct pass *pass, dcrf_error *error) {
+/* Take the scratch memory for rows of `padded` floats, as many at a time as go. */
+static dcrf_status prepare(const struct dcrf_grid_plan *op, dcrf_workspace *workspace,
+                           size_t padded, float *buffer[2], struct pass *pass, dcrf_error *error) {
+    const size_t width = padded < DCRF_DSP_WIDTH ? padded : DCRF_DSP_WIDTH;
     const size_t x_lines = op->shape.size[1] * op->shape.size[2];
     const size_t count = op->shape.axes - 1; /* of the buffers: 0, 1 or 2 */
     const size_t pitch = buffer_layout(op, width).pitch;
@@ -323,12 +316,11 @@ static dcrf_status prepare(const struct grid *op, dcrf_workspace *workspace, siz
 
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
-    const struct grid *op = (const struct grid *)base;
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
     const size_t padded = dcrf_padded(application->channels);
     struct pass pass;
     float *buffer[2];
-    const dcrf_status status = prepare(
-        op, workspace, padded < DCRF_DSP_WIDTH ? padded : DCRF_DSP_WIDTH, buffer, &pass, error);
+    const dcrf_status status = prepare(op, workspace, padded, buffer, &pass, error);
     if (status < 0)
         return status;
     pass.factor = application->factor;
@@ -344,12 +336,11 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
 /* Every variable's own histogram, convolved: all that it sees, by bins. */
 static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
                            const struct dcrf_ordered *channel, dcrf_error *error) {
-    const struct grid *op = (const struct grid *)base;
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
     const size_t padded = dcrf_padded(channel->bins);
     struct pass pass;
     float *buffer[2];
-    const dcrf_status status = prepare(
-        op, workspace, padded < DCRF_DSP_WIDTH ? padded : DCRF_DSP_WIDTH, buffer, &pass, error);
+    const dcrf_status status = prepare(op, workspace, padded, buffer, &pass, error);
     if (status < 0)
         return status;
     pass.ordered = channel;
@@ -365,72 +356,11 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
 /* 1 - fraction; the scale; a product and its sum along each axis; the scale; F between two nodes
  * (four), and a product and its sum over the bins and their blocks. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
-    const struct grid *op = (const struct grid *)base;
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
     size_t roundings = 1 + 1 + 2 + 4 + bins + 2 + bins / DCRF_DSP_WIDTH;
     for (size_t axis = 0; axis < op->shape.axes; axis++)
         roundings += 2 * op->radius[axis] + 2;
     return roundings;
-}
-
-/* ---- apply in double ------------------------------------------------------------------------ */
-
-struct double_pass {
-    const struct grid *op;
-    size_t axis, inner, length;
-    const double *in;
-    double *out;
-    size_t channels;
-};
-
-/* One output variable after the other, along one axis. */
-static void convolve_double(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct double_pass *pass = context;
-    const size_t radius = pass->op->radius[pass->axis], step = pass->inner * pass->channels;
-    const float *taps = pass->op->taps[pass->axis];
-    for (size_t a = begin; a < end; a++) {
-        const size_t at = a / pass->inner % pass->length;
-        const size_t first = at < radius ? 0 : at - radius;
-        const size_t last = at + radius < pass->length ? at + radius : pass->length - 1;
-        const double *in = pass->in + a * pass->channels - (at - first) * step;
-        double *out = pass->out + a * pass->channels;
-        for (size_t c = 0; c < pass->channels; c++)
-            out[c] = 0;
-        for (size_t i = first; i <= last; i++, in += step) {
-            const double weight = (double)taps[i < at ? at - i : i - at];
-            for (size_t c = 0; c < pass->channels; c++)
-                out[c] += weight * in[c];
-        }
-    }
-}
-
-static void scale_double(const struct grid *op, const double *in, double *out, size_t channels) {
-    for (size_t a = 0; a < op->base.variables; a++)
-        for (size_t c = 0; c < channels; c++)
-            out[a * channels + c] = in[a * channels + c] * (op->scale ? (double)op->scale[a] : 1.0);
-}
-
-static dcrf_status apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
-                                const double *in, double *out, size_t channels, dcrf_error *error) {
-    const struct grid *op = (const struct grid *)base;
-    double *buffer = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, base->variables,
-                                         channels * sizeof *buffer);
-    if (!buffer)
-        return dcrf_fail_memory(error, "a grid convolution");
-    scale_double(op, in, out, channels);
-    struct double_pass pass = {
-        .op = op, .inner = 1, .in = out, .out = buffer, .channels = channels};
-    for (size_t axis = 0; axis < op->shape.axes; axis++) {
-        pass.axis = axis;
-        pass.length = op->shape.size[axis];
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, 1024, convolve_double,
-                          &pass);
-        pass.inner *= pass.length;
-        pass.in = pass.out;
-        pass.out = pass.out == buffer ? out : buffer;
-    }
-    scale_double(op, pass.in, out, channels);
-    return DCRF_OK;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
@@ -439,7 +369,7 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
                             dcrf_error *error) {
     (void)workspace;
     (void)error;
-    const struct grid *op = (const struct grid *)base;
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
     for (size_t a = 0; a < base->variables; a++)
         out[a] = op->scale ? op->scale[a] * op->scale[a] : 1;
     return DCRF_OK;
@@ -448,7 +378,7 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
 static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
                            dcrf_error *error) {
     (void)workspace;
-    struct grid *op = (struct grid *)base;
+    struct dcrf_grid_plan *op = (struct dcrf_grid_plan *)base;
     op->scale = dcrf_allocate(base->variables, sizeof *op->scale);
     if (!op->scale)
         return dcrf_fail_memory(error, "the normalization of a kernel");
@@ -460,7 +390,7 @@ static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const
 static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_GRID,
                                                      .apply = apply,
                                                      .ordered = ordered,
-                                                     .apply_double = apply_double,
+                                                     .apply_double = dcrf_grid_apply_double,
                                                      .ordered_roundings = ordered_roundings,
                                                      .diagonal = diagonal,
                                                      .rescale = rescale,
@@ -470,7 +400,7 @@ dcrf_status dcrf_grid_new(dcrf_operator **out, const struct dcrf_features *featu
                           dcrf_workspace *workspace, dcrf_error *error) {
     (void)workspace;
     *out = NULL;
-    struct grid *op = dcrf_allocate_zero(1, sizeof *op);
+    struct dcrf_grid_plan *op = dcrf_allocate_zero(1, sizeof *op);
     if (!op)
         return dcrf_fail_memory(error, "a grid operator");
     op->base.methods = &methods;

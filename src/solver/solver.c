@@ -33,6 +33,16 @@ dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dc
     return status;
 }
 
+static dcrf_moment this_moment(const dcrf_solver *solver) {
+    const dcrf_solver_info *info = &solver->info;
+    return (dcrf_moment){dcrf_time_s() - solver->stop.began_s,
+                         info->iterations,
+                         info->objective,
+                         info->rounded.total,
+                         info->energy.total,
+                         info->lower_bound};
+}
+
 static void say(const dcrf_solver *solver, const dcrf_moment *moment, const char *what) {
     char line[256];
     if (!solver->settings.log)
@@ -108,12 +118,7 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
 
     dcrf_solver_info *info = &solver->info;
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->lower_bound);
-    const dcrf_moment moment = {dcrf_time_s() - solver->stop.began_s,
-                                info->iterations,
-                                info->objective,
-                                info->rounded.total,
-                                info->energy.total,
-                                info->lower_bound};
+    const dcrf_moment moment = this_moment(solver);
     dcrf_trace_add(&solver->trace, &moment);
     say(solver, &moment, "iteration");
     info->stop = dcrf_stop_decide(&solver->stop, solver->run_iterations, report.stationarity,
@@ -188,12 +193,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK && solver->polisher && !is_cancelled)
         status = polish(solver, error);
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->lower_bound);
-    const dcrf_moment moment = {dcrf_time_s() - solver->stop.began_s,
-                                info->iterations,
-                                info->objective,
-                                info->rounded.total,
-                                info->energy.total,
-                                info->lower_bound};
+    const dcrf_moment moment = this_moment(solver);
     say(solver, &moment, "finished after iteration");
     solver->is_running = false;
     return status;
