@@ -239,9 +239,12 @@ static dcrf_status verify(const struct verifier *v, const uint16_t *labels,
     }
     for (size_t a = 0; a < n; a++) {
         double lowest = INFINITY;
-        for (size_t i = 0; i < v->model->labels; i++)
-            lowest = fmin(lowest, (double)v->model->unary[a * v->model->stride + i] -
-                                      v->dual[a * v->model->labels + i]);
+        for (size_t i = 0; i < v->model->labels; i++) {
+            const double reduced = (double)v->model->unary[a * v->model->stride + i] -
+                                   v->dual[a * v->model->labels + i];
+            if (!(reduced >= lowest)) /* a NaN is kept, and the bound with it */
+                lowest = reduced;
+        }
         made.lower_bound += lowest;
     }
     *verdict = made;
