@@ -83,8 +83,8 @@ static dcrf_status add_flow(const struct verifier *v, const struct dcrf_lp_point
     double low = INFINITY, high = -INFINITY;
     for (size_t a = 0; a < n; a++) {
         v->in[a] = (double)point->y[a * count + channel];
-        low = fmin(low, v->in[a]);
-        high = fmax(high, v->in[a]);
+        low = v->in[a] < low ? v->in[a] : low;
+        high = v->in[a] > high ? v->in[a] : high;
     }
     *is_feasible &= high - low <= 1;
     const dcrf_status status = apply(v, kernel, 1, error);
