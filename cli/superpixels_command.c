@@ -56,7 +56,7 @@ static bool find_regions(segmentation *s, cli_problem *problem) {
     return done;
 }
 
-/* ---- output ---------------------------------------------------------------------------------- */
+/* ---- output --------------------------------------------------------------------------------- */
 
 static bool write_regions_png(const segmentation *s, FILE *stream, cli_problem *problem) {
     const char *file = s->settings->regions_file;

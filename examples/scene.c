@@ -59,8 +59,7 @@ static enum label label_at(double x, double y) {
     return y > horizon_at(x) ? HILL : SKY;
 }
 
-/* ---- how it looks
- * -------------------------------------------------------------------------------- */
+/* ---- how it looks --------------------------------------------------------------------------- */
 
 typedef struct colour {
     double r, g, b;
@@ -113,8 +112,7 @@ static uint8_t with_noise(double value) {
     return (uint8_t)(noisy < 0 ? 0 : noisy > 255 ? 255 : noisy);
 }
 
-/* ---- what the classifier makes of it
- * -------------------------------------------------------------- */
+/* ---- what the classifier makes of it -------------------------------------------------------- */
 
 #define PATCH 10 /* pixels a side */
 
@@ -140,8 +138,7 @@ static void guess(enum label truth, int x, int y, float energies[LABELS]) {
         energies[i] = (float)-log(weights[i] / sum);
 }
 
-/* ---- files
- * ----------------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static bool write_png(const char *directory, const char *name, bool indexed, const void *pixels) {
     char path[4096];

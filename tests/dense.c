@@ -10,7 +10,7 @@ size_t grid_variables(const dcrf_grid *grid) {
     return grid->size[0] * grid->size[1] * grid->size[2];
 }
 
-/* ---- matrices -------------------------------------------------------------------------------- */
+/* ---- matrices ------------------------------------------------------------------------------- */
 
 static double channel_value(const dcrf_view *view, size_t variable, size_t channel) {
     const size_t at = variable * view->channels + channel;
@@ -72,7 +72,7 @@ double *dense_of_operator(const dcrf_operator *op, dcrf_workspace *workspace,
     return matrix;
 }
 
-/* ---- fields and their differences ------------------------------------------------------------ */
+/* ---- fields and their differences ----------------------------------------------------------- */
 
 float *random_block(size_t variables, size_t stride, double low, double high, uint64_t seed) {
     dcrf_rng rng;
@@ -122,7 +122,7 @@ void assert_within(double value, double limit, const char *format, ...) {
     fail_msg("%s: %.3g is more than %.3g", text, value, limit);
 }
 
-/* ---- operators ------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------ */
 
 dcrf_workspace *new_workspace(size_t threads) {
     dcrf_workspace *workspace;
@@ -151,7 +151,7 @@ float *new_applied(const dcrf_operator *op, dcrf_workspace *workspace, dcrf_dire
     return out;
 }
 
-/* ---- a drawing ------------------------------------------------------------------------------- */
+/* ---- a drawing ------------------------------------------------------------------------------ */
 
 /* Sky above a wavy horizon, ground below, a disc and a slanted wall. */
 static size_t region_of(double x, double y) {

@@ -9,7 +9,7 @@ static float colour_at(const struct dcrf_colours *colours, size_t a, int c) {
     return colours->plane[c][a / colours->width * colours->stride + a % colours->width];
 }
 
-/* ---- mean shift ------------------------------------------------------------------------------ */
+/* ---- mean shift ----------------------------------------------------------------------------- */
 
 static bool is_near(const struct dcrf_mode *a, const struct dcrf_mode *b, float spatial,
                     float range) {
@@ -61,7 +61,7 @@ struct dcrf_mode *oracle_modes(const struct dcrf_colours *luv, float spatial, fl
     return modes;
 }
 
-/* ---- components ------------------------------------------------------------------------------ */
+/* ---- components ----------------------------------------------------------------------------- */
 
 /* Spread the number of a pixel over all that `linked` joins to it, until nothing changes. */
 static size_t spread(size_t width, size_t height, bool (*linked)(const void *, size_t, size_t),
@@ -122,7 +122,7 @@ size_t oracle_check_regions(const int32_t *regions, size_t width, size_t height)
     return count;
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining -------------------------------------------------------------------------------- */
 
 struct summary {
     double pixels, colour[3];
@@ -191,7 +191,7 @@ size_t oracle_join(const struct dcrf_colours *colours, size_t min_region_px, int
     return count;
 }
 
-/* ---- SLIC ------------------------------------------------------------------------------------ */
+/* ---- SLIC ----------------------------------------------------------------------------------- */
 
 static double squared_between(const struct dcrf_colours *lab, size_t a, size_t b) {
     double sum = 0;

@@ -162,8 +162,7 @@ static dcrf_status use_model(dcrf_error *error) {
     return status;
 }
 
-/* ---- solvers ---------------------------------------------------------------------------------
- */
+/* ---- solvers -------------------------------------------------------------------------------- */
 
 /* Whatever fails once there is a solver, it holds a labelling. */
 static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
@@ -223,7 +222,7 @@ static dcrf_status solve_lp(dcrf_error *error) {
     return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, error);
 }
 
-/* ---- superpixels ----------------------------------------------------------------------------- */
+/* ---- superpixels ---------------------------------------------------------------------------- */
 
 static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *error) {
     static int32_t regions[WIDTH * HEIGHT];
@@ -251,7 +250,7 @@ static dcrf_status use_slic(dcrf_error *error) {
     return use_superpixels(DCRF_SUPERPIXEL_SLIC, error);
 }
 
-/* ---- the compatible mean field --------------------------------------------------------------- */
+/* ---- the compatible mean field -------------------------------------------------------------- */
 
 static dcrf_status use_densecrf(dcrf_error *error) {
     static const float unary[WIDTH * HEIGHT * LABELS], matrix[LABELS * LABELS] = {-1, 0, 0, -2};

@@ -10,8 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- inner loops ------------------------------------------------------------------------------
- */
+/* ---- inner loops ---------------------------------------------------------------------------- */
 
 static const dcrf_cpu cpus[] = {DCRF_CPU_C, DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_CPU_AVX512};
 #define CPUS (sizeof cpus / sizeof cpus[0])
@@ -125,8 +124,7 @@ static void the_shared_softmax_is_its_formula(void **state) {
             }
 }
 
-/* ---- the object -------------------------------------------------------------------------------
- */
+/* ---- the object ----------------------------------------------------------------------------- */
 
 enum { WIDTH = 31, HEIGHT = 23, VARIABLES = WIDTH * HEIGHT, LABELS = 40 };
 

@@ -39,7 +39,7 @@ static void assert_rounded(const float *value, const float *expected, const floa
                      (double)value[i], (double)expected[i], i);
 }
 
-/* ---- the checks ------------------------------------------------------------------------------ */
+/* ---- the checks ----------------------------------------------------------------------------- */
 
 static void sets_agree_with_plain_c(void **state) {
     (void)state;
@@ -131,7 +131,7 @@ static void the_environment_limits(void **state) {
     assert_int_equal(set_in_use_with(""), dcrf_cpu_best());
 }
 
-/* ---- the clock ------------------------------------------------------------------------------- */
+/* ---- the clock ------------------------------------------------------------------------------ */
 
 static void print_times(void) {
     const size_t cases = 80, rounds = 5, repeats = 100;

@@ -44,8 +44,7 @@ static void test_simplex(void **state) {
     }
 }
 
-/* ---- cliques -----------------------------------------------------------------------------------
- */
+/* ---- cliques -------------------------------------------------------------------------------- */
 
 struct fixture {
     struct toy toy;
@@ -174,8 +173,7 @@ static void test_cliques(void **state) {
     }
 }
 
-/* ---- pairs -------------------------------------------------------------------------------------
- */
+/* ---- pairs ---------------------------------------------------------------------------------- */
 
 /* The nodes are at multiples of 1 / 8, like y, so F is the clipped line exactly; and labels that
  * are dead have no flow. */

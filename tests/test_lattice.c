@@ -203,7 +203,7 @@ static void normalization_is_that_of_the_matrix(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* ---- extremes -------------------------------------------------------------------------------- */
+/* ---- extremes ------------------------------------------------------------------------------- */
 
 /* All variables at one point: K is a constant matrix, and the calibration makes it ones. */
 static void equal_features_give_ones(void **state) {

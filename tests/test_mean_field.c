@@ -9,8 +9,7 @@
 #define MOST_VARIABLES 64
 #define MOST_LABELS 8
 
-/* ---- a naive mean field -----------------------------------------------------------------------
- */
+/* ---- a naive mean field --------------------------------------------------------------------- */
 
 struct naive {
     const struct toy *toy;
@@ -303,8 +302,7 @@ static void enormous_unaries_are_survived(void **state) {
     }
 }
 
-/* ---- the softmax ------------------------------------------------------------------------------
- */
+/* ---- the softmax ---------------------------------------------------------------------------- */
 
 struct softmax_case {
     size_t rows, labels, stride;

@@ -17,7 +17,7 @@ static dcrf_grid spaced_grid(size_t axes, size_t width, size_t height, size_t de
     return (dcrf_grid){axes, {width, height, depth}, {0.7, 1.3, 2.1}};
 }
 
-/* ---- exact ----------------------------------------------------------------------------------- */
+/* ---- exact ---------------------------------------------------------------------------------- */
 
 static void check_exact(const dcrf_grid *grid, const dcrf_kernel *kernel, const char *name) {
     const size_t channels = 3, stride = 8, n = grid_variables(grid);
@@ -80,7 +80,7 @@ static void exact_takes_any_dimension(void **state) {
     }
 }
 
-/* ---- grid ------------------------------------------------------------------------------------ */
+/* ---- grid ----------------------------------------------------------------------------------- */
 
 /* Random fields of either sign, in [0, 1], and impulses: the truncation must be small beside the
  * largest output, however the input looks. */
@@ -142,7 +142,7 @@ static void grid_takes_any_number_of_channels(void **state) {
     }
 }
 
-/* ---- all three ------------------------------------------------------------------------------- */
+/* ---- all three ------------------------------------------------------------------------------ */
 
 /* A kernel for each implementation over one small grid. */
 #define IMPLEMENTATIONS 3
@@ -266,7 +266,7 @@ static void thousands_of_channels_work(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------ */
 
 static void bad_requests_are_refused(void **state) {
     (void)state;

@@ -15,7 +15,7 @@ static const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_GR
                                            DCRF_OPERATOR_LATTICE};
 #define KINDS 3
 
-/* ---- F, naively ------------------------------------------------------------------------------ */
+/* ---- F, naively ----------------------------------------------------------------------------- */
 
 static long bin_of(const dcrf_levels *levels, double value) {
     long bin = 0;
@@ -54,7 +54,7 @@ static double pair_function(const dcrf_levels *levels, double u, double v) {
     return sum;
 }
 
-/* ---- levels ---------------------------------------------------------------------------------- */
+/* ---- levels --------------------------------------------------------------------------------- */
 
 struct level_set {
     dcrf_levels levels;
@@ -93,7 +93,7 @@ static void free_levels(struct level_set *set) {
     free(set->table);
 }
 
-/* ---- against the double loop ----------------------------------------------------------------- */
+/* ---- against the double loop ---------------------------------------------------------------- */
 
 static dcrf_operator *new_of_kind(dcrf_operator_kind kind, const dcrf_grid *grid,
                                   dcrf_workspace *workspace) {
@@ -273,7 +273,7 @@ static void tables_make_it_continuous(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------ */
 
 static void bad_levels_are_refused(void **state) {
     (void)state;

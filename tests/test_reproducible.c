@@ -90,7 +90,7 @@ static void assert_same_bytes(const struct results *r, const struct results *s, 
     }
 }
 
-/* ---- the operators --------------------------------------------------------------------------- */
+/* ---- the operators -------------------------------------------------------------------------- */
 
 /* Large enough for several chunks of every loop; the exact operator needs fewer for that. */
 struct setting {
@@ -131,7 +131,7 @@ static void run_setting(const struct setting *setting, size_t threads, struct re
     dcrf_workspace_free(&workspace);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------- */
 
 static void threads_do_not_change_a_byte(void **state) {
     (void)state;
@@ -169,7 +169,7 @@ static void what_came_before_does_not_matter(void **state) {
     dcrf_workspace_free(&used);
 }
 
-/* ---- instruction sets ------------------------------------------------------------------------ */
+/* ---- instruction sets ----------------------------------------------------------------------- */
 
 /* Sets differ in the order of their sums and in fused multiply-adds: of a value that is the sum of
  * a few hundred products, some units in the last place of the largest. */

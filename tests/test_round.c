@@ -10,7 +10,7 @@
 #define MOST_VARIABLES 64
 #define TOLERANCE 2e-4 /* as in test_solver.c */
 
-/* ---- rounding -------------------------------------------------------------------------------- */
+/* ---- rounding ------------------------------------------------------------------------------- */
 
 static void the_largest_is_taken(void **state) {
     (void)state;
@@ -48,7 +48,7 @@ static void thresholds_draw_the_marginals(void **state) {
     dcrf_thresholds_free(thresholds);
 }
 
-/* ---- polishing ------------------------------------------------------------------------------- */
+/* ---- polishing ------------------------------------------------------------------------------ */
 
 static double gain_of_variables(const struct toy *toy, const uint16_t *labels) {
     const double energy = toy_energy(toy, labels);

@@ -46,7 +46,7 @@ static double run_and_check(const struct toy *toy, dcrf_solver *solver, uint16_t
     return energy;
 }
 
-/* ---- enumeration ----------------------------------------------------------------------------- */
+/* ---- enumeration ---------------------------------------------------------------------------- */
 
 static void check_toy(const struct toy *toy, double *excess) {
     uint16_t labels[MOST_VARIABLES];
@@ -95,7 +95,7 @@ static void energies_are_at_least_the_optimum(void **state) {
                       dcrf_method_name(methods[k]), 100 * excess[k] / toys);
 }
 
-/* ---- what must not matter -------------------------------------------------------------------- */
+/* ---- what must not matter ------------------------------------------------------------------- */
 
 static void renaming_labels_and_adding_constants_changes_nothing(void **state) {
     (void)state;
@@ -192,7 +192,7 @@ static void thread_counts_give_the_same_bytes(void **state) {
     }
 }
 
-/* ---- starts ---------------------------------------------------------------------------------- */
+/* ---- starts --------------------------------------------------------------------------------- */
 
 static void a_warm_start_never_ends_worse(void **state) {
     (void)state;
@@ -255,7 +255,7 @@ static void bad_starts_are_refused(void **state) {
     free_toy(&toy);
 }
 
-/* ---- stopping -------------------------------------------------------------------------------- */
+/* ---- stopping ------------------------------------------------------------------------------- */
 
 struct watch {
     size_t calls, stop_after;
@@ -361,7 +361,7 @@ static void steps_and_trace(void **state) {
     free_toy(&toy);
 }
 
-/* ---- settings -------------------------------------------------------------------------------- */
+/* ---- settings ------------------------------------------------------------------------------- */
 
 static void defaults_set_every_field(void **state) {
     (void)state;

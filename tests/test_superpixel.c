@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- pictures -------------------------------------------------------------------------------- */
+/* ---- pictures ------------------------------------------------------------------------------- */
 
 enum kind { CONSTANT, NOISE, GRADIENT, PATCHES, FIELDS, CHECKERBOARD, KINDS };
 
@@ -86,7 +86,7 @@ static dcrf_superpixel_settings settings_of(dcrf_superpixel_method method, size_
     return settings;
 }
 
-/* ---- colours --------------------------------------------------------------------------------- */
+/* ---- colours -------------------------------------------------------------------------------- */
 
 static void colours_have_their_published_values(void **state) {
     (void)state;
@@ -152,7 +152,7 @@ static void no_colour_exceeds_the_bound_of_exact_sums(void **state) {
             }
 }
 
-/* ---- mean shift against its definition ------------------------------------------------------- */
+/* ---- mean shift against its definition ------------------------------------------------------ */
 
 static void compare_mean_shift(enum kind kind, size_t width, size_t height, double spatial,
                                double range, size_t min_region_px) {
@@ -198,7 +198,7 @@ static void mean_shift_is_what_it_says(void **state) {
     compare_mean_shift(PATCHES, 14, 90, 60, 90, 10);
 }
 
-/* ---- SLIC against its definition ------------------------------------------------------------- */
+/* ---- SLIC against its definition ------------------------------------------------------------ */
 
 static void compare_slic(enum kind kind, size_t width, size_t height, double size_px,
                          double compactness, size_t min_region_px) {
@@ -247,7 +247,7 @@ static void slic_gives_about_as_many_regions_as_asked(void **state) {
         }
 }
 
-/* ---- what every result is -------------------------------------------------------------------- */
+/* ---- what every result is ------------------------------------------------------------------- */
 
 static void check_result(const struct picture *p, const dcrf_superpixel_settings *settings,
                          size_t least_px) {
@@ -331,7 +331,7 @@ static void layouts_and_types_do_not_matter(void **state) {
     free(p.rgb);
 }
 
-/* ---- regions and boundaries ------------------------------------------------------------------ */
+/* ---- regions and boundaries ----------------------------------------------------------------- */
 
 static void ties_go_to_the_first(void **state) {
     (void)state;
@@ -367,7 +367,7 @@ static void boundaries_lie_between_regions(void **state) {
                  dcrf_region_boundaries(&volume, regions, boundary, &error));
 }
 
-/* ---- settings and errors --------------------------------------------------------------------- */
+/* ---- settings and errors -------------------------------------------------------------------- */
 
 static void defaults_set_every_field(void **state) {
     (void)state;

@@ -21,8 +21,7 @@
 extern "C" {
 #endif
 
-/* ---- settings ---------------------------------------------------------------------------------
- */
+/* ---- settings ------------------------------------------------------------------------------- */
 
 typedef enum dcrf_method {
     DCRF_METHOD_MF = 0, /* mean field, all variables at once */
@@ -144,8 +143,7 @@ typedef struct dcrf_settings {
 /* Set every field to what is best for most models with this method. */
 DCRF_API void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method);
 
-/* ---- the solver ------------------------------------------------------------------------------
- */
+/* ---- the solver ----------------------------------------------------------------------------- */
 
 typedef struct dcrf_solver dcrf_solver;
 
@@ -177,8 +175,7 @@ DCRF_API dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error);
  * cancelled). Returns why it stopped. */
 DCRF_API dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error);
 
-/* ---- results ---------------------------------------------------------------------------------
- */
+/* ---- results -------------------------------------------------------------------------------- */
 
 typedef struct dcrf_solver_info {
     dcrf_method method;

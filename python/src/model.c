@@ -82,8 +82,7 @@ static void dealloc(PyObject *object) {
     Py_DECREF(type);
 }
 
-/* ---- the model
- * ------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------ */
 
 static PyObject *set_unary(PyObject *object, PyObject *array) {
     model_object *self = (model_object *)object;
@@ -211,8 +210,7 @@ static PyObject *counts(PyObject *object, PyObject *arguments) {
                          (Py_ssize_t)dcrf_workspace_threads(self->workspace));
 }
 
-/* ---- energies, solutions, certificates
- * ------------------------------------------------------------- */
+/* ---- energies, solutions, certificates ------------------------------------------------------ */
 
 /* The plan, made where there is none; without the interpreter lock. */
 static dcrf_status need_plan(model_object *self, dcrf_error *error) {

@@ -35,8 +35,7 @@ static dcrf_status apply(const struct verifier *v, size_t kernel, size_t channel
     return op->methods->apply_double(op, v->workspace, v->in, v->out, channels, error);
 }
 
-/* ---- the energy --------------------------------------------------------------------------------
- */
+/* ---- the energy ----------------------------------------------------------------------------- */
 
 static double clique_costs(const struct verifier *v, const uint16_t *labels) {
     const struct dcrf_cliques *cliques = &v->model->cliques;
@@ -72,8 +71,7 @@ static dcrf_status find_energy(const struct verifier *v, const uint16_t *labels,
     return DCRF_OK;
 }
 
-/* ---- the dual point ----------------------------------------------------------------------------
- */
+/* ---- the dual point ------------------------------------------------------------------------- */
 
 /* A flow: sum_b K_ab (y_a - y_b) = y_a (K 1)_a - (K y)_a. */
 static dcrf_status add_flow(const struct verifier *v, const struct dcrf_lp_point *point,
@@ -172,8 +170,7 @@ static dcrf_status add_points(const struct verifier *v, const struct dcrf_lp_rec
     return DCRF_OK;
 }
 
-/* ---- cliques -----------------------------------------------------------------------------------
- */
+/* ---- cliques -------------------------------------------------------------------------------- */
 
 /* Entries are floats, rounded a few times: what is further off is no rounding. */
 #define CLIQUE_TOLERANCE 1e-4
@@ -217,8 +214,7 @@ static void add_clique(const struct verifier *v, const struct dcrf_lp_record *re
     }
 }
 
-/* ---- the verdict -------------------------------------------------------------------------------
- */
+/* ---- the verdict ---------------------------------------------------------------------------- */
 
 static dcrf_status verify(const struct verifier *v, const uint16_t *labels,
                           const struct dcrf_lp_record *record, dcrf_clique_form form,

@@ -13,8 +13,7 @@
 
 #define NO_PLACE SIZE_MAX
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------- */
 
 void dcrf_field_free(struct dcrf_field **field_pointer) {
     struct dcrf_field *field = *field_pointer;
@@ -86,8 +85,7 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     return DCRF_OK;
 }
 
-/* ---- peaks: largest probabilities
- * ------------------------------------------------------------------ */
+/* ---- peaks: largest probabilities ----------------------------------------------------------- */
 
 void dcrf_field_clear_peaks(struct dcrf_field *field) {
     memset(field->peak_part, 0,
@@ -117,8 +115,7 @@ static float largest_of(const float *values, size_t count) {
     return largest;
 }
 
-/* ---- sums over labels that are not active
- * ------------------------------------------------------------ */
+/* ---- sums over labels that are not active --------------------------------------------------- */
 
 /* For the variables begin .. end - 1 and the labels without a place: top = max -unary, and returns
  * sum exp(-unary - top) in `sum`. */
@@ -178,8 +175,7 @@ static void start_task(void *context, size_t begin, size_t end, size_t worker) {
     raise_outside(field, begin, end, worker);
 }
 
-/* ---- rows
- * ------------------------------------------------------------------------------------------ */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 struct rebuild {
     struct dcrf_field *field;
@@ -324,8 +320,7 @@ dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error) {
     return rebuild_rows(field, NULL, field->threshold / 2, error);
 }
 
-/* ---- planes
- * ---------------------------------------------------------------------------------------- */
+/* ---- planes --------------------------------------------------------------------------------- */
 
 struct store {
     const struct dcrf_field *field;

@@ -73,8 +73,7 @@ size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
     return crf->term_count;
 }
 
-/* ---- unary energies
- * -------------------------------------------------------------------------------- */
+/* ---- unary energies ------------------------------------------------------------------------- */
 
 /* Copy contiguous floats; false where one is not finite. */
 static bool copy_floats(const char *from, float *to, size_t count) {
@@ -131,8 +130,7 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
     return DCRF_OK;
 }
 
-/* ---- compatibilities
- * ------------------------------------------------------------------------------- */
+/* ---- compatibilities ------------------------------------------------------------------------ */
 
 /* mu, with its signs, from what the caller gave. */
 static dcrf_status copy_compatibility(const dcrf_densecrf *crf, dcrf_compatibility compatibility,
@@ -201,8 +199,7 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
     return DCRF_OK;
 }
 
-/* ---- kernels
- * --------------------------------------------------------------------------------------- */
+/* ---- kernels -------------------------------------------------------------------------------- */
 
 struct row_sums {
     const struct dcrf_densecrf_term *term;

@@ -11,8 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- one block of channels
- * --------------------------------------------------------------------------- */
+/* ---- one block of channels ------------------------------------------------------------------ */
 
 struct update {
     struct dcrf_field *field;
@@ -100,8 +99,7 @@ static void update_chunk(void *context, size_t begin, size_t end, size_t worker)
     dcrf_dsp()->shared_softmax(&softmax, end - begin);
 }
 
-/* ---- all blocks
- * ------------------------------------------------------------------------------------- */
+/* ---- all blocks ----------------------------------------------------------------------------- */
 
 /* Memory for the lattices: one buffer a term and one that they share. */
 static float *take_buffers(const dcrf_densecrf *crf, dcrf_workspace *workspace, size_t width,
@@ -163,8 +161,7 @@ static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *worksp
     return DCRF_OK;
 }
 
-/* ---- the public calls
- * ------------------------------------------------------------------------------- */
+/* ---- the public calls ----------------------------------------------------------------------- */
 
 dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                 size_t iterations, float *q, dcrf_progress_callback progress,

@@ -147,8 +147,7 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
                                       const double *in, double *out, size_t channels,
                                       dcrf_error *error);
 
-/* ---- lattice_oneway.c -------------------------------------------------------------------------
- */
+/* ---- lattice_oneway.c ----------------------------------------------------------------------- */
 
 /* result = B S in, for the first `width` floats of the rows of `in`; result and scratch have
  * vertices + 1 rows of `width` floats. */

@@ -11,7 +11,7 @@
 #define ROWS_PER_CHUNK 1024
 #define CLIQUES_PER_CHUNK 8
 
-/* ---- variables ------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------ */
 
 static void read_clique_states(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
@@ -100,7 +100,7 @@ dcrf_status dcrf_move_variables(struct dcrf_polisher *polisher, bool *is_better,
     return dcrf_polisher_apply(polisher, polisher->model->variables, false, is_better, error);
 }
 
-/* ---- cliques --------------------------------------------------------------------------------- */
+/* ---- cliques -------------------------------------------------------------------------------- */
 
 static void find_clique_gains(void *context, size_t begin, size_t end, size_t worker) {
     const struct dcrf_polisher *polisher = context;

@@ -22,8 +22,7 @@
 #define LEAST_DECREASE 1e-7 /* relative: what rounding can make of equal energies */
 #define MOST_HALVINGS 6
 
-/* ---- the polisher ----------------------------------------------------------------------------
- */
+/* ---- the polisher --------------------------------------------------------------------------- */
 
 static bool take_memory(struct dcrf_polisher *polisher) {
     const dcrf_model *model = polisher->model;
@@ -118,8 +117,7 @@ dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *l
     return dcrf_polisher_evaluate(polisher, &polisher->current, error);
 }
 
-/* ---- trying changes --------------------------------------------------------------------------
- */
+/* ---- trying changes ------------------------------------------------------------------------- */
 
 dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error) {
     *is_better = false;
@@ -201,8 +199,7 @@ dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bo
     return dcrf_polisher_try(polisher, is_better, error);
 }
 
-/* ---- the loop --------------------------------------------------------------------------------
- */
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
                         dcrf_error *error) {

@@ -79,8 +79,7 @@ static double target(const struct clique *p, size_t member, size_t label) {
     return (p->base ? (double)p->base[at] : 0) - p->step * (double)p->y[at];
 }
 
-/* ---- the min form ------------------------------------------------------------------------------
- */
+/* ---- the min form --------------------------------------------------------------------------- */
 
 static void project_min(const struct clique *p, float *column) {
     for (size_t i = 0; i < p->labels; i++) {
@@ -114,8 +113,7 @@ static void vertex_min(const struct clique *p) {
     }
 }
 
-/* ---- the spread form ---------------------------------------------------------------------------
- */
+/* ---- the spread form ------------------------------------------------------------------------ */
 
 /* Mass and number of the entries of one label above centre + tau and below centre - tau. */
 struct tails {
@@ -279,8 +277,7 @@ static void vertex_spread(const struct clique *p) {
     p->out[p->members[to] * p->stride + widest] = -(float)p->cost;
 }
 
-/* ---- all cliques -------------------------------------------------------------------------------
- */
+/* ---- all cliques ---------------------------------------------------------------------------- */
 
 struct clique_context {
     const struct dcrf_clique_dual *cliques;

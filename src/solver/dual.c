@@ -24,8 +24,7 @@
 #define DOUBLE_UNIT 0x1p-53
 #define GRAIN 1024
 
-/* ---- the space ---------------------------------------------------------------------------------
- */
+/* ---- the space ------------------------------------------------------------------------------ */
 
 /* The row sums in double, so that they carry no rounding worth speaking of. */
 static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
@@ -104,8 +103,7 @@ void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
     *space = (struct dcrf_dual_space){0};
 }
 
-/* ---- a point -----------------------------------------------------------------------------------
- */
+/* ---- a point -------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,
                            dcrf_error *error) {
@@ -144,8 +142,7 @@ void dcrf_dual_clear(struct dcrf_dual *dual) {
     *dual = (struct dcrf_dual){0};
 }
 
-/* ---- the bound ---------------------------------------------------------------------------------
- */
+/* ---- the bound ------------------------------------------------------------------------------ */
 
 struct bound_context {
     const struct dcrf_dual_space *space;
@@ -204,8 +201,7 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
                (sums[MAGNITUDE] + fabs(space->constant) + fabs(sums[BOUND]));
 }
 
-/* ---- mixtures ----------------------------------------------------------------------------------
- */
+/* ---- mixtures ------------------------------------------------------------------------------- */
 
 struct mix_context {
     const struct dcrf_dual_space *space;

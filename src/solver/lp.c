@@ -94,8 +94,7 @@ static dcrf_status lp_init(void **state, const struct dcrf_problem *problem, dcr
     return DCRF_OK;
 }
 
-/* ---- the start ---------------------------------------------------------------------------------
- */
+/* ---- the start ------------------------------------------------------------------------------ */
 
 static void set_labels(struct dcrf_lp *lp, const uint16_t *labels) {
     const dcrf_model *model = lp->problem->model;
@@ -179,8 +178,7 @@ static dcrf_status lp_start(void *state, const float *y, dcrf_error *error) {
     return status;
 }
 
-/* ---- the interface -----------------------------------------------------------------------------
- */
+/* ---- the interface -------------------------------------------------------------------------- */
 
 static dcrf_status lp_step(void *state, struct dcrf_step_report *report, dcrf_error *error) {
     struct dcrf_lp *lp = state;

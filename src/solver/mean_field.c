@@ -103,8 +103,7 @@ static dcrf_status mean_field_init(void **state, const struct dcrf_problem *prob
     return DCRF_OK;
 }
 
-/* ---- the update ------------------------------------------------------------------------------
- */
+/* ---- the update ----------------------------------------------------------------------------- */
 
 static void update_rows(void *context, size_t begin, size_t end, double *sums) {
     dcrf_dsp()->softmax(context, begin, end, sums);
@@ -179,8 +178,7 @@ static dcrf_status mean_field_start(void *state, const float *y, dcrf_error *err
     return DCRF_OK;
 }
 
-/* ---- cliques ---------------------------------------------------------------------------------
- */
+/* ---- cliques -------------------------------------------------------------------------------- */
 
 /* logs[i] = sum over the members of ln Q_ai */
 static void sum_logarithms(const struct mean_field *mf, const uint32_t *members, size_t count,
@@ -239,8 +237,7 @@ static double add_cliques(struct mean_field *mf) {
     return cost;
 }
 
-/* ---- the step --------------------------------------------------------------------------------
- */
+/* ---- the step ------------------------------------------------------------------------------- */
 
 static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
                                    dcrf_error *error) {

@@ -43,8 +43,7 @@ void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter) {
     *filter = (struct dcrf_pair_filter){0};
 }
 
-/* ---- labels that are alive ---------------------------------------------------------------------
- */
+/* ---- labels that are alive ------------------------------------------------------------------ */
 
 struct pack_context {
     struct dcrf_pair_filter *filter;
@@ -109,8 +108,7 @@ static void unpack(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* ---- levels ------------------------------------------------------------------------------------
- */
+/* ---- levels --------------------------------------------------------------------------------- */
 
 static int compare_floats(const void *a, const void *b) {
     const float x = *(const float *)a, y = *(const float *)b;
@@ -170,8 +168,7 @@ static dcrf_levels make_levels(struct dcrf_pair_filter *filter, const struct dcr
     return (dcrf_levels){bins, nodes, table};
 }
 
-/* ---- the filter --------------------------------------------------------------------------------
- */
+/* ---- the filter ----------------------------------------------------------------------------- */
 
 static dcrf_status filter_kernel(struct dcrf_pair_filter *filter,
                                  const struct dcrf_pair_shape *shape, size_t kernel, size_t stride,

@@ -44,8 +44,7 @@ static size_t chunk_count(const struct flow *flow) {
     return (flow->model->variables + GRAIN - 1) / GRAIN;
 }
 
-/* ---- products per label ------------------------------------------------------------------------
- */
+/* ---- products per label --------------------------------------------------------------------- */
 
 static void multiply_rows(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
@@ -75,8 +74,7 @@ static void multiply(struct flow *flow, const float *left, const float *right, c
             products[i] += flow->partial[chunk * labels + i];
 }
 
-/* ---- conjugate gradients -----------------------------------------------------------------------
- */
+/* ---- conjugate gradients -------------------------------------------------------------------- */
 
 /* image = K direction; the D part is added where it is used. */
 static dcrf_status apply_kernels(struct flow *flow, dcrf_error *error) {
@@ -180,8 +178,7 @@ static dcrf_status iterate(struct flow *flow, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* ---- what it proves ----------------------------------------------------------------------------
- */
+/* ---- what it proves ------------------------------------------------------------------------- */
 
 /* scale[i] = 1, or what brings the spread of u_i down to 1. */
 static void measure_spread(struct flow *flow) {
@@ -345,8 +342,7 @@ static double sum_labels(const struct flow *flow, const double *values) {
     return sum;
 }
 
-/* ---- the attempt -------------------------------------------------------------------------------
- */
+/* ---- the attempt ---------------------------------------------------------------------------- */
 
 static dcrf_status attempt(struct flow *flow, double constant_energy, dcrf_error *error) {
     begin_flow(flow);

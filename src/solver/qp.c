@@ -113,8 +113,7 @@ static dcrf_status qp_init(void **state, const struct dcrf_problem *problem, dcr
     return DCRF_OK;
 }
 
-/* ---- cliques ---------------------------------------------------------------------------------
- */
+/* ---- cliques -------------------------------------------------------------------------------- */
 
 /* h of y, and with it z at its minimum where `first`, or moved by the step. */
 static void read_cliques(void *context, size_t begin, size_t end, size_t worker) {
@@ -182,8 +181,7 @@ static void for_cliques(struct qp *qp, dcrf_task task) {
                       qp->problem->model->cliques.count, CLIQUES_PER_CHUNK, task, qp);
 }
 
-/* ---- variables -------------------------------------------------------------------------------
- */
+/* ---- variables ------------------------------------------------------------------------------ */
 
 /* Take the step, then find f and the vertex at the new y. */
 static void move_rows(void *context, size_t begin, size_t end, double *sums) {

@@ -14,8 +14,7 @@ static const struct dcrf_method_interface *const methods[] = {
     [DCRF_METHOD_LP] = &dcrf_lp,
 };
 
-/* ---- candidates ------------------------------------------------------------------------------
- */
+/* ---- candidates ----------------------------------------------------------------------------- */
 
 /* The energy that a constant labelling of label i gets from kernels that are not Potts, a unit of
  * unary energy being 1: sum_m w_m mu_m(i, i) sum_{a != b} k_m(a, b). */
@@ -81,8 +80,7 @@ static dcrf_status first_candidates(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-/* ---- new and free ----------------------------------------------------------------------------
- */
+/* ---- new and free --------------------------------------------------------------------------- */
 
 static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_model *model = solver->problem.model;
@@ -164,8 +162,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     *solver_pointer = NULL;
 }
 
-/* ---- starting --------------------------------------------------------------------------------
- */
+/* ---- starting ------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error) {
     const double began_s = dcrf_time_s();

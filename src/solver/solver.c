@@ -54,8 +54,7 @@ static void say(const dcrf_solver *solver, const dcrf_moment *moment, const char
     solver->settings.log(solver->settings.log_user, line);
 }
 
-/* ---- the loop --------------------------------------------------------------------------------
- */
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 /* The clock of a run goes before the start, which can be long. */
 static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
@@ -212,8 +211,7 @@ dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
     return status < 0 ? status : stop;
 }
 
-/* ---- results ---------------------------------------------------------------------------------
- */
+/* ---- results -------------------------------------------------------------------------------- */
 
 void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info) {
     *info = solver->info;

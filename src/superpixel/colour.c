@@ -78,7 +78,7 @@ void dcrf_colour_convert(const float rgb[3], enum dcrf_colour_space space, doubl
     colour_from_linear(linear, space, out);
 }
 
-/* ---- whole images ---------------------------------------------------------------------------- */
+/* ---- whole images --------------------------------------------------------------------------- */
 
 struct conversion {
     struct dcrf_colours *colours;

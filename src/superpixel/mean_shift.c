@@ -199,7 +199,7 @@ void dcrf_mean_shift_modes(const struct dcrf_colours *luv, const dcrf_superpixel
     dcrf_parallel_for(pool, luv->width * luv->height, pixels_a_chunk, find_modes, &filtering);
 }
 
-/* ---- fusion ---------------------------------------------------------------------------------- */
+/* ---- fusion --------------------------------------------------------------------------------- */
 
 static bool are_linked(const struct filtering *f, const struct dcrf_mode *a,
                        const struct dcrf_mode *b) {

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* ---- components ------------------------------------------------------------------------------ */
+/* ---- components ----------------------------------------------------------------------------- */
 
 /* The root of a tree of parents, halving the path on the way. Roots are the lowest numbers of their
  * trees. */
@@ -57,7 +57,7 @@ size_t dcrf_regions_from_links(const uint8_t *links, size_t width, size_t height
     return number_roots(regions, pixels);
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining -------------------------------------------------------------------------------- */
 
 struct region {
     size_t pixels;

@@ -51,7 +51,7 @@ struct clustering {
     float *distance;  /* to it, squared */
 };
 
-/* ---- the first centres ----------------------------------------------------------------------- */
+/* ---- the first centres ---------------------------------------------------------------------- */
 
 static float squared_difference(const struct dcrf_colours *lab, size_t at, size_t other) {
     float sum = 0;
@@ -99,7 +99,7 @@ static void place_centres(struct clustering *k) {
         }
 }
 
-/* ---- assignment and update ------------------------------------------------------------------- */
+/* ---- assignment and update ------------------------------------------------------------------ */
 
 /* Narrow first .. last - 1 to the numbers at most `reach` from the centre. The bounds may be off by
  * one where they are rounded, so the differences decide. */
@@ -194,7 +194,7 @@ static void link_neighbours(const struct clustering *k, uint8_t *links) {
         }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static size_t centres_along(size_t size_px, double region_size_px) {
     const double count = nearbyint((double)size_px / region_size_px);

@@ -14,7 +14,7 @@
 #define MOST_BANDWIDTH_PX 256
 #define MOST_REGION_SIZE_PX 1024
 
-/* ---- settings -------------------------------------------------------------------------------- */
+/* ---- settings ------------------------------------------------------------------------------- */
 
 static const char *const method_names[] = {"meanshift", "slic"};
 #define METHOD_COUNT (sizeof method_names / sizeof method_names[0])
@@ -43,7 +43,7 @@ void dcrf_superpixel_defaults(dcrf_superpixel_settings *settings) {
                                    .iterations = DCRF_SUPERPIXEL_ITERATIONS};
 }
 
-/* ---- checks ---------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 static dcrf_status check_range(const char *name, double value, double least, double most,
                                dcrf_error *error) {
@@ -105,7 +105,7 @@ static dcrf_status check_image(const dcrf_grid *grid, const dcrf_view *image, dc
     return DCRF_OK;
 }
 
-/* ---- superpixels ----------------------------------------------------------------------------- */
+/* ---- superpixels ---------------------------------------------------------------------------- */
 
 static size_t least_region_px(const dcrf_superpixel_settings *s) {
     if (s->min_region_px > 0)
