@@ -308,6 +308,8 @@ def malformed_tiff(width, height):
          bad),
         ("size-lies", with_fields({WIDTH_TAG: (LONG, [40000]), HEIGHT_TAG: (LONG, [40000])}),
          "more pixels"),
+        ("size-lies-in-bits", tiff_file(tiff_fields(3604, 31506, 1, 1, 1, 1), [bytes(16)]),
+         "more pixels"),
         ("width-lies-a-little", with_fields({WIDTH_TAG: (LONG, [width + 2])}), bad),
         ("height-lies-a-little", with_fields({HEIGHT_TAG: (LONG, [height + 9])}), bad),
         ("strip-offset-beyond", with_fields({OFFSETS_TAG: (LONG, [2**30] * 3)}), bad),
