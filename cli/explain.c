@@ -148,7 +148,8 @@ static void write_constant(FILE *stream, const solution *found) {
         if (!isnan(found->info.relative_gap))
             fprintf(stream, "; nothing can be better by more than %.2g %%",
                     100 * found->info.relative_gap);
-        fputs(": the weights drown the unaries. Use smaller weights, or --normalize symmetric.\n",
+        fputs(": the weights drown the unaries. Use smaller weights (or --normalize symmetric, "
+              "where that is off).\n",
               stream);
     } else {
         fprintf(stream, ", %.3g more than the result: the weights leave room for the unaries.\n",

@@ -36,7 +36,7 @@ void print_proof(FILE *stream, const proof *proven, bool is_constant) {
     if (is_constant)
         fputs("note: one label wins everywhere: the weights of kernels and cliques drown the "
               "unaries.\n"
-              "      Try smaller weights, or --normalize symmetric.\n",
+              "      Try smaller weights (or --normalize symmetric, where that is off).\n",
               stream);
 }
 
