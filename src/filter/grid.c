@@ -54,7 +54,7 @@ static void free_grid(dcrf_operator *base) {
 /* A unit of work is a strip of neighbours along x and a stretch along the axis, so that the rows in
  * reach of an output stay in the first-level cache while they are needed. Along x itself a strip is
  * one wide. */
-#define STRIP 8
+#define STRIP 32
 #define STRETCH 64
 
 /* Where the row of channels of (x, y, z) lies: (z * height + y) * pitch + x * stride. */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Rows a task takes. */
-#define VERTEX_GRAIN 512
+#define VERTEX_GRAIN 128
 #define VARIABLE_GRAIN 1024
 /* Buffers that a blur works in. */
 #define BUFFERS 3
