@@ -165,8 +165,8 @@ static bool read_header(decoding *d) {
     d->planes_apart = planes == PLANARCONFIG_SEPARATE && channels > 1;
     if (d->height > PICTURE_PIXELS_MAX / d->width)
         return refuse(d, PICTURE_TOO_LARGE);
-    if (channels == 0 || d->width * d->height / 8 * d->bits * channels / EXPANSION_MAX >
-                             d->size + TIFF_SLACK_BYTES)
+    if (channels == 0 ||
+        d->width * d->height / 8 * d->bits * channels / EXPANSION_MAX > d->size + TIFF_SLACK_BYTES)
         return refuse(d, PICTURE_TOO_SMALL_A_FILE);
     return check_kind(d);
 }
