@@ -84,11 +84,14 @@ class Threads(unittest.TestCase):
     def test_interrupt(self):
         crf = densecrf.DenseCRF2D(200, 200, 21)
         crf.addPairwiseGaussian(3, 3)
+        # A shell that runs this in the background has it ignore Ctrl-C, and Python keeps to that.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
         start = time.monotonic()
         timer.start()
         with self.assertRaises(KeyboardInterrupt):
-            crf.inference(10**6)
+            crf.inference(10**4)
         self.assertLess(time.monotonic() - start, 20)
         self.assertEqual(crf.inference(1).shape, (21, 40000))
 
