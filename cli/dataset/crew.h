@@ -1,0 +1,52 @@
+/* Threads, and with MPI processes, that go through the images of a data set. */
+#ifndef DCRF_CLI_DATASET_CREW_H
+#define DCRF_CLI_DATASET_CREW_H
+
+#include "options.h"
+#include "progress.h"
+
+#include <dcrf/operator.h>
+
+typedef struct crew_options {
+    size_t jobs;         /* images at a time; 0: one for each core */
+    size_t memory_bytes; /* 0: no limit */
+} crew_options;
+
+extern const cli_option crew_option_table[];
+
+/* How images are dealt out among ranks: by a shared counter to whoever is free, or always the same
+ * ones to the same rank, which then may keep what it knows of them. */
+typedef enum crew_deal { CREW_DEAL_FREE, CREW_DEAL_FIXED } crew_deal;
+
+typedef enum crew_verdict {
+    CREW_DONE,
+    CREW_SKIPPED, /* this image cannot be done; go on */
+    CREW_STOP     /* nothing can be done any more: `problem` says why */
+} crew_verdict;
+
+typedef struct crew_task {
+    size_t count;   /* of images */
+    size_t threads; /* of a workspace */
+    crew_deal deal;
+    const char *title; /* for the progress bar; NULL: none */
+    feedback talk;
+    void *user;
+    /* Bytes that an image takes, roughly; NULL: not asked. Images are begun only while the sum is
+     * within the limit; one that exceeds it alone is skipped (`too_large`). */
+    size_t (*bytes)(void *user, size_t image);
+    crew_verdict (*too_large)(void *user, size_t image, size_t bytes, cli_problem *problem);
+    crew_verdict (*work)(void *user, size_t image, dcrf_workspace *workspace, cli_problem *problem);
+} crew_task;
+
+typedef struct crew_count {
+    size_t done;
+    size_t skipped;
+    bool interrupted; /* by Ctrl-C or SIGTERM: images in flight were finished, others not begun */
+} crew_count;
+
+/* Go through all images; all ranks call this together. The counts are those of all ranks. False
+ * where an image stopped it. */
+bool crew_run(const crew_options *options, const crew_task *task, crew_count *count,
+              cli_problem *problem);
+
+#endif

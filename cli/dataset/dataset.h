@@ -1,0 +1,49 @@
+/* A data set: a folder of images, unary energies and, if there is one, the truth.
+ *
+ *   images/NAME.png          the pictures (.png .jpg .jpeg .ppm .pgm .tif .tiff)
+ *   unaries/NAME.npy         one number a pixel and label
+ *   gt/NAME.png              the truth: one label a pixel, grey, indexed (as of Pascal VOC) or .npy
+ *   splits/SPLIT.txt         names, one a line
+ *   classes.txt              names of the labels, one a line
+ *   palette.txt              colours of the labels, one a line
+ *   dataset.json             {"labels": 21, "void": 255,
+ *                             "unary": {"kind": "energies", "energy_per_unit": 0.05}}
+ *
+ * gt/, splits/, classes.txt and palette.txt may be missing. In dataset.json only "labels" is
+ * needed: void is 255, numbers are energies, and each counts as it stands. */
+#ifndef DCRF_CLI_DATASET_DATASET_H
+#define DCRF_CLI_DATASET_DATASET_H
+
+#include "palette.h"
+#include "unary.h"
+
+typedef struct dataset_item {
+    char *name;
+    /* NULL: there is none */
+    char *image_file;
+    char *unary_file;
+    char *truth_file;
+} dataset_item;
+
+typedef struct dataset {
+    const char *folder;
+    const char *split; /* NULL: all images */
+    size_t labels;
+    int32_t void_value;
+    unary_options unary; /* kind and scale; the file is that of an item */
+    bool has_truth;
+    char **classes; /* names of the labels */
+    palette colours;
+    dataset_item *items; /* in the order of the split, or of their names */
+    size_t count;
+} dataset;
+
+/* `split` = NULL: all images. Images that are missing are noticed when they are read. On failure
+ * nothing is left to free; freeing is allowed all the same. */
+bool dataset_open(dataset *data, const char *folder, const char *split, cli_problem *problem);
+void dataset_free(dataset *data);
+
+/* Does it have such a split? */
+bool dataset_has_split(const char *folder, const char *split);
+
+#endif

@@ -1,0 +1,32 @@
+/* What a method made of one image. */
+#ifndef DCRF_CLI_DATASET_OUTCOME_H
+#define DCRF_CLI_DATASET_OUTCOME_H
+
+#include "dataset/score.h"
+
+#include <dcrf/solver.h>
+
+typedef struct outcome {
+    size_t width;
+    size_t height;
+    uint16_t *labels; /* NULL where it was read from a file */
+    dcrf_energy energy;
+    double rounded;      /* energy of the method's own rounding */
+    double lower_bound;  /* NaN: none */
+    double relative_gap; /* NaN: none */
+    size_t iterations;
+    dcrf_status stop;
+    bool is_constant;
+    score counts; /* no classes: there is no truth */
+    double setup_s;
+    double solve_s;
+    double polish_s;
+} outcome;
+
+void outcome_free(outcome *o);
+
+/* All but the labels. NULL when memory is out; false where this is none. */
+json_t *outcome_to_json(const outcome *o);
+bool outcome_from_json(outcome *o, const json_t *json);
+
+#endif

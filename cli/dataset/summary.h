@@ -1,0 +1,54 @@
+/* What a batch found, over all images: one row a method. */
+#ifndef DCRF_CLI_DATASET_SUMMARY_H
+#define DCRF_CLI_DATASET_SUMMARY_H
+
+#include "dataset/dataset.h"
+#include "dataset/methods.h"
+#include "dataset/outcome.h"
+#include "dataset/store.h"
+
+typedef struct summary_row {
+    const char *method;  /* "mf5+cliques" */
+    size_t images;       /* that have a result */
+    double energy;       /* means over those images; NaN where there is none */
+    double rounded;      /* energy of the method's own rounding */
+    double lower_bound;  /* NaN for methods without one */
+    double relative_gap; /* NaN for methods without one */
+    double iterations;
+    size_t constant; /* images with one label only */
+    score counts;    /* over all images; no classes: the data set has no truth */
+    double setup_s;  /* means */
+    double solve_s;
+    double polish_s;
+} summary_row;
+
+typedef struct summary_failure {
+    char *image;
+    char *message;
+} summary_failure;
+
+typedef struct summary {
+    const dataset *data;
+    const char *split; /* NULL: all images */
+    const json_t *settings;
+    size_t band_px;
+    summary_row *rows;
+    size_t row_count;
+    summary_failure *failures;
+    size_t failure_count;
+} summary;
+
+/* Read all results from the store. */
+bool summary_gather(const dataset *data, const method_list *methods, const store *results,
+                    size_t band_px, summary *found, cli_problem *problem);
+void summary_free(summary *found);
+
+/* The tables, without any time in them, so that two runs give the same bytes. */
+void summary_write_csv(FILE *stream, const summary *found);
+void summary_write_markdown(FILE *stream, const summary *found);
+json_t *summary_to_json(const summary *found); /* NULL when memory is out */
+
+/* The times: mean seconds of a method's setup, solving and polishing. */
+void summary_write_times(FILE *stream, const summary *found);
+
+#endif
