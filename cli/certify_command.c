@@ -1,4 +1,5 @@
 /* dcrf certify: how far any labelling is from the best one, at most. */
+#include "clock.h"
 #include "command.h"
 #include "io/json.h"
 #include "io/output.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const cli_command batch_command;
 extern const cli_command certify_command;
 extern const cli_command completion_command;
 extern const cli_command energy_command;
@@ -13,8 +14,8 @@ extern const cli_command solve_command;
 extern const cli_command superpixels_command;
 
 const cli_command *const commands[] = {
-    &certify_command, &completion_command, &energy_command,      &filter_command,
-    &presets_command, &solve_command,      &superpixels_command,
+    &batch_command,  &certify_command, &completion_command, &energy_command,
+    &filter_command, &presets_command, &solve_command,      &superpixels_command,
 };
 const size_t command_count = sizeof commands / sizeof commands[0];
 

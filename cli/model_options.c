@@ -121,9 +121,9 @@ static bool add_kernels(const model_options *options, const char *image_file, bu
     return true;
 }
 
-/* The regions of the cliques, to be freed: of a file, or superpixels. */
-static bool find_regions(const model_options *options, const char *image_file,
-                         const built_model *built, int32_t **regions, cli_problem *problem) {
+bool clique_regions_find(const model_options *options, const char *image_file,
+                         const cli_image *image, dcrf_workspace *workspace, int32_t **regions,
+                         cli_problem *problem) {
     const char *source = options->cliques_source;
     dcrf_superpixel_settings settings;
     size_t count;
@@ -132,30 +132,35 @@ static bool find_regions(const model_options *options, const char *image_file,
         if (options->min_region_px != 0)
             return bad_input(problem, "--min-region",
                              "is for --cliques meanshift and slic; '%s' is taken as it is", source);
-        return label_map_read(source, &built->image, regions, problem);
+        return label_map_read(source, image, regions, problem);
     }
     settings.min_region_px = options->min_region_px;
-    return superpixels_find(&built->image, image_file, &settings, built->workspace, regions, &count,
-                            problem);
+    return superpixels_find(image, image_file, &settings, workspace, regions, &count, problem);
 }
 
-static bool set_cliques(const model_options *options, const char *image_file, built_model *built,
-                        cli_problem *problem) {
+bool model_set_cliques(const model_options *options, const cli_image *image, const int32_t *regions,
+                       dcrf_model *model, cli_problem *problem) {
     dcrf_error error;
-    int32_t *regions;
-    const dcrf_grid grid = image_grid(&built->image);
-    const dcrf_view colours = image_view(&built->image);
-    if (strcmp(options->cliques_source, "none") == 0)
-        return true;
+    const dcrf_grid grid = image_grid(image);
+    const dcrf_view colours = image_view(image);
+    const dcrf_view map = dcrf_view_interleaved(regions, DCRF_I32, &grid, 1);
     if (options->gamma < 0)
         return bad_input(problem, "--gamma", "'%g' is below zero", options->gamma);
-    if (!find_regions(options, image_file, built, &regions, problem))
+    return (dcrf_model_set_clique_map(model, &map, 0, &error) >= 0 &&
+            dcrf_model_set_clique_costs(model, &colours, options->gamma, options->eta, &error) >=
+                0) ||
+           library_problem(problem, options->cliques_source, &error);
+}
+
+static bool add_cliques(const model_options *options, const char *image_file, built_model *built,
+                        cli_problem *problem) {
+    int32_t *regions;
+    if (strcmp(options->cliques_source, "none") == 0)
+        return true;
+    if (!clique_regions_find(options, image_file, &built->image, built->workspace, &regions,
+                             problem))
         return false;
-    const dcrf_view map = dcrf_view_interleaved(regions, DCRF_I32, &grid, 1);
-    const bool done = (dcrf_model_set_clique_map(built->model, &map, 0, &error) >= 0 &&
-                       dcrf_model_set_clique_costs(built->model, &colours, options->gamma,
-                                                   options->eta, &error) >= 0) ||
-                      library_problem(problem, options->cliques_source, &error);
+    const bool done = model_set_cliques(options, &built->image, regions, built->model, problem);
     free(regions);
     return done;
 }
@@ -175,7 +180,7 @@ bool model_build(const model_options *options, const char *image_file, built_mod
                       set_unary(options, built, problem) &&
                       add_kernels(options, image_file, built, problem) &&
                       start_workspace(options, built, problem) &&
-                      set_cliques(options, image_file, built, problem);
+                      add_cliques(options, image_file, built, problem);
     if (!done)
         model_free(built);
     return done;

@@ -61,6 +61,16 @@ extern const cli_option clique_option_table[];
         "Cliques", clique_option_table, offsetof(settings, member)                                 \
     }
 
+/* The regions of the cliques, to be freed: of a file, or superpixels. `image_file` is for messages.
+ */
+bool clique_regions_find(const model_options *options, const char *image_file,
+                         const cli_image *image, dcrf_workspace *workspace, int32_t **regions,
+                         cli_problem *problem);
+
+/* Make regions the cliques of a model over the image. */
+bool model_set_cliques(const model_options *options, const cli_image *image, const int32_t *regions,
+                       dcrf_model *model, cli_problem *problem);
+
 typedef struct built_model {
     cli_image image;
     dcrf_model *model;

@@ -3,6 +3,7 @@
 #define DCRF_CLI_PROGRESS_H
 
 #include "options.h"
+#include "terminal_line.h"
 
 #include <dcrf/dcrf.h>
 
@@ -19,10 +20,7 @@ feedback feedback_wanted(const feedback_options *options);
 
 typedef struct progress {
     feedback talk;
-    bool on_terminal;
-    bool drawn;
-    double began_s;
-    double drawn_s;
+    terminal_line line;
     size_t iterations; /* at most; 0: no limit */
     double time_limit_s;
 } progress;

@@ -1,25 +1,26 @@
 #include "solution.h"
 
+#include "clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ITERATIONS_WITH_A_TIME_LIMIT 1000000
-
-double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- options -------------------------------------------------------------------------------- */
 
 _Static_assert(DCRF_METHOD_MF == 0 && DCRF_METHOD_QP == 1 && DCRF_METHOD_LP == 2, "mf|qp|lp");
 
-const cli_option solver_option_table[] = {
+const cli_option method_option_table[] = {
     {"method", 'm', "mf|qp|lp", "lp", false, parse_choice, offsetof(solver_options, method),
      "mean field, the quadratic or the linear relaxation; only lp gives a lower bound"},
+    {"start", 0, "LABELS", NULL, false, parse_text, offsetof(solver_options, start_file),
+     "a labelling to begin with; the result is never worse"},
+    {0},
+};
+
+const cli_option solver_option_table[] = {
     {"iterations", 'n', "N", NULL, false, parse_positive_count,
      offsetof(solver_options, iterations),
      "at most; where neither this nor a time limit is given, mf " NUMBER_TEXT(DCRF_DEFAULT_MF_ITERATIONS) ", qp " NUMBER_TEXT(
@@ -34,15 +35,13 @@ const cli_option solver_option_table[] = {
     {"draws", 0, "K", "0", false, parse_count, offsetof(solver_options, rounding_draws),
      "random threshold roundings to try besides the largest marginals"},
     {"seed", 0, "S", "1", false, parse_count, offsetof(solver_options, seed), "of --draws"},
-    {"start", 0, "LABELS", NULL, false, parse_text, offsetof(solver_options, start_file),
-     "a labelling to begin with; the result is never worse"},
     {"lp-schedule", 0, "huber|proximal|paper", "huber", false, parse_choice,
      offsetof(solver_options, lp_schedule),
      "how lp moves: smoothed and accelerated, by proximal steps, or by the paper's own ones"},
     {0},
 };
 
-static dcrf_settings settings_from_options(const solver_options *options, bool trace) {
+dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, (dcrf_method)options->method);
     if (options->iterations > 0)
@@ -74,21 +73,25 @@ static dcrf_settings settings_from_options(const solver_options *options, bool t
 
 /* ---- labellings to compare with ------------------------------------------------------------- */
 
-static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
-                               cli_problem *problem) {
+void label_by_unary(const dcrf_model *model, uint16_t *labels) {
     size_t stride;
-    dcrf_error error;
-    const float *unary = dcrf_model_unary(built->model, &stride);
-    const size_t variables = dcrf_model_variables(built->model);
-    const size_t labels = dcrf_model_labels(built->model);
+    const float *unary = dcrf_model_unary(model, &stride);
+    const size_t variables = dcrf_model_variables(model);
+    const size_t label_count = dcrf_model_labels(model);
     for (size_t a = 0; a < variables; a++) {
         const float *row = unary + a * stride;
         uint16_t best = 0;
-        for (size_t i = 1; i < labels; i++)
+        for (size_t i = 1; i < label_count; i++)
             if (row[i] < row[best])
                 best = (uint16_t)i;
-        found->unary_labels[a] = best;
+        labels[a] = best;
     }
+}
+
+static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
+                               cli_problem *problem) {
+    dcrf_error error;
+    label_by_unary(built->model, found->unary_labels);
     return dcrf_energy_of_labels(plan, built->workspace, found->unary_labels,
                                  &found->unary_minimum.energy, NULL, &error) >= 0 ||
            library_problem(problem, "unary minimum", &error);

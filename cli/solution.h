@@ -23,7 +23,14 @@ typedef struct solver_options {
     int lp_schedule;
 } solver_options;
 
-extern const cli_option solver_option_table[];
+extern const cli_option method_option_table[];
+extern const cli_option solver_option_table[]; /* whatever the method */
+
+/* The library's settings; `trace` asks for moments. */
+dcrf_settings settings_from_options(const solver_options *options, bool trace);
+
+/* The unary minimum of every pixel. */
+void label_by_unary(const dcrf_model *model, uint16_t *labels);
 
 /* A labelling that needs no solver, to compare with. */
 typedef struct reference {
@@ -51,8 +58,5 @@ bool solution_find(const solver_options *options, const model_options *model,
                    const char *image_file, const built_model *built, double began_s, bool trace,
                    feedback talk, solution *found, cli_problem *problem);
 void solution_free(solution *found);
-
-/* Seconds of a clock that only goes forward. */
-double seconds_now(void);
 
 #endif

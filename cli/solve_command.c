@@ -1,4 +1,5 @@
 /* dcrf solve: the labelling of least energy that a method finds, and what it proves. */
+#include "clock.h"
 #include "command.h"
 #include "explain.h"
 #include "solution_text.h"
@@ -63,6 +64,7 @@ static const cli_option operands[] = {
 
 static const option_group groups[] = {
     {"Results", solve_output_table, offsetof(solve_settings, outputs)},
+    {"Method", method_option_table, offsetof(solve_settings, solver)},
     {"Solver", solver_option_table, offsetof(solve_settings, solver)},
     MODEL_OPTION_GROUPS(solve_settings, model),
     {"Settings from elsewhere", source_option_table, offsetof(solve_settings, sources)},

@@ -28,7 +28,7 @@ typedef struct crew_task {
     size_t count;   /* of images */
     size_t threads; /* of a workspace */
     crew_deal deal;
-    const char *title; /* for the progress bar; NULL: none */
+    bool shown; /* a progress bar, where `talk` and the terminal allow it */
     feedback talk;
     void *user;
     /* Bytes that an image takes, roughly; NULL: not asked. Images are begun only while the sum is

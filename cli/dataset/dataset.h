@@ -17,6 +17,8 @@
 #include "palette.h"
 #include "unary.h"
 
+#include <jansson.h>
+
 typedef struct dataset_item {
     char *name;
     /* NULL: there is none */
@@ -42,6 +44,14 @@ typedef struct dataset {
  * nothing is left to free; freeing is allowed all the same. */
 bool dataset_open(dataset *data, const char *folder, const char *split, cli_problem *problem);
 void dataset_free(dataset *data);
+
+/* Fill in what dataset.json says; `path` is for messages. */
+bool dataset_parse_description(const uint8_t *bytes, size_t size, const char *path, dataset *data,
+                               cli_problem *problem);
+
+/* The map of one number a pixel for an image in another folder, to be freed; NULL: there is none.
+ */
+char *dataset_find_map(const char *folder, const char *name);
 
 /* Does it have such a split? */
 bool dataset_has_split(const char *folder, const char *split);

@@ -23,6 +23,11 @@ typedef struct solve_choice {
     size_t band_px;        /* of the scores */
 } solve_choice;
 
+/* Where cliques come from: a method of superpixels, or a folder with one map an image. Methods with
+ * cliques use mean shift where the options say none. */
+const char *cliques_wanted(const model_options *options);
+bool cliques_are_files(const char *source);
+
 /* Read image, unary energies and truth. A workspace belongs to the thread that calls. */
 bool prepared_new(prepared_image **image, const dataset *data, const dataset_item *item,
                   cli_problem *problem);

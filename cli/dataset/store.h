@@ -32,8 +32,9 @@ bool store_add_method(const store *s, const char *method, cli_problem *problem);
 /* Is there a result with this key? */
 bool store_has(const store *s, const char *method, const char *name, const content_hash *key);
 
+/* `settings` are what a config file would hold. */
 bool store_put(const store *s, const char *method, const char *name, const content_hash *key,
-               const outcome *o, const palette *colours, cli_problem *problem);
+               const outcome *o, json_t *settings, const palette *colours, cli_problem *problem);
 
 /* The result without its labels; false and a problem where there is none. */
 bool store_get(const store *s, const char *method, const char *name, outcome *o,

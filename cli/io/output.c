@@ -1,6 +1,7 @@
 #include "io/output.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,12 +48,20 @@ bool output_check(const char *path, cli_problem *problem) {
     return !S_ISREG(info.st_mode) || check_folder(path, problem);
 }
 
+/* The mask can only be read by setting it, which threads must not do at the same time. */
+static mode_t permission_mask;
+static pthread_once_t permission_mask_read = PTHREAD_ONCE_INIT;
+
+static void read_permission_mask(void) {
+    permission_mask = umask(0);
+    umask(permission_mask);
+}
+
 /* A file made by mkstemp is for its owner only; give it what a plain open would have. */
 static void give_usual_permissions(int descriptor) {
-    const mode_t mask = umask(0);
-    umask(mask);
+    pthread_once(&permission_mask_read, read_permission_mask);
     /* A folder without permissions (some mounted ones) is no reason to fail. */
-    if (fchmod(descriptor, 0666 & ~mask) != 0)
+    if (fchmod(descriptor, 0666 & ~permission_mask) != 0)
         errno = 0;
 }
 
@@ -65,6 +74,11 @@ static char *temporary_name(const char *target) {
     if (name)
         snprintf(name, bytes, "%.*s.%s.XXXXXX", (int)folder_length, target, target + folder_length);
     return name;
+}
+
+bool output_is_temporary(const char *name) {
+    const char *point = strrchr(name, '.');
+    return name[0] == '.' && point && point > name + 1 && strlen(point) == sizeof ".XXXXXX" - 1;
 }
 
 static bool open_temporary(cli_output *output, cli_problem *problem) {

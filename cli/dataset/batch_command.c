@@ -1,0 +1,238 @@
+/* dcrf batch: several methods on all images of a data set. */
+#include "command.h"
+#include "dataset/batch_work.h"
+#include "dataset/ranks.h"
+#include "dataset/summary_files.h"
+#include "interrupt.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct batch_options {
+    method_list methods;
+    const char *split;
+    const char *out;
+    size_t band_px;
+    bool rounded;
+    size_t pictures;
+    size_t curves;
+} batch_options;
+
+typedef struct batch_settings {
+    const char *folder;
+    batch_options batch;
+    crew_options crew;
+    source_options sources;
+    feedback_options feedback;
+    solver_options solver;
+    model_options model;
+} batch_settings;
+
+static const cli_option batch_option_table[] = {
+    {"methods", 'm', "METHOD,...", "mf5,qp,lp", false, parse_methods,
+     offsetof(batch_options, methods),
+     "what to compare: unary, mf, qp or lp, with a number of iterations behind it if it is not to "
+     "be the usual one, and +cliques for a model with cliques"},
+    {"split", 0, "NAME", NULL, false, parse_text, offsetof(batch_options, split),
+     "only the images that splits/NAME.txt names"},
+    {"out", 'o', "FOLDER", NULL, true, parse_text, offsetof(batch_options, out),
+     "where results go; those already there and still right are kept"},
+    {"band", 0, "PIXELS", "8", false, parse_positive_count, offsetof(batch_options, band_px),
+     "accuracy is also counted within 1 to so many pixels of true boundaries"},
+    {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(batch_options, rounded),
+     "take the largest marginals of a method's last iteration, as papers do, not the best "
+     "labelling "
+     "it has seen, polished"},
+    {"pictures", 0, "N", "6", false, parse_count, offsetof(batch_options, pictures),
+     "images to show, side by side with labels and truth"},
+    {"curves", 0, "N", "1", false, parse_count, offsetof(batch_options, curves),
+     "images whose energy is drawn against time; each is solved once more for that"},
+    {0},
+};
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
+static const cli_option *const no_part_of_model[] = {batch_option_table, crew_option_table,
+                                                     feedback_option_table, NULL};
+
+/* What results depend on, whatever the method; NULL when memory is out. */
+static json_t *model_settings(const batch_settings *settings) {
+    json_t *all = settings_to_json(settings->sources.record, no_part_of_model);
+    if (all) {
+        json_object_del(all, "dataset");
+        json_object_del(all, "threads");
+    }
+    return all;
+}
+
+static bool check_options(const batch_settings *settings, cli_problem *problem) {
+    if (settings->batch.band_px > SCORE_BAND_MAX_PX)
+        return bad_input(problem, "--band", "%zu pixels are too many; %d is the most",
+                         settings->batch.band_px, SCORE_BAND_MAX_PX);
+    return true;
+}
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+static void print_percent(double fraction) {
+    if (isnan(fraction))
+        printf("%11s", "");
+    else
+        printf("%9.2f %%", 100 * fraction);
+}
+
+static void print_summary(const batch_settings *settings, const summary *found) {
+    printf("%-16s%14s%14s", "method", "mean energy", "mean gap");
+    if (found->data->has_truth)
+        printf("%11s%11s%9s %2zu", "accuracy", "mean IoU", "band", found->band_px);
+    printf("%12s\n", "s an image");
+    for (size_t m = 0; m < found->row_count; m++) {
+        const summary_row *row = &found->rows[m];
+        printf("%-16s%14.1f", row->method, row->energy);
+        if (isnan(row->relative_gap))
+            printf("%14s", "");
+        else
+            printf("%12.4f %%", 100 * row->relative_gap);
+        if (found->data->has_truth) {
+            print_percent(score_accuracy(&row->counts));
+            print_percent(score_mean_iou(&row->counts));
+            printf(" ");
+            print_percent(score_band_accuracy(&row->counts, found->band_px));
+        }
+        printf("%12.3f\n", row->setup_s + row->solve_s + row->polish_s);
+    }
+    printf("%s/report.html shows more\n", settings->batch.out);
+}
+
+static bool summarize(const batch_settings *settings, const batch_work *work,
+                      cli_problem *problem) {
+    summary found;
+    const batch_options *batch = &settings->batch;
+    if (!summary_gather(work->data, work->methods, work->results, batch->band_px, &found, problem))
+        return false;
+    found.settings = work->settings;
+    const bool done = summary_write_all(work->results, work->data, work->methods, &found,
+                                        batch->pictures, work->curve_count, problem);
+    if (done && feedback_wanted(&settings->feedback) != FEEDBACK_QUIET)
+        print_summary(settings, &found);
+    summary_free(&found);
+    return done;
+}
+
+static bool say_skipped(const batch_settings *settings, const crew_count *count,
+                        cli_problem *problem) {
+    failure(problem, settings->folder, "%zu of %zu images were skipped; %s/failures says why",
+            count->skipped, count->skipped + count->done, settings->batch.out);
+    problem->exit_status = EXIT_STATUS_PARTIAL;
+    return false;
+}
+
+static bool say_interrupted(const batch_settings *settings, cli_problem *problem) {
+    failure(problem, settings->batch.out,
+            "interrupted; what is done is kept, and the same command goes on");
+    problem->exit_status = EXIT_STATUS_INTERRUPTED;
+    return false;
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+/* Rank 0 makes the folder; the others wait for it. */
+static bool open_results(const batch_settings *settings, store *results, cli_problem *problem) {
+    const bool owner = ranks_mine() == 0;
+    bool done = store_open(results, settings->batch.out, owner, problem);
+    for (size_t m = 0; done && owner && m < settings->batch.methods.count; m++)
+        done = store_add_method(results, settings->batch.methods.of[m].name, problem);
+    if (ranks_any(!done) && done) {
+        store_close(results);
+        return failure(problem, settings->batch.out, "another rank cannot use it");
+    }
+    return done;
+}
+
+static bool work_through(const batch_settings *settings, batch_work *work, crew_count *count,
+                         cli_problem *problem) {
+    const crew_task task = {
+        .count = work->data->count,
+        .threads = settings->model.kernels.threads,
+        .deal = CREW_DEAL_FREE,
+        .shown = true,
+        .talk = feedback_wanted(&settings->feedback),
+        .user = work,
+        .bytes = batch_bytes,
+        .too_large = batch_too_large,
+        .work = batch_image,
+    };
+    if (!crew_run(&settings->crew, &task, count, problem))
+        return false;
+    return !count->interrupted || say_interrupted(settings, problem);
+}
+
+static bool run_on(const batch_settings *settings, const dataset *data, const store *results,
+                   const json_t *model, cli_problem *problem) {
+    const solve_choice choice = {settings->model, settings->solver, settings->batch.rounded,
+                                 settings->batch.band_px};
+    batch_work work = {
+        data,    &settings->batch.methods,
+        &choice, results,
+        model,   settings->batch.curves < data->count ? settings->batch.curves : data->count};
+    crew_count count;
+    if (!work_through(settings, &work, &count, problem))
+        return false;
+    if (ranks_mine() == 0 && !summarize(settings, &work, problem))
+        return false;
+    return count.skipped == 0 || say_skipped(settings, &count, problem);
+}
+
+static bool run_batch(const void *given, cli_problem *problem) {
+    const batch_settings *settings = given;
+    dataset data;
+    store results;
+    if (!check_options(settings, problem) ||
+        !dataset_open(&data, settings->folder, settings->batch.split, problem))
+        return false;
+    json_t *model = model_settings(settings);
+    bool done = model || out_of_memory(problem, settings->folder);
+    done = done && open_results(settings, &results, problem);
+    if (done) {
+        interrupt_catch();
+        done = run_on(settings, &data, &results, model, problem);
+        interrupt_release();
+        store_close(&results);
+    }
+    json_decref(model);
+    dataset_free(&data);
+    return done;
+}
+
+static const cli_option operands[] = {
+    {.name = "DATASET",
+     .parse = parse_text,
+     .offset = offsetof(batch_settings, folder),
+     .help = "a folder with images/ unaries/ gt/ splits/ classes.txt dataset.json"},
+    {0},
+};
+
+static const option_group groups[] = {
+    {"Batch", batch_option_table, offsetof(batch_settings, batch)},
+    {"Work", crew_option_table, offsetof(batch_settings, crew)},
+    {"Solver", solver_option_table, offsetof(batch_settings, solver)},
+    {"Kernels", kernel_option_table, offsetof(batch_settings, model.kernels)},
+    {"Cliques", clique_option_table, offsetof(batch_settings, model)},
+    {"Settings from elsewhere", source_option_table, offsetof(batch_settings, sources)},
+    {"Feedback", feedback_option_table, offsetof(batch_settings, feedback)},
+    {0},
+};
+
+const cli_command batch_command = {
+    {"batch", operands, groups},
+    "methods compared on all images of a data set",
+    "Solves every image by every method and writes labels and a JSON result for each, and over all "
+    "images summary.csv, summary.json, summary.md, times.csv, curves.svg, pictures.svg and "
+    "report.html: energies, bounds, times and, where there is a truth, accuracy and IoU.\n"
+    "\n"
+    "A result is keyed by the contents of its inputs and by the settings. A second run does only "
+    "what is missing or has changed, so a run that was killed goes on where it was. An image that "
+    "cannot be read is skipped, and the exit status is then 3. Ctrl-C finishes the images in work.",
+    sizeof(batch_settings),
+    run_batch,
+};

@@ -1,0 +1,317 @@
+/* The main thread deals images out to worker threads, one to each that is free, and does nothing
+ * else: so it can always answer other ranks, and draw. */
+#include "dataset/crew.h"
+
+#include "clock.h"
+#include "dataset/ranks.h"
+#include "interrupt.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LOOK_AROUND_EVERY_NS 20000000
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+/* "4G", "512M", "100000". */
+static bool parse_bytes(const cli_option *option, const char *text, void *value,
+                        cli_problem *problem) {
+    static const char letters[] = "KMGT";
+    char *end;
+    const double number = strtod(text, &end);
+    const char *letter = *end ? strchr(letters, *end) : NULL;
+    const double unit = letter ? pow(1024, (double)(letter - letters) + 1) : 1;
+    end += letter != NULL;
+    if (end == text || *end || !(number > 0) || !(number * unit < (double)SIZE_MAX))
+        return bad_input(problem, "--memory", "'%s' is not a number of bytes such as 512M or 4G",
+                         text);
+    (void)option;
+    *(size_t *)value = (size_t)(number * unit);
+    return true;
+}
+
+const cli_option crew_option_table[] = {
+    {"jobs", 'j', "J", "0", false, parse_count, offsetof(crew_options, jobs),
+     "images to work on at a time, 0: one for each core; --threads are those of one image, 0: the "
+     "cores that are left over"},
+    {"memory", 0, "BYTES", NULL, false, parse_bytes, offsetof(crew_options, memory_bytes),
+     "about how much memory the images worked on may take together, such as 4G; one that needs "
+     "more by itself is skipped"},
+    {0},
+};
+
+/* ---- the crew ------------------------------------------------------------------------------- */
+
+typedef struct crew {
+    const crew_task *task;
+    size_t threads;      /* of a workspace */
+    size_t memory_bytes; /* 0: no limit */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    /* All below is guarded by the mutex. */
+    bool dealt; /* the next image waits for a worker */
+    size_t image;
+    size_t image_bytes;
+    size_t idle;  /* workers that wait for an image */
+    size_t alive; /* workers that have not ended */
+    bool no_more; /* workers may end */
+    size_t bytes_in_flight;
+    size_t done;
+    size_t skipped;
+    bool stopped;
+    cli_problem problem; /* why it stopped */
+} crew;
+
+static void stop(crew *c, const cli_problem *problem) {
+    if (!c->stopped)
+        c->problem = *problem;
+    c->stopped = true;
+}
+
+static void take_verdict(crew *c, crew_verdict verdict, const cli_problem *problem) {
+    c->done += verdict == CREW_DONE;
+    c->skipped += verdict == CREW_SKIPPED;
+    if (verdict == CREW_STOP)
+        stop(c, problem);
+}
+
+/* ---- a worker ------------------------------------------------------------------------------- */
+
+/* Wait for an image; false: there are no more. */
+static bool take_image(crew *c, size_t *image, size_t *bytes) {
+    pthread_mutex_lock(&c->mutex);
+    c->idle++;
+    pthread_cond_broadcast(&c->changed);
+    while (!c->dealt && !c->no_more)
+        pthread_cond_wait(&c->changed, &c->mutex);
+    const bool taken = c->dealt;
+    *image = c->image;
+    *bytes = c->image_bytes;
+    c->dealt = false;
+    c->idle--;
+    pthread_mutex_unlock(&c->mutex);
+    return taken;
+}
+
+static void give_back(crew *c, size_t bytes, crew_verdict verdict, const cli_problem *problem) {
+    pthread_mutex_lock(&c->mutex);
+    c->bytes_in_flight -= bytes;
+    take_verdict(c, verdict, problem);
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void *work(void *given) {
+    crew *c = given;
+    dcrf_workspace *workspace = NULL;
+    dcrf_error error;
+    cli_problem problem = {0};
+    size_t image, bytes;
+    if (dcrf_workspace_new(&workspace, c->threads, &error) < 0) {
+        library_problem(&problem, "--threads", &error);
+        give_back(c, 0, CREW_STOP, &problem);
+    }
+    while (workspace && take_image(c, &image, &bytes)) {
+        const crew_verdict verdict = c->task->work(c->task->user, image, workspace, &problem);
+        give_back(c, bytes, verdict, &problem);
+    }
+    dcrf_workspace_free(&workspace);
+    pthread_mutex_lock(&c->mutex);
+    c->alive--;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+/* ---- dealing -------------------------------------------------------------------------------- */
+
+typedef struct dealer {
+    crew *crew;
+    ranks_counter *counter; /* NULL: the deal is fixed */
+    size_t next;            /* of a fixed deal */
+    size_t position;        /* how far all ranks are, as far as is known */
+    terminal_line line;
+} dealer;
+
+static void draw(dealer *d) {
+    const crew *c = d->crew;
+    const size_t count = c->task->count;
+    const size_t finished = ranks_count() == 1 ? c->done + c->skipped : d->position;
+    const double elapsed_s = seconds_now() - d->line.began_s;
+    char text[TERMINAL_LINE_BYTES];
+    terminal_line_bar(text, (double)finished / (double)count);
+    terminal_line_add(text, " %.0f", (double)finished);
+    terminal_line_add(text, "/%.0f images", (double)count);
+    if (finished > 0) {
+        const double rate = (double)finished / elapsed_s;
+        terminal_line_add(text, rate < 10 ? "  %.2f images/s" : "  %.0f images/s", rate);
+        terminal_line_add(text, "  %.0f s left", ceil((double)(count - finished) / rate));
+    }
+    if (c->skipped > 0)
+        terminal_line_add(text, "  %.0f skipped", (double)c->skipped);
+    if (interrupt_came())
+        terminal_line_add(text, "  finishing %.0f images", (double)(c->alive - c->idle));
+    terminal_line_draw(&d->line, text);
+}
+
+/* Wait until something changes; meanwhile draw, and serve other ranks. Called with the mutex. */
+static void look_around(dealer *d) {
+    struct timespec until;
+    if (terminal_line_due(&d->line))
+        draw(d);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_AROUND_EVERY_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&d->crew->changed, &d->crew->mutex, &until);
+    ranks_progress();
+}
+
+static bool may_go_on(const crew *c) {
+    return !c->stopped && !interrupt_came();
+}
+
+/* The next image of this rank; false: there is none. */
+static bool next_image(dealer *d, size_t *image) {
+    if (d->counter) {
+        *image = (size_t)ranks_counter_next(d->counter);
+    } else {
+        *image = d->next;
+        d->next += ranks_count();
+    }
+    d->position = *image < d->crew->task->count ? *image : d->crew->task->count;
+    return *image < d->crew->task->count;
+}
+
+/* Wait until the image fits beside those in flight. */
+static void make_room(dealer *d, size_t bytes) {
+    const crew *c = d->crew;
+    while (may_go_on(c) && c->memory_bytes > 0 && c->bytes_in_flight > 0 &&
+           c->bytes_in_flight + bytes > c->memory_bytes)
+        look_around(d);
+}
+
+static void deal_one(dealer *d, size_t image) {
+    crew *c = d->crew;
+    const crew_task *task = c->task;
+    cli_problem problem = {0};
+    const size_t bytes = c->memory_bytes > 0 && task->bytes ? task->bytes(task->user, image) : 0;
+    if (c->memory_bytes > 0 && bytes > c->memory_bytes) {
+        take_verdict(c, task->too_large(task->user, image, bytes, &problem), &problem);
+        return;
+    }
+    make_room(d, bytes);
+    if (!may_go_on(c))
+        return;
+    c->dealt = true;
+    c->image = image;
+    c->image_bytes = bytes;
+    c->bytes_in_flight += bytes;
+    pthread_cond_broadcast(&c->changed);
+}
+
+static void deal_all(dealer *d) {
+    crew *c = d->crew;
+    bool more = true;
+    pthread_mutex_lock(&c->mutex);
+    while (c->alive > 0) {
+        size_t image;
+        more = more && may_go_on(c);
+        if (more && !c->dealt && c->idle > 0) {
+            more = next_image(d, &image);
+            if (more)
+                deal_one(d, image);
+        } else if (!more && !c->dealt && !c->no_more) {
+            c->no_more = true;
+            pthread_cond_broadcast(&c->changed);
+        } else {
+            look_around(d);
+        }
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- a run ---------------------------------------------------------------------------------- */
+
+/* Cores that this process may use. */
+static size_t cores(void) {
+    dcrf_workspace *workspace = NULL;
+    dcrf_error error;
+    const size_t count =
+        dcrf_workspace_new(&workspace, 0, &error) >= 0 ? dcrf_workspace_threads(workspace) : 1;
+    dcrf_workspace_free(&workspace);
+    return count;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Start as many workers as can be; one is enough. */
+static bool start_workers(crew *c, pthread_t *workers, size_t count, size_t *started) {
+    *started = 0;
+    pthread_mutex_lock(&c->mutex);
+    while (*started < count && pthread_create(&workers[*started], NULL, work, c) == 0)
+        ++*started;
+    c->alive = *started;
+    pthread_mutex_unlock(&c->mutex);
+    return *started > 0;
+}
+
+static void run_workers(crew *c, dealer *d, size_t jobs) {
+    pthread_t *workers = calloc(jobs, sizeof *workers);
+    size_t started = 0;
+    if (!workers || !start_workers(c, workers, jobs, &started)) {
+        cli_problem problem;
+        failure(&problem, "--jobs", "no thread can be started");
+        stop(c, &problem);
+    }
+    deal_all(d);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(workers[i], NULL);
+    free(workers);
+}
+
+bool crew_run(const crew_options *options, const crew_task *task, crew_count *count,
+              cli_problem *problem) {
+    crew c = {.task = task,
+              .memory_bytes = options->memory_bytes,
+              .mutex = PTHREAD_MUTEX_INITIALIZER,
+              .changed = PTHREAD_COND_INITIALIZER};
+    dealer d = {.crew = &c, .next = ranks_mine()};
+    const size_t available = cores();
+    const size_t jobs =
+        larger(1, smaller(options->jobs > 0 ? options->jobs : available, task->count));
+    c.threads = task->threads > 0 ? task->threads : larger(1, available / jobs);
+    if (task->deal == CREW_DEAL_FREE && !(d.counter = ranks_counter_new(problem)))
+        return false;
+    terminal_line_begin(&d.line, task->shown && task->talk == FEEDBACK_NORMAL && ranks_mine() == 0);
+    run_workers(&c, &d, jobs);
+    terminal_line_wipe(&d.line);
+    pthread_cond_destroy(&c.changed);
+    pthread_mutex_destroy(&c.mutex);
+    *count = (crew_count){c.done, c.skipped, interrupt_came()};
+    /* A rank that is told to end cannot count on the others any more. */
+    if (count->interrupted && ranks_count() > 1)
+        return failure(problem, "interrupted",
+                       "images in flight were finished; run again to go on");
+    if (d.counter)
+        ranks_counter_free(d.counter);
+    uint64_t sums[] = {c.done, c.skipped};
+    ranks_sum(sums, sizeof sums / sizeof sums[0]);
+    count->done = (size_t)sums[0];
+    count->skipped = (size_t)sums[1];
+    if (c.stopped)
+        *problem = c.problem;
+    if (ranks_any(c.stopped) && !c.stopped)
+        return failure(problem, "another rank", "could not go on");
+    return !c.stopped;
+}
