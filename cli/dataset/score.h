@@ -6,7 +6,8 @@
  *   accuracy            right pixels / pixels
  *   class accuracy      right pixels of a class / its pixels in the truth
  *   IoU of a class      right pixels / pixels that have the class in the truth, in the labelling
- *                       or in both, all taken over the whole data set
+ *                       or in both, all taken over the whole data set; NaN for a class that the
+ *                       truth lacks
  *   mean IoU            over the classes that the truth has: one that the data lack says nothing
  *   accuracy in a band  of the pixels within k pixels of a boundary: their centres are at most k
  *                       apart from that of a pixel with another truth, void being a truth of its
