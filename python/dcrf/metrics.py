@@ -53,13 +53,15 @@ def class_accuracy(labels, truth, count=None, ignore=255):
 
 
 def iou(labels, truth, count=None, ignore=255):
-    """Intersection over union of each class; NaN for classes that occur nowhere."""
+    """Intersection over union of each class; NaN for classes without truth."""
     counts = confusion(labels, truth, count, ignore)
-    return _divide(np.diag(counts), counts.sum(0) + counts.sum(1) - np.diag(counts))
+    right, of_truth = np.diag(counts), counts.sum(1)
+    union = of_truth + counts.sum(0) - right
+    return _divide(right, np.where(of_truth > 0, union, 0))
 
 
 def mean_iou(labels, truth, count=None, ignore=255):
-    """The mean of ``iou`` over the classes that occur."""
+    """The mean of ``iou`` over the classes that the truth has; NaN where nothing is scored."""
     values = iou(labels, truth, count, ignore)
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")

@@ -227,6 +227,24 @@ class Manners(unittest.TestCase):
         np.testing.assert_array_equal(dcrf.metrics.confusion(guess, truth, 3),
                                       [[1, 0, 0], [0, 1, 1], [0, 0, 0]])
         np.testing.assert_allclose(dcrf.metrics.class_accuracy(guess, truth, 3), [1, 0.5, np.nan])
+        # Class 2 is only predicted, class 3 is nowhere: neither has a value or enters the mean.
+        np.testing.assert_allclose(dcrf.metrics.iou(guess, truth, 4), [1, 0.5, np.nan, np.nan])
+        self.assertEqual(dcrf.metrics.mean_iou(guess, truth, 4), 0.75)
+        self.assertTrue(np.isnan(dcrf.metrics.mean_iou(guess, np.full((2, 2), 255))))
+
+    def test_metrics_against_sets_of_pixels(self):
+        random = np.random.default_rng(3)
+        for _ in range(20):
+            truth = random.choice([0, 1, 3, 255], (6, 7))
+            guess = random.integers(0, 5, (6, 7))
+            scored = {i for i in range(42) if truth.flat[i] != 255}
+            expected = []
+            for label in range(5):
+                a = {i for i in scored if truth.flat[i] == label}
+                b = {i for i in scored if guess.flat[i] == label}
+                expected.append(len(a & b) / len(a | b) if a else np.nan)
+            np.testing.assert_allclose(dcrf.metrics.iou(guess, truth, 5), expected, rtol=1e-15)
+            self.assertAlmostEqual(dcrf.metrics.mean_iou(guess, truth, 5), np.nanmean(expected), 14)
 
 
 if __name__ == "__main__":
