@@ -98,19 +98,30 @@ static bool take_settings(const char *path, const option_set *set, json_t *root,
     return true;
 }
 
-bool config_read(const char *path, const option_set *set, json_t **texts, cli_problem *problem) {
-    file_bytes bytes;
+bool config_parse(const uint8_t *data, size_t size, const char *path, const option_set *set,
+                  json_t **texts, cli_problem *problem) {
     json_error_t error;
-    if (!file_read(path, &bytes, problem))
-        return false;
-    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
-    file_free(&bytes);
+    *texts = NULL;
+    json_t *root = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return bad_input(problem, path, "is not JSON: line %d: %s", error.line, error.text);
     *texts = json_object();
     const bool done =
         *texts ? take_settings(path, set, root, *texts, problem) : out_of_memory(problem, path);
     json_decref(root);
+    if (!done) {
+        json_decref(*texts);
+        *texts = NULL;
+    }
+    return done;
+}
+
+bool config_read(const char *path, const option_set *set, json_t **texts, cli_problem *problem) {
+    file_bytes bytes;
+    if (!file_read(path, &bytes, problem))
+        return false;
+    const bool done = config_parse(bytes.data, bytes.size, path, set, texts, problem);
+    file_free(&bytes);
     return done;
 }
 

@@ -6,10 +6,10 @@
  *
  *   d(x, y)^2 = min over x' of (x - x')^2 + (truth(x', y) == t ? g(x', y)^2 : 0),
  *
- * for in column x' a pixel of another truth than t is nearest at (x', y) itself where that has
- * another truth, and else at g(x', y), which knows of no t. From x either way
- * the search ends where x' alone is as far as the best found, at the latest beside the first pixel
- * of another truth. Numbers are integers: nothing is rounded. */
+ * for in column x' the nearest pixel of another truth than t is (x', y) itself, or, where that has
+ * truth t, the one that g tells of. From x either way the search ends where x' alone is as far as
+ * the best found, at the latest behind the first pixel of another truth. Numbers are integers:
+ * nothing is rounded. */
 #include "dataset/score.h"
 
 #include <assert.h>

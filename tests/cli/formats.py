@@ -283,3 +283,24 @@ MALFORMED_PALETTES = (
     (b"[1, 2, 3]\n", "line 1 is not a colour"), (b"\xff\xfe1 2 3\n", "line 1 is not a colour"),
     (b"1 2 3\n" * 257, "more than 256"), (b"1 2\0 3", "not a text file"),
     (SIGNATURE + bytes(20), "not a text file"))
+
+# ---- settings --------------------------------------------------------------------------------
+
+# (bytes, words of the message) of files that `dcrf solve --config` refuses
+MALFORMED_SETTINGS = (
+    (b"hello", "is not JSON: line 1"), (b"", "is not JSON: line 1"), (b"[1]", "is not an object"),
+    (b'{"frobnicate": 1}', "'frobnicate' is no option of solve"),
+    (b'{"spatal": "3,1"}', "did you mean 'spatial'?"),
+    (b'{"spatial": "3"}', "--spatial: '3' is not SIGMA,W"),
+    (b'{"spatial": {"sigma": 3}}', "is not a text, a number or a list"),
+    (b'{"spatial": []}', "is not a text, a number or a list"),
+    (b'{"spatial": [[3, 1]]}', "is not a text, a number or a list"),
+    (b'{"spatial": [' + b"1, " * 300 + b"1]}", "is not a text, a number or a list"),
+    (b'{"spatial": "' + b"1" * 600 + b'"}', "is not a text, a number or a list"),
+    (b'{"no-polish": "yes"}', "is a switch; give true or false"),
+    (b'{"config": "other.json"}', "one is enough"),
+    (b'{"preset": "nothing"}', "'nothing' is unknown"),
+    (b'{"gap": 1, "gap": 2}', "is not JSON"), (b'{"settings": 3}', "is not an object"),
+    (b'{"iterations": 99999999999999999999}', "is not JSON"),
+    (b'{"iterations": 1.5}', "is not a whole number"), (b'{"gap": "\\u0000"}', "is not JSON"),
+    (b'{"gap": "\xff"}', "is not JSON"), (b"[" * 3000, "is not JSON"))

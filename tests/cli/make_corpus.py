@@ -4,7 +4,7 @@
     make_corpus.py FORMAT FOLDER            write the seeds
     make_corpus.py FORMAT --smoke PROGRAM   write them somewhere and run PROGRAM on them
 
-FORMAT is jpeg, nifti, npy, palette, png, pnm or tiff.
+FORMAT is jpeg, nifti, npy, palette, png, pnm, settings or tiff.
 """
 
 import gzip
@@ -104,8 +104,18 @@ def nifti_seeds():
         yield data
 
 
+def settings_seeds():
+    yield (b'{"image": "a.png", "unary": "u.npy", "spatial": [2, 0.25], "no-polish": true, '
+           b'"iterations": 3, "gap": null, "quiet": false, "normalize": "none"}')
+    yield b'{"settings": {"preset": "weak", "spatial": "9,9", "gap": 1e-3, "iterations": "12"}}'
+    yield b'{"labels": 3, "normalize": "symmetric", "weight": [1.5, "x"]}'
+    for data, _ in formats.MALFORMED_SETTINGS:
+        yield data
+
+
 SEEDS = {"jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds, "palette": palette_seeds,
-         "png": png_seeds, "pnm": pnm_seeds, "tiff": tiff_seeds}
+         "png": png_seeds, "pnm": pnm_seeds, "settings": settings_seeds,
+         "tiff": tiff_seeds}
 
 
 def write_seeds(kind, folder):

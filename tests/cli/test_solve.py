@@ -223,23 +223,8 @@ class ConfigTest(SolveCase):
         self.assertEqual(result["energy"], expected["energy"])
 
     def test_bad_files(self):
-        for name, content, words in (
-                ("text", "hello", "is not JSON: line 1"),
-                ("empty", "", "is not JSON: line 1"),
-                ("list", "[1]", "is not an object"),
-                ("unknown", '{"frobnicate": 1}', "'frobnicate' is no option of solve"),
-                ("typo", '{"spatal": "3,1"}', "did you mean 'spatial'?"),
-                ("value", '{"spatial": "3"}', "--spatial: '3' is not SIGMA,W"),
-                ("nested", '{"spatial": {"sigma": 3}}', "is not a text, a number or a list"),
-                ("hollow", '{"spatial": []}', "is not a text, a number or a list"),
-                ("switch", '{"no-polish": "yes"}', "is a switch; give true or false"),
-                ("chain", '{"config": "other.json"}', "one is enough"),
-                ("preset", '{"preset": "nothing"}', "'nothing' is unknown"),
-                ("twice", '{"gap": 1, "gap": 2}', "is not JSON"),
-                ("inner", '{"settings": 3}', "is not an object"),
-                ("huge", '{"iterations": 99999999999999999999}', "is not JSON"),
-                ("real", '{"iterations": 1.5}', "is not a whole number")):
-            path = self.write(name + ".json", content.encode())
+        for number, (content, words) in enumerate(formats.MALFORMED_SETTINGS):
+            path = self.write("bad%d.json" % number, content)
             self.bad(path, words, "solve", self.image, "--unary", self.unary, "--config", path)
         self.bad("no.json", "No such file", "solve", self.image, "--config", "no.json")
 
