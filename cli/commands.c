@@ -1,5 +1,6 @@
 /* The table of subcommands. */
 #include "command.h"
+#include "dataset/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,13 @@ const cli_command *find_command(const char *name) {
     return NULL;
 }
 
+/* Work on data sets is shared among ranks (dataset/ranks.h). Everything else is done by rank 0,
+ * and the others wait. */
+static bool is_for_all_ranks(const cli_command *command) {
+    const char *name = command->arguments.command;
+    return strcmp(name, "batch") == 0 || strcmp(name, "tune") == 0;
+}
+
 bool run_command(const cli_command *command, int count, char **arguments, cli_problem *problem) {
     bool help = false;
     void *settings = calloc(1, command->settings_bytes);
@@ -34,9 +42,12 @@ bool run_command(const cli_command *command, int count, char **arguments, cli_pr
     option_record record;
     bool done =
         parse_arguments(&command->arguments, count, arguments, settings, &record, &help, problem);
+    /* What a rank cannot read here, it must not leave the others alone with. */
+    done = ranks_agree(done, problem);
+    const bool here = ranks_mine() == 0 || is_for_all_ranks(command);
     if (done && help)
         print_command_help(stdout, command);
-    else if (done)
+    else if (done && here)
         done = command->run(settings, problem);
     option_record_free(&record);
     free(settings);

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
+#include "dataset/ranks.h"
 #include "io/file.h"
 #include "nearest.h"
 
@@ -51,6 +52,21 @@ static bool run(int count, char **arguments, cli_problem *problem) {
     return run_command(command, count - 1, arguments + 1, problem);
 }
 
+/* What all ranks print is printed once. */
+static bool silence_other_ranks(cli_problem *problem) {
+    return ranks_mine() == 0 || freopen("/dev/null", "w", stdout) ||
+           failure(problem, "/dev/null", "cannot open: %s", strerror(errno));
+}
+
+/* All ranks enter and leave this together. */
+static bool run_and_agree(int count, char **arguments, cli_problem *problem) {
+    bool done =
+        silence_other_ranks(problem) && run(count > 0 ? count - 1 : 0, arguments + 1, problem);
+    if (done && (fflush(stdout) != 0 || ferror(stdout)))
+        done = failure(problem, "standard output", "cannot write: %s", strerror(errno));
+    return ranks_agree(done, problem);
+}
+
 int main(int count, char **arguments) {
     cli_problem problem = {0, ""};
     /* A closed pipe or a full quota is then a write that fails, and is reported and cleaned up
@@ -58,11 +74,11 @@ int main(int count, char **arguments) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     file_explain_cut();
-    bool done = run(count > 0 ? count - 1 : 0, arguments + 1, &problem);
-    if (done && (fflush(stdout) != 0 || ferror(stdout)))
-        done = failure(&problem, "standard output", "cannot write: %s", strerror(errno));
-    if (done)
-        return 0;
-    fprintf(stderr, "dcrf: %s\n", problem.text);
-    return problem.exit_status;
+    const bool done =
+        ranks_begin(&count, &arguments, &problem) && run_and_agree(count, arguments, &problem);
+    /* All ranks have the same problem. */
+    if (!done && ranks_mine() == 0)
+        fprintf(stderr, "dcrf: %s\n", problem.text);
+    ranks_end();
+    return done ? 0 : problem.exit_status;
 }

@@ -12,13 +12,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdnoreturn.h>
 
 /* At the begin and the end of the program. */
 bool ranks_begin(int *count, char ***arguments, cli_problem *problem);
 void ranks_end(void);
 
 /* End this program without waiting for the others, and them too. */
-void ranks_abort(int exit_status);
+noreturn void ranks_abort(int exit_status);
 
 size_t ranks_count(void);
 size_t ranks_mine(void);
@@ -38,6 +39,12 @@ void ranks_progress(void);
 
 /* Wait for all ranks; true where `mine` was true at any of them. Together. */
 bool ranks_any(bool mine);
+
+/* Wait for all ranks; true where all of them are `done`. Otherwise false, and all have the problem
+ * of the first rank that has one, so that rank 0 can print it and all end alike. A rank must not
+ * return from what is done together with a problem of its own that has not gone through this: the
+ * others would wait for it. Together. */
+bool ranks_agree(bool done, cli_problem *problem);
 
 /* The sum over all ranks, at all ranks. Together. */
 void ranks_sum(uint64_t *numbers, size_t count);
