@@ -1,12 +1,8 @@
-/* The report.
- *
- * Pictures are PNGs inside the page, in base64; colours, plot and script are inside it too. */
 #include "html_report.h"
 
+#include "html.h"
 #include "html_plot.h"
-#include "io/png_format.h"
 #include "pictures.h"
-#include "report_assets.h"
 #include "solution_text.h"
 
 #include <math.h>
@@ -22,49 +18,7 @@ typedef struct page {
     cli_problem *problem;
 } page;
 
-/* ---- text ----------------------------------------------------------------------------------- */
-
-static void write_escaped(FILE *stream, const char *text) {
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '>':
-            fputs("&gt;", stream);
-            break;
-        case '"':
-            fputs("&quot;", stream);
-            break;
-        case '\'':
-            fputs("&#39;", stream);
-            break;
-        default:
-            fputc(*text, stream);
-        }
-}
-
-static void write_lines(FILE *stream, const char *const *lines, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        fputs(lines[i], stream);
-}
-
 /* ---- pictures ------------------------------------------------------------------------------- */
-
-static void write_base64(FILE *stream, const uint8_t *data, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        const size_t given = size - i < 3 ? size - i : 3;
-        uint32_t bits = 0;
-        for (size_t k = 0; k < 3; k++)
-            bits = bits << 8 | (k < given ? data[i + k] : 0u);
-        for (size_t k = 0; k < 4; k++)
-            fputc(k <= given ? digits[bits >> (18 - 6 * k) & 63] : '=', stream);
-    }
-}
 
 typedef struct page_picture {
     const char *id;
@@ -74,35 +28,16 @@ typedef struct page_picture {
 } page_picture;
 
 static bool write_picture(const page *p, const page_picture *picture) {
-    const scene *shown = p->shown;
-    char *png = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&png, &bytes);
-    if (!picture->samples || !memory) {
-        if (memory)
-            fclose(memory);
-        free(png);
-        return out_of_memory(p->problem, p->file);
-    }
-    bool done = picture->channels == 0
-                    ? png_write_labels(memory, p->file, picture->samples, shown->width,
-                                       shown->height, p->colours->rgb, p->problem)
-                    : png_write_samples(memory, p->file, picture->samples, shown->width,
-                                        shown->height, picture->channels, p->problem);
-    if (fclose(memory) != 0 && done)
-        done = out_of_memory(p->problem, p->file);
-    if (done) {
-        fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
-                picture->channels == 0 ? "pixels" : "");
-        write_escaped(p->stream, picture->caption);
-        fprintf(p->stream, "' width='%zu' height='%zu' src='data:image/png;base64,", shown->width,
-                shown->height);
-        write_base64(p->stream, (const uint8_t *)png, bytes);
-        fputs("'><figcaption>", p->stream);
-        write_escaped(p->stream, picture->caption);
-        fputs("</figcaption></figure>\n", p->stream);
-    }
-    free(png);
+    const html_picture drawn = {p->shown->width, p->shown->height, picture->channels,
+                                picture->samples, p->colours};
+    fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
+            picture->channels == 0 ? "pixels" : "");
+    html_write_escaped(p->stream, picture->caption);
+    fprintf(p->stream, "' width='%zu' height='%zu' src='", drawn.width, drawn.height);
+    const bool done = html_write_picture(p->stream, p->file, &drawn, p->problem);
+    fputs("'><figcaption>", p->stream);
+    html_write_escaped(p->stream, picture->caption);
+    fputs("</figcaption></figure>\n", p->stream);
     return done;
 }
 
@@ -246,14 +181,14 @@ static bool write_settings(const page *p) {
         json_object_foreach(settings, name, value) {
             char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
             fprintf(p->stream, "<tr><td>%s</td><td>", name);
-            write_escaped(p->stream, json_is_string(value) ? json_string_value(value)
-                                     : text                ? text
-                                                           : "");
+            html_write_escaped(p->stream, json_is_string(value) ? json_string_value(value)
+                                          : text                ? text
+                                                                : "");
             fputs("</td></tr>\n", p->stream);
             free(text);
         }
         fputs("</table></div></section>\n<section><h2>To repeat it</h2><pre>dcrf solve", p->stream);
-        write_escaped(p->stream, arguments);
+        html_write_escaped(p->stream, arguments);
         fputs("</pre></section>\n", p->stream);
     }
     json_decref(settings);
@@ -279,38 +214,21 @@ static const char *image_name(const page *p) {
     return slash ? slash + 1 : path ? path : "";
 }
 
-static void write_head(const page *p) {
-    const char *image = image_name(p);
+static void write_subtitle(const page *p) {
     const built_model *built = p->results->built;
-    fputs("<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-          "<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>dcrf: ",
-          p->stream);
-    write_escaped(p->stream, image);
-    fputs("</title>\n<style>\n", p->stream);
-    write_lines(p->stream, style_lines, sizeof style_lines / sizeof style_lines[0]);
-    fputs("</style>\n</head>\n<body>\n<main>\n<h1>", p->stream);
-    write_escaped(p->stream, image);
     char size[IMAGE_TEXT_BYTES];
     fprintf(p->stream,
-            "</h1>\n<p class='soft'>%s, %zu labels, %zu cliques; method %s, %zu threads, dcrf "
-            "%s</p>\n",
+            "<p class='soft'>%s, %zu labels, %zu cliques; method %s, %zu threads, dcrf %s</p>\n",
             image_size_text(&built->image, size), dcrf_model_labels(built->model),
             dcrf_model_cliques(built->model), dcrf_method_name(p->results->found->info.method),
             dcrf_workspace_threads(built->workspace), dcrf_version());
 }
 
-static void write_foot(const page *p) {
-    fprintf(p->stream, "<footer>Written by dcrf %s. This page needs no other file.</footer>\n",
-            dcrf_version());
-    fputs("</main>\n<script>\n", p->stream);
-    write_lines(p->stream, script_lines, sizeof script_lines / sizeof script_lines[0]);
-    fputs("</script>\n</body>\n</html>\n", p->stream);
-}
-
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,
                        const scene *shown, const palette *colours, cli_problem *problem) {
     const page p = {stream, file, results, shown, colours, problem};
-    write_head(&p);
+    html_begin_page(stream, image_name(&p));
+    write_subtitle(&p);
     write_figures(&p);
     write_comparison(&p);
     if (!write_pictures(&p))
@@ -320,6 +238,6 @@ bool html_report_write(FILE *stream, const char *file, const solve_results *resu
     write_explanation(&p);
     if (!write_settings(&p))
         return false;
-    write_foot(&p);
+    html_end_page(stream, true);
     return true;
 }

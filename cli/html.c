@@ -1,0 +1,163 @@
+#include "html.h"
+
+#include "io/file.h"
+#include "io/picture.h"
+#include "io/png_format.h"
+#include "report_assets.h"
+
+#include <dcrf/dcrf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* How many bytes the character at `text` has in UTF-8; 0: it is none, or none of XML. */
+static size_t character_bytes(const unsigned char *text) {
+    /* The smallest code of each length: a longer form of a smaller one is no UTF-8. */
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    const size_t bytes = text[0] < 0x80         ? 1
+                         : text[0] >> 5 == 0x06 ? 2
+                         : text[0] >> 4 == 0x0e ? 3
+                         : text[0] >> 3 == 0x1e ? 4
+                                                : 0;
+    if (bytes == 0)
+        return 0;
+    if (bytes == 1)
+        return text[0] >= ' ' || text[0] == '\t' || text[0] == '\n' ? 1 : 0;
+    uint32_t code = text[0] & (0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if (text[i] >> 6 != 0x02)
+            return 0;
+        code = code << 6 | (text[i] & 0x3fu);
+    }
+    const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+    const bool special = code == 0xfffe || code == 0xffff || code > 0x10ffff;
+    return code >= smallest[bytes] && !surrogate && !special ? bytes : 0;
+}
+
+void html_write_escaped(FILE *stream, const char *text) {
+    while (*text) {
+        const size_t bytes = character_bytes((const unsigned char *)text);
+        switch (*text) {
+        case '&':
+            fputs("&amp;", stream);
+            break;
+        case '<':
+            fputs("&lt;", stream);
+            break;
+        case '>':
+            fputs("&gt;", stream);
+            break;
+        case '"':
+            fputs("&quot;", stream);
+            break;
+        case '\'':
+            fputs("&#39;", stream);
+            break;
+        default:
+            fwrite(bytes ? text : "?", 1, bytes ? bytes : 1, stream);
+        }
+        text += bytes ? bytes : 1;
+    }
+}
+
+/* ---- the page ------------------------------------------------------------------------------- */
+
+static void write_lines(FILE *stream, const char *const *lines, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        fputs(lines[i], stream);
+}
+
+void html_begin_page(FILE *stream, const char *title) {
+    fputs("<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+          "<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>dcrf: ",
+          stream);
+    html_write_escaped(stream, title);
+    fputs("</title>\n<style>\n", stream);
+    write_lines(stream, style_lines, sizeof style_lines / sizeof style_lines[0]);
+    fputs("</style>\n</head>\n<body>\n<main>\n<h1>", stream);
+    html_write_escaped(stream, title);
+    fputs("</h1>\n", stream);
+}
+
+void html_end_page(FILE *stream, bool compares) {
+    fprintf(stream,
+            "<footer>Written by dcrf %s. This page needs no other file.</footer>\n</main>\n",
+            dcrf_version());
+    if (compares) {
+        fputs("<script>\n", stream);
+        write_lines(stream, script_lines, sizeof script_lines / sizeof script_lines[0]);
+        fputs("</script>\n", stream);
+    }
+    fputs("</body>\n</html>\n", stream);
+}
+
+/* ---- pictures ------------------------------------------------------------------------------- */
+
+static void write_data(FILE *stream, const char *type, const uint8_t *data, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    fprintf(stream, "data:%s;base64,", type);
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t given = size - i < 3 ? size - i : 3;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (k < given ? data[i + k] : 0u);
+        for (size_t k = 0; k < 4; k++)
+            fputc(k <= given ? digits[bits >> (18 - 6 * k) & 63] : '=', stream);
+    }
+}
+
+bool html_write_picture(FILE *stream, const char *file, const html_picture *shown,
+                        cli_problem *problem) {
+    char *png = NULL;
+    size_t bytes = 0;
+    FILE *memory = shown->samples ? open_memstream(&png, &bytes) : NULL;
+    if (!memory)
+        return out_of_memory(problem, file);
+    bool done = shown->channels == 0 ? png_write_labels(memory, file, shown->samples, shown->width,
+                                                        shown->height, shown->colours->rgb, problem)
+                                     : png_write_samples(memory, file, shown->samples, shown->width,
+                                                         shown->height, shown->channels, problem);
+    if (fclose(memory) != 0 && done)
+        done = out_of_memory(problem, file);
+    if (done)
+        write_data(stream, "image/png", (const uint8_t *)png, bytes);
+    free(png);
+    return done;
+}
+
+static bool begins_with(const file_bytes *bytes, const char *begin, size_t size) {
+    return bytes->size >= size && memcmp(bytes->data, begin, size) == 0;
+}
+
+/* Scale samples to 8 bits and write them as a PNG. */
+static bool write_decoded(FILE *stream, const char *file, const char *photograph,
+                          const file_bytes *bytes, cli_problem *problem) {
+    picture decoded;
+    if (!picture_decode(bytes->data, bytes->size, PICTURE_AS_COLOURS, photograph, &decoded,
+                        problem))
+        return false;
+    for (size_t i = 0; i < decoded.width * decoded.height * decoded.channels; i++)
+        decoded.samples[i] = (uint16_t)(decoded.samples[i] * 255u / decoded.largest);
+    const html_picture shown = {decoded.width, decoded.height, decoded.channels, decoded.samples,
+                                NULL};
+    const bool done = html_write_picture(stream, file, &shown, problem);
+    picture_free(&decoded);
+    return done;
+}
+
+bool html_write_photograph(FILE *stream, const char *file, const char *photograph,
+                           cli_problem *problem) {
+    file_bytes bytes;
+    if (!file_read(photograph, &bytes, problem))
+        return false;
+    bool done = true;
+    if (begins_with(&bytes, "\x89PNG", 4))
+        write_data(stream, "image/png", bytes.data, bytes.size);
+    else if (begins_with(&bytes, "\xff\xd8\xff", 3))
+        write_data(stream, "image/jpeg", bytes.data, bytes.size);
+    else
+        done = write_decoded(stream, file, photograph, &bytes, problem);
+    file_free(&bytes);
+    return done;
+}

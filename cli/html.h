@@ -1,0 +1,37 @@
+/* Parts of pages that need no network and no other file: text, pictures, looks and script all lie
+ * inside them. What is written as text or picture is right in SVG as well. */
+#ifndef DCRF_CLI_HTML_H
+#define DCRF_CLI_HTML_H
+
+#include "palette.h"
+
+#include <stdio.h>
+
+/* Text as text, whatever it says. What is not UTF-8, or cannot stand in XML, becomes a question
+ * mark. */
+void html_write_escaped(FILE *stream, const char *text);
+
+/* From the doctype to the begin of <main>, with a heading that is also the title. */
+void html_begin_page(FILE *stream, const char *title);
+
+/* The foot; `compares`: with the script that moves the cut between two pictures. */
+void html_end_page(FILE *stream, bool compares);
+
+/* A picture as an address, "data:image/png;base64,...", to stand between quotes. */
+typedef struct html_picture {
+    size_t width;
+    size_t height;
+    size_t channels;         /* 0: labels; 1: grey; 3: RGB */
+    const uint16_t *samples; /* NULL: memory was out when it was made */
+    const palette *colours;  /* of labels */
+} html_picture;
+
+/* `file` is the page, for messages. */
+bool html_write_picture(FILE *stream, const char *file, const html_picture *shown,
+                        cli_problem *problem);
+
+/* A photograph: a PNG or JPEG as it is, other files as a PNG. */
+bool html_write_photograph(FILE *stream, const char *file, const char *photograph,
+                           cli_problem *problem);
+
+#endif
