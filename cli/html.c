@@ -4,6 +4,7 @@
 #include "io/picture.h"
 #include "io/png_format.h"
 #include "report_assets.h"
+#include "svg_axis.h"
 
 #include <dcrf/dcrf.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ void html_begin_page(FILE *stream, const char *title) {
           stream);
     html_write_escaped(stream, title);
     fputs("</title>\n<style>\n", stream);
+    svg_write_style(stream);
     write_lines(stream, style_lines, sizeof style_lines / sizeof style_lines[0]);
     fputs("</style>\n</head>\n<body>\n<main>\n<h1>", stream);
     html_write_escaped(stream, title);
