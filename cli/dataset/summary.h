@@ -38,17 +38,24 @@ typedef struct summary {
     size_t failure_count;
 } summary;
 
-/* Read all results from the store. */
+/* Read all results from the store. An image that failed, or whose results are not all there, is
+ * listed as a failure and counts for no method. `settings` stays NULL. */
 bool summary_gather(const dataset *data, const method_list *methods, const store *results,
                     size_t band_px, summary *found, cli_problem *problem);
 void summary_free(summary *found);
 
-/* The tables, without any time in them, so that two runs give the same bytes. */
+/* The name of the data set: that of its folder, without where it lies. */
+const char *summary_title(const summary *found);
+bool summary_has_failed(const summary *found, const char *image);
+
+/* The tables, without any time in them, so that two runs give the same bytes. What is not known,
+ * as the bound of methods that have none, is an empty field or null. Without a truth there are no
+ * scores. */
 void summary_write_csv(FILE *stream, const summary *found);
 void summary_write_markdown(FILE *stream, const summary *found);
 json_t *summary_to_json(const summary *found); /* NULL when memory is out */
 
-/* The times: mean seconds of a method's setup, solving and polishing. */
+/* The times: mean seconds of a method's setup, solving and polishing, as CSV. */
 void summary_write_times(FILE *stream, const summary *found);
 
 #endif

@@ -1,0 +1,139 @@
+/* Gathering.
+ *
+ * Results are read in the order of the images and summed in it, so that the sums do not depend on
+ * who computed what, and when. Methods are compared on the same images: one that lacks any result
+ * counts for none of them and is listed as a failure. */
+#include "dataset/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool list_failure(summary *found, const char *image, const char *message) {
+    summary_failure *failed = &found->failures[found->failure_count];
+    *failed = (summary_failure){strdup(image), strdup(message)};
+    found->failure_count++;
+    return failed->image && failed->message;
+}
+
+/* Sums for now; the means are taken at the end. */
+static void add_outcome(summary_row *row, const outcome *o) {
+    row->images++;
+    row->energy += o->energy.total;
+    row->rounded += o->rounded;
+    row->lower_bound += o->lower_bound;
+    row->relative_gap += o->relative_gap;
+    row->iterations += (double)o->iterations;
+    row->constant += o->is_constant;
+    row->setup_s += o->setup_s;
+    row->solve_s += o->solve_s;
+    row->polish_s += o->polish_s;
+    /* An image of a data set with truth may still lack its own. */
+    if (o->counts.classes != 0)
+        score_add(&row->counts, &o->counts);
+}
+
+static void take_means(summary_row *row) {
+    const double images = row->images == 0 ? NAN : (double)row->images;
+    double *const sums[] = {&row->energy,     &row->rounded, &row->lower_bound, &row->relative_gap,
+                            &row->iterations, &row->setup_s, &row->solve_s,     &row->polish_s};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+        *sums[i] /= images;
+}
+
+/* Does a result count what the summary counts? */
+static bool fits(const summary *found, const outcome *o) {
+    return o->counts.classes == 0 ||
+           (found->data->has_truth && o->counts.classes == found->data->labels &&
+            o->counts.band_px == found->band_px);
+}
+
+static bool read_outcomes(const summary *found, const store *results, const char *image,
+                          outcome *outcomes, cli_problem *missing) {
+    for (size_t m = 0; m < found->row_count; m++) {
+        const char *method = found->rows[m].method;
+        if (!store_get(results, method, image, &outcomes[m], missing))
+            return false;
+        if (!fits(found, &outcomes[m]))
+            return bad_input(missing, image, "the result of %s is of another data set", method);
+    }
+    return true;
+}
+
+/* False when memory is out. */
+static bool gather_image(summary *found, const store *results, const char *image) {
+    char *message = store_get_failure(results, image);
+    bool remembered = true;
+    if (message) {
+        remembered = list_failure(found, image, message);
+    } else {
+        outcome outcomes[METHODS_MAX] = {0};
+        cli_problem missing;
+        if (read_outcomes(found, results, image, outcomes, &missing))
+            for (size_t m = 0; m < found->row_count; m++)
+                add_outcome(&found->rows[m], &outcomes[m]);
+        else
+            remembered = list_failure(found, image, missing.text);
+        for (size_t m = 0; m < found->row_count; m++)
+            outcome_free(&outcomes[m]);
+    }
+    free(message);
+    return remembered;
+}
+
+static bool begin_rows(summary *found, const method_list *methods) {
+    found->rows = calloc(methods->count, sizeof *found->rows);
+    found->failures = calloc(found->data->count + 1, sizeof *found->failures);
+    if (!found->rows || !found->failures)
+        return false;
+    found->row_count = methods->count;
+    for (size_t m = 0; m < methods->count; m++) {
+        found->rows[m].method = methods->of[m].name;
+        if (found->data->has_truth &&
+            !score_new(&found->rows[m].counts, found->data->labels, found->band_px))
+            return false;
+    }
+    return true;
+}
+
+bool summary_gather(const dataset *data, const method_list *methods, const store *results,
+                    size_t band_px, summary *found, cli_problem *problem) {
+    *found = (summary){.data = data, .split = data->split, .band_px = band_px};
+    bool remembered = begin_rows(found, methods);
+    for (size_t i = 0; remembered && i < data->count; i++)
+        remembered = gather_image(found, results, data->items[i].name);
+    if (!remembered) {
+        summary_free(found);
+        return out_of_memory(problem, data->folder);
+    }
+    for (size_t m = 0; m < found->row_count; m++)
+        take_means(&found->rows[m]);
+    return true;
+}
+
+void summary_free(summary *found) {
+    for (size_t m = 0; m < found->row_count; m++)
+        score_free(&found->rows[m].counts);
+    for (size_t i = 0; i < found->failure_count; i++) {
+        free(found->failures[i].image);
+        free(found->failures[i].message);
+    }
+    free(found->rows);
+    free(found->failures);
+    *found = (summary){0};
+}
+
+const char *summary_title(const summary *found) {
+    const char *folder = found->data->folder, *name = folder;
+    for (const char *at = folder; *at; at++)
+        if (*at == '/' && at[1] && at[1] != '/')
+            name = at + 1;
+    return name;
+}
+
+bool summary_has_failed(const summary *found, const char *image) {
+    for (size_t i = 0; i < found->failure_count; i++)
+        if (strcmp(found->failures[i].image, image) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,126 @@
+/* The summary as JSON.
+ *
+ *   {"dataset", "split", "images", "labels", "classes", "band_px", "settings",
+ *    "methods": [{"method", "images", "energy", "energy_rounded", "lower_bound", "relative_gap",
+ *                 "iterations", "constant", "pixel_accuracy", "mean_class_accuracy", "mean_iou",
+ *                 "band_accuracy": [...], "class_accuracy": [...], "iou": [...],
+ *                 "confusion": [[...], ...]}],
+ *    "failures": [{"image", "message"}]}
+ *
+ * Bands are from 1 pixel on; the confusion has the truth by rows and the labels by columns. */
+#include "dataset/summary.h"
+
+#include "solution_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names of files need not be UTF-8, texts in JSON must. */
+static json_t *text_to_json(const char *text) {
+    json_t *json = json_string(text);
+    char *plain = json ? NULL : strdup(text);
+    if (!plain)
+        return json;
+    for (char *at = plain; *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    json = json_string(plain);
+    free(plain);
+    return json;
+}
+
+/* Append, and tell whether that went well; `value` may be NULL. */
+static bool append(json_t *array, json_t *value) {
+    return array && json_array_append_new(array, value) == 0;
+}
+
+static json_t *finished(json_t *array, bool whole) {
+    if (!whole) {
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
+/* Numbers of `first` to `last`. */
+static json_t *values_to_json(const score *counts, double (*value)(const score *, size_t),
+                              size_t first, size_t last) {
+    json_t *array = json_array();
+    bool whole = array != NULL;
+    for (size_t i = first; whole && i <= last; i++)
+        whole = append(array, number_or_null(value(counts, i)));
+    return finished(array, whole);
+}
+
+static json_t *confusion_to_json(const score *counts) {
+    json_t *matrix = json_array();
+    bool whole = matrix != NULL;
+    for (size_t truth = 0; whole && truth < counts->classes; truth++) {
+        json_t *row = json_array();
+        whole = row != NULL;
+        for (size_t label = 0; whole && label < counts->classes; label++)
+            whole = append(
+                row, json_integer((json_int_t)counts->confusion[truth * counts->classes + label]));
+        whole = append(matrix, finished(row, whole));
+    }
+    return finished(matrix, whole);
+}
+
+static json_t *scores_to_json(const score *counts) {
+    const size_t last = counts->classes - 1;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pixel_accuracy",
+                     number_or_null(score_accuracy(counts)), "mean_class_accuracy",
+                     number_or_null(score_mean_class_accuracy(counts)), "mean_iou",
+                     number_or_null(score_mean_iou(counts)), "band_accuracy",
+                     values_to_json(counts, score_band_accuracy, 1, counts->band_px),
+                     "class_accuracy", values_to_json(counts, score_class_accuracy, 0, last), "iou",
+                     values_to_json(counts, score_iou, 0, last), "confusion",
+                     confusion_to_json(counts));
+}
+
+static json_t *row_to_json(const summary_row *row) {
+    json_t *json =
+        json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I}", "method", row->method, "images",
+                  (json_int_t)row->images, "energy", number_or_null(row->energy), "energy_rounded",
+                  number_or_null(row->rounded), "lower_bound", number_or_null(row->lower_bound),
+                  "relative_gap", number_or_null(row->relative_gap), "iterations",
+                  number_or_null(row->iterations), "constant", (json_int_t)row->constant);
+    return row->counts.classes == 0 ? json : json_merge(json, scores_to_json(&row->counts));
+}
+
+static json_t *rows_to_json(const summary *found) {
+    json_t *array = json_array();
+    bool whole = array != NULL;
+    for (size_t m = 0; whole && m < found->row_count; m++)
+        whole = append(array, row_to_json(&found->rows[m]));
+    return finished(array, whole);
+}
+
+static json_t *failures_to_json(const summary *found) {
+    json_t *array = json_array();
+    bool whole = array != NULL;
+    for (size_t i = 0; whole && i < found->failure_count; i++)
+        whole =
+            append(array, json_pack("{s:o, s:o}", "image", text_to_json(found->failures[i].image),
+                                    "message", text_to_json(found->failures[i].message)));
+    return finished(array, whole);
+}
+
+static json_t *classes_to_json(const dataset *data) {
+    json_t *array = json_array();
+    bool whole = array != NULL;
+    for (size_t i = 0; whole && i < data->labels; i++)
+        whole = append(array, text_to_json(data->classes[i]));
+    return finished(array, whole);
+}
+
+json_t *summary_to_json(const summary *found) {
+    const dataset *data = found->data;
+    return json_pack("{s:o, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o}", "dataset",
+                     text_to_json(summary_title(found)), "split",
+                     found->split ? text_to_json(found->split) : json_null(), "images",
+                     (json_int_t)data->count, "labels", (json_int_t)data->labels, "classes",
+                     classes_to_json(data), "band_px", (json_int_t)found->band_px, "settings",
+                     found->settings ? json_deep_copy(found->settings) : json_object(), "methods",
+                     rows_to_json(found), "failures", failures_to_json(found));
+}
