@@ -17,7 +17,8 @@ typedef struct palette {
 void palette_default(palette *colours);
 
 /* Replace the first colours by those of a text file, one a line, "#rrggbb" or "R G B" from 0 to 255
- * with or without a name after it; palettes of GIMP are such files. */
+ * with or without a name after it; palettes of GIMP are such files. A line may also be "LABEL NAME
+ * R G B". */
 bool palette_read(const char *path, palette *colours, cli_problem *problem);
 
 /* The same from memory; `file` is for messages. */

@@ -142,11 +142,11 @@ static bool open_results(const batch_settings *settings, store *results, cli_pro
     bool done = store_open(results, settings->batch.out, owner, problem);
     for (size_t m = 0; done && owner && m < settings->batch.methods.count; m++)
         done = store_add_method(results, settings->batch.methods.of[m].name, problem);
-    if (ranks_any(!done) && done) {
+    if (ranks_agree(done, problem))
+        return true;
+    if (done)
         store_close(results);
-        return failure(problem, settings->batch.out, "another rank cannot use it");
-    }
-    return done;
+    return false;
 }
 
 static bool work_through(const batch_settings *settings, batch_work *work, crew_count *count,

@@ -299,10 +299,9 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
     pthread_cond_destroy(&c.changed);
     pthread_mutex_destroy(&c.mutex);
     *count = (crew_count){c.done, c.skipped, interrupt_came()};
-    /* A rank that is told to end cannot count on the others any more. */
+    /* One rank may be told to end because another is dead, and must not wait for that one. */
     if (count->interrupted && ranks_count() > 1)
-        return failure(problem, "interrupted",
-                       "images in flight were finished; run again to go on");
+        ranks_abort(EXIT_STATUS_INTERRUPTED);
     if (d.counter)
         ranks_counter_free(d.counter);
     uint64_t sums[] = {c.done, c.skipped};
@@ -311,7 +310,5 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
     count->skipped = (size_t)sums[1];
     if (c.stopped)
         *problem = c.problem;
-    if (ranks_any(c.stopped) && !c.stopped)
-        return failure(problem, "another rank", "could not go on");
-    return !c.stopped;
+    return ranks_agree(!c.stopped, problem);
 }

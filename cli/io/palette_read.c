@@ -24,6 +24,14 @@ static bool parse_colour(const char *line, uint8_t rgb[3]) {
     return true;
 }
 
+/* "LABEL NAME R G B": the colour of that label. */
+static bool parse_numbered_colour(const char *line, palette *colours) {
+    unsigned label;
+    int used = 0;
+    return sscanf(line, "%3u %*s %n", &label, &used) == 1 && used > 0 && label < PALETTE_COLOURS &&
+           parse_colour(line + used, colours->rgb[label]);
+}
+
 /* Empty lines, comments and the head of a GIMP palette. */
 static bool is_decoration(const char *line) {
     uint8_t rgb[3];
@@ -44,7 +52,7 @@ static bool parse_lines(const char *path, char *text, palette *colours, cli_prob
             continue;
         if (count == PALETTE_COLOURS)
             return bad_input(problem, path, "has more than %d colours", PALETTE_COLOURS);
-        if (!parse_colour(line, colours->rgb[count]))
+        if (!parse_colour(line, colours->rgb[count]) && !parse_numbered_colour(line, colours))
             return bad_input(problem, path, "line %zu is not a colour: write #rrggbb or R G B",
                              number);
         count++;
