@@ -189,10 +189,13 @@ crew_verdict batch_image(void *user, size_t image, dcrf_workspace *workspace,
 
 size_t batch_bytes(void *user, size_t image) {
     const batch_work *b = user;
-    bool lp = false;
-    for (size_t m = 0; m < b->methods->count; m++)
-        lp = lp || (!b->methods->of[m].unary && b->methods->of[m].solver == DCRF_METHOD_LP);
-    return prepared_estimate_bytes(b->data, &b->data->items[image], lp);
+    size_t most = 0;
+    for (size_t m = 0; m < b->methods->count; m++) {
+        const size_t bytes =
+            prepared_estimate_bytes(b->data, &b->data->items[image], &b->methods->of[m]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 crew_verdict batch_too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {

@@ -39,8 +39,9 @@ bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solv
                     const method_choice *method, outcome *found, curve *energies,
                     cli_problem *problem);
 
-/* About how much memory it takes to solve this image, known before it is read; 0 where its files
- * cannot tell. */
-size_t prepared_estimate_bytes(const dataset *data, const dataset_item *item, bool lp);
+/* About how much memory it takes to solve this image by the method, known before it is read; 0
+ * where its files cannot tell. */
+size_t prepared_estimate_bytes(const dataset *data, const dataset_item *item,
+                               const method_choice *method);
 
 #endif
