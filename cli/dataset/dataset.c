@@ -96,11 +96,13 @@ static bool read_lines(const char *path, line_list *list, cli_problem *problem) 
     *list = (line_list){0};
     if (!file_read(path, &bytes, problem))
         return false;
-    const bool done = split_lines((const char *)bytes.data, bytes.size, list);
+    const bool is_text = !bytes.size || !memchr(bytes.data, '\0', bytes.size);
+    const bool done = is_text && split_lines((const char *)bytes.data, bytes.size, list);
     file_free(&bytes);
     if (!done)
         lines_free(list);
-    return done || out_of_memory(problem, path);
+    return done || (is_text ? out_of_memory(problem, path)
+                            : bad_input(problem, path, "is not a text file"));
 }
 
 /* ---- dataset.json --------------------------------------------------------------------------- */
@@ -208,10 +210,10 @@ static bool read_palette(dataset *data, cli_problem *problem) {
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
-/* "photo" for "photo.jpg"; 0 where the name is not that of a picture. */
+/* "photo" for "photo.jpg"; 0 where the name is not that of a picture, or hidden. */
 static size_t stem_length(const char *file) {
-    const char *point = strrchr(file, '.');
-    for (const char *const *ending = picture_endings; point && point > file && *ending; ending++)
+    const char *point = file[0] == '.' ? NULL : strrchr(file, '.');
+    for (const char *const *ending = picture_endings; point && *ending; ending++)
         if (strcmp(point, *ending) == 0)
             return (size_t)(point - file);
     return 0;
