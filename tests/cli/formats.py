@@ -304,3 +304,22 @@ MALFORMED_SETTINGS = (
     (b'{"iterations": 99999999999999999999}', "is not JSON"),
     (b'{"iterations": 1.5}', "is not a whole number"), (b'{"gap": "\\u0000"}', "is not JSON"),
     (b'{"gap": "\xff"}', "is not JSON"), (b"[" * 3000, "is not JSON"))
+
+# ---- dataset.json ----------------------------------------------------------------------------
+
+# (bytes, words of the message)
+MALFORMED_DATASETS = (
+    (b"", "is not JSON: line 1"), (b"labels: 3", "is not JSON: line 1"),
+    (b'{"labels": 3, "labels": 3}', "is not JSON"), (b"[3]", '"labels" is not a whole number'),
+    (b"{}", '"labels" is not a whole number'), (b'{"labels": 0}', "whole number from 1 to"),
+    (b'{"labels": -3}', "whole number from 1 to"), (b'{"labels": 70000}', "whole number from 1 to"),
+    (b'{"labels": 3.0}', "whole number from 1 to"), (b'{"labels": "3"}', "whole number from 1 to"),
+    (b'{"labels": 3, "void": -1}', "whole number from 0 to 65535"),
+    (b'{"labels": 3, "void": 65536}', "whole number from 0 to 65535"),
+    (b'{"labels": 3, "void": null}', "whole number from 0 to 65535"),
+    (b'{"labels": 3, "unary": "energies"}', '"unary" is not an object'),
+    (b'{"labels": 3, "unary": {"kind": "energy"}}', "none of energies"),
+    (b'{"labels": 3, "unary": {"kind": 0}}', "none of energies"),
+    (b'{"labels": 3, "unary": {"energy_per_unit": 0}}', "not a number above zero"),
+    (b'{"labels": 3, "unary": {"energy_per_unit": "1"}}', "not a number above zero"),
+    (b'{"labels": 3, "unary": {"energy_per_unit": 1e999}}', "is not JSON"))

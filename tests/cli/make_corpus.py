@@ -4,7 +4,7 @@
     make_corpus.py FORMAT FOLDER            write the seeds
     make_corpus.py FORMAT --smoke PROGRAM   write them somewhere and run PROGRAM on them
 
-FORMAT is jpeg, nifti, npy, palette, png, pnm, settings or tiff.
+FORMAT is dataset, jpeg, nifti, npy, palette, png, pnm, settings or tiff.
 """
 
 import gzip
@@ -51,6 +51,15 @@ def png_seeds():
                 used = palette[:limit] if colour == formats.PALETTE else None
                 yield formats.png(rows, depth, colour, used, interlace)
     for _, data, _ in formats.malformed_png(5, 4):
+        yield data
+
+
+def dataset_seeds():
+    yield b'{"labels": 2}'
+    for kind in (b"energies", b"probabilities", b"logits"):
+        yield (b'{"labels": 21, "void": 255, "unary": {"kind": "' + kind +
+               b'", "energy_per_unit": 0.05}}')
+    for data, _ in formats.MALFORMED_DATASETS:
         yield data
 
 
@@ -113,8 +122,8 @@ def settings_seeds():
         yield data
 
 
-SEEDS = {"jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds, "palette": palette_seeds,
-         "png": png_seeds, "pnm": pnm_seeds, "settings": settings_seeds,
+SEEDS = {"dataset": dataset_seeds, "jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds,
+         "palette": palette_seeds, "png": png_seeds, "pnm": pnm_seeds, "settings": settings_seeds,
          "tiff": tiff_seeds}
 
 
