@@ -2,12 +2,22 @@
 """Malformed and unfitting files: one line, status 2, nothing touched."""
 
 import math
+import os
 import unittest
 
 import formats
 import pictures
 import volumes
 from case import HEIGHT, LABELLING, LABELS, REGIONS, UNARY, WIDTH, Case
+
+
+class BadDatasetTest(Case):
+    def test_malformed_descriptions(self):
+        os.mkdir(self.path("set"))
+        for data, words in formats.MALFORMED_DATASETS:
+            with self.subTest(data):
+                self.write("set/dataset.json", data)
+                self.bad("set/dataset.json", words, "batch", "set", "--out", "out")
 
 
 class BadEnergyInputTest(Case):
