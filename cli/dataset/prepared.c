@@ -284,14 +284,17 @@ static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, 
     return done;
 }
 
-static bool take_curve(const dcrf_solver *solver, curve *energies) {
+/* The energies of the method's own labellings where its own rounding is the result, else of the
+ * best so far. */
+static bool take_curve(const dcrf_solver *solver, bool rounded, curve *energies) {
     size_t count;
     const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
     energies->points = calloc(count + 1, sizeof *energies->points);
     energies->count = energies->points ? count : 0;
     for (size_t k = 0; k < energies->count; k++)
         energies->points[k] =
-            (curve_point){moments[k].time_s, moments[k].best_energy, moments[k].lower_bound};
+            (curve_point){moments[k].time_s, rounded ? moments[k].energy : moments[k].best_energy,
+                          moments[k].lower_bound};
     return energies->points != NULL;
 }
 
@@ -337,7 +340,7 @@ static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
         dcrf_solver_labels(solver, found->labels);
         done = !choice->rounded || take_rounding(p, workspace, solver, found, error);
     }
-    if (done && energies && !take_curve(solver, energies)) {
+    if (done && energies && !take_curve(solver, choice->rounded, energies)) {
         *error = (dcrf_error){DCRF_ERROR_MEMORY, "out of memory"};
         done = false;
     }

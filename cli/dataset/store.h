@@ -46,7 +46,7 @@ char *store_labels_file(const store *s, const char *method, const char *name);
 /* How the energy fell while the method ran, with a trace, in a run of its own. */
 typedef struct curve_point {
     double time_s;
-    double energy;      /* of the best labelling so far */
+    double energy;      /* of the method's own labelling, or of the best so far */
     double lower_bound; /* NaN: none */
 } curve_point;
 
