@@ -6,6 +6,7 @@
 #define DCRF_CLI_SVG_AXIS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #define SVG_WIDTH_PX 720
@@ -16,6 +17,7 @@ typedef struct svg_axis {
     double to;
     double from_px;
     double to_px;
+    bool logarithmic; /* `from` is larger than zero */
 } svg_axis;
 
 /* The axes of a plot of the usual size, with room for ticks. `to` must be larger than `from` by
@@ -36,6 +38,18 @@ void svg_write_style(FILE *stream);
 /* Begin a plot. `label` tells readers who do not see it what it shows. A file of its own brings
  * style and ground along. */
 void svg_begin(FILE *stream, const char *label, bool own_file);
+
+/* The same in another size. */
+typedef struct svg_sheet {
+    size_t width_px;
+    size_t height_px;
+    const char *css_class; /* for rules that are its own; NULL: none */
+    const char *label;
+    bool own_file;
+} svg_sheet;
+
+void svg_begin_sheet(FILE *stream, const svg_sheet *sheet);
+
 void svg_end(FILE *stream);
 
 /* Numbers and lines at round values, and what the numbers across are. */
@@ -58,5 +72,6 @@ typedef struct svg_stairs {
 
 void svg_stairs_add(svg_stairs *stairs, double x, double y);
 void svg_stairs_end(svg_stairs *stairs); /* the last value holds to the end of the axis */
+void svg_stairs_stop(svg_stairs *stairs);
 
 #endif

@@ -1,0 +1,28 @@
+/* Energy against time: one row of plots an image, the methods without cliques on the left and those
+ * with them on the right, since their energies are not the same. The axis of time is logarithmic
+ * and the same in a row; the lower bound is dashed. */
+#ifndef DCRF_CLI_DATASET_CURVES_H
+#define DCRF_CLI_DATASET_CURVES_H
+
+#include "dataset/summary.h"
+
+typedef struct curve_row {
+    const char *image;
+    curve of[METHODS_MAX]; /* no points: there is none */
+} curve_row;
+
+typedef struct curve_sheet {
+    const method_list *methods;
+    curve_row *rows;
+    size_t count;
+} curve_sheet;
+
+/* Read the curves of the first `images` images that have any. False when memory is out. */
+bool curves_read(curve_sheet *sheet, const summary *found, const store *results,
+                 const method_list *methods, size_t images);
+void curves_free(curve_sheet *sheet);
+
+/* As SVG, a file of its own or a part of a page. */
+void curves_write(FILE *stream, const curve_sheet *sheet, bool own_file);
+
+#endif

@@ -1,0 +1,14 @@
+/* How methods look in plots: a colour for each solver, shades of it for variants. The same in all
+ * plots, and told apart by people who do not see all colours. */
+#ifndef DCRF_CLI_DATASET_METHOD_LOOK_H
+#define DCRF_CLI_DATASET_METHOD_LOOK_H
+
+#include "dataset/methods.h"
+
+#include <stdio.h>
+
+/* Rules for <style>: inside `.scope`, elements of class m0 have the looks of the first method: the
+ * stroke of a path, the fill of a dot (class end), the background of a bar. */
+void method_write_looks(FILE *stream, const char *scope, const method_list *methods);
+
+#endif
