@@ -69,7 +69,7 @@ static void write_lines(FILE *stream, const char *const *lines, size_t count) {
         fputs(lines[i], stream);
 }
 
-void html_begin_page(FILE *stream, const char *title) {
+void html_begin_style(FILE *stream, const char *title) {
     fputs("<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
           "<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>dcrf: ",
           stream);
@@ -77,6 +77,9 @@ void html_begin_page(FILE *stream, const char *title) {
     fputs("</title>\n<style>\n", stream);
     svg_write_style(stream);
     write_lines(stream, style_lines, sizeof style_lines / sizeof style_lines[0]);
+}
+
+void html_begin_body(FILE *stream, const char *title) {
     fputs("</style>\n</head>\n<body>\n<main>\n<h1>", stream);
     html_write_escaped(stream, title);
     fputs("</h1>\n", stream);
@@ -92,6 +95,22 @@ void html_end_page(FILE *stream, bool compares) {
         fputs("</script>\n", stream);
     }
     fputs("</body>\n</html>\n", stream);
+}
+
+void html_write_settings(FILE *stream, json_t *settings) {
+    const char *name;
+    json_t *value;
+    fputs("<section><h2>Settings</h2><div class='scroll'><table class='settings'>\n", stream);
+    json_object_foreach(settings, name, value) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        fprintf(stream, "<tr><td>%s</td><td>", name);
+        html_write_escaped(stream, json_is_string(value) ? json_string_value(value)
+                                   : text                ? text
+                                                         : "");
+        fputs("</td></tr>\n", stream);
+        free(text);
+    }
+    fputs("</table></div></section>\n", stream);
 }
 
 /* ---- pictures ------------------------------------------------------------------------------- */

@@ -5,17 +5,23 @@
 
 #include "palette.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 /* Text as text, whatever it says. What is not UTF-8, or cannot stand in XML, becomes a question
  * mark. */
 void html_write_escaped(FILE *stream, const char *text);
 
-/* From the doctype to the begin of <main>, with a heading that is also the title. */
-void html_begin_page(FILE *stream, const char *title);
+/* From the doctype on into <style>, where rules of the page's own may follow; then on into <main>,
+ * with a heading. */
+void html_begin_style(FILE *stream, const char *title);
+void html_begin_body(FILE *stream, const char *title);
 
 /* The foot; `compares`: with the script that moves the cut between two pictures. */
 void html_end_page(FILE *stream, bool compares);
+
+/* A section with one row a setting. */
+void html_write_settings(FILE *stream, json_t *settings);
 
 /* A picture as an address, "data:image/png;base64,...", to stand between quotes. */
 typedef struct html_picture {

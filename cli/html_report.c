@@ -171,23 +171,12 @@ static void write_plot(const page *p) {
 
 static bool write_settings(const page *p) {
     const option_record *record = p->results->record;
-    json_t *settings = settings_to_json(record, no_part_of_settings), *value;
+    json_t *settings = settings_to_json(record, no_part_of_settings);
     char *arguments = settings_to_arguments(record, no_part_of_settings);
-    const char *name;
     const bool done = (settings && arguments) || out_of_memory(p->problem, p->file);
     if (done) {
-        fputs("<section><h2>Settings</h2><div class='scroll'><table class='settings'>\n",
-              p->stream);
-        json_object_foreach(settings, name, value) {
-            char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-            fprintf(p->stream, "<tr><td>%s</td><td>", name);
-            html_write_escaped(p->stream, json_is_string(value) ? json_string_value(value)
-                                          : text                ? text
-                                                                : "");
-            fputs("</td></tr>\n", p->stream);
-            free(text);
-        }
-        fputs("</table></div></section>\n<section><h2>To repeat it</h2><pre>dcrf solve", p->stream);
+        html_write_settings(p->stream, settings);
+        fputs("<section><h2>To repeat it</h2><pre>dcrf solve", p->stream);
         html_write_escaped(p->stream, arguments);
         fputs("</pre></section>\n", p->stream);
     }
@@ -227,7 +216,8 @@ static void write_subtitle(const page *p) {
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,
                        const scene *shown, const palette *colours, cli_problem *problem) {
     const page p = {stream, file, results, shown, colours, problem};
-    html_begin_page(stream, image_name(&p));
+    html_begin_style(stream, image_name(&p));
+    html_begin_body(stream, image_name(&p));
     write_subtitle(&p);
     write_figures(&p);
     write_comparison(&p);

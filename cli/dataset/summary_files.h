@@ -1,12 +1,13 @@
-/* The files that say what a batch found. */
+/* The files of a summary: summary.csv, summary.json, summary.md, times.csv, curves.svg,
+ * pictures.svg and report.html. */
 #ifndef DCRF_CLI_DATASET_SUMMARY_FILES_H
 #define DCRF_CLI_DATASET_SUMMARY_FILES_H
 
 #include "dataset/summary.h"
 
-/* Write all of them, or none. */
-bool summary_write_all(const store *s, const dataset *data, const method_list *methods,
-                       const summary *found, size_t picture_rows, size_t curve_rows,
-                       cli_problem *problem);
+/* Write all of them, or none. `pictures` images are shown with their labels, and curves are those
+ * of the first `curves` images. */
+bool summary_write_all(const store *results, const dataset *data, const method_list *methods,
+                       const summary *found, size_t pictures, size_t curves, cli_problem *problem);
 
 #endif

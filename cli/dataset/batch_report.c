@@ -1,0 +1,267 @@
+#include "dataset/batch_report.h"
+
+#include "dataset/method_look.h"
+#include "dataset/picture_grid.h"
+#include "html.h"
+#include "svg_axis.h"
+
+#include <math.h>
+
+typedef struct batch_page {
+    FILE *stream;
+    const char *file;
+    const summary *found;
+    const method_list *methods;
+} batch_page;
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+/* A number, empty where it is not known, bold where it is the best of its column. */
+static void write_cell(const batch_page *p, double value, int decimals, bool best) {
+    fputs(best ? "<td class='best'>" : "<td>", p->stream);
+    if (isfinite(value))
+        fprintf(p->stream, "%.*f", decimals, value);
+    fputs("</td>", p->stream);
+}
+
+static void write_energy(const batch_page *p, double energy, bool best) {
+    write_cell(p, energy, fabs(energy) < 1000 ? 2 : 1, best);
+}
+
+static void write_percent(const batch_page *p, double fraction, bool best) {
+    write_cell(p, 100 * fraction, 2, best);
+}
+
+/* The name of a method behind its colour. */
+static void write_method(const batch_page *p, size_t method) {
+    fprintf(p->stream, "<i class='chip m%zu'></i>%s", method, p->found->rows[method].method);
+}
+
+static double seconds_of(const summary_row *row) {
+    return row->setup_s + row->solve_s + row->polish_s;
+}
+
+/* ---- the best ------------------------------------------------------------------------------- */
+
+typedef double row_value(const summary_row *row);
+
+static double accuracy_of(const summary_row *row) {
+    return score_accuracy(&row->counts);
+}
+
+static double class_accuracy_of(const summary_row *row) {
+    return score_mean_class_accuracy(&row->counts);
+}
+
+static double iou_of(const summary_row *row) {
+    return score_mean_iou(&row->counts);
+}
+
+static double energy_below(const summary_row *row) {
+    return -row->energy;
+}
+
+/* Is no other method better? Energies are compared among models of one kind only. */
+static bool is_best(const batch_page *p, size_t method, row_value *value, bool of_kind) {
+    const double mine = value(&p->found->rows[method]);
+    for (size_t m = 0; m < p->found->row_count; m++)
+        if ((!of_kind || p->methods->of[m].cliques == p->methods->of[method].cliques) &&
+            value(&p->found->rows[m]) > mine)
+            return false;
+    return p->found->row_count > 1 && isfinite(mine);
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static void write_row(const batch_page *p, size_t method) {
+    const summary_row *row = &p->found->rows[method];
+    fputs("<tr><td>", p->stream);
+    write_method(p, method);
+    fputs("</td>", p->stream);
+    if (p->found->data->has_truth) {
+        write_percent(p, accuracy_of(row), is_best(p, method, accuracy_of, false));
+        write_percent(p, class_accuracy_of(row), is_best(p, method, class_accuracy_of, false));
+        write_percent(p, iou_of(row), is_best(p, method, iou_of, false));
+    }
+    write_energy(p, row->energy, is_best(p, method, energy_below, true));
+    write_energy(p, row->rounded, false);
+    write_energy(p, row->lower_bound, false);
+    write_cell(p, 100 * row->relative_gap, 3, false);
+    write_cell(p, row->iterations, 1, false);
+    write_cell(p, seconds_of(row), 3, false);
+    fprintf(p->stream, "<td>%zu</td></tr>\n", row->constant);
+}
+
+static void write_main_table(const batch_page *p) {
+    fputs("<section><h2>Methods</h2><div class='scroll'><table>\n<tr><th>method</th>", p->stream);
+    if (p->found->data->has_truth)
+        fputs("<th>accuracy %</th><th>class accuracy %</th><th>mean IoU %</th>", p->stream);
+    fputs("<th>energy</th><th>own rounding</th><th>lower bound</th><th>gap %</th>"
+          "<th>iterations</th><th>seconds</th><th>constant</th></tr>\n",
+          p->stream);
+    for (size_t m = 0; m < p->found->row_count; m++)
+        write_row(p, m);
+    fputs("</table></div><p class='soft'>Energies, gaps, iterations and seconds are means over the "
+          "images. Own rounding is the energy of the labelling a method itself ends with, before "
+          "polishing; constant counts images that got one label everywhere. Energies with and "
+          "without cliques are those of different models.</p></section>\n",
+          p->stream);
+}
+
+static void write_class_table(const batch_page *p) {
+    const dataset *data = p->found->data;
+    fputs("<section><h2>IoU of each class, in percent</h2><div class='scroll'>"
+          "<table class='shaded'>\n<tr><th>class</th>",
+          p->stream);
+    for (size_t m = 0; m < p->found->row_count; m++)
+        fprintf(p->stream, "<th>%s</th>", p->found->rows[m].method);
+    fputs("</tr>\n", p->stream);
+    for (size_t i = 0; i < data->labels; i++) {
+        const uint8_t *rgb = data->colours.rgb[i % PALETTE_COLOURS];
+        fprintf(p->stream, "<tr><td><i class='chip' style='background:#%02x%02x%02x'></i>", rgb[0],
+                rgb[1], rgb[2]);
+        html_write_escaped(p->stream, data->classes[i]);
+        fputs("</td>", p->stream);
+        for (size_t m = 0; m < p->found->row_count; m++) {
+            const double iou = score_iou(&p->found->rows[m].counts, i);
+            if (isfinite(iou))
+                fprintf(p->stream, "<td style='--part:%.3f'>%.1f</td>", iou, 100 * iou);
+            else
+                fputs("<td class='soft'>absent</td>", p->stream);
+        }
+        fputs("</tr>\n", p->stream);
+    }
+    fputs("</table></div></section>\n", p->stream);
+}
+
+static void write_failures(const batch_page *p) {
+    fputs("<section><h2>Images that were skipped</h2><div class='scroll'>"
+          "<table class='settings'>\n",
+          p->stream);
+    for (size_t i = 0; i < p->found->failure_count; i++) {
+        fputs("<tr><td>", p->stream);
+        html_write_escaped(p->stream, p->found->failures[i].image);
+        fputs("</td><td>", p->stream);
+        html_write_escaped(p->stream, p->found->failures[i].message);
+        fputs("</td></tr>\n", p->stream);
+    }
+    fputs("</table></div></section>\n", p->stream);
+}
+
+/* ---- bands ---------------------------------------------------------------------------------- */
+
+static svg_axis band_axis(const batch_page *p) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t m = 0; m < p->found->row_count; m++)
+        for (size_t k = 1; k <= p->found->band_px; k++) {
+            const double percent = 100 * score_band_accuracy(&p->found->rows[m].counts, k);
+            low = fmin(low, percent); /* fmin and fmax skip NaN */
+            high = fmax(high, percent);
+        }
+    if (!(high >= low))
+        return svg_axis_up(0, 100);
+    const double margin = 0.06 * (high - low) + 0.5;
+    return svg_axis_up(low - margin, high + margin);
+}
+
+static void write_bands(const batch_page *p) {
+    const svg_axis across = svg_axis_across(0.8, (double)p->found->band_px + 0.2);
+    const svg_axis up = band_axis(p);
+    fputs("<section><h2>Accuracy near true boundaries, in percent</h2>\n", p->stream);
+    svg_begin(p->stream, "Accuracy in bands around true boundaries", false);
+    svg_write_ticks(p->stream, &across, &up, "pixels from a boundary, at most");
+    svg_begin_inside(p->stream, &across, &up);
+    for (size_t m = 0; m < p->found->row_count; m++) {
+        const score *counts = &p->found->rows[m].counts;
+        bool begun = false;
+        for (size_t k = 1; k <= p->found->band_px; k++) {
+            const double percent = 100 * score_band_accuracy(counts, k);
+            if (!isfinite(percent))
+                continue;
+            if (!begun)
+                fprintf(p->stream, "<path class='m%zu' d='M", m);
+            fprintf(p->stream, "%s%.1f %.1f", begun ? " L" : "", svg_place(&across, (double)k),
+                    svg_place(&up, percent));
+            begun = true;
+        }
+        fputs(begun ? "'/>\n" : "", p->stream);
+    }
+    svg_end_inside(p->stream);
+    svg_end(p->stream);
+    fputs("<div class='legend'>", p->stream);
+    for (size_t m = 0; m < p->found->row_count; m++) {
+        fputs("<span>", p->stream);
+        write_method(p, m);
+        fputs("</span>", p->stream);
+    }
+    fputs("</div></section>\n", p->stream);
+}
+
+/* ---- the page ------------------------------------------------------------------------------- */
+
+static void write_subtitle(const batch_page *p) {
+    const dataset *data = p->found->data;
+    const size_t skipped = p->found->failure_count;
+    fprintf(p->stream, "<p class='soft'>%zu image%s", data->count, data->count == 1 ? "" : "s");
+    if (p->found->split) {
+        fputs(" of split ", p->stream);
+        html_write_escaped(p->stream, p->found->split);
+    }
+    fprintf(p->stream, ", %zu labels; %zu method%s</p>\n", data->labels, p->found->row_count,
+            p->found->row_count == 1 ? "" : "s");
+    if (skipped > 0)
+        fprintf(p->stream, "<p class='note'>%zu image%s skipped and count%s for no method.</p>\n",
+                skipped, skipped == 1 ? " was" : "s were", skipped == 1 ? "s" : "");
+}
+
+static void write_scores(const batch_page *p) {
+    if (!p->found->data->has_truth)
+        return;
+    write_class_table(p);
+    if (p->found->band_px > 1)
+        write_bands(p);
+}
+
+static void write_curves(const batch_page *p, const curve_sheet *curves) {
+    if (curves->count == 0)
+        return;
+    fputs("<section><h2>Energy against time</h2><div class='scroll'>\n", p->stream);
+    curves_write(p->stream, curves, false);
+    fputs("</div><p class='soft'>The energy of the best labelling so far, in a run of its own that "
+          "looks at every iteration. A dot is where a method ends.</p></section>\n",
+          p->stream);
+}
+
+static bool write_pictures(const batch_page *p, const store *results, size_t pictures,
+                           cli_problem *problem) {
+    if (pictures == 0 || p->found->failure_count == p->found->data->count)
+        return true;
+    fputs("<section><h2>Pictures</h2><div class='scroll'>\n", p->stream);
+    const bool done = picture_grid_write(p->stream, p->file, p->found, results, p->methods,
+                                         pictures, false, problem);
+    fputs("</div></section>\n", p->stream);
+    return done;
+}
+
+bool batch_report_write(FILE *stream, const char *file, const summary *found, const store *results,
+                        const method_list *methods, const curve_sheet *curves, size_t pictures,
+                        cli_problem *problem) {
+    const batch_page p = {stream, file, found, methods};
+    html_begin_style(stream, summary_title(found));
+    method_write_looks(stream, "report", methods);
+    html_begin_body(stream, summary_title(found));
+    fputs("<div class='report'>\n", stream);
+    write_subtitle(&p);
+    write_main_table(&p);
+    write_scores(&p);
+    write_curves(&p, curves);
+    if (!write_pictures(&p, results, pictures, problem))
+        return false;
+    if (found->failure_count > 0)
+        write_failures(&p);
+    if (found->settings)
+        html_write_settings(stream, (json_t *)found->settings);
+    fputs("</div>\n", stream);
+    html_end_page(stream, false);
+    return true;
+}
