@@ -61,12 +61,14 @@ static double energy_below(const summary_row *row) {
     return -row->energy;
 }
 
-/* Is no other method better? Energies are compared among models of one kind only. */
-static bool is_best(const batch_page *p, size_t method, row_value *value, bool of_kind) {
-    const double mine = value(&p->found->rows[method]);
+/* Is no other method better, as far as the digits in the table show? Energies are compared among
+ * models of one kind only. */
+static bool is_best(const batch_page *p, size_t method, row_value *value, double unit) {
+    const bool of_kind = value == energy_below;
+    const double mine = round(value(&p->found->rows[method]) / unit);
     for (size_t m = 0; m < p->found->row_count; m++)
         if ((!of_kind || p->methods->of[m].cliques == p->methods->of[method].cliques) &&
-            value(&p->found->rows[m]) > mine)
+            round(value(&p->found->rows[m]) / unit) > mine)
             return false;
     return p->found->row_count > 1 && isfinite(mine);
 }
@@ -79,11 +81,11 @@ static void write_row(const batch_page *p, size_t method) {
     write_method(p, method);
     fputs("</td>", p->stream);
     if (p->found->data->has_truth) {
-        write_percent(p, accuracy_of(row), is_best(p, method, accuracy_of, false));
-        write_percent(p, class_accuracy_of(row), is_best(p, method, class_accuracy_of, false));
-        write_percent(p, iou_of(row), is_best(p, method, iou_of, false));
+        write_percent(p, accuracy_of(row), is_best(p, method, accuracy_of, 1e-4));
+        write_percent(p, class_accuracy_of(row), is_best(p, method, class_accuracy_of, 1e-4));
+        write_percent(p, iou_of(row), is_best(p, method, iou_of, 1e-4));
     }
-    write_energy(p, row->energy, is_best(p, method, energy_below, true));
+    write_energy(p, row->energy, is_best(p, method, energy_below, 0.1));
     write_energy(p, row->rounded, false);
     write_energy(p, row->lower_bound, false);
     write_cell(p, 100 * row->relative_gap, 3, false);
@@ -102,36 +104,68 @@ static void write_main_table(const batch_page *p) {
     for (size_t m = 0; m < p->found->row_count; m++)
         write_row(p, m);
     fputs("</table></div><p class='soft'>Energies, gaps, iterations and seconds are means over the "
-          "images. Own rounding is the energy of the labelling a method itself ends with, before "
-          "polishing; constant counts images that got one label everywhere. Energies with and "
+          "images. Own rounding is the energy of the labelling of a method's last iteration, "
+          "unpolished; constant counts images that got one label everywhere. Energies with and "
           "without cliques are those of different models.</p></section>\n",
           p->stream);
 }
 
-static void write_class_table(const batch_page *p) {
-    const dataset *data = p->found->data;
-    fputs("<section><h2>IoU of each class, in percent</h2><div class='scroll'>"
-          "<table class='shaded'>\n<tr><th>class</th>",
-          p->stream);
+/* The heads of a table with one column a method. */
+static void begin_method_columns(const batch_page *p, const char *first) {
+    fprintf(p->stream, "<div class='scroll'><table class='shaded'>\n<tr><th>%s</th>", first);
     for (size_t m = 0; m < p->found->row_count; m++)
         fprintf(p->stream, "<th>%s</th>", p->found->rows[m].method);
     fputs("</tr>\n", p->stream);
-    for (size_t i = 0; i < data->labels; i++) {
-        const uint8_t *rgb = data->colours.rgb[i % PALETTE_COLOURS];
-        fprintf(p->stream, "<tr><td><i class='chip' style='background:#%02x%02x%02x'></i>", rgb[0],
-                rgb[1], rgb[2]);
-        html_write_escaped(p->stream, data->classes[i]);
+}
+
+/* A cell that is the darker the larger the fraction. */
+static void write_shaded(const batch_page *p, double fraction) {
+    if (isfinite(fraction))
+        fprintf(p->stream, "<td style='--part:%.3f'>%.1f</td>", fraction, 100 * fraction);
+    else
+        fputs("<td></td>", p->stream);
+}
+
+/* Does the truth have this class? All methods were counted on the same truth. */
+static bool is_present(const batch_page *p, size_t label) {
+    return p->found->row_count > 0 && isfinite(score_iou(&p->found->rows[0].counts, label));
+}
+
+static void write_class_name(const batch_page *p, size_t label) {
+    const uint8_t *rgb = p->found->data->colours.rgb[label % PALETTE_COLOURS];
+    fprintf(p->stream, "<i class='chip' style='background:#%02x%02x%02x'></i>", rgb[0], rgb[1],
+            rgb[2]);
+    html_write_escaped(p->stream, p->found->data->classes[label]);
+}
+
+static void write_absent_classes(const batch_page *p) {
+    bool any = false;
+    for (size_t i = 0; i < p->found->data->labels; i++) {
+        if (is_present(p, i))
+            continue;
+        fputs(any ? ", " : "<p class='soft'>Not in the truth: ", p->stream);
+        html_write_escaped(p->stream, p->found->data->classes[i]);
+        any = true;
+    }
+    fputs(any ? ".</p>" : "", p->stream);
+}
+
+static void write_class_table(const batch_page *p) {
+    fputs("<section><h2>IoU of each class, in percent</h2>", p->stream);
+    begin_method_columns(p, "class");
+    for (size_t i = 0; i < p->found->data->labels; i++) {
+        if (!is_present(p, i))
+            continue;
+        fputs("<tr><td>", p->stream);
+        write_class_name(p, i);
         fputs("</td>", p->stream);
-        for (size_t m = 0; m < p->found->row_count; m++) {
-            const double iou = score_iou(&p->found->rows[m].counts, i);
-            if (isfinite(iou))
-                fprintf(p->stream, "<td style='--part:%.3f'>%.1f</td>", iou, 100 * iou);
-            else
-                fputs("<td class='soft'>absent</td>", p->stream);
-        }
+        for (size_t m = 0; m < p->found->row_count; m++)
+            write_shaded(p, score_iou(&p->found->rows[m].counts, i));
         fputs("</tr>\n", p->stream);
     }
-    fputs("</table></div></section>\n", p->stream);
+    fputs("</table></div>", p->stream);
+    write_absent_classes(p);
+    fputs("</section>\n", p->stream);
 }
 
 static void write_failures(const batch_page *p) {
@@ -164,37 +198,55 @@ static svg_axis band_axis(const batch_page *p) {
     return svg_axis_up(low - margin, high + margin);
 }
 
-static void write_bands(const batch_page *p) {
+static void draw_band_line(const batch_page *p, size_t method, const svg_axis *across,
+                           const svg_axis *up) {
+    bool begun = false;
+    for (size_t k = 1; k <= p->found->band_px; k++) {
+        const double percent = 100 * score_band_accuracy(&p->found->rows[method].counts, k);
+        if (!isfinite(percent))
+            continue;
+        if (!begun)
+            fprintf(p->stream, "<path class='m%zu%s' d='M", method,
+                    p->methods->of[method].cliques ? " with-cliques" : "");
+        fprintf(p->stream, "%s%.1f %.1f", begun ? " L" : "", svg_place(across, (double)k),
+                svg_place(up, percent));
+        begun = true;
+    }
+    fputs(begun ? "'/>\n" : "", p->stream);
+}
+
+static void draw_bands(const batch_page *p) {
     const svg_axis across = svg_axis_across(0.8, (double)p->found->band_px + 0.2);
     const svg_axis up = band_axis(p);
-    fputs("<section><h2>Accuracy near true boundaries, in percent</h2>\n", p->stream);
     svg_begin(p->stream, "Accuracy in bands around true boundaries", false);
     svg_write_ticks(p->stream, &across, &up, "pixels from a boundary, at most");
     svg_begin_inside(p->stream, &across, &up);
-    for (size_t m = 0; m < p->found->row_count; m++) {
-        const score *counts = &p->found->rows[m].counts;
-        bool begun = false;
-        for (size_t k = 1; k <= p->found->band_px; k++) {
-            const double percent = 100 * score_band_accuracy(counts, k);
-            if (!isfinite(percent))
-                continue;
-            if (!begun)
-                fprintf(p->stream, "<path class='m%zu' d='M", m);
-            fprintf(p->stream, "%s%.1f %.1f", begun ? " L" : "", svg_place(&across, (double)k),
-                    svg_place(&up, percent));
-            begun = true;
-        }
-        fputs(begun ? "'/>\n" : "", p->stream);
-    }
+    for (size_t m = 0; m < p->found->row_count; m++)
+        draw_band_line(p, m, &across, &up);
     svg_end_inside(p->stream);
     svg_end(p->stream);
     fputs("<div class='legend'>", p->stream);
     for (size_t m = 0; m < p->found->row_count; m++) {
         fputs("<span>", p->stream);
         write_method(p, m);
-        fputs("</span>", p->stream);
+        fputs(p->methods->of[m].cliques ? " (dotted)</span>" : "</span>", p->stream);
     }
-    fputs("</div></section>\n", p->stream);
+    fputs("</div>", p->stream);
+}
+
+static void write_bands(const batch_page *p) {
+    fputs("<section><h2>Accuracy near true boundaries, in percent</h2>\n<div class='columns'><div>",
+          p->stream);
+    begin_method_columns(p, "pixels");
+    for (size_t k = 1; k <= p->found->band_px; k++) {
+        fprintf(p->stream, "<tr><td>%zu</td>", k);
+        for (size_t m = 0; m < p->found->row_count; m++)
+            write_shaded(p, score_band_accuracy(&p->found->rows[m].counts, k));
+        fputs("</tr>\n", p->stream);
+    }
+    fputs("</table></div></div><div>", p->stream);
+    draw_bands(p);
+    fputs("</div></div></section>\n", p->stream);
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */
@@ -218,7 +270,7 @@ static void write_scores(const batch_page *p) {
     if (!p->found->data->has_truth)
         return;
     write_class_table(p);
-    if (p->found->band_px > 1)
+    if (p->found->band_px > 0)
         write_bands(p);
 }
 
@@ -249,6 +301,10 @@ bool batch_report_write(FILE *stream, const char *file, const summary *found, co
     const batch_page p = {stream, file, found, methods};
     html_begin_style(stream, summary_title(found));
     method_write_looks(stream, "report", methods);
+    /* Many columns want room. */
+    fputs("main { max-width: 1400px; }\n"
+          ".report path.with-cliques { stroke-dasharray: 1 6; stroke-linecap: round; }\n",
+          stream);
     html_begin_body(stream, summary_title(found));
     fputs("<div class='report'>\n", stream);
     write_subtitle(&p);

@@ -138,10 +138,9 @@ static void write_main_table(FILE *stream, const summary *found) {
         }
         fputc('\n', stream);
     }
-    fputs(
-        "\nMeans over the images. Own rounding: the energy before any polishing. Constant: images "
-        "that got\none label everywhere.\n",
-        stream);
+    fputs("\nMeans over the images. Own rounding: the labelling of a method's last iteration, "
+          "unpolished.\nConstant: images that got one label everywhere.\n",
+          stream);
 }
 
 static void write_method_columns(FILE *stream, const summary *found, const char *first) {
