@@ -28,7 +28,6 @@ static void add_outcome(summary_row *row, const outcome *o) {
     row->setup_s += o->setup_s;
     row->solve_s += o->solve_s;
     row->polish_s += o->polish_s;
-    /* An image of a data set with truth may still lack its own. */
     if (o->counts.classes != 0)
         score_add(&row->counts, &o->counts);
 }
@@ -42,10 +41,9 @@ static void take_means(summary_row *row) {
 }
 
 /* Does a result count what the summary counts? */
-static bool fits(const summary *found, const outcome *o) {
-    return o->counts.classes == 0 ||
-           (found->data->has_truth && o->counts.classes == found->data->labels &&
-            o->counts.band_px == found->band_px);
+static bool fits(const summary *found, const score *counts) {
+    const size_t classes = found->data->has_truth ? found->data->labels : 0;
+    return counts->classes == classes && (classes == 0 || counts->band_px == found->band_px);
 }
 
 static bool read_outcomes(const summary *found, const store *results, const char *image,
@@ -54,7 +52,7 @@ static bool read_outcomes(const summary *found, const store *results, const char
         const char *method = found->rows[m].method;
         if (!store_get(results, method, image, &outcomes[m], missing))
             return false;
-        if (!fits(found, &outcomes[m]))
+        if (!fits(found, &outcomes[m].counts))
             return bad_input(missing, image, "the result of %s is of another data set", method);
     }
     return true;
