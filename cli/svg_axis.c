@@ -10,7 +10,7 @@
 #define TOP_PX 14
 #define BOTTOM_PX 44
 #define TICKS_WANTED 5
-#define FEW_POWERS_OF_TEN 2.5
+#define FEW_POWERS_OF_TEN 3.2
 
 /* ---- axes ----------------------------------------------------------------------------------- */
 

@@ -287,6 +287,9 @@ void curves_write(FILE *stream, const curve_sheet *sheet, bool own_file) {
     svg_begin_sheet(stream, &paper);
     fputs("<style>\n", stream);
     method_write_looks(stream, "curves", sheet->methods);
+    /* In a page that is much wider or narrower it stays legible. */
+    fprintf(stream, ".curves { max-width: %zupx; min-width: %zupx; margin: 0 auto; }\n",
+            paper.width_px * 13 / 10, paper.width_px * 7 / 10);
     fputs(".curves text { font-size: 13px; }\n"
           ".curves .title { fill: var(--text); font-size: 14px; }\n"
           ".curves .head { fill: var(--text); font-size: 15px; font-weight: 600; }\n"

@@ -17,6 +17,7 @@
 #define CELL_PX 180
 #define CELL_HEIGHT_MAX_PX 270
 #define SMALLEST_CELL_PX 110 /* a page is scrolled rather than make them smaller */
+#define LARGEST_CELL_PX 260
 #define GAP_PX 8
 #define HEAD_PX 34
 #define CAPTION_PX 24
@@ -232,14 +233,14 @@ static void write_sheet(FILE *stream, const grid *g, const char *drawn, size_t b
                              "Pictures of images, results and truth", own_file};
     svg_begin_sheet(stream, &paper);
     fprintf(stream,
-            "<style>\n.picture-grid { min-width: %zupx; }\n"
+            "<style>\n.picture-grid { min-width: %zupx; max-width: %zupx; margin: 0 auto; }\n"
             ".picture-grid text { font-size: 13px; }\n"
             ".picture-grid .head { fill: var(--text); font-size: 14px; font-weight: 600; }\n"
             ".picture-grid .swatch { stroke: var(--line); }\n"
             /* Labels know nothing of how a camera was held. */
             ".picture-grid image { image-orientation: none; }\n"
             ".picture-grid .pixels { image-rendering: pixelated; }\n</style>\n",
-            g->columns * SMALLEST_CELL_PX);
+            g->columns * SMALLEST_CELL_PX, g->columns * LARGEST_CELL_PX);
     fwrite(drawn, 1, bytes, stream);
     svg_end(stream);
 }
