@@ -279,9 +279,11 @@ static void write_curves(const batch_page *p, const curve_sheet *curves) {
         return;
     fputs("<section><h2>Energy against time</h2><div class='scroll'>\n", p->stream);
     curves_write(p->stream, curves, false);
-    fputs("</div><p class='soft'>The energy of the best labelling so far, in a run of its own that "
-          "looks at every iteration. A dot is where a method ends.</p></section>\n",
-          p->stream);
+    fputs(
+        "</div><p class='soft'>Energies before polishing, in a run of its own that looks at every "
+        "iteration: of the best labelling so far or, with --rounded, of each iteration's. A dot "
+        "is where a method ends.</p></section>\n",
+        p->stream);
 }
 
 static bool write_pictures(const batch_page *p, const store *results, size_t pictures,
