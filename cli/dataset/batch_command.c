@@ -4,6 +4,7 @@
 #include "dataset/ranks.h"
 #include "dataset/summary_files.h"
 #include "interrupt.h"
+#include "solution_text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static json_t *model_settings(const batch_settings *settings) {
         json_object_del(all, "dataset");
         json_object_del(all, "threads");
     }
-    return all;
+    return json_merge(all, json_pack("{s:s}", "cliques", cliques_wanted(&settings->model)));
 }
 
 static bool check_options(const batch_settings *settings, cli_problem *problem) {
@@ -168,7 +169,7 @@ static bool work_through(const batch_settings *settings, batch_work *work, crew_
 }
 
 static bool run_on(const batch_settings *settings, const dataset *data, const store *results,
-                   const json_t *model, cli_problem *problem) {
+                   json_t *model, cli_problem *problem) {
     const solve_choice choice = {settings->model, settings->solver, settings->batch.rounded,
                                  settings->batch.band_px};
     batch_work work = {

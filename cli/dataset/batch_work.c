@@ -10,18 +10,18 @@
 
 /* ---- settings of a method ------------------------------------------------------------------- */
 
-static const char *const clique_settings[] = {"cliques", "min-region", "gamma", "eta"};
+static json_t *without_cliques(json_t *settings) {
+    static const char *const names[] = {"cliques", "min-region", "gamma", "eta"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        json_object_del(settings, names[i]);
+    return settings;
+}
 
 /* The settings in force for one method; NULL when memory is out. */
 static json_t *settings_of_method(const batch_work *b, const method_choice *method) {
-    json_t *settings = json_copy((json_t *)b->settings);
-    for (size_t i = 0;
-         settings && !method->cliques && i < sizeof clique_settings / sizeof clique_settings[0];
-         i++)
-        json_object_del(settings, clique_settings[i]);
-    if (method->cliques)
-        settings =
-            json_merge(settings, json_pack("{s:s}", "cliques", cliques_wanted(&b->choice->model)));
+    json_t *settings = json_copy(b->settings);
+    if (settings && !method->cliques)
+        settings = without_cliques(settings);
     if (b->choice->rounded)
         settings = json_merge(settings, json_pack("{s:b}", "no-polish", 1));
     if (method->unary)
@@ -32,14 +32,25 @@ static json_t *settings_of_method(const batch_work *b, const method_choice *meth
     return json_merge(settings, json_pack("{s:s}", "method", dcrf_method_name(method->solver)));
 }
 
+/* The map of an image's regions, to be freed; NULL where they are superpixels. */
+static char *regions_file(const batch_work *b, const dataset_item *item) {
+    const char *source = cliques_wanted(&b->choice->model);
+    return cliques_are_files(source) ? dataset_find_map(source, item->name) : NULL;
+}
+
 /* The same with the files of an image: a config file that solves it. */
 static json_t *settings_of_run(const batch_work *b, const dataset_item *item,
                                const method_choice *method) {
     static const char *const kinds[] = {"energies", "probabilities", "logits"};
-    return json_merge(settings_of_method(b, method),
-                      json_pack("{s:s, s:s, s:s, s:f}", "image", item->image_file, "unary",
-                                item->unary_file, "unary-kind", kinds[b->data->unary.kind],
-                                "unary-scale", b->data->unary.scale));
+    char *regions = method->cliques ? regions_file(b, item) : NULL;
+    json_t *settings = json_merge(
+        settings_of_method(b, method),
+        json_pack("{s:s, s:s, s:s, s:f}", "image", item->image_file, "unary", item->unary_file,
+                  "unary-kind", kinds[b->data->unary.kind], "unary-scale", b->data->unary.scale));
+    if (regions)
+        settings = json_merge(settings, json_pack("{s:s}", "cliques", regions));
+    free(regions);
+    return settings;
 }
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -59,8 +70,7 @@ static bool hash_if_there(const char *file, content_hash *hash, cli_problem *pro
 
 static bool hash_inputs(const batch_work *b, const dataset_item *item, input_hashes *inputs,
                         cli_problem *problem) {
-    const char *source = cliques_wanted(&b->choice->model);
-    char *regions = cliques_are_files(source) ? dataset_find_map(source, item->name) : NULL;
+    char *regions = regions_file(b, item);
     const bool done = hash_if_there(item->image_file, &inputs->image, problem) &&
                       hash_if_there(item->unary_file, &inputs->unary, problem) &&
                       hash_if_there(item->truth_file, &inputs->truth, problem) &&

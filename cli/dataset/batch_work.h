@@ -10,8 +10,8 @@ typedef struct batch_work {
     const method_list *methods;
     const solve_choice *choice;
     const store *results;
-    const json_t *settings; /* as a config file has them, whatever the method */
-    size_t curve_count;     /* the first so many images get curves */
+    json_t *settings;   /* as a config file has them, whatever the method */
+    size_t curve_count; /* the first so many images get curves */
 } batch_work;
 
 /* The functions of a crew_task; `user` is the batch_work. */

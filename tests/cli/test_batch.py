@@ -110,6 +110,9 @@ class ResultTest(BatchCase):
             rows = [[x // 6 + 4 * (y // 6) for x in range(24)] for y in range(18)]
             self.write("regions/%s.png" % name, formats.number_png(rows))
         self.good(*self.batch("--cliques", self.path("regions"), methods="qp,qp+cliques"))
+        self.good("solve", "--config", self.path("out/results/qp+cliques/p1.json"), "-o", self.path("again.png"))
+        self.assertEqual(formats.read_png(self.read("again.png"))[4],
+                         formats.read_png(self.read("out/results/qp+cliques/p1.png"))[4])
         before = self.stamps()
         os.remove(self.path("regions/p3.png"))
         self.write("regions/p3.npy", formats.npy([0] * (24 * 18), (18, 24), descr="<i4"))
