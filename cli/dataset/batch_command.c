@@ -186,14 +186,14 @@ static bool run_on(const batch_settings *settings, const dataset *data, const st
 
 static bool run_batch(const void *given, cli_problem *problem) {
     const batch_settings *settings = given;
-    dataset data;
+    dataset data = {0};
     store results;
-    if (!check_options(settings, problem) ||
-        !dataset_open(&data, settings->folder, settings->batch.split, problem))
-        return false;
     json_t *model = model_settings(settings);
-    bool done = model || out_of_memory(problem, settings->folder);
-    done = done && open_results(settings, &results, problem);
+    bool done = (model || out_of_memory(problem, settings->folder)) &&
+                check_options(settings, problem) &&
+                dataset_open(&data, settings->folder, settings->batch.split, problem);
+    /* A rank may fail alone, where a folder is not on all machines. */
+    done = ranks_agree(done, problem) && open_results(settings, &results, problem);
     if (done) {
         interrupt_catch();
         done = run_on(settings, &data, &results, model, problem);

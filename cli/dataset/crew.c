@@ -298,16 +298,13 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
     terminal_line_wipe(&d.line);
     pthread_cond_destroy(&c.changed);
     pthread_mutex_destroy(&c.mutex);
-    *count = (crew_count){c.done, c.skipped, interrupt_came()};
-    /* One rank may be told to end because another is dead, and must not wait for that one. */
-    if (count->interrupted && ranks_count() > 1)
-        ranks_abort(EXIT_STATUS_INTERRUPTED);
+    /* From here on ranks wait for each other, also where all were told to end: nobody cuts off what
+     * others are finishing. Where one is dead, whoever told the others to end will kill them. */
     if (d.counter)
         ranks_counter_free(d.counter);
-    uint64_t sums[] = {c.done, c.skipped};
+    uint64_t sums[] = {c.done, c.skipped, interrupt_came()};
     ranks_sum(sums, sizeof sums / sizeof sums[0]);
-    count->done = (size_t)sums[0];
-    count->skipped = (size_t)sums[1];
+    *count = (crew_count){(size_t)sums[0], (size_t)sums[1], sums[2] > 0};
     if (c.stopped)
         *problem = c.problem;
     return ranks_agree(!c.stopped, problem);

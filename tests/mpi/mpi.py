@@ -14,7 +14,21 @@ def arguments(count, *command, options=()):
     return ["mpirun", "--oversubscribe", "-n", str(count), *options, *map(str, command)]
 
 
+def start(count, *command, options=(), **more):
+    return subprocess.Popen(arguments(count, *command, options=options), env=environment(**more),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def end(run):
+    """Wait for the end; the result has returncode, stdout and stderr."""
+    try:
+        out, err = run.communicate(timeout=120)
+    finally:
+        # Not SIGKILL: mpirun takes its ranks with it.
+        run.terminate()
+    return subprocess.CompletedProcess(run.args, run.returncode, out, err)
+
+
 def mpirun(count, *command, options=(), **more):
-    """Run to the end; the result has returncode, stdout and stderr."""
-    return subprocess.run(arguments(count, *command, options=options), env=environment(**more),
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return end(start(count, *command, options=options, **more))
