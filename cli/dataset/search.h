@@ -1,0 +1,75 @@
+/* Look for the parameters with the best score, by NLopt.
+ *
+ * The score is taken to be piecewise constant, as counts of pixels are, and dear. The search goes
+ * in rounds: half of what is left of the budget looks over the whole box (DIRECT, locally biased
+ * and randomized: Jones et al. 1993, Gablonsky and Kelley 2001), the rest goes on from the best
+ * point by quadratic models (BOBYQA: Powell 2009). Where these have settled before the budget is
+ * used up, another round begins.
+ *
+ * Coordinates run from 0 to 1 along an axis, on its scale. Values have four digits, or lie on the
+ * steps of their axis; a point that comes again is answered from the log and costs nothing.
+ *
+ * The same seed asks for the same points in the same order. So a search is resumed by repeating it
+ * with the logged answers, and goes on where these end. */
+#ifndef DCRF_CLI_DATASET_SEARCH_H
+#define DCRF_CLI_DATASET_SEARCH_H
+
+#include "problem.h"
+
+#include <stddef.h>
+
+#define SEARCH_AXES_MAX 8
+#define SEARCH_SCORES_MAX 4
+
+typedef struct search_axis {
+    const char *name;
+    double low;
+    double high;
+    bool logarithmic;
+    /* Above 0: whole numbers near low * step_factor^k only. */
+    double step_factor;
+} search_axis;
+
+typedef struct search_space {
+    search_axis axes[SEARCH_AXES_MAX];
+    size_t axis_count;
+    const char *score_names[SEARCH_SCORES_MAX];
+    size_t score_count;
+    size_t objective; /* the score that is to be large */
+} search_space;
+
+typedef enum search_phase { SEARCH_START, SEARCH_GLOBAL, SEARCH_LOCAL } search_phase;
+
+typedef struct search_entry {
+    search_phase phase;
+    double values[SEARCH_AXES_MAX];
+    double scores[SEARCH_SCORES_MAX];
+} search_entry;
+
+typedef struct search_log search_log;
+
+/* The scores at a point. False stops the search: `problem` says why. */
+typedef bool search_evaluate(void *user, const double *values, double *scores,
+                             cli_problem *problem);
+
+typedef struct search {
+    const search_space *space;
+    double start[SEARCH_AXES_MAX]; /* evaluated first, and as it is */
+    size_t seed;
+    /* Evaluations, from the first one on: a search with a larger budget than before goes on from
+     * where that one ended, so all of them count. Rising. */
+    const size_t *budgets;
+    size_t budget_count;
+    search_evaluate *evaluate;
+    void *user;
+} search;
+
+/* Search until the last budget is used up, or nothing new is found to try. What the log holds is
+ * not evaluated again. */
+bool search_run(const search *s, search_log *log, cli_problem *problem);
+
+/* From a coordinate between 0 and 1 to a value of the axis, and back. */
+double search_value(const search_axis *axis, double coordinate);
+double search_coordinate(const search_axis *axis, double value);
+
+#endif

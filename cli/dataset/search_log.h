@@ -1,0 +1,38 @@
+/* The log of a search: log.csv, one line an evaluation, on the disk before the next one begins.
+ *
+ *   number,phase,score,spatial-sigma,...,accuracy,...
+ *   1,start,0.8125,3,...,0.8125,...
+ *
+ * `score` is the one that is to be large; it comes again among the others at the end. Numbers have
+ * as many digits as give them back exactly. Whoever is killed leaves at most a last line that is
+ * cut; it is dropped when the log is opened. */
+#ifndef DCRF_CLI_DATASET_SEARCH_LOG_H
+#define DCRF_CLI_DATASET_SEARCH_LOG_H
+
+#include "dataset/search.h"
+
+#include <stdio.h>
+
+struct search_log {
+    const search_space *space;
+    char *path;
+    FILE *stream;
+    search_entry *entries;
+    size_t count;
+    size_t capacity;
+};
+
+/* Open a log, new or begun, for adding. On failure nothing is left to close; closing is allowed. */
+bool search_log_open(search_log *log, const char *path, const search_space *space,
+                     cli_problem *problem);
+void search_log_close(search_log *log);
+
+bool search_log_add(search_log *log, const search_entry *entry, cli_problem *problem);
+
+/* The first of those with the largest score; NULL: the log is empty. */
+const search_entry *search_log_best(const search_log *log);
+
+double search_score(const search_log *log, const search_entry *entry);
+const char *search_phase_name(search_phase phase);
+
+#endif

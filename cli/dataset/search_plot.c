@@ -1,0 +1,89 @@
+#include "dataset/search_plot.h"
+
+#include "svg_axis.h"
+
+#include <math.h>
+
+#define PERCENT 100.0
+#define DOTS_THAT_ARE_MANY 150
+/* Scores far below the start's are points that drown the unaries: how bad they are matters less
+ * than what happens at the top. So much of the height is below the start at most. */
+#define PART_BELOW_START 0.6
+#define LEAST_HEIGHT_PERCENT 0.5
+
+static double percent(const search_log *log, size_t k) {
+    return PERCENT * search_score(log, &log->entries[k]);
+}
+
+static svg_axis score_axis(const search_log *log) {
+    const double start = percent(log, 0);
+    double low = start, high = start;
+    for (size_t k = 1; k < log->count; k++) {
+        low = fmin(low, percent(log, k));
+        high = fmax(high, percent(log, k));
+    }
+    const double above = fmax(high - start, LEAST_HEIGHT_PERCENT);
+    const double below = fmin(start - low, above * PART_BELOW_START / (1 - PART_BELOW_START));
+    const double margin = 0.08 * (above + below);
+    return svg_axis_up(start - below - margin, start + above + margin);
+}
+
+/* Those below the axis stand as small marks on its foot. */
+static void write_dots(FILE *stream, const search_log *log, const svg_axis *number,
+                       const svg_axis *score) {
+    const double radius_px = log->count > DOTS_THAT_ARE_MANY ? 2 : 3.5;
+    for (size_t k = 0; k < log->count; k++) {
+        const double value = percent(log, k);
+        const bool below = value < score->from;
+        fprintf(stream,
+                "<circle class='%s%s' r='%.1f' cx='%.1f' cy='%.1f'><title>evaluation %zu, %s: "
+                "%.3f %%</title></circle>\n",
+                search_phase_name(log->entries[k].phase), below ? " below" : "",
+                below ? radius_px / 2 : radius_px, svg_place(number, (double)(k + 1)),
+                svg_place(score, fmax(value, score->from)), k + 1,
+                search_phase_name(log->entries[k].phase), value);
+    }
+}
+
+static void write_best(FILE *stream, const search_log *log, const svg_axis *number,
+                       const svg_axis *score) {
+    svg_stairs stairs = {stream, number, score, "energy", false, 0};
+    double best = -HUGE_VAL;
+    for (size_t k = 0; k < log->count; k++)
+        if (percent(log, k) > best)
+            svg_stairs_add(&stairs, (double)(k + 1), best = percent(log, k));
+    svg_stairs_end(&stairs);
+}
+
+static void write_key(FILE *stream, const svg_axis *number) {
+    static const char *const keys[][2] = {
+        {"global", "over the whole box"}, {"local", "around the best"}, {"start", "the start"}};
+    const double width_px = (number->to_px - number->from_px) / 4;
+    double x_px = number->from_px + 10;
+    fprintf(stream,
+            "<path class='energy' d='M%.0f 16 h22'/><text x='%.0f' y='20'>best so far</text>\n",
+            x_px - 4, x_px + 24);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        x_px += width_px;
+        fprintf(stream,
+                "<circle class='%s' r='3.5' cx='%.0f' cy='16'/><text x='%.0f' y='20'>%s</text>\n",
+                keys[i][0], x_px, x_px + 9, keys[i][1]);
+    }
+}
+
+void search_plot_write(FILE *stream, const search_log *log, const char *subject) {
+    if (log->count == 0)
+        return;
+    svg_axis number = svg_axis_across(0, (double)log->count + 1);
+    svg_axis score = score_axis(log);
+    score.to_px += 18; /* room for the key */
+    svg_begin(stream, "Score of every evaluation of the search, and the best so far", true);
+    svg_write_ticks(stream, &number, &score, subject);
+    write_key(stream, &number);
+    const double start_px = svg_place(&score, percent(log, 0));
+    fprintf(stream, "<path class='level' d='M%.1f %.1f H%.1f'/>\n", number.from_px, start_px,
+            number.to_px);
+    write_dots(stream, log, &number, &score);
+    write_best(stream, log, &number, &score);
+    svg_end(stream);
+}

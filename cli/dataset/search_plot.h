@@ -1,0 +1,10 @@
+/* The plot of a search: the score of every evaluation, and the best so far. */
+#ifndef DCRF_CLI_DATASET_SEARCH_PLOT_H
+#define DCRF_CLI_DATASET_SEARCH_PLOT_H
+
+#include "dataset/search_log.h"
+
+/* An SVG file. `subject` says what the score is and of what. */
+void search_plot_write(FILE *stream, const search_log *log, const char *subject);
+
+#endif

@@ -1,0 +1,18 @@
+/* What a search is of: search.json.
+ *
+ * An object of whatever the course of the search depends on, and "budgets": the evaluations that
+ * were wished for, each time more. A folder holds one search: another one is refused. */
+#ifndef DCRF_CLI_DATASET_SEARCH_RECORD_H
+#define DCRF_CLI_DATASET_SEARCH_RECORD_H
+
+#include "problem.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* Write the file, or go on from one that describes the same search. `subject` is dropped; NULL:
+ * memory is out. *budgets, to be freed, then ends with `budget`. */
+bool search_record_claim(const char *path, json_t *subject, size_t budget, size_t **budgets,
+                         size_t *budget_count, cli_problem *problem);
+
+#endif
