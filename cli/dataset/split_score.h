@@ -1,0 +1,37 @@
+/* The score of a setting over a split of a data set.
+ *
+ * Images stay in memory, ready to be solved, from one setting to the next: as many as --memory
+ * allows, or half of the machine's memory where it does not say. The others are read again every
+ * time. */
+#ifndef DCRF_CLI_DATASET_SPLIT_SCORE_H
+#define DCRF_CLI_DATASET_SPLIT_SCORE_H
+
+#include "dataset/crew.h"
+#include "dataset/prepared.h"
+
+typedef struct split_scorer {
+    dataset data;
+    crew_options crew; /* what is left of the memory, beside images that are kept */
+    size_t threads;
+    bool lp;
+    bool *kept;
+    prepared_image **images; /* NULL: not read */
+} split_scorer;
+
+/* Read nothing yet but the lists. On failure nothing is left to free; freeing is allowed. */
+bool split_scorer_open(split_scorer *scorer, const char *folder, const char *split,
+                       const crew_options *crew, size_t threads, const method_choice *method,
+                       cli_problem *problem);
+void split_scorer_close(split_scorer *scorer);
+
+/* Solve all images and count, over all ranks; together. The score is to be freed. False where an
+ * image cannot be solved, or after an interruption. */
+bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, const method_choice *method,
+                      score *total, cli_problem *problem);
+
+/* A hash of all that scores depend on besides settings: contents of images, unary energies, truth
+ * and maps of regions. */
+bool split_hash(const dataset *data, const model_options *model, content_hash *hash,
+                cli_problem *problem);
+
+#endif

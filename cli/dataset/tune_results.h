@@ -1,0 +1,36 @@
+/* What tuning ends with: a config file, a page of text and the plot. */
+#ifndef DCRF_CLI_DATASET_TUNE_RESULTS_H
+#define DCRF_CLI_DATASET_TUNE_RESULTS_H
+
+#include "dataset/methods.h"
+#include "dataset/search_log.h"
+#include "model_options.h"
+
+#include <jansson.h>
+
+/* The scores of start and best on a split, in the order of the search space. */
+typedef struct tune_scores {
+    const char *split; /* NULL: there is none */
+    double start[SEARCH_SCORES_MAX];
+    double best[SEARCH_SCORES_MAX];
+} tune_scores;
+
+typedef struct tune_results {
+    const char *folder; /* of the results */
+    const char *data_folder;
+    const method_choice *method;
+    const search_log *log;
+    model_options start;
+    model_options best;
+    size_t band_px;
+    tune_scores tuned;    /* the split that was tuned on */
+    tune_scores held_out; /* one that was not */
+} tune_results;
+
+/* Write best.json, tune.md and search.svg. `subject` is what the search is of. */
+bool tune_results_write(const tune_results *results, const json_t *subject, cli_problem *problem);
+
+/* The table and what it says, on the standard output. */
+void tune_results_print(FILE *stream, const tune_results *results);
+
+#endif
