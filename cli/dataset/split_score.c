@@ -10,7 +10,7 @@
 /* ---- which images are kept ------------------------------------------------------------------ */
 
 static size_t bytes_of(const split_scorer *s, size_t image) {
-    return prepared_estimate_bytes(&s->data, &s->data.items[image], s->lp);
+    return prepared_estimate_bytes(&s->data, &s->data.items[image], s->method);
 }
 
 /* Half of the machine, shared with the other ranks, which may be on it too. */
@@ -46,9 +46,7 @@ static void choose_kept(split_scorer *s) {
 bool split_scorer_open(split_scorer *scorer, const char *folder, const char *split,
                        const crew_options *crew, size_t threads, const method_choice *method,
                        cli_problem *problem) {
-    *scorer = (split_scorer){.crew = *crew,
-                             .threads = threads,
-                             .lp = !method->unary && method->solver == DCRF_METHOD_LP};
+    *scorer = (split_scorer){.crew = *crew, .threads = threads, .method = method};
     if (!dataset_open(&scorer->data, folder, split, problem))
         return false;
     scorer->kept = calloc(scorer->data.count, sizeof *scorer->kept);
@@ -77,7 +75,6 @@ void split_scorer_close(split_scorer *scorer) {
 typedef struct scoring {
     split_scorer *scorer;
     const solve_choice *choice;
-    const method_choice *method;
     pthread_mutex_t mutex; /* of the total */
     score *total;
 } scoring;
@@ -85,7 +82,7 @@ typedef struct scoring {
 static bool solve_and_count(scoring *s, prepared_image *image, dcrf_workspace *workspace,
                             cli_problem *problem) {
     outcome found;
-    if (!prepared_solve(image, workspace, s->choice, s->method, &found, NULL, problem))
+    if (!prepared_solve(image, workspace, s->choice, s->scorer->method, &found, NULL, problem))
         return false;
     pthread_mutex_lock(&s->mutex);
     score_add(s->total, &found.counts);
@@ -121,9 +118,9 @@ static crew_verdict too_large(void *user, size_t image, size_t bytes, cli_proble
     return CREW_STOP;
 }
 
-bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, const method_choice *method,
-                      score *total, cli_problem *problem) {
-    scoring s = {scorer, choice, method, PTHREAD_MUTEX_INITIALIZER, total};
+bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *total,
+                      cli_problem *problem) {
+    scoring s = {scorer, choice, PTHREAD_MUTEX_INITIALIZER, total};
     const crew_task task = {
         .count = scorer->data.count,
         .threads = scorer->threads,

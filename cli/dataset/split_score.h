@@ -13,7 +13,7 @@ typedef struct split_scorer {
     dataset data;
     crew_options crew; /* what is left of the memory, beside images that are kept */
     size_t threads;
-    bool lp;
+    const method_choice *method;
     bool *kept;
     prepared_image **images; /* NULL: not read */
 } split_scorer;
@@ -26,8 +26,8 @@ void split_scorer_close(split_scorer *scorer);
 
 /* Solve all images and count, over all ranks; together. The score is to be freed. False where an
  * image cannot be solved, or after an interruption. */
-bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, const method_choice *method,
-                      score *total, cli_problem *problem);
+bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *total,
+                      cli_problem *problem);
 
 /* A hash of all that scores depend on besides settings: contents of images, unary energies, truth
  * and maps of regions. */

@@ -80,10 +80,7 @@ bool store_open(store *s, const char *folder, bool owner, cli_problem *problem) 
     *s = (store){strdup(folder), -1};
     if (!s->folder)
         return out_of_memory(problem, folder);
-    const bool done =
-        !owner || (make_folder(folder, problem) && take_lock(s, problem) &&
-                   make_part(s, RESULTS, "", problem) && make_part(s, CURVES, "", problem) &&
-                   make_part(s, FAILURES, "", problem));
+    const bool done = !owner || (make_folder(folder, problem) && take_lock(s, problem));
     if (done && owner)
         remove_temporaries(folder, 2);
     if (!done)
@@ -99,7 +96,8 @@ void store_close(store *s) {
 }
 
 bool store_add_method(const store *s, const char *method, cli_problem *problem) {
-    return make_part(s, RESULTS, method, problem) && make_part(s, CURVES, method, problem);
+    return make_part(s, RESULTS, "", problem) && make_part(s, RESULTS, method, problem) &&
+           make_part(s, CURVES, "", problem) && make_part(s, CURVES, method, problem);
 }
 
 char *store_file(const store *s, const char *name) {
@@ -301,7 +299,8 @@ bool store_put_failure(const store *s, const char *name, const char *message,
     if (!message)
         return unlink(path) == 0 || errno == ENOENT ||
                failure(problem, path, "cannot be removed: %s", strerror(errno));
-    bool done = output_begin(&outputs, path, &stream, problem);
+    bool done =
+        make_part(s, FAILURES, "", problem) && output_begin(&outputs, path, &stream, problem);
     if (done)
         fprintf(stream, "%s\n", message);
     done = done && outputs_commit(&outputs, problem);

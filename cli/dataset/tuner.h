@@ -1,0 +1,44 @@
+/* Evaluations of a search, by all ranks.
+ *
+ * Rank 0 searches. For every evaluation it tells the others the parameters, all score their share
+ * of the images, and the counts are summed up. */
+#ifndef DCRF_CLI_DATASET_TUNER_H
+#define DCRF_CLI_DATASET_TUNER_H
+
+#include "dataset/search_log.h"
+#include "dataset/split_score.h"
+#include "terminal_line.h"
+
+/* The scores of a search: names as in files, in this order. */
+enum { TUNE_ACCURACY, TUNE_MEAN_IOU, TUNE_BAND_ACCURACY, TUNE_SCORES };
+extern const char *const tune_score_names[TUNE_SCORES];
+
+enum { TUNE_SPLIT, TUNE_HELD_OUT, TUNE_SPLITS };
+
+typedef struct tuner {
+    const search_space *space;
+    const solve_choice *start; /* what parameters are put into */
+    split_scorer scorers[TUNE_SPLITS];
+    feedback talk;
+    size_t budget;
+    /* Of rank 0. */
+    const search_log *log;
+    terminal_line line;
+    size_t fresh;      /* evaluations of this run */
+    bool all_are_over; /* an evaluation failed, which all ranks know */
+} tuner;
+
+/* Score a point on one of the splits; for rank 0, while others follow. */
+bool tuner_score(tuner *t, size_t split, const double *values, double *scores,
+                 cli_problem *problem);
+
+/* The same on the split that is tuned on, with progress, as a search_evaluate. */
+search_evaluate tuner_evaluate;
+
+/* For all other ranks: do as rank 0 does, until it is over. False where an evaluation failed. */
+bool tuner_follow(tuner *t, cli_problem *problem);
+
+/* Rank 0 tells the others that it is over. */
+void tuner_end(tuner *t);
+
+#endif
