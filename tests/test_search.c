@@ -279,6 +279,7 @@ static void refuses_other_logs(void **state) {
     (void)state;
     complete(3, false, 20);
     file_bytes whole = log_bytes();
+    assert_false(search_log_is_empty(LOG_FILE));
     assert_refused("is not of this search", 4, 20);
     assert_log_is(&whole);
     assert_refused("is not of this search", 3, 10);
@@ -290,6 +291,7 @@ static void refuses_other_logs(void **state) {
     assert_refused("line 4 is not of a log", 3, 20);
     write_bytes(LOG_FILE, "number,phase,score,x\n", 21);
     assert_refused("line 1 is not of a log", 3, 20);
+    assert_true(search_log_is_empty(LOG_FILE));
     free(copy);
     file_free(&whole);
 }
@@ -297,8 +299,8 @@ static void refuses_other_logs(void **state) {
 static bool claim(const char *subject, size_t budget, size_t *count, cli_problem *problem) {
     size_t *budgets = NULL;
     json_error_t error;
-    const bool done = search_record_claim(RECORD_FILE, json_loads(subject, 0, &error), budget,
-                                          &budgets, count, problem);
+    const bool done = search_record_claim(RECORD_FILE, json_loads(subject, 0, &error), false,
+                                          budget, &budgets, count, problem);
     if (done)
         assert_int_equal(budgets[*count - 1], budget);
     free(budgets);
@@ -322,6 +324,11 @@ static void a_folder_holds_one_search(void **state) {
     write_bytes(RECORD_FILE, "{", 1);
     assert_false(claim("{\"seed\": 1}", 30, &count, &problem));
     assert_non_null(strstr(problem.text, "is not JSON"));
+    size_t *budgets = NULL;
+    assert_true(
+        search_record_claim(RECORD_FILE, json_object(), true, 5, &budgets, &count, &problem));
+    assert_int_equal(count, 1);
+    free(budgets);
 }
 
 static void numbers_come_back(void **state) {

@@ -144,6 +144,20 @@ static bool read_log(search_log *log, size_t *good, cli_problem *problem) {
     return done;
 }
 
+bool search_log_is_empty(const char *path) {
+    file_bytes bytes;
+    cli_problem ignored;
+    if (access(path, F_OK) != 0)
+        return true;
+    if (!file_read(path, &bytes, &ignored))
+        return false;
+    const uint8_t *header_end = memchr(bytes.data, '\n', bytes.size);
+    const bool empty = !header_end || !memchr(header_end + 1, '\n',
+                                              bytes.size - (size_t)(header_end + 1 - bytes.data));
+    file_free(&bytes);
+    return empty;
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static bool write_line(search_log *log, const char *line, cli_problem *problem) {

@@ -22,6 +22,9 @@ struct search_log {
     size_t capacity;
 };
 
+/* Has nothing been evaluated yet, as far as a log says, if there is one? */
+bool search_log_is_empty(const char *path);
+
 /* Open a log, new or begun, for adding. On failure nothing is left to close; closing is allowed. */
 bool search_log_open(search_log *log, const char *path, const search_space *space,
                      cli_problem *problem);

@@ -76,12 +76,12 @@ static bool list_budgets(const char *path, const json_t *array, size_t **budgets
     return true;
 }
 
-bool search_record_claim(const char *path, json_t *subject, size_t budget, size_t **budgets,
-                         size_t *budget_count, cli_problem *problem) {
+bool search_record_claim(const char *path, json_t *subject, bool anew, size_t budget,
+                         size_t **budgets, size_t *budget_count, cli_problem *problem) {
     json_t *record = NULL, *array = json_array();
     *budgets = NULL;
     bool done = (subject && array) || out_of_memory(problem, path);
-    if (done && access(path, F_OK) == 0)
+    if (done && !anew && access(path, F_OK) == 0)
         done = read_record(path, &record, problem) && same_search(path, record, subject, problem);
     done = done && take_budgets(path, record, budget, array, problem);
     if (done && json_object_set(subject, "budgets", array) != 0)

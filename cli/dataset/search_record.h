@@ -10,9 +10,9 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Write the file, or go on from one that describes the same search. `subject` is dropped; NULL:
- * memory is out. *budgets, to be freed, then ends with `budget`. */
-bool search_record_claim(const char *path, json_t *subject, size_t budget, size_t **budgets,
-                         size_t *budget_count, cli_problem *problem);
+/* Write the file, or go on from one that describes the same search; `anew`: whatever it describes.
+ * `subject` is dropped; NULL: memory is out. *budgets, to be freed, then ends with `budget`. */
+bool search_record_claim(const char *path, json_t *subject, bool anew, size_t budget,
+                         size_t **budgets, size_t *budget_count, cli_problem *problem);
 
 #endif

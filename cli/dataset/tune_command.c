@@ -9,9 +9,11 @@
 #include "interrupt.h"
 #include "number_text.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HELD_OUT_USUALLY "test"
 #define NO_HELD_OUT "none"
@@ -100,12 +102,11 @@ static json_t *describe_search(const tune_settings *settings, const search *task
         json_object_del(model, "dataset");
         json_object_del(model, "threads");
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:o, s:o}", "version", DCRF_VERSION,
-                     "data", data->text, "split", tune->split, "method", tune->method.name,
-                     "objective", tune_score_names[tune->objective], "band",
-                     (json_int_t)tune->band_px, "rounded", tune->rounded, "seed",
-                     (json_int_t)task->seed, "parameters", axes_to_json(task->space, task->start),
-                     "settings", model);
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:o, s:o, s:s}", "version", DCRF_VERSION,
+                     "split", tune->split, "method", tune->method.name, "objective",
+                     tune_score_names[tune->objective], "band", (json_int_t)tune->band_px,
+                     "rounded", tune->rounded, "seed", (json_int_t)task->seed, "parameters",
+                     axes_to_json(task->space, task->start), "settings", model, "data", data->text);
 }
 
 /* ---- a run ---------------------------------------------------------------------------------- */
@@ -142,7 +143,6 @@ static bool finish(tuning *t, const json_t *subject, cli_problem *problem) {
     const tune_settings *settings = t->settings;
     tune_results results = {
         .folder = settings->tune.out,
-        .data_folder = settings->folder,
         .method = &settings->tune.method,
         .log = &t->log,
         .start = t->start.model,
@@ -159,22 +159,20 @@ static bool finish(tuning *t, const json_t *subject, cli_problem *problem) {
     return done;
 }
 
-static bool open_log(tuning *t, cli_problem *problem) {
-    char *path = store_file(&t->folder, "log.csv");
-    const bool done = path ? search_log_open(&t->log, path, &t->space, problem)
-                           : out_of_memory(problem, t->folder.folder);
-    free(path);
-    return done;
-}
-
-/* Make the folder this search's own, or go on with it. */
+/* Make the folder this search's own, or go on with it. One in which nothing was evaluated is free
+ * for any search. */
 static bool claim(tuning *t, json_t *subject, size_t **budgets, cli_problem *problem) {
-    char *path = store_file(&t->folder, "search.json");
-    const bool done =
-        path ? search_record_claim(path, json_incref(subject), t->settings->tune.budget, budgets,
-                                   &t->task.budget_count, problem)
-             : out_of_memory(problem, t->folder.folder);
-    free(path);
+    char *record = store_file(&t->folder, "search.json"), *log = store_file(&t->folder, "log.csv");
+    const bool anew = log && search_log_is_empty(log);
+    bool done = (record && log) || out_of_memory(problem, t->folder.folder);
+    if (done && anew && unlink(log) != 0 && errno != ENOENT)
+        done = failure(problem, log, "cannot be removed: %s", strerror(errno));
+    done = done &&
+           search_record_claim(record, json_incref(subject), anew, t->settings->tune.budget,
+                               budgets, &t->task.budget_count, problem) &&
+           search_log_open(&t->log, log, &t->space, problem);
+    free(record);
+    free(log);
     t->task.budgets = *budgets;
     return done;
 }
@@ -196,7 +194,7 @@ static bool search_and_finish(tuning *t, cli_problem *problem) {
         return false;
     json_t *subject = describe_search(t->settings, &t->task, &data);
     bool done = subject || out_of_memory(problem, t->settings->tune.out);
-    done = done && claim(t, subject, &budgets, problem) && open_log(t, problem);
+    done = done && claim(t, subject, &budgets, problem);
     if (done) {
         terminal_line_begin(&t->evaluations.line, t->evaluations.talk == FEEDBACK_NORMAL);
         done = search_run(&t->task, &t->log, problem) && finish(t, subject, problem);

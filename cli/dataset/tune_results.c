@@ -2,6 +2,7 @@
 
 #include "dataset/parameters.h"
 #include "dataset/search_plot.h"
+#include "dataset/tuner.h"
 #include "io/json.h"
 #include "io/output.h"
 #include "number_text.h"
@@ -34,7 +35,7 @@ static void print_row(FILE *stream, const tune_results *r, const char *form, con
 
 static void print_verdict(FILE *stream, const tune_results *r) {
     const search_space *space = space_of(r);
-    const char *objective = space->score_names[space->objective];
+    const char *objective = tune_score_titles[space->objective];
     if (!is_better(r, &r->tuned))
         fprintf(stream, "No setting that was tried has more %s on %s than the start.\n", objective,
                 r->tuned.split);
@@ -68,7 +69,7 @@ void tune_results_print(FILE *stream, const tune_results *r) {
     const tune_scores *const splits[] = {&r->tuned, &r->held_out};
     fprintf(stream, "%-12s%-8s", "split", "setting");
     for (size_t i = 0; i < space->score_count; i++)
-        fprintf(stream, "%16s", space->score_names[i]);
+        fprintf(stream, "%16s", tune_score_titles[i]);
     fputc('\n', stream);
     for (size_t k = 0; k < 2; k++)
         if (splits[k]->split) {
@@ -113,10 +114,10 @@ static void write_markdown(FILE *stream, const tune_results *r) {
     const search_space *space = space_of(r);
     fprintf(stream, "# %s, tuned\n\n", r->method->name);
     fprintf(stream, "%zu evaluations on %s, for the largest %s. Scores in percent.\n\n",
-            r->log->count, r->tuned.split, space->score_names[space->objective]);
+            r->log->count, r->tuned.split, tune_score_titles[space->objective]);
     fputs("| split | setting |", stream);
     for (size_t i = 0; i < space->score_count; i++)
-        fprintf(stream, " %s |", space->score_names[i]);
+        fprintf(stream, " %s |", tune_score_titles[i]);
     fputs("\n|---|---|", stream);
     for (size_t i = 0; i < space->score_count; i++)
         fputs("---:|", stream);
@@ -190,7 +191,7 @@ bool tune_results_write(const tune_results *r, const json_t *subject, cli_proble
     if (done) {
         char title[128];
         snprintf(title, sizeof title, "evaluation; upwards %s in percent",
-                 space->score_names[space->objective]);
+                 tune_score_titles[space->objective]);
         write_markdown(text.stream, r);
         search_plot_write(plot.stream, r->log, title);
         done = outputs_commit(&outputs, problem);

@@ -17,7 +17,6 @@ typedef struct tune_scores {
 
 typedef struct tune_results {
     const char *folder; /* of the results */
-    const char *data_folder;
     const method_choice *method;
     const search_log *log;
     model_options start;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 const char *const tune_score_names[TUNE_SCORES] = {"accuracy", "mean_iou", "band_accuracy"};
+const char *const tune_score_titles[TUNE_SCORES] = {"accuracy", "mean IoU", "band accuracy"};
 
 /* ---- together ------------------------------------------------------------------------------- */
 
@@ -82,7 +83,7 @@ static void draw(tuner *t) {
 
 static void say(const tuner *t, const double *values, const double *scores) {
     fprintf(stderr, "evaluation %zu: %s %.3f %%:", t->log->count + 1,
-            t->space->score_names[t->space->objective], 100 * scores[t->space->objective]);
+            tune_score_titles[t->space->objective], 100 * scores[t->space->objective]);
     for (size_t i = 0; i < t->space->axis_count; i++)
         fprintf(stderr, " %s %g", t->space->axes[i].name, values[i]);
     fputc('\n', stderr);

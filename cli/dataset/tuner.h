@@ -9,9 +9,10 @@
 #include "dataset/split_score.h"
 #include "terminal_line.h"
 
-/* The scores of a search: names as in files, in this order. */
+/* The scores of a search, in this order: names as in files, and as people say. */
 enum { TUNE_ACCURACY, TUNE_MEAN_IOU, TUNE_BAND_ACCURACY, TUNE_SCORES };
 extern const char *const tune_score_names[TUNE_SCORES];
+extern const char *const tune_score_titles[TUNE_SCORES];
 
 enum { TUNE_SPLIT, TUNE_HELD_OUT, TUNE_SPLITS };
 
