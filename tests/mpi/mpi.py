@@ -4,6 +4,11 @@ import os
 import subprocess
 
 
+def read(*path):
+    with open(os.path.join(*path), "rb") as file:
+        return file.read()
+
+
 def environment(**more):
     # Containers run tests as root, which Open MPI wants to be told twice.
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -32,3 +37,14 @@ def end(run):
 
 def mpirun(count, *command, options=(), **more):
     return end(start(count, *command, options=options, **more))
+
+
+def pids_by_rank(run):
+    """The ranks are children of mpirun, and their environment tells which is which."""
+    found = {}
+    for pid in read("/proc/%d/task/%d/children" % (run.pid, run.pid)).split():
+        variables = dict(line.partition(b"=")[::2]
+                         for line in read("/proc", pid.decode(), "environ").split(b"\0"))
+        if b"OMPI_COMM_WORLD_RANK" in variables:
+            found[int(variables[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
+    return found

@@ -9,45 +9,14 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "cli"))
-
-import formats
 import mpi
+from mpi import read
+from stripes import IMAGES, make_dataset
 
 DCRF, DCRF_MPI = map(os.path.abspath, sys.argv[1:3])
 RANKS, RANK_TO_KILL = 4, 2
-LABELS, IMAGES = 3, 24
 SUMMARIES = ("summary.csv", "summary.json", "summary.md")
 INTERRUPTED, PARTIAL, BAD_INPUT = 130, 3, 2
-
-
-def make_dataset(folder, width, height):
-    """Stripes with noise, shifted by k pixels in image k; the truth is a pixel off, so that there are
-    errors to count."""
-    for part in ("images", "unaries", "gt"):
-        os.makedirs(os.path.join(folder, part))
-
-    def write(name, data):
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(data)
-
-    write("dataset.json", b'{"labels": %d, "void": 255}' % LABELS)
-    for k in range(IMAGES):
-        truth = [[(x + k) * LABELS // (width + IMAGES) for x in range(width)]
-                 for y in range(height)]
-        image = [[(60 * t + (7 * x + 5 * y + k) % 11, 200 - 70 * t, 90) for x, t in enumerate(row)]
-                 for y, row in enumerate(truth)]
-        unary = [(i != truth[y][x]) / 4 + ((13 * x + 29 * y + 17 * i * i + k) % 16) / 8
-                 for y in range(height) for x in range(width) for i in range(LABELS)]
-        truth = [[255] + row[:-1] for row in truth]
-        write("images/%02d.png" % k, formats.png(image))
-        write("unaries/%02d.npy" % k, formats.npy(unary, (height, width, LABELS)))
-        write("gt/%02d.png" % k, formats.number_png(truth))
-
-
-def read(*path):
-    with open(os.path.join(*path), "rb") as file:
-        return file.read()
 
 
 def results(out):
@@ -57,17 +26,6 @@ def results(out):
 def temporaries(out):
     return [p for p in glob.glob(os.path.join(out, "**", ".*"), recursive=True)
             if os.path.basename(p) != ".lock"]
-
-
-def pids_by_rank(mpirun):
-    """The ranks are children of mpirun, and their environment tells which is which."""
-    found = {}
-    for pid in read("/proc/%d/task/%d/children" % (mpirun.pid, mpirun.pid)).split():
-        variables = dict(line.partition(b"=")[::2]
-                         for line in read("/proc", pid.decode(), "environ").split(b"\0"))
-        if b"OMPI_COMM_WORLD_RANK" in variables:
-            found[int(variables[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
-    return found
 
 
 class Batch(unittest.TestCase):
@@ -135,7 +93,7 @@ class Batch(unittest.TestCase):
     def test_a_rank_is_killed(self):
         # Without the time that survivors usually have.
         run = self.start(self.out(), "--mca", "odls_base_sigkill_timeout", "0")
-        os.kill(pids_by_rank(run)[RANK_TO_KILL], signal.SIGKILL)
+        os.kill(mpi.pids_by_rank(run)[RANK_TO_KILL], signal.SIGKILL)
         self.assertNotEqual(mpi.end(run).returncode, 0)
         kept = self.check_rerun(self.out())
         self.assertTrue(RANKS <= kept < 2 * IMAGES, kept)
@@ -143,7 +101,7 @@ class Batch(unittest.TestCase):
     def test_survivors_finish_their_images(self):
         """They go on for a second, then have another one for the images in flight."""
         run = self.start(self.out(), "--mca", "odls_base_sigkill_timeout", "1")
-        pids = pids_by_rank(run)
+        pids = mpi.pids_by_rank(run)
         for pid in pids.values():
             os.kill(pid, signal.SIGSTOP)
         before = len(results(self.out()))
@@ -157,7 +115,7 @@ class Batch(unittest.TestCase):
     def test_all_ranks_are_told_to_end(self):
         """As Slurm does when the time is up."""
         run = self.start(self.out())
-        for pid in pids_by_rank(run).values():
+        for pid in mpi.pids_by_rank(run).values():
             os.kill(pid, signal.SIGTERM)
         self.check_ends(mpi.end(run), INTERRUPTED, "interrupted; what is done is kept")
         self.assertEqual(temporaries(self.out()), [])
