@@ -2,6 +2,9 @@
 #include "scene.h"
 #include "toy.h"
 
+#include "round/polish.h"
+#include "round/round.h"
+
 #include <dcrf/solver.h>
 #include <math.h>
 #include <stdlib.h>
@@ -103,6 +106,36 @@ static void two_labels(void **state) {
     print_message("two labels: %zu of %zu optimal, mean certified gap %.4f %%\n", optimal, count,
                   100 * gap / (double)count);
     assert_true(optimal * 100 >= count * 99);
+}
+
+/* A run whose gap stays open ends no worse than five steps of mean field, polished. */
+static void second_opinion(void **state) {
+    (void)state;
+    enum { VARIABLES = 40, LABELS = 4 };
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct toy toy =
+            new_toy(seed, VARIABLES, LABELS, seed % 3, 0.1 * (double)(1 + seed % 8), TOY_POTTS, 1);
+        dcrf_settings lp, mean_field;
+        dcrf_settings_defaults(&lp, DCRF_METHOD_LP);
+        lp.iterations = 1;
+        lp.lp.potential_flow = 0;
+        dcrf_settings_defaults(&mean_field, DCRF_METHOD_MF);
+        mean_field.iterations = 5;
+        mean_field.polish = 0;
+        struct solved field = solve_plan(toy.plan, toy.workspace, &mean_field);
+        const struct dcrf_marginals rows = {field.marginals, VARIABLES, LABELS, LABELS};
+        struct dcrf_polisher *polisher;
+        assert_int_equal(dcrf_polisher_new(&polisher, toy.plan, toy.workspace, NULL), DCRF_OK);
+        dcrf_round_largest(&rows, NULL, field.labels);
+        assert_int_equal(dcrf_polish(polisher, field.labels, lp.polish_rounds, NULL), DCRF_OK);
+        dcrf_polisher_free(&polisher);
+        struct solved solved = solve_plan(toy.plan, toy.workspace, &lp);
+        const double energy = toy_energy(&toy, solved.labels);
+        assert_true(energy <= toy_energy(&toy, field.labels) + AGREEMENT * VARIABLES * energy);
+        free_solved(&solved);
+        free_solved(&field);
+        free_toy(&toy);
+    }
 }
 
 /* With the dual of every step solved well, the objective of the proximal sequence falls, up to what
@@ -301,15 +334,11 @@ static void potts_only(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bound_below_optimum),
-        cmocka_unit_test(two_labels),
-        cmocka_unit_test(proximal_objective_falls),
-        cmocka_unit_test(renaming_labels),
-        cmocka_unit_test(same_bytes_for_all_threads),
-        cmocka_unit_test(constant_is_proven),
-        cmocka_unit_test(warm_starts),
-        cmocka_unit_test(limits_leave_a_labelling),
-        cmocka_unit_test(potts_only),
+        cmocka_unit_test(bound_below_optimum),      cmocka_unit_test(two_labels),
+        cmocka_unit_test(second_opinion),           cmocka_unit_test(proximal_objective_falls),
+        cmocka_unit_test(renaming_labels),          cmocka_unit_test(same_bytes_for_all_threads),
+        cmocka_unit_test(constant_is_proven),       cmocka_unit_test(warm_starts),
+        cmocka_unit_test(limits_leave_a_labelling), cmocka_unit_test(potts_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

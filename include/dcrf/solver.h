@@ -98,7 +98,8 @@ typedef struct dcrf_settings {
     size_t rounding_draws; /* threshold roundings of the last marginals; the best is a candidate */
     uint64_t seed;         /* of the rounding */
     int polish;            /* improve labellings by discrete moves: the best and the method's own
-                            * when the run ends, the first one when it may stop by its gap */
+                            * when the run ends, the first one when it may stop by its gap, and
+                            * that of a short mean field when the gap stays open */
     size_t polish_rounds;  /* at most */
     int trace;             /* keep a moment for every iteration */
     dcrf_log_callback log; /* NULL: none */
@@ -149,7 +150,7 @@ typedef struct dcrf_solver dcrf_solver;
 
 /* A solver for a plan and its model, which must outlive it and must not change meanwhile. Checks
  * and copies the settings and takes all memory of the run; only the workspace may still grow when
- * it is first used. */
+ * it is first used, and a gap that stays open asks for the memory of mean field at the end. */
 DCRF_API dcrf_status dcrf_solver_new(dcrf_solver **solver, const dcrf_plan *plan,
                                      dcrf_workspace *workspace, const dcrf_settings *settings,
                                      dcrf_error *error);

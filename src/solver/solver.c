@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SECOND_OPINION_STEPS 5
+
 static bool is_constant(const uint16_t *labels, size_t count) {
     for (size_t a = 1; a < count; a++)
         if (labels[a] != labels[0])
@@ -68,11 +70,14 @@ static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-static void round_marginals(dcrf_solver *solver) {
+static void round_to_candidate(dcrf_solver *solver, const float *marginals) {
     const dcrf_model *model = solver->problem.model;
-    const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
-                                        model->labels, model->stride};
+    const struct dcrf_marginals rows = {marginals, model->variables, model->labels, model->stride};
     dcrf_round_largest(&rows, dcrf_workspace_pool(solver->problem.workspace), solver->candidate);
+}
+
+static void round_marginals(dcrf_solver *solver) {
+    round_to_candidate(solver, solver->method->marginals(solver->state));
 }
 
 /* The energy of the method's labelling: its own, or the largest marginals. */
@@ -180,6 +185,32 @@ static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
     return polish_candidate(solver, error);
 }
 
+/* A second opinion: some steps of mean field, polished. Under weights that drown the unaries the LP
+ * ends at a constant labelling that is far from the best, and no move leads away from it. */
+static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
+    const struct dcrf_method_interface *other = &dcrf_mean_field;
+    const double began_s = dcrf_time_s();
+    struct dcrf_step_report report = {(double)NAN, (double)NAN, (double)NAN, NULL};
+    void *state;
+    dcrf_status status = other->init(&state, &solver->problem, error);
+    if (status < 0)
+        return status;
+    status = other->start(state, NULL, error);
+    for (int k = 0; k < SECOND_OPINION_STEPS && status >= 0; k++)
+        status = other->step(state, &report, error);
+    if (status >= 0)
+        round_to_candidate(solver, other->marginals(state));
+    other->free(state);
+    solver->info.polish_s += dcrf_time_s() - began_s;
+    return status < 0 ? status : polish_candidate(solver, error);
+}
+
+/* Is there a bound, and is the best labelling further above it than is wanted? */
+static bool is_gap_open(const dcrf_solver *solver) {
+    const dcrf_solver_info *info = &solver->info;
+    return dcrf_relative_gap(info->energy.total, info->lower_bound) > solver->settings.gap;
+}
+
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     dcrf_solver_info *info = &solver->info;
     dcrf_status status = begin(solver, error);
@@ -191,6 +222,8 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
         status = round_by_thresholds(solver, error);
     if (status == DCRF_OK && solver->polisher && !is_cancelled)
         status = polish(solver, error);
+    if (status == DCRF_OK && solver->polisher && !is_cancelled && is_gap_open(solver))
+        status = polish_mean_field(solver, error);
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->lower_bound);
     const dcrf_moment moment = this_moment(solver);
     say(solver, &moment, "finished after iteration");
