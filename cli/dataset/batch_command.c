@@ -38,7 +38,7 @@ static const cli_option batch_option_table[] = {
      "only the images that splits/NAME.txt names"},
     {"out", 'o', "FOLDER", NULL, true, parse_text, offsetof(batch_options, out),
      "where results go; those already there and still right are kept"},
-    {"band", 0, "PIXELS", "8", false, parse_positive_count, offsetof(batch_options, band_px),
+    {"band", 0, "PIXELS", "8", false, parse_band, offsetof(batch_options, band_px),
      "accuracy is also counted within 1 to so many pixels of true boundaries"},
     {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(batch_options, rounded),
      "take the largest marginals of a method's last iteration, as papers do, not the best "
@@ -64,13 +64,6 @@ static json_t *model_settings(const batch_settings *settings) {
         json_object_del(all, "threads");
     }
     return json_merge(all, json_pack("{s:s}", "cliques", cliques_wanted(&settings->model)));
-}
-
-static bool check_options(const batch_settings *settings, cli_problem *problem) {
-    if (settings->batch.band_px > SCORE_BAND_MAX_PX)
-        return bad_input(problem, "--band", "%zu pixels are too many; %d is the most",
-                         settings->batch.band_px, SCORE_BAND_MAX_PX);
-    return true;
 }
 
 /* ---- results -------------------------------------------------------------------------------- */
@@ -128,13 +121,6 @@ static bool say_skipped(const batch_settings *settings, const crew_count *count,
     return false;
 }
 
-static bool say_interrupted(const batch_settings *settings, cli_problem *problem) {
-    failure(problem, settings->batch.out,
-            "interrupted; what is done is kept, and the same command goes on");
-    problem->exit_status = EXIT_STATUS_INTERRUPTED;
-    return false;
-}
-
 /* ---- the run -------------------------------------------------------------------------------- */
 
 /* Rank 0 makes the folder; the others wait for it. */
@@ -165,7 +151,7 @@ static bool work_through(const batch_settings *settings, batch_work *work, crew_
     };
     if (!crew_run(&settings->crew, &task, count, problem))
         return false;
-    return !count->interrupted || say_interrupted(settings, problem);
+    return !count->interrupted || crew_was_interrupted(problem, settings->batch.out);
 }
 
 static bool run_on(const batch_settings *settings, const dataset *data, const store *results,
@@ -190,7 +176,6 @@ static bool run_batch(const void *given, cli_problem *problem) {
     store results;
     json_t *model = model_settings(settings);
     bool done = (model || out_of_memory(problem, settings->folder)) &&
-                check_options(settings, problem) &&
                 dataset_open(&data, settings->folder, settings->batch.split, problem);
     /* A rank may fail alone, where a folder is not on all machines. */
     done = ranks_agree(done, problem) && open_results(settings, &results, problem);

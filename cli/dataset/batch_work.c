@@ -210,7 +210,6 @@ size_t batch_bytes(void *user, size_t image) {
 
 crew_verdict batch_too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {
     const batch_work *b = user;
-    failure(problem, b->data->items[image].name, "needs about %zu MiB; --memory allows less",
-            (bytes >> 20) + 1);
+    crew_image_too_large(problem, b->data->items[image].name, bytes);
     return note_verdict(b, image, CREW_SKIPPED, problem);
 }

@@ -44,6 +44,18 @@ const cli_option crew_option_table[] = {
     {0},
 };
 
+/* ---- problems ------------------------------------------------------------------------------- */
+
+bool crew_image_too_large(cli_problem *problem, const char *image, size_t bytes) {
+    return failure(problem, image, "needs about %zu MiB; --memory allows less", (bytes >> 20) + 1);
+}
+
+bool crew_was_interrupted(cli_problem *problem, const char *subject) {
+    failure(problem, subject, "interrupted; what is done is kept, and the same command goes on");
+    problem->exit_status = EXIT_STATUS_INTERRUPTED;
+    return false;
+}
+
 /* ---- the crew ------------------------------------------------------------------------------- */
 
 typedef struct crew {

@@ -44,6 +44,11 @@ typedef struct crew_count {
     bool interrupted; /* by Ctrl-C or SIGTERM: images in flight were finished, others not begun */
 } crew_count;
 
+/* Problems that all tasks have: an image that is larger than the memory allowed, and a run that was
+ * ended by a signal. Both return false. */
+bool crew_image_too_large(cli_problem *problem, const char *image, size_t bytes);
+bool crew_was_interrupted(cli_problem *problem, const char *subject);
+
 /* Go through all images; all ranks call this together. The counts are those of all ranks. False
  * where an image stopped it. */
 bool crew_run(const crew_options *options, const crew_task *task, crew_count *count,

@@ -39,6 +39,19 @@ struct prepared_image {
     size_t map_count;
 };
 
+/* ---- options -------------------------------------------------------------------------------- */
+
+bool parse_band(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    size_t band_px;
+    if (!parse_positive_count(option, text, &band_px, problem))
+        return false;
+    if (band_px > SCORE_BAND_MAX_PX)
+        return bad_input(problem, "--band", "%zu pixels are too many; %d is the most", band_px,
+                         SCORE_BAND_MAX_PX);
+    *(size_t *)value = band_px;
+    return true;
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static bool check_files(const prepared_image *p, cli_problem *problem) {

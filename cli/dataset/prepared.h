@@ -23,6 +23,8 @@ typedef struct solve_choice {
     size_t band_px;        /* of the scores */
 } solve_choice;
 
+option_parser parse_band; /* size_t: the band of a choice, at most SCORE_BAND_MAX_PX */
+
 /* Where cliques come from: a method of superpixels, or a folder with one map an image. Methods with
  * cliques use mean shift where the options say none. */
 const char *cliques_wanted(const model_options *options);

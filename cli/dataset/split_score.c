@@ -113,8 +113,7 @@ static size_t image_bytes(void *user, size_t image) {
 
 static crew_verdict too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {
     const scoring *s = user;
-    failure(problem, s->scorer->data.items[image].name, "needs about %zu MiB; --memory allows less",
-            (bytes >> 20) + 1);
+    crew_image_too_large(problem, s->scorer->data.items[image].name, bytes);
     return CREW_STOP;
 }
 
@@ -134,11 +133,8 @@ bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *t
     const size_t classes = scorer->data.labels;
     bool done = score_new(total, classes, choice->band_px) || out_of_memory(problem, "scores");
     done = ranks_agree(done, problem) && crew_run(&scorer->crew, &task, &count, problem);
-    if (done && count.interrupted) {
-        failure(problem, "tune", "interrupted; what is done is kept, and the same command goes on");
-        problem->exit_status = EXIT_STATUS_INTERRUPTED;
-        done = false;
-    }
+    if (done && count.interrupted)
+        done = crew_was_interrupted(problem, "tune");
     if (done) {
         ranks_sum(total->confusion, classes * classes);
         ranks_sum(total->band_pixels, SCORE_BAND_MAX_PX + 1);

@@ -63,7 +63,7 @@ static const cli_option tune_option_table[] = {
      "what to change, and between which bounds: spatial-sigma, spatial-weight, bilateral-sigma, "
      "bilateral-colour, bilateral-weight, and of a method with cliques min-region, gamma, eta; "
      "where not given, all that the model has"},
-    {"band", 0, "PIXELS", "8", false, parse_positive_count, offsetof(tune_options, band_px),
+    {"band", 0, "PIXELS", "8", false, parse_band, offsetof(tune_options, band_px),
      "how far from true boundaries pixels are near them"},
     {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(tune_options, rounded),
      "score the largest marginals of a method's last iteration, as papers do, not the best "
@@ -225,9 +225,6 @@ static bool check_options(const tune_settings *settings, cli_problem *problem) {
     const tune_options *tune = &settings->tune;
     if (tune->method.unary)
         return bad_input(problem, "--method", "'%s' has nothing to tune", tune->method.name);
-    if (tune->band_px > SCORE_BAND_MAX_PX)
-        return bad_input(problem, "--band", "%zu pixels are too many; %d is the most",
-                         tune->band_px, SCORE_BAND_MAX_PX);
     if (tune->held_out && strcmp(tune->held_out, tune->split) == 0)
         return bad_input(problem, "--held-out", "'%s' is the split that is tuned on",
                          tune->held_out);
