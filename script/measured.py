@@ -1,0 +1,14 @@
+"""When, by what and on what a table was measured; for the scripts that write docs/results."""
+import datetime
+import os
+import platform
+
+
+def measured(command):
+    """"Measured on DATE by `COMMAND`: PROCESSOR, N cores"."""
+    processor = platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), processor)
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    return f"Measured on {today} by `{command}`: {processor}, {len(os.sched_getaffinity(0))} cores"
