@@ -61,16 +61,19 @@ bool crew_was_interrupted(cli_problem *problem, const char *subject) {
 typedef struct crew {
     const crew_task *task;
     size_t threads;      /* of a workspace */
+    size_t jobs;         /* workers at most */
     size_t memory_bytes; /* 0: no limit */
+    pthread_t *workers;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     /* All below is guarded by the mutex. */
     bool dealt; /* the next image waits for a worker */
     size_t image;
     size_t image_bytes;
-    size_t idle;  /* workers that wait for an image */
-    size_t alive; /* workers that have not ended */
-    bool no_more; /* workers may end */
+    size_t started; /* workers, each when there is an image for it */
+    size_t idle;    /* that wait for an image */
+    size_t alive;   /* that have not ended */
+    bool no_more;   /* workers may end */
     size_t bytes_in_flight;
     size_t done;
     size_t skipped;
@@ -207,6 +210,23 @@ static void make_room(dealer *d, size_t bytes) {
         look_around(d);
 }
 
+/* Workers begin when they are needed, for what they have used of their workspaces stays with them:
+ * where memory allows but one image at a time, one worker does them all. */
+static void call_worker(crew *c) {
+    if (c->idle > 0 || c->started == c->jobs)
+        return;
+    if (pthread_create(&c->workers[c->started], NULL, work, c) == 0) {
+        c->started++;
+        c->alive++;
+    } else if (c->started > 0) {
+        c->jobs = c->started; /* fewer have to do */
+    } else {
+        cli_problem problem;
+        failure(&problem, "--jobs", "no thread can be started");
+        stop(c, &problem);
+    }
+}
+
 static void deal_one(dealer *d, size_t image) {
     crew *c = d->crew;
     const crew_task *task = c->task;
@@ -223,6 +243,7 @@ static void deal_one(dealer *d, size_t image) {
     c->image = image;
     c->image_bytes = bytes;
     c->bytes_in_flight += bytes;
+    call_worker(c);
     pthread_cond_broadcast(&c->changed);
 }
 
@@ -230,17 +251,17 @@ static void deal_all(dealer *d) {
     crew *c = d->crew;
     bool more = true;
     pthread_mutex_lock(&c->mutex);
-    while (c->alive > 0) {
+    while (more || c->alive > 0) {
         size_t image;
         more = more && may_go_on(c);
-        if (more && !c->dealt && c->idle > 0) {
+        if (more && !c->dealt && (c->idle > 0 || c->started < c->jobs)) {
             more = next_image(d, &image);
             if (more)
                 deal_one(d, image);
         } else if (!more && !c->dealt && !c->no_more) {
             c->no_more = true;
             pthread_cond_broadcast(&c->changed);
-        } else {
+        } else if (more || c->alive > 0) {
             look_around(d);
         }
     }
@@ -267,29 +288,18 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Start as many workers as can be; one is enough. */
-static bool start_workers(crew *c, pthread_t *workers, size_t count, size_t *started) {
-    *started = 0;
-    pthread_mutex_lock(&c->mutex);
-    while (*started < count && pthread_create(&workers[*started], NULL, work, c) == 0)
-        ++*started;
-    c->alive = *started;
-    pthread_mutex_unlock(&c->mutex);
-    return *started > 0;
-}
-
-static void run_workers(crew *c, dealer *d, size_t jobs) {
-    pthread_t *workers = calloc(jobs, sizeof *workers);
-    size_t started = 0;
-    if (!workers || !start_workers(c, workers, jobs, &started)) {
+static void run_workers(crew *c, dealer *d) {
+    c->workers = calloc(c->jobs, sizeof *c->workers);
+    if (c->workers) {
+        deal_all(d);
+    } else {
         cli_problem problem;
-        failure(&problem, "--jobs", "no thread can be started");
+        out_of_memory(&problem, "--jobs");
         stop(c, &problem);
     }
-    deal_all(d);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(workers[i], NULL);
-    free(workers);
+    for (size_t i = 0; i < c->started; i++)
+        pthread_join(c->workers[i], NULL);
+    free(c->workers);
 }
 
 bool crew_run(const crew_options *options, const crew_task *task, crew_count *count,
@@ -300,13 +310,12 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
               .changed = PTHREAD_COND_INITIALIZER};
     dealer d = {.crew = &c, .next = ranks_mine()};
     const size_t available = cores();
-    const size_t jobs =
-        larger(1, smaller(options->jobs > 0 ? options->jobs : available, task->count));
-    c.threads = task->threads > 0 ? task->threads : larger(1, available / jobs);
+    c.jobs = larger(1, smaller(options->jobs > 0 ? options->jobs : available, task->count));
+    c.threads = task->threads > 0 ? task->threads : larger(1, available / c.jobs);
     if (task->deal == CREW_DEAL_FREE && !(d.counter = ranks_counter_new(problem)))
         return false;
     terminal_line_begin(&d.line, task->shown && task->talk == FEEDBACK_NORMAL && ranks_mine() == 0);
-    run_workers(&c, &d, jobs);
+    run_workers(&c, &d);
     terminal_line_wipe(&d.line);
     pthread_cond_destroy(&c.changed);
     pthread_mutex_destroy(&c.mutex);

@@ -283,6 +283,25 @@ class BadInputTest(BatchCase):
         self.good(*self.batch(out="free"))
         self.assertEqual(self.summary(), self.summary("free"))
 
+    @unittest.skipIf(SANITIZED, "sanitizers need memory of their own")
+    def test_memory_stays_bounded(self):
+        large = self.path("large")
+        datasets.make(large, count=4, width=200, height=150)
+
+        def peak_mib(*more, out):
+            """Of a run with four images at a time, less that of a run with none to solve."""
+            run = subprocess.Popen([case.COMMAND, *self.batch("--jobs", "4", "--quiet", *more, out=out, data=large)])
+            _, status, usage = os.wait4(run.pid, 0)
+            run.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(run.returncode, 0)
+            return usage.ru_maxrss / 1024
+        free = peak_mib(out="free")
+        program = peak_mib(out="free")
+        bounded = peak_mib("--memory", "50M", out="bounded")
+        self.assertLess(bounded - program, 50, (free, program))
+        self.assertGreater(free - program, 50, "four images at a time take more, else this shows nothing")
+        self.assertEqual(self.summary("bounded"), self.summary("free"))
+
     def test_bad_data_sets(self):
         def says(words, name, text, subject=None):
             saved = self.read("data/" + name)
