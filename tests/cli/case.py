@@ -7,6 +7,7 @@ A test file is run as: test_something.py PATH/TO/dcrf [unittest arguments]
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,16 @@ class Case(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertTrue(done.stderr.endswith("\n"))
         self.assertEqual(self.snapshot(), before)
+
+    def run_as_somebody(self, *arguments):
+        """As a user who is not root, whom no permission stops."""
+        command, user = COMMAND, None
+        if os.geteuid() == 0:
+            command, user = shutil.copy(COMMAND, self.path("dcrf")), 65534
+            os.chmod(command, 0o755)
+            os.chmod(self.folder, 0o755)
+        return subprocess.run([command, *arguments], capture_output=True, text=True, timeout=120, cwd=self.folder,
+                              user=user, check=False)
 
     def snapshot(self):
         found = {}

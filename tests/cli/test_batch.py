@@ -366,16 +366,9 @@ class BadDiskTest(BatchCase):
             subprocess.run(["umount", self.path("small")], check=True)
 
     def test_read_only_folder(self):
-        """As somebody who is not root, whom nothing stops."""
         os.mkdir(self.path("out"))
         os.chmod(self.path("out"), 0o555)
-        os.chmod(self.folder, 0o755)
-        command, nobody = case.COMMAND, None
-        if os.getuid() == 0:
-            command, nobody = shutil.copy(case.COMMAND, self.path("dcrf")), 65534
-            os.chmod(command, 0o755)
-        done = subprocess.run([command, *self.batch()], capture_output=True, text=True, user=nobody,
-                              check=False)
+        done = self.run_as_somebody(*self.batch())
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, "dcrf: %s: cannot be written to: Permission denied\n" % self.path("out"))
         self.assertEqual(os.listdir(self.path("out")), [])
