@@ -72,19 +72,6 @@ static json_t *result_to_json(const certify_settings *settings, const built_mode
                                       settings_to_json(settings->sources.record, no_settings)));
 }
 
-static bool write_json(const certify_settings *settings, const built_model *built,
-                       const dcrf_certificate *certificate, double setup_s, cli_problem *problem) {
-    cli_outputs outputs = {.count = 0};
-    FILE *stream;
-    const bool done =
-        output_begin(&outputs, settings->json_file, &stream, problem) &&
-        json_write_and_free(stream, settings->json_file,
-                            result_to_json(settings, built, certificate, setup_s), problem) &&
-        outputs_commit(&outputs, problem);
-    outputs_discard(&outputs);
-    return done;
-}
-
 /* ---- the work ------------------------------------------------------------------------------- */
 
 static bool certify(const certify_settings *settings, const built_model *built,
@@ -116,7 +103,9 @@ static bool certify(const certify_settings *settings, const built_model *built,
 static bool report(const certify_settings *settings, const built_model *built,
                    const dcrf_certificate *certificate, double setup_s, cli_problem *problem) {
     const bool quiet = feedback_wanted(&settings->feedback) == FEEDBACK_QUIET;
-    if (settings->json_file && !write_json(settings, built, certificate, setup_s, problem))
+    if (settings->json_file &&
+        !json_save_and_free(settings->json_file,
+                            result_to_json(settings, built, certificate, setup_s), problem))
         return false;
     if (!quiet && !(settings->json_file && output_is_standard(settings->json_file)))
         print_result(certificate);

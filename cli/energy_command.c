@@ -64,18 +64,6 @@ static json_t *parts_to_json(const energy_settings *settings, const built_model 
     return root;
 }
 
-static bool write_json(const energy_settings *settings, const built_model *built,
-                       const energy_parts *parts, cli_problem *problem) {
-    cli_outputs outputs = {.count = 0};
-    FILE *stream;
-    const bool done = output_begin(&outputs, settings->json_file, &stream, problem) &&
-                      json_write_and_free(stream, settings->json_file,
-                                          parts_to_json(settings, built, parts), problem) &&
-                      outputs_commit(&outputs, problem);
-    outputs_discard(&outputs);
-    return done;
-}
-
 static bool compute_parts(const energy_settings *settings, const built_model *built,
                           const uint16_t *labels, energy_parts *parts, cli_problem *problem) {
     dcrf_plan *plan = NULL;
@@ -91,7 +79,8 @@ static bool compute_parts(const energy_settings *settings, const built_model *bu
 
 static bool report(const energy_settings *settings, const built_model *built,
                    const energy_parts *parts, cli_problem *problem) {
-    if (settings->json_file && !write_json(settings, built, parts, problem))
+    if (settings->json_file &&
+        !json_save_and_free(settings->json_file, parts_to_json(settings, built, parts), problem))
         return false;
     if (!settings->json_file || !output_is_standard(settings->json_file))
         print_parts(built, parts);

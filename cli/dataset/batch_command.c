@@ -41,9 +41,8 @@ static const cli_option batch_option_table[] = {
     {"band", 0, "PIXELS", "8", false, parse_band, offsetof(batch_options, band_px),
      "accuracy is also counted within 1 to so many pixels of true boundaries"},
     {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(batch_options, rounded),
-     "take the largest marginals of a method's last iteration, as papers do, not the best "
-     "labelling "
-     "it has seen, polished"},
+     "take the largest marginals of a method's last iteration, as papers do, and not the best "
+     "labelling it has seen, polished"},
     {"pictures", 0, "N", "6", false, parse_count, offsetof(batch_options, pictures),
      "images to show, side by side with labels and truth"},
     {"curves", 0, "N", "1", false, parse_count, offsetof(batch_options, curves),
@@ -58,12 +57,8 @@ static const cli_option *const no_part_of_model[] = {batch_option_table, crew_op
 
 /* What results depend on, whatever the method; NULL when memory is out. */
 static json_t *model_settings(const batch_settings *settings) {
-    json_t *all = settings_to_json(settings->sources.record, no_part_of_model);
-    if (all) {
-        json_object_del(all, "dataset");
-        json_object_del(all, "threads");
-    }
-    return json_merge(all, json_pack("{s:s}", "cliques", cliques_wanted(&settings->model)));
+    return json_merge(solve_choice_to_json(settings->sources.record, no_part_of_model),
+                      json_pack("{s:s}", "cliques", cliques_wanted(&settings->model)));
 }
 
 /* ---- results -------------------------------------------------------------------------------- */
@@ -159,9 +154,13 @@ static bool run_on(const batch_settings *settings, const dataset *data, const st
     const solve_choice choice = {settings->model, settings->solver, settings->batch.rounded,
                                  settings->batch.band_px};
     batch_work work = {
-        data,    &settings->batch.methods,
-        &choice, results,
-        model,   settings->batch.curves < data->count ? settings->batch.curves : data->count};
+        .data = data,
+        .methods = &settings->batch.methods,
+        .choice = &choice,
+        .results = results,
+        .settings = model,
+        .curve_count = settings->batch.curves < data->count ? settings->batch.curves : data->count,
+    };
     crew_count count;
     if (!work_through(settings, &work, &count, problem))
         return false;

@@ -41,6 +41,15 @@ struct prepared_image {
 
 /* ---- options -------------------------------------------------------------------------------- */
 
+json_t *solve_choice_to_json(const option_record *record, const cli_option *const *left_out) {
+    json_t *settings = settings_to_json(record, left_out);
+    if (settings) {
+        json_object_del(settings, "dataset");
+        json_object_del(settings, "threads");
+    }
+    return settings;
+}
+
 bool parse_band(const cli_option *option, const char *text, void *value, cli_problem *problem) {
     size_t band_px;
     if (!parse_positive_count(option, text, &band_px, problem))

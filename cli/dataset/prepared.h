@@ -23,6 +23,11 @@ typedef struct solve_choice {
     size_t band_px;        /* of the scores */
 } solve_choice;
 
+/* The settings that a choice was made from, as a config file has them: without the data set,
+ * without threads, which change no result, and without the tables `left_out` (ends with NULL). NULL
+ * when memory is out. */
+json_t *solve_choice_to_json(const option_record *record, const cli_option *const *left_out);
+
 option_parser parse_band; /* size_t: the band of a choice, at most SCORE_BAND_MAX_PX */
 
 /* Where cliques come from: a method of superpixels, or a folder with one map an image. Methods with

@@ -2,7 +2,6 @@
 
 #include "io/file.h"
 #include "io/json.h"
-#include "io/output.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -55,16 +54,6 @@ static bool take_budgets(const char *path, const json_t *record, size_t budget, 
            out_of_memory(problem, path);
 }
 
-static bool write_record(const char *path, json_t *subject, cli_problem *problem) {
-    cli_outputs outputs = {0};
-    FILE *stream;
-    const bool done = output_begin(&outputs, path, &stream, problem) &&
-                      json_write_and_free(stream, path, json_incref(subject), problem) &&
-                      outputs_commit(&outputs, problem);
-    outputs_discard(&outputs);
-    return done;
-}
-
 static bool list_budgets(const char *path, const json_t *array, size_t **budgets, size_t *count,
                          cli_problem *problem) {
     *count = json_array_size(array);
@@ -87,7 +76,7 @@ bool search_record_claim(const char *path, json_t *subject, bool anew, size_t bu
     if (done && json_object_set(subject, "budgets", array) != 0)
         done = out_of_memory(problem, path);
     if (done && !json_equal(record, subject))
-        done = write_record(path, subject, problem);
+        done = json_save_and_free(path, json_incref(subject), problem);
     done = done && list_budgets(path, array, budgets, budget_count, problem);
     json_decref(record);
     json_decref(array);

@@ -244,18 +244,12 @@ static json_t *points_to_json(const curve *energies) {
 bool store_put_curve(const store *s, const char *method, const char *name, const content_hash *key,
                      const curve *energies, cli_problem *problem) {
     char path[PATH_BYTES];
-    cli_outputs outputs = {.count = 0};
-    FILE *stream;
     if (!path_in(s, CURVES, method, name, ".json", path))
         return bad_input(problem, s->folder, "is too long");
-    json_t *root = json_merge(json_of_key(method, name, key),
-                              json_pack("{s:o}", POINTS, points_to_json(energies)));
-    const bool done =
-        output_begin(&outputs, path, &stream, problem)
-            ? json_write_and_free(stream, path, root, problem) && outputs_commit(&outputs, problem)
-            : (json_decref(root), false);
-    outputs_discard(&outputs);
-    return done;
+    return json_save_and_free(path,
+                              json_merge(json_of_key(method, name, key),
+                                         json_pack("{s:o}", POINTS, points_to_json(energies))),
+                              problem);
 }
 
 static double number_at(const json_t *point, size_t place) {

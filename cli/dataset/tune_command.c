@@ -97,11 +97,7 @@ static json_t *axes_to_json(const search_space *space, const double *start) {
 static json_t *describe_search(const tune_settings *settings, const search *task,
                                const content_hash *data) {
     const tune_options *tune = &settings->tune;
-    json_t *model = settings_to_json(settings->sources.record, no_part_of_model);
-    if (model) {
-        json_object_del(model, "dataset");
-        json_object_del(model, "threads");
-    }
+    json_t *model = solve_choice_to_json(settings->sources.record, no_part_of_model);
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:I, s:o, s:o, s:s}", "version", DCRF_VERSION,
                      "split", tune->split, "method", tune->method.name, "objective",
                      tune_score_names[tune->objective], "band", (json_int_t)tune->band_px,

@@ -1,5 +1,7 @@
 #include "io/json.h"
 
+#include "io/output.h"
+
 bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_problem *problem) {
     if (!root)
         return out_of_memory(problem, file);
@@ -10,4 +12,18 @@ bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_probl
         return out_of_memory(problem, file);
     fputc('\n', stream);
     return true;
+}
+
+bool json_save_and_free(const char *file, json_t *root, cli_problem *problem) {
+    cli_outputs outputs = {.count = 0};
+    FILE *stream;
+    if (!output_begin(&outputs, file, &stream, problem)) {
+        json_decref(root);
+        outputs_discard(&outputs);
+        return false;
+    }
+    const bool done =
+        json_write_and_free(stream, file, root, problem) && outputs_commit(&outputs, problem);
+    outputs_discard(&outputs);
+    return done;
 }

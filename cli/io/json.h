@@ -11,4 +11,7 @@
  * return it when memory is out. Errors of the stream show up when it is closed. */
 bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_problem *problem);
 
+/* The same into a file that appears when it is complete. */
+bool json_save_and_free(const char *file, json_t *root, cli_problem *problem);
+
 #endif
