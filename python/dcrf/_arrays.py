@@ -27,6 +27,19 @@ def array(values, what, integers=False):
     return result.astype(np.float64 if result.dtype.itemsize > 4 else np.float32)
 
 
+def one_or_many(value, count, what):
+    """`count` floats from one number or as many."""
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number or {count} numbers, not {value!r}") from None
+    if numbers.ndim == 0:
+        numbers = np.full(count, float(numbers))
+    if numbers.shape != (count,):
+        raise ValueError(f"{what} must be a number or {count} numbers, not {value!r}")
+    return tuple(numbers.tolist())
+
+
 def _to_cpu(values):
     """Tensors that know how to become arrays: detached from a graph, if they can be."""
     detach = getattr(values, "detach", None)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from . import _core
-from ._arrays import array
+from ._arrays import array, one_or_many
 from ._layout import find_grid, place_channels_last
 from ._results import Certificate, Energy, Result
 
@@ -22,19 +22,6 @@ def _choice(value, choices, what):
         names = ", ".join(repr(name) for name in choices)
         raise ValueError(f"{what} is {value!r}; it must be one of {names}")
     return choices[value]
-
-
-def _numbers(value, count, what):
-    """`count` floats from one number or as many."""
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number or {count} numbers, not {value!r}") from None
-    if numbers.ndim == 0:
-        numbers = np.full(count, float(numbers))
-    if numbers.shape != (count,):
-        raise ValueError(f"{what} must be a number or {count} numbers, not {value!r}")
-    return tuple(numbers.tolist())
 
 
 def _energies(unary, probabilities, logits):
@@ -114,7 +101,7 @@ class Model:
         _choice(normalize, _NORMALIZATIONS, "normalize")
         self._core = _core.Model(
             self.shape,
-            _numbers(spacing, len(self.shape), "spacing"),
+            one_or_many(spacing, len(self.shape), "spacing"),
             self.labels,
             _choice(operator, _OPERATORS, "operator"),
             threads,
@@ -138,7 +125,7 @@ class Model:
 
     def add_spatial(self, sigma, weight, normalize=None):
         """Add a kernel over positions; returns its number."""
-        sigmas = _numbers(sigma, len(self.shape), "sigma")
+        sigmas = one_or_many(sigma, len(self.shape), "sigma")
         return self._add(sigmas, None, None, weight, normalize)
 
     def add_bilateral(self, sigma, channel_sigma, weight, image=None, normalize=None):
@@ -149,9 +136,9 @@ class Model:
             raise ValueError("a bilateral kernel needs an image")
         channels = place_channels_last(image, self.shape, "the image")
         return self._add(
-            _numbers(sigma, len(self.shape), "sigma"),
+            one_or_many(sigma, len(self.shape), "sigma"),
             channels,
-            _numbers(channel_sigma, channels.shape[-1], "channel_sigma"),
+            one_or_many(channel_sigma, channels.shape[-1], "channel_sigma"),
             weight,
             normalize,
         )

@@ -10,32 +10,6 @@ typedef struct {
     int is_busy; /* a call runs without the interpreter lock */
 } densecrf_object;
 
-static int enter(densecrf_object *self) {
-    if (!self->crf) {
-        PyErr_SetString(PyExc_RuntimeError, "the object was not initialized");
-        return -1;
-    }
-    if (self->is_busy) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "this object is in use by another call; give each thread its own");
-        return -1;
-    }
-    self->is_busy = 1;
-    return 0;
-}
-
-static void leave(densecrf_object *self) {
-    self->is_busy = 0;
-}
-
-/* Leave, and the result of a call that may have failed. */
-static PyObject *finish(densecrf_object *self, dcrf_status status, const dcrf_error *error) {
-    leave(self);
-    if (status < 0)
-        return dcrf_py_raise(error);
-    Py_RETURN_NONE;
-}
-
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     densecrf_object *self = (densecrf_object *)object;
     static char *names[] = {"shape", "labels", "threads", NULL};
@@ -65,11 +39,9 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
 
 static void dealloc(PyObject *object) {
     densecrf_object *self = (densecrf_object *)object;
-    PyTypeObject *type = Py_TYPE(object);
     dcrf_densecrf_free(&self->crf);
     dcrf_workspace_free(&self->workspace);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
+    dcrf_py_free_object(object);
 }
 
 static PyObject *set_unary(PyObject *object, PyObject *array) {
@@ -78,15 +50,13 @@ static PyObject *set_unary(PyObject *object, PyObject *array) {
     dcrf_view view;
     dcrf_error error;
     dcrf_status status;
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->crf != NULL) < 0)
         return NULL;
-    if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0) {
-        leave(self);
-        return NULL;
-    }
+    if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0)
+        return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status = dcrf_densecrf_set_unary(self->crf, &view, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 /* add_kernel(sigmas, channels, channel_sigmas, compatibility, normalization): see kernel.c */
@@ -101,13 +71,10 @@ static PyObject *add_kernel(PyObject *object, PyObject *arguments) {
     int normalization;
     if (!PyArg_ParseTuple(arguments, "OOOOi", &sigmas, &channels, &channel_sigmas, &array,
                           &normalization) ||
-        enter(self) < 0)
+        dcrf_py_enter(&self->is_busy, self->crf != NULL) < 0)
         return NULL;
-    if (dcrf_py_kernel(sigmas, channels, channel_sigmas, &self->grid, &kernel, &channel_buffer) <
-        0) {
-        leave(self);
-        return NULL;
-    }
+    if (dcrf_py_kernel(sigmas, channels, channel_sigmas, &self->grid, &kernel, &channel_buffer) < 0)
+        return dcrf_py_abandon(&self->is_busy);
     const float *values =
         dcrf_py_compatibility(array, dcrf_densecrf_labels(self->crf), &compatibility, &buffer);
     if (values) {
@@ -117,11 +84,9 @@ static PyObject *add_kernel(PyObject *object, PyObject *arguments) {
         Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     }
     PyBuffer_Release(&channel_buffer);
-    if (!values) {
-        leave(self);
-        return NULL;
-    }
-    return finish(self, status, &error);
+    if (!values)
+        return dcrf_py_abandon(&self->is_busy);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
@@ -131,27 +96,27 @@ static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
     Py_buffer buffer;
     dcrf_compatibility compatibility;
     dcrf_error error;
-    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) || enter(self) < 0)
+    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) ||
+        dcrf_py_enter(&self->is_busy, self->crf != NULL) < 0)
         return NULL;
     const float *values =
         dcrf_py_compatibility(array, dcrf_densecrf_labels(self->crf), &compatibility, &buffer);
-    if (!values) {
-        leave(self);
-        return NULL;
-    }
+    if (!values)
+        return dcrf_py_abandon(&self->is_busy);
     const dcrf_status status =
         dcrf_densecrf_set_compatibility(self->crf, (size_t)kernel, compatibility, values, &error);
     PyBuffer_Release(&buffer);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 static PyObject *set_message_error(PyObject *object, PyObject *value) {
     densecrf_object *self = (densecrf_object *)object;
     dcrf_error error;
     const double message_error = PyFloat_AsDouble(value);
-    if (PyErr_Occurred() || enter(self) < 0)
+    if (PyErr_Occurred() || dcrf_py_enter(&self->is_busy, self->crf != NULL) < 0)
         return NULL;
-    return finish(self, dcrf_densecrf_set_message_error(self->crf, message_error, &error), &error);
+    return dcrf_py_finish(
+        &self->is_busy, dcrf_densecrf_set_message_error(self->crf, message_error, &error), &error);
 }
 
 /* The planes of a distribution that is written or changed. */
@@ -176,20 +141,18 @@ static PyObject *infer(PyObject *object, PyObject *arguments) {
                      iterations);
         return NULL;
     }
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->crf != NULL) < 0)
         return NULL;
     float *q = get_planes(self, array, 1, &buffer);
-    if (!q) {
-        leave(self);
-        return NULL;
-    }
+    if (!q)
+        return dcrf_py_abandon(&self->is_busy);
     struct dcrf_py_progress progress = {.callable = callable};
     progress.thread = PyEval_SaveThread();
     const dcrf_status status = dcrf_densecrf_infer(self->crf, self->workspace, (size_t)iterations,
                                                    q, dcrf_py_progress, &progress, &error);
     PyEval_RestoreThread(progress.thread);
     PyBuffer_Release(&buffer);
-    leave(self);
+    dcrf_py_leave(&self->is_busy);
     if (progress.has_failed)
         return NULL;
     if (status < 0)
@@ -202,16 +165,14 @@ static PyObject *step(PyObject *object, PyObject *array) {
     Py_buffer buffer;
     dcrf_error error;
     dcrf_status status;
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->crf != NULL) < 0)
         return NULL;
     float *q = get_planes(self, array, 1, &buffer);
-    if (!q) {
-        leave(self);
-        return NULL;
-    }
+    if (!q)
+        return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status = dcrf_densecrf_step(self->crf, self->workspace, q, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 static PyObject *divergence(PyObject *object, PyObject *array) {
@@ -220,17 +181,15 @@ static PyObject *divergence(PyObject *object, PyObject *array) {
     dcrf_error error;
     dcrf_status status;
     double value;
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->crf != NULL) < 0)
         return NULL;
     const float *q = get_planes(self, array, 0, &buffer);
-    if (!q) {
-        leave(self);
-        return NULL;
-    }
+    if (!q)
+        return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status =
         dcrf_densecrf_divergence(self->crf, self->workspace, q, &value, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    leave(self);
+    dcrf_py_leave(&self->is_busy);
     return status < 0 ? dcrf_py_raise(&error) : PyFloat_FromDouble(value);
 }
 

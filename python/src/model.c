@@ -14,34 +14,6 @@ typedef struct {
     int is_busy; /* a call runs without the interpreter lock */
 } model_object;
 
-static int enter(model_object *self) {
-    if (!self->model) {
-        PyErr_SetString(PyExc_RuntimeError, "the object was not initialized");
-        return -1;
-    }
-    if (self->is_busy) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "this model is in use by another call; give each thread its own");
-        return -1;
-    }
-    self->is_busy = 1;
-    return 0;
-}
-
-/* Leave, and the result of a call that may have failed. */
-static PyObject *finish(model_object *self, dcrf_status status, const dcrf_error *error) {
-    self->is_busy = 0;
-    if (status < 0)
-        return dcrf_py_raise(error);
-    Py_RETURN_NONE;
-}
-
-/* Leave with the exception that is set. */
-static PyObject *abandon(model_object *self) {
-    self->is_busy = 0;
-    return NULL;
-}
-
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     model_object *self = (model_object *)object;
     static char *names[] = {"shape", "spacing", "labels", "operator", "threads", NULL};
@@ -74,12 +46,10 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
 
 static void dealloc(PyObject *object) {
     model_object *self = (model_object *)object;
-    PyTypeObject *type = Py_TYPE(object);
     dcrf_plan_free(&self->plan);
     dcrf_model_free(&self->model);
     dcrf_workspace_free(&self->workspace);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
+    dcrf_py_free_object(object);
 }
 
 /* ---- the model ------------------------------------------------------------------------------ */
@@ -90,13 +60,13 @@ static PyObject *set_unary(PyObject *object, PyObject *array) {
     dcrf_view view;
     dcrf_error error;
     dcrf_status status;
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0)
-        return abandon(self);
+        return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status = dcrf_model_set_unary(self->model, &view, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 /* add_kernel(sigmas, channels, channel_sigmas, weight, is_symmetric): see kernel.c */
@@ -111,17 +81,17 @@ static PyObject *add_kernel(PyObject *object, PyObject *arguments) {
     int is_symmetric;
     if (!PyArg_ParseTuple(arguments, "OOOdp", &sigmas, &channels, &channel_sigmas, &weight,
                           &is_symmetric) ||
-        enter(self) < 0)
+        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     if (dcrf_py_kernel(sigmas, channels, channel_sigmas, &self->grid, &kernel, &buffer) < 0)
-        return abandon(self);
+        return dcrf_py_abandon(&self->is_busy);
     kernel.weight = weight;
     kernel.normalization = is_symmetric ? DCRF_NORMALIZE_SYMMETRIC : DCRF_NORMALIZE_NONE;
     Py_BEGIN_ALLOW_THREADS status = dcrf_model_add_kernel(self->model, &kernel, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
     if (status == DCRF_OK)
         dcrf_plan_free(&self->plan);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 static PyObject *set_weight(PyObject *object, PyObject *arguments) {
@@ -129,9 +99,11 @@ static PyObject *set_weight(PyObject *object, PyObject *arguments) {
     Py_ssize_t kernel;
     double weight;
     dcrf_error error;
-    if (!PyArg_ParseTuple(arguments, "nd", &kernel, &weight) || enter(self) < 0)
+    if (!PyArg_ParseTuple(arguments, "nd", &kernel, &weight) ||
+        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
-    return finish(self, dcrf_model_set_weight(self->model, (size_t)kernel, weight, &error), &error);
+    return dcrf_py_finish(
+        &self->is_busy, dcrf_model_set_weight(self->model, (size_t)kernel, weight, &error), &error);
 }
 
 /* set_compatibility(kernel, None or contiguous float32 of labels or labels x labels) */
@@ -143,15 +115,16 @@ static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
     dcrf_error error;
     dcrf_compatibility compatibility = DCRF_COMPATIBILITY_POTTS;
     const float *values = NULL;
-    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) || enter(self) < 0)
+    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) ||
+        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     if (array != Py_None && !(values = dcrf_py_compatibility(array, dcrf_model_labels(self->model),
                                                              &compatibility, &buffer)))
-        return abandon(self);
+        return dcrf_py_abandon(&self->is_busy);
     const dcrf_status status =
         dcrf_model_set_compatibility(self->model, (size_t)kernel, compatibility, values, &error);
     PyBuffer_Release(&buffer);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 /* set_cliques(map or None, cost) */
@@ -163,18 +136,20 @@ static PyObject *set_cliques(PyObject *object, PyObject *arguments) {
     dcrf_view view;
     dcrf_error error;
     dcrf_status status;
-    if (!PyArg_ParseTuple(arguments, "Od", &map, &cost) || enter(self) < 0)
+    if (!PyArg_ParseTuple(arguments, "Od", &map, &cost) ||
+        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     if (map == Py_None) {
         const size_t none = 0;
-        return finish(self, dcrf_model_set_cliques(self->model, 0, &none, NULL, NULL, &error),
-                      &error);
+        return dcrf_py_finish(&self->is_busy,
+                              dcrf_model_set_cliques(self->model, 0, &none, NULL, NULL, &error),
+                              &error);
     }
     if (dcrf_py_view(map, &self->grid, "the clique map", &buffer, &view) < 0)
-        return abandon(self);
+        return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status = dcrf_model_set_clique_map(self->model, &view, cost, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 /* set_clique_costs(image, gamma, eta) */
@@ -186,22 +161,23 @@ static PyObject *set_clique_costs(PyObject *object, PyObject *arguments) {
     dcrf_view view;
     dcrf_error error;
     dcrf_status status;
-    if (!PyArg_ParseTuple(arguments, "Odd", &image, &gamma, &eta) || enter(self) < 0)
+    if (!PyArg_ParseTuple(arguments, "Odd", &image, &gamma, &eta) ||
+        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     if (dcrf_py_view(image, &self->grid, "the image", &buffer, &view) < 0)
-        return abandon(self);
+        return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status =
         dcrf_model_set_clique_costs(self->model, &view, gamma, eta, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return finish(self, status, &error);
+    return dcrf_py_finish(&self->is_busy, status, &error);
 }
 
 static PyObject *counts(PyObject *object, PyObject *arguments) {
     model_object *self = (model_object *)object;
     (void)arguments;
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
-    self->is_busy = 0;
+    dcrf_py_leave(&self->is_busy);
     return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n}", "variables",
                          (Py_ssize_t)dcrf_model_variables(self->model), "labels",
                          (Py_ssize_t)dcrf_model_labels(self->model), "kernels",
@@ -230,17 +206,17 @@ static PyObject *energy(PyObject *object, PyObject *array) {
     dcrf_energy value;
     dcrf_error error;
     dcrf_status status;
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     const uint16_t *labels = dcrf_py_contiguous(array, "the labelling", 'H',
                                                 dcrf_model_variables(self->model), 0, &buffer);
     if (!labels)
-        return abandon(self);
+        return dcrf_py_abandon(&self->is_busy);
     Py_BEGIN_ALLOW_THREADS status = need_plan(self, &error);
     if (status == DCRF_OK)
         status = dcrf_energy_of_labels(self->plan, self->workspace, labels, &value, NULL, &error);
     Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    self->is_busy = 0;
+    dcrf_py_leave(&self->is_busy);
     return status < 0 ? dcrf_py_raise(&error) : energy_dictionary(&value);
 }
 
@@ -322,7 +298,8 @@ static PyObject *solve(PyObject *object, PyObject *arguments) {
         return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'mf', 'qp' or 'lp'",
                             name);
     dcrf_settings_defaults(&run.settings, method);
-    if (dcrf_py_settings(settings, &run.settings) < 0 || enter(self) < 0)
+    if (dcrf_py_settings(settings, &run.settings) < 0 ||
+        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     const size_t n = dcrf_model_variables(self->model);
     const size_t row = dcrf_padded(dcrf_model_labels(self->model));
@@ -344,7 +321,7 @@ static PyObject *solve(PyObject *object, PyObject *arguments) {
     }
     for (size_t i = 0; i < 3; i++)
         PyBuffer_Release(&buffer[i]);
-    self->is_busy = 0;
+    dcrf_py_leave(&self->is_busy);
     return result;
 }
 
@@ -367,12 +344,12 @@ static PyObject *certify(PyObject *object, PyObject *arguments) {
         settings.gap = gap;
     if (iterations >= 0)
         settings.iterations = (size_t)iterations;
-    if (enter(self) < 0)
+    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
     const uint16_t *labels = dcrf_py_contiguous(array, "the labelling", 'H',
                                                 dcrf_model_variables(self->model), 0, &buffer);
     if (!labels)
-        return abandon(self);
+        return dcrf_py_abandon(&self->is_busy);
     struct dcrf_py_progress progress = {.callable = callable};
     settings.progress = dcrf_py_progress;
     settings.progress_user = &progress;
@@ -382,7 +359,7 @@ static PyObject *certify(PyObject *object, PyObject *arguments) {
         status = dcrf_certify(self->plan, self->workspace, labels, &settings, &certificate, &error);
     PyEval_RestoreThread(progress.thread);
     PyBuffer_Release(&buffer);
-    self->is_busy = 0;
+    dcrf_py_leave(&self->is_busy);
     if (progress.has_failed)
         return NULL;
     if (status < 0)

@@ -68,6 +68,42 @@ int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid) {
     return 0;
 }
 
+int dcrf_py_enter(int *is_busy, int is_initialized) {
+    if (!is_initialized) {
+        PyErr_SetString(PyExc_RuntimeError, "the object was not initialized");
+        return -1;
+    }
+    if (*is_busy) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "this object is in use by another call; give each thread its own");
+        return -1;
+    }
+    *is_busy = 1;
+    return 0;
+}
+
+void dcrf_py_leave(int *is_busy) {
+    *is_busy = 0;
+}
+
+PyObject *dcrf_py_finish(int *is_busy, dcrf_status status, const dcrf_error *error) {
+    dcrf_py_leave(is_busy);
+    if (status < 0)
+        return dcrf_py_raise(error);
+    Py_RETURN_NONE;
+}
+
+PyObject *dcrf_py_abandon(int *is_busy) {
+    dcrf_py_leave(is_busy);
+    return NULL;
+}
+
+void dcrf_py_free_object(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
 int dcrf_py_progress(void *user, const dcrf_moment *moment) {
     struct dcrf_py_progress *progress = user;
     int stop = 0;

@@ -14,6 +14,18 @@
 /* Raise the exception that belongs to an error; returns NULL. */
 PyObject *dcrf_py_raise(const dcrf_error *error);
 
+/* An object works for one call at a time: calls give the interpreter lock away. Enter returns -1
+ * and an exception where the object is not initialized or in use. Whoever entered leaves, by one of
+ * the others: with a result that the caller makes, with None or the exception of a status, or with
+ * NULL and the exception that is set. */
+int dcrf_py_enter(int *is_busy, int is_initialized);
+void dcrf_py_leave(int *is_busy);
+PyObject *dcrf_py_finish(int *is_busy, dcrf_status status, const dcrf_error *error);
+PyObject *dcrf_py_abandon(int *is_busy);
+
+/* The last lines of tp_dealloc. */
+void dcrf_py_free_object(PyObject *object);
+
 /* A grid from a sequence of sizes and one of spacings (NULL: 1), slowest axis first; -1 and an
  * exception where it is none. */
 int dcrf_py_grid(PyObject *shape, PyObject *spacing, dcrf_grid *grid);

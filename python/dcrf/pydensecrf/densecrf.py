@@ -9,12 +9,13 @@
 (2, 12)
 """
 
+import math
 import numbers
 
 import numpy as np
 
 from .. import _core
-from .._arrays import array
+from .._arrays import array, one_or_many
 
 __all__ = [
     "CONST_KERNEL",
@@ -69,17 +70,10 @@ def _count(value, what, least=1):
 
 def _sigmas(value, count, what):
     """One positive number for each of `count` axes, from one number or a sequence."""
-    try:
-        sigmas = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number or {count} numbers, not {value!r}") from None
-    if sigmas.ndim == 0:
-        sigmas = np.full(count, float(sigmas))
-    if sigmas.shape != (count,):
-        raise ValueError(f"{what} must be a number or {count} numbers, not {value!r}")
-    if not (np.isfinite(sigmas).all() and (sigmas > 0).all()):
+    sigmas = one_or_many(value, count, what)
+    if not all(math.isfinite(sigma) and sigma > 0 for sigma in sigmas):
         raise ValueError(f"{what} must be positive and finite, not {value!r}")
-    return tuple(sigmas.tolist())
+    return sigmas
 
 
 def _normalization(value):
