@@ -100,8 +100,8 @@ static bool summarize(const batch_settings *settings, const batch_work *work,
     if (!summary_gather(work->data, work->methods, work->results, batch->band_px, &found, problem))
         return false;
     found.settings = work->settings;
-    const bool done = summary_write_all(work->results, work->data, work->methods, &found,
-                                        batch->pictures, work->curve_count, problem);
+    const bool done = summary_write_all(work->results, work->methods, &found, batch->pictures,
+                                        work->curve_count, problem);
     if (done && feedback_wanted(&settings->feedback) != FEEDBACK_QUIET)
         print_summary(settings, &found);
     summary_free(&found);

@@ -199,13 +199,7 @@ crew_verdict batch_image(void *user, size_t image, dcrf_workspace *workspace,
 
 size_t batch_bytes(void *user, size_t image) {
     const batch_work *b = user;
-    size_t most = 0;
-    for (size_t m = 0; m < b->methods->count; m++) {
-        const size_t bytes =
-            prepared_estimate_bytes(b->data, &b->data->items[image], &b->methods->of[m]);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
+    return prepared_estimate_bytes(b->data, &b->data->items[image], hungriest_method(b->methods));
 }
 
 crew_verdict batch_too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {

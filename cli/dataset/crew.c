@@ -270,12 +270,14 @@ static void deal_all(dealer *d) {
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* Cores that this process may use. */
+/* Cores that this process may use, counted once: tuning runs a crew for every evaluation. */
 static size_t cores(void) {
+    static size_t count;
     dcrf_workspace *workspace = NULL;
     dcrf_error error;
-    const size_t count =
-        dcrf_workspace_new(&workspace, 0, &error) >= 0 ? dcrf_workspace_threads(workspace) : 1;
+    if (count > 0)
+        return count;
+    count = dcrf_workspace_new(&workspace, 0, &error) >= 0 ? dcrf_workspace_threads(workspace) : 1;
     dcrf_workspace_free(&workspace);
     return count;
 }

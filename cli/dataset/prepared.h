@@ -46,6 +46,9 @@ bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solv
                     const method_choice *method, outcome *found, curve *energies,
                     cli_problem *problem);
 
+/* The method that takes the most memory, of at least one. */
+const method_choice *hungriest_method(const method_list *methods);
+
 /* About how much memory it takes to solve this image by the method, known before it is read; 0
  * where its files cannot tell. */
 size_t prepared_estimate_bytes(const dataset *data, const dataset_item *item,

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define VALUE_DIGITS 4
-/* How far the local search looks first, and where it has settled, as parts of an axis. Measured on
- * functions with plateaus, ripples and several peaks, as were the algorithms. */
+/* How far the local search looks first, and where it has settled, as parts of an axis: a tenth
+ * still leaves a basin, and a smaller step than 0.005 changes hardly a pixel. */
 #define FIRST_STEP 0.1
 #define SETTLED_STEP 0.005
 /* Points may come again, which costs nothing, but not for ever. */

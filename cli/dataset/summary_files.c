@@ -91,8 +91,8 @@ static bool write_files(char *const *paths, const summary_sources *from, cli_pro
     return done;
 }
 
-bool summary_write_all(const store *results, const dataset *data, const method_list *methods,
-                       const summary *found, size_t pictures, size_t curves, cli_problem *problem) {
+bool summary_write_all(const store *results, const method_list *methods, const summary *found,
+                       size_t pictures, size_t curves, cli_problem *problem) {
     curve_sheet sheet = {0};
     const summary_sources from = {results, methods, found, &sheet, pictures};
     char *paths[SUMMARY_FILES] = {NULL};
@@ -101,7 +101,7 @@ bool summary_write_all(const store *results, const dataset *data, const method_l
         paths[i] = store_file(results, summary_files[i].name);
         done = paths[i] != NULL;
     }
-    done = done ? write_files(paths, &from, problem) : out_of_memory(problem, data->folder);
+    done = done ? write_files(paths, &from, problem) : out_of_memory(problem, found->data->folder);
     for (size_t i = 0; i < SUMMARY_FILES; i++)
         free(paths[i]);
     curves_free(&sheet);

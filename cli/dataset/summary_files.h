@@ -7,7 +7,7 @@
 
 /* Write all of them, or none. `pictures` images are shown with their labels, and curves are those
  * of the first `curves` images. */
-bool summary_write_all(const store *results, const dataset *data, const method_list *methods,
-                       const summary *found, size_t pictures, size_t curves, cli_problem *problem);
+bool summary_write_all(const store *results, const method_list *methods, const summary *found,
+                       size_t pictures, size_t curves, cli_problem *problem);
 
 #endif
