@@ -43,23 +43,37 @@ def put(path, data):
         stream.write(data)
 
 
+def put_scene(folder, name, picture, unary, truth):
+    put(os.path.join(folder, "images", name + ".png"), formats.png(picture))
+    put(os.path.join(folder, "unaries", name + ".npy"), unary)
+    if truth:
+        put(os.path.join(folder, "gt", name + ".png"), formats.number_png(truth))
+
+
+def write(folder, scenes, splits, description, classes=()):
+    """The folder of a data set. Scenes are (name, picture, bytes of the unary's .npy, truth or None);
+    splits are names by split."""
+    for part in ["images", "unaries", "splits"] + (["gt"] if any(s[3] for s in scenes) else []):
+        os.makedirs(os.path.join(folder, part))
+    for scene in scenes:
+        put_scene(folder, *scene)
+    for split, names in splits.items():
+        put(os.path.join(folder, "splits", split + ".txt"), "".join(n + "\n" for n in names).encode())
+    put(os.path.join(folder, "dataset.json"), json.dumps(description).encode())
+    if classes:
+        put(os.path.join(folder, "classes.txt"), "".join(c + "\n" for c in classes).encode())
+
+
 def make(folder, count=6, width=24, height=18, truth=True, seed=1):
     """A data set of `count` images named p0, p1, ...; returns the names."""
     chance = random.Random(seed)
-    for part in ["images", "unaries", "splits"] + (["gt"] if truth else []):
-        os.makedirs(os.path.join(folder, part))
-    names = ["p%d" % k for k in range(count)]
+    names, scenes = ["p%d" % k for k in range(count)], []
     for name in names:
         labels = truth_of(chance, width, height)
-        put(os.path.join(folder, "images", name + ".png"), formats.png(picture_of(chance, labels)))
-        put(os.path.join(folder, "unaries", name + ".npy"),
-            formats.npy(unary_of(chance, labels), (height, width, len(CLASSES)), descr="|u1"))
-        if truth:
-            put(os.path.join(folder, "gt", name + ".png"), formats.number_png(labels))
+        picture = picture_of(chance, labels)
+        unary = formats.npy(unary_of(chance, labels), (height, width, len(CLASSES)), descr="|u1")
+        scenes.append((name, picture, unary, labels if truth else None))
     half = count // 2
-    for split, part in [("val", names[:half]), ("test", names[half:])]:
-        put(os.path.join(folder, "splits", split + ".txt"), "".join(n + "\n" for n in part).encode())
-    put(os.path.join(folder, "classes.txt"), "".join(c + "\n" for c in CLASSES).encode())
-    put(os.path.join(folder, "dataset.json"), json.dumps({
-        "labels": len(CLASSES), "void": VOID, "unary": {"energy_per_unit": ENERGY_PER_UNIT}}).encode())
+    write(folder, scenes, {"val": names[:half], "test": names[half:]},
+          {"labels": len(CLASSES), "void": VOID, "unary": {"energy_per_unit": ENERGY_PER_UNIT}}, CLASSES)
     return names

@@ -14,6 +14,7 @@ import time
 import unittest
 
 import case
+import datasets
 import formats
 
 WIDTH, HEIGHT, LABELS = 40, 30, 3
@@ -34,15 +35,11 @@ class TuneCase(case.Case):
     def setUp(self):
         super().setUp()
         self.names = {"val": ["a", "b"], "test": ["c", "d"]}
-        for folder in ("data", "data/images", "data/unaries", "data/gt", "data/splits"):
-            os.mkdir(self.path(folder))
-        self.write("data/dataset.json", json.dumps({"labels": LABELS}).encode())
-        for split, names in self.names.items():
-            self.write("data/splits/%s.txt" % split, ("\n".join(names) + "\n").encode())
-        for shift, name in enumerate("abcd"):
-            self.write_image(name, shift)
+        datasets.write(self.path("data"), [self.scene(name, shift) for shift, name in enumerate("abcd")], self.names,
+                       {"labels": LABELS})
 
-    def write_image(self, name, shift):
+    @staticmethod
+    def scene(name, shift):
         """Colours with some noise, and energies with so much that smoothing helps."""
         noise = random.Random(name)
         truth = [[truth_at(x, y, shift) for x in range(WIDTH)] for y in range(HEIGHT)]
@@ -50,9 +47,7 @@ class TuneCase(case.Case):
                   for t in row] for row in truth]
         unary = [(0.0 if t % 3 == i else 1.0) + noise.gauss(0, 0.9)
                  for row in truth for t in row for i in range(LABELS)]
-        self.write("data/images/%s.png" % name, formats.png(image))
-        self.write("data/unaries/%s.npy" % name, formats.npy(unary, (HEIGHT, WIDTH, LABELS)))
-        self.write("data/gt/%s.png" % name, formats.number_png(truth))
+        return name, image, formats.npy(unary, (HEIGHT, WIDTH, LABELS)), truth
 
     def arguments(self, out, *more, method="mf5", budget=12):
         return ("tune", "data", "--method", method, "--budget", str(budget), "--out", out, *more)
@@ -254,7 +249,7 @@ class Resuming(TuneCase):
                            ("settings", ("--normalize", "none", "--parameters",
                                          self.default_parameters()))):
             self.bad("out/search.json", "has another '%s'" % name, *same, *more)
-        self.write_image("b", 3)
+        datasets.put_scene(self.path("data"), *self.scene("b", 3))
         self.bad("out/search.json", "has another 'data'", *same)
 
     def default_parameters(self):
