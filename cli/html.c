@@ -85,15 +85,20 @@ void html_begin_body(FILE *stream, const char *title) {
     fputs("</h1>\n", stream);
 }
 
-void html_end_page(FILE *stream, bool compares) {
+static void write_script(FILE *stream, const char *const *lines, size_t count) {
+    fputs("<script>\n", stream);
+    write_lines(stream, lines, count);
+    fputs("</script>\n", stream);
+}
+
+void html_end_page(FILE *stream, int abilities) {
     fprintf(stream,
             "<footer>Written by dcrf %s. This page needs no other file.</footer>\n</main>\n",
             dcrf_version());
-    if (compares) {
-        fputs("<script>\n", stream);
-        write_lines(stream, script_lines, sizeof script_lines / sizeof script_lines[0]);
-        fputs("</script>\n", stream);
-    }
+    if (abilities & HTML_COMPARES)
+        write_script(stream, compare_lines, sizeof compare_lines / sizeof compare_lines[0]);
+    if (abilities & HTML_ZOOMS)
+        write_script(stream, zoom_lines, sizeof zoom_lines / sizeof zoom_lines[0]);
     fputs("</body>\n</html>\n", stream);
 }
 

@@ -17,8 +17,11 @@ void html_write_escaped(FILE *stream, const char *text);
 void html_begin_style(FILE *stream, const char *title);
 void html_begin_body(FILE *stream, const char *title);
 
-/* The foot; `compares`: with the script that moves the cut between two pictures. */
-void html_end_page(FILE *stream, bool compares);
+/* What pictures of a page can do, as a set: move the cut between two of them, become large. */
+enum { HTML_COMPARES = 1, HTML_ZOOMS = 2 };
+
+/* The foot, with the scripts of the set. */
+void html_end_page(FILE *stream, int abilities);
 
 /* A section with one row a setting. */
 void html_write_settings(FILE *stream, json_t *settings);

@@ -228,6 +228,6 @@ bool html_report_write(FILE *stream, const char *file, const solve_results *resu
     write_explanation(&p);
     if (!write_settings(&p))
         return false;
-    html_end_page(stream, true);
+    html_end_page(stream, HTML_COMPARES | HTML_ZOOMS);
     return true;
 }

@@ -32,8 +32,8 @@ typedef struct batch_settings {
 static const cli_option batch_option_table[] = {
     {"methods", 'm', "METHOD,...", "mf5,qp,lp", false, parse_methods,
      offsetof(batch_options, methods),
-     "what to compare: unary, mf, qp or lp, with a number of iterations behind it if it is not to "
-     "be the usual one, and +cliques for a model with cliques"},
+     "what to compare: mf, qp or lp, with a number of iterations behind it if it is not to be the "
+     "usual one, and +cliques for a model with cliques; the unaries alone always come first"},
     {"split", 0, "NAME", NULL, false, parse_text, offsetof(batch_options, split),
      "only the images that splits/NAME.txt names"},
     {"out", 'o', "FOLDER", NULL, true, parse_text, offsetof(batch_options, out),
@@ -44,7 +44,7 @@ static const cli_option batch_option_table[] = {
      "take the largest marginals of a method's last iteration, as papers do, and not the best "
      "labelling it has seen, polished"},
     {"pictures", 0, "N", "6", false, parse_count, offsetof(batch_options, pictures),
-     "images to show, side by side with labels and truth"},
+     "images to show, side by side with truth and labels: those that change most"},
     {"curves", 0, "N", "1", false, parse_count, offsetof(batch_options, curves),
      "images whose energy is drawn against time; each is solved once more for that"},
     {0},
@@ -74,7 +74,7 @@ static void print_summary(const batch_settings *settings, const summary *found) 
     printf("%-16s%14s%14s", "method", "mean energy", "mean gap");
     if (found->data->has_truth)
         printf("%11s%11s%9s %2zu", "accuracy", "mean IoU", "band", found->band_px);
-    printf("%12s\n", "s an image");
+    printf("%12s\n", "s per image");
     for (size_t m = 0; m < found->row_count; m++) {
         const summary_row *row = &found->rows[m];
         printf("%-16s%14.1f", row->method, row->energy);
@@ -90,6 +90,9 @@ static void print_summary(const batch_settings *settings, const summary *found) 
         }
         printf("%12.3f\n", row->setup_s + row->solve_s + row->polish_s);
     }
+    char verdict[VERDICT_BYTES];
+    if (*summary_verdict(found, verdict))
+        printf("%s\n", verdict);
     printf("%s/report.html shows more\n", settings->batch.out);
 }
 

@@ -89,9 +89,11 @@ static void write_row(const batch_page *p, size_t method) {
     write_energy(p, row->rounded, false);
     write_energy(p, row->lower_bound, false);
     write_cell(p, 100 * row->relative_gap, 3, false);
-    write_cell(p, row->iterations, 1, false);
+    write_cell(p, row->is_unary ? (double)NAN : row->iterations, 1, false);
     write_cell(p, seconds_of(row), 3, false);
-    fprintf(p->stream, "<td>%zu</td></tr>\n", row->constant);
+    fprintf(p->stream, "<td>%zu</td>", row->constant);
+    write_percent(p, row->changed_share, false);
+    fputs("</tr>\n", p->stream);
 }
 
 static void write_main_table(const batch_page *p) {
@@ -99,15 +101,17 @@ static void write_main_table(const batch_page *p) {
     if (p->found->data->has_truth)
         fputs("<th>accuracy %</th><th>class accuracy %</th><th>mean IoU %</th>", p->stream);
     fputs("<th>energy</th><th>own rounding</th><th>lower bound</th><th>gap %</th>"
-          "<th>iterations</th><th>seconds</th><th>constant</th></tr>\n",
+          "<th>iterations</th><th>seconds</th><th>constant</th><th>changed %</th></tr>\n",
           p->stream);
     for (size_t m = 0; m < p->found->row_count; m++)
         write_row(p, m);
-    fputs("</table></div><p class='soft'>Energies, gaps, iterations and seconds are means over the "
-          "images. Own rounding is the energy of the labelling of a method's last iteration, "
-          "unpolished; constant counts images that got one label everywhere. Energies with and "
-          "without cliques are those of different models.</p></section>\n",
-          p->stream);
+    fputs(
+        "</table></div><p class='soft'>Energies, gaps, iterations and seconds are means over the "
+        "images. Own rounding is the energy of the labelling of a method's last iteration, "
+        "unpolished; constant counts images that got one label everywhere; changed are the pixels "
+        "that have another label than the unaries alone give them. Energies with and without "
+        "cliques are those of different models.</p></section>\n",
+        p->stream);
 }
 
 /* The heads of a table with one column a method. */
@@ -261,6 +265,9 @@ static void write_subtitle(const batch_page *p) {
     }
     fprintf(p->stream, ", %zu labels; %zu method%s</p>\n", data->labels, p->found->row_count,
             p->found->row_count == 1 ? "" : "s");
+    char verdict[VERDICT_BYTES];
+    if (*summary_verdict(p->found, verdict))
+        fprintf(p->stream, "<p class='verdict'>%s</p>\n", verdict);
     if (skipped > 0)
         fprintf(p->stream, "<p class='note'>%zu image%s skipped and count%s for no method.</p>\n",
                 skipped, skipped == 1 ? " was" : "s were", skipped == 1 ? "s" : "");
@@ -293,7 +300,10 @@ static bool write_pictures(const batch_page *p, const store *results, size_t pic
     fputs("<section><h2>Pictures</h2><div class='scroll'>\n", p->stream);
     const bool done = picture_grid_write(p->stream, p->file, p->found, results, p->methods,
                                          pictures, false, problem);
-    fputs("</div></section>\n", p->stream);
+    fputs(
+        "</div><p class='soft'>The images that change most come first. Choose a picture to see it "
+        "large.</p></section>\n",
+        p->stream);
     return done;
 }
 
@@ -320,6 +330,6 @@ bool batch_report_write(FILE *stream, const char *file, const summary *found, co
     if (found->settings)
         html_write_settings(stream, (json_t *)found->settings);
     fputs("</div>\n", stream);
-    html_end_page(stream, false);
+    html_end_page(stream, HTML_ZOOMS);
     return true;
 }

@@ -17,14 +17,15 @@ static const shade solver_shades[][SHADES] = {
 };
 static const char *const dashes[] = {"none", "2 3", "9 3 2 3", "12 5", "5 2", "9 3 2 3 2 3"};
 
-/* How many methods of the same kind stand before this one? */
+/* How many methods of the same solver stand before this one? Each gets a look of its own, with
+ * cliques or without. */
 static size_t variant_of(const method_list *methods, size_t index) {
     const method_choice *method = &methods->of[index];
     size_t variant = 0;
     for (size_t m = 0; m < index; m++) {
         const method_choice *other = &methods->of[m];
-        variant += other->unary == method->unary && other->cliques == method->cliques &&
-                   (method->unary || other->solver == method->solver);
+        variant +=
+            other->unary == method->unary && (method->unary || other->solver == method->solver);
     }
     return variant;
 }

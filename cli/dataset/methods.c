@@ -6,6 +6,8 @@
 #define CLIQUES_SUFFIX "+cliques"
 #define METHOD_EXAMPLES "unary, mf, mf5, qp, lp, mf5+cliques, qp+cliques, lp+cliques"
 
+const method_choice unary_method = {.name = "unary", .unary = true};
+
 /* The number of iterations at the end of a name; false where it is no such number. */
 static bool take_iterations(const char *digits, size_t length, size_t *iterations) {
     *iterations = 0;
@@ -63,8 +65,8 @@ static bool add_method(const cli_option *option, const char *name, method_list *
         return false;
     if (is_listed(list, name))
         return bad_input(problem, "--methods", "'%s' stands there twice", name);
-    if (list->count == METHODS_MAX)
-        return bad_input(problem, "--methods", "more than %d are too many", METHODS_MAX);
+    if (list->count == METHODS_MAX - 1)
+        return bad_input(problem, "--methods", "more than %d are too many", METHODS_MAX - 1);
     list->of[list->count++] = method;
     return true;
 }
@@ -84,5 +86,10 @@ bool parse_methods(const cli_option *option, const char *text, void *value, cli_
         name = comma ? comma + 1 : NULL;
     }
     free(names);
+    if (done && !is_listed(list, unary_method.name)) {
+        memmove(list->of + 1, list->of, list->count * sizeof *list->of);
+        list->of[0] = unary_method;
+        list->count++;
+    }
     return done;
 }

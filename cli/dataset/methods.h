@@ -10,7 +10,7 @@
 
 #include <dcrf/solver.h>
 
-#define METHODS_MAX 16
+#define METHODS_MAX 17 /* 16 that are asked for, and the unaries */
 #define METHOD_NAME_BYTES 32
 
 typedef struct method_choice {
@@ -26,9 +26,13 @@ typedef struct method_list {
     size_t count;
 } method_list;
 
+/* Whether a list has them or not, the unaries are what every method is compared with. */
+extern const method_choice unary_method;
+
 bool method_from_name(const char *name, method_choice *method);
 
-option_parser parse_methods; /* method_list: names separated by commas */
-option_parser parse_method;  /* method_choice */
+/* method_list: names separated by commas; "unary" comes first where it is not among them */
+option_parser parse_methods;
+option_parser parse_method; /* method_choice */
 
 #endif

@@ -13,12 +13,12 @@ void outcome_free(outcome *o) {
 
 json_t *outcome_to_json(const outcome *o) {
     const proof proven = {o->lower_bound, o->relative_gap};
-    json_t *root =
-        json_pack("{s:I, s:I, s:I, s:s, s:b, s:o, s:f, s:f, s:f}", "width", (json_int_t)o->width,
-                  "height", (json_int_t)o->height, "iterations", (json_int_t)o->iterations, "stop",
-                  dcrf_status_name(o->stop), "constant", o->is_constant, "energy_rounded",
-                  number_or_null(o->rounded), "setup_s", o->setup_s, "solve_s", o->solve_s,
-                  "polish_s", o->polish_s);
+    json_t *root = json_pack("{s:I, s:I, s:I, s:s, s:b, s:I, s:o, s:f, s:f, s:f}", "width",
+                             (json_int_t)o->width, "height", (json_int_t)o->height, "iterations",
+                             (json_int_t)o->iterations, "stop", dcrf_status_name(o->stop),
+                             "constant", o->is_constant, "pixels_changed", (json_int_t)o->changed,
+                             "energy_rounded", number_or_null(o->rounded), "setup_s", o->setup_s,
+                             "solve_s", o->solve_s, "polish_s", o->polish_s);
     root = json_merge(root, energies_to_json(&o->energy, &proven));
     if (o->counts.classes > 0)
         root = json_merge(root, json_pack("{s:o}", "score", score_to_json(&o->counts)));
@@ -45,6 +45,7 @@ bool outcome_from_json(outcome *o, const json_t *json) {
     o->is_constant = json_is_true(json_object_get(json, "constant"));
     return stop && dcrf_status_from_name(stop, &o->stop) && take_size(json, "width", &o->width) &&
            take_size(json, "height", &o->height) && take_size(json, "iterations", &o->iterations) &&
+           take_size(json, "pixels_changed", &o->changed) &&
            take_number(json, "energy", &o->energy.total) &&
            take_number(json, "energy_unary", &o->energy.unary) &&
            take_number(json, "energy_pairwise", &o->energy.pairwise) &&

@@ -17,7 +17,8 @@ typedef struct outcome {
     size_t iterations;
     dcrf_status stop;
     bool is_constant;
-    score counts; /* no classes: there is no truth */
+    size_t changed; /* pixels with another label than the unary minimum */
+    score counts;   /* no classes: there is no truth */
     double setup_s;
     double solve_s;
     double polish_s;

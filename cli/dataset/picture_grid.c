@@ -30,6 +30,9 @@
 #define VOID_LIGHT 255
 #define VOID_STRIPE_PX 4
 
+/* The photograph has column 0, the truth stands next to it where there is one, methods follow. */
+#define TRUTH_COLUMN 1
+
 typedef struct grid {
     FILE *stream; /* what is drawn, in memory */
     const char *file;
@@ -125,19 +128,25 @@ static bool draw_truth(grid *g, const dataset_item *item, picture *labels) {
         return false;
     truth_to_labels(g, truth, labels);
     free(truth);
-    return draw_map(g, g->columns - 1, item, "truth", labels);
+    return draw_map(g, TRUTH_COLUMN, item, "truth", labels);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static void draw_caption(const grid *g, const char *image) {
+static void draw_caption(const grid *g, size_t image) {
     fprintf(g->stream, "<text class='caption' x='%.0f' y='%.1f'>", column_px(0),
             g->y_px + g->row_height_px + CAPTION_PX - 9);
-    html_write_escaped(g->stream, image);
-    fputs("</text>\n", g->stream);
+    html_write_escaped(g->stream, g->found->data->items[image].name);
+    fprintf(g->stream, ": up to %.1f %% of the pixels change</text>\n",
+            100 * g->found->changed_share[image]);
 }
 
-static bool draw_row(grid *g, const dataset_item *item) {
+static size_t first_method_column(const grid *g) {
+    return g->found->data->has_truth ? TRUTH_COLUMN + 1 : 1;
+}
+
+static bool draw_row(grid *g, size_t image) {
+    const dataset_item *item = &g->found->data->items[image];
     bool done = true;
     for (size_t m = 0; done && m < g->methods->count; m++) {
         const char *method = g->methods->of[m].name;
@@ -149,11 +158,11 @@ static bool draw_row(grid *g, const dataset_item *item) {
             g->row_height_px = fmin((double)CELL_PX * (double)labels.height / (double)labels.width,
                                     CELL_HEIGHT_MAX_PX);
         done = (m > 0 || draw_photograph(g, item, labels.width)) &&
-               draw_map(g, m + 1, item, method, &labels) &&
+               draw_map(g, first_method_column(g) + m, item, method, &labels) &&
                (m > 0 || !g->found->data->has_truth || draw_truth(g, item, &labels));
         picture_free(&labels);
     }
-    draw_caption(g, item->name);
+    draw_caption(g, image);
     g->y_px += g->row_height_px + CAPTION_PX;
     return done;
 }
@@ -162,9 +171,10 @@ static void draw_head(const grid *g) {
     for (size_t i = 0; i < g->columns; i++) {
         fprintf(g->stream, "<text class='head' x='%.1f' y='%d' text-anchor='middle'>",
                 column_px(i) + CELL_PX / 2.0, HEAD_PX - 12);
-        html_write_escaped(g->stream, i == 0                   ? "image"
-                                      : i <= g->methods->count ? g->methods->of[i - 1].name
-                                                               : "truth");
+        const size_t first = first_method_column(g);
+        html_write_escaped(g->stream, i == 0      ? "image"
+                                      : i < first ? "truth"
+                                                  : g->methods->of[i - first].name);
         fputs("</text>\n", g->stream);
     }
 }
@@ -209,16 +219,32 @@ static void set_void_colours(palette *colours) {
     }
 }
 
-static bool draw_rows(grid *g, size_t images) {
+/* Of the images that have results and were not drawn, the one that changes most; the first of equal
+ * ones; the number of images where there is none. */
+static size_t next_image(const grid *g, const bool *drawn) {
     const dataset *data = g->found->data;
+    size_t next = data->count;
+    for (size_t i = 0; i < data->count; i++)
+        if (!drawn[i] && !summary_has_failed(g->found, data->items[i].name) &&
+            (next == data->count || g->found->changed_share[i] > g->found->changed_share[next]))
+            next = i;
+    return next;
+}
+
+static bool draw_rows(grid *g, size_t images) {
+    const size_t count = g->found->data->count;
+    bool *is_drawn = calloc(count + 1, sizeof *is_drawn);
+    if (!is_drawn)
+        return out_of_memory(g->problem, g->file);
+    bool done = true;
     size_t drawn = 0;
-    for (size_t i = 0; i < data->count && drawn < images; i++) {
-        if (summary_has_failed(g->found, data->items[i].name))
-            continue;
-        if (!draw_row(g, &data->items[i]))
-            return false;
-        drawn++;
+    for (size_t i; done && drawn < images && (i = next_image(g, is_drawn)) < count; drawn++) {
+        done = draw_row(g, i);
+        is_drawn[i] = true;
     }
+    free(is_drawn);
+    if (!done)
+        return false;
     if (drawn == 0) {
         fprintf(g->stream, "<text x='%d' y='%d'>There are no pictures.</text>\n", GAP_PX,
                 HEAD_PX + 16);

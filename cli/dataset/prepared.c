@@ -399,6 +399,19 @@ static bool find_labels(prepared_image *p, dcrf_workspace *workspace, const solv
     return done || library_problem(problem, p->item->name, &error);
 }
 
+/* How many pixels have another label than without kernels and cliques? */
+static bool count_changed(const prepared_image *p, outcome *found) {
+    const size_t variables = image_pixels(&p->image);
+    uint16_t *unary_labels = calloc(variables, sizeof *unary_labels);
+    if (!unary_labels)
+        return false;
+    label_by_unary(p->model, unary_labels);
+    for (size_t a = 0; a < variables; a++)
+        found->changed += found->labels[a] != unary_labels[a];
+    free(unary_labels);
+    return true;
+}
+
 bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solve_choice *choice,
                     const method_choice *method, outcome *found, curve *energies,
                     cli_problem *problem) {
@@ -411,11 +424,12 @@ bool prepared_solve(prepared_image *image, dcrf_workspace *workspace, const solv
     done = done && find_labels(image, workspace, choice, method, found, energies, problem);
     if (done) {
         found->is_constant = is_constant(found->labels, variables);
-        done = !image->truth ||
-               (score_new(&found->counts, image->data->labels, choice->band_px) &&
-                score_count(&found->counts, found->labels, image->truth, found->width,
-                            found->height)) ||
-               out_of_memory(problem, image->item->name);
+        done =
+            (count_changed(image, found) &&
+             (!image->truth || (score_new(&found->counts, image->data->labels, choice->band_px) &&
+                                score_count(&found->counts, found->labels, image->truth,
+                                            found->width, found->height)))) ||
+            out_of_memory(problem, image->item->name);
     }
     if (!done) {
         outcome_free(found);

@@ -15,9 +15,9 @@ static double percent(const search_log *log, size_t k) {
     return PERCENT * search_score(log, &log->entries[k]);
 }
 
-static svg_axis score_axis(const search_log *log) {
+static svg_axis score_axis(const search_log *log, double unary) {
     const double start = percent(log, 0);
-    double low = start, high = start;
+    double low = fmin(start, unary), high = fmax(start, unary); /* these skip NaN */
     for (size_t k = 1; k < log->count; k++) {
         low = fmin(low, percent(log, k));
         high = fmax(high, percent(log, k));
@@ -71,18 +71,29 @@ static void write_key(FILE *stream, const svg_axis *number) {
     }
 }
 
-void search_plot_write(FILE *stream, const search_log *log, const char *subject) {
+/* A level with its name, at the right end. */
+static void write_level(FILE *stream, const svg_axis *number, const svg_axis *score, double value,
+                        const char *name) {
+    const double y_px = svg_place(score, value);
+    fprintf(stream,
+            "<path class='level' d='M%.1f %.1f H%.1f'/><text x='%.1f' y='%.1f' "
+            "text-anchor='end'>%s</text>\n",
+            number->from_px, y_px, number->to_px, number->to_px - 4, y_px - 4, name);
+}
+
+void search_plot_write(FILE *stream, const search_log *log, double unary_score,
+                       const char *subject) {
     if (log->count == 0)
         return;
     svg_axis number = svg_axis_across(0, (double)log->count + 1);
-    svg_axis score = score_axis(log);
+    svg_axis score = score_axis(log, PERCENT * unary_score);
     score.to_px += 18; /* room for the key */
     svg_begin(stream, "Score of every evaluation of the search, and the best so far", true);
     svg_write_ticks(stream, &number, &score, subject);
     write_key(stream, &number);
-    const double start_px = svg_place(&score, percent(log, 0));
-    fprintf(stream, "<path class='level' d='M%.1f %.1f H%.1f'/>\n", number.from_px, start_px,
-            number.to_px);
+    write_level(stream, &number, &score, percent(log, 0), "start");
+    if (PERCENT * unary_score >= score.from && PERCENT * unary_score <= score.to)
+        write_level(stream, &number, &score, PERCENT * unary_score, "unaries alone");
     write_dots(stream, log, &number, &score);
     write_best(stream, log, &number, &score);
     svg_end(stream);

@@ -4,7 +4,9 @@
 
 #include "dataset/search_log.h"
 
-/* An SVG file. `subject` says what the score is and of what. */
-void search_plot_write(FILE *stream, const search_log *log, const char *subject);
+/* An SVG file, with the level of the unaries alone. `subject` says what the score is and of what.
+ */
+void search_plot_write(FILE *stream, const search_log *log, double unary_score,
+                       const char *subject);
 
 #endif

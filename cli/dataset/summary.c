@@ -16,6 +16,10 @@ static bool list_failure(summary *found, const char *image, const char *message)
     return failed->image && failed->message;
 }
 
+static double changed_share_of(const outcome *o) {
+    return (double)o->changed / ((double)o->width * (double)o->height);
+}
+
 /* Sums for now; the means are taken at the end. */
 static void add_outcome(summary_row *row, const outcome *o) {
     row->images++;
@@ -24,6 +28,7 @@ static void add_outcome(summary_row *row, const outcome *o) {
     row->lower_bound += o->lower_bound;
     row->relative_gap += o->relative_gap;
     row->iterations += (double)o->iterations;
+    row->changed_share += changed_share_of(o);
     row->constant += o->is_constant;
     row->setup_s += o->setup_s;
     row->solve_s += o->solve_s;
@@ -34,8 +39,9 @@ static void add_outcome(summary_row *row, const outcome *o) {
 
 static void take_means(summary_row *row) {
     const double images = row->images == 0 ? NAN : (double)row->images;
-    double *const sums[] = {&row->energy,     &row->rounded, &row->lower_bound, &row->relative_gap,
-                            &row->iterations, &row->setup_s, &row->solve_s,     &row->polish_s};
+    double *const sums[] = {&row->energy,       &row->rounded,    &row->lower_bound,
+                            &row->relative_gap, &row->iterations, &row->changed_share,
+                            &row->setup_s,      &row->solve_s,    &row->polish_s};
     for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
         *sums[i] /= images;
 }
@@ -59,7 +65,8 @@ static bool read_outcomes(const summary *found, const store *results, const char
 }
 
 /* False when memory is out. */
-static bool gather_image(summary *found, const store *results, const char *image) {
+static bool gather_image(summary *found, const store *results, size_t index) {
+    const char *image = found->data->items[index].name;
     char *message = store_get_failure(results, image);
     bool remembered = true;
     if (message) {
@@ -68,8 +75,11 @@ static bool gather_image(summary *found, const store *results, const char *image
         outcome outcomes[METHODS_MAX] = {0};
         cli_problem missing;
         if (read_outcomes(found, results, image, outcomes, &missing))
-            for (size_t m = 0; m < found->row_count; m++)
+            for (size_t m = 0; m < found->row_count; m++) {
                 add_outcome(&found->rows[m], &outcomes[m]);
+                found->changed_share[index] =
+                    fmax(found->changed_share[index], changed_share_of(&outcomes[m]));
+            }
         else
             remembered = list_failure(found, image, missing.text);
         for (size_t m = 0; m < found->row_count; m++)
@@ -82,11 +92,13 @@ static bool gather_image(summary *found, const store *results, const char *image
 static bool begin_rows(summary *found, const method_list *methods) {
     found->rows = calloc(methods->count, sizeof *found->rows);
     found->failures = calloc(found->data->count + 1, sizeof *found->failures);
-    if (!found->rows || !found->failures)
+    found->changed_share = calloc(found->data->count + 1, sizeof *found->changed_share);
+    if (!found->rows || !found->failures || !found->changed_share)
         return false;
     found->row_count = methods->count;
     for (size_t m = 0; m < methods->count; m++) {
         found->rows[m].method = methods->of[m].name;
+        found->rows[m].is_unary = methods->of[m].unary;
         if (found->data->has_truth &&
             !score_new(&found->rows[m].counts, found->data->labels, found->band_px))
             return false;
@@ -99,7 +111,7 @@ bool summary_gather(const dataset *data, const method_list *methods, const store
     *found = (summary){.data = data, .split = data->split, .band_px = band_px};
     bool remembered = begin_rows(found, methods);
     for (size_t i = 0; remembered && i < data->count; i++)
-        remembered = gather_image(found, results, data->items[i].name);
+        remembered = gather_image(found, results, i);
     if (!remembered) {
         summary_free(found);
         return out_of_memory(problem, data->folder);
@@ -117,6 +129,7 @@ void summary_free(summary *found) {
         free(found->failures[i].message);
     }
     free(found->rows);
+    free(found->changed_share);
     free(found->failures);
     *found = (summary){0};
 }

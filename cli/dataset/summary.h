@@ -9,15 +9,17 @@
 
 typedef struct summary_row {
     const char *method;  /* "mf5+cliques" */
+    bool is_unary;       /* no solver: what the others are compared with */
     size_t images;       /* that have a result */
     double energy;       /* means over those images; NaN where there is none */
     double rounded;      /* energy of the method's own rounding */
     double lower_bound;  /* NaN for methods without one */
     double relative_gap; /* NaN for methods without one */
     double iterations;
-    size_t constant; /* images with one label only */
-    score counts;    /* over all images; no classes: the data set has no truth */
-    double setup_s;  /* means */
+    double changed_share; /* of the pixels, with another label than the unary minimum */
+    size_t constant;      /* images with one label only */
+    score counts;         /* over all images; no classes: the data set has no truth */
+    double setup_s;       /* means */
     double solve_s;
     double polish_s;
 } summary_row;
@@ -34,6 +36,7 @@ typedef struct summary {
     size_t band_px;
     summary_row *rows;
     size_t row_count;
+    double *changed_share; /* per image of the data set: the largest of the methods */
     summary_failure *failures;
     size_t failure_count;
 } summary;
@@ -47,6 +50,11 @@ void summary_free(summary *found);
 /* The name of the data set: that of its folder, without where it lies. */
 const char *summary_title(const summary *found);
 bool summary_has_failed(const summary *found, const char *image);
+
+/* Who won, and by how much over the unaries: one sentence, empty where there is no truth or no
+ * method but the unaries. The score is the mean IoU. */
+#define VERDICT_BYTES 256
+const char *summary_verdict(const summary *found, char text[VERDICT_BYTES]);
 
 /* The tables, without any time in them, so that two runs give the same bytes. What is not known,
  * as the bound of methods that have none, is an empty field or null. Without a truth there are no

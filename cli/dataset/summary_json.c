@@ -2,8 +2,8 @@
  *
  *   {"dataset", "split", "images", "labels", "classes", "band_px", "settings",
  *    "methods": [{"method", "images", "energy", "energy_rounded", "lower_bound", "relative_gap",
- *                 "iterations", "constant", "pixel_accuracy", "mean_class_accuracy", "mean_iou",
- *                 "band_accuracy": [...], "class_accuracy": [...], "iou": [...],
+ *                 "iterations", "constant", "changed_share", "pixel_accuracy",
+ * "mean_class_accuracy", "mean_iou", "band_accuracy": [...], "class_accuracy": [...], "iou": [...],
  *                 "confusion": [[...], ...]}],
  *    "failures": [{"image", "message"}]}
  *
@@ -80,11 +80,12 @@ static json_t *scores_to_json(const score *counts) {
 
 static json_t *row_to_json(const summary_row *row) {
     json_t *json =
-        json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I}", "method", row->method, "images",
+        json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "method", row->method, "images",
                   (json_int_t)row->images, "energy", number_or_null(row->energy), "energy_rounded",
                   number_or_null(row->rounded), "lower_bound", number_or_null(row->lower_bound),
                   "relative_gap", number_or_null(row->relative_gap), "iterations",
-                  number_or_null(row->iterations), "constant", (json_int_t)row->constant);
+                  number_or_null(row->iterations), "constant", (json_int_t)row->constant,
+                  "changed_share", number_or_null(row->changed_share));
     return row->counts.classes == 0 ? json : json_merge(json, scores_to_json(&row->counts));
 }
 

@@ -23,7 +23,8 @@ static void write_number(FILE *stream, double value) {
 }
 
 static void write_csv_head(FILE *stream, const summary *found) {
-    fputs("method,images,energy,energy_rounded,lower_bound,relative_gap,iterations,constant",
+    fputs("method,images,energy,energy_rounded,lower_bound,relative_gap,iterations,constant,"
+          "changed_share",
           stream);
     if (found->data->has_truth) {
         fputs(",pixel_accuracy,mean_class_accuracy,mean_iou", stream);
@@ -49,6 +50,7 @@ void summary_write_csv(FILE *stream, const summary *found) {
         write_number(stream, row->relative_gap);
         write_number(stream, row->iterations);
         fprintf(stream, ",%zu", row->constant);
+        write_number(stream, row->changed_share);
         if (found->data->has_truth) {
             write_number(stream, score_accuracy(counts));
             write_number(stream, score_mean_class_accuracy(counts));
@@ -117,11 +119,11 @@ static void write_energy(FILE *stream, double energy) {
 static void write_main_table(FILE *stream, const summary *found) {
     const bool scored = found->data->has_truth;
     fputs("| method | images | energy | own rounding | lower bound | gap % | iterations | constant "
-          "|",
+          "| changed % |",
           stream);
     if (scored)
         fputs(" accuracy % | class accuracy % | mean IoU % |", stream);
-    write_rule(stream, scored ? 10 : 7);
+    write_rule(stream, scored ? 11 : 8);
     for (size_t m = 0; m < found->row_count; m++) {
         const summary_row *row = &found->rows[m];
         fprintf(stream, "| %s | %zu |", row->method, row->images);
@@ -131,6 +133,7 @@ static void write_main_table(FILE *stream, const summary *found) {
         write_percent(stream, row->relative_gap);
         write_cell(stream, row->iterations, 1);
         fprintf(stream, " %zu |", row->constant);
+        write_percent(stream, row->changed_share);
         if (scored) {
             write_percent(stream, score_accuracy(&row->counts));
             write_percent(stream, score_mean_class_accuracy(&row->counts));
@@ -139,7 +142,8 @@ static void write_main_table(FILE *stream, const summary *found) {
         fputc('\n', stream);
     }
     fputs("\nMeans over the images. Own rounding: the labelling of a method's last iteration, "
-          "unpolished.\nConstant: images that got one label everywhere.\n",
+          "unpolished.\nConstant: images that got one label everywhere. Changed: pixels with "
+          "another label than the\nunaries alone give them.\n",
           stream);
 }
 
@@ -192,6 +196,9 @@ void summary_write_markdown(FILE *stream, const summary *found) {
         write_words(stream, found->split);
     }
     fprintf(stream, ": %zu image%s\n\n", found->data->count, found->data->count == 1 ? "" : "s");
+    char verdict[VERDICT_BYTES];
+    if (*summary_verdict(found, verdict))
+        fprintf(stream, "%s\n\n", verdict);
     write_main_table(stream, found);
     if (found->data->has_truth) {
         write_class_table(stream, found);

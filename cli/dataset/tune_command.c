@@ -118,16 +118,19 @@ typedef struct tuning {
     search_log log;
 } tuning;
 
-/* Start and best on both splits. What the log knows is not evaluated again. */
+/* Unaries, start and best on both splits. What the log knows is not evaluated again. */
 static bool compare(tuning *t, tune_results *results, cli_problem *problem) {
     const search_entry *start = &t->log.entries[0], *best = search_log_best(&t->log);
     results->tuned.split = t->settings->tune.split;
     memcpy(results->tuned.start, start->scores, sizeof start->scores);
     memcpy(results->tuned.best, best->scores, sizeof best->scores);
     results->held_out.split = t->held_out;
+    if (!tuner_score_unaries(&t->evaluations, TUNE_SPLIT, results->tuned.unary, problem))
+        return false;
     if (!t->held_out)
         return true;
-    if (!tuner_score(&t->evaluations, TUNE_HELD_OUT, start->values, results->held_out.start,
+    if (!tuner_score_unaries(&t->evaluations, TUNE_HELD_OUT, results->held_out.unary, problem) ||
+        !tuner_score(&t->evaluations, TUNE_HELD_OUT, start->values, results->held_out.start,
                      problem))
         return false;
     memcpy(results->held_out.best, results->held_out.start, sizeof results->held_out.best);

@@ -33,9 +33,26 @@ static void print_row(FILE *stream, const tune_results *r, const char *form, con
     fputc('\n', stream);
 }
 
+/* The best setting against the unaries alone, on images that were not tuned on where there are
+ * any. */
+static void print_gain(FILE *stream, const tune_results *r) {
+    const size_t objective = space_of(r)->objective;
+    const tune_scores *scores = r->held_out.split ? &r->held_out : &r->tuned;
+    const double points = 100 * (scores->best[objective] - scores->unary[objective]);
+    if (points >= 0)
+        fprintf(stream, "On %s the best setting has %.2f points more %s than the unaries alone.\n",
+                scores->split, points, tune_score_titles[objective]);
+    else
+        fprintf(stream,
+                "On %s even the best setting is worse than the unaries alone: by %.2f points of "
+                "%s.\n",
+                scores->split, -points, tune_score_titles[objective]);
+}
+
 static void print_verdict(FILE *stream, const tune_results *r) {
     const search_space *space = space_of(r);
     const char *objective = tune_score_titles[space->objective];
+    print_gain(stream, r);
     if (!is_better(r, &r->tuned))
         fprintf(stream, "No setting that was tried has more %s on %s than the start.\n", objective,
                 r->tuned.split);
@@ -73,7 +90,8 @@ void tune_results_print(FILE *stream, const tune_results *r) {
     fputc('\n', stream);
     for (size_t k = 0; k < 2; k++)
         if (splits[k]->split) {
-            print_row(stream, r, "%-12s%-8s", splits[k]->split, "start", splits[k]->start);
+            print_row(stream, r, "%-12s%-8s", splits[k]->split, "unary", splits[k]->unary);
+            print_row(stream, r, "%-12s%-8s", "", "start", splits[k]->start);
             print_row(stream, r, "%-12s%-8s", "", "best", splits[k]->best);
         }
     print_verdict(stream, r);
@@ -87,10 +105,12 @@ void tune_results_print(FILE *stream, const tune_results *r) {
 static void write_score_rows(FILE *stream, const tune_results *r, const tune_scores *scores) {
     if (!scores->split)
         return;
-    for (int best = 0; best < 2; best++) {
-        fprintf(stream, "| %s | %s |", scores->split, best ? "best" : "start");
+    const double *const rows[] = {scores->unary, scores->start, scores->best};
+    static const char *const names[] = {"unary", "start", "best"};
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        fprintf(stream, "| %s | %s |", scores->split, names[k]);
         for (size_t i = 0; i < space_of(r)->score_count; i++)
-            fprintf(stream, " %.3f |", 100 * (best ? scores->best[i] : scores->start[i]));
+            fprintf(stream, " %.3f |", 100 * rows[k][i]);
         fputc('\n', stream);
     }
 }
@@ -149,7 +169,9 @@ static json_t *numbers_to_json(const char *const *names, const double *numbers, 
 
 static json_t *scores_to_json(const tune_results *r, const tune_scores *scores) {
     const search_space *space = space_of(r);
-    return json_pack("{s:s, s:o, s:o}", "split", scores->split, "start",
+    return json_pack("{s:s, s:o, s:o, s:o}", "split", scores->split, "unary",
+                     numbers_to_json(space->score_names, scores->unary, space->score_count),
+                     "start",
                      numbers_to_json(space->score_names, scores->start, space->score_count), "best",
                      numbers_to_json(space->score_names, scores->best, space->score_count));
 }
@@ -193,7 +215,7 @@ bool tune_results_write(const tune_results *r, const json_t *subject, cli_proble
         snprintf(title, sizeof title, "evaluation; upwards %s in percent",
                  tune_score_titles[space->objective]);
         write_markdown(text.stream, r);
-        search_plot_write(plot.stream, r->log, title);
+        search_plot_write(plot.stream, r->log, r->tuned.unary[space->objective], title);
         done = outputs_commit(&outputs, problem);
     }
     outputs_discard(&outputs);

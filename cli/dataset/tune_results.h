@@ -8,9 +8,11 @@
 
 #include <jansson.h>
 
-/* The scores of start and best on a split, in the order of the search space. */
+/* Scores on a split, in the order of the search space: of the unaries alone, of the start and of
+ * the best setting. */
 typedef struct tune_scores {
     const char *split; /* NULL: there is none */
+    double unary[SEARCH_SCORES_MAX];
     double start[SEARCH_SCORES_MAX];
     double best[SEARCH_SCORES_MAX];
 } tune_scores;

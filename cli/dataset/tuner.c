@@ -14,7 +14,8 @@ const char *const tune_score_titles[TUNE_SCORES] = {"accuracy", "mean IoU", "ban
 /* ---- together ------------------------------------------------------------------------------- */
 
 typedef struct order {
-    size_t split; /* TUNE_SPLITS: it is over */
+    size_t split;  /* TUNE_SPLITS: it is over */
+    bool is_unary; /* no method, only the unaries */
     double values[SEARCH_AXES_MAX];
 } order;
 
@@ -22,8 +23,14 @@ typedef struct order {
 static bool obey(tuner *t, const order *given, double *scores, cli_problem *problem) {
     solve_choice choice = *t->start;
     score total;
+    split_scorer *scorer = &t->scorers[given->split];
+    const method_choice *method = scorer->method;
     parameters_apply(t->space, given->values, &choice.model);
-    if (!split_scorer_run(&t->scorers[given->split], &choice, &total, problem)) {
+    if (given->is_unary)
+        scorer->method = &unary_method;
+    const bool done = split_scorer_run(scorer, &choice, &total, problem);
+    scorer->method = method;
+    if (!done) {
         t->all_are_over = true;
         return false;
     }
@@ -34,12 +41,28 @@ static bool obey(tuner *t, const order *given, double *scores, cli_problem *prob
     return true;
 }
 
+static bool order_all(tuner *t, const order *given, double *scores, cli_problem *problem) {
+    order sent = *given;
+    ranks_broadcast(&sent, sizeof sent);
+    return obey(t, &sent, scores, problem);
+}
+
+static order order_for(const tuner *t, size_t split, const double *values, bool is_unary) {
+    order given = {.split = split, .is_unary = is_unary};
+    memcpy(given.values, values, t->space->axis_count * sizeof *values);
+    return given;
+}
+
 bool tuner_score(tuner *t, size_t split, const double *values, double *scores,
                  cli_problem *problem) {
-    order given = {.split = split};
-    memcpy(given.values, values, t->space->axis_count * sizeof *values);
-    ranks_broadcast(&given, sizeof given);
-    return obey(t, &given, scores, problem);
+    const order given = order_for(t, split, values, false);
+    return order_all(t, &given, scores, problem);
+}
+
+bool tuner_score_unaries(tuner *t, size_t split, double *scores, cli_problem *problem) {
+    /* Any parameters will do: a unary minimum has none. */
+    const order given = order_for(t, split, t->log->entries[0].values, true);
+    return order_all(t, &given, scores, problem);
 }
 
 bool tuner_follow(tuner *t, cli_problem *problem) {

@@ -33,7 +33,10 @@ typedef struct tuner {
 bool tuner_score(tuner *t, size_t split, const double *values, double *scores,
                  cli_problem *problem);
 
-/* The same on the split that is tuned on, with progress, as a search_evaluate. */
+/* The scores of the unaries alone, when there is an evaluation; likewise for rank 0. */
+bool tuner_score_unaries(tuner *t, size_t split, double *scores, cli_problem *problem);
+
+/* tuner_score on the split that is tuned on, with progress, as a search_evaluate. */
 search_evaluate tuner_evaluate;
 
 /* For all other ranks: do as rank 0 does, until it is over. False where an evaluation failed. */

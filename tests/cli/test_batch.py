@@ -142,7 +142,8 @@ class NothingTwiceTest(BatchCase):
         self.write("data/unaries/p2.npy", data)
         self.good(*self.batch(methods="mf5,mf5+cliques"))
         self.assertEqual(self.changed(before), ["mf5+cliques/p2.json", "mf5+cliques/p2.png",
-                                                "mf5/p2.json", "mf5/p2.png"])
+                                                "mf5/p2.json", "mf5/p2.png", "unary/p2.json",
+                                                "unary/p2.png"])
         before = self.stamps()
         self.good(*self.batch("--gamma", "3", methods="mf5,mf5+cliques"))
         self.assertEqual({os.path.dirname(f) for f in self.changed(before)}, {"mf5+cliques"})

@@ -214,12 +214,34 @@ class NumberTest(ReportCase):
             self.assertEqual(cells[2], row["images"])
             self.assertEqual(cells[3], "%.2f" % float(row["energy"]))
             self.assertEqual(cells[5], "%.2f" % float(row["lower_bound"]) if row["lower_bound"] else "")
-            self.assertEqual(cells[9], "%.2f" % (100 * float(row["pixel_accuracy"])))
-            self.assertEqual(cells[11], "%.2f" % (100 * float(row["mean_iou"])))
+            self.assertEqual(cells[9], "%.2f" % (100 * float(row["changed_share"])))
+            self.assertEqual(cells[10], "%.2f" % (100 * float(row["pixel_accuracy"])))
+            self.assertEqual(cells[12], "%.2f" % (100 * float(row["mean_iou"])))
         of_class = [line for line in lines if line.startswith(r"| a\<b\&c |")][0]
         self.assertEqual([c.strip() for c in of_class.split("|")[2:-1]],
                          ["%.2f" % (100 * float(r["iou_a<b&c"])) for r in self.table()])
         self.assertIn("| absent |" + " |" * len(METHODS), lines)
+
+    def verdict(self, *more):
+        self.good(*self.batch(*more, methods=["mf5", "qp"]))
+        text = self.out("summary.md").decode().split("\n\n")[1].replace("\n", " ")
+        self.assertIn(text, " ".join(self.page().text))
+        return text
+
+    def test_verdict(self):
+        text = self.verdict("--spatial", "2,0.2", "--bilateral", "8,20,0.3")
+        iou = {r["method"]: round(100 * float(r["mean_iou"]), 2) for r in self.table()}
+        best = max(["mf5", "qp"], key=lambda m: iou[m])
+        self.assertGreater(iou[best], iou["unary"])
+        self.assertEqual(text, "%s has the best mean IoU, %.2f %%: %.2f points above the unaries alone (%.2f %%)."
+                         % (best, iou[best], iou[best] - iou["unary"], iou["unary"]))
+
+    def test_verdict_where_every_method_is_worse(self):
+        text = self.verdict("--spatial", "9,90", "--bilateral", "none")
+        iou = {r["method"]: round(100 * float(r["mean_iou"]), 2) for r in self.table()}
+        self.assertLess(max(iou["mf5"], iou["qp"]), iou["unary"])
+        self.assertTrue(text.startswith("Every method is worse than the unaries alone, which have a mean IoU "
+                                        "of %.2f %%" % iou["unary"]), text)
 
     def test_a_failure_counts_for_no_method(self):
         with open(self.path("data/images/p1.png"), "r+b") as stream:
@@ -282,8 +304,25 @@ class LooksTest(ReportCase):
             hatched = [[datasets.VOID if v >= 254 else v for v in row] for row in drawn]
             self.assertEqual(hatched, truth)
             self.assertEqual({v for row in drawn for v in row if v >= 254}, {254, 255})
-        for text in ["image", *METHODS, "truth", "p0", "p1", "sky", "a<b&c", "road", "void"]:
-            self.assertIn(text, self.texts(root))
+        texts = self.texts(root)
+        self.assertEqual(texts[:2 + len(METHODS)], ["image", "truth", *METHODS])
+        for text in ["sky", "a<b&c", "road", "void"]:
+            self.assertIn(text, texts)
+
+    def test_pictures_begin_with_the_largest_change(self):
+        self.make(count=4)
+        self.good(*self.batch("--pictures", "3"))
+        shares = {}
+        for name in self.names:
+            unary = label_rows(self.out("results/unary/%s.png" % name))
+            found = [label_rows(self.out("results/%s/%s.png" % (m, name))) for m in METHODS]
+            shares[name] = max(sum(a != b for r, s in zip(unary, labels) for a, b in zip(r, s))
+                               for labels in found) / (len(unary) * len(unary[0]))
+        order = sorted(self.names, key=lambda name: (-shares[name], name))[:3]
+        self.assertGreater(len(set(shares.values())), 1)
+        captions = [t for t in self.texts(self.svg("pictures.svg")) if "of the pixels change" in t]
+        self.assertEqual(captions, ["%s: up to %.1f %% of the pixels change" % (n, 100 * shares[n])
+                                    for n in order])
 
     def test_curves(self):
         self.make(count=3)
@@ -317,7 +356,7 @@ class LooksTest(ReportCase):
         self.make(count=2, truth=False)
         self.good(*self.batch())
         self.assertEqual(list(self.table()[0]), ["method", "images", "energy", "energy_rounded", "lower_bound",
-                                                 "relative_gap", "iterations", "constant"])
+                                                 "relative_gap", "iterations", "constant", "changed_share"])
         self.assertNotIn("iou", json.loads(self.out("summary.json"))["methods"][0])
         self.assertNotIn("IoU", self.out("summary.md").decode())
         self.assertNotIn("truth", self.texts(self.svg("pictures.svg")))
@@ -326,7 +365,7 @@ class LooksTest(ReportCase):
     def test_one_method_on_one_image(self):
         self.make(count=1)
         self.good(*self.batch(methods=["qp"]))
-        self.assertEqual(len(self.table()), 1)
+        self.assertEqual([r["method"] for r in self.table()], ["unary", "qp"])
         self.assertIn("qp", self.texts(self.svg("curves.svg")))
         self.svg("pictures.svg")
         self.page()
@@ -335,7 +374,7 @@ class LooksTest(ReportCase):
         self.make(count=1)
         methods = ["mf%d" % k for k in range(1, 17)]
         self.good(*self.batch(methods=methods))
-        self.assertEqual([r["method"] for r in self.table()], methods)
+        self.assertEqual([r["method"] for r in self.table()], ["unary", *methods])
         for name in ["curves.svg", "pictures.svg"]:
             for method in methods:
                 self.assertIn(method, self.texts(self.svg(name)))
@@ -374,7 +413,7 @@ class LooksTest(ReportCase):
         self.assertIn("iou_" + label, self.table()[0])
         self.assertIn(label, json.loads(self.out("summary.json"))["classes"])
         self.assertIn(name, self.texts(self.svg("curves.svg")))
-        self.assertIn(name, self.texts(self.svg("pictures.svg")))
+        self.assertTrue([t for t in self.texts(self.svg("pictures.svg")) if t.startswith(name + ": up")])
         self.assertIn(label, self.texts(self.svg("pictures.svg")))
         self.assertIn(label, self.page().text)
 

@@ -119,13 +119,15 @@ class Results(TuneCase):
                 batch = "%s-%s" % (out, split)
                 self.good("batch", "data", "--config", out + "/best.json", "--methods", method,
                           "--split", split, "--out", batch, "--quiet", "--curves", "0", *more)
-                self.assertAlmostEqual(self.batch_accuracy(batch), known["best"]["accuracy"],
-                                       delta=1e-12)
+                self.assertAlmostEqual(self.batch_accuracy(batch, method),
+                                       known["best"]["accuracy"], delta=1e-12)
+                self.assertAlmostEqual(self.batch_accuracy(batch, "unary"),
+                                       known["unary"]["accuracy"], delta=1e-12)
 
-    def batch_accuracy(self, out):
+    def batch_accuracy(self, out, method):
         """From the label maps alone."""
         right = pixels = 0
-        folder = os.path.join(out, "results", os.listdir(self.path(out + "/results"))[0])
+        folder = os.path.join(out, "results", method)
         for file in os.listdir(self.path(folder)):
             if file.endswith(".png"):
                 labels = formats.read_png(self.read(os.path.join(folder, file)))[4]
