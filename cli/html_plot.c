@@ -27,9 +27,12 @@ static svg_axis energy_axis(const solution *found) {
     return svg_axis_up(low - margin, high + margin);
 }
 
+/* Before the first moment there is nothing to see: the axis begins a little before it. */
 static svg_axis time_axis(const solution *found) {
+    const double first_s = found->moments[0].time_s;
     const double last_s = found->moments[found->moment_count - 1].time_s;
-    return svg_axis_across(0, fmax(last_s, 1e-6) * 1.02);
+    const double width_s = fmax(last_s - first_s, 1e-6);
+    return svg_axis_across(fmax(first_s - 0.02 * width_s, 0), last_s + 0.02 * width_s);
 }
 
 /* ---- drawing -------------------------------------------------------------------------------- */

@@ -1,109 +1,13 @@
 #include "html_report.h"
 
 #include "html.h"
+#include "html_pictures.h"
 #include "html_plot.h"
-#include "pictures.h"
 #include "solution_text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct page {
-    FILE *stream;
-    const char *file; /* for messages */
-    const solve_results *results;
-    const scene *shown;
-    const palette *colours;
-    cli_problem *problem;
-} page;
-
-/* ---- pictures ------------------------------------------------------------------------------- */
-
-typedef struct page_picture {
-    const char *id;
-    const char *caption;
-    size_t channels;         /* 0: labels */
-    const uint16_t *samples; /* labels, grey or RGB */
-} page_picture;
-
-static bool write_picture(const page *p, const page_picture *picture) {
-    const html_picture drawn = {p->shown->width, p->shown->height, picture->channels,
-                                picture->samples, p->colours};
-    fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
-            picture->channels == 0 ? "pixels" : "");
-    html_write_escaped(p->stream, picture->caption);
-    fprintf(p->stream, "' width='%zu' height='%zu' src='", drawn.width, drawn.height);
-    const bool done = html_write_picture(p->stream, p->file, &drawn, p->problem);
-    fputs("'><figcaption>", p->stream);
-    html_write_escaped(p->stream, picture->caption);
-    fputs("</figcaption></figure>\n", p->stream);
-    return done;
-}
-
-static void write_choice(const page *p, const char *side, const char *name, const char *chosen) {
-    static const char *const names[][2] = {
-        {"image", "image"},     {"unary", "unary minimum"},   {"result", "result"},
-        {"overlay", "overlay"}, {"boundaries", "boundaries"}, {"confidence", "confidence"}};
-    fprintf(p->stream, "<label>%s<select id='%s'>", name, side);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        fprintf(p->stream, "<option value='%s'%s>%s</option>", names[i][0],
-                strcmp(names[i][0], chosen) == 0 ? " selected" : "", names[i][1]);
-    fputs("</select></label>\n", p->stream);
-}
-
-static void write_comparison(const page *p) {
-    fputs("<section><h2>Compare</h2><div class='choices'>\n", p->stream);
-    write_choice(p, "left", "Left", "unary");
-    write_choice(p, "right", "Right", "result");
-    /* Tall pictures stay within the window. */
-    fprintf(p->stream,
-            "</div><div class='compare' id='compare' style='max-width:calc(85vh*%zu/%zu)'>",
-            p->shown->width, p->shown->height);
-    fputs("<img class='below' alt=''>"
-          "<div class='above'><img alt=''></div><div class='cut'></div></div>\n"
-          "<input class='slider' id='slider' type='range' min='0' max='100' value='50' step='0.1' "
-          "aria-label='where the left picture ends'>\n",
-          p->stream);
-    const solution *found = p->results->found;
-    bool seen[PALETTE_COLOURS] = {false};
-    for (size_t a = 0; a < image_pixels(&p->results->built->image); a++)
-        seen[found->labels[a] % PALETTE_COLOURS] = seen[found->unary_labels[a] % PALETTE_COLOURS] =
-            true;
-    fputs("<div class='legend'>", p->stream);
-    for (size_t i = 0; i < PALETTE_COLOURS; i++)
-        if (seen[i])
-            fprintf(p->stream, "<span><i style='background:#%02x%02x%02x'></i>label %zu</span>",
-                    p->colours->rgb[i][0], p->colours->rgb[i][1], p->colours->rgb[i][2], i);
-    fputs("</div></section>\n", p->stream);
-}
-
-static bool write_pictures(const page *p) {
-    const solution *found = p->results->found;
-    const size_t first = p->shown->first;
-    uint16_t *overlay = picture_overlay(p->shown, found->labels, p->colours);
-    uint16_t *boundaries = picture_boundaries(p->shown, found->labels);
-    uint16_t *confidence = picture_grey(p->shown, found->confidence);
-    const page_picture pictures[] = {
-        {"image", "the image", IMAGE_CHANNELS, p->shown->colours},
-        {"unary", "the unary minimum: every pixel for itself", 0, found->unary_labels + first},
-        {"result", "the result", 0, found->labels + first},
-        {"overlay", "the result over the image", IMAGE_CHANNELS, overlay},
-        {"boundaries", "where labels meet", IMAGE_CHANNELS, boundaries},
-        {"confidence", "how sure the method is: white is sure", 1, confidence},
-    };
-    fprintf(p->stream, "<section><h2>%s</h2><div class='pictures'>\n",
-            image_is_volume(&p->results->built->image) ? "Pictures of the middle slice"
-                                                       : "Pictures");
-    bool done = true;
-    for (size_t i = 0; done && i < sizeof pictures / sizeof pictures[0]; i++)
-        done = write_picture(p, &pictures[i]);
-    fputs("</div></section>\n", p->stream);
-    free(overlay);
-    free(boundaries);
-    free(confidence);
-    return done;
-}
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
@@ -220,8 +124,7 @@ bool html_report_write(FILE *stream, const char *file, const solve_results *resu
     html_begin_body(stream, image_name(&p));
     write_subtitle(&p);
     write_figures(&p);
-    write_comparison(&p);
-    if (!write_pictures(&p))
+    if (!html_pictures_write(&p))
         return false;
     write_plot(&p);
     write_energies(&p);

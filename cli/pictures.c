@@ -31,21 +31,26 @@ static void find_range(const cli_image *image, double *low, double *high) {
         *high = *low + 1;
 }
 
-bool scene_new(scene *shown, const cli_image *image) {
-    const size_t pixels = image->width * image->height;
-    double low, high;
-    *shown = (scene){image->width, image->height, image->depth / 2 * pixels, NULL};
-    shown->colours = new_picture(shown);
-    if (!shown->colours)
-        return false;
-    find_range(image, &low, &high);
+void scene_move(scene *shown, const cli_image *image, size_t slice) {
+    const size_t pixels = shown->width * shown->height;
+    shown->first = slice * pixels;
     for (size_t a = 0; a < pixels; a++)
         for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
             const size_t channel = c < image->channels ? c : image->channels - 1;
             const double value =
                 (double)image->colours[(shown->first + a) * image->channels + channel];
-            shown->colours[a * IMAGE_CHANNELS + c] = to_sample(255 * (value - low) / (high - low));
+            shown->colours[a * IMAGE_CHANNELS + c] =
+                to_sample(255 * (value - shown->darkest) / (shown->brightest - shown->darkest));
         }
+}
+
+bool scene_new(scene *shown, const cli_image *image) {
+    *shown = (scene){.width = image->width, .height = image->height};
+    shown->colours = new_picture(shown);
+    if (!shown->colours)
+        return false;
+    find_range(image, &shown->darkest, &shown->brightest);
+    scene_move(shown, image, image->depth / 2);
     return true;
 }
 

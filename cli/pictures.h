@@ -7,17 +7,22 @@
 
 #include <stdint.h>
 
-/* What pictures show: the photograph, or the middle slice of a volume from its darkest to its
+/* What pictures show: the photograph, or a slice of a volume, from the volume's darkest to its
  * brightest voxel. */
 typedef struct scene {
     size_t width;
     size_t height;
     size_t first; /* pixel of the image */
     uint16_t *colours;
+    double darkest;
+    double brightest;
 } scene;
 
-/* False when memory is out. */
+/* The photograph or the middle slice; false when memory is out. */
 bool scene_new(scene *shown, const cli_image *image);
+
+/* Show another slice of the same volume. */
+void scene_move(scene *shown, const cli_image *image, size_t slice);
 void scene_free(scene *shown);
 
 /* Each returns an array to be freed, NULL when memory is out. Labels and confidence are those of

@@ -10,6 +10,26 @@
         sides[side].className = side === "right" ? "below " + source.className : source.className;
         sides[side].alt = source.alt;
     }
+    function showBoth() {
+        for (const side of ["left", "right"]) show(side, document.getElementById(side).value);
+    }
+    /* The slices of a volume: one of them stands in the pictures of the page. */
+    const data = document.getElementById("slices");
+    if (data) {
+        const slices = JSON.parse(data.textContent);
+        const chooser = document.getElementById("slice");
+        const choose = () => {
+            const slice = slices[chooser.value];
+            for (const name in slice)
+                if (name !== "slice") document.getElementById("picture-" + name).src = slice[name];
+            document.getElementById("slice-number").value = slice.slice + 1;
+            showBoth();
+        };
+        chooser.max = slices.length - 1;
+        chooser.value = slices.length >> 1;
+        chooser.addEventListener("input", choose);
+        choose();
+    }
     function cutAt(percent) {
         slider.value = percent;
         box.style.setProperty("--cut", percent + "%");
@@ -22,8 +42,8 @@
     for (const side of ["left", "right"]) {
         const choice = document.getElementById(side);
         choice.addEventListener("change", () => show(side, choice.value));
-        show(side, choice.value);
     }
+    showBoth();
     slider.addEventListener("input", () => cutAt(slider.value));
     box.addEventListener("pointerdown", (event) => {
         box.setPointerCapture(event.pointerId);

@@ -175,6 +175,21 @@ class VolumeTest(Case):
                 grey = 255 * (value - 100) / (914 - 100)
                 self.assertTrue(all(near(c, grey, 0.51) for c in shown[y][x]))
 
+    def test_page_has_every_slice(self):
+        self.good("solve", self.image, "--unary", self.unary, "--report", "r.html", "-o", "l.npy")
+        source = self.read("r.html").decode()
+        page = Page(source)
+        slices = json.loads(re.search(r"id='slices'>(.*?)</script>", source, re.S).group(1))
+        self.assertEqual([s["slice"] for s in slices], list(range(5)))
+        labels = formats.read_npy(self.read("l.npy"), "|u1")[1]
+        for s in slices:
+            pictures = {k: base64.b64decode(v.split(",", 1)[1]) for k, v in s.items() if k != "slice"}
+            self.assertEqual({"picture-" + k for k in pictures}, set(page.pictures))
+            shown = [p[0] for row in formats.read_png(pictures["result"])[4] for p in row]
+            self.assertEqual(shown, labels[12 * s["slice"]:12 * (s["slice"] + 1)])
+            if s["slice"] == 2:
+                self.assertEqual({"picture-" + k: v for k, v in pictures.items()}, page.pictures)
+
     def test_formats_that_do_not_fit(self):
         start = ("solve", self.image, "--unary", self.unary)
         self.bad("l.png", "the image is a volume", *start, "-o", "l.png")

@@ -1,0 +1,170 @@
+/* The pictures of the report, and the comparison of two of them. */
+#include "html_pictures.h"
+
+#include "html.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- pictures ------------------------------------------------------------------------------- */
+
+typedef struct page_picture {
+    const char *id;
+    const char *caption;
+    size_t channels;         /* 0: labels */
+    const uint16_t *samples; /* labels, grey or RGB */
+} page_picture;
+
+static bool write_picture(const page *p, const page_picture *picture) {
+    const html_picture drawn = {p->shown->width, p->shown->height, picture->channels,
+                                picture->samples, p->colours};
+    fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
+            picture->channels == 0 ? "pixels" : "");
+    html_write_escaped(p->stream, picture->caption);
+    fprintf(p->stream, "' width='%zu' height='%zu' src='", drawn.width, drawn.height);
+    const bool done = html_write_picture(p->stream, p->file, &drawn, p->problem);
+    fputs("'><figcaption>", p->stream);
+    html_write_escaped(p->stream, picture->caption);
+    fputs("</figcaption></figure>\n", p->stream);
+    return done;
+}
+
+/* The pictures of a scene; what was drawn for them is to be freed. */
+#define PICTURES_MAX 8
+typedef struct picture_set {
+    page_picture of[PICTURES_MAX];
+    size_t count;
+    uint16_t *drawn[3];
+} picture_set;
+
+static picture_set draw_pictures(const page *p, const scene *shown) {
+    const solution *found = p->results->found;
+    uint16_t *overlay = picture_overlay(shown, found->labels, p->colours);
+    uint16_t *boundaries = picture_boundaries(shown, found->labels);
+    uint16_t *confidence = picture_grey(shown, found->confidence);
+    const picture_set set = {
+        {{"image", "the image", IMAGE_CHANNELS, shown->colours},
+         {"unary", "the unary minimum: every pixel for itself", 0,
+          found->unary_labels + shown->first},
+         {"result", "the result", 0, found->labels + shown->first},
+         {"overlay", "the result over the image", IMAGE_CHANNELS, overlay},
+         {"boundaries", "where labels meet", IMAGE_CHANNELS, boundaries},
+         {"confidence", "how sure the method is: white is sure", 1, confidence}},
+        6,
+        {overlay, boundaries, confidence}};
+    return set;
+}
+
+static void free_pictures(picture_set *set) {
+    for (size_t i = 0; i < sizeof set->drawn / sizeof set->drawn[0]; i++)
+        free(set->drawn[i]);
+}
+
+static bool write_pictures(const page *p) {
+    picture_set set = draw_pictures(p, p->shown);
+    fprintf(p->stream, "<section><h2>%s</h2><div class='pictures'>\n",
+            image_is_volume(&p->results->built->image) ? "Pictures of the slice" : "Pictures");
+    bool done = true;
+    for (size_t i = 0; done && i < set.count; i++)
+        done = write_picture(p, &set.of[i]);
+    fputs("</div></section>\n", p->stream);
+    free_pictures(&set);
+    return done;
+}
+
+/* ---- slices --------------------------------------------------------------------------------- */
+
+/* More would make the page too large: a volume that has more shows every second slice, every
+ * third, ... */
+#define SLICE_PIXELS_MAX 8000000
+
+static size_t slice_step(const cli_image *image) {
+    return (image_pixels(image) + SLICE_PIXELS_MAX - 1) / SLICE_PIXELS_MAX;
+}
+
+/* One slice: an object of addresses by the names of the pictures. */
+static bool write_slice(const page *p, const scene *shown, size_t slice) {
+    picture_set set = draw_pictures(p, shown);
+    bool done = true;
+    fprintf(p->stream, "{\"slice\":%zu", slice);
+    for (size_t i = 0; done && i < set.count; i++) {
+        const html_picture drawn = {shown->width, shown->height, set.of[i].channels,
+                                    set.of[i].samples, p->colours};
+        fprintf(p->stream, ",\"%s\":\"", set.of[i].id);
+        done = html_write_picture(p->stream, p->file, &drawn, p->problem);
+        fputc('"', p->stream);
+    }
+    fputc('}', p->stream);
+    free_pictures(&set);
+    return done;
+}
+
+/* The other slices of a volume, for the script of the comparison. */
+static bool write_slices(const page *p) {
+    const cli_image *image = &p->results->built->image;
+    scene shown;
+    if (!image_is_volume(image))
+        return true;
+    if (!scene_new(&shown, image))
+        return out_of_memory(p->problem, p->file);
+    fputs("<script type='application/json' id='slices'>[\n", p->stream);
+    bool done = true;
+    for (size_t slice = 0; done && slice < image->depth; slice += slice_step(image)) {
+        fputs(slice == 0 ? "" : ",\n", p->stream);
+        scene_move(&shown, image, slice);
+        done = write_slice(p, &shown, slice);
+    }
+    fputs("]</script>\n", p->stream);
+    scene_free(&shown);
+    return done;
+}
+
+/* ---- the comparison ------------------------------------------------------------------------- */
+
+static void write_choice(const page *p, const char *side, const char *name, const char *chosen) {
+    static const char *const names[][2] = {
+        {"image", "image"},     {"unary", "unary minimum"},   {"result", "result"},
+        {"overlay", "overlay"}, {"boundaries", "boundaries"}, {"confidence", "confidence"}};
+    fprintf(p->stream, "<label>%s<select id='%s'>", name, side);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        fprintf(p->stream, "<option value='%s'%s>%s</option>", names[i][0],
+                strcmp(names[i][0], chosen) == 0 ? " selected" : "", names[i][1]);
+    fputs("</select></label>\n", p->stream);
+}
+
+static void write_comparison(const page *p) {
+    fputs("<section><h2>Compare</h2><div class='choices'>\n", p->stream);
+    write_choice(p, "left", "Left", "unary");
+    write_choice(p, "right", "Right", "overlay");
+    /* Tall pictures stay within the window. */
+    fprintf(p->stream,
+            "</div><div class='compare' id='compare' style='max-width:calc(85vh*%zu/%zu)'>",
+            p->shown->width, p->shown->height);
+    fputs("<img class='below' alt=''>"
+          "<div class='above'><img alt=''></div><div class='cut'></div></div>\n"
+          "<input class='slider' id='slider' type='range' min='0' max='100' value='50' step='0.1' "
+          "aria-label='where the left picture ends'>\n",
+          p->stream);
+    const cli_image *image = &p->results->built->image;
+    if (image_is_volume(image))
+        fprintf(p->stream,
+                "<label class='soft'>slice <output id='slice-number'></output> of %zu%s<input "
+                "class='slider' id='slice' type='range' min='0' step='1'></label>\n",
+                image->depth, slice_step(image) == 1 ? "" : " (not all are on the page)");
+    const solution *found = p->results->found;
+    bool seen[PALETTE_COLOURS] = {false};
+    for (size_t a = 0; a < image_pixels(&p->results->built->image); a++)
+        seen[found->labels[a] % PALETTE_COLOURS] = seen[found->unary_labels[a] % PALETTE_COLOURS] =
+            true;
+    fputs("<div class='legend'>", p->stream);
+    for (size_t i = 0; i < PALETTE_COLOURS; i++)
+        if (seen[i])
+            fprintf(p->stream, "<span><i style='background:#%02x%02x%02x'></i>label %zu</span>",
+                    p->colours->rgb[i][0], p->colours->rgb[i][1], p->colours->rgb[i][2], i);
+    fputs("</div></section>\n", p->stream);
+}
+
+bool html_pictures_write(const page *p) {
+    write_comparison(p);
+    return write_pictures(p) && write_slices(p);
+}
