@@ -280,6 +280,19 @@ static dcrf_status use_densecrf(dcrf_error *error) {
     return status;
 }
 
+static dcrf_status enlarge_unary(dcrf_error *error) {
+    static const float values[4 * LABELS];
+    static float energies[WIDTH * HEIGHT * LABELS];
+    const dcrf_grid small = dcrf_grid_2d(2, 2), grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view view = dcrf_view_interleaved(values, DCRF_F32, &small, LABELS);
+    const dcrf_view guide = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    const dcrf_status status =
+        dcrf_unary_energies(&view, &small, DCRF_UNARY_LOGITS, 2, &grid, NULL, energies, error);
+    return status < 0 ? status
+                      : dcrf_unary_energies(&view, &small, DCRF_UNARY_LOGITS, 2, &grid, &guide,
+                                            energies, error);
+}
+
 static const struct {
     const char *name;
     scenario run;
@@ -298,6 +311,7 @@ static const struct {
     {"the compatible mean field", use_densecrf, 30},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
     {"superpixels by SLIC", use_slic, 17},
+    {"enlarged unaries", enlarge_unary, 9},
 };
 
 static void failing_allocations_are_errors(void **state) {

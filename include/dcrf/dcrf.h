@@ -16,6 +16,7 @@
 #include <dcrf/solver.h>
 #include <dcrf/status.h>
 #include <dcrf/superpixel.h>
+#include <dcrf/unary.h>
 
 #define DCRF_VERSION_MAJOR 0
 #define DCRF_VERSION_MINOR 1

@@ -101,7 +101,7 @@ void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[
     }
 }
 
-static dcrf_status check_view(const dcrf_view *view, const char *what, dcrf_error *error) {
+dcrf_status dcrf_view_check(const dcrf_view *view, const char *what, dcrf_error *error) {
     if (!view || !view->data)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s: no data given", what);
     if (dcrf_type_bytes(view->type) == 0)
@@ -153,18 +153,36 @@ static const char *element_at(const dcrf_view *view, const size_t position[DCRF_
     return at;
 }
 
+double dcrf_view_element(const dcrf_view *view, const size_t position[DCRF_MAX_AXES],
+                         size_t channel) {
+    return read_element(element_at(view, position) + (ptrdiff_t)channel * view->channel_stride,
+                        view->type);
+}
+
+static const char *position_text(const dcrf_grid *grid, const size_t position[DCRF_MAX_AXES],
+                                 char text[DCRF_PLACE_BYTES]) {
+    if (grid->axes == 1)
+        snprintf(text, DCRF_PLACE_BYTES, "variable %zu", position[0]);
+    else if (grid->axes == 2)
+        snprintf(text, DCRF_PLACE_BYTES, "x = %zu, y = %zu", position[0], position[1]);
+    else
+        snprintf(text, DCRF_PLACE_BYTES, "x = %zu, y = %zu, z = %zu", position[0], position[1],
+                 position[2]);
+    return text;
+}
+
+const char *dcrf_place_text(const dcrf_grid *grid, size_t variable, char text[DCRF_PLACE_BYTES]) {
+    size_t position[DCRF_MAX_AXES];
+    dcrf_grid_position(grid, variable, position);
+    return position_text(grid, position, text);
+}
+
 /* `value` is NaN or infinite, or becomes so when it is stored as a scaled float. */
 static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double value,
                                    const size_t position[DCRF_MAX_AXES], const dcrf_grid *grid,
                                    size_t channel) {
-    char where[96];
-    if (grid->axes == 1)
-        snprintf(where, sizeof where, "variable %zu", position[0]);
-    else if (grid->axes == 2)
-        snprintf(where, sizeof where, "x = %zu, y = %zu", position[0], position[1]);
-    else
-        snprintf(where, sizeof where, "x = %zu, y = %zu, z = %zu", position[0], position[1],
-                 position[2]);
+    char where[DCRF_PLACE_BYTES];
+    position_text(grid, position, where);
     if (isfinite(value))
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "%s holds %g at %s, channel %zu: too large for a float when scaled", what,
@@ -175,7 +193,7 @@ static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double v
 
 dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                            const double *factor, float *out, size_t stride, dcrf_error *error) {
-    const dcrf_status status = check_view(view, what, error);
+    const dcrf_status status = dcrf_view_check(view, what, error);
     if (status < 0)
         return status;
     size_t position[DCRF_MAX_AXES];
@@ -198,7 +216,7 @@ dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const c
 
 dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                                     int32_t *out, dcrf_error *error) {
-    const dcrf_status status = check_view(view, what, error);
+    const dcrf_status status = dcrf_view_check(view, what, error);
     if (status < 0)
         return status;
     if (view->channels != 1)

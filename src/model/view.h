@@ -11,6 +11,17 @@ dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error
 /* The x, y, z of a variable. */
 void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]);
 
+/* Can this view be read? `what` names the array. */
+dcrf_status dcrf_view_check(const dcrf_view *view, const char *what, dcrf_error *error);
+
+/* One number of a view that was checked. */
+double dcrf_view_element(const dcrf_view *view, const size_t position[DCRF_MAX_AXES],
+                         size_t channel);
+
+/* "x = 4, y = 2", with z in a volume, "variable 4" on a line. For messages. */
+#define DCRF_PLACE_BYTES 96
+const char *dcrf_place_text(const dcrf_grid *grid, size_t variable, char text[DCRF_PLACE_BYTES]);
+
 /* Copy a view into rows of `stride` floats, channel c multiplied by factor[c] (NULL: by 1), the
  * padding set to zero. Fails, leaving `out` half written, on NaN or infinity; `what` names the
  * array. */

@@ -1,0 +1,290 @@
+/* What the numbers of an array are, from the numbers alone.
+ *
+ * With x_i the numbers of a variable,
+ *
+ *   probabilities              x_i in [0, 1],  sum_i x_i = 1
+ *   energies of probabilities  x_i >= 0,       sum_i exp(-x_i) = 1
+ *   log-probabilities          x_i <= 0,       sum_i exp(x_i) = 1
+ *
+ * and of two of them at most one holds at all variables, but for arrays of zeros and ones with two
+ * labels: (0, 1) may be energies or probabilities, of opposite meaning. Other numbers are energies
+ * where none is negative and some are above 1; numbers that stay below 1 without summing to it, and
+ * negative ones, could be several things. A sample of the variables is looked at, and one in a
+ * hundred of them may be odd (void pixels, padding). */
+#include "core/error.h"
+#include "model/view.h"
+
+#include <dcrf/unary.h>
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SAMPLE_VARIABLES 65536
+#define ODD_SHARE 0.01
+/* Half precision, or bytes of 1/255 and many labels. */
+#define SUM_TOLERANCE 0.02
+/* Energies that were rounded to 1/20. */
+#define EXPONENTIAL_TOLERANCE 0.05
+/* Stored numbers below this are too few to tell energies by. */
+#define STORED_ENERGY_MIN 8
+
+static const char *const kind_names[] = {"auto", "energies", "probabilities", "logits"};
+#define KINDS (sizeof kind_names / sizeof kind_names[0])
+
+const char *dcrf_unary_kind_name(dcrf_unary_kind kind) {
+    return (size_t)kind < KINDS ? kind_names[kind] : NULL;
+}
+
+int dcrf_unary_kind_from_name(const char *name, dcrf_unary_kind *kind) {
+    for (size_t i = 0; i < KINDS; i++)
+        if (strcmp(name, kind_names[i]) == 0) {
+            *kind = (dcrf_unary_kind)i;
+            return 1;
+        }
+    return 0;
+}
+
+/* ---- the sample ----------------------------------------------------------------------------- */
+
+typedef struct sample {
+    const dcrf_view *view;
+    const dcrf_grid *grid;
+    double scale;
+    size_t step; /* every step-th variable is looked at */
+    size_t variables;
+} sample;
+
+/* Something that may hold of the numbers of a variable. */
+typedef bool predicate(const sample *s, const size_t position[DCRF_MAX_AXES], double parameter);
+
+static double number_at(const sample *s, const size_t position[DCRF_MAX_AXES], size_t label) {
+    return s->scale * dcrf_view_element(s->view, position, label);
+}
+
+/* Does it hold of nearly all variables of the sample? Those that are not finite do not count. */
+static bool nearly_all(const sample *s, predicate *holds, double parameter) {
+    size_t finite = 0, holding = 0, position[DCRF_MAX_AXES];
+    for (size_t variable = 0; variable < s->variables; variable += s->step) {
+        dcrf_grid_position(s->grid, variable, position);
+        bool is_finite = true;
+        for (size_t i = 0; is_finite && i < s->view->channels; i++)
+            is_finite = isfinite(number_at(s, position, i)) != 0;
+        finite += is_finite;
+        holding += is_finite && holds(s, position, parameter);
+    }
+    return finite > 0 && (double)holding >= (1 - ODD_SHARE) * (double)finite;
+}
+
+/* ---- what may hold of a variable ------------------------------------------------------------ */
+
+/* The numbers times `unit` are probabilities. */
+static bool sums_to_one(const sample *s, const size_t *position, double unit) {
+    double sum = 0;
+    for (size_t i = 0; i < s->view->channels; i++) {
+        const double p = unit * number_at(s, position, i);
+        if (!(p >= 0 && p <= DCRF_PROBABILITY_MAX))
+            return false;
+        sum += p;
+    }
+    return fabs(sum - 1) <= SUM_TOLERANCE;
+}
+
+/* The numbers times `unit` are the logarithms of probabilities. */
+static bool exponentials_sum_to_one(const sample *s, const size_t *position, double unit) {
+    double sum = 0;
+    for (size_t i = 0; i < s->view->channels; i++) {
+        const double logarithm = unit * number_at(s, position, i);
+        if (logarithm > EXPONENTIAL_TOLERANCE)
+            return false;
+        sum += exp(logarithm);
+    }
+    return fabs(sum - 1) <= EXPONENTIAL_TOLERANCE;
+}
+
+static bool is_zero_or_one(const sample *s, const size_t *position, double unused) {
+    (void)unused;
+    for (size_t i = 0; i < s->view->channels; i++) {
+        const double x = number_at(s, position, i);
+        if (x != 0 && x != 1)
+            return false;
+    }
+    return true;
+}
+
+static bool is_whole(const sample *s, const size_t *position, double unused) {
+    (void)unused;
+    for (size_t i = 0; i < s->view->channels; i++) {
+        const double x = number_at(s, position, i);
+        if (x != floor(x))
+            return false;
+    }
+    return true;
+}
+
+static void find_range(const sample *s, double *smallest, double *largest) {
+    size_t position[DCRF_MAX_AXES];
+    *smallest = INFINITY;
+    *largest = -INFINITY;
+    for (size_t variable = 0; variable < s->variables; variable += s->step) {
+        dcrf_grid_position(s->grid, variable, position);
+        for (size_t i = 0; i < s->view->channels; i++) {
+            const double x = number_at(s, position, i);
+            if (isfinite(x)) {
+                *smallest = fmin(*smallest, x);
+                *largest = fmax(*largest, x);
+            }
+        }
+    }
+}
+
+/* ---- the verdict ---------------------------------------------------------------------------- */
+
+static void conclude(dcrf_unary_look *look, dcrf_unary_kind kind, bool is_certain, double scale,
+                     const char *reason) {
+    look->kind = kind;
+    look->is_certain = is_certain;
+    look->scale = scale;
+    snprintf(look->reason, sizeof look->reason, "%s", reason);
+}
+
+/* Probabilities that were stored as bytes or in percent. */
+static bool look_for_stored_probabilities(const sample *s, dcrf_unary_look *look) {
+    static const double wholes[] = {255, 65535, 100};
+    for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++)
+        if (look->largest <= wholes[i] * DCRF_PROBABILITY_MAX &&
+            nearly_all(s, sums_to_one, 1 / wholes[i])) {
+            char reason[DCRF_UNARY_REASON_BYTES];
+            snprintf(reason, sizeof reason, "the numbers of a pixel sum to %.0f", wholes[i]);
+            conclude(look, DCRF_UNARY_PROBABILITIES, true, 1 / wholes[i], reason);
+            return true;
+        }
+    return false;
+}
+
+/* The mean of ln sum_i exp(-unit x_i), which falls as the unit grows. */
+static double mean_log_sum(const sample *s, double unit) {
+    double total = 0;
+    size_t count = 0, position[DCRF_MAX_AXES];
+    for (size_t variable = 0; variable < s->variables; variable += s->step, count++) {
+        double sum = 0;
+        dcrf_grid_position(s->grid, variable, position);
+        for (size_t i = 0; i < s->view->channels; i++)
+            sum += exp(-unit * number_at(s, position, i));
+        total += log(fmax(sum, DBL_MIN));
+    }
+    return total / (double)count;
+}
+
+/* Energies that were multiplied by something and rounded: is there a unit with which exp(-x) sums
+ * to 1 everywhere? */
+static bool look_for_stored_energies(const sample *s, dcrf_unary_look *look) {
+    double low = 1e-4, high = 1;
+    if (look->largest < STORED_ENERGY_MIN || !nearly_all(s, is_whole, 0) ||
+        !(mean_log_sum(s, low) > 0 && mean_log_sum(s, high) < 0))
+        return false;
+    for (int k = 0; k < 40; k++) {
+        const double middle = sqrt(low * high);
+        if (mean_log_sum(s, middle) > 0)
+            low = middle;
+        else
+            high = middle;
+    }
+    /* People multiply by whole numbers. */
+    const double unit = 1 / round(1 / low);
+    if (!nearly_all(s, exponentials_sum_to_one, -unit))
+        return false;
+    char reason[DCRF_UNARY_REASON_BYTES];
+    snprintf(reason, sizeof reason, "exp(-x / %.0f) sums to 1 over the labels", 1 / unit);
+    conclude(look, DCRF_UNARY_ENERGIES, true, unit, reason);
+    return true;
+}
+
+static void judge(const sample *s, dcrf_unary_look *look) {
+    if (look->labels == 1 || !(look->smallest <= look->largest))
+        conclude(look, DCRF_UNARY_ENERGIES, false, 1, "there is nothing to tell it by");
+    else if (nearly_all(s, sums_to_one, 1) && look->labels == 2 && nearly_all(s, is_zero_or_one, 0))
+        conclude(look, DCRF_UNARY_AUTO, false, 1,
+                 "with two labels, zeros and ones can be energies or probabilities");
+    else if (nearly_all(s, sums_to_one, 1))
+        conclude(look, DCRF_UNARY_PROBABILITIES, true, 1, "the numbers of a pixel sum to 1");
+    else if (nearly_all(s, exponentials_sum_to_one, -1))
+        conclude(look, DCRF_UNARY_ENERGIES, true, 1, "exp(-x) sums to 1 over the labels");
+    else if (nearly_all(s, exponentials_sum_to_one, 1))
+        conclude(look, DCRF_UNARY_LOGITS, true, 1, "exp(x) sums to 1 over the labels");
+    else if (look->smallest < 0)
+        conclude(look, DCRF_UNARY_AUTO, false, 1,
+                 "negative numbers can be logits (high is likely) or energies (low is likely)");
+    else if (look_for_stored_probabilities(s, look) || look_for_stored_energies(s, look))
+        return;
+    else if (look->largest > 0 && look->largest <= DCRF_PROBABILITY_MAX)
+        conclude(look, DCRF_UNARY_AUTO, false, 1,
+                 "numbers between 0 and 1 that do not sum to 1 can be scores or energies");
+    else
+        conclude(look, DCRF_UNARY_ENERGIES, false, 1, "no number is negative");
+}
+
+dcrf_status dcrf_unary_look_at(const dcrf_view *view, const dcrf_grid *grid, double scale,
+                               dcrf_unary_look *look, dcrf_error *error) {
+    size_t variables = 0;
+    if (!look)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look given");
+    dcrf_status status = dcrf_grid_check(grid, &variables, error);
+    if (status == DCRF_OK)
+        status = dcrf_view_check(view, "the unary", error);
+    if (status < 0)
+        return status;
+    const sample s = {view, grid, scale == 0 ? 1 : scale, (variables - 1) / SAMPLE_VARIABLES + 1,
+                      variables};
+    dcrf_unary_look found = {.labels = view->channels};
+    find_range(&s, &found.smallest, &found.largest);
+    judge(&s, &found);
+    *look = found;
+    return DCRF_OK;
+}
+
+/* ---- the claim ------------------------------------------------------------------------------ */
+
+static dcrf_status contradiction(const dcrf_unary_look *look, dcrf_unary_kind claimed,
+                                 dcrf_error *error) {
+    char times[32] = "", claim[32] = "";
+    if (look->scale != 1)
+        snprintf(times, sizeof times, " times %.6g", 1 / look->scale);
+    if (claimed != DCRF_UNARY_AUTO && claimed != look->kind)
+        snprintf(claim, sizeof claim, ", not %s", dcrf_unary_kind_name(claimed));
+    return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "these look like %s%s%s: %s",
+                     look->kind == DCRF_UNARY_LOGITS ? "log-probabilities"
+                                                     : dcrf_unary_kind_name(look->kind),
+                     times, claim, look->reason);
+}
+
+/* May numbers that look like this be what is claimed? */
+static bool may_be(const dcrf_unary_look *look, dcrf_unary_kind claimed) {
+    if (!look->is_certain)
+        return true;
+    switch (claimed) {
+    case DCRF_UNARY_ENERGIES:
+        /* Of two labels, 1 - p sums to 1 too. */
+        return look->kind == DCRF_UNARY_ENERGIES ? look->scale == 1
+                                                 : look->kind == DCRF_UNARY_PROBABILITIES &&
+                                                       look->labels == 2 && look->scale == 1;
+    case DCRF_UNARY_PROBABILITIES:
+    case DCRF_UNARY_LOGITS:
+        return look->kind == claimed && look->scale == 1;
+    default:
+        return look->scale == 1;
+    }
+}
+
+dcrf_status dcrf_unary_settle(const dcrf_unary_look *look, dcrf_unary_kind claimed,
+                              dcrf_unary_kind *kind, dcrf_error *error) {
+    if (!look || !kind || (size_t)claimed >= KINDS)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look, or no kind of numbers");
+    if (!may_be(look, claimed))
+        return contradiction(look, claimed, error);
+    if (claimed == DCRF_UNARY_AUTO && look->kind == DCRF_UNARY_AUTO)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "say what the numbers are: %s", look->reason);
+    *kind = claimed == DCRF_UNARY_AUTO ? look->kind : claimed;
+    return DCRF_OK;
+}
