@@ -2,7 +2,7 @@
 #ifndef DCRF_TESTS_DSP_CASES_H
 #define DCRF_TESTS_DSP_CASES_H
 
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 
 struct dsp_result {
     float *value;      /* what the entry wrote, and around it what it must not touch */

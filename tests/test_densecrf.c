@@ -2,7 +2,7 @@
  * nor labels left out change what they must not. Its numbers are compared with a naive lattice and
  * with recordings in tests/python. */
 #include "core/rng.h"
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 #include "unit.h"
 
 #include <dcrf/densecrf.h>

@@ -1,7 +1,7 @@
 /* Mean field against a naive implementation, and its softmax against plain C. */
 #include "toy.h"
 
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 
 #include <math.h>
 #include <stdlib.h>

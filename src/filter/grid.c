@@ -9,7 +9,7 @@
 #include "filter/grid.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 
 #include <math.h>
 #include <string.h>

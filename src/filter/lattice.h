@@ -11,7 +11,7 @@
 #ifndef DCRF_FILTER_LATTICE_H
 #define DCRF_FILTER_LATTICE_H
 
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 #include "filter/operator.h"
 
 #define DCRF_MAX_CORNERS (DCRF_MAX_FEATURES + 1)

@@ -21,8 +21,8 @@
  * and rises when F does. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "dsp/dsp.h"
 #include "energy/coupling.h"
-#include "filter/dsp.h"
 #include "solver/method.h"
 
 #include <math.h>

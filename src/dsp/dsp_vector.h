@@ -5,7 +5,7 @@
  * to fused multiply-adds allowed. A row is `wide` vectors of DSP_LANES and, for 16 lanes and an odd
  * number of eights, one vector of 8. Both are constants in each copy of a loop, so the sums of a
  * row are registers. */
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 
 #include <dcrf/operator.h>
 #include <string.h>
@@ -401,9 +401,9 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
     return sum;
 }
 
-#include "filter/dsp_softmax.h"
+#include "dsp/dsp_softmax.h"
 
-#include "filter/dsp_shared_softmax.h"
+#include "dsp/dsp_shared_softmax.h"
 
 void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->gather = gather;

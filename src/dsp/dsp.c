@@ -1,6 +1,6 @@
 /* Choosing the table: what this build has, what this machine has, what DCRF_CPU and dcrf_cpu_limit
  * allow. */
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 
 #include "core/error.h"
 

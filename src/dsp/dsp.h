@@ -1,10 +1,11 @@
-/* The inner loops of the filters, behind one table that is filled at run time.
+/* The inner loops of the library, of the filters and of the softmax alike, behind one table that is
+ * filled at run time.
  *
  * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
  * floats, a multiple of DCRF_LANES and at most DCRF_DSP_WIDTH, so that the sums of a row stay in
  * registers. */
-#ifndef DCRF_FILTER_DSP_H
-#define DCRF_FILTER_DSP_H
+#ifndef DCRF_DSP_DSP_H
+#define DCRF_DSP_DSP_H
 
 #include <dcrf/cpu.h>
 #include <stdbool.h>

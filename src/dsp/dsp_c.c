@@ -1,5 +1,5 @@
 /* The inner loops in plain C: the reference for every other instruction set. */
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 
 #include <dcrf/operator.h>
 #include <math.h>
