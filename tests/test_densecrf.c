@@ -12,7 +12,8 @@
 
 /* ---- inner loops ---------------------------------------------------------------------------- */
 
-static const dcrf_cpu cpus[] = {DCRF_CPU_C, DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_CPU_AVX512};
+static const dcrf_cpu cpus[] = {DCRF_CPU_C, DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_CPU_AVX512,
+                                DCRF_CPU_SIMD128};
 #define CPUS (sizeof cpus / sizeof cpus[0])
 
 /* The stated error of the exponential. One ulp of a float in [0.5, 1) times its power is at most

@@ -346,7 +346,7 @@ static void apply(const struct softmax_case *c, const struct dcrf_dsp *dsp, doub
  * exponential multiplies; the exponential itself is good to 2 ulp (1.2e-7 each). */
 static void softmax_agrees_with_plain_c(void **state) {
     (void)state;
-    const dcrf_cpu cpus[] = {DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_CPU_AVX512};
+    const dcrf_cpu cpus[] = {DCRF_CPU_NEON, DCRF_CPU_AVX2, DCRF_CPU_AVX512, DCRF_CPU_SIMD128};
     for (size_t k = 0; k < 3; k++) {
         const struct dcrf_dsp *dsp = dcrf_dsp_for(cpus[k]);
         if (!dsp)

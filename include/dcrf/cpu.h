@@ -1,8 +1,8 @@
 /* Which vector instructions the library uses.
  *
  * Results agree between instruction sets up to rounding, and are identical for one set. The
- * environment variable DCRF_CPU (c, avx2, avx512, neon) limits the choice when the library is first
- * used; dcrf_cpu_limit does the same from a program.
+ * environment variable DCRF_CPU (c, avx2, avx512, neon, simd128) limits the choice when the library
+ * is first used; dcrf_cpu_limit does the same from a program.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_CPU_H
@@ -17,8 +17,9 @@ extern "C" {
 typedef enum dcrf_cpu {
     DCRF_CPU_C = 0, /* plain C */
     DCRF_CPU_NEON,
-    DCRF_CPU_AVX2,  /* with FMA */
-    DCRF_CPU_AVX512 /* F, VL */
+    DCRF_CPU_AVX2,   /* with FMA */
+    DCRF_CPU_AVX512, /* F, VL */
+    DCRF_CPU_SIMD128 /* WebAssembly */
 } dcrf_cpu;
 
 /* The set in use, and the best one that this machine and this build have. */
@@ -29,7 +30,7 @@ DCRF_API dcrf_cpu dcrf_cpu_best(void);
  * be called while another thread is inside the library. */
 DCRF_API dcrf_status dcrf_cpu_limit(dcrf_cpu cpu, dcrf_error *error);
 
-/* "c", "neon", "avx2", "avx512"; NULL for a value that is none. */
+/* "c", "neon", "avx2", "avx512", "simd128"; NULL for a value that is none. */
 DCRF_API const char *dcrf_cpu_name(dcrf_cpu cpu);
 
 #ifdef __cplusplus

@@ -4,14 +4,13 @@
 
 #include "core/error.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CPU_COUNT 4
+#define CPU_COUNT 5
 
-static const char *const names[CPU_COUNT] = {"c", "neon", "avx2", "avx512"};
+static const char *const names[CPU_COUNT] = {"c", "neon", "avx2", "avx512", "simd128"};
 
 const char *dcrf_cpu_name(dcrf_cpu cpu) {
     return cpu >= 0 && cpu < CPU_COUNT ? names[cpu] : NULL;
@@ -40,13 +39,20 @@ static bool available(dcrf_cpu cpu) {
 #else
         return false;
 #endif
+    case DCRF_CPU_SIMD128:
+#ifdef DCRF_HAVE_SIMD128
+        return true; /* a module with such instructions loads only where there are any */
+#else
+        return false;
+#endif
     }
     return false;
 }
 
 /* One table for each set, all filled the first time that one is asked for. */
 static struct dcrf_dsp tables[CPU_COUNT];
-static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+static atomic_int tables_state; /* EMPTY, FILLING, FILLED */
+enum { EMPTY, FILLING, FILLED };
 static _Atomic(const struct dcrf_dsp *) in_use;
 
 static void fill_tables(void) {
@@ -61,14 +67,28 @@ static void fill_tables(void) {
 #ifdef DCRF_HAVE_AVX512
     dcrf_dsp_fill_avx512(&tables[DCRF_CPU_AVX512]);
 #endif
+#ifdef DCRF_HAVE_SIMD128
+    dcrf_dsp_fill_simd128(&tables[DCRF_CPU_SIMD128]);
+#endif
     for (dcrf_cpu cpu = 0; cpu < CPU_COUNT; cpu++)
         tables[cpu].cpu = cpu;
+}
+
+/* One thread fills, for some microseconds; one that comes meanwhile waits. */
+static void fill_tables_once(void) {
+    int state = EMPTY;
+    if (atomic_compare_exchange_strong(&tables_state, &state, FILLING)) {
+        fill_tables();
+        atomic_store(&tables_state, FILLED);
+    }
+    while (atomic_load(&tables_state) != FILLED) {
+    }
 }
 
 const struct dcrf_dsp *dcrf_dsp_for(dcrf_cpu cpu) {
     if (!available(cpu))
         return NULL;
-    pthread_once(&tables_once, fill_tables);
+    fill_tables_once();
     return &tables[cpu];
 }
 

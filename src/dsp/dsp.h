@@ -166,5 +166,6 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp);
 void dcrf_dsp_fill_avx2(struct dcrf_dsp *dsp);
 void dcrf_dsp_fill_avx512(struct dcrf_dsp *dsp);
 void dcrf_dsp_fill_neon(struct dcrf_dsp *dsp);
+void dcrf_dsp_fill_simd128(struct dcrf_dsp *dsp);
 
 #endif

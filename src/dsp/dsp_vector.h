@@ -24,6 +24,14 @@ typedef int32_t tail_integers __attribute__((vector_size(TAIL_LANES * 4)));
 typedef double tail_doubles __attribute__((vector_size(TAIL_LANES * 8)));
 
 #define INLINE static inline __attribute__((always_inline))
+/* Before a loop with a small constant count: its copies make arrays registers. Clang does so early
+ * enough only where it is asked for the whole loop. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
 #define MOST_WIDE (DCRF_DSP_WIDTH / DSP_LANES)
 
 /* The caller's rows are aligned to floats only. */
@@ -89,7 +97,7 @@ struct row {
 };
 
 INLINE void row_zero(struct row *row, size_t wide, size_t tail) {
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] = (wide_vector){0};
     if (tail)
@@ -98,7 +106,7 @@ INLINE void row_zero(struct row *row, size_t wide, size_t tail) {
 
 /* row += weight * in */
 INLINE void row_add(struct row *row, float weight, const float *in, size_t wide, size_t tail) {
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * load_wide(in + i * DSP_LANES);
     if (tail)
@@ -107,7 +115,7 @@ INLINE void row_add(struct row *row, float weight, const float *in, size_t wide,
 
 INLINE void row_store(const struct row *row, float *out, float factor, bool accumulate, size_t wide,
                       size_t tail) {
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < wide; i++) {
         wide_vector value = factor * row->wide[i];
         if (accumulate)
@@ -124,7 +132,7 @@ INLINE void row_store(const struct row *row, float *out, float factor, bool accu
 
 /* row += other */
 INLINE void row_join(struct row *row, const struct row *other, size_t wide, size_t tail) {
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += other->wide[i];
     if (tail)
@@ -170,7 +178,7 @@ INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour
     const float *at = in + v * width;
     const float *before = in + neighbour[2 * v] * width;
     const float *after = in + neighbour[2 * v + 1] * width;
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] +=
             b->centre * load_wide(at + i * DSP_LANES) +
@@ -199,7 +207,7 @@ static void blur(const struct dcrf_blur *b, size_t begin,
 
 INLINE struct row row_load(const float *in, size_t wide, size_t tail) {
     struct row row;
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < wide; i++)
         row.wide[i] = load_wide(in + i * DSP_LANES);
     if (tail)
@@ -210,7 +218,7 @@ INLINE struct row row_load(const float *in, size_t wide, size_t tail) {
 /* row += weight * (one + other) */
 INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
                          const struct row *other, size_t wide, size_t tail) {
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * (one->wide[i] + other->wide[i]);
     if (tail)
@@ -224,7 +232,7 @@ INLINE void convolve_rows(const struct dcrf_convolve *c, size_t at, size_t wide,
     const float *const *next_before = c->in + DCRF_CONVOLVE_ROWS;
     const float *const *next_after = c->in + 2 * c->radius;
     struct row before[DCRF_CONVOLVE_ROWS], after[DCRF_CONVOLVE_ROWS], sum[DCRF_CONVOLVE_ROWS];
-#pragma GCC unroll 4
+    UNROLL
     for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++) {
         before[q] = row_load(c->in[q] + from, wide, tail);
         after[q] = row_load(next_after[q] + from, wide, tail);
@@ -233,10 +241,10 @@ INLINE void convolve_rows(const struct dcrf_convolve *c, size_t at, size_t wide,
     /* Four turns of the windows bring every row back to its register: no moves. */
 #pragma GCC unroll 4
     for (size_t k = c->radius; k > 0; k--) {
-#pragma GCC unroll 4
+        UNROLL
         for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
             row_add_pair(&sum[q], c->tap[k], &before[q], &after[q], wide, tail);
-#pragma GCC unroll 4
+        UNROLL
         for (size_t q = 0; q + 1 < DCRF_CONVOLVE_ROWS; q++) {
             before[q] = before[q + 1];
             after[DCRF_CONVOLVE_ROWS - 1 - q] = after[DCRF_CONVOLVE_ROWS - 2 - q];
@@ -244,7 +252,7 @@ INLINE void convolve_rows(const struct dcrf_convolve *c, size_t at, size_t wide,
         before[DCRF_CONVOLVE_ROWS - 1] = row_load(*next_before++ + from, wide, tail);
         after[0] = row_load(*--next_after + from, wide, tail);
     }
-#pragma GCC unroll 4
+    UNROLL
     for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
         if (q < c->rows) {
             const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
@@ -295,16 +303,16 @@ INLINE bins_vector load_bins(const float *at) {
 INLINE void weigh_block(const struct dcrf_histograms *h, const float *row, float *seen, size_t at,
                         size_t vectors) {
     bins_vector sum[WEIGH_VECTORS];
-#pragma GCC unroll 4
+    UNROLL
     for (size_t i = 0; i < vectors; i++)
         sum[i] = (bins_vector){0};
     for (size_t k = 0; k < h->bins; k++) {
         const float *table = h->table + k * h->row + at;
-#pragma GCC unroll 4
+        UNROLL
         for (size_t i = 0; i < vectors; i++)
             sum[i] -= row[k] * load_bins(table + i * HISTOGRAM_LANES);
     }
-#pragma GCC unroll 4
+    UNROLL
     for (size_t i = 0; i < vectors; i++)
         memcpy(seen + at + i * HISTOGRAM_LANES, &sum[i], sizeof sum[i]);
 }
@@ -325,7 +333,7 @@ static void weigh(const struct dcrf_histograms *h, size_t begin, size_t end) {
 
 INLINE float sum_of(bins_vector value) {
     float sum = 0;
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < HISTOGRAM_LANES; i++)
         sum += value[i];
     return sum;

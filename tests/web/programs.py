@@ -1,0 +1,25 @@
+"""The unit tests that WebAssembly can run: one line for each, its name and the sources in tests/ that make it.
+
+Usage: meson introspect build --targets | programs.py
+Left out is what needs files, processes, signals, the command, or another library than libdcrf.
+"""
+import json
+import os
+import sys
+
+NOT_HERE = {
+    "test_allocations",  # wraps pthread_create
+    "test_lattice_accuracy",  # measures more than it touches, on a photograph where there is one
+    "test_lp_glpk",
+    "test_photos",
+    "test_threads",  # forks, signals
+}
+
+for target in json.load(sys.stdin):
+    name = target["name"]
+    if target["type"] != "executable" or not name.startswith("test_") or name in NOT_HERE:
+        continue
+    sources = [path for group in target["target_sources"] for path in group.get("sources", [])]
+    folders = {os.path.relpath(os.path.dirname(path)) for path in sources}
+    if folders == {"tests"}:
+        print(name, *(os.path.basename(path).removesuffix(".c") for path in sources))

@@ -1,0 +1,1 @@
+/* Nothing: the stand-in for cmocka next to this does not jump. */

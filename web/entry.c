@@ -1,0 +1,294 @@
+/* What JavaScript calls: one image, its model and a run, over the public headers.
+ *
+ * JavaScript writes into arrays that live here and reads from them, and passes numbers; it knows no
+ * structure of C. A run is stepped from outside, so that the host can look for news (a stroke, a
+ * wish to stop) between two steps without threads. Calls return a dcrf_status; the message of the
+ * last error is at dcrf_web_error.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <dcrf/dcrf.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT(type, name) __attribute__((export_name(#name))) type name
+
+struct session {
+    dcrf_grid grid;
+    size_t pixels, channels, labels;
+    unsigned char *image; /* channels of a pixel next to each other */
+    float *unary;         /* the energies of a pixel next to each other */
+    uint16_t *labelling;
+    float *marginals; /* stride floats to a pixel */
+    size_t stride;
+    int32_t *regions; /* superpixels; NULL: none */
+    size_t region_count;
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+};
+
+static dcrf_error last_error;
+static dcrf_moment last_moment;
+
+EXPORT(const char *, dcrf_web_error)(void) {
+    return last_error.message;
+}
+
+static dcrf_status out_of_memory(void) {
+    static const char message[] = "out of memory: try a smaller image or fewer labels";
+    last_error.status = DCRF_ERROR_MEMORY;
+    memcpy(last_error.message, message, sizeof message);
+    return DCRF_ERROR_MEMORY;
+}
+
+/* ---- a session ------------------------------------------------------------------------------ */
+
+static void end_run(struct session *s) {
+    dcrf_solver_free(&s->solver);
+}
+
+EXPORT(void, dcrf_web_free)(struct session *s) {
+    if (!s)
+        return;
+    end_run(s);
+    dcrf_plan_free(&s->plan);
+    dcrf_model_free(&s->model);
+    dcrf_workspace_free(&s->workspace);
+    free(s->image);
+    free(s->unary);
+    free(s->labelling);
+    free(s->marginals);
+    free(s->regions);
+    free(s);
+}
+
+/* NULL where memory does not suffice or a size is out of range. */
+EXPORT(struct session *, dcrf_web_new)
+(size_t width, size_t height, size_t channels, size_t labels) {
+    struct session *s = calloc(1, sizeof *s);
+    if (!s) {
+        out_of_memory();
+        return NULL;
+    }
+    s->grid = dcrf_grid_2d(width, height);
+    s->channels = channels;
+    s->labels = labels;
+    s->stride = dcrf_padded(labels);
+    if (dcrf_model_new(&s->model, &s->grid, labels, &last_error) < 0 ||
+        dcrf_workspace_new(&s->workspace, 0, &last_error) < 0) {
+        dcrf_web_free(s);
+        return NULL;
+    }
+    s->pixels = dcrf_model_variables(s->model);
+    s->image = calloc(s->pixels, channels ? channels : 1);
+    s->unary = calloc(s->pixels, labels * sizeof *s->unary);
+    s->labelling = calloc(s->pixels, sizeof *s->labelling);
+    s->marginals = calloc(s->pixels, s->stride * sizeof *s->marginals);
+    if (!s->image || !s->unary || !s->labelling || !s->marginals) {
+        out_of_memory();
+        dcrf_web_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* The arrays: pixels x channels bytes, pixels x labels floats, pixels 16-bit numbers, pixels x
+ * stride floats. */
+EXPORT(unsigned char *, dcrf_web_image)(struct session *s) {
+    return s->image;
+}
+
+EXPORT(float *, dcrf_web_unary)(struct session *s) {
+    return s->unary;
+}
+
+EXPORT(uint16_t *, dcrf_web_labelling)(struct session *s) {
+    return s->labelling;
+}
+
+EXPORT(float *, dcrf_web_marginals)(struct session *s) {
+    return s->marginals;
+}
+
+EXPORT(size_t, dcrf_web_stride)(const struct session *s) {
+    return s->stride;
+}
+
+EXPORT(size_t, dcrf_web_threads)(const struct session *s) {
+    return dcrf_workspace_threads(s->workspace);
+}
+
+static dcrf_view image_view(const struct session *s) {
+    return dcrf_view_interleaved(s->image, DCRF_U8, &s->grid, s->channels);
+}
+
+/* ---- the model ------------------------------------------------------------------------------ */
+
+/* Read the unary array again. */
+EXPORT(dcrf_status, dcrf_web_set_unary)(struct session *s) {
+    end_run(s);
+    const dcrf_view view = dcrf_view_interleaved(s->unary, DCRF_F32, &s->grid, s->labels);
+    return dcrf_model_set_unary(s->model, &view, &last_error);
+}
+
+/* A spatial kernel, and a bilateral one where colour_sigma is above zero. `normalized`: divided by
+ * the square roots of the row sums. */
+EXPORT(dcrf_status, dcrf_web_add_kernel)
+(struct session *s, double sigma_px, double colour_sigma, double weight, int normalized) {
+    dcrf_kernel kernel = colour_sigma > 0
+                             ? dcrf_kernel_bilateral(sigma_px, colour_sigma, image_view(s), weight)
+                             : dcrf_kernel_spatial(sigma_px, weight);
+    kernel.normalization = normalized ? DCRF_NORMALIZE_SYMMETRIC : DCRF_NORMALIZE_NONE;
+    end_run(s);
+    dcrf_plan_free(&s->plan);
+    return dcrf_model_add_kernel(s->model, &kernel, &last_error);
+}
+
+EXPORT(dcrf_status, dcrf_web_set_weight)(struct session *s, size_t kernel, double weight) {
+    end_run(s);
+    return dcrf_model_set_weight(s->model, kernel, weight, &last_error);
+}
+
+/* Superpixels of the image: method 0 is mean shift, 1 SLIC, anything else none. */
+EXPORT(dcrf_status, dcrf_web_superpixels)(struct session *s, int method) {
+    free(s->regions);
+    s->regions = NULL;
+    s->region_count = 0;
+    if (method < 0 || !dcrf_superpixel_method_name((dcrf_superpixel_method)method))
+        return DCRF_OK;
+    s->regions = calloc(s->pixels, sizeof *s->regions);
+    if (!s->regions)
+        return out_of_memory();
+    dcrf_superpixel_settings settings;
+    dcrf_superpixel_defaults(&settings);
+    settings.method = (dcrf_superpixel_method)method;
+    const dcrf_view view = image_view(s);
+    return dcrf_superpixels(&s->grid, &view, &settings, s->workspace, s->regions, &s->region_count,
+                            &last_error);
+}
+
+EXPORT(int32_t *, dcrf_web_regions)(struct session *s) {
+    return s->regions;
+}
+
+EXPORT(size_t, dcrf_web_region_count)(const struct session *s) {
+    return s->region_count;
+}
+
+/* The superpixels as cliques, with costs gamma * exp(-variance / eta); gamma = 0: no cliques. */
+EXPORT(dcrf_status, dcrf_web_set_cliques)(struct session *s, double gamma, double eta) {
+    end_run(s);
+    if (!s->regions || !(gamma > 0))
+        return dcrf_model_set_cliques(s->model, 0, NULL, NULL, NULL, &last_error);
+    const dcrf_view map = dcrf_view_interleaved(s->regions, DCRF_I32, &s->grid, 1);
+    const dcrf_view image = image_view(s);
+    const dcrf_status status = dcrf_model_set_clique_map(s->model, &map, 0, &last_error);
+    return status < 0 ? status
+                      : dcrf_model_set_clique_costs(s->model, &image, gamma, eta, &last_error);
+}
+
+/* ---- a run ---------------------------------------------------------------------------------- */
+
+static int keep_moment(void *user, const dcrf_moment *moment) {
+    (void)user;
+    last_moment = *moment;
+    return 0;
+}
+
+static dcrf_status need_plan(struct session *s, dcrf_operator_kind kind) {
+    return s->plan ? DCRF_OK : dcrf_plan_new(&s->plan, s->model, kind, s->workspace, &last_error);
+}
+
+/* Prepare a run. Negative numbers mean the default. `warm`: begin from the marginals array. */
+EXPORT(dcrf_status, dcrf_web_start)
+(struct session *s, int method, double iterations, double gap, double time_limit_s, int warm) {
+    end_run(s);
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, (dcrf_method)method);
+    if (iterations >= 0)
+        settings.iterations = (size_t)iterations;
+    if (gap >= 0)
+        settings.gap = gap;
+    if (time_limit_s >= 0)
+        settings.time_limit_s = time_limit_s;
+    settings.progress = keep_moment;
+    dcrf_status status = need_plan(s, DCRF_OPERATOR_FAST);
+    if (status >= 0)
+        status = dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &last_error);
+    if (status >= 0 && warm)
+        status = dcrf_solver_start_marginals(s->solver, s->marginals, s->stride, &last_error);
+    return status;
+}
+
+EXPORT(dcrf_status, dcrf_web_step)(struct session *s) {
+    return dcrf_solver_step(s->solver, &last_error);
+}
+
+/* The labels and marginals of the run as it is, for a look in between. */
+EXPORT(dcrf_status, dcrf_web_read)(struct session *s) {
+    dcrf_solver_labels(s->solver, s->labelling);
+    return dcrf_solver_marginals(s->solver, s->marginals, s->stride, &last_error);
+}
+
+/* Round, polish, and read. */
+EXPORT(dcrf_status, dcrf_web_finish)(struct session *s) {
+    const dcrf_status status = dcrf_solver_finish(s->solver, &last_error);
+    return status < 0 ? status : dcrf_web_read(s);
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+/* The last moment: time, iteration, objective, energy, best energy, lower bound. */
+EXPORT(const double *, dcrf_web_moment)(void) {
+    static double figures[6];
+    figures[0] = last_moment.time_s;
+    figures[1] = (double)last_moment.iteration;
+    figures[2] = last_moment.objective;
+    figures[3] = last_moment.energy;
+    figures[4] = last_moment.best_energy;
+    figures[5] = last_moment.lower_bound;
+    return figures;
+}
+
+/* Of the run: energy (total, unary, pairwise, cliques), objective, lower bound, relative gap,
+ * iterations, whether one label is everywhere. */
+EXPORT(const double *, dcrf_web_info)(const struct session *s) {
+    static double figures[9];
+    dcrf_solver_info info;
+    dcrf_solver_get_info(s->solver, &info);
+    figures[0] = info.energy.total;
+    figures[1] = info.energy.unary;
+    figures[2] = info.energy.pairwise;
+    figures[3] = info.energy.cliques;
+    figures[4] = info.objective;
+    figures[5] = info.lower_bound;
+    figures[6] = info.relative_gap;
+    figures[7] = (double)info.iterations;
+    figures[8] = info.is_constant;
+    return figures;
+}
+
+/* The energy of the labelling array, in its parts. */
+EXPORT(const double *, dcrf_web_energy)(struct session *s) {
+    static double figures[4];
+    dcrf_energy energy;
+    if (need_plan(s, DCRF_OPERATOR_FAST) < 0 ||
+        dcrf_energy_of_labels(s->plan, s->workspace, s->labelling, &energy, NULL, &last_error) < 0)
+        return NULL;
+    figures[0] = energy.total;
+    figures[1] = energy.unary;
+    figures[2] = energy.pairwise;
+    figures[3] = energy.cliques;
+    return figures;
+}
+
+EXPORT(const char *, dcrf_web_version)(void) {
+    return dcrf_version();
+}
+
+EXPORT(const char *, dcrf_web_cpu)(void) {
+    return dcrf_cpu_name(dcrf_cpu_in_use());
+}
