@@ -9,13 +9,16 @@ static const int signals[] = {SIGINT, SIGTERM};
 static volatile sig_atomic_t noted;
 static struct sigaction usual_actions[SIGNAL_COUNT];
 
+/* The first signal asks for an end; the next one has its usual effect. */
 static void note(int number) {
-    (void)number;
     noted = 1;
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        if (signals[i] == number)
+            sigaction(number, &usual_actions[i], NULL);
 }
 
 void interrupt_catch(void) {
-    struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note};
     sigemptyset(&action.sa_mask);
     noted = 0;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "dataset/ranks.h"
 #include "io/file.h"
+#include "io/temporary.h"
 #include "nearest.h"
 
 #include <dcrf/dcrf.h>
@@ -73,6 +74,7 @@ int main(int count, char **arguments) {
      * after. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    temporary_guard_signals();
     file_explain_cut();
     const bool done =
         ranks_begin(&count, &arguments, &problem) && run_and_agree(count, arguments, &problem);

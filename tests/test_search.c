@@ -289,6 +289,12 @@ static void refuses_other_logs(void **state) {
     third[5] = 'x';
     write_bytes(LOG_FILE, copy, whole.size);
     assert_refused("line 4 is not of a log", 3, 20);
+    /* So is a digit that is another one. */
+    memcpy(copy, whole.data, whole.size);
+    char *digit = strpbrk(strchr(third + 3, ',') + 1, "0123456789");
+    *digit = *digit == '7' ? '8' : '7';
+    write_bytes(LOG_FILE, copy, whole.size);
+    assert_refused("line 4 is not of a log", 3, 20);
     write_bytes(LOG_FILE, "number,phase,score,x\n", 21);
     assert_refused("line 1 is not of a log", 3, 20);
     assert_true(search_log_is_empty(LOG_FILE));
@@ -296,11 +302,12 @@ static void refuses_other_logs(void **state) {
     file_free(&whole);
 }
 
-static bool claim(const char *subject, size_t budget, size_t *count, cli_problem *problem) {
+static bool claim(const char *subject, bool anew, size_t budget, size_t *count,
+                  cli_problem *problem) {
     size_t *budgets = NULL;
     json_error_t error;
-    const bool done = search_record_claim(RECORD_FILE, json_loads(subject, 0, &error), false,
-                                          budget, &budgets, count, problem);
+    const bool done = search_record_claim(RECORD_FILE, json_loads(subject, 0, &error), anew, budget,
+                                          &budgets, count, problem);
     if (done)
         assert_int_equal(budgets[*count - 1], budget);
     free(budgets);
@@ -311,18 +318,20 @@ static void a_folder_holds_one_search(void **state) {
     (void)state;
     cli_problem problem = {0};
     size_t count;
-    assert_true(claim("{\"seed\": 1, \"method\": \"qp\"}", 20, &count, &problem));
+    assert_false(claim("{\"seed\": 1, \"method\": \"qp\"}", false, 20, &count, &problem));
+    assert_non_null(strstr(problem.text, "is missing"));
+    assert_true(claim("{\"seed\": 1, \"method\": \"qp\"}", true, 20, &count, &problem));
     assert_int_equal(count, 1);
-    assert_true(claim("{\"seed\": 1, \"method\": \"qp\"}", 20, &count, &problem));
+    assert_true(claim("{\"seed\": 1, \"method\": \"qp\"}", false, 20, &count, &problem));
     assert_int_equal(count, 1);
-    assert_true(claim("{\"seed\": 1, \"method\": \"qp\"}", 30, &count, &problem));
+    assert_true(claim("{\"seed\": 1, \"method\": \"qp\"}", false, 30, &count, &problem));
     assert_int_equal(count, 2);
-    assert_false(claim("{\"seed\": 1, \"method\": \"qp\"}", 25, &count, &problem));
+    assert_false(claim("{\"seed\": 1, \"method\": \"qp\"}", false, 25, &count, &problem));
     assert_non_null(strstr(problem.text, "a budget of 30"));
-    assert_false(claim("{\"seed\": 1, \"method\": \"mf\"}", 30, &count, &problem));
+    assert_false(claim("{\"seed\": 1, \"method\": \"mf\"}", false, 30, &count, &problem));
     assert_non_null(strstr(problem.text, "another 'method'"));
     write_bytes(RECORD_FILE, "{", 1);
-    assert_false(claim("{\"seed\": 1}", 30, &count, &problem));
+    assert_false(claim("{\"seed\": 1}", false, 30, &count, &problem));
     assert_non_null(strstr(problem.text, "is not JSON"));
     size_t *budgets = NULL;
     assert_true(

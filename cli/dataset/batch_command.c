@@ -96,7 +96,8 @@ static void print_summary(const batch_settings *settings, const summary *found) 
     printf("%s/report.html shows more\n", settings->batch.out);
 }
 
-static bool summarize(const batch_settings *settings, const batch_work *work,
+/* *skipped becomes the number of images without results. */
+static bool summarize(const batch_settings *settings, const batch_work *work, size_t *skipped,
                       cli_problem *problem) {
     summary found;
     const batch_options *batch = &settings->batch;
@@ -107,14 +108,15 @@ static bool summarize(const batch_settings *settings, const batch_work *work,
                                         work->curve_count, problem);
     if (done && feedback_wanted(&settings->feedback) != FEEDBACK_QUIET)
         print_summary(settings, &found);
+    *skipped = found.failure_count;
     summary_free(&found);
     return done;
 }
 
-static bool say_skipped(const batch_settings *settings, const crew_count *count,
+static bool say_skipped(const batch_settings *settings, size_t skipped, size_t images,
                         cli_problem *problem) {
     failure(problem, settings->folder, "%zu of %zu images were skipped; %s/failures says why",
-            count->skipped, count->skipped + count->done, settings->batch.out);
+            skipped, images, settings->batch.out);
     problem->exit_status = EXIT_STATUS_PARTIAL;
     return false;
 }
@@ -124,7 +126,7 @@ static bool say_skipped(const batch_settings *settings, const crew_count *count,
 /* Rank 0 makes the folder; the others wait for it. */
 static bool open_results(const batch_settings *settings, store *results, cli_problem *problem) {
     const bool owner = ranks_mine() == 0;
-    bool done = store_open(results, settings->batch.out, owner, problem);
+    bool done = store_open(results, settings->batch.out, owner ? "dcrf batch" : NULL, problem);
     for (size_t m = 0; done && owner && m < settings->batch.methods.count; m++)
         done = store_add_method(results, settings->batch.methods.of[m].name, problem);
     if (ranks_agree(done, problem))
@@ -167,9 +169,11 @@ static bool run_on(const batch_settings *settings, const dataset *data, const st
     crew_count count;
     if (!work_through(settings, &work, &count, problem))
         return false;
-    if (ranks_mine() == 0 && !summarize(settings, &work, problem))
+    /* The summary is the last word: a result may have been damaged since it was made. */
+    size_t skipped = count.skipped;
+    if (ranks_mine() == 0 && !summarize(settings, &work, &skipped, problem))
         return false;
-    return count.skipped == 0 || say_skipped(settings, &count, problem);
+    return skipped == 0 || say_skipped(settings, skipped, data->count, problem);
 }
 
 static bool run_batch(const void *given, cli_problem *problem) {

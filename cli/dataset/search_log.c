@@ -1,5 +1,6 @@
 #include "dataset/search_log.h"
 
+#include "dataset/hash.h"
 #include "io/file.h"
 #include "number_text.h"
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define LINE_BYTES 1024
+#define CHECK_DIGITS 8
 
 static const char *const phase_names[] = {"start", "global", "local"};
 
@@ -41,6 +43,7 @@ static void header_text(const search_space *space, char line[LINE_BYTES]) {
         used += (size_t)snprintf(line + used, LINE_BYTES - used, ",%s", space->axes[i].name);
     for (size_t i = 0; i < space->score_count; i++)
         used += (size_t)snprintf(line + used, LINE_BYTES - used, ",%s", space->score_names[i]);
+    snprintf(line + used, LINE_BYTES - used, ",check");
 }
 
 static size_t append_number(char line[LINE_BYTES], size_t used, double value) {
@@ -58,6 +61,7 @@ static void entry_text(const search_log *log, size_t number, const search_entry 
         used = append_number(line, used, entry->values[i]);
     for (size_t i = 0; i < space->score_count; i++)
         used = append_number(line, used, entry->scores[i]);
+    snprintf(line + used, LINE_BYTES - used, ",%.*s", CHECK_DIGITS, hash_bytes(line, used).text);
 }
 
 /* A line is read by taking its numbers and writing it again: it is right where that is the same. */

@@ -1,11 +1,12 @@
 /* The log of a search: log.csv, one line an evaluation, on the disk before the next one begins.
  *
- *   number,phase,score,spatial-sigma,...,accuracy,...
- *   1,start,0.8125,3,...,0.8125,...
+ *   number,phase,score,spatial-sigma,...,accuracy,...,check
+ *   1,start,0.8125,3,...,0.8125,...,2f0c9a31
  *
  * `score` is the one that is to be large; it comes again among the others at the end. Numbers have
- * as many digits as give them back exactly. Whoever is killed leaves at most a last line that is
- * cut; it is dropped when the log is opened. */
+ * as many digits as give them back exactly. `check` is the begin of a hash of what stands before
+ * it: a line that has changed is refused. Whoever is killed leaves at most a last line that is cut;
+ * it is dropped when the log is opened. */
 #ifndef DCRF_CLI_DATASET_SEARCH_LOG_H
 #define DCRF_CLI_DATASET_SEARCH_LOG_H
 

@@ -9,6 +9,10 @@
 static bool read_record(const char *path, json_t **record, cli_problem *problem) {
     file_bytes bytes;
     json_error_t error;
+    if (access(path, F_OK) != 0)
+        return bad_input(problem, path,
+                         "is missing, which says what log.csv is a search of; choose another "
+                         "folder");
     if (!file_read(path, &bytes, problem))
         return false;
     *record = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
@@ -70,7 +74,8 @@ bool search_record_claim(const char *path, json_t *subject, bool anew, size_t bu
     json_t *record = NULL, *array = json_array();
     *budgets = NULL;
     bool done = (subject && array) || out_of_memory(problem, path);
-    if (done && !anew && access(path, F_OK) == 0)
+    /* Evaluations of which nobody knows what they are of are nobody's. */
+    if (done && !anew)
         done = read_record(path, &record, problem) && same_search(path, record, subject, problem);
     done = done && take_budgets(path, record, budget, array, problem);
     if (done && json_object_set(subject, "budgets", array) != 0)

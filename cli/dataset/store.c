@@ -4,6 +4,7 @@
 #include "io/json.h"
 #include "io/output.h"
 #include "io/png_format.h"
+#include "io/temporary.h"
 #include "solution_text.h"
 
 #include <dirent.h>
@@ -20,6 +21,7 @@
 #define RESULTS "results"
 #define CURVES "curves"
 #define FAILURES "failures"
+#define CHECKSUM "checksum"
 #define POINTS "time_s, energy, lower_bound" /* of a curve, in that order */
 
 /* ---- folders -------------------------------------------------------------------------------- */
@@ -27,6 +29,21 @@
 static bool make_folder(const char *path, cli_problem *problem) {
     return mkdir(path, 0777) == 0 || errno == EEXIST ||
            failure(problem, path, "cannot be made: %s", strerror(errno));
+}
+
+/* The folder and those it lies in. */
+static bool make_folders(const char *path, cli_problem *problem) {
+    char *outer = strdup(path);
+    if (!outer)
+        return out_of_memory(problem, path);
+    bool done = true;
+    for (char *slash = strchr(outer + 1, '/'); done && slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        done = make_folder(outer, problem);
+        *slash = '/';
+    }
+    free(outer);
+    return done && make_folder(path, problem);
 }
 
 /* FOLDER/PART/NAME ENDING; parts that are empty are left out. */
@@ -43,30 +60,121 @@ static bool make_part(const store *s, const char *part, const char *method, cli_
                                                   : bad_input(problem, s->folder, "is too long");
 }
 
-/* Remove what runs left that were killed while they wrote, in a folder and in those below. */
-static void remove_temporaries(const char *path, int depth) {
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* NULL where there is none that can be read. */
+static json_t *load_json(const char *path) {
+    file_bytes bytes;
+    cli_problem ignored;
+    json_error_t error;
+    if (access(path, R_OK) != 0 || !file_read(path, &bytes, &ignored))
+        return NULL;
+    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    file_free(&bytes);
+    return root;
+}
+
+static bool says(const json_t *root, const char *name, const char *text) {
+    const char *value = json_string_value(json_object_get(root, name));
+    return value && strcmp(value, text) == 0;
+}
+
+/* ---- whose folder it is --------------------------------------------------------------------- */
+
+/* The file that says so, and the version of what lies beside it. */
+#define MARKER "dcrf-folder.json"
+#define LOCK ".lock"
+#define FOLDER_FORMAT 2
+
+/* Call `visit` for every entry of a folder but "." and ".."; false where it said so. */
+static bool visit_entries(const char *path, bool (*visit)(const char *path, const char *name)) {
     DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
-        char inner[PATH_BYTES];
-        struct stat info;
-        const int length = snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-        if (length < 0 || length >= PATH_BYTES || strcmp(entry->d_name, ".") == 0 ||
-            strcmp(entry->d_name, "..") == 0 || lstat(inner, &info) != 0)
-            continue;
-        if (S_ISDIR(info.st_mode) && depth > 0)
-            remove_temporaries(inner, depth - 1);
-        else if (S_ISREG(info.st_mode) && output_is_temporary(entry->d_name))
-            unlink(inner);
-    }
+    bool go_on = true;
+    for (const struct dirent *entry; folder && go_on && (entry = readdir(folder));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            go_on = visit(path, entry->d_name);
     if (folder)
         closedir(folder);
+    return go_on;
+}
+
+/* What a run may leave that was killed before it wrote the marker. */
+static bool is_from_the_begin(const char *path, const char *name) {
+    (void)path;
+    return strcmp(name, LOCK) == 0 || temporary_is_name(name);
+}
+
+/* Does the folder belong to the command `owner`, or to nobody? Nothing is written: a folder that is
+ * somebody's own stays as it is. */
+static bool check_owner(const store *s, const char *owner, bool *is_marked, cli_problem *problem) {
+    char path[PATH_BYTES];
+    if (!path_in(s, "", "", MARKER, "", path))
+        return bad_input(problem, s->folder, "is too long");
+    json_t *marker = load_json(path);
+    *is_marked = marker != NULL;
+    bool done = true;
+    if (!marker && access(path, F_OK) == 0)
+        done = bad_input(problem, path, "is damaged; choose another folder, or remove this one");
+    else if (!marker && !visit_entries(s->folder, is_from_the_begin))
+        done = bad_input(problem, s->folder,
+                         "is not empty, and '%s' did not make it; choose another folder", owner);
+    else if (marker && !says(marker, "made_by", owner))
+        done =
+            bad_input(problem, s->folder, "holds no results of '%s'; choose another folder", owner);
+    else if (marker && json_integer_value(json_object_get(marker, "format")) != FOLDER_FORMAT)
+        done =
+            bad_input(problem, s->folder, "is of another version of dcrf; choose another folder");
+    json_decref(marker);
+    return done;
+}
+
+static bool write_marker(const store *s, const char *owner, cli_problem *problem) {
+    char path[PATH_BYTES];
+    return path_in(s, "", "", MARKER, "", path)
+               ? json_save_and_free(path,
+                                    json_pack("{s:s, s:i, s:s}", "made_by", owner, "format",
+                                              FOLDER_FORMAT, "note",
+                                              "this folder is dcrf's: it replaces files in it"),
+                                    problem)
+               : bad_input(problem, s->folder, "is too long");
+}
+
+/* Remove what runs left that were killed while they wrote. */
+static bool remove_temporary(const char *path, const char *name) {
+    char inner[PATH_BYTES];
+    struct stat info;
+    const int length = snprintf(inner, sizeof inner, "%s/%s", path, name);
+    if (temporary_is_name(name) && length > 0 && length < PATH_BYTES && lstat(inner, &info) == 0 &&
+        S_ISREG(info.st_mode))
+        unlink(inner);
+    return true;
+}
+
+static bool remove_temporaries_of_method(const char *path, const char *name) {
+    char inner[PATH_BYTES];
+    const int length = snprintf(inner, sizeof inner, "%s/%s", path, name);
+    if (length > 0 && length < PATH_BYTES)
+        visit_entries(inner, remove_temporary);
+    return true;
+}
+
+/* In the folders that hold results, and in no other. */
+static void remove_temporaries(const store *s) {
+    static const char *const parts[] = {RESULTS, CURVES, FAILURES};
+    char path[PATH_BYTES];
+    visit_entries(s->folder, remove_temporary);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (path_in(s, parts[i], "", "", "", path)) {
+            visit_entries(path, remove_temporary);
+            visit_entries(path, remove_temporaries_of_method);
+        }
 }
 
 /* The lock goes away with the process, however it ends. A file system without locks has to do
  * without. */
 static bool take_lock(store *s, cli_problem *problem) {
     char path[PATH_BYTES];
-    if (!path_in(s, "", "", ".lock", "", path))
+    if (!path_in(s, "", "", LOCK, "", path))
         return bad_input(problem, s->folder, "is too long");
     s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (s->lock < 0)
@@ -76,13 +184,18 @@ static bool take_lock(store *s, cli_problem *problem) {
     return true;
 }
 
-bool store_open(store *s, const char *folder, bool owner, cli_problem *problem) {
+bool store_open(store *s, const char *folder, const char *owner, cli_problem *problem) {
+    bool is_marked = false;
     *s = (store){strdup(folder), -1};
     if (!s->folder)
         return out_of_memory(problem, folder);
-    const bool done = !owner || (make_folder(folder, problem) && take_lock(s, problem));
-    if (done && owner)
-        remove_temporaries(folder, 2);
+    bool done = true;
+    if (owner) {
+        done = make_folders(folder, problem) && check_owner(s, owner, &is_marked, problem) &&
+               take_lock(s, problem) && (is_marked || write_marker(s, owner, problem));
+        if (done)
+            remove_temporaries(s);
+    }
     if (!done)
         store_close(s);
     return done;
@@ -112,26 +225,37 @@ char *store_labels_file(const store *s, const char *method, const char *name) {
 
 /* ---- JSON with a key ------------------------------------------------------------------------ */
 
-/* NULL where there is none that can be read. */
-static json_t *load_json(const char *path) {
-    file_bytes bytes;
-    cli_problem ignored;
-    json_error_t error;
-    if (access(path, R_OK) != 0 || !file_read(path, &bytes, &ignored))
-        return NULL;
-    json_t *root = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
-    file_free(&bytes);
-    return root;
+/* A hash of all but itself: numbers and names, not how they are written. */
+static bool checksum_of(const json_t *root, content_hash *checksum) {
+    json_t *rest = json_copy((json_t *)root);
+    if (rest)
+        json_object_del(rest, CHECKSUM);
+    char *text = rest ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(rest);
+    if (text)
+        *checksum = hash_bytes(text, strlen(text));
+    free(text);
+    return text != NULL;
 }
 
+/* NULL when memory is out; `root` is taken. */
+static json_t *with_checksum(json_t *root) {
+    content_hash checksum;
+    if (root && checksum_of(root, &checksum))
+        return json_merge(root, json_pack("{s:s}", CHECKSUM, checksum.text));
+    json_decref(root);
+    return NULL;
+}
+
+/* What was stored, NULL where it is not there or not as it was written. */
 static json_t *load_part(const store *s, const char *part, const char *method, const char *name) {
     char path[PATH_BYTES];
-    return path_in(s, part, method, name, ".json", path) ? load_json(path) : NULL;
-}
-
-static bool says(const json_t *root, const char *name, const char *text) {
-    const char *value = json_string_value(json_object_get(root, name));
-    return value && strcmp(value, text) == 0;
+    content_hash checksum;
+    json_t *root = path_in(s, part, method, name, ".json", path) ? load_json(path) : NULL;
+    if (root && checksum_of(root, &checksum) && says(root, CHECKSUM, checksum.text))
+        return root;
+    json_decref(root);
+    return NULL;
 }
 
 static json_t *json_of_key(const char *method, const char *name, const content_hash *key) {
@@ -199,7 +323,7 @@ bool store_put(const store *s, const char *method, const char *name, const conte
         root = json_of_key(method, name, key);
         root = json_merge(root, json_pack("{s:s}", "labels_hash", labels.text));
         root = json_merge(root, outcome_to_json(o));
-        root = json_merge(root, json_pack("{s:O}", "settings", settings));
+        root = with_checksum(json_merge(root, json_pack("{s:O}", "settings", settings)));
         done = root ? write_result(labels_file, &png, json_file, root, problem)
                     : out_of_memory(problem, json_file);
     }
@@ -246,10 +370,11 @@ bool store_put_curve(const store *s, const char *method, const char *name, const
     char path[PATH_BYTES];
     if (!path_in(s, CURVES, method, name, ".json", path))
         return bad_input(problem, s->folder, "is too long");
-    return json_save_and_free(path,
-                              json_merge(json_of_key(method, name, key),
-                                         json_pack("{s:o}", POINTS, points_to_json(energies))),
-                              problem);
+    return json_save_and_free(
+        path,
+        with_checksum(json_merge(json_of_key(method, name, key),
+                                 json_pack("{s:o}", POINTS, points_to_json(energies)))),
+        problem);
 }
 
 static double number_at(const json_t *point, size_t place) {

@@ -4,11 +4,13 @@
  *   OUT/results/METHOD/NAME.json    the outcome, and its key
  *   OUT/curves/METHOD/NAME.json     energies against time, of the first images
  *   OUT/failures/NAME.txt           why an image was skipped
+ *   OUT/dcrf-folder.json            whose folder this is
  *
  * The key is a hash of everything the result depends on: the bytes of the inputs, the settings in
  * force and the version. Files appear by rename, the JSON last, and the JSON holds a hash of the
- * labels' file: so a result is there whole, or it is not there. Whoever is killed leaves temporary
- * files, which the next run removes; one run at a time holds the folder. */
+ * labels' file and one of itself: so a result is there whole and as it was written, or it is not
+ * there. Whoever is killed leaves temporary files, which the next run removes; one run at a time
+ * holds the folder. */
 #ifndef DCRF_CLI_DATASET_STORE_H
 #define DCRF_CLI_DATASET_STORE_H
 
@@ -22,8 +24,10 @@ typedef struct store {
     int lock; /* a descriptor; -1: not held */
 } store;
 
-/* Open, for the one who holds the folder (`owner`) and cleans it, or for those who work for it. */
-bool store_open(store *s, const char *folder, bool owner, cli_problem *problem);
+/* Open, for the one who holds the folder and cleans it, or for those who work for it. `owner` is
+ * the command that holds it, as "dcrf batch"; NULL for the others. A folder that is not empty and
+ * not that command's own is refused as it is. */
+bool store_open(store *s, const char *folder, const char *owner, cli_problem *problem);
 void store_close(store *s);
 
 /* Make the folder of a method. */

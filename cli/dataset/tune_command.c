@@ -284,9 +284,10 @@ static bool run_tune(const void *given, cli_problem *problem) {
     tuning t;
     if (!check_options(settings, problem) || !plan_search(settings, &t, problem))
         return false;
-    bool done = open_split(&t, TUNE_SPLIT, settings->tune.split, problem) &&
-                (!t.held_out || open_split(&t, TUNE_HELD_OUT, t.held_out, problem)) &&
-                store_open(&t.folder, settings->tune.out, ranks_mine() == 0, problem);
+    bool done =
+        open_split(&t, TUNE_SPLIT, settings->tune.split, problem) &&
+        (!t.held_out || open_split(&t, TUNE_HELD_OUT, t.held_out, problem)) &&
+        store_open(&t.folder, settings->tune.out, ranks_mine() == 0 ? "dcrf tune" : NULL, problem);
     done = ranks_agree(done, problem) && run_together(&t, problem);
     store_close(&t.folder);
     for (size_t i = 0; i < TUNE_SPLITS; i++)

@@ -1,5 +1,7 @@
 #include "io/output.h"
 
+#include "io/temporary.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -65,33 +67,10 @@ static void give_usual_permissions(int descriptor) {
         errno = 0;
 }
 
-/* "FOLDER/NAME" gives "FOLDER/.NAME.XXXXXX". */
-static char *temporary_name(const char *target) {
-    const char *slash = strrchr(target, '/');
-    const size_t folder_length = slash ? (size_t)(slash - target) + 1 : 0;
-    const size_t bytes = strlen(target) + sizeof "..XXXXXX";
-    char *name = malloc(bytes);
-    if (name)
-        snprintf(name, bytes, "%.*s.%s.XXXXXX", (int)folder_length, target, target + folder_length);
-    return name;
-}
-
-bool output_is_temporary(const char *name) {
-    const char *point = strrchr(name, '.');
-    return name[0] == '.' && point && point > name + 1 && strlen(point) == sizeof ".XXXXXX" - 1;
-}
-
 static bool open_temporary(cli_output *output, cli_problem *problem) {
-    output->temporary = temporary_name(output->target);
-    if (!output->temporary)
-        return out_of_memory(problem, output->path);
-    const int descriptor = mkstemp(output->temporary);
-    if (descriptor < 0) {
-        cannot_write(problem, output->path);
-        free(output->temporary);
-        output->temporary = NULL;
-        return false;
-    }
+    const int descriptor = temporary_create(output->target, &output->temporary);
+    if (descriptor < 0)
+        return cannot_write(problem, output->path);
     give_usual_permissions(descriptor);
     output->stream = fdopen(descriptor, "wb");
     if (!output->stream) {
@@ -156,7 +135,7 @@ static bool finish_writing(cli_output *output, cli_problem *problem) {
 
 static bool put_in_place(cli_output *output, cli_problem *problem) {
     if (output->temporary) {
-        if (rename(output->temporary, output->target) != 0)
+        if (!temporary_rename(output->temporary, output->target))
             return cannot_write(problem, output->path);
         free(output->temporary);
         output->temporary = NULL;
@@ -180,7 +159,7 @@ void outputs_discard(cli_outputs *outputs) {
         if (output->stream && output->stream != stdout)
             fclose(output->stream);
         if (output->temporary)
-            unlink(output->temporary);
+            temporary_remove(output->temporary);
         free(output->temporary);
         free(output->target);
     }

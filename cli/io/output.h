@@ -38,9 +38,6 @@ bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_pro
 /* Finish all outputs. */
 bool outputs_commit(cli_outputs *outputs, cli_problem *problem);
 
-/* Is this the name of a temporary file, which only a run that was killed leaves? */
-bool output_is_temporary(const char *name);
-
 /* Drop all that was not committed; after a commit this does nothing. */
 void outputs_discard(cli_outputs *outputs);
 

@@ -158,7 +158,7 @@ class Results(TuneCase):
         self.assertLessEqual(sizes, {"5", "7", "10", "14", "20", "28", "40", "57", "80", "113",
                                      "160", "200"})
         self.assertEqual(log[0]["min-region"], "20")
-        self.assertEqual(len(log[0]), 3 + 8 + 3)
+        self.assertEqual(len(log[0]), 3 + 8 + 3 + 1)
 
     def test_a_start_that_is_best_is_said_so(self):
         text = self.tune("out", budget=1)

@@ -1,0 +1,106 @@
+#include "io/temporary.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PREFIX ".dcrf-temporary-"
+#define PATTERN PREFIX "XXXXXX"
+
+/* ---- those that exist ----------------------------------------------------------------------- */
+
+/* Paths where a handler can read them at any moment. A path that is too long, or one more than
+ * there is room for, is not guarded. */
+#define GUARDED_MAX 64
+#define PATH_BYTES 4096
+enum { SLOT_FREE, SLOT_CHANGING, SLOT_USED };
+
+static struct {
+    atomic_int state;
+    char path[PATH_BYTES];
+} guarded[GUARDED_MAX];
+
+static void guard(const char *path) {
+    const size_t bytes = strlen(path) + 1;
+    for (size_t i = 0; bytes <= PATH_BYTES && i < GUARDED_MAX; i++) {
+        int expected = SLOT_FREE;
+        if (!atomic_compare_exchange_strong(&guarded[i].state, &expected, SLOT_CHANGING))
+            continue;
+        memcpy(guarded[i].path, path, bytes);
+        atomic_store(&guarded[i].state, SLOT_USED);
+        return;
+    }
+}
+
+static void release(const char *path) {
+    for (size_t i = 0; i < GUARDED_MAX; i++)
+        if (atomic_load(&guarded[i].state) == SLOT_USED && strcmp(guarded[i].path, path) == 0)
+            atomic_store(&guarded[i].state, SLOT_FREE);
+}
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+static void remove_and_end(int number) {
+    for (size_t i = 0; i < GUARDED_MAX; i++)
+        if (atomic_load(&guarded[i].state) == SLOT_USED)
+            unlink(guarded[i].path);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void temporary_guard_signals(void) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction action, usual;
+        /* Who starts a command with a signal ignored, as nohup does, wants it ignored. */
+        if (sigaction(signals[i], NULL, &usual) != 0 || usual.sa_handler == SIG_IGN)
+            continue;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = remove_and_end;
+        sigemptyset(&action.sa_mask);
+        sigaction(signals[i], &action, NULL);
+    }
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+int temporary_create(const char *target, char **name) {
+    const char *slash = strrchr(target, '/');
+    const size_t folder_length = slash ? (size_t)(slash - target) + 1 : 0;
+    *name = malloc(folder_length + sizeof PATTERN);
+    if (!*name) {
+        errno = ENOMEM;
+        return -1;
+    }
+    memcpy(*name, target, folder_length);
+    memcpy(*name + folder_length, PATTERN, sizeof PATTERN);
+    const int descriptor = mkstemp(*name);
+    if (descriptor >= 0) {
+        guard(*name);
+        return descriptor;
+    }
+    free(*name);
+    *name = NULL;
+    return -1;
+}
+
+bool temporary_rename(const char *name, const char *target) {
+    if (rename(name, target) != 0)
+        return false;
+    release(name);
+    return true;
+}
+
+void temporary_remove(const char *name) {
+    unlink(name);
+    release(name);
+}
+
+bool temporary_is_name(const char *name) {
+    return strlen(name) == strlen(PATTERN) && strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+}
