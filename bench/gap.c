@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/image.h"
 #include "io/npy.h"
+#include "solver/lp_experiment.h"
 
 #include <dcrf/dcrf.h>
 #include <stdio.h>
@@ -17,41 +18,32 @@
 struct schedule {
     const char *name;
     dcrf_lp_schedule schedule;
-    int restart;
-    dcrf_lp_step step;
-    double lambda;
-    double epsilon;
-    size_t bins;
-    int adaptive_bins;
+    struct dcrf_lp_experiment experiment;
 };
 
 /* lambda = 0.1 and 10 inner steps are what the paper's public code runs. */
 static const struct schedule schedules[] = {
-    {"default", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0, 16, 0},
-    {"proximal, dual kept, exact steps", DCRF_LP_SCHEDULE_PROXIMAL, 0, DCRF_LP_STEP_EXACT, 0, 0, 16,
-     0},
-    {"paper", DCRF_LP_SCHEDULE_PROXIMAL, 1, DCRF_LP_STEP_CONSERVATIVE, 0.1, 0, 16, 0},
+    {"default", DCRF_LP_SCHEDULE_HUBER, {16, 0.25, 10, 0}},
+    {"proximal, dual kept, exact steps", DCRF_LP_SCHEDULE_PROXIMAL, {16, 0.25, 10, 0}},
+    {"paper", DCRF_LP_SCHEDULE_PAPER, {16, 0.25, 10, 0.1}},
 };
 
 static const struct schedule variants[] = {
-    {"default", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0, 16, 0},
-    {"first epsilon 1", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 1, 16, 0},
-    {"first epsilon 0.5", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0.5, 16, 0},
-    {"first epsilon 0.125", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0.125, 16, 0},
-    {"8 bins", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0, 8, 0},
-    {"32 bins", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0, 32, 0},
-    {"64 bins", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0, 64, 0},
-    {"16 adaptive bins", DCRF_LP_SCHEDULE_HUBER, 0, DCRF_LP_STEP_EXACT, 0, 0, 16, 1},
-    {"proximal, lambda 0.1", DCRF_LP_SCHEDULE_PROXIMAL, 0, DCRF_LP_STEP_EXACT, 0.1, 0, 16, 0},
-    {"proximal, lambda 1", DCRF_LP_SCHEDULE_PROXIMAL, 0, DCRF_LP_STEP_EXACT, 1, 0, 16, 0},
-    {"proximal, 32 adaptive bins", DCRF_LP_SCHEDULE_PROXIMAL, 0, DCRF_LP_STEP_EXACT, 0, 0, 32, 1},
+    {"default", DCRF_LP_SCHEDULE_HUBER, {16, 0.25, 10, 0}},
+    {"first epsilon 1", DCRF_LP_SCHEDULE_HUBER, {16, 1, 10, 0}},
+    {"first epsilon 0.5", DCRF_LP_SCHEDULE_HUBER, {16, 0.5, 10, 0}},
+    {"first epsilon 0.125", DCRF_LP_SCHEDULE_HUBER, {16, 0.125, 10, 0}},
+    {"8 bins", DCRF_LP_SCHEDULE_HUBER, {8, 0.25, 10, 0}},
+    {"32 bins", DCRF_LP_SCHEDULE_HUBER, {32, 0.25, 10, 0}},
+    {"64 bins", DCRF_LP_SCHEDULE_HUBER, {64, 0.25, 10, 0}},
+    {"proximal, lambda 0.1", DCRF_LP_SCHEDULE_PROXIMAL, {16, 0.25, 10, 0.1}},
+    {"proximal, lambda 1", DCRF_LP_SCHEDULE_PROXIMAL, {16, 0.25, 10, 1}},
 };
 
 static int print_moment(void *user, const dcrf_moment *moment) {
     const struct schedule *schedule = user;
     printf("\"%s\",%.4f,%zu,%.3f,%.3f,%.8f\n", schedule->name, moment->time_s, moment->iteration,
-           moment->best_energy, moment->lower_bound,
-           (moment->best_energy - moment->lower_bound) / moment->best_energy);
+           moment->best_energy, moment->lower_bound, moment->relative_gap);
     return 0;
 }
 
@@ -75,13 +67,8 @@ static void run(const dcrf_plan *plan, dcrf_workspace *workspace, const struct s
     settings.progress = print_moment;
     settings.progress_user = (void *)(size_t)schedule;
     settings.lp.schedule = schedule->schedule;
-    settings.lp.restart = schedule->restart;
-    settings.lp.step = schedule->step;
-    settings.lp.lambda = schedule->lambda;
-    settings.lp.epsilon = schedule->epsilon;
-    settings.lp.bins = schedule->bins;
-    settings.lp.adaptive_bins = schedule->adaptive_bins;
     must(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
+    dcrf_solver_experiment(solver, &schedule->experiment);
     must(dcrf_solver_run(solver, &error), &error);
     dcrf_solver_free(&solver);
 }

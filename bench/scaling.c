@@ -31,7 +31,6 @@ static double run_s(const dcrf_plan *plan, dcrf_workspace *workspace, dcrf_metho
     settings.stationarity = 0;
     settings.gap = 0;
     settings.polish = 0;
-    settings.lp.potential_flow = 0;
     double best = INFINITY;
     for (int i = 0; i < 3; i++) {
         dcrf_solver *solver;

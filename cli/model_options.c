@@ -10,7 +10,7 @@
 
 /* Choices are stored as their place in the form; these make the place the value of the library. */
 _Static_assert(DCRF_NORMALIZE_NONE == 0 && DCRF_NORMALIZE_SYMMETRIC == 1, "none|symmetric");
-_Static_assert(DCRF_OPERATOR_FAST == 0 && DCRF_OPERATOR_EXACT == 1, "lattice|exact");
+_Static_assert(DCRF_OPERATOR_FAST == 0 && DCRF_OPERATOR_EXACT == 1, "fast|exact");
 
 static bool bad_kernel(const cli_option *option, const char *text, cli_problem *problem) {
     char subject[32];
@@ -45,6 +45,12 @@ static bool parse_bilateral(const cli_option *option, const char *text, void *va
     return true;
 }
 
+/* `lattice` is what `fast` was called before. */
+static bool parse_operator(const cli_option *option, const char *text, void *value,
+                           cli_problem *problem) {
+    return parse_choice(option, strcmp(text, "lattice") == 0 ? "fast" : text, value, problem);
+}
+
 const cli_option kernel_option_table[] = {
     {"spatial", 0, "SIGMA,W", "3,1.5", false, parse_spatial, offsetof(kernel_options, spatial),
      "kernel over pixel distance, sigma in pixels (volumes: mm), and its weight; none: off"},
@@ -55,9 +61,9 @@ const cli_option kernel_option_table[] = {
     {"normalize", 0, "none|symmetric", "symmetric", false, parse_choice,
      offsetof(kernel_options, normalization),
      "symmetric divides a kernel by the square roots of its row sums on both sides"},
-    {"operator", 0, "lattice|exact", "lattice", false, parse_choice,
+    {"operator", 0, "fast|exact", "fast", false, parse_operator,
      offsetof(kernel_options, operator_kind),
-     "how kernels are applied: fast, or by the exact sum over all pairs (small images)"},
+     "how kernels are applied: by fast filters, or by the exact sum over all pairs"},
     {"threads", 0, "T", "0", false, parse_count, offsetof(kernel_options, threads),
      "threads to use, 0: one for each core; the result does not depend on it"},
     {0},
@@ -240,7 +246,7 @@ json_t *model_report(const model_options *options, const built_model *built) {
         "{s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s}", "width", (json_int_t)built->image.width,
         "height", (json_int_t)built->image.height, "labels",
         (json_int_t)dcrf_model_labels(built->model), "cliques",
-        (json_int_t)dcrf_model_cliques(built->model), "operator", exact ? "exact" : "lattice",
+        (json_int_t)dcrf_model_cliques(built->model), "operator", exact ? "exact" : "fast",
         "normalize", symmetric ? "symmetric" : "none", "threads",
         (json_int_t)dcrf_workspace_threads(built->workspace), "version", dcrf_version());
     if (report && image_is_volume(&built->image) && !add_volume(report, &built->image)) {

@@ -30,7 +30,7 @@ static double fraction_done(const progress *p, const dcrf_moment *moment) {
 static void draw(progress *p, const dcrf_moment *moment) {
     char text[TERMINAL_LINE_BYTES];
     const double done = fraction_done(p, moment);
-    const double gap = (moment->best_energy - moment->lower_bound) / fabs(moment->best_energy);
+    const double gap = moment->relative_gap;
     terminal_line_bar(text, done);
     terminal_line_add(text, " %.0f", (double)moment->iteration);
     if (p->iterations > 0)
@@ -49,6 +49,11 @@ int progress_moment(void *user, const dcrf_moment *moment) {
     progress *p = user;
     if (terminal_line_due(&p->line))
         draw(p, moment);
+    return interrupt_came();
+}
+
+int progress_cancel(void *user) {
+    (void)user;
     return interrupt_came();
 }
 

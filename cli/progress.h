@@ -31,6 +31,7 @@ void progress_begin(progress *p, feedback talk, size_t iterations, double time_l
 
 /* The callbacks of a run that is watched; `user` is the progress. */
 int progress_moment(void *user, const dcrf_moment *moment);
+int progress_cancel(void *user);
 void progress_log(void *user, const char *line);
 
 /* Wipe the line off the terminal and give Ctrl-C its usual meaning. */

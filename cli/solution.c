@@ -11,6 +11,9 @@
 /* ---- options -------------------------------------------------------------------------------- */
 
 _Static_assert(DCRF_METHOD_MF == 0 && DCRF_METHOD_QP == 1 && DCRF_METHOD_LP == 2, "mf|qp|lp");
+_Static_assert(DCRF_LP_SCHEDULE_HUBER == 0 && DCRF_LP_SCHEDULE_PROXIMAL == 1 &&
+                   DCRF_LP_SCHEDULE_PAPER == 2,
+               "huber|proximal|paper");
 
 const cli_option method_option_table[] = {
     {"method", 'm', "mf|qp|lp", "lp", false, parse_choice, offsetof(solver_options, method),
@@ -26,7 +29,8 @@ const cli_option solver_option_table[] = {
      "at most; where neither this nor a time limit is given, mf " NUMBER_TEXT(DCRF_DEFAULT_MF_ITERATIONS) ", qp " NUMBER_TEXT(
          DCRF_DEFAULT_QP_ITERATIONS) ", lp " NUMBER_TEXT(DCRF_DEFAULT_LP_ITERATIONS)},
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
-     offsetof(solver_options, time_limit_s), "seconds for the iterations; polishing comes after"},
+     offsetof(solver_options, time_limit_s),
+     "seconds for the run: candidates, iterations and polishing"},
     {"gap", 0, "G", NULL, false, parse_positive_number, offsetof(solver_options, gap),
      "stop when the energy is proven to be within the fraction G of the optimum, 0.01 being 1 %; "
      "where not given, " NUMBER_TEXT(DCRF_DEFAULT_LP_GAP)},
@@ -59,56 +63,29 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     settings.rounding_draws = options->rounding_draws;
     settings.seed = options->seed;
     settings.trace = trace;
-    if (options->lp_schedule != LP_SCHEDULE_HUBER)
-        settings.lp.schedule = DCRF_LP_SCHEDULE_PROXIMAL;
-    if (options->lp_schedule == LP_SCHEDULE_PAPER) {
-        settings.lp.restart = 1;
-        settings.lp.step = DCRF_LP_STEP_CONSERVATIVE;
-        settings.lp.clique_step = DCRF_LP_CLIQUE_VERTEX;
+    settings.lp.schedule = (dcrf_lp_schedule)options->lp_schedule;
+    if (settings.lp.schedule == DCRF_LP_SCHEDULE_PAPER)
         settings.lp.clique_form = DCRF_CLIQUE_SPREAD;
-        settings.lp.potential_flow = 0;
-    }
     return settings;
 }
 
 /* ---- labellings to compare with ------------------------------------------------------------- */
 
-void label_by_unary(const dcrf_model *model, uint16_t *labels) {
-    size_t stride;
-    const float *unary = dcrf_model_unary(model, &stride);
-    const size_t variables = dcrf_model_variables(model);
-    const size_t label_count = dcrf_model_labels(model);
-    for (size_t a = 0; a < variables; a++) {
-        const float *row = unary + a * stride;
-        uint16_t best = 0;
-        for (size_t i = 1; i < label_count; i++)
-            if (row[i] < row[best])
-                best = (uint16_t)i;
-        labels[a] = best;
-    }
-}
-
 static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
                                cli_problem *problem) {
     dcrf_error error;
-    label_by_unary(built->model, found->unary_labels);
+    dcrf_label_by_unary(built->model, found->unary_labels);
     return dcrf_energy_of_labels(plan, built->workspace, found->unary_labels,
                                  &found->unary_minimum.energy, NULL, &error) >= 0 ||
            library_problem(problem, "unary minimum", &error);
 }
 
-/* A constant labelling has unary energy only. */
-static void find_best_constant(const built_model *built, reference *constant) {
-    size_t stride;
-    const float *unary = dcrf_model_unary(built->model, &stride);
-    const size_t variables = dcrf_model_variables(built->model);
-    for (size_t i = 0; i < dcrf_model_labels(built->model); i++) {
-        double sum = 0;
-        for (size_t a = 0; a < variables; a++)
-            sum += (double)unary[a * stride + i];
-        if (i == 0 || sum < constant->energy.total)
-            *constant = (reference){{sum, sum, 0, 0}, (uint16_t)i};
-    }
+static bool find_best_constant(const dcrf_plan *plan, const built_model *built, reference *constant,
+                               cli_problem *problem) {
+    dcrf_error error;
+    return dcrf_best_constant(plan, built->workspace, &constant->label, &constant->energy,
+                              &error) >= 0 ||
+           library_problem(problem, "best constant labelling", &error);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -155,6 +132,7 @@ static bool run_solver(const solver_options *options, const built_model *built,
     const bool only_time = settings->iterations == ITERATIONS_WITH_A_TIME_LIMIT;
     progress_begin(&watch, talk, only_time ? 0 : settings->iterations, settings->time_limit_s);
     settings->progress = progress_moment;
+    settings->cancel = progress_cancel;
     settings->log = progress_log;
     settings->progress_user = settings->log_user = &watch;
     bool done = dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
@@ -188,9 +166,8 @@ bool solution_find(const solver_options *options, const model_options *model,
     bool done = allocate(built, found) || out_of_memory(problem, "solution");
     done = done && model_plan(model, image_file, built, &plan, problem) &&
            run_solver(options, built, plan, &settings, began_s, talk, found, problem) &&
-           find_unary_minimum(plan, built, found, problem);
-    if (done)
-        find_best_constant(built, &found->constant);
+           find_unary_minimum(plan, built, found, problem) &&
+           find_best_constant(plan, built, &found->constant, problem);
     dcrf_plan_free(&plan);
     if (!done)
         solution_free(found);

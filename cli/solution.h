@@ -5,12 +5,6 @@
 #include "model_options.h"
 #include "progress.h"
 
-typedef enum lp_schedule {
-    LP_SCHEDULE_HUBER = 0,
-    LP_SCHEDULE_PROXIMAL,
-    LP_SCHEDULE_PAPER
-} lp_schedule;
-
 typedef struct solver_options {
     int method;          /* dcrf_method */
     size_t iterations;   /* 0: the method's own */
@@ -20,7 +14,7 @@ typedef struct solver_options {
     size_t rounding_draws;
     size_t seed;
     const char *start_file; /* NULL: none */
-    int lp_schedule;
+    int lp_schedule;        /* dcrf_lp_schedule */
 } solver_options;
 
 extern const cli_option method_option_table[];
@@ -28,9 +22,6 @@ extern const cli_option solver_option_table[]; /* whatever the method */
 
 /* The library's settings; `trace` asks for moments. */
 dcrf_settings settings_from_options(const solver_options *options, bool trace);
-
-/* The unary minimum of every pixel. */
-void label_by_unary(const dcrf_model *model, uint16_t *labels);
 
 /* A labelling that needs no solver, to compare with. */
 typedef struct reference {

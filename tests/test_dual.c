@@ -8,15 +8,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The root of sum max(0, v - theta) = mass by bisection. */
-static double bisect_threshold(const float *values, size_t count, double mass) {
+/* The root of sum max(0, v - theta) = total by bisection. */
+static double bisect_threshold(const float *values, size_t count, double total) {
     double low = -1e9, high = 1e9;
     for (int k = 0; k < 200; k++) {
         const double middle = (low + high) / 2;
         double sum = 0;
         for (size_t i = 0; i < count; i++)
             sum += fmax(0, (double)values[i] - middle);
-        if (sum > mass)
+        if (sum > total)
             low = middle;
         else
             high = middle;
@@ -60,7 +60,9 @@ static void make(struct fixture *f, uint64_t seed, dcrf_clique_form form) {
     f->stride = dcrf_padded(f->toy.labels);
     assert_int_equal(dcrf_dual_space_init(&f->space, f->toy.plan, f->toy.workspace, form, NULL),
                      DCRF_OK);
+    assert_int_equal(dcrf_dual_space_measure(&f->space, NULL), DCRF_OK);
     assert_int_equal(dcrf_clique_dual_init(&f->cliques, &f->space, NULL), DCRF_OK);
+    dcrf_clique_dual_measure(&f->cliques);
     assert_int_equal(dcrf_dual_init(&f->dual, &f->space, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_init(&f->vertex, &f->space, NULL), DCRF_OK);
     const size_t count = f->toy.variables * f->stride;
@@ -189,7 +191,7 @@ static void test_pairs(void **state) {
         assert_int_equal(dcrf_pair_filter_init(&filter, &f.space, NULL), DCRF_OK);
         for (int shape_number = 0; shape_number < 2; shape_number++) {
             const double epsilon = shape_number == 0 ? 0.25 : 0;
-            const struct dcrf_pair_shape shape = {epsilon, 9, false};
+            const struct dcrf_pair_shape shape = {epsilon, 9};
             assert_int_equal(dcrf_pair_dual(&filter, &shape, f.y, 0.02, &f.dual, NULL), DCRF_OK);
             for (size_t a = 0; a < n; a++)
                 for (size_t i = 0; i < f.toy.labels; i++) {

@@ -3,6 +3,7 @@
 
 #include "filter/plan.h"
 
+#include <dcrf/labelling.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -339,8 +340,9 @@ static void bad_labellings_are_refused(void **state) {
                  dcrf_energy_of_labels(s.plan, s.workspace, x, &energy, of_kernel, &error));
     assert_fails(DCRF_ERROR_SIZE, stale, error, qp());
     assert_fails(DCRF_ERROR_SIZE, stale, error, lp(8, DCRF_CLIQUE_MIN));
+    uint16_t label;
     assert_fails(DCRF_ERROR_SIZE, stale, error,
-                 dcrf_plan_apply(s.plan, s.workspace, y, y, 3, 8, &error));
+                 dcrf_best_constant(s.plan, s.workspace, &label, &energy, &error));
 #undef qp
 #undef lp
     /* Nothing was written. */

@@ -4,6 +4,7 @@
  *   sum_i y_ai = 1,  v_abi >= |y_ai - y_bi|,
  *   min form     C_p (1 - sum_i m_pi),  m_pi <= y_ai for the members a of p
  *   spread form  C_p w_p,  w_p >= h_pi - m_pi,  m_pi <= y_ai <= h_pi */
+#include "solver/lp_experiment.h"
 #include "toy.h"
 
 #include <dcrf/solver.h>
@@ -126,11 +127,13 @@ static void compare(uint64_t seed, size_t variables, size_t labels, double stren
     settings.gap = 0;
     settings.lp.clique_form = form;
     settings.lp.schedule = schedule;
-    settings.lp.bins = 256;
-    settings.lp.inner_steps = 40;
     settings.iterations = schedule == DCRF_LP_SCHEDULE_HUBER ? 400 : 40;
     settings.evaluate_every = 100;
     assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL), DCRF_OK);
+    struct dcrf_lp_experiment experiment = DCRF_LP_USUAL;
+    experiment.bins = 256;
+    experiment.inner_steps = 40;
+    dcrf_solver_experiment(solver, &experiment);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     dcrf_solver_get_info(solver, &info);
     assert_int_equal(dcrf_solver_marginals(solver, y, labels, NULL), DCRF_OK);

@@ -14,7 +14,6 @@ struct bench {
     struct toy toy;
     dcrf_settings settings;
     struct dcrf_stop stop;
-    double best_energy;
     struct dcrf_problem problem;
     void *state;
     size_t stride;
@@ -25,9 +24,9 @@ static void set_up(struct bench *bench, uint64_t seed, size_t cliques) {
                          seed % 3 ? TOY_POTTS : TOY_GENERAL, 1);
     bench->stride = dcrf_padded(bench->toy.labels);
     dcrf_settings_defaults(&bench->settings, DCRF_METHOD_QP);
-    bench->stop = (struct dcrf_stop){&bench->settings, 0};
-    bench->problem = (struct dcrf_problem){bench->toy.plan,  bench->toy.model, bench->toy.workspace,
-                                           &bench->settings, &bench->stop,     &bench->best_energy};
+    dcrf_stop_init(&bench->stop, &bench->settings);
+    bench->problem = (struct dcrf_problem){bench->toy.plan, bench->toy.model, bench->toy.workspace,
+                                           &bench->settings, &bench->stop};
     assert_int_equal(dcrf_qp.init(&bench->state, &bench->problem, NULL), DCRF_OK);
 }
 
@@ -152,7 +151,8 @@ static void the_first_step_is_exact(void **state) {
             }
         }
         struct dcrf_step_report report = {0};
-        assert_int_equal(dcrf_qp.start(bench.state, start, NULL), DCRF_OK);
+        assert_int_equal(dcrf_qp.start(bench.state, &(struct dcrf_start){.y = start}, NULL),
+                         DCRF_OK);
         best_z(toy, y0, z);
         find_vertex(toy, y0, z, vertex);
         assert_int_equal(dcrf_qp.step(bench.state, &report, NULL), DCRF_OK);
@@ -179,7 +179,7 @@ static void the_objective_falls_and_the_gap_vanishes(void **state) {
         set_up(&bench, seed, seed % 4);
         double last = (double)INFINITY, y[MOST_ENTRIES], z[MOST_ENTRIES];
         struct dcrf_step_report report = {0};
-        assert_int_equal(dcrf_qp.start(bench.state, NULL, NULL), DCRF_OK);
+        assert_int_equal(dcrf_qp.start(bench.state, &(struct dcrf_start){0}, NULL), DCRF_OK);
         size_t steps = 0;
         do {
             assert_int_equal(dcrf_qp.step(bench.state, &report, NULL), DCRF_OK);

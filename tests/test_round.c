@@ -153,10 +153,10 @@ static void moves_end_where_none_gains(void **state) {
         assert_int_equal(dcrf_polisher_new(&polisher, toy.plan, toy.workspace, NULL), DCRF_OK);
         const double before = toy_energy(&toy, labels);
         /* Two rounds at most: never worse. */
-        assert_int_equal(dcrf_polish(polisher, once, 2, NULL), DCRF_OK);
+        assert_int_equal(dcrf_polish(polisher, once, 2, NULL, NULL), DCRF_OK);
         const double short_run = toy_energy(&toy, once);
         assert_true(short_run <= before + TOLERANCE);
-        assert_int_equal(dcrf_polish(polisher, labels, 10000, NULL), DCRF_OK);
+        assert_int_equal(dcrf_polish(polisher, labels, 10000, NULL, NULL), DCRF_OK);
         assert_true(toy_energy(&toy, labels) <= before + TOLERANCE);
         assert_true(gain_of_variables(&toy, labels) <= TOLERANCE);
         assert_true(toy.values || gain_of_classes(&toy, labels) <= TOLERANCE);
@@ -190,7 +190,7 @@ static void a_clique_moves_as_a_whole(void **state) {
     assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
     assert_int_equal(dcrf_polisher_new(&polisher, plan, workspace, NULL), DCRF_OK);
     uint16_t labels[VARIABLES] = {0};
-    assert_int_equal(dcrf_polish(polisher, labels, 10, NULL), DCRF_OK);
+    assert_int_equal(dcrf_polish(polisher, labels, 10, NULL, NULL), DCRF_OK);
     for (size_t a = 0; a < VARIABLES; a++)
         assert_int_equal(labels[a], a < MEMBERS);
     dcrf_polisher_free(&polisher);

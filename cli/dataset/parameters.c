@@ -240,7 +240,7 @@ json_t *parameters_to_json(const model_options *model, bool cliques) {
     json_t *root =
         json_pack("{s:s, s:s, s:o, s:o, s:s}", "normalize",
                   kernels->normalization == DCRF_NORMALIZE_SYMMETRIC ? "symmetric" : "none",
-                  "operator", kernels->operator_kind == DCRF_OPERATOR_EXACT ? "exact" : "lattice",
+                  "operator", kernels->operator_kind == DCRF_OPERATOR_EXACT ? "exact" : "fast",
                   "spatial", kernel_to_json(&kernels->spatial, false), "bilateral",
                   kernel_to_json(&kernels->bilateral, true), "cliques",
                   cliques ? cliques_wanted(model) : "none");

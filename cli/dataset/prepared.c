@@ -295,14 +295,8 @@ static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, 
         return false;
     }
     const bool done = dcrf_solver_marginals(solver, marginals, stride, error) >= 0;
-    for (size_t a = 0; done && a < variables; a++) {
-        const float *row = marginals + a * stride;
-        uint16_t best = 0;
-        for (size_t i = 1; i < count; i++)
-            if (row[i] > row[best])
-                best = (uint16_t)i;
-        labels[a] = best;
-    }
+    if (done)
+        dcrf_label_by_marginals(marginals, variables, count, stride, labels);
     free(marginals);
     return done;
 }
@@ -339,7 +333,8 @@ static bool take_rounding(const prepared_image *p, dcrf_workspace *workspace,
         !energy_of(p, workspace, found->labels, &found->energy, error))
         return false;
     found->rounded = found->energy.total;
-    found->relative_gap = (found->energy.total - found->lower_bound) / fabs(found->energy.total);
+    found->relative_gap =
+        dcrf_relative_gap(found->energy.total, found->lower_bound, dcrf_unary_floor(p->model));
     return true;
 }
 
@@ -374,7 +369,7 @@ static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
 static bool take_unary(const prepared_image *p, dcrf_workspace *workspace, outcome *found,
                        dcrf_error *error) {
     const double began_s = seconds_now();
-    label_by_unary(p->model, found->labels);
+    dcrf_label_by_unary(p->model, found->labels);
     found->solve_s = seconds_now() - began_s;
     found->lower_bound = found->relative_gap = NAN;
     found->stop = DCRF_OK;

@@ -8,14 +8,14 @@
  *   dcrf_solver_free(&solver);
  *
  * A solver always holds a labelling: the best one seen by the energy of the model, among them the
- * unary minimum, the best constant labelling and the start it was given. Whatever ends a run
- * (convergence, a limit, a callback, an error), that labelling can be read.
+ * unary minimum, the best constant labelling, that of mean field and the start it was given.
+ * Whatever ends a run (convergence, a limit, a callback, an error), that labelling can be read.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_SOLVER_H
 #define DCRF_SOLVER_H
 
-#include <dcrf/energy.h>
+#include <dcrf/labelling.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,51 +33,57 @@ typedef enum dcrf_method {
 DCRF_API const char *dcrf_method_name(dcrf_method method);
 DCRF_API int dcrf_method_from_name(const char *name, dcrf_method *method);
 
+/* What a run does, one after the other. */
+typedef enum dcrf_stage {
+    DCRF_STAGE_CANDIDATES = 0, /* labellings that are easy to find, and proofs that are */
+    DCRF_STAGE_FAST,           /* where the operators are exact: the same with the fast ones */
+    DCRF_STAGE_SOLVE,          /* the method's iterations */
+    DCRF_STAGE_FINISH          /* roundings and moves */
+} dcrf_stage;
+
+/* "candidates", "fast", "solve", "finish"; NULL for a value that is none. */
+DCRF_API const char *dcrf_stage_name(dcrf_stage stage);
+
 /* One moment of a run. Values that are not known at that moment are NaN. */
 typedef struct dcrf_moment {
     double time_s; /* since the run began */
     size_t iteration;
-    double objective;   /* what the method minimizes */
-    double energy;      /* of this iteration's labelling, where it was computed */
-    double best_energy; /* of the best labelling so far */
-    double lower_bound; /* on the energy of every labelling: the best so far */
+    double objective;    /* what the method minimizes */
+    double energy;       /* of this iteration's labelling, where it was computed */
+    double best_energy;  /* of the best labelling so far */
+    double lower_bound;  /* on the energy of every labelling: the best so far */
+    double relative_gap; /* between the two: dcrf_relative_gap */
+    dcrf_stage stage;
+    double reserved[4];
 } dcrf_moment;
 
 /* Called after every iteration; a value other than 0 stops the run. */
 typedef int (*dcrf_progress_callback)(void *user, const dcrf_moment *moment);
 
+/* Asked often, by the thread that runs the solver: at least once with every pass over the data, in
+ * every stage. A value other than 0 stops the run. */
+typedef int (*dcrf_cancel_callback)(void *user);
+
 /* One line without a newline. */
 typedef void (*dcrf_log_callback)(void *user, const char *line);
 
-/* How the LP's dual Frank-Wolfe chooses its step. */
-typedef enum dcrf_lp_step {
-    DCRF_LP_STEP_EXACT = 0,   /* the minimum along the line */
-    DCRF_LP_STEP_CONSERVATIVE /* the paper's closed form */
-} dcrf_lp_step;
-
-/* How the LP moves the dual variables of the cliques. */
-typedef enum dcrf_lp_clique_step {
-    DCRF_LP_CLIQUE_PROJECTION = 0, /* the exact projection onto their set */
-    DCRF_LP_CLIQUE_VERTEX          /* the paper's sparse vertex, one label a clique */
-} dcrf_lp_clique_step;
-
+/* How the LP is solved. */
 typedef enum dcrf_lp_schedule {
-    DCRF_LP_SCHEDULE_PROXIMAL = 0, /* proximal steps, each a dual Frank-Wolfe */
-    DCRF_LP_SCHEDULE_HUBER         /* Huber continuation with acceleration */
+    DCRF_LP_SCHEDULE_HUBER = 0, /* Huber continuation with acceleration */
+    DCRF_LP_SCHEDULE_PROXIMAL,  /* proximal steps, each a dual Frank-Wolfe with exact steps */
+    DCRF_LP_SCHEDULE_PAPER      /* the same as the paper prints it: the dual restarts at zero, steps
+                                 * are conservative and a clique moves one label. What else the
+                                 * paper has is a setting: clique_form = DCRF_CLIQUE_SPREAD. */
 } dcrf_lp_schedule;
 
+/* "huber", "proximal", "paper"; NULL for a value that is none. The inverse returns 1 and sets
+ * *schedule, or 0. */
+DCRF_API const char *dcrf_lp_schedule_name(dcrf_lp_schedule schedule);
+DCRF_API int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *schedule);
+
 typedef struct dcrf_lp_settings {
-    size_t inner_steps; /* proximal: Frank-Wolfe steps to one iteration of the solver */
-    double lambda;      /* proximal weight; 0: from the scale of the model */
-    double epsilon;     /* first Huber width, in units of y; 0: 1/4 */
-    size_t bins;        /* of the ordered filter, at most; Huber widths end at 1 / (2 bins) */
-    int adaptive_bins;  /* place half of the bins where the values are */
-    dcrf_clique_form clique_form;
-    dcrf_lp_clique_step clique_step;
-    dcrf_lp_step step;
     dcrf_lp_schedule schedule;
-    int restart; /* proximal: set the dual variables to zero at every proximal step, as the paper */
-    int potential_flow; /* try the potential-flow proof first */
+    dcrf_clique_form clique_form;
     unsigned char reserved[64];
 } dcrf_lp_settings;
 
@@ -86,26 +92,29 @@ typedef struct dcrf_lp_settings {
 typedef struct dcrf_settings {
     dcrf_method method;
     size_t iterations;     /* at most; mean-field updates, Frank-Wolfe steps, proximal steps */
-    double time_limit_s;   /* of a run, polishing not counted; 0: none */
-    double gap;            /* stop when (energy - bound) / |energy| is at most this; 0: never */
+    double time_limit_s;   /* of a run with all its stages; the iterations leave up to a tenth of it
+                            * to polishing. 0: none */
+    double gap;            /* stop when dcrf_relative_gap is at most this; 0: never */
     double stationarity;   /* stop when the method's own measure is at most this; 0: never.
                             * Mean field: mean over variables of sum_i |change of Q_i|.
                             * QP: Frank-Wolfe gap / |objective|. LP: relative change of the bound. */
-    double damping;        /* mean field: 0 <= damping < 1 of the old field is kept;
+    double damping;        /* mean field: 0 <= damping < 1 of the old logits is kept;
                             * DCRF_DAMPING_AUTO: 0 until the free energy rises */
     size_t evaluate_every; /* iterations between energies of the method's labelling; 0: only when
                             * the run ends, or always when there is a trace */
     size_t rounding_draws; /* threshold roundings of the last marginals; the best is a candidate */
     uint64_t seed;         /* of the rounding */
-    int polish;            /* improve labellings by discrete moves: the best and the method's own
-                            * when the run ends, the first one when it may stop by its gap, and
-                            * that of a short mean field when the gap stays open */
+    int polish;            /* improve labellings by discrete moves: the best, the method's own and
+                            * that of mean field when the run ends, and the first one when the run
+                            * may stop by its gap */
     size_t polish_rounds;  /* at most */
     int trace;             /* keep a moment for every iteration */
     dcrf_log_callback log; /* NULL: none */
     void *log_user;
     dcrf_progress_callback progress; /* NULL: none */
     void *progress_user;
+    dcrf_cancel_callback cancel; /* NULL: none */
+    void *cancel_user;
     dcrf_lp_settings lp;
     unsigned char reserved[64];
 } dcrf_settings;
@@ -129,17 +138,8 @@ typedef struct dcrf_settings {
 #define DCRF_DEFAULT_POLISH 1
 #define DCRF_DEFAULT_POLISH_ROUNDS 50
 #define DCRF_DEFAULT_TRACE 0
-#define DCRF_DEFAULT_LP_INNER_STEPS 10
-#define DCRF_DEFAULT_LP_LAMBDA 0.0
-#define DCRF_DEFAULT_LP_EPSILON 0.0
-#define DCRF_DEFAULT_LP_BINS 16
-#define DCRF_DEFAULT_LP_ADAPTIVE_BINS 0
 #define DCRF_DEFAULT_LP_CLIQUE_FORM DCRF_CLIQUE_MIN
-#define DCRF_DEFAULT_LP_CLIQUE_STEP DCRF_LP_CLIQUE_PROJECTION
-#define DCRF_DEFAULT_LP_STEP DCRF_LP_STEP_EXACT
 #define DCRF_DEFAULT_LP_SCHEDULE DCRF_LP_SCHEDULE_HUBER
-#define DCRF_DEFAULT_LP_RESTART 0
-#define DCRF_DEFAULT_LP_POTENTIAL_FLOW 1
 
 /* Set every field to what is best for most models with this method. */
 DCRF_API void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method);
@@ -149,8 +149,9 @@ DCRF_API void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method
 typedef struct dcrf_solver dcrf_solver;
 
 /* A solver for a plan and its model, which must outlive it and must not change meanwhile. Checks
- * and copies the settings and takes all memory of the run; only the workspace may still grow when
- * it is first used, and a gap that stays open asks for the memory of mean field at the end. */
+ * and copies the settings and takes the memory of the method; it computes nothing yet. Candidates
+ * and the workspace take theirs when they are first used: a candidate that gets none is left out
+ * (see dcrf_solver_info), and whatever else fails, the best labelling so far can be read. */
 DCRF_API dcrf_status dcrf_solver_new(dcrf_solver **solver, const dcrf_plan *plan,
                                      dcrf_workspace *workspace, const dcrf_settings *settings,
                                      dcrf_error *error);
@@ -169,31 +170,58 @@ DCRF_API dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const floa
  * would still work), a negative one on an error. */
 DCRF_API dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error);
 
-/* Round and polish what there is. */
+/* Round and polish what there is. A stage that runs out of memory is left out. */
 DCRF_API dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error);
 
-/* Steps until a stopping rule is met, then dcrf_solver_finish (without polishing where a callback
- * cancelled). Returns why it stopped. */
+/* Candidates, steps until a stopping rule is met, then dcrf_solver_finish (without polishing where
+ * a callback cancelled). Returns why it stopped. */
 DCRF_API dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error);
 
 /* ---- results -------------------------------------------------------------------------------- */
+
+/* What the stage before the iterations tries. */
+typedef enum dcrf_candidate_kind {
+    DCRF_CANDIDATE_UNARY = 0,  /* every variable has its smallest unary */
+    DCRF_CANDIDATE_CONSTANT,   /* the best of the constant labellings */
+    DCRF_CANDIDATE_FLOW,       /* a proof by potential flow that the constant one is optimal: LP,
+                                * where nothing better is known */
+    DCRF_CANDIDATE_MEAN_FIELD, /* QP and LP, where no start was given or the gap stays open */
+    DCRF_CANDIDATE_KINDS
+} dcrf_candidate_kind;
+
+/* "unary", "constant", "flow", "mean field"; NULL for a value that is none. */
+DCRF_API const char *dcrf_candidate_name(dcrf_candidate_kind kind);
+
+typedef struct dcrf_candidate {
+    int was_tried;
+    dcrf_status status; /* DCRF_OK, why it was cut short, or the error that it was left out for */
+    double energy;      /* NaN: none */
+    double lower_bound; /* NaN: none */
+    double time_s;
+} dcrf_candidate;
+
+#define DCRF_CANDIDATE_ROOM 8
 
 typedef struct dcrf_solver_info {
     dcrf_method method;
     size_t iterations;
     dcrf_status stop;       /* why the last run stopped; DCRF_OK while there was none */
-    dcrf_energy energy;     /* of the labelling that dcrf_solver_labels gives */
+    dcrf_energy energy;     /* of the labelling that dcrf_solver_labels gives; NaN before a run */
     dcrf_energy unpolished; /* of the best labelling that no move has touched */
     dcrf_energy rounded;    /* of the method's own last labelling; NaN while there is none */
     double objective;       /* NaN before the first iteration */
     double lower_bound;     /* NaN where the method has none */
-    double relative_gap;    /* (energy - lower_bound) / |energy|; NaN where there is no bound */
+    double relative_gap;    /* dcrf_relative_gap of the two; NaN where there is no bound */
+    double unary_floor;     /* dcrf_unary_floor of the model */
     int is_constant;        /* the labelling has one label only: the weights drown the unaries */
-    double start_s;         /* seconds: first candidates, */
+    dcrf_status left_out;   /* DCRF_OK, or the error of a stage that the result could do without */
+    double start_s;         /* seconds: candidates, */
     double solve_s;         /* the method's iterations, */
     double evaluate_s;      /* energies of its labellings, */
     double round_s;         /* rounding */
     double polish_s;        /* and moves */
+    dcrf_candidate candidates[DCRF_CANDIDATE_ROOM]; /* by dcrf_candidate_kind */
+    double reserved[16];
 } dcrf_solver_info;
 
 DCRF_API void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info);

@@ -205,13 +205,12 @@ class Model:
 
         ``progress`` is called after every iteration with a dictionary; a true answer stops the run.
         Settings are those of the library: iterations, time_limit_s, gap, stationarity, damping,
-        rounding_draws, seed, polish, polish_rounds, lp_inner_steps, lp_lambda, lp_epsilon, lp_bins,
-        lp_potential_flow.
+        rounding_draws, seed, polish, polish_rounds, lp_schedule ("huber", "proximal" or "paper").
         """
         settings = {name: value for name, value in settings.items() if value is not None}
         for name, value in settings.items():
             if isinstance(value, (float, np.floating)) and float(value).is_integer():
-                if name in ("iterations", "rounding_draws", "polish_rounds", "lp_bins", "lp_inner_steps"):
+                if name in ("iterations", "rounding_draws", "polish_rounds"):
                     settings[name] = int(value)
         settings["trace"] = bool(trace)
         labels = np.empty(self.shape, np.uint16)

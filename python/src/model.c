@@ -311,7 +311,8 @@ static PyObject *solve(PyObject *object, PyObject *arguments) {
     if (!PyErr_Occurred()) {
         struct dcrf_py_progress progress = {.callable = callable};
         run.settings.progress = dcrf_py_progress;
-        run.settings.progress_user = &progress;
+        run.settings.cancel = dcrf_py_cancel;
+        run.settings.progress_user = run.settings.cancel_user = &progress;
         progress.thread = PyEval_SaveThread();
         const dcrf_status status = run_solver(self, &run, &error);
         PyEval_RestoreThread(progress.thread);

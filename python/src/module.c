@@ -112,16 +112,27 @@ int dcrf_py_progress(void *user, const dcrf_moment *moment) {
         progress->has_failed = 1;
     } else if (progress->callable && progress->callable != Py_None) {
         PyObject *answer = PyObject_CallFunction(
-            progress->callable, "{s:n,s:d,s:d,s:d,s:d,s:d}", "iteration",
+            progress->callable, "{s:n,s:d,s:d,s:d,s:d,s:d,s:d,s:s}", "iteration",
             (Py_ssize_t)moment->iteration, "time_s", moment->time_s, "objective", moment->objective,
             "energy", moment->energy, "best_energy", moment->best_energy, "lower_bound",
-            moment->lower_bound);
+            moment->lower_bound, "relative_gap", moment->relative_gap, "stage",
+            dcrf_stage_name(moment->stage));
         stop = answer ? PyObject_IsTrue(answer) : -1;
         Py_XDECREF(answer);
         progress->has_failed = stop < 0;
     }
     progress->thread = PyEval_SaveThread();
     return progress->has_failed || stop != 0;
+}
+
+int dcrf_py_cancel(void *user) {
+    struct dcrf_py_progress *progress = user;
+    if (!progress->has_failed) {
+        PyEval_RestoreThread(progress->thread);
+        progress->has_failed = PyErr_CheckSignals() < 0;
+        progress->thread = PyEval_SaveThread();
+    }
+    return progress->has_failed;
 }
 
 static PyObject *version(PyObject *module, PyObject *arguments) {

@@ -61,6 +61,7 @@ struct dcrf_py_progress {
     int has_failed; /* an exception is set */
 };
 int dcrf_py_progress(void *user, const dcrf_moment *moment);
+int dcrf_py_cancel(void *user); /* for signals, between iterations */
 
 PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments);
 

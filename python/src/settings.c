@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum kind { SIZE, DOUBLE, FLAG, SEED };
+enum kind { SIZE, DOUBLE, FLAG, SEED, SCHEDULE };
 
 static const struct field {
     const char *name;
@@ -21,12 +21,23 @@ static const struct field {
     {"polish", FLAG, offsetof(dcrf_settings, polish)},
     {"polish_rounds", SIZE, offsetof(dcrf_settings, polish_rounds)},
     {"trace", FLAG, offsetof(dcrf_settings, trace)},
-    {"lp_inner_steps", SIZE, offsetof(dcrf_settings, lp.inner_steps)},
-    {"lp_lambda", DOUBLE, offsetof(dcrf_settings, lp.lambda)},
-    {"lp_epsilon", DOUBLE, offsetof(dcrf_settings, lp.epsilon)},
-    {"lp_bins", SIZE, offsetof(dcrf_settings, lp.bins)},
-    {"lp_potential_flow", FLAG, offsetof(dcrf_settings, lp.potential_flow)},
+    {"lp_schedule", SCHEDULE, offsetof(dcrf_settings, lp.schedule)},
 };
+
+static int set_schedule(PyObject *value, char *at) {
+    dcrf_lp_schedule schedule;
+    Py_ssize_t length;
+    const char *name = PyUnicode_AsUTF8AndSize(value, &length);
+    if (!name)
+        return -1;
+    if (!dcrf_lp_schedule_from_name(name, &schedule)) {
+        PyErr_Format(PyExc_ValueError,
+                     "lp_schedule is %R; it must be 'huber', 'proximal' or 'paper'", value);
+        return -1;
+    }
+    memcpy(at, &schedule, sizeof schedule);
+    return 0;
+}
 
 static int set_field(const struct field *field, PyObject *value, char *at) {
     double number;
@@ -46,6 +57,8 @@ static int set_field(const struct field *field, PyObject *value, char *at) {
         seed = PyLong_AsUnsignedLongLong(value);
         memcpy(at, &seed, sizeof seed);
         break;
+    case SCHEDULE:
+        return set_schedule(value, at);
     case FLAG:
         flag = PyObject_IsTrue(value) > 0;
         memcpy(at, &flag, sizeof flag);

@@ -2,7 +2,7 @@
  * labelling, or the time is up. */
 #include "core/error.h"
 #include "core/timer.h"
-#include "solver/stop.h"
+#include "solver/solver.h"
 
 #include <dcrf/certify.h>
 #include <math.h>
@@ -56,7 +56,7 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
             return status;
         dcrf_solver_get_info(solver, &info);
         certificate->lower_bound = info.lower_bound;
-        certificate->relative_gap = dcrf_relative_gap(energy, info.lower_bound);
+        certificate->relative_gap = dcrf_relative_gap(energy, info.lower_bound, info.unary_floor);
         certificate->best_energy = fmin(energy, info.energy.total);
         certificate->iterations = info.iterations;
         /* The solver's clock does not know what came before its run. */
@@ -79,18 +79,14 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
                          "a certificate needs a plan, a workspace, labels and settings");
     dcrf_certificate made = {.is_constant = 1};
     dcrf_solver *solver = NULL;
-    dcrf_solver_info info;
     const dcrf_settings lp = solver_settings(settings);
     dcrf_status status = check(settings, error);
-    if (status < 0 ||
-        (status = dcrf_energy_of_labels(plan, workspace, labels, &made.energy, NULL, error)) < 0)
+    if (status < 0)
         return status;
     if ((status = dcrf_solver_new(&solver, plan, workspace, &lp, error)) < 0)
         return status;
-    /* A labelling that is worse than the simplest ones is no good start. */
-    dcrf_solver_get_info(solver, &info);
-    if (made.energy.total <= info.energy.total)
-        status = dcrf_solver_start_labels(solver, labels, error);
+    /* The labelling is one candidate among others: the LP starts from the best. */
+    status = dcrf_solver_consider(solver, labels, &made.energy, error);
     if (status == DCRF_OK)
         status = run(solver, settings, began_s, &made, error);
     dcrf_solver_free(&solver);

@@ -73,8 +73,8 @@ dcrf_status dcrf_coupling_new(struct dcrf_coupling **out, const dcrf_plan *plan,
         dcrf_coupling_free(&coupling);
         return status;
     }
-    coupling->sign = dcrf_coupling_is_potts(coupling) ? -1 : 1;
-    coupling->mass = dcrf_coupling_is_potts(coupling) ? 1 : 0;
+    coupling->own_factor = dcrf_coupling_is_potts(coupling) ? -1 : 1;
+    coupling->all_factor = dcrf_coupling_is_potts(coupling) ? 1 : 0;
     *out = coupling;
     return DCRF_OK;
 }
@@ -96,54 +96,31 @@ bool dcrf_coupling_is_potts(const struct dcrf_coupling *coupling) {
     return coupling->group_count == 1;
 }
 
-dcrf_status dcrf_coupling_mass(const struct dcrf_coupling *coupling, size_t index, const float *in,
-                               float *out, size_t channels, size_t stride, dcrf_error *error) {
-    const dcrf_plan *plan = coupling->plan;
+dcrf_status dcrf_coupling_sum(const struct dcrf_coupling *coupling, size_t index, const float *in,
+                              float *out, size_t channels, size_t stride, dcrf_error *error) {
     const struct dcrf_coupling_group *group = &coupling->groups[index];
-    if (group->count == 0) {
-        memset(out, 0, plan->model->variables * stride * sizeof *out);
-        return DCRF_OK;
-    }
-    for (size_t k = 0; k < group->count; k++) {
-        const size_t m = coupling->kernels[group->first + k];
-        const struct dcrf_application application = {.direction = DCRF_SYMMETRIC,
-                                                     .in = in,
-                                                     .out = out,
-                                                     .channels = channels,
-                                                     .stride = stride,
-                                                     .factor =
-                                                         (float)plan->model->kernels[m].weight,
-                                                     .accumulate = k > 0};
-        const dcrf_status status =
-            dcrf_operator_run(plan->kernels[m].op, coupling->workspace, &application, error);
-        if (status < 0)
-            return status;
-    }
-    return DCRF_OK;
+    return dcrf_plan_sum(coupling->plan, coupling->workspace, coupling->kernels + group->first,
+                         group->count, in, out, channels, stride, error);
+}
+
+dcrf_status dcrf_coupling_sum_others(const struct dcrf_coupling *coupling, size_t index,
+                                     const float *in, float *out, size_t channels, size_t stride,
+                                     dcrf_error *error) {
+    const dcrf_status status = dcrf_coupling_sum(coupling, index, in, out, channels, stride, error);
+    if (status == DCRF_OK && coupling->groups[index].count > 0)
+        dcrf_plan_remove_diagonal(coupling->plan, coupling->workspace,
+                                  coupling->groups[index].diagonal, in, out, channels, stride);
+    return status;
 }
 
 struct field_pass {
     const struct dcrf_coupling *coupling;
     const struct dcrf_coupling_group *group;
-    const float *y;
-    const float *mass;
+    const float *others; /* S of the group */
     float *field;
 };
 
-static void remove_diagonal(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct field_pass *pass = context;
-    const dcrf_model *model = pass->coupling->plan->model;
-    for (size_t a = begin; a < end; a++) {
-        const float diagonal = pass->group->diagonal[a];
-        const float *y = pass->y + a * model->stride;
-        float *field = pass->field + a * model->stride;
-        for (size_t i = 0; i < model->labels; i++)
-            field[i] -= diagonal * y[i];
-    }
-}
-
-/* field += mu S, with S = mass - diagonal * y */
+/* field += mu S */
 static void add_compatible(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct field_pass *pass = context;
@@ -151,28 +128,25 @@ static void add_compatible(void *context, size_t begin, size_t end, size_t worke
     const float *values = pass->group->values;
     const size_t labels = model->labels;
     for (size_t a = begin; a < end; a++) {
-        const float diagonal = pass->group->diagonal[a];
-        const float *y = pass->y + a * model->stride, *mass = pass->mass + a * model->stride;
+        const float *others = pass->others + a * model->stride;
         float *field = pass->field + a * model->stride;
         switch (pass->group->compatibility) {
         case DCRF_COMPATIBILITY_POTTS: {
             double sum = 0;
             for (size_t i = 0; i < labels; i++)
-                sum += (double)(mass[i] - diagonal * y[i]);
+                sum += (double)others[i];
             for (size_t i = 0; i < labels; i++)
-                field[i] += (float)(sum - (double)(mass[i] - diagonal * y[i]));
+                field[i] += (float)(sum - (double)others[i]);
             break;
         }
         case DCRF_COMPATIBILITY_VECTOR:
             for (size_t i = 0; i < labels; i++)
-                field[i] += values[i] * (mass[i] - diagonal * y[i]);
+                field[i] += values[i] * others[i];
             break;
         case DCRF_COMPATIBILITY_MATRIX: /* symmetric: row j is column j */
-            for (size_t j = 0; j < labels; j++) {
-                const float other = mass[j] - diagonal * y[j];
+            for (size_t j = 0; j < labels; j++)
                 for (size_t i = 0; i < labels; i++)
-                    field[i] += other * values[j * labels + i];
-            }
+                    field[i] += others[j] * values[j * labels + i];
             break;
         }
     }
@@ -182,21 +156,16 @@ dcrf_status dcrf_coupling_field(const struct dcrf_coupling *coupling, const floa
                                 dcrf_error *error) {
     const dcrf_model *model = coupling->plan->model;
     dcrf_pool *pool = dcrf_workspace_pool(coupling->workspace);
-    struct field_pass pass = {coupling, &coupling->groups[0], y, coupling->block, field};
-    if (dcrf_coupling_is_potts(coupling)) {
-        const dcrf_status status =
-            dcrf_coupling_mass(coupling, 0, y, field, model->labels, model->stride, error);
-        if (status == DCRF_OK && coupling->groups[0].count > 0)
-            dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, remove_diagonal, &pass);
-        return status;
-    }
+    struct field_pass pass = {coupling, NULL, coupling->block, field};
+    if (dcrf_coupling_is_potts(coupling))
+        return dcrf_coupling_sum_others(coupling, 0, y, field, model->labels, model->stride, error);
     memset(field, 0, model->variables * model->stride * sizeof *field);
     for (size_t g = 0; g < coupling->group_count; g++) {
         pass.group = &coupling->groups[g];
         if (pass.group->count == 0)
             continue;
-        const dcrf_status status = dcrf_coupling_mass(coupling, g, y, coupling->block,
-                                                      model->labels, model->stride, error);
+        const dcrf_status status = dcrf_coupling_sum_others(coupling, g, y, coupling->block,
+                                                            model->labels, model->stride, error);
         if (status < 0)
             return status;
         dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_compatible, &pass);

@@ -5,9 +5,10 @@
  * Kernels with Potts compatibility need no sum over labels: with S = sum_m w_m (K_m - diag) y,
  * (Psi y)_ai = sum_j S_aj - S_ai, and the first part does not depend on i, so it drops out of every
  * comparison between labels. The field B of y is therefore S where all kernels are Potts and Psi y
- * otherwise, and with the constants `sign` and `mass` of the coupling
+ * otherwise, and with the constants `own_factor` and `all_factor` of the coupling
  *
- *   (Psi y)_ai = sign * B_ai + mass * sum_j B_aj,   y' Psi y = sum_ai B_ai (mass + sign * y_ai)
+ *   (Psi y)_ai = own_factor B_ai + all_factor sum_j B_aj,
+ *   y' Psi y = sum_ai B_ai (all_factor + own_factor y_ai)
  *
  * (rows of y add up to one in the latter). The sum for Potts has no cancellation. */
 #ifndef DCRF_ENERGY_COUPLING_H
@@ -30,9 +31,9 @@ struct dcrf_coupling {
     size_t group_count;
     struct dcrf_coupling_group *groups;
     size_t *kernels;
-    float *block; /* one block of the model's stride; NULL where all kernels are Potts */
-    float sign;   /* -1: Potts only; 1 */
-    float mass;   /* 1: Potts only; 0 */
+    float *block;     /* one block of the model's stride; NULL where all kernels are Potts */
+    float own_factor; /* -1: Potts only; 1 */
+    float all_factor; /* 1: Potts only; 0 */
 };
 
 dcrf_status dcrf_coupling_new(struct dcrf_coupling **coupling, const dcrf_plan *plan,
@@ -41,9 +42,12 @@ void dcrf_coupling_free(struct dcrf_coupling **coupling);
 
 bool dcrf_coupling_is_potts(const struct dcrf_coupling *coupling);
 
-/* out = sum of w_m K_m in over the kernels of a group, diagonals included. */
-dcrf_status dcrf_coupling_mass(const struct dcrf_coupling *coupling, size_t group, const float *in,
-                               float *out, size_t channels, size_t stride, dcrf_error *error);
+/* out = sum of w_m K_m in over the kernels of a group, diagonals included or not. */
+dcrf_status dcrf_coupling_sum(const struct dcrf_coupling *coupling, size_t group, const float *in,
+                              float *out, size_t channels, size_t stride, dcrf_error *error);
+dcrf_status dcrf_coupling_sum_others(const struct dcrf_coupling *coupling, size_t group,
+                                     const float *in, float *out, size_t channels, size_t stride,
+                                     dcrf_error *error);
 
 /* The field B of y: blocks of one channel a label with the model's stride. */
 dcrf_status dcrf_coupling_field(const struct dcrf_coupling *coupling, const float *y, float *field,

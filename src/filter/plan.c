@@ -92,8 +92,69 @@ dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error) {
     return DCRF_OK;
 }
 
+/* ---- sums over kernels ---------------------------------------------------------------------- */
+
+dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, const size_t *kernels,
+                          size_t count, const float *in, float *out, size_t channels, size_t stride,
+                          dcrf_error *error) {
+    bool is_first = true;
+    for (size_t k = 0; k < count; k++) {
+        const size_t m = kernels ? kernels[k] : k;
+        const double weight = plan->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        const struct dcrf_application application = {.direction = DCRF_SYMMETRIC,
+                                                     .in = in,
+                                                     .out = out,
+                                                     .channels = channels,
+                                                     .stride = stride,
+                                                     .factor = (float)weight,
+                                                     .accumulate = !is_first};
+        const dcrf_status status =
+            dcrf_operator_run(plan->kernels[m].op, workspace, &application, error);
+        if (status < 0)
+            return status;
+        is_first = false;
+    }
+    if (is_first)
+        memset(out, 0, plan->model->variables * stride * sizeof *out);
+    return DCRF_OK;
+}
+
+struct double_addition {
+    const double *from;
+    double *to;
+    double weight;
+};
+
+static void add_doubles(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_addition *addition = context;
+    for (size_t k = begin; k < end; k++)
+        addition->to[k] += addition->weight * addition->from[k];
+}
+
+dcrf_status dcrf_plan_sum_double(const dcrf_plan *plan, dcrf_workspace *workspace, const double *in,
+                                 double *out, double *scratch, size_t channels, dcrf_error *error) {
+    const size_t count = plan->model->variables * channels;
+    memset(out, 0, count * sizeof *out);
+    for (size_t m = 0; m < plan->kernel_count; m++) {
+        const dcrf_operator *op = plan->kernels[m].op;
+        struct double_addition addition = {scratch, out, plan->model->kernels[m].weight};
+        if (addition.weight == 0)
+            continue;
+        const dcrf_status status =
+            op->methods->apply_double(op, workspace, in, scratch, channels, error);
+        if (status < 0)
+            return status;
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), count, ROWS_PER_CHUNK, add_doubles,
+                          &addition);
+    }
+    return DCRF_OK;
+}
+
 struct diagonal_removal {
-    const dcrf_plan *plan;
+    const float *diagonal;
     const float *in;
     float *out;
     size_t channels;
@@ -103,12 +164,8 @@ struct diagonal_removal {
 static void remove_diagonal(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct diagonal_removal *removal = context;
-    const dcrf_plan *plan = removal->plan;
     for (size_t a = begin; a < end; a++) {
-        double sum = 0;
-        for (size_t m = 0; m < plan->kernel_count; m++)
-            sum += plan->model->kernels[m].weight * (double)plan->kernels[m].diagonal[a];
-        const float diagonal = (float)sum;
+        const float diagonal = removal->diagonal[a];
         const float *in = removal->in + a * removal->stride;
         float *out = removal->out + a * removal->stride;
         for (size_t c = 0; c < removal->channels; c++)
@@ -116,34 +173,10 @@ static void remove_diagonal(void *context, size_t begin, size_t end, size_t work
     }
 }
 
-dcrf_status dcrf_plan_apply(const dcrf_plan *plan, dcrf_workspace *workspace, const float *in,
-                            float *out, size_t channels, size_t stride, dcrf_error *error) {
-    const dcrf_model *model = plan->model;
-    dcrf_status status = dcrf_plan_check(plan, error);
-    if (status < 0)
-        return status;
-    bool accumulate = false;
-    for (size_t m = 0; m < plan->kernel_count; m++) {
-        if (model->kernels[m].weight <= 0)
-            continue;
-        const struct dcrf_application application = {.direction = DCRF_SYMMETRIC,
-                                                     .in = in,
-                                                     .out = out,
-                                                     .channels = channels,
-                                                     .stride = stride,
-                                                     .factor = (float)model->kernels[m].weight,
-                                                     .accumulate = accumulate};
-        status = dcrf_operator_run(plan->kernels[m].op, workspace, &application, error);
-        if (status < 0)
-            return status;
-        accumulate = true;
-    }
-    if (!accumulate) {
-        memset(out, 0, model->variables * stride * sizeof *out);
-        return DCRF_OK;
-    }
-    struct diagonal_removal removal = {plan, in, out, channels, stride};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), model->variables, ROWS_PER_CHUNK,
+void dcrf_plan_remove_diagonal(const dcrf_plan *plan, dcrf_workspace *workspace,
+                               const float *diagonal, const float *in, float *out, size_t channels,
+                               size_t stride) {
+    struct diagonal_removal removal = {diagonal, in, out, channels, stride};
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), plan->model->variables, ROWS_PER_CHUNK,
                       remove_diagonal, &removal);
-    return DCRF_OK;
 }

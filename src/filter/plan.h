@@ -20,10 +20,20 @@ struct dcrf_plan {
 /* Does the plan still cover all kernels of its model? */
 dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error);
 
-/* out_a = sum_m w_m sum_{b != a} k_m(a, b) in_b: all kernels with their weights, without the
- * diagonal and without the label compatibilities. `in` and `out` are blocks as in dcrf/operator.h.
+/* out = sum of w_m K_m in over the kernels listed (NULL: the first `count`), diagonals included and
+ * label compatibilities not. `in` and `out` are blocks as in dcrf/operator.h. */
+dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, const size_t *kernels,
+                          size_t count, const float *in, float *out, size_t channels, size_t stride,
+                          dcrf_error *error);
+
+/* The same over all kernels, in double: rows of `channels` doubles. `scratch` is as large as `out`.
  */
-dcrf_status dcrf_plan_apply(const dcrf_plan *plan, dcrf_workspace *workspace, const float *in,
-                            float *out, size_t channels, size_t stride, dcrf_error *error);
+dcrf_status dcrf_plan_sum_double(const dcrf_plan *plan, dcrf_workspace *workspace, const double *in,
+                                 double *out, double *scratch, size_t channels, dcrf_error *error);
+
+/* out_a -= diagonal_a in_a: what makes a sum over all b one over b != a. */
+void dcrf_plan_remove_diagonal(const dcrf_plan *plan, dcrf_workspace *workspace,
+                               const float *diagonal, const float *in, float *out, size_t channels,
+                               size_t stride);
 
 #endif

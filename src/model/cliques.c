@@ -20,6 +20,15 @@ void dcrf_cliques_clear(struct dcrf_cliques *cliques) {
     *cliques = (struct dcrf_cliques){0};
 }
 
+void dcrf_model_clique_of(const dcrf_model *model, uint32_t *clique_of) {
+    const struct dcrf_cliques *cliques = &model->cliques;
+    for (size_t a = 0; a < model->variables; a++)
+        clique_of[a] = DCRF_NO_CLIQUE;
+    for (size_t p = 0; p < cliques->count; p++)
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+            clique_of[cliques->members[k]] = (uint32_t)p;
+}
+
 static dcrf_status allocate_cliques(struct dcrf_cliques *cliques, size_t count, size_t members,
                                     dcrf_error *error) {
     *cliques = (struct dcrf_cliques){

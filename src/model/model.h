@@ -36,6 +36,11 @@ struct dcrf_model {
 /* Free what the cliques hold and leave none. */
 void dcrf_cliques_clear(struct dcrf_cliques *cliques);
 
+#define DCRF_NO_CLIQUE UINT32_MAX
+
+/* clique_of[a] = the clique of variable a, or DCRF_NO_CLIQUE. */
+void dcrf_model_clique_of(const dcrf_model *model, uint32_t *clique_of);
+
 /* Are all compatibilities Potts? If not, the error says that `method` ("the LP relaxation") needs
  * them to be, and names the first kernel that has another. */
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,

@@ -21,16 +21,13 @@ static void fill_indicator(void *context, size_t begin, size_t end, size_t worke
         indicator[a * x->stride + x->channel_of[x->labels[a]]] = 1;
 }
 
-static void remove_diagonal(void *context, size_t begin, size_t end, size_t worker) {
+/* The column of the labels that do not occur. */
+static void clear_column(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct evaluation *evaluation = context;
     const struct dcrf_labelling *x = evaluation->labelling;
-    const float *diagonal = evaluation->polisher->coupling->groups[0].diagonal;
-    for (size_t a = begin; a < end; a++) {
-        float *field = x->field + a * x->stride;
-        field[x->channel_of[x->labels[a]]] -= diagonal[a];
-        field[x->channels] = 0;
-    }
+    for (size_t a = begin; a < end; a++)
+        x->field[a * x->stride + x->channels] = 0;
 }
 
 /* Give columns to the labels that occur. */
@@ -69,10 +66,10 @@ static dcrf_status find_field(struct dcrf_polisher *polisher, struct dcrf_labell
         return dcrf_coupling_field(polisher->coupling, polisher->indicator, labelling->field,
                                    error);
     const dcrf_status status =
-        dcrf_coupling_mass(polisher->coupling, 0, polisher->indicator, labelling->field,
-                           labelling->channels, labelling->stride, error);
+        dcrf_coupling_sum_others(polisher->coupling, 0, polisher->indicator, labelling->field,
+                                 labelling->channels, labelling->stride, error);
     if (status == DCRF_OK)
-        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, remove_diagonal, &evaluation);
+        dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, clear_column, &evaluation);
     return status;
 }
 
@@ -86,7 +83,7 @@ static double energy_rows(void *context, size_t begin, size_t end) {
         const size_t own = x->labels[a], own_channel = x->channel_of[own];
         const float *field = x->field + a * x->stride;
         sum += (double)model->unary[a * model->stride + own];
-        if (polisher->coupling->mass > 0) { /* Potts: what the other labels have */
+        if (polisher->coupling->all_factor > 0) { /* Potts: what the other labels have */
             for (size_t c = 0; c < x->channels; c++)
                 sum += c != own_channel ? (double)field[c] : 0;
         } else {

@@ -2,11 +2,11 @@
  *
  * With B the field of the labelling x (energy/coupling.h; one filter application), the energy is
  *
- *   E(x) = sum_a phi_a(x_a) + sum_ai B_ai (mass + sign [x_a = i]) + cliques,
+ *   E(x) = sum_a phi_a(x_a) + sum_ai B_ai (all_factor + own_factor [x_a = i]) + cliques,
  *
  * and changing one variable from x_a to i changes it by exactly
  *
- *   phi_ai + 2 sign B_ai - (phi_a,x_a + 2 sign B_a,x_a) + its clique,
+ *   phi_ai + 2 own_factor B_ai - (phi_a,x_a + 2 own_factor B_a,x_a) + its clique,
  *
  * because K has no diagonal. Changes of many variables interact: those that gain by themselves are
  * tried together, and if the energy of the result, which comes with its field, is not lower, half
@@ -74,13 +74,8 @@ dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
         dcrf_polisher_free(&polisher);
         return status;
     }
-    const struct dcrf_cliques *cliques = &plan->model->cliques;
-    if (polisher->clique_of) {
-        memset(polisher->clique_of, 0xff, plan->model->variables * sizeof(uint32_t));
-        for (size_t p = 0; p < cliques->count; p++)
-            for (size_t c = cliques->offsets[p]; c < cliques->offsets[p + 1]; c++)
-                polisher->clique_of[cliques->members[c]] = (uint32_t)p;
-    }
+    if (polisher->clique_of)
+        dcrf_model_clique_of(plan->model, polisher->clique_of);
     *out = polisher;
     return DCRF_OK;
 }
@@ -121,6 +116,8 @@ dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *l
 
 dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error) {
     *is_better = false;
+    if (polisher->rounds_left > 0 && dcrf_is_interrupted(polisher->interrupt))
+        polisher->rounds_left = 0;
     if (polisher->rounds_left == 0)
         return DCRF_OK;
     polisher->rounds_left--;
@@ -202,13 +199,14 @@ dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bo
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
-                        dcrf_error *error) {
+                        const struct dcrf_interrupt *interrupt, dcrf_error *error) {
     typedef dcrf_status (*move)(struct dcrf_polisher *, bool *, dcrf_error *);
     static const move moves[] = {dcrf_move_classes, dcrf_move_cliques, dcrf_move_variables};
     const size_t move_count = sizeof moves / sizeof moves[0];
     const size_t bytes = polisher->model->variables * sizeof *labels;
-    if (rounds == 0)
+    if (rounds == 0 || dcrf_is_interrupted(interrupt))
         return DCRF_OK;
+    polisher->interrupt = interrupt;
     dcrf_status status = dcrf_polisher_load(polisher, labels, rounds, error);
     /* Until a whole turn through the moves has changed nothing. */
     size_t futile = 0;

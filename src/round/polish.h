@@ -2,6 +2,7 @@
 #ifndef DCRF_ROUND_POLISH_H
 #define DCRF_ROUND_POLISH_H
 
+#include "core/interrupt.h"
 #include "energy/coupling.h"
 
 #include <stdint.h>
@@ -13,9 +14,10 @@ dcrf_status dcrf_polisher_new(struct dcrf_polisher **polisher, const dcrf_plan *
                               dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_polisher_free(struct dcrf_polisher **polisher);
 
-/* Moves until none lowers the energy, for at most `rounds` filter applications. The labelling is
- * replaced by a better one or left as it is; on an error too. */
+/* Moves until none lowers the energy, for at most `rounds` filter applications or until it is
+ * interrupted (NULL: never). The labelling is replaced by a better one or left as it is; on an
+ * error too. */
 dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t rounds,
-                        dcrf_error *error);
+                        const struct dcrf_interrupt *interrupt, dcrf_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/memory.h"
 
+#include <dcrf/labelling.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -26,26 +27,23 @@ struct dcrf_thresholds {
     bool *is_alive;
 };
 
-static size_t largest(const float *row, size_t labels) {
-    size_t best = 0;
-    for (size_t i = 1; i < labels; i++)
-        if (row[i] > row[best])
-            best = i;
-    return best;
-}
-
 static void round_largest(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct rounding *rounding = context;
     const struct dcrf_marginals *marginals = rounding->marginals;
-    for (size_t a = begin; a < end; a++)
-        rounding->labels[a] =
-            (uint16_t)largest(marginals->values + a * marginals->stride, marginals->labels);
+    dcrf_label_by_marginals(marginals->values + begin * marginals->stride, end - begin,
+                            marginals->labels, marginals->stride, rounding->labels + begin);
 }
 
 void dcrf_round_largest(const struct dcrf_marginals *marginals, dcrf_pool *pool, uint16_t *labels) {
     struct rounding rounding = {marginals, NULL, labels};
     dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_largest, &rounding);
+}
+
+void dcrf_round_inverse(const uint16_t *labels, size_t variables, size_t stride, float *block) {
+    memset(block, 0, variables * stride * sizeof *block);
+    for (size_t a = 0; a < variables; a++)
+        block[a * stride + labels[a]] = 1;
 }
 
 struct dcrf_thresholds *dcrf_thresholds_new(size_t labels) {
@@ -104,8 +102,11 @@ static void round_threshold(void *context, size_t begin, size_t end, size_t work
         size_t k = 0;
         while (k < thresholds->count && row[thresholds->label[k]] < thresholds->threshold[k])
             k++;
-        rounding->labels[a] = k < thresholds->count ? thresholds->label[k]
-                                                    : (uint16_t)largest(row, marginals->labels);
+        if (k < thresholds->count)
+            rounding->labels[a] = thresholds->label[k];
+        else
+            dcrf_label_by_marginals(row, 1, marginals->labels, marginals->stride,
+                                    rounding->labels + a);
     }
 }
 

@@ -18,6 +18,9 @@ struct dcrf_marginals {
 /* The label of the largest entry of every row, the first among equals. */
 void dcrf_round_largest(const struct dcrf_marginals *marginals, dcrf_pool *pool, uint16_t *labels);
 
+/* The block of distributions that a labelling is: one at each variable's label, `stride` apart. */
+void dcrf_round_inverse(const uint16_t *labels, size_t variables, size_t stride, float *block);
+
 /* Threshold rounding (Kleinberg and Tardos 2002): draw a label i and a threshold t, both uniform,
  * and give i to every variable without a label that has y_ai >= t; repeat until all have one. A
  * variable takes label i with probability y_ai, and variables with similar rows tend to take the

@@ -5,7 +5,6 @@
 #include "round/polish.h"
 
 #define DCRF_NO_VARIABLE UINT32_MAX
-#define DCRF_NO_CLIQUE UINT32_MAX
 
 /* Which single change makes a clique unanimous: a lone dissenter takes the label of the others. In
  * a clique of two, either one can. */
@@ -42,6 +41,7 @@ struct dcrf_polisher {
     double *class_bonus;
     size_t *class_size;
     size_t rounds_left;
+    const struct dcrf_interrupt *interrupt; /* asked before every round; NULL: none */
 };
 
 /* The cost of giving label i to variable a while all others keep theirs, up to a constant of the
@@ -50,7 +50,7 @@ static inline float dcrf_local_cost(const struct dcrf_polisher *polisher, size_t
                                     size_t label) {
     const struct dcrf_labelling *current = &polisher->current;
     return polisher->model->unary[variable * polisher->model->stride + label] +
-           2 * polisher->coupling->sign *
+           2 * polisher->coupling->own_factor *
                current->field[variable * current->stride + current->channel_of[label]];
 }
 

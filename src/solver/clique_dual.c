@@ -7,7 +7,7 @@
  *                widest spread.
  *
  * The projection of w onto the set of the spread form: with Lagrange multipliers m_i for the sums
- * and tau >= 0 for the size, v_ai = w_ai - m_i shrunk towards 0 by tau. So for every label the mass
+ * and tau >= 0 for the size, v_ai = w_ai - m_i shrunk towards 0 by tau. So for every label the sum
  * above m_i + tau equals that below m_i - tau; call it t_i(tau). It falls with tau, and tau = 0, or
  * sum_i t_i(tau) = C. Both equations are piecewise linear and monotone: Newton's method, kept
  * inside a bracket, ends at their roots after a few sweeps. */
@@ -47,13 +47,15 @@ dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
     cliques->columns = dcrf_allocate(workers, cliques->largest * sizeof(float));
     cliques->labels = dcrf_allocate(workers, model->labels * sizeof(double));
     cliques->stiffness = dcrf_allocate(model->cliques.count, sizeof(double));
-    if (cliques->columns && cliques->labels && cliques->stiffness) {
-        for (size_t p = 0; p < model->cliques.count; p++)
-            cliques->stiffness[p] = choose_stiffness(space, p);
+    if (cliques->columns && cliques->labels && cliques->stiffness)
         return DCRF_OK;
-    }
     dcrf_clique_dual_clear(cliques);
     return dcrf_fail_memory(error, "the dual of the cliques");
+}
+
+void dcrf_clique_dual_measure(struct dcrf_clique_dual *cliques) {
+    for (size_t p = 0; p < cliques->space->plan->model->cliques.count; p++)
+        cliques->stiffness[p] = choose_stiffness(cliques->space, p);
 }
 
 void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques) {

@@ -15,6 +15,8 @@ struct dcrf_clique_dual {
 
 dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
                                   const struct dcrf_dual_space *space, dcrf_error *error);
+/* Choose the stiffness, after the space was measured and before anything else. */
+void dcrf_clique_dual_measure(struct dcrf_clique_dual *cliques);
 void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques);
 
 /* out = the projection of base - step * y onto the set of v (see dual.h), clique by clique; base =

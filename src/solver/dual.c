@@ -28,40 +28,20 @@
 
 /* The row sums in double, so that they carry no rounding worth speaking of. */
 static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
-    const dcrf_model *model = space->plan->model;
-    const size_t n = model->variables;
-    double *ones = dcrf_allocate(n, 3 * sizeof *ones);
-    if (!ones)
-        return dcrf_fail_memory(error, "the row sums of the kernels");
-    double *sums = ones + n, *total = sums + n;
-    dcrf_status status = DCRF_OK;
-    for (size_t a = 0; a < n; a++) {
+    const size_t n = space->plan->model->variables;
+    double *ones = space->scratch, *image = ones + n;
+    for (size_t a = 0; a < n; a++)
         ones[a] = 1;
-        total[a] = 0;
-    }
-    for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++) {
-        const dcrf_operator *op = space->plan->kernels[m].op;
-        if (model->kernels[m].weight == 0)
-            continue;
-        status = op->methods->apply_double(op, space->workspace, ones, sums, 1, error);
-        for (size_t a = 0; a < n && status == DCRF_OK; a++)
-            total[a] += model->kernels[m].weight * sums[a];
-    }
+    const dcrf_status status =
+        dcrf_plan_sum_double(space->plan, space->workspace, ones, space->sums, image, 1, error);
     for (size_t a = 0; a < n && status == DCRF_OK; a++)
-        space->row_sums[a] = (float)(total[a] * (1 + 2 * UNIT));
-    dcrf_release(ones);
+        space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * UNIT));
     return status;
 }
 
-static dcrf_status spread_costs(struct dcrf_dual_space *space, dcrf_error *error) {
+static void spread_costs(struct dcrf_dual_space *space) {
     const struct dcrf_cliques *cliques = &space->plan->model->cliques;
-    const size_t n = space->plan->model->variables;
-    if (cliques->count == 0)
-        return DCRF_OK;
-    space->clique_cost = dcrf_allocate_zero(n, sizeof(float));
-    space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
-    if (!space->clique_cost || !space->clique_weight)
-        return dcrf_fail_memory(error, "the dual of the cliques");
+    space->constant = 0;
     for (size_t p = 0; p < cliques->count; p++) {
         const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
         if (space->form == DCRF_CLIQUE_MIN)
@@ -71,12 +51,13 @@ static dcrf_status spread_costs(struct dcrf_dual_space *space, dcrf_error *error
             space->clique_weight[cliques->members[k]] = (float)(cliques->costs[p] / (double)size);
         }
     }
-    return DCRF_OK;
 }
 
 dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
                                  dcrf_workspace *workspace, dcrf_clique_form form,
                                  dcrf_error *error) {
+    const size_t n = plan->model->variables;
+    const bool has_cliques = plan->model->cliques.count > 0;
     *space = (struct dcrf_dual_space){.plan = plan, .workspace = workspace, .form = form};
     for (size_t m = 0; m < plan->model->kernel_count; m++)
         if (plan->model->kernels[m].weight != 0 &&
@@ -85,19 +66,29 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
                              "the LP relaxation and its bound are for Potts compatibilities only; "
                              "kernel %zu has another",
                              m);
-    space->row_sums = dcrf_allocate(plan->model->variables, sizeof(float));
-    if (!space->row_sums)
-        return dcrf_fail_memory(error, "the row sums of the kernels");
-    dcrf_status status = sum_rows(space, error);
-    if (status == DCRF_OK)
-        status = spread_costs(space, error);
-    if (status < 0)
-        dcrf_dual_space_clear(space);
-    return status;
+    space->sums = dcrf_allocate(n, sizeof(double));
+    space->row_sums = dcrf_allocate(n, sizeof(float));
+    space->scratch = dcrf_allocate(n, 2 * sizeof(double));
+    if (has_cliques) {
+        space->clique_cost = dcrf_allocate_zero(n, sizeof(float));
+        space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
+    }
+    if (space->sums && space->row_sums && space->scratch &&
+        (!has_cliques || (space->clique_cost && space->clique_weight)))
+        return DCRF_OK;
+    dcrf_dual_space_clear(space);
+    return dcrf_fail_memory(error, "the row sums of the kernels");
+}
+
+dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *error) {
+    spread_costs(space);
+    return sum_rows(space, error);
 }
 
 void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
+    dcrf_release(space->sums);
     dcrf_release(space->row_sums);
+    dcrf_release(space->scratch);
     dcrf_release(space->clique_cost);
     dcrf_release(space->clique_weight);
     *space = (struct dcrf_dual_space){0};
@@ -116,7 +107,6 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
         dcrf_dual_clear(dual);
         return dcrf_fail_memory(error, "a point of the dual");
     }
-    dcrf_dual_reset(dual, space);
     return DCRF_OK;
 }
 
@@ -282,6 +272,21 @@ static double sum_slopes(void *context, size_t begin, size_t end) {
     for (size_t a = begin; a < end; a++)
         sum += slope_of_variable(context, a);
     return sum;
+}
+
+void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
+                    const struct dcrf_dual *candidate, double *bound) {
+    const dcrf_model *model = space->plan->model;
+    const size_t bytes = model->variables * model->stride * sizeof *best->pairwise;
+    const double proven = dcrf_dual_bound(space, candidate);
+    if (!(proven > *bound))
+        return;
+    *bound = proven;
+    memcpy(best->pairwise, candidate->pairwise, bytes);
+    if (best->clique)
+        memcpy(best->clique, candidate->clique, bytes);
+    best->pairwise_roundings = candidate->pairwise_roundings;
+    best->clique_roundings = candidate->clique_roundings;
 }
 
 /* Halvings of the interval that holds the maximum: the bound is flat there. */

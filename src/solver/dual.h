@@ -24,7 +24,9 @@ struct dcrf_dual_space {
     const dcrf_plan *plan;
     dcrf_workspace *workspace;
     dcrf_clique_form form;
-    float *row_sums;      /* sum_m w_m (K_m 1)_a, rounded up */
+    double *sums;         /* of the rows: sum_m w_m (K_m 1)_a */
+    float *row_sums;      /* the same, rounded up */
+    double *scratch;      /* of the measuring */
     float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
     float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */
     double constant;
@@ -42,15 +44,18 @@ struct dcrf_dual {
     size_t recipe_length;
 };
 
-/* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel is not Potts. */
+/* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel is not Potts. Before anything
+ * else is done with it, the space must be measured: row sums and the costs of the cliques. */
 dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
                                  dcrf_workspace *workspace, dcrf_clique_form form,
                                  dcrf_error *error);
+dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *error);
 void dcrf_dual_space_clear(struct dcrf_dual_space *space);
 
-/* The zero point, which is feasible but for the min form: there v is C_p / |p|. */
+/* Memory for a point, which is none yet. */
 dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,
                            dcrf_error *error);
+/* The zero point, which is feasible but for the min form: there v is C_p / |p|. */
 void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
 void dcrf_dual_clear(struct dcrf_dual *dual);
 
@@ -61,6 +66,10 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
 /* into += weight * (from - into), 0 <= weight <= 1. */
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
                    const struct dcrf_dual *from, double weight);
+
+/* Copy `candidate` to `best` where it proves more than *bound, and *bound with it. */
+void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
+                    const struct dcrf_dual *candidate, double *bound);
 
 /* Move `best`, whose bound is *bound, to the best mixture with `candidate` (LB is concave along the
  * line), and *bound with it. */

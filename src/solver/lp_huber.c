@@ -15,56 +15,78 @@
  * the method's own convergence proof does, and they are much better than the last one, which jumps
  * about while epsilon is small. The best dual point is moved by exact line search towards each new
  * point and each new average: two sweeps over the variables and no filter. */
+#include "core/error.h"
+#include "core/memory.h"
 #include "solver/lp.h"
-
 #include "solver/simplex.h"
 
 #include <math.h>
 #include <string.h>
 
-#define FIRST_EPSILON 0.25
 #define STEPS_PER_EPSILON 8
 #define FEWEST_BINS 8
 /* A label is dead while all its entries are below this part of epsilon: its alpha would be small
  * anyhow. */
 #define DEAD 0.0625
 
-void dcrf_lp_huber_start(struct dcrf_lp *lp) {
+static dcrf_status init(struct dcrf_lp *lp, dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
     const dcrf_model *model = lp->problem->model;
-    const double epsilon = lp->problem->settings->lp.epsilon;
-    memcpy(lp->z, lp->y, model->variables * model->stride * sizeof *lp->z);
-    lp->epsilon = epsilon > 0 ? epsilon : FIRST_EPSILON;
-    lp->steps_at_epsilon = 0;
-    lp->momentum = 1;
-    lp->average_weight = 0;
+    const size_t row = model->stride * sizeof(float);
+    huber->previous = dcrf_allocate_zero(model->variables, row);
+    huber->z = dcrf_allocate_zero(model->variables, row);
+    if (!huber->previous || !huber->z)
+        return dcrf_fail_memory(error, "the LP relaxation");
+    const dcrf_status status = dcrf_dual_init(&huber->current, &lp->space, error);
+    return status < 0 ? status : dcrf_dual_init(&huber->average, &lp->space, error);
+}
+
+static void clear(struct dcrf_lp *lp) {
+    dcrf_release(lp->huber.previous);
+    dcrf_release(lp->huber.z);
+    dcrf_dual_clear(&lp->huber.current);
+    dcrf_dual_clear(&lp->huber.average);
+}
+
+/* The momentum and the average start anew, at y. */
+static void begin_at(struct dcrf_lp *lp, double epsilon) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    const dcrf_model *model = lp->problem->model;
+    memcpy(huber->z, lp->y, model->variables * model->stride * sizeof *huber->z);
+    huber->epsilon = epsilon;
+    huber->steps_at_epsilon = 0;
+    huber->momentum = 1;
+    huber->average_weight = 0;
+}
+
+static void start(struct dcrf_lp *lp) {
+    dcrf_dual_reset(&lp->huber.average, &lp->space);
+    begin_at(lp, lp->experiment.epsilon);
 }
 
 /* Two nodes within epsilon are enough for the clipped line. */
 static size_t choose_bins(const struct dcrf_lp *lp) {
-    const size_t most = lp->problem->settings->lp.bins;
-    const double wanted = ceil(2 / lp->epsilon);
+    const size_t most = lp->experiment.bins;
+    const double wanted = ceil(2 / lp->huber.epsilon);
     const size_t bins = wanted > (double)FEWEST_BINS ? (size_t)wanted : FEWEST_BINS;
     return bins < most ? bins : most;
 }
 
 static void narrow(struct dcrf_lp *lp) {
-    const dcrf_model *model = lp->problem->model;
-    const double finest = 0.5 / (double)lp->problem->settings->lp.bins;
-    if (lp->steps_at_epsilon < STEPS_PER_EPSILON || lp->epsilon <= finest)
+    const double finest = 0.5 / (double)lp->experiment.bins;
+    if (lp->huber.steps_at_epsilon < STEPS_PER_EPSILON || lp->huber.epsilon <= finest)
         return;
-    lp->epsilon = fmax(lp->epsilon / 2, finest);
-    lp->steps_at_epsilon = 0;
-    lp->momentum = 1;
-    lp->average_weight = 0;
-    memcpy(lp->z, lp->y, model->variables * model->stride * sizeof *lp->z);
+    begin_at(lp, fmax(lp->huber.epsilon / 2, finest));
 }
 
 static void improve_bound(struct dcrf_lp *lp) {
-    lp->average_weight += lp->momentum;
-    dcrf_dual_mix(&lp->space, &lp->other, &lp->current, lp->momentum / lp->average_weight);
-    dcrf_dual_improve(&lp->space, &lp->best, &lp->current, &lp->bound);
-    if (lp->average_weight > lp->momentum) /* else the average is the point itself */
-        dcrf_dual_improve(&lp->space, &lp->best, &lp->other, &lp->bound);
+    struct dcrf_lp_huber *huber = &lp->huber;
+    huber->average_weight += huber->momentum;
+    dcrf_dual_mix(&lp->space, &huber->average, &huber->current,
+                  huber->momentum / huber->average_weight);
+    dcrf_dual_improve(&lp->space, &lp->best, &huber->current, &lp->bound);
+    if (huber->average_weight > huber->momentum) /* else the average is the point itself */
+        dcrf_dual_improve(&lp->space, &lp->best, &huber->average, &lp->bound);
 }
 
 /* phi'z + the smoothed pairwise and clique terms as the dual point sees them. */
@@ -74,9 +96,9 @@ static double sum_objective(void *context, size_t begin, size_t end) {
     double sum = 0;
     for (size_t a = begin; a < end; a++)
         for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
-            const float dual =
-                lp->current.pairwise[k] + (lp->current.clique ? lp->current.clique[k] : 0);
-            sum += (double)lp->z[k] * (double)(model->unary[k] - dual);
+            const float dual = lp->huber.current.pairwise[k] +
+                               (lp->huber.current.clique ? lp->huber.current.clique[k] : 0);
+            sum += (double)lp->huber.z[k] * (double)(model->unary[k] - dual);
         }
     return sum;
 }
@@ -89,18 +111,18 @@ static double descend(void *context, size_t begin, size_t end) {
     double uphill = 0;
     for (size_t a = begin; a < end; a++) {
         const size_t row = a * model->stride;
-        const float tau = (float)lp->epsilon / lp->metric[a];
+        const float tau = (float)lp->huber.epsilon / lp->metric[a];
         float *y = lp->y + row;
-        const float *z = lp->z + row;
+        const float *z = lp->huber.z + row;
         for (size_t i = 0; i < model->labels; i++)
-            y[i] = z[i] + tau * (lp->current.pairwise[row + i] - model->unary[row + i]);
-        if (lp->current.clique)
+            y[i] = z[i] + tau * (lp->huber.current.pairwise[row + i] - model->unary[row + i]);
+        if (lp->huber.current.clique)
             for (size_t i = 0; i < model->labels; i++)
-                y[i] += tau * lp->current.clique[row + i];
+                y[i] += tau * lp->huber.current.clique[row + i];
         dcrf_simplex_project(y, model->labels);
         float sum = 0;
         for (size_t i = 0; i < model->labels; i++)
-            sum += (z[i] - y[i]) * (y[i] - lp->previous[row + i]);
+            sum += (z[i] - y[i]) * (y[i] - lp->huber.previous[row + i]);
         uphill += (double)(lp->metric[a] * sum);
     }
     return uphill;
@@ -115,47 +137,51 @@ static void extrapolate(void *context, size_t begin, size_t end, size_t worker) 
     (void)worker;
     const struct extrapolation *e = context;
     const size_t stride = e->lp->problem->model->stride;
-    const float *y = e->lp->y, *previous = e->lp->previous;
+    const float *y = e->lp->y, *previous = e->lp->huber.previous;
     for (size_t k = begin * stride; k < end * stride; k++) {
         const float value = y[k] + e->beta * (y[k] - previous[k]);
-        e->lp->z[k] = value < 0 ? 0 : value > 1 ? 1 : value;
+        e->lp->huber.z[k] = value < 0 ? 0 : value > 1 ? 1 : value;
     }
 }
 
 #define GRAIN 1024
 
-dcrf_status dcrf_lp_huber_step(struct dcrf_lp *lp, struct dcrf_step_report *report,
-                               dcrf_error *error) {
+static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
     const dcrf_model *model = lp->problem->model;
     dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
     narrow(lp);
-    const struct dcrf_pair_shape shape = {.epsilon = lp->epsilon,
-                                          .bins = choose_bins(lp),
-                                          .is_adaptive =
-                                              lp->problem->settings->lp.adaptive_bins != 0};
+    const struct dcrf_pair_shape shape = {.epsilon = huber->epsilon, .bins = choose_bins(lp)};
     dcrf_status status =
-        dcrf_pair_dual(&lp->pairs, &shape, lp->z, DEAD * lp->epsilon, &lp->current, error);
+        dcrf_pair_dual(&lp->pairs, &shape, huber->z, DEAD * huber->epsilon, &huber->current, error);
     if (status == DCRF_OK)
-        status = dcrf_lp_record_point(lp, &lp->current, &shape, lp->z, lp->pairs.alive,
+        status = dcrf_lp_record_point(lp, &huber->current, &shape, huber->z, lp->pairs.alive,
                                       lp->pairs.alive_count, error);
     if (status < 0)
         return status;
-    if (lp->current.clique)
-        dcrf_clique_project(&lp->cliques, NULL, lp->z, lp->epsilon, 0, &lp->current);
+    if (huber->current.clique)
+        dcrf_clique_project(&lp->cliques, NULL, huber->z, huber->epsilon, 0, &huber->current);
     improve_bound(lp);
     report->objective =
         lp->space.constant + dcrf_parallel_sum(pool, model->variables, sum_objective, lp);
 
-    float *swap = lp->previous;
-    lp->previous = lp->y;
+    float *swap = huber->previous;
+    huber->previous = lp->y;
     lp->y = swap;
     const double uphill = dcrf_parallel_sum(pool, model->variables, descend, lp);
     if (uphill > 0)
-        lp->momentum = 1;
-    const double next = (1 + sqrt(1 + 4 * lp->momentum * lp->momentum)) / 2;
-    struct extrapolation extrapolation = {lp, (float)((lp->momentum - 1) / next)};
+        huber->momentum = 1;
+    const double next = (1 + sqrt(1 + 4 * huber->momentum * huber->momentum)) / 2;
+    struct extrapolation extrapolation = {lp, (float)((huber->momentum - 1) / next)};
     dcrf_parallel_for(pool, model->variables, GRAIN, extrapolate, &extrapolation);
-    lp->momentum = next;
-    lp->steps_at_epsilon++;
+    huber->momentum = next;
+    huber->steps_at_epsilon++;
     return DCRF_OK;
 }
+
+const struct dcrf_lp_schedule_interface dcrf_lp_huber = {
+    .init = init,
+    .start = start,
+    .step = step,
+    .clear = clear,
+};

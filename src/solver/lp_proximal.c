@@ -12,15 +12,41 @@
  * alpha
  * + v) - s, h'(delta) = -<D, y~(delta)>: a few projections find its root. The conservative step is
  * the first guess <D, y~> / (lambda |D|^2), the paper's. */
+#include "core/error.h"
+#include "core/memory.h"
 #include "solver/lp.h"
-
 #include "solver/simplex.h"
 
 #include <math.h>
 #include <string.h>
 
-void dcrf_lp_proximal_start(struct dcrf_lp *lp) {
-    dcrf_dual_reset(&lp->current, &lp->space);
+static dcrf_status init(struct dcrf_lp *lp, dcrf_error *error) {
+    struct dcrf_lp_proximal *proximal = &lp->proximal;
+    const dcrf_model *model = lp->problem->model;
+    const size_t row = model->stride * sizeof(float);
+    proximal->centre = dcrf_allocate_zero(model->variables, row);
+    proximal->trial = dcrf_allocate_zero(model->variables, row);
+    if (!proximal->centre || !proximal->trial)
+        return dcrf_fail_memory(error, "the LP relaxation");
+    const dcrf_status status = dcrf_dual_init(&proximal->current, &lp->space, error);
+    return status < 0 ? status : dcrf_dual_init(&proximal->vertex, &lp->space, error);
+}
+
+static void clear(struct dcrf_lp *lp) {
+    dcrf_release(lp->proximal.centre);
+    dcrf_release(lp->proximal.trial);
+    dcrf_dual_clear(&lp->proximal.current);
+    dcrf_dual_clear(&lp->proximal.vertex);
+}
+
+static bool is_as_printed(const struct dcrf_lp *lp) {
+    return lp->problem->settings->lp.schedule == DCRF_LP_SCHEDULE_PAPER;
+}
+
+static void start(struct dcrf_lp *lp) {
+    const double lambda = lp->experiment.lambda;
+    lp->proximal.lambda = lambda > 0 ? lambda : lp->mean_metric > 0 ? 2 / lp->mean_metric : 1;
+    dcrf_dual_reset(&lp->proximal.current, &lp->space);
 }
 
 struct projection {
@@ -38,20 +64,21 @@ static double project_rows(void *context, size_t begin, size_t end) {
     const struct projection *p = context;
     const struct dcrf_lp *lp = p->lp;
     const dcrf_model *model = lp->problem->model;
-    const float lambda = (float)lp->lambda, delta = (float)p->delta;
+    const float lambda = (float)lp->proximal.lambda, delta = (float)p->delta;
     double sum = 0;
     for (size_t a = begin; a < end; a++) {
         const size_t row = a * model->stride;
         float *y = p->out + row;
         for (size_t i = 0; i < model->labels; i++) {
-            const float now = dual_value(&lp->current, row + i);
-            const float towards = delta == 0 ? 0 : dual_value(&lp->other, row + i) - now;
-            y[i] = lp->previous[row + i] + lambda * (now + delta * towards - model->unary[row + i]);
+            const float now = dual_value(&lp->proximal.current, row + i);
+            const float towards = delta == 0 ? 0 : dual_value(&lp->proximal.vertex, row + i) - now;
+            y[i] = lp->proximal.centre[row + i] +
+                   lambda * (now + delta * towards - model->unary[row + i]);
         }
         dcrf_simplex_project(y, model->labels);
         for (size_t i = 0; i < model->labels; i++)
-            sum += (double)y[i] * ((double)dual_value(&lp->current, row + i) -
-                                   (double)dual_value(&lp->other, row + i));
+            sum += (double)y[i] * ((double)dual_value(&lp->proximal.current, row + i) -
+                                   (double)dual_value(&lp->proximal.vertex, row + i));
     }
     return sum;
 }
@@ -68,8 +95,8 @@ static double sum_squares(void *context, size_t begin, size_t end) {
     double sum = 0;
     for (size_t a = begin; a < end; a++)
         for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
-            const double difference =
-                (double)dual_value(&lp->current, k) - (double)dual_value(&lp->other, k);
+            const double difference = (double)dual_value(&lp->proximal.current, k) -
+                                      (double)dual_value(&lp->proximal.vertex, k);
             sum += difference * difference;
         }
     return sum;
@@ -82,8 +109,8 @@ static double sum_gap(void *context, size_t begin, size_t end) {
     double sum = 0;
     for (size_t a = begin; a < end; a++)
         for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++)
-            sum += (double)lp->z[k] *
-                   ((double)dual_value(&lp->current, k) - (double)dual_value(&lp->other, k));
+            sum += (double)lp->proximal.trial[k] * ((double)dual_value(&lp->proximal.current, k) -
+                                                    (double)dual_value(&lp->proximal.vertex, k));
     return sum;
 }
 
@@ -95,7 +122,8 @@ static double sum_objective(void *context, size_t begin, size_t end) {
     double sum = 0;
     for (size_t a = begin; a < end; a++)
         for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++)
-            sum += (double)lp->z[k] * ((double)model->unary[k] - (double)dual_value(&lp->other, k));
+            sum += (double)lp->proximal.trial[k] *
+                   ((double)model->unary[k] - (double)dual_value(&lp->proximal.vertex, k));
     return sum;
 }
 
@@ -111,8 +139,8 @@ static double choose_delta(struct dcrf_lp *lp) {
     const double squares = dcrf_parallel_sum(pool, n, sum_squares, lp);
     if (!(gap > 0) || !(squares > 0))
         return 0;
-    const double guess = fmin(1, gap / (lp->lambda * squares));
-    if (lp->problem->settings->lp.step == DCRF_LP_STEP_CONSERVATIVE)
+    const double guess = fmin(1, gap / (lp->proximal.lambda * squares));
+    if (is_as_printed(lp))
         return guess;
     /* lp->y is free while the dual moves; slopes are those of -h. */
     double low = 0, low_slope = gap, high = 1, at = guess;
@@ -144,30 +172,29 @@ static double choose_delta(struct dcrf_lp *lp) {
 }
 
 static dcrf_status take_vertex(struct dcrf_lp *lp, dcrf_error *error) {
-    const dcrf_lp_settings *settings = &lp->problem->settings->lp;
-    const struct dcrf_pair_shape shape = {
-        .epsilon = 0, .bins = settings->bins, .is_adaptive = settings->adaptive_bins != 0};
-    const dcrf_status status = dcrf_pair_dual(&lp->pairs, &shape, lp->z, 0, &lp->other, error);
-    if (status == DCRF_OK && lp->other.clique) {
-        if (settings->clique_step == DCRF_LP_CLIQUE_VERTEX)
-            dcrf_clique_vertex(&lp->cliques, lp->z, &lp->other);
+    struct dcrf_lp_proximal *proximal = &lp->proximal;
+    const struct dcrf_pair_shape shape = {.epsilon = 0, .bins = lp->experiment.bins};
+    const dcrf_status status =
+        dcrf_pair_dual(&lp->pairs, &shape, proximal->trial, 0, &proximal->vertex, error);
+    if (status == DCRF_OK && proximal->vertex.clique) {
+        if (is_as_printed(lp))
+            dcrf_clique_vertex(&lp->cliques, proximal->trial, &proximal->vertex);
         else
-            dcrf_clique_project(&lp->cliques, lp->current.clique, lp->z, 0, 1 / lp->lambda,
-                                &lp->other);
+            dcrf_clique_project(&lp->cliques, proximal->current.clique, proximal->trial, 0,
+                                1 / proximal->lambda, &proximal->vertex);
     }
     return status;
 }
 
-dcrf_status dcrf_lp_proximal_step(struct dcrf_lp *lp, struct dcrf_step_report *report,
-                                  dcrf_error *error) {
+static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcrf_error *error) {
+    struct dcrf_lp_proximal *proximal = &lp->proximal;
     const dcrf_model *model = lp->problem->model;
-    const dcrf_lp_settings *settings = &lp->problem->settings->lp;
     dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
-    memcpy(lp->previous, lp->y, model->variables * model->stride * sizeof *lp->y);
-    if (settings->restart)
-        dcrf_dual_reset(&lp->current, &lp->space);
-    for (size_t t = 0; t < settings->inner_steps; t++) {
-        project_all(lp, 0, lp->z);
+    memcpy(proximal->centre, lp->y, model->variables * model->stride * sizeof *lp->y);
+    if (is_as_printed(lp))
+        dcrf_dual_reset(&proximal->current, &lp->space);
+    for (size_t t = 0; t < lp->experiment.inner_steps; t++) {
+        project_all(lp, 0, proximal->trial);
         const dcrf_status status = take_vertex(lp, error);
         if (status < 0)
             return status;
@@ -175,11 +202,18 @@ dcrf_status dcrf_lp_proximal_step(struct dcrf_lp *lp, struct dcrf_step_report *r
             lp->space.constant + dcrf_parallel_sum(pool, model->variables, sum_objective, lp);
         const double delta = choose_delta(lp);
         if (delta > 0)
-            dcrf_dual_mix(&lp->space, &lp->current, &lp->other, delta);
-        lp->bound = fmax(lp->bound, dcrf_dual_bound(&lp->space, &lp->current));
-        if (delta == 0 || dcrf_stop_is_time(lp->problem->stop))
+            dcrf_dual_mix(&lp->space, &proximal->current, &proximal->vertex, delta);
+        dcrf_dual_keep(&lp->space, &lp->best, &proximal->current, &lp->bound);
+        if (delta == 0 || dcrf_stop_is_due(lp->problem->stop))
             break;
     }
     project_all(lp, 0, lp->y);
     return DCRF_OK;
 }
+
+const struct dcrf_lp_schedule_interface dcrf_lp_proximal = {
+    .init = init,
+    .start = start,
+    .step = step,
+    .clear = clear,
+};

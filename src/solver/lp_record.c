@@ -25,22 +25,19 @@ static dcrf_status add_recipe(struct dcrf_dual *dual, size_t length, dcrf_error 
 }
 
 dcrf_status dcrf_solver_record(dcrf_solver *solver, size_t capacity, dcrf_error *error) {
-    const dcrf_lp_settings *settings = &solver->settings.lp;
     if (solver->settings.method != DCRF_METHOD_LP || solver->has_started ||
-        settings->schedule != DCRF_LP_SCHEDULE_HUBER || settings->adaptive_bins)
-        return dcrf_fail(
-            error, DCRF_ERROR_UNSUPPORTED,
-            "only the LP by Huber continuation with uniform bins can be recorded, from "
-            "its start on");
+        solver->settings.lp.schedule != DCRF_LP_SCHEDULE_HUBER)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "only the LP by Huber continuation can be recorded, from its start on");
     struct dcrf_lp *lp = solver->state;
     lp->record.points = dcrf_allocate_zero(capacity, sizeof *lp->record.points);
     if (!lp->record.points)
         return dcrf_fail_memory(error, "the record of the LP");
     lp->record.capacity = capacity;
     lp->record.variables = solver->problem.model->variables;
-    dcrf_status status = add_recipe(&lp->current, capacity, error);
+    dcrf_status status = add_recipe(&lp->huber.current, capacity, error);
     if (status == DCRF_OK)
-        status = add_recipe(&lp->other, capacity, error);
+        status = add_recipe(&lp->huber.average, capacity, error);
     return status == DCRF_OK ? add_recipe(&lp->best, capacity, error) : status;
 }
 
@@ -63,10 +60,11 @@ dcrf_status dcrf_lp_record_point(struct dcrf_lp *lp, struct dcrf_dual *dual,
         dcrf_release(point.y);
         return dcrf_fail_memory(error, "the record of the LP");
     }
-    memcpy(point.alive, alive, alive_count * sizeof *alive);
+    for (size_t k = 0; k < alive_count; k++)
+        point.alive[k] = alive ? alive[k] : k;
     for (size_t a = 0; a < record->variables; a++)
         for (size_t k = 0; k < alive_count; k++)
-            point.y[a * alive_count + k] = y[a * stride + alive[k]];
+            point.y[a * alive_count + k] = y[a * stride + point.alive[k]];
     for (size_t k = 0; k < dual->recipe_length; k++)
         dual->recipe[k] = 0;
     dual->recipe[record->count] = 1;

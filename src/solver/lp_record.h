@@ -26,7 +26,7 @@ struct dcrf_lp_record {
     const float *clique; /* v of the mixture: a block with the model's stride, or NULL */
 };
 
-/* Have a solver of the LP by Huber continuation with uniform bins record up to `capacity` points,
+/* Have a solver of the LP by Huber continuation record up to `capacity` points,
  * from its start on. */
 dcrf_status dcrf_solver_record(dcrf_solver *solver, size_t capacity, dcrf_error *error);
 

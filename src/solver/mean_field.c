@@ -41,9 +41,9 @@ struct mean_field {
     struct dcrf_coupling *coupling;
     float *q;
     float *message;
-    float *field; /* s of the last update; where damping is possible */
+    float *logits; /* s of the last update; where damping is possible */
     double damping;
-    bool has_field;
+    bool has_logits;
     double entropy;     /* of q */
     double free_energy; /* of the q before */
 
@@ -60,7 +60,7 @@ static void mean_field_free(void *state) {
     dcrf_coupling_free(&mf->coupling);
     dcrf_release(mf->q);
     dcrf_release(mf->message);
-    dcrf_release(mf->field);
+    dcrf_release(mf->logits);
     dcrf_release(mf->extra);
     dcrf_release(mf->scratch);
     dcrf_release(mf->agreement);
@@ -74,7 +74,7 @@ static bool take_memory(struct mean_field *mf) {
     mf->message = dcrf_allocate_zero(model->variables, row);
     if (!mf->q || !mf->message)
         return false;
-    if (mf->problem->settings->damping != 0 && !(mf->field = dcrf_allocate(model->variables, row)))
+    if (mf->problem->settings->damping != 0 && !(mf->logits = dcrf_allocate(model->variables, row)))
         return false;
     if (model->cliques.count == 0)
         return true;
@@ -109,7 +109,7 @@ static void update_rows(void *context, size_t begin, size_t end, double *sums) {
     dcrf_dsp()->softmax(context, begin, end, sums);
 }
 
-/* Q = softmax of the field that belongs to the message, with the sums of the pass. */
+/* Q = softmax of the logits that belong to the message, with the sums of the pass. */
 static void update(struct mean_field *mf, float factor, const float *diagonal, double *sums) {
     const dcrf_model *model = mf->problem->model;
     struct dcrf_softmax softmax = {.labels = model->labels,
@@ -119,23 +119,23 @@ static void update(struct mean_field *mf, float factor, const float *diagonal, d
                                    .diagonal = diagonal,
                                    .extra = factor != 0 ? mf->extra : NULL,
                                    .factor = factor,
-                                   .sign = mf->coupling->sign,
-                                   .mass = mf->coupling->mass,
+                                   .sign = mf->coupling->own_factor,
+                                   .mass = mf->coupling->all_factor,
                                    .damping = (float)mf->damping,
-                                   .field = mf->has_field ? mf->field : NULL,
+                                   .field = mf->has_logits ? mf->logits : NULL,
                                    .q = mf->q};
     dcrf_parallel_sums(dcrf_workspace_pool(mf->problem->workspace), model->variables, update_rows,
                        &softmax, sums, DCRF_SOFTMAX_SUMS);
     mf->entropy = sums[DCRF_SOFTMAX_ENTROPY];
 }
 
-/* s = ln q, up to a constant a row: the field that gives q. */
-static void recover_field(void *context, size_t begin, size_t end, size_t worker) {
+/* s = ln q, up to a constant a row: the logits that give q. */
+static void recover_logits(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct mean_field *mf = context;
     const size_t stride = mf->problem->model->stride;
     for (size_t k = begin * stride; k < end * stride; k++)
-        mf->field[k] = logf(mf->q[k] > SMALLEST_Q ? mf->q[k] : SMALLEST_Q);
+        mf->logits[k] = logf(mf->q[k] > SMALLEST_Q ? mf->q[k] : SMALLEST_Q);
 }
 
 static double entropy_rows(void *context, size_t begin, size_t end) {
@@ -151,23 +151,24 @@ static double entropy_rows(void *context, size_t begin, size_t end) {
 static void set_damping(struct mean_field *mf, double damping) {
     const dcrf_model *model = mf->problem->model;
     mf->damping = damping;
-    if (damping > 0 && !mf->has_field) {
+    if (damping > 0 && !mf->has_logits) {
         dcrf_parallel_for(dcrf_workspace_pool(mf->problem->workspace), model->variables,
-                          ROWS_PER_CHUNK, recover_field, mf);
-        mf->has_field = true;
+                          ROWS_PER_CHUNK, recover_logits, mf);
+        mf->has_logits = true;
     }
 }
 
-static dcrf_status mean_field_start(void *state, const float *y, dcrf_error *error) {
+static dcrf_status mean_field_start(void *state, const struct dcrf_start *start,
+                                    dcrf_error *error) {
     (void)error;
     struct mean_field *mf = state;
     const dcrf_model *model = mf->problem->model;
     const double damping = mf->problem->settings->damping;
-    mf->has_field = false;
+    mf->has_logits = false;
     mf->damping = 0;
     mf->free_energy = (double)INFINITY;
-    if (y) {
-        memcpy(mf->q, y, model->variables * model->stride * sizeof *mf->q);
+    if (start->y) {
+        memcpy(mf->q, start->y, model->variables * model->stride * sizeof *mf->q);
         mf->entropy = dcrf_parallel_sum(dcrf_workspace_pool(mf->problem->workspace),
                                         model->variables, entropy_rows, mf);
     } else {
@@ -248,13 +249,14 @@ static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
     double sums[DCRF_SOFTMAX_SUMS];
     /* For Potts the diagonal comes off in the pass of the softmax. */
     const dcrf_status status = is_potts
-                                   ? dcrf_coupling_mass(mf->coupling, 0, mf->q, mf->message,
-                                                        model->labels, model->stride, error)
+                                   ? dcrf_coupling_sum(mf->coupling, 0, mf->q, mf->message,
+                                                       model->labels, model->stride, error)
                                    : dcrf_coupling_field(mf->coupling, mf->q, mf->message, error);
     if (status < 0)
         return status;
     const double clique_cost = add_cliques(mf);
-    update(mf, 2 * mf->coupling->sign, is_potts ? mf->coupling->groups[0].diagonal : NULL, sums);
+    update(mf, 2 * mf->coupling->own_factor, is_potts ? mf->coupling->groups[0].diagonal : NULL,
+           sums);
 
     const double free_energy = sums[DCRF_SOFTMAX_ENERGY] + clique_cost + entropy;
     const bool rises =

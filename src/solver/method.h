@@ -1,6 +1,7 @@
 /* What a method supplies to the solver's loop.
  *
- * All memory is taken by init. The solver calls start once before the first step, and again when
+ * All memory is taken by init, which computes nothing that takes a pass over the data: the clock of
+ * a run goes from its start on. The solver calls start once before the first step, and again when
  * the user gives another start. Marginals are blocks with the stride of the model (model->stride).
  */
 #ifndef DCRF_SOLVER_METHOD_H
@@ -11,14 +12,22 @@
 
 #include <dcrf/solver.h>
 
+struct dcrf_flow_proof;
+
 /* What a method works on; outlives its state. */
 struct dcrf_problem {
     const dcrf_plan *plan;
     const dcrf_model *model;
     dcrf_workspace *workspace;
     const dcrf_settings *settings;
-    const struct dcrf_stop *stop; /* a long step asks dcrf_stop_is_time(stop) now and then */
-    const double *best_energy;    /* of the best labelling so far */
+    struct dcrf_stop *stop; /* a long step asks dcrf_stop_is_due(stop) now and then */
+};
+
+/* Where to begin: what the candidates' stage has for a method. */
+struct dcrf_start {
+    const float *y;         /* marginals (checked distributions) that the user gave, or NULL */
+    const uint16_t *labels; /* the best labelling that is known */
+    const struct dcrf_flow_proof *flow; /* a first dual point, or NULL */
 };
 
 /* What one step has to say. The solver sets all numbers to NaN and the pointer to NULL before. */
@@ -33,11 +42,13 @@ struct dcrf_method_interface {
     const char *name;
     /* On failure *state is NULL and nothing is held. */
     dcrf_status (*init)(void **state, const struct dcrf_problem *problem, dcrf_error *error);
-    /* Begin from the marginals y (checked distributions), or where the method likes best (NULL). */
-    dcrf_status (*start)(void *state, const float *y, dcrf_error *error);
+    /* Begin from start->y, or where the method likes best. */
+    dcrf_status (*start)(void *state, const struct dcrf_start *start, dcrf_error *error);
     dcrf_status (*step)(void *state, struct dcrf_step_report *report, dcrf_error *error);
     /* The current iterate: rows are distributions; valid until the next step. */
     const float *(*marginals)(const void *state);
+    /* What is proven after start; NULL: the method proves nothing. */
+    double (*lower_bound)(const void *state);
     void (*free)(void *state); /* NULL is fine */
 };
 

@@ -10,7 +10,6 @@
 #include "core/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GRAIN 1024
@@ -108,86 +107,25 @@ static void unpack(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-/* ---- levels --------------------------------------------------------------------------------- */
+/* ---- the filter ----------------------------------------------------------------------------- */
 
-static int compare_floats(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-/* At most this many values are sorted to find quantiles. */
-#define SAMPLE 2048
-
-/* Nodes for one packed channel: half of them uniform, half at quantiles of a sample of the values
- * strictly between 0 and 1, which are few where y is nearly integral. Returns how many differ. */
-static size_t adapt_nodes(const struct dcrf_pair_filter *filter, size_t channel, size_t stride,
-                          size_t bins, float *nodes) {
-    const size_t n = filter->space->plan->model->variables;
-    const size_t step = n / SAMPLE + 1;
-    float sample[SAMPLE];
-    size_t count = 0;
-    for (size_t a = channel % step; a < n && count < SAMPLE; a += step) {
-        const float value = filter->packed[a * stride + channel];
-        if (value > 0 && value < 1)
-            sample[count++] = value;
-    }
-    qsort(sample, count, sizeof *sample, compare_floats);
-    const size_t uniform = count == 0 || bins < 4 ? bins : bins - bins / 2;
-    for (size_t h = 0; h < uniform; h++)
-        nodes[h] = (float)h / (float)(uniform - 1);
-    for (size_t h = uniform; h < bins; h++)
-        nodes[h] = sample[(2 * (h - uniform) + 1) * count / (2 * (bins - uniform))];
-    qsort(nodes, bins, sizeof *nodes, compare_floats);
-    size_t kept = 1;
-    for (size_t h = 1; h < bins; h++)
-        if (nodes[h] > nodes[kept - 1])
-            nodes[kept++] = nodes[h];
-    return kept;
-}
-
-static dcrf_levels make_levels(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
-                               size_t channel, size_t stride) {
+static dcrf_levels make_levels(struct dcrf_pair_filter *filter,
+                               const struct dcrf_pair_shape *shape) {
     float *nodes = filter->nodes, *table = filter->table;
-    size_t bins = shape->bins;
-    /* A sign needs one threshold less than it has bins, a table one node a bin. */
-    if (shape->is_adaptive)
-        bins = adapt_nodes(filter, channel, stride, bins, nodes);
-    else
-        for (size_t h = 0; h < bins; h++)
-            nodes[h] = (float)h / (float)(bins - 1);
+    const size_t bins = shape->bins;
     if (shape->epsilon == 0) {
-        /* Thresholds between the nodes. */
+        /* Thresholds between the nodes: one less than there are bins. */
         for (size_t h = 0; h + 1 < bins; h++)
-            nodes[h] = 0.5f * (nodes[h] + nodes[h + 1]);
+            nodes[h] = ((float)h + 0.5f) / (float)(bins - 1);
         return (dcrf_levels){bins, nodes, NULL};
     }
     const float inverse = (float)(1 / shape->epsilon);
     for (size_t h = 0; h < bins; h++)
+        nodes[h] = (float)h / (float)(bins - 1);
+    for (size_t h = 0; h < bins; h++)
         for (size_t k = 0; k < bins; k++)
             table[h * bins + k] = fmaxf(-1, fminf(1, (nodes[k] - nodes[h]) * inverse));
     return (dcrf_levels){bins, nodes, table};
-}
-
-/* ---- the filter ----------------------------------------------------------------------------- */
-
-static dcrf_status filter_kernel(struct dcrf_pair_filter *filter,
-                                 const struct dcrf_pair_shape *shape, size_t kernel, size_t stride,
-                                 dcrf_error *error) {
-    const dcrf_operator *op = filter->space->plan->kernels[kernel].op;
-    if (!shape->is_adaptive) {
-        const dcrf_levels levels = make_levels(filter, shape, 0, stride);
-        return dcrf_operator_ordered(op, filter->space->workspace, &levels, filter->packed,
-                                     filter->filtered, filter->alive_count, stride, error);
-    }
-    for (size_t k = 0; k < filter->alive_count; k++) {
-        const dcrf_levels levels = make_levels(filter, shape, k, stride);
-        const dcrf_status status =
-            dcrf_operator_ordered(op, filter->space->workspace, &levels, filter->packed + k,
-                                  filter->filtered + k, 1, stride, error);
-        if (status < 0)
-            return status;
-    }
-    return DCRF_OK;
 }
 
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
@@ -201,19 +139,22 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
     find_alive(&context, threshold);
     context.stride = dcrf_padded(filter->alive_count);
     dcrf_parallel_for(pool, model->variables, GRAIN, pack, &context);
+    const dcrf_levels levels = make_levels(filter, shape);
     dual->pairwise_roundings = 0;
     size_t used = 0;
     for (size_t m = 0; m < plan->kernel_count && filter->alive_count > 0; m++) {
         if (model->kernels[m].weight == 0)
             continue;
-        const dcrf_status status = filter_kernel(filter, shape, m, context.stride, error);
+        const dcrf_operator *op = plan->kernels[m].op;
+        const dcrf_status status =
+            dcrf_operator_ordered(op, filter->space->workspace, &levels, filter->packed,
+                                  filter->filtered, filter->alive_count, context.stride, error);
         if (status < 0)
             return status;
         context.weight = (float)model->kernels[m].weight;
         dcrf_parallel_for(pool, model->variables, GRAIN, unpack, &context);
         context.is_first = false;
         used++;
-        const dcrf_operator *op = plan->kernels[m].op;
         dual->pairwise_roundings =
             fmax(dual->pairwise_roundings, (double)op->methods->ordered_roundings(op, shape->bins));
     }

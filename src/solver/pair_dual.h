@@ -5,12 +5,11 @@
 #include "solver/dual.h"
 
 /* How differences of y become a dual point. epsilon = 0: sign(y_b - y_a), told apart by `bins`
- * bins. Otherwise clip((y_b - y_a) / epsilon), linear between `bins` nodes. Where `is_adaptive`,
- * bins or nodes lie at quantiles of the values of each label, else they are uniform on [0, 1]. */
+ * bins. Otherwise clip((y_b - y_a) / epsilon), linear between `bins` nodes. Both are uniform on
+ * [0, 1]. */
 struct dcrf_pair_shape {
     double epsilon;
     size_t bins;
-    bool is_adaptive;
 };
 
 /* Scratch memory of the filter: blocks of the labels that are alive, next to each other. */

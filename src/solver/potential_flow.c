@@ -10,9 +10,10 @@
  * iterations are enough. The recursion's residual only says when to look; what is claimed is
  * computed from u again, in double, where the rounding of (D - K) u costs nothing even for row sums
  * in the thousands. */
+#include "solver/potential_flow.h"
+
 #include "core/error.h"
 #include "core/memory.h"
-#include "solver/lp.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,13 +29,14 @@
 /* Labels taken through the operators in double at a time. */
 #define DOUBLE_CHANNELS 8
 
-/* The blocks are those of the LP, which has not started yet. */
 struct flow {
-    struct dcrf_lp *lp;
+    const struct dcrf_dual_space *space;
     const dcrf_model *model;
     dcrf_pool *pool;
-    float *u, *residual, *direction, *image;
-    double *partial; /* chunks x labels */
+    const struct dcrf_interrupt *interrupt;
+    float *u, *residual, *direction, *image; /* blocks */
+    float *metric;                           /* per variable: D, or a little where it is zero */
+    double *partial;                         /* chunks x labels */
     double *mean, *rho, *curvature, *low, *scale;
     const float *left, *right; /* blocks of a product in hand */
     const float *divisor;      /* per variable, or NULL */
@@ -76,30 +78,7 @@ static void multiply(struct flow *flow, const float *left, const float *right, c
 
 /* ---- conjugate gradients -------------------------------------------------------------------- */
 
-/* image = K direction; the D part is added where it is used. */
-static dcrf_status apply_kernels(struct flow *flow, dcrf_error *error) {
-    const dcrf_plan *plan = flow->lp->problem->plan;
-    bool is_first = true;
-    for (size_t m = 0; m < plan->kernel_count; m++) {
-        if (flow->model->kernels[m].weight == 0)
-            continue;
-        const struct dcrf_application application = {.direction = DCRF_SYMMETRIC,
-                                                     .in = flow->direction,
-                                                     .out = flow->image,
-                                                     .channels = flow->model->labels,
-                                                     .stride = flow->model->stride,
-                                                     .factor =
-                                                         (float)flow->model->kernels[m].weight,
-                                                     .accumulate = !is_first};
-        const dcrf_status status = dcrf_operator_run(
-            plan->kernels[m].op, flow->lp->problem->workspace, &application, error);
-        if (status < 0)
-            return status;
-        is_first = false;
-    }
-    return DCRF_OK;
-}
-
+/* image = (D - K) direction */
 static void finish_image(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct flow *flow = context;
@@ -107,7 +86,7 @@ static void finish_image(void *context, size_t begin, size_t end, size_t worker)
     for (size_t a = begin; a < end; a++)
         for (size_t i = 0; i < flow->model->labels; i++) {
             const size_t k = a * stride + i;
-            flow->image[k] = flow->lp->space.row_sums[a] * flow->direction[k] - flow->image[k];
+            flow->image[k] = flow->space->row_sums[a] * flow->direction[k] - flow->image[k];
         }
 }
 
@@ -131,7 +110,7 @@ static void turn(void *context, size_t begin, size_t end, size_t worker) {
     const struct flow *flow = context;
     const size_t stride = flow->model->stride;
     for (size_t a = begin; a < end; a++) {
-        const float inverse = 1 / flow->lp->metric[a];
+        const float inverse = 1 / flow->metric[a];
         for (size_t i = 0; i < flow->model->labels; i++) {
             const size_t k = a * stride + i;
             flow->direction[k] =
@@ -146,6 +125,7 @@ static void begin_flow(struct flow *flow) {
     memset(flow->u, 0, n * stride * sizeof(float));
     memset(flow->direction, 0, n * stride * sizeof(float));
     memset(flow->residual, 0, n * stride * sizeof(float));
+    memset(flow->image, 0, n * stride * sizeof(float));
     memset(flow->mean, 0, labels * sizeof *flow->mean);
     for (size_t a = 0; a < n; a++)
         for (size_t i = 0; i < labels; i++)
@@ -154,21 +134,24 @@ static void begin_flow(struct flow *flow) {
         for (size_t i = 0; i < labels; i++)
             flow->residual[a * stride + i] =
                 (float)((double)flow->model->unary[a * stride + i] - flow->mean[i]);
-    multiply(flow, flow->residual, flow->residual, flow->lp->metric, flow->rho);
+    multiply(flow, flow->residual, flow->residual, flow->metric, flow->rho);
     memset(flow->curvature, 0, labels * sizeof *flow->curvature);
     dcrf_parallel_for(flow->pool, n, GRAIN, turn, flow);
 }
 
 static dcrf_status iterate(struct flow *flow, dcrf_error *error) {
     const size_t n = flow->model->variables;
-    const dcrf_status status = apply_kernels(flow, error);
+    const dcrf_plan *plan = flow->space->plan;
+    const dcrf_status status =
+        dcrf_plan_sum(plan, flow->space->workspace, NULL, plan->kernel_count, flow->direction,
+                      flow->image, flow->model->labels, flow->model->stride, error);
     if (status < 0)
         return status;
     dcrf_parallel_for(flow->pool, n, GRAIN, finish_image, flow);
     multiply(flow, flow->direction, flow->image, NULL, flow->curvature);
     dcrf_parallel_for(flow->pool, n, GRAIN, advance, flow);
     /* curvature becomes beta = new rho / old rho. */
-    multiply(flow, flow->residual, flow->residual, flow->lp->metric, flow->curvature);
+    multiply(flow, flow->residual, flow->residual, flow->metric, flow->curvature);
     for (size_t i = 0; i < flow->model->labels; i++) {
         const double rho = flow->curvature[i];
         flow->curvature[i] = flow->rho[i] > 0 ? rho / flow->rho[i] : 0;
@@ -216,11 +199,13 @@ static double estimate_rows(void *context, size_t begin, size_t end) {
     return sum;
 }
 
+/* Some labels in hand: `count` channels of doubles a variable. */
 struct claim {
     struct flow *flow;
-    size_t first, count; /* labels in hand */
-    double *in, *out, *total;
-    double *lowest;
+    float *pairwise; /* out */
+    size_t first, count;
+    double *in, *out, *scratch;
+    double *lowest; /* per variable: the smallest reduced cost so far */
 };
 
 /* u - min u, scaled: values in [0, 1], so that differences are at most 1 exactly. */
@@ -234,105 +219,96 @@ static void fill_double(void *context, size_t begin, size_t end, size_t worker) 
                 ((double)c->flow->u[a * c->flow->model->stride + i] - c->flow->low[i]) *
                 c->flow->scale[i];
             c->in[a * c->count + k] = value < 1 ? value : 1;
-            c->total[a * c->count + k] = 0;
+        }
+}
+
+/* A alpha = D u - K u, and the reduced costs that it leaves. */
+static void take_costs(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct claim *c = context;
+    const dcrf_model *model = c->flow->model;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < c->count; k++) {
+            const size_t at = a * model->stride + c->first + k;
+            const double flow =
+                c->flow->space->sums[a] * c->in[a * c->count + k] - c->out[a * c->count + k];
+            const double cost = (double)model->unary[at] - flow;
+            c->pairwise[at] = (float)flow;
+            c->lowest[a] = cost < c->lowest[a] ? cost : c->lowest[a];
         }
 }
 
 static dcrf_status claim_labels(struct claim *c, dcrf_error *error) {
-    struct flow *flow = c->flow;
-    const dcrf_plan *plan = flow->lp->problem->plan;
-    const size_t n = flow->model->variables;
-    double *ones = c->in + n * c->count; /* one channel more: the row sums come along */
-    dcrf_parallel_for(flow->pool, n, GRAIN, fill_double, c);
-    for (size_t m = 0; m < plan->kernel_count; m++) {
-        const double weight = flow->model->kernels[m].weight;
-        const dcrf_operator *op = plan->kernels[m].op;
-        if (weight == 0)
-            continue;
-        dcrf_status status = op->methods->apply_double(op, flow->lp->problem->workspace, c->in,
-                                                       c->out, c->count, error);
-        if (status < 0)
-            return status;
-        for (size_t a = 0; a < n; a++)
-            for (size_t k = 0; k < c->count; k++)
-                c->total[a * c->count + k] -= weight * c->out[a * c->count + k];
-        for (size_t a = 0; a < n; a++)
-            ones[a] = 1;
-        status =
-            op->methods->apply_double(op, flow->lp->problem->workspace, ones, c->out, 1, error);
-        if (status < 0)
-            return status;
-        for (size_t a = 0; a < n; a++)
-            for (size_t k = 0; k < c->count; k++)
-                c->total[a * c->count + k] += weight * c->out[a] * c->in[a * c->count + k];
-    }
-    for (size_t a = 0; a < n; a++)
-        for (size_t k = 0; k < c->count; k++) {
-            const size_t at = a * flow->model->stride + c->first + k;
-            const double cost = (double)flow->model->unary[at] - c->total[a * c->count + k];
-            flow->lp->best.pairwise[at] = (float)c->total[a * c->count + k];
-            c->lowest[a] = cost < c->lowest[a] ? cost : c->lowest[a];
-        }
-    return DCRF_OK;
-}
-
-/* For the verifier: the flow as it was claimed, in the unused block. */
-static dcrf_status record(struct flow *flow, dcrf_error *error) {
-    const struct dcrf_pair_shape is_flow = {.epsilon = 1, .bins = 0};
-    const size_t n = flow->model->variables, labels = flow->model->labels;
-    if (flow->lp->record.capacity == 0)
-        return DCRF_OK;
-    for (size_t a = 0; a < n; a++)
-        for (size_t i = 0; i < labels; i++) {
-            const size_t k = a * flow->model->stride + i;
-            flow->image[k] = (float)fmin(1, ((double)flow->u[k] - flow->low[i]) * flow->scale[i]);
-        }
-    size_t *all = dcrf_allocate(labels, sizeof *all);
-    if (!all)
-        return dcrf_fail_memory(error, "the record of the LP");
-    for (size_t i = 0; i < labels; i++)
-        all[i] = i;
-    const dcrf_status status =
-        dcrf_lp_record_point(flow->lp, &flow->lp->best, &is_flow, flow->image, all, labels, error);
-    dcrf_release(all);
+    const struct dcrf_dual_space *space = c->flow->space;
+    const size_t n = c->flow->model->variables;
+    dcrf_parallel_for(c->flow->pool, n, GRAIN, fill_double, c);
+    const dcrf_status status = dcrf_plan_sum_double(space->plan, space->workspace, c->in, c->out,
+                                                    c->scratch, c->count, error);
+    if (status == DCRF_OK)
+        dcrf_parallel_for(c->flow->pool, n, GRAIN, take_costs, c);
     return status;
 }
 
-/* The flow becomes lp->best, and what it proves lp->bound. */
-static dcrf_status claim(struct flow *flow, dcrf_error *error) {
-    struct dcrf_lp *lp = flow->lp;
+/* The flow as it was claimed, for the verifier. */
+static void fill_potentials(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct flow *flow = context;
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < flow->model->labels; i++) {
+            const size_t k = a * flow->model->stride + i;
+            flow->u[k] = (float)fmin(1, ((double)flow->u[k] - flow->low[i]) * flow->scale[i]);
+        }
+}
+
+/* What is proven by reduced costs `lowest`: each is a sum of at most 2 n + 1000 terms of at most
+ * the row sum. The cliques' part of the zero point adds up to nothing with the constant. */
+static double bound_of(const struct flow *flow, const double *lowest) {
     const size_t n = flow->model->variables;
-    double *memory = dcrf_allocate(n, (3 * DOUBLE_CHANNELS + 2) * sizeof *memory);
-    if (!memory)
+    const double relative = (3 * (double)n + 2000) * 0x1p-53;
+    double sum = 0, error_bound = 0;
+    for (size_t a = 0; a < n; a++) {
+        sum += lowest[a];
+        error_bound += relative * (fabs(lowest[a]) + 2 * flow->space->sums[a]);
+    }
+    return sum - error_bound;
+}
+
+/* What the flow proves; nothing where it is interrupted. */
+static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_error *error) {
+    const size_t n = flow->model->variables;
+    double *memory = dcrf_allocate(n, (3 * DOUBLE_CHANNELS + 1) * sizeof *memory);
+    float *pairwise = dcrf_allocate_zero(n, flow->model->stride * sizeof *pairwise);
+    if (!memory || !pairwise) {
+        dcrf_release(memory);
+        dcrf_release(pairwise);
         return dcrf_fail_memory(error, "the potential flow");
-    struct claim c = {.flow = flow, .lowest = memory + (3 * DOUBLE_CHANNELS + 1) * n};
+    }
+    struct claim c = {.flow = flow,
+                      .pairwise = pairwise,
+                      .in = memory,
+                      .out = memory + DOUBLE_CHANNELS * n,
+                      .scratch = memory + 2 * DOUBLE_CHANNELS * n,
+                      .lowest = memory + 3 * DOUBLE_CHANNELS * n};
     dcrf_status status = DCRF_OK;
+    bool is_whole = true;
     for (size_t a = 0; a < n; a++)
         c.lowest[a] = INFINITY;
-    for (c.first = 0; c.first < flow->model->labels && status == DCRF_OK; c.first += c.count) {
+    for (; c.first < flow->model->labels && status == DCRF_OK && is_whole; c.first += c.count) {
         const size_t left = flow->model->labels - c.first;
         c.count = left < DOUBLE_CHANNELS ? left : DOUBLE_CHANNELS;
-        c.out = memory;
-        c.total = c.out + n * c.count;
-        c.in = c.total + n * c.count;
         status = claim_labels(&c, error);
+        is_whole =
+            c.first + c.count >= flow->model->labels || !dcrf_is_interrupted(flow->interrupt);
     }
-    if (status == DCRF_OK) {
-        /* Each number is a sum of at most 2 n + 1000 terms of at most the row sum. The cliques'
-         * part of the zero point adds up to nothing with the constant. */
-        const double relative = (3 * (double)n + 2000) * 0x1p-53;
-        double sum = 0, error_bound = 0;
-        for (size_t a = 0; a < n; a++) {
-            sum += c.lowest[a];
-            error_bound += relative * (fabs(c.lowest[a]) + 2 * (double)lp->space.row_sums[a]);
-        }
-        lp->best.pairwise_roundings = 1; /* to float */
-        lp->bound = fmax(lp->bound, sum - error_bound);
+    if (status == DCRF_OK && is_whole) {
+        dcrf_parallel_for(flow->pool, n, GRAIN, fill_potentials, flow);
+        *proof = (struct dcrf_flow_proof){flow->u, pairwise, bound_of(flow, c.lowest)};
+        flow->u = NULL; /* the proof's now */
     } else {
-        dcrf_dual_reset(&lp->best, &lp->space);
+        dcrf_release(pairwise);
     }
     dcrf_release(memory);
-    return status == DCRF_OK ? record(flow, error) : status;
+    return status;
 }
 
 static double sum_labels(const struct flow *flow, const double *values) {
@@ -344,13 +320,16 @@ static double sum_labels(const struct flow *flow, const double *values) {
 
 /* ---- the attempt ---------------------------------------------------------------------------- */
 
-static dcrf_status attempt(struct flow *flow, double constant_energy, dcrf_error *error) {
+static dcrf_status attempt(struct flow *flow, double constant_energy, struct dcrf_flow_proof *proof,
+                           dcrf_error *error) {
     begin_flow(flow);
     const double first = sum_labels(flow, flow->rho);
     for (int k = 1; k <= MOST_ITERATIONS; k++) {
         const dcrf_status status = iterate(flow, error);
         if (status < 0)
             return status;
+        if (dcrf_is_interrupted(flow->interrupt))
+            return DCRF_OK;
         if (k % LOOK_EVERY != 0)
             continue;
         measure_spread(flow);
@@ -358,34 +337,69 @@ static dcrf_status attempt(struct flow *flow, double constant_energy, dcrf_error
             constant_energy -
             dcrf_parallel_sum(flow->pool, flow->model->variables, estimate_rows, flow);
         if (!(missing > WANTED * fabs(constant_energy)) ||
-            !(sum_labels(flow, flow->rho) > SOLVED * first) ||
-            dcrf_stop_is_time(flow->lp->problem->stop))
+            !(sum_labels(flow, flow->rho) > SOLVED * first))
             break;
     }
-    return claim(flow, error);
+    return claim(flow, proof, error);
 }
 
-dcrf_status dcrf_lp_potential_flow(struct dcrf_lp *lp, double constant_energy, dcrf_error *error) {
-    const dcrf_model *model = lp->problem->model;
-    const size_t chunks = (model->variables + GRAIN - 1) / GRAIN;
-    double *memory = dcrf_allocate(chunks + 5, model->labels * sizeof *memory);
-    if (!memory)
-        return dcrf_fail_memory(error, "the potential flow");
-    double *row = memory + chunks * model->labels;
-    struct flow flow = {.lp = lp,
-                        .model = model,
-                        .pool = dcrf_workspace_pool(lp->problem->workspace),
-                        .u = lp->y,
-                        .residual = lp->previous,
-                        .direction = lp->z,
-                        .image = lp->current.pairwise,
-                        .partial = memory,
-                        .mean = row,
-                        .rho = row + model->labels,
-                        .curvature = row + 2 * model->labels,
-                        .low = row + 3 * model->labels,
-                        .scale = row + 4 * model->labels};
-    const dcrf_status status = attempt(&flow, constant_energy, error);
-    dcrf_release(memory);
+static bool take_memory(struct flow *flow) {
+    const size_t n = flow->model->variables, labels = flow->model->labels;
+    const size_t row = flow->model->stride * sizeof(float);
+    flow->u = dcrf_allocate(n, row);
+    flow->residual = dcrf_allocate(n, row);
+    flow->direction = dcrf_allocate(n, row);
+    flow->image = dcrf_allocate(n, row);
+    flow->metric = dcrf_allocate(n, sizeof *flow->metric);
+    flow->partial = dcrf_allocate(chunk_count(flow) + 5, labels * sizeof *flow->partial);
+    if (!flow->u || !flow->residual || !flow->direction || !flow->image || !flow->metric ||
+        !flow->partial)
+        return false;
+    double **const rows[] = {&flow->mean, &flow->rho, &flow->curvature, &flow->low, &flow->scale};
+    for (size_t k = 0; k < 5; k++)
+        *rows[k] = flow->partial + (chunk_count(flow) + k) * labels;
+    return true;
+}
+
+/* Variables that nothing holds get a small weight in the preconditioner. */
+static void make_metric(struct flow *flow) {
+    const size_t n = flow->model->variables;
+    double mean = 0;
+    for (size_t a = 0; a < n; a++)
+        mean += flow->space->sums[a] / (double)n;
+    const float floor = mean > 0 ? (float)(1e-3 * mean) : 1e-3f;
+    for (size_t a = 0; a < n; a++) {
+        const float sum = flow->space->row_sums[a];
+        flow->metric[a] = sum > floor ? sum : floor;
+    }
+}
+
+dcrf_status dcrf_potential_flow(const struct dcrf_dual_space *space, double constant_energy,
+                                const struct dcrf_interrupt *interrupt,
+                                struct dcrf_flow_proof *proof, dcrf_error *error) {
+    struct flow flow = {.space = space,
+                        .model = space->plan->model,
+                        .pool = dcrf_workspace_pool(space->workspace),
+                        .interrupt = interrupt};
+    *proof = (struct dcrf_flow_proof){0};
+    dcrf_status status = DCRF_OK;
+    if (take_memory(&flow)) {
+        make_metric(&flow);
+        status = attempt(&flow, constant_energy, proof, error);
+    } else {
+        status = dcrf_fail_memory(error, "the potential flow");
+    }
+    dcrf_release(flow.u);
+    dcrf_release(flow.residual);
+    dcrf_release(flow.direction);
+    dcrf_release(flow.image);
+    dcrf_release(flow.metric);
+    dcrf_release(flow.partial);
     return status;
+}
+
+void dcrf_flow_proof_clear(struct dcrf_flow_proof *proof) {
+    dcrf_release(proof->potentials);
+    dcrf_release(proof->pairwise);
+    *proof = (struct dcrf_flow_proof){0};
 }

@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/coupling.h"
+#include "round/round.h"
 #include "solver/method.h"
 
 #include <float.h>
@@ -35,20 +36,19 @@ struct qp {
     const struct dcrf_problem *problem;
     struct dcrf_coupling *coupling;
     float *y;
-    float *field;         /* of y */
-    float *vertex;        /* s as a block */
-    float *vertex_field;  /* of s */
-    uint16_t *vertex_of;  /* s as labels */
-    uint32_t *clique_of;  /* variable -> clique, NO_CLIQUE: none; NULL where there are no cliques */
-    double *z, *h;        /* one row of M a clique */
+    float *field;        /* of y */
+    float *vertex;       /* s as a block */
+    float *vertex_field; /* of s */
+    uint16_t *vertex_of; /* s as labels */
+    uint32_t
+        *clique_of; /* variable -> clique, DCRF_NO_CLIQUE: none; NULL where there are no cliques */
+    double *z, *h;  /* one row of M a clique */
     double *vertex_h;     /* h of s */
     double *clique_parts; /* three sums a clique */
     double step;          /* the delta to take */
     double linear;        /* L at y */
     double objective;     /* f at y, without the constant */
 };
-
-#define NO_CLIQUE UINT32_MAX
 
 static void qp_free(void *state) {
     struct qp *qp = state;
@@ -90,7 +90,6 @@ static bool take_memory(struct qp *qp) {
 }
 
 static dcrf_status qp_init(void **state, const struct dcrf_problem *problem, dcrf_error *error) {
-    const struct dcrf_cliques *cliques = &problem->model->cliques;
     *state = NULL;
     struct qp *qp = dcrf_allocate_zero(1, sizeof *qp);
     if (!qp)
@@ -103,12 +102,8 @@ static dcrf_status qp_init(void **state, const struct dcrf_problem *problem, dcr
         qp_free(qp);
         return status;
     }
-    if (qp->clique_of) {
-        memset(qp->clique_of, 0xff, problem->model->variables * sizeof *qp->clique_of);
-        for (size_t p = 0; p < cliques->count; p++)
-            for (size_t c = cliques->offsets[p]; c < cliques->offsets[p + 1]; c++)
-                qp->clique_of[cliques->members[c]] = (uint32_t)p;
-    }
+    if (qp->clique_of)
+        dcrf_model_clique_of(problem->model, qp->clique_of);
     *state = qp;
     return DCRF_OK;
 }
@@ -187,16 +182,16 @@ static void for_cliques(struct qp *qp, dcrf_task task) {
 static void move_rows(void *context, size_t begin, size_t end, double *sums) {
     const struct qp *qp = context;
     const dcrf_model *model = qp->problem->model;
-    const float step = (float)qp->step, slope = 2 * qp->coupling->sign;
-    const double sign = (double)qp->coupling->sign, mass = (double)qp->coupling->mass;
+    const float step = (float)qp->step, slope = 2 * qp->coupling->own_factor;
+    const double own = (double)qp->coupling->own_factor, all = (double)qp->coupling->all_factor;
     for (size_t a = begin; a < end; a++) {
         const size_t row = a * model->stride;
         const float *unary = model->unary + row;
         float *y = qp->y + row, *field = qp->field + row;
         float *vertex = qp->vertex + row, *vertex_field = qp->vertex_field + row;
-        const uint32_t p = qp->clique_of ? qp->clique_of[a] : NO_CLIQUE;
-        const double *z = p != NO_CLIQUE ? qp->z + p * model->labels : NULL;
-        const double cost = p != NO_CLIQUE ? model->cliques.costs[p] : 0;
+        const uint32_t p = qp->clique_of ? qp->clique_of[a] : DCRF_NO_CLIQUE;
+        const double *z = p != DCRF_NO_CLIQUE ? qp->z + p * model->labels : NULL;
+        const double cost = p != DCRF_NO_CLIQUE ? model->cliques.costs[p] : 0;
         float smallest = INFINITY;
         size_t best = 0;
         double objective = 0, expected = 0;
@@ -211,7 +206,7 @@ static void move_rows(void *context, size_t begin, size_t end, double *sums) {
                 best = i;
             }
             objective +=
-                (double)y[i] * (double)unary[i] + (double)field[i] * (mass + sign * (double)y[i]);
+                (double)y[i] * (double)unary[i] + (double)field[i] * (all + own * (double)y[i]);
             expected += (double)y[i] * (double)gradient;
         }
         memset(vertex, 0, model->stride * sizeof *vertex);
@@ -234,7 +229,7 @@ static double quadratic_rows(void *context, size_t begin, size_t end) {
             sum +=
                 ((double)vertex[i] - (double)y[i]) * ((double)vertex_field[i] - (double)field[i]);
     }
-    return (double)qp->coupling->sign * sum;
+    return (double)qp->coupling->own_factor * sum;
 }
 
 /* Take the step; then f, L and the vertex at the new point. */
@@ -252,22 +247,14 @@ static void move(struct qp *qp) {
     }
 }
 
-static dcrf_status qp_start(void *state, const float *y, dcrf_error *error) {
+static dcrf_status qp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
     struct qp *qp = state;
     const dcrf_model *model = qp->problem->model;
-    if (y) {
-        memcpy(qp->y, y, model->variables * model->stride * sizeof *qp->y);
+    if (start->y) {
+        memcpy(qp->y, start->y, model->variables * model->stride * sizeof *qp->y);
     } else { /* the minimum of the unary energies */
-        memset(qp->field, 0, model->variables * model->stride * sizeof *qp->field);
-        memset(qp->y, 0, model->variables * model->stride * sizeof *qp->y);
-        for (size_t a = 0; a < model->variables; a++) {
-            const float *unary = model->unary + a * model->stride;
-            size_t best = 0;
-            for (size_t i = 1; i < model->labels; i++)
-                if (unary[i] < unary[best])
-                    best = i;
-            qp->y[a * model->stride + best] = 1;
-        }
+        dcrf_label_by_unary(model, qp->vertex_of);
+        dcrf_round_inverse(qp->vertex_of, model->variables, model->stride, qp->y);
     }
     const dcrf_status status = dcrf_coupling_field(qp->coupling, qp->y, qp->field, error);
     if (status < 0)

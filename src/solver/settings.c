@@ -6,21 +6,52 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- names ---------------------------------------------------------------------------------- */
+
 static const char *const method_names[] = {"mf", "qp", "lp"};
-#define METHOD_COUNT (sizeof method_names / sizeof method_names[0])
+static const char *const stage_names[] = {"candidates", "fast", "solve", "finish"};
+static const char *const schedule_names[] = {"huber", "proximal", "paper"};
+#define COUNT(names) (sizeof(names) / sizeof(names)[0])
+
+static const char *name_of(const char *const *names, size_t count, size_t value) {
+    return value < count ? names[value] : NULL;
+}
+
+/* The place of a name among `count`, or `count`. */
+static size_t place_of(const char *const *names, size_t count, const char *name) {
+    size_t i = 0;
+    while (i < count && (!name || strcmp(names[i], name) != 0))
+        i++;
+    return i;
+}
 
 const char *dcrf_method_name(dcrf_method method) {
-    return (size_t)method < METHOD_COUNT ? method_names[method] : NULL;
+    return name_of(method_names, COUNT(method_names), (size_t)method);
 }
 
 int dcrf_method_from_name(const char *name, dcrf_method *method) {
-    for (size_t i = 0; name && i < METHOD_COUNT; i++)
-        if (strcmp(method_names[i], name) == 0) {
-            *method = (dcrf_method)i;
-            return 1;
-        }
-    return 0;
+    const size_t place = place_of(method_names, COUNT(method_names), name);
+    if (place < COUNT(method_names))
+        *method = (dcrf_method)place;
+    return place < COUNT(method_names);
 }
+
+const char *dcrf_stage_name(dcrf_stage stage) {
+    return name_of(stage_names, COUNT(stage_names), (size_t)stage);
+}
+
+const char *dcrf_lp_schedule_name(dcrf_lp_schedule schedule) {
+    return name_of(schedule_names, COUNT(schedule_names), (size_t)schedule);
+}
+
+int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *schedule) {
+    const size_t place = place_of(schedule_names, COUNT(schedule_names), name);
+    if (place < COUNT(schedule_names))
+        *schedule = (dcrf_lp_schedule)place;
+    return place < COUNT(schedule_names);
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
 
 void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method) {
     const bool is_lp = method == DCRF_METHOD_LP, is_qp = method == DCRF_METHOD_QP;
@@ -42,17 +73,8 @@ void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method) {
     settings->polish = DCRF_DEFAULT_POLISH;
     settings->polish_rounds = DCRF_DEFAULT_POLISH_ROUNDS;
     settings->trace = DCRF_DEFAULT_TRACE;
-    lp->inner_steps = DCRF_DEFAULT_LP_INNER_STEPS;
-    lp->lambda = DCRF_DEFAULT_LP_LAMBDA;
-    lp->epsilon = DCRF_DEFAULT_LP_EPSILON;
-    lp->bins = DCRF_DEFAULT_LP_BINS;
-    lp->adaptive_bins = DCRF_DEFAULT_LP_ADAPTIVE_BINS;
     lp->clique_form = DCRF_DEFAULT_LP_CLIQUE_FORM;
-    lp->clique_step = DCRF_DEFAULT_LP_CLIQUE_STEP;
-    lp->step = DCRF_DEFAULT_LP_STEP;
     lp->schedule = DCRF_DEFAULT_LP_SCHEDULE;
-    lp->restart = DCRF_DEFAULT_LP_RESTART;
-    lp->potential_flow = DCRF_DEFAULT_LP_POTENTIAL_FLOW;
 }
 
 /* False for NaN and infinity too. */
@@ -68,22 +90,10 @@ static bool is_zero(const unsigned char *bytes, size_t count) {
 }
 
 static dcrf_status check_lp(const dcrf_lp_settings *lp, dcrf_error *error) {
-    if (lp->inner_steps == 0)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the LP needs at least one inner step");
-    if (!is_not_negative(lp->lambda) || !is_not_negative(lp->epsilon))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "lambda (%g) and epsilon (%g) must be 0 (automatic) or positive",
-                         lp->lambda, lp->epsilon);
-    if (lp->bins < 2 || lp->bins > DCRF_MAX_BINS)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%zu bins asked for; 2 to %d are possible",
-                         lp->bins, DCRF_MAX_BINS);
     if (lp->clique_form < DCRF_CLIQUE_MIN || lp->clique_form > DCRF_CLIQUE_SPREAD ||
-        lp->clique_step < DCRF_LP_CLIQUE_PROJECTION || lp->clique_step > DCRF_LP_CLIQUE_VERTEX ||
-        lp->step < DCRF_LP_STEP_EXACT || lp->step > DCRF_LP_STEP_CONSERVATIVE ||
-        lp->schedule < DCRF_LP_SCHEDULE_PROXIMAL || lp->schedule > DCRF_LP_SCHEDULE_HUBER)
+        !dcrf_lp_schedule_name(lp->schedule))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the LP settings name a clique form, a step or a schedule that does not "
-                         "exist");
+                         "the LP settings name a clique form or a schedule that does not exist");
     return DCRF_OK;
 }
 

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECOND_OPINION_STEPS 5
-
 static bool is_constant(const uint16_t *labels, size_t count) {
     for (size_t a = 1; a < count; a++)
         if (labels[a] != labels[0])
@@ -18,31 +16,53 @@ static bool is_constant(const uint16_t *labels, size_t count) {
     return true;
 }
 
-dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
-                                 dcrf_error *error) {
+/* ---- the best labelling --------------------------------------------------------------------- */
+
+void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy) {
     const size_t variables = solver->problem.model->variables;
-    const dcrf_status status = dcrf_energy_of_labels(
-        solver->problem.plan, solver->problem.workspace, labels, energy, NULL, error);
     /* A NaN is never better; the first candidate replaces an energy that is infinite. */
-    if (status == DCRF_OK && !solver->is_polishing && energy->total < solver->info.unpolished.total)
+    if (!solver->is_polishing && energy->total < solver->info.unpolished.total)
         solver->info.unpolished = *energy;
-    if (status == DCRF_OK && energy->total < solver->info.energy.total) {
+    if (energy->total < solver->info.energy.total) {
         solver->info.energy = *energy;
         solver->info.is_constant = is_constant(labels, variables);
         if (labels != solver->best)
             memcpy(solver->best, labels, variables * sizeof *labels);
     }
+}
+
+dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
+                                 dcrf_error *error) {
+    const dcrf_status status = dcrf_energy_of_labels(
+        solver->problem.plan, solver->problem.workspace, labels, energy, NULL, error);
+    if (status == DCRF_OK)
+        dcrf_solver_take(solver, labels, energy);
     return status;
 }
 
-static dcrf_moment this_moment(const dcrf_solver *solver) {
+void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16_t *labels) {
+    const dcrf_model *model = solver->problem.model;
+    const struct dcrf_marginals rows = {marginals, model->variables, model->labels, model->stride};
+    dcrf_round_largest(&rows, dcrf_workspace_pool(solver->problem.workspace), labels);
+}
+
+dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status) {
+    if (status != DCRF_ERROR_MEMORY)
+        return status;
+    solver->info.left_out = status;
+    return DCRF_OK;
+}
+
+static dcrf_moment this_moment(const dcrf_solver *solver, dcrf_stage stage) {
     const dcrf_solver_info *info = &solver->info;
-    return (dcrf_moment){dcrf_time_s() - solver->stop.began_s,
-                         info->iterations,
-                         info->objective,
-                         info->rounded.total,
-                         info->energy.total,
-                         info->lower_bound};
+    return (dcrf_moment){.time_s = dcrf_time_s() - solver->stop.began_s,
+                         .iteration = info->iterations,
+                         .objective = info->objective,
+                         .energy = info->rounded.total,
+                         .best_energy = info->energy.total,
+                         .lower_bound = info->lower_bound,
+                         .relative_gap = info->relative_gap,
+                         .stage = stage};
 }
 
 static void say(const dcrf_solver *solver, const dcrf_moment *moment, const char *what) {
@@ -50,41 +70,92 @@ static void say(const dcrf_solver *solver, const dcrf_moment *moment, const char
     if (!solver->settings.log)
         return;
     snprintf(line, sizeof line,
-             "%s, %s %zu: objective %.9g, energy %.9g, best %.9g, bound %.9g, %.3f s",
+             "%s, %s %zu: objective %.9g, energy %.9g, best %.9g, bound %.9g, gap %.3g %%, %.3f s",
              solver->method->name, what, moment->iteration, moment->objective, moment->energy,
-             moment->best_energy, moment->lower_bound, moment->time_s);
+             moment->best_energy, moment->lower_bound, 100 * moment->relative_gap, moment->time_s);
     solver->settings.log(solver->settings.log_user, line);
 }
 
-/* ---- the loop ------------------------------------------------------------------------------- */
+static void measure_gap(dcrf_solver_info *info) {
+    info->relative_gap =
+        dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
+}
+
+/* ---- starting ------------------------------------------------------------------------------- */
+
+/* The part of a time limit that the iterations leave to polishing, at most. */
+#define POLISHING_PART 0.1
+/* What polishing takes at the end, in units of what it took at the start: up to three labellings,
+ * worse ones. */
+#define LAST_POLISHING 4
+
+/* A run that stops by its gap stops the sooner, the better the labelling it is measured by. */
+static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_settings *settings = &solver->settings;
+    const double before_s = solver->info.polish_s;
+    solver->stop.reserve_s = solver->polisher ? POLISHING_PART * settings->time_limit_s : 0;
+    if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop))
+        return DCRF_OK;
+    memcpy(solver->candidate, solver->best,
+           solver->problem.model->variables * sizeof *solver->best);
+    const dcrf_status status =
+        dcrf_solver_leave_out(solver, dcrf_solver_polish(solver, solver->candidate, error));
+    solver->stop.reserve_s =
+        fmin(solver->stop.reserve_s, LAST_POLISHING * (solver->info.polish_s - before_s));
+    return status;
+}
+
+static void take_bound(dcrf_solver *solver, double bound) {
+    if (bound > solver->info.lower_bound || isnan(solver->info.lower_bound))
+        solver->info.lower_bound = bound;
+}
+
+dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error) {
+    if (!solver->is_running) {
+        dcrf_stop_begin(&solver->stop);
+        solver->run_iterations = 0;
+    }
+    solver->has_started = false;
+    dcrf_status status = dcrf_solver_candidates(solver, y != NULL, error);
+    if (status == DCRF_OK)
+        status = polish_first(solver, error);
+    if (status < 0)
+        return status;
+    const double began_s = dcrf_time_s();
+    const struct dcrf_start start = {
+        .y = y,
+        .labels = solver->best,
+        .flow = solver->candidates.flow.pairwise ? &solver->candidates.flow : NULL};
+    status = solver->method->start(solver->state, &start, error);
+    solver->info.solve_s += dcrf_time_s() - began_s;
+    if (status < 0)
+        return status;
+    dcrf_flow_proof_clear(&solver->candidates.flow); /* the method has it now */
+    if (solver->method->lower_bound)
+        take_bound(solver, solver->method->lower_bound(solver->state));
+    measure_gap(&solver->info);
+    solver->has_started = true;
+    solver->info.iterations = 0;
+    return DCRF_OK;
+}
 
 /* The clock of a run goes before the start, which can be long. */
 static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
     if (!solver->is_running) {
-        solver->stop.began_s = dcrf_time_s();
+        dcrf_stop_begin(&solver->stop);
         solver->run_iterations = 0;
     }
-    const dcrf_status status =
-        solver->has_started ? DCRF_OK : dcrf_solver_start(solver, NULL, error);
     solver->is_running = true;
-    return status;
+    return solver->has_started ? DCRF_OK : dcrf_solver_start(solver, NULL, error);
 }
 
-static void round_to_candidate(dcrf_solver *solver, const float *marginals) {
-    const dcrf_model *model = solver->problem.model;
-    const struct dcrf_marginals rows = {marginals, model->variables, model->labels, model->stride};
-    dcrf_round_largest(&rows, dcrf_workspace_pool(solver->problem.workspace), solver->candidate);
-}
-
-static void round_marginals(dcrf_solver *solver) {
-    round_to_candidate(solver, solver->method->marginals(solver->state));
-}
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 /* The energy of the method's labelling: its own, or the largest marginals. */
 static dcrf_status evaluate(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
     const double began_s = dcrf_time_s();
     if (!labels) {
-        round_marginals(solver);
+        dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
         labels = solver->candidate;
     }
     const dcrf_status status = dcrf_solver_consider(solver, labels, &solver->info.rounded, error);
@@ -97,41 +168,40 @@ static bool is_due(const dcrf_solver *solver) {
     return every > 0 ? solver->info.iterations % every == 0 : solver->settings.trace != 0;
 }
 
-static void take_bound(dcrf_solver *solver, double bound) {
-    if (bound > solver->info.lower_bound || isnan(solver->info.lower_bound))
-        solver->info.lower_bound = bound;
-}
-
 dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
+    dcrf_solver_info *info = &solver->info;
     dcrf_status status = begin(solver, error);
-    if (status < 0)
-        return status;
+    if (status < 0 || (status = dcrf_stop_reason(&solver->stop)) != DCRF_OK)
+        return info->stop = status;
     struct dcrf_step_report report = {(double)NAN, (double)NAN, (double)NAN, NULL};
     const double began_s = dcrf_time_s();
     status = solver->method->step(solver->state, &report, error);
-    solver->info.solve_s += dcrf_time_s() - began_s;
+    info->solve_s += dcrf_time_s() - began_s;
     if (status < 0)
-        return status;
-    solver->info.iterations++;
+        return info->stop = status;
+    info->iterations++;
     solver->run_iterations++;
-    solver->info.objective = report.objective;
+    info->objective = report.objective;
     take_bound(solver, report.lower_bound);
-    solver->info.rounded = DCRF_UNKNOWN_ENERGY;
+    info->rounded = DCRF_UNKNOWN_ENERGY;
     if ((is_due(solver) || report.labels) && (status = evaluate(solver, report.labels, error)) < 0)
-        return status;
+        return info->stop = status;
 
-    dcrf_solver_info *info = &solver->info;
-    info->relative_gap = dcrf_relative_gap(info->energy.total, info->lower_bound);
-    const dcrf_moment moment = this_moment(solver);
+    measure_gap(info);
+    const dcrf_moment moment = this_moment(solver, DCRF_STAGE_SOLVE);
     dcrf_trace_add(&solver->trace, &moment);
     say(solver, &moment, "iteration");
     info->stop = dcrf_stop_decide(&solver->stop, solver->run_iterations, report.stationarity,
                                   info->relative_gap);
     if (solver->settings.progress &&
-        solver->settings.progress(solver->settings.progress_user, &moment) != 0)
+        solver->settings.progress(solver->settings.progress_user, &moment) != 0) {
+        solver->stop.is_cancelled = true;
         info->stop = DCRF_STOP_CANCELLED;
+    }
     return info->stop;
 }
+
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_model *model = solver->problem.model;
@@ -141,7 +211,9 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     dcrf_status status = DCRF_OK;
     dcrf_rng rng;
     dcrf_rng_seed(&rng, solver->settings.seed);
-    for (size_t k = 0; k < solver->settings.rounding_draws && status == DCRF_OK; k++) {
+    for (size_t k = 0; k < solver->settings.rounding_draws && status == DCRF_OK &&
+                       !dcrf_stop_is_due(&solver->stop);
+         k++) {
         dcrf_energy energy;
         dcrf_round_threshold(solver->thresholds, &rows,
                              dcrf_workspace_pool(solver->problem.workspace), &rng,
@@ -152,102 +224,111 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-/* Polish the candidate, which becomes the best labelling if it then is. */
-static dcrf_status polish_candidate(dcrf_solver *solver, dcrf_error *error) {
+dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error) {
     const double began_s = dcrf_time_s();
     dcrf_energy energy;
     solver->is_polishing = true;
-    dcrf_status status =
-        dcrf_polish(solver->polisher, solver->candidate, solver->settings.polish_rounds, error);
+    dcrf_status status = dcrf_polish(solver->polisher, labels, solver->settings.polish_rounds,
+                                     &solver->stop.interrupt, error);
     if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+        status = dcrf_solver_consider(solver, labels, &energy, error);
     solver->is_polishing = false;
     solver->info.polish_s += dcrf_time_s() - began_s;
     return status;
 }
 
-dcrf_status dcrf_solver_polish_marginals(dcrf_solver *solver, dcrf_error *error) {
-    round_marginals(solver);
-    return polish_candidate(solver, error);
-}
-
-/* The method's own labelling too, where another one (a constant one, say) is better: moves lead
- * from it to where they cannot get from the other. */
-static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
-    const size_t bytes = solver->problem.model->variables * sizeof *solver->candidate;
-    dcrf_status status = DCRF_OK;
-    round_marginals(solver);
-    if (memcmp(solver->candidate, solver->best, bytes) != 0)
-        status = polish_candidate(solver, error);
-    if (status < 0)
-        return status;
-    memcpy(solver->candidate, solver->best, bytes);
-    return polish_candidate(solver, error);
-}
-
-/* A second opinion: some steps of mean field, polished. Under weights that drown the unaries the LP
- * ends at a constant labelling that is far from the best, and no move leads away from it. */
-static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
-    const struct dcrf_method_interface *other = &dcrf_mean_field;
-    const double began_s = dcrf_time_s();
-    struct dcrf_step_report report = {(double)NAN, (double)NAN, (double)NAN, NULL};
-    void *state;
-    dcrf_status status = other->init(&state, &solver->problem, error);
-    if (status < 0)
-        return status;
-    status = other->start(state, NULL, error);
-    for (int k = 0; k < SECOND_OPINION_STEPS && status >= 0; k++)
-        status = other->step(state, &report, error);
-    if (status >= 0)
-        round_to_candidate(solver, other->marginals(state));
-    other->free(state);
-    solver->info.polish_s += dcrf_time_s() - began_s;
-    return status < 0 ? status : polish_candidate(solver, error);
+/* Polish a copy of the labels, unless they are the best ones, which come last. */
+static dcrf_status polish_copy(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
+    const size_t bytes = solver->problem.model->variables * sizeof *labels;
+    if (memcmp(labels, solver->best, bytes) == 0 || dcrf_stop_is_due(&solver->stop))
+        return DCRF_OK;
+    if (labels != solver->candidate)
+        memcpy(solver->candidate, labels, bytes);
+    return dcrf_solver_polish(solver, solver->candidate, error);
 }
 
 /* Is there a bound, and is the best labelling further above it than is wanted? */
 static bool is_gap_open(const dcrf_solver *solver) {
     const dcrf_solver_info *info = &solver->info;
-    return dcrf_relative_gap(info->energy.total, info->lower_bound) > solver->settings.gap;
+    return dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor) >
+           solver->settings.gap;
+}
+
+/* The method's own labelling too, where another one (a constant one, say) is better: moves lead
+ * from it to where they cannot get from the other. And that of mean field, where there is one: so
+ * no method ends above it. Under weights that drown the unaries the LP ends at a constant labelling
+ * that is far from the best, and no move leads away from it: then mean field on its way there helps
+ * too. */
+static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
+    const struct dcrf_candidates *candidates = &solver->candidates;
+    dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
+    dcrf_status status = polish_copy(solver, solver->candidate, error);
+    if (status == DCRF_OK && is_gap_open(solver))
+        status = dcrf_solver_try_mean_field(solver, error);
+    if (status == DCRF_OK && candidates->has_snapshot[DCRF_SNAPSHOT_USUAL])
+        status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_USUAL], error);
+    if (status == DCRF_OK && candidates->has_snapshot[DCRF_SNAPSHOT_EARLY] && is_gap_open(solver))
+        status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_EARLY], error);
+    if (status < 0)
+        return status;
+    memcpy(solver->candidate, solver->best,
+           solver->problem.model->variables * sizeof *solver->best);
+    return dcrf_solver_polish(solver, solver->candidate, error);
 }
 
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     dcrf_solver_info *info = &solver->info;
     dcrf_status status = begin(solver, error);
-    if (status == DCRF_OK && isnan(info->rounded.total))
-        status = evaluate(solver, NULL, error);
-    /* Who cancels does not want to wait. */
-    const bool is_cancelled = info->stop == DCRF_STOP_CANCELLED;
-    if (status == DCRF_OK && solver->thresholds && !is_cancelled)
-        status = round_by_thresholds(solver, error);
-    if (status == DCRF_OK && solver->polisher && !is_cancelled)
-        status = polish(solver, error);
-    if (status == DCRF_OK && solver->polisher && !is_cancelled && is_gap_open(solver))
-        status = polish_mean_field(solver, error);
-    info->relative_gap = dcrf_relative_gap(info->energy.total, info->lower_bound);
-    const dcrf_moment moment = this_moment(solver);
+    if (status == DCRF_OK && isnan(info->rounded.total) && !dcrf_stop_is_due(&solver->stop))
+        status = dcrf_solver_leave_out(solver, evaluate(solver, NULL, error));
+    /* Who cancels does not want to wait: every loop from here on asks first. */
+    if (status == DCRF_OK && solver->thresholds)
+        status = dcrf_solver_leave_out(solver, round_by_thresholds(solver, error));
+    if (status == DCRF_OK && solver->polisher && !dcrf_stop_is_due(&solver->stop))
+        status = dcrf_solver_leave_out(solver, polish(solver, error));
+    measure_gap(info);
+    const dcrf_moment moment = this_moment(solver, DCRF_STAGE_FINISH);
     say(solver, &moment, "finished after iteration");
     solver->is_running = false;
     return status;
 }
 
-dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
-    dcrf_status stop = DCRF_OK;
-    solver->is_running = false;
+/* What the start has proven may be enough. */
+static dcrf_status stop_before_iterations(dcrf_solver *solver) {
     if (solver->settings.iterations == 0)
-        solver->info.stop = stop = DCRF_STOP_ITERATIONS;
+        return DCRF_STOP_ITERATIONS;
+    return solver->settings.gap > 0 && solver->info.relative_gap <= solver->settings.gap
+               ? DCRF_STOP_GAP
+               : DCRF_OK;
+}
+
+dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
+    solver->is_running = false;
+    dcrf_status stop = begin(solver, error);
+    if (stop == DCRF_OK)
+        stop = stop_before_iterations(solver);
+    solver->info.stop = stop;
     while (stop == DCRF_OK)
         stop = dcrf_solver_step(solver, error);
-    if (stop < 0)
+    if (stop < 0) {
+        solver->is_running = false;
         return stop;
+    }
     const dcrf_status status = dcrf_solver_finish(solver, error);
     return status < 0 ? status : stop;
 }
 
 /* ---- results -------------------------------------------------------------------------------- */
 
+static void hide_unknown(dcrf_energy *energy) {
+    if (!isfinite(energy->total))
+        *energy = DCRF_UNKNOWN_ENERGY;
+}
+
 void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info) {
     *info = solver->info;
+    hide_unknown(&info->energy);
+    hide_unknown(&info->unpolished);
 }
 
 void dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels) {

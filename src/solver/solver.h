@@ -4,6 +4,7 @@
 
 #include "round/polish.h"
 #include "round/round.h"
+#include "solver/candidates.h"
 #include "solver/method.h"
 #include "solver/trace.h"
 
@@ -13,6 +14,7 @@ struct dcrf_solver {
     struct dcrf_stop stop;
     const struct dcrf_method_interface *method;
     void *state;
+    struct dcrf_candidates candidates;
     bool has_started; /* the method has an iterate */
     bool is_running;  /* the clock of the run goes */
     bool is_polishing;
@@ -23,15 +25,25 @@ struct dcrf_solver {
     struct dcrf_polisher *polisher;     /* NULL: off */
     struct dcrf_thresholds *thresholds; /* NULL: off */
     struct dcrf_trace trace;
-    dcrf_solver_info info;
+    dcrf_solver_info info; /* energies are infinite where they are not known yet */
 };
+
+/* Keep labels of a known energy if they are the best so far. */
+void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy);
 
 /* Compute the energy of the labels and keep them if they are the best so far. */
 dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
                                  dcrf_error *error);
 
-/* Consider the labels of the largest marginals after polishing them. */
-dcrf_status dcrf_solver_polish_marginals(dcrf_solver *solver, dcrf_error *error);
+/* The labels of the largest marginals, a block with the model's stride. */
+void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16_t *labels);
+
+/* Consider the labels after polishing them; they are changed. */
+dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error);
+
+/* The status of something that the result can do without: want of memory is noted and is DCRF_OK.
+ */
+dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status);
 
 /* Let the method begin from y, or where it likes best (NULL). */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);

@@ -2,20 +2,38 @@
 
 #include "core/timer.h"
 
-#include <float.h>
 #include <math.h>
 
-bool dcrf_stop_is_time(const struct dcrf_stop *stop) {
+static bool ask(void *user) {
+    return dcrf_stop_is_due(user);
+}
+
+void dcrf_stop_init(struct dcrf_stop *stop, const dcrf_settings *settings) {
+    *stop = (struct dcrf_stop){.settings = settings, .interrupt = {ask, stop}};
+}
+
+void dcrf_stop_begin(struct dcrf_stop *stop) {
+    stop->began_s = dcrf_time_s();
+    stop->is_cancelled = false;
+}
+
+static bool is_time(const struct dcrf_stop *stop, double reserve_s) {
     const double limit_s = stop->settings->time_limit_s;
-    return limit_s > 0 && dcrf_time_s() - stop->began_s >= limit_s;
+    return limit_s > 0 && dcrf_time_s() - stop->began_s >= limit_s - reserve_s;
 }
 
-double dcrf_relative_gap(double energy, double lower_bound) {
-    const double size = fabs(energy);
-    return (energy - lower_bound) / (size > DBL_MIN ? size : DBL_MIN);
+dcrf_status dcrf_stop_reason(struct dcrf_stop *stop) {
+    const dcrf_settings *settings = stop->settings;
+    if (!stop->is_cancelled && settings->cancel)
+        stop->is_cancelled = settings->cancel(settings->cancel_user) != 0;
+    return stop->is_cancelled ? DCRF_STOP_CANCELLED : is_time(stop, 0) ? DCRF_STOP_TIME : DCRF_OK;
 }
 
-dcrf_status dcrf_stop_decide(const struct dcrf_stop *stop, size_t iterations, double stationarity,
+bool dcrf_stop_is_due(struct dcrf_stop *stop) {
+    return dcrf_stop_reason(stop) != DCRF_OK;
+}
+
+dcrf_status dcrf_stop_decide(struct dcrf_stop *stop, size_t iterations, double stationarity,
                              double relative_gap) {
     const dcrf_settings *settings = stop->settings;
     /* Written so that a NaN fails every comparison. */
@@ -25,7 +43,5 @@ dcrf_status dcrf_stop_decide(const struct dcrf_stop *stop, size_t iterations, do
         return DCRF_STOP_STATIONARY;
     if (iterations >= settings->iterations)
         return DCRF_STOP_ITERATIONS;
-    if (dcrf_stop_is_time(stop))
-        return DCRF_STOP_TIME;
-    return DCRF_OK;
+    return is_time(stop, stop->reserve_s) ? DCRF_STOP_TIME : dcrf_stop_reason(stop);
 }

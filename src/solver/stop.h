@@ -2,22 +2,31 @@
 #ifndef DCRF_SOLVER_STOP_H
 #define DCRF_SOLVER_STOP_H
 
+#include "core/interrupt.h"
+
 #include <dcrf/solver.h>
 #include <stdbool.h>
 
 struct dcrf_stop {
     const dcrf_settings *settings;
-    double began_s; /* dcrf_time_s() when the run began */
+    double began_s;                  /* dcrf_time_s() when the run began */
+    double reserve_s;                /* of the time limit, not for the iterations */
+    bool is_cancelled;               /* by a callback, in this run */
+    struct dcrf_interrupt interrupt; /* for what knows nothing of solvers: dcrf_stop_is_due */
 };
 
-/* Is the time up? */
-bool dcrf_stop_is_time(const struct dcrf_stop *stop);
+void dcrf_stop_init(struct dcrf_stop *stop, const dcrf_settings *settings);
 
-/* (energy - lower_bound) / |energy|; NaN where either is. */
-double dcrf_relative_gap(double energy, double lower_bound);
+/* The clock of a run starts. */
+void dcrf_stop_begin(struct dcrf_stop *stop);
+
+/* DCRF_STOP_CANCELLED or DCRF_STOP_TIME where all work should end now, else DCRF_OK. Asks the
+ * user's callback, so call it from the thread that runs the solver. */
+dcrf_status dcrf_stop_reason(struct dcrf_stop *stop);
+bool dcrf_stop_is_due(struct dcrf_stop *stop);
 
 /* Why to stop after `iterations` iterations, or DCRF_OK. A NaN meets no rule. */
-dcrf_status dcrf_stop_decide(const struct dcrf_stop *stop, size_t iterations, double stationarity,
+dcrf_status dcrf_stop_decide(struct dcrf_stop *stop, size_t iterations, double stationarity,
                              double relative_gap);
 
 #endif

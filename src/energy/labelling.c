@@ -1,0 +1,116 @@
+#include "core/error.h"
+#include "filter/plan.h"
+
+#include <dcrf/labelling.h>
+#include <math.h>
+
+static size_t smallest(const float *row, size_t count) {
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (row[i] < row[best])
+            best = i;
+    return best;
+}
+
+void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels) {
+    for (size_t a = 0; a < model->variables; a++)
+        labels[a] = (uint16_t)smallest(model->unary + a * model->stride, model->labels);
+}
+
+double dcrf_unary_floor(const dcrf_model *model) {
+    double sum = 0;
+    for (size_t a = 0; a < model->variables; a++) {
+        const float *row = model->unary + a * model->stride;
+        sum += (double)row[smallest(row, model->labels)];
+    }
+    return sum;
+}
+
+void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,
+                             size_t stride, uint16_t *labels) {
+    for (size_t a = 0; a < variables; a++) {
+        const float *row = marginals + a * stride;
+        size_t best = 0;
+        for (size_t i = 1; i < label_count; i++)
+            if (row[i] > row[best])
+                best = i;
+        labels[a] = (uint16_t)best;
+    }
+}
+
+double dcrf_relative_gap(double energy, double lower_bound, double unary_floor) {
+    if (isnan(energy) || isnan(lower_bound))
+        return (double)NAN;
+    const double above = energy - fmax(lower_bound, unary_floor);
+    return above > 0 ? above / (energy - unary_floor) : 0;
+}
+
+/* ---- the best constant ---------------------------------------------------------------------- */
+
+/* sum_{a != b} k_ab of one kernel */
+static dcrf_status sum_pairs(const dcrf_plan *plan, dcrf_workspace *workspace, size_t kernel,
+                             double *sum, dcrf_error *error) {
+    const struct dcrf_plan_kernel *planned = &plan->kernels[kernel];
+    const size_t n = plan->model->variables;
+    float *row_sums = dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, n, sizeof *row_sums);
+    if (!row_sums)
+        return dcrf_fail_memory(error, "the energy of a constant labelling");
+    const dcrf_status status = dcrf_operator_row_sums(planned->op, workspace, row_sums, error);
+    *sum = 0;
+    for (size_t a = 0; a < n && status == DCRF_OK; a++)
+        *sum += (double)row_sums[a] - (double)planned->diagonal[a];
+    return status;
+}
+
+/* pairwise[i] += w sum_{a != b} k_ab mu(i, i) over the kernels that are not Potts: a constant
+ * labelling pays nothing to the others, and nothing to a clique. */
+static dcrf_status add_constant_pairs(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                      double *pairwise, dcrf_error *error) {
+    const dcrf_model *model = plan->model;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        if (kernel->compatibility == DCRF_COMPATIBILITY_POTTS || !(kernel->weight > 0))
+            continue;
+        double sum;
+        const dcrf_status status = sum_pairs(plan, workspace, m, &sum, error);
+        if (status < 0)
+            return status;
+        const size_t step =
+            kernel->compatibility == DCRF_COMPATIBILITY_MATRIX ? model->labels + 1 : 1;
+        for (size_t i = 0; i < model->labels; i++)
+            pairwise[i] += kernel->weight * sum * (double)kernel->compatibility_values[i * step];
+    }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace, uint16_t *label,
+                               dcrf_energy *energy, dcrf_error *error) {
+    if (!plan || !workspace || !label || !energy)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the best constant labelling needs a plan, a workspace and room for the "
+                         "result");
+    const dcrf_model *model = plan->model;
+    dcrf_status status = dcrf_plan_check(plan, error);
+    if (status < 0)
+        return status;
+    double *unary =
+        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY2, model->labels, 2 * sizeof *unary);
+    if (!unary)
+        return dcrf_fail_memory(error, "the energy of a constant labelling");
+    double *pairwise = unary + model->labels;
+    for (size_t i = 0; i < 2 * model->labels; i++)
+        unary[i] = 0;
+    for (size_t a = 0; a < model->variables; a++)
+        for (size_t i = 0; i < model->labels; i++)
+            unary[i] += (double)model->unary[a * model->stride + i];
+    if ((status = add_constant_pairs(plan, workspace, pairwise, error)) < 0)
+        return status;
+    size_t best = 0;
+    for (size_t i = 1; i < model->labels; i++)
+        if (unary[i] + pairwise[i] < unary[best] + pairwise[best])
+            best = i;
+    *label = (uint16_t)best;
+    *energy = (dcrf_energy){
+        .total = unary[best] + pairwise[best], .unary = unary[best], .pairwise = pairwise[best]};
+    return DCRF_OK;
+}

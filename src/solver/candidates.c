@@ -1,0 +1,184 @@
+#include "solver/candidates.h"
+
+#include "core/memory.h"
+#include "core/timer.h"
+#include "solver/lp.h"
+#include "solver/solver.h"
+
+#include <math.h>
+
+static const char *const names[] = {"unary", "constant", "flow", "mean field"};
+
+const char *dcrf_candidate_name(dcrf_candidate_kind kind) {
+    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : NULL;
+}
+
+bool dcrf_candidates_init(struct dcrf_candidates *candidates, dcrf_method method,
+                          size_t variables) {
+    *candidates = (struct dcrf_candidates){0};
+    bool is_done = true;
+    for (size_t k = 0; k < DCRF_SNAPSHOTS && method != DCRF_METHOD_MF; k++) {
+        candidates->snapshots[k] = dcrf_allocate(variables, sizeof(uint16_t));
+        is_done &= candidates->snapshots[k] != NULL;
+    }
+    return is_done;
+}
+
+void dcrf_candidates_clear(struct dcrf_candidates *candidates) {
+    for (size_t k = 0; k < DCRF_SNAPSHOTS; k++)
+        dcrf_release(candidates->snapshots[k]);
+    dcrf_flow_proof_clear(&candidates->flow);
+    *candidates = (struct dcrf_candidates){0};
+}
+
+/* ---- simple labellings ---------------------------------------------------------------------- */
+
+static dcrf_status try_unary(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
+    dcrf_energy energy;
+    dcrf_label_by_unary(solver->problem.model, solver->candidate);
+    const dcrf_status status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+    if (status == DCRF_OK)
+        candidate->energy = energy.total;
+    return status;
+}
+
+static dcrf_status try_constant(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
+    uint16_t label;
+    dcrf_energy energy;
+    const dcrf_status status =
+        dcrf_best_constant(solver->problem.plan, solver->problem.workspace, &label, &energy, error);
+    if (status < 0)
+        return status;
+    for (size_t a = 0; a < solver->problem.model->variables; a++)
+        solver->candidate[a] = label;
+    dcrf_solver_take(solver, solver->candidate, &energy);
+    candidate->energy = energy.total;
+    return DCRF_OK;
+}
+
+/* ---- proofs --------------------------------------------------------------------------------- */
+
+static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
+    const double constant = solver->info.candidates[DCRF_CANDIDATE_CONSTANT].energy;
+    const struct dcrf_dual_space *space;
+    dcrf_status status = dcrf_lp_space(solver->state, &space, error);
+    if (status == DCRF_OK)
+        status = dcrf_potential_flow(space, constant, &solver->stop.interrupt,
+                                     &solver->candidates.flow, error);
+    if (status == DCRF_OK && solver->candidates.flow.pairwise)
+        candidate->lower_bound = solver->candidates.flow.bound;
+    return status;
+}
+
+/* ---- mean field ----------------------------------------------------------------------------- */
+
+#define EARLY_UPDATES 5
+/* Updates before the LP, at most: its start is the better, the further mean field has come. */
+#define MOST_UPDATES 100
+
+static void take_snapshot(dcrf_solver *solver, size_t which, const float *marginals) {
+    dcrf_solver_round(solver, marginals, solver->candidates.snapshots[which]);
+    solver->candidates.has_snapshot[which] = true;
+}
+
+static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_error *error) {
+    const struct dcrf_start nowhere = {0};
+    const size_t usual = DCRF_DEFAULT_MF_ITERATIONS;
+    const size_t most = solver->settings.method == DCRF_METHOD_LP ? MOST_UPDATES : usual;
+    struct dcrf_step_report report;
+    dcrf_status status = dcrf_mean_field.start(state, &nowhere, error);
+    for (size_t k = 1; k <= most && status == DCRF_OK; k++) {
+        status = dcrf_mean_field.step(state, &report, error);
+        if (status < 0)
+            return status;
+        const bool is_last = k == most || report.stationarity <= DCRF_DEFAULT_MF_STATIONARITY ||
+                             dcrf_stop_is_due(&solver->stop);
+        if (k == EARLY_UPDATES)
+            take_snapshot(solver, DCRF_SNAPSHOT_EARLY, dcrf_mean_field.marginals(state));
+        if (k == usual || (k < usual && is_last))
+            take_snapshot(solver, DCRF_SNAPSHOT_USUAL, dcrf_mean_field.marginals(state));
+        if (is_last)
+            break;
+    }
+    return status;
+}
+
+static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_candidate *candidate,
+                                  dcrf_error *error) {
+    void *state;
+    dcrf_energy energy;
+    dcrf_status status = dcrf_mean_field.init(&state, &solver->problem, error);
+    if (status < 0)
+        return status;
+    status = update_mean_field(solver, state, error);
+    if (status == DCRF_OK)
+        dcrf_solver_round(solver, dcrf_mean_field.marginals(state), solver->candidate);
+    dcrf_mean_field.free(state);
+    if (status == DCRF_OK)
+        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+    if (status == DCRF_OK)
+        candidate->energy = energy.total;
+    return status;
+}
+
+/* ---- the stage ------------------------------------------------------------------------------ */
+
+typedef dcrf_status (*attempt)(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error);
+
+/* Once each; errors that are not for want of memory come back. */
+static dcrf_status try_once(dcrf_solver *solver, dcrf_candidate_kind kind, attempt make,
+                            dcrf_error *error) {
+    dcrf_candidate *candidate = &solver->info.candidates[kind];
+    if (candidate->was_tried)
+        return DCRF_OK;
+    const double began_s = dcrf_time_s();
+    candidate->was_tried = 1;
+    const dcrf_status status = make(solver, candidate, error);
+    candidate->time_s = dcrf_time_s() - began_s;
+    candidate->status = status < 0 ? status : dcrf_stop_reason(&solver->stop);
+    solver->info.start_s += candidate->time_s;
+    return dcrf_solver_leave_out(solver, status);
+}
+
+dcrf_status dcrf_solver_try_mean_field(dcrf_solver *solver, dcrf_error *error) {
+    return try_once(solver, DCRF_CANDIDATE_MEAN_FIELD, try_mean_field, error);
+}
+
+/* Nothing is gained by proving more. */
+#define PROVEN 1e-5
+
+/* The flow can only prove constant labellings optimal; it is not worth trying where a better
+ * labelling is known. */
+static bool wants_flow(const dcrf_solver *solver) {
+    const double constant = solver->info.candidates[DCRF_CANDIDATE_CONSTANT].energy;
+    return solver->settings.method == DCRF_METHOD_LP &&
+           solver->settings.lp.schedule != DCRF_LP_SCHEDULE_PAPER &&
+           constant <= solver->info.energy.total + PROVEN * fabs(constant);
+}
+
+static bool is_proven(const dcrf_solver *solver) {
+    return dcrf_relative_gap(solver->info.energy.total,
+                             solver->info.candidates[DCRF_CANDIDATE_FLOW].lower_bound,
+                             solver->info.unary_floor) <= PROVEN;
+}
+
+dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_error *error) {
+    struct dcrf_candidates *candidates = &solver->candidates;
+    if (candidates->have_run)
+        return DCRF_OK;
+    candidates->have_run = true;
+    solver->info.unary_floor = dcrf_unary_floor(solver->problem.model);
+    /* The first one gives the solver an energy: it cannot be left out. */
+    dcrf_status status = try_once(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
+    if (status == DCRF_OK && !isfinite(solver->info.energy.total))
+        status = solver->info.candidates[DCRF_CANDIDATE_UNARY].status;
+    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop))
+        status = try_once(solver, DCRF_CANDIDATE_CONSTANT, try_constant, error);
+    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && wants_flow(solver))
+        status = try_once(solver, DCRF_CANDIDATE_FLOW, try_flow, error);
+    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && !has_start &&
+        solver->settings.method != DCRF_METHOD_MF && !is_proven(solver))
+        status = dcrf_solver_try_mean_field(solver, error);
+    candidates->have_run = status == DCRF_OK;
+    return status;
+}

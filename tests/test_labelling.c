@@ -1,0 +1,76 @@
+/* Simple labellings and the relative gap, against plain loops and by what must not change it. */
+#include "toy.h"
+
+#include <dcrf/labelling.h>
+#include <math.h>
+
+/* Energies of toys come through float kernels: 4e-6 of terms that add up to less than 60. */
+#define TOLERANCE 2e-4
+
+static void constants_and_minima(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct toy toy = new_toy(seed, 3 + seed % 20, 1 + seed % 6, seed % 3, 0.5,
+                                 seed % 2 ? TOY_GENERAL : TOY_POTTS, 1);
+        uint16_t labels[32], label;
+        float rows[32 * 8] = {0};
+        dcrf_energy energy;
+        double best = (double)INFINITY, floor = 0;
+        dcrf_label_by_unary(toy.model, labels);
+        for (size_t a = 0; a < toy.variables; a++) {
+            const double *unary = toy.unary + a * toy.labels;
+            for (size_t i = 0; i < toy.labels; i++) {
+                assert_true(unary[labels[a]] < unary[i] ||
+                            (!(unary[i] < unary[labels[a]]) && labels[a] <= i));
+                rows[a * 8 + i] = -(float)unary[i];
+            }
+            floor += unary[labels[a]];
+        }
+        uint16_t again[32];
+        dcrf_label_by_marginals(rows, toy.variables, toy.labels, 8, again);
+        assert_memory_equal(again, labels, toy.variables * sizeof *labels);
+        assert_true(fabs(dcrf_unary_floor(toy.model) - floor) <= 1e-9);
+        for (size_t i = 0; i < toy.labels; i++) {
+            for (size_t a = 0; a < toy.variables; a++)
+                labels[a] = (uint16_t)i;
+            best = fmin(best, toy_energy(&toy, labels));
+        }
+        assert_int_equal(dcrf_best_constant(toy.plan, toy.workspace, &label, &energy, NULL),
+                         DCRF_OK);
+        assert_true(fabs(energy.total - best) <= TOLERANCE);
+        for (size_t a = 0; a < toy.variables; a++)
+            labels[a] = label;
+        assert_true(fabs(toy_energy(&toy, labels) - best) <= TOLERANCE);
+        free_toy(&toy);
+    }
+}
+
+/* Between 0 and 1, whatever the sign of the energies, and the same wherever their zero is. */
+static void relative_gap(void **state) {
+    (void)state;
+    const double offsets[] = {0, -1000, 1000, -9.5, -10};
+    for (size_t k = 0; k < 5; k++) {
+        const double zero = offsets[k];
+        assert_true(fabs(dcrf_relative_gap(10 + zero, 9 + zero, zero) - 0.1) < 1e-12);
+        assert_true(fabs(dcrf_relative_gap(10 + zero, zero, zero) - 1) < 1e-12);
+        /* The floor is a bound too. */
+        assert_true(fabs(dcrf_relative_gap(10 + zero, zero - 5, zero) - 1) < 1e-12);
+        assert_true(dcrf_relative_gap(10 + zero, 10 + zero, zero) <= 0);
+        /* A bound above the energy by rounding leaves no gap, and no negative one. */
+        assert_true(dcrf_relative_gap(10 + zero, 10.5 + zero, zero) >= 0);
+        assert_true(dcrf_relative_gap(10 + zero, 10.5 + zero, zero) <= 0);
+        /* The smallest energy there can be: nothing to prove, whatever the bound. */
+        assert_true(dcrf_relative_gap(zero, zero, zero) <= 0);
+        assert_true(dcrf_relative_gap(zero, zero - 1, zero) <= 0);
+    }
+    assert_true(isnan(dcrf_relative_gap((double)NAN, 1, 0)));
+    assert_true(isnan(dcrf_relative_gap(1, (double)NAN, 0)));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constants_and_minima),
+        cmocka_unit_test(relative_gap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
