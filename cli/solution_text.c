@@ -108,13 +108,14 @@ json_t *energies_to_json(const dcrf_energy *energy, const proof *proven) {
 
 static json_t *run_to_json(const solution *found) {
     const dcrf_solver_info *info = &found->info;
-    return json_pack("{s:s, s:I, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:I, s:o, s:b}", "method",
-                     dcrf_method_name(info->method), "iterations", (json_int_t)info->iterations,
-                     "stop", dcrf_status_name(info->stop), "setup_s", found->setup_s, "solve_s",
-                     seconds_of_solving(info), "polish_s", info->polish_s, "energy_before_polish",
-                     number_or_null(info->unpolished.total), "energy_rounded",
-                     number_or_null(info->rounded.total), "energy_unary_minimum",
-                     number_or_null(found->unary_minimum.energy.total), "energy_best_constant",
+    return json_pack("{s:s, s:I, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:b}",
+                     "method", dcrf_method_name(info->method), "iterations",
+                     (json_int_t)info->iterations, "stop", dcrf_status_name(info->stop), "setup_s",
+                     found->setup_s, "solve_s", seconds_of_solving(info), "polish_s",
+                     info->polish_s, "energy_before_polish", number_or_null(info->unpolished.total),
+                     "energy_rounded", number_or_null(info->rounded.total), "energy_unary_minimum",
+                     number_or_null(found->unary_minimum.energy.total), "unary_floor",
+                     number_or_null(info->unary_floor), "energy_best_constant",
                      number_or_null(found->constant.energy.total), "best_constant_label",
                      (json_int_t)found->constant.label, "objective",
                      number_or_null(info->objective), "constant", info->is_constant);

@@ -400,7 +400,7 @@ static bool count_changed(const prepared_image *p, outcome *found) {
     uint16_t *unary_labels = calloc(variables, sizeof *unary_labels);
     if (!unary_labels)
         return false;
-    label_by_unary(p->model, unary_labels);
+    dcrf_label_by_unary(p->model, unary_labels);
     for (size_t a = 0; a < variables; a++)
         found->changed += found->labels[a] != unary_labels[a];
     free(unary_labels);
