@@ -1,10 +1,10 @@
 /* The inner loops for WebAssembly's vectors of 128 bits. */
 #define DSP_LANES 4
 #define DSP_FILL dcrf_dsp_fill_vectors
-#include "filter/dsp.h"
+#include "dsp/dsp.h"
 
 void dcrf_dsp_fill_vectors(struct dcrf_dsp *dsp);
-#include "filter/dsp_vector.h"
+#include "dsp/dsp_vector.h"
 
 /* One row of the output after the other. The windows of dsp_vector.h need twelve registers that
  * move, which a browser's compiler keeps in memory instead: thirty times slower. */

@@ -1,0 +1,140 @@
+/* The module in Node against the native command: the same energies and labels. Run from the root of the repository:
+ *   node --test tests/web/library.test.mjs     (DCRF_WEB is the folder of the module, build-web/page by default) */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import test, { after } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { readNpy, readPng } from './read.mjs';
+
+const folder = resolve(process.env.DCRF_WEB ?? 'build-web/page');
+const { load, solve, Session } = await import(pathToFileURL(join(folder, 'dcrf.js')));
+const scratch = mkdtempSync(join(tmpdir(), 'dcrf-web-'));
+after(() => rmSync(scratch, { recursive: true }));
+
+execFileSync('build/examples/scene', [scratch]);
+const photographs = resolve('../shared/data/msrc-example');
+const scenes = [{ name: 'scene', image: join(scratch, 'image.png'), unary: join(scratch, 'unary.npy') }];
+if (existsSync(photographs))
+  scenes.push({ name: 'photograph', image: join(photographs, 'photo1.png'), unary: join(photographs, 'photo1_energy.npy') });
+
+const KERNELS = [{ sigma: 3, weight: 0.4 }, { sigma: 30, colourSigma: 8, weight: 0.8 }];
+const KERNEL_OPTIONS = ['--spatial', '3,0.4', '--bilateral', '30,8,0.8'];
+
+function native(scene, options) {
+  const [json, labels] = ['result.json', 'labels.npy'].map((name) => join(scratch, name));
+  execFileSync('build/dcrf', ['solve', scene.image, '--unary', scene.unary, '-q', '--json', json, '-o', labels, ...KERNEL_OPTIONS,
+    ...options]);
+  return { result: JSON.parse(readFileSync(json)), labels: readNpy(labels).data };
+}
+
+function agreement(a, b) {
+  assert.equal(a.length, b.length);
+  return a.reduce((same, label, i) => same + (label === b[i] ? 1 : 0), 0) / a.length;
+}
+
+const close = (value, expected, tolerance, what) => assert.ok(
+  Math.abs(value - expected) <= tolerance * Math.abs(expected), `${what}: ${value}, natively ${expected}`);
+
+for (const variant of ['simd', 'plain', 'threads'])
+  for (const scene of scenes)
+    test(`mean field on the ${scene.name} as natively (${variant})`, async () => {
+      const library = await load({ variant, threads: 2 });
+      assert.equal(library.cpu, variant === 'plain' ? 'c' : 'simd128');
+      const image = readPng(scene.image), unary = readNpy(scene.unary);
+      const result = await solve({ library, image, unary: unary.data, labels: unary.shape[2], kernels: KERNELS, method: 'mf' });
+      const expected = native(scene, ['-m', 'mf']);
+      close(result.energy.total, expected.result.energy, 1e-5, 'energy');
+      const same = agreement(result.labels, expected.labels);
+      assert.ok(same >= 0.9999, `${100 * same} % of the labels agree`);
+      library.close();
+    });
+
+test('QP, LP and cliques on the scene as natively', async () => {
+  const [scene] = scenes;
+  const image = readPng(scene.image), unary = readNpy(scene.unary);
+  for (const [method, cliques, options] of [
+    ['qp', undefined, ['-m', 'qp', '-n', '20']],
+    ['lp', undefined, ['-m', 'lp', '-n', '10']],
+    ['mf', { method: 'slic', gamma: 20, eta: 500 }, ['-m', 'mf', '--cliques', 'slic', '--gamma', '20', '--eta', '500']],
+  ]) {
+    const result = await solve({ image, unary: unary.data, labels: 5, kernels: KERNELS, method, cliques,
+      iterations: { qp: 20, lp: 10, mf: -1 }[method] });
+    const expected = native(scene, options);
+    close(result.energy.total, expected.result.energy, 1e-5, `energy of ${method}`);
+    if (method === 'lp') close(result.lowerBound, expected.result.lower_bound, 1e-5, 'lower bound');
+    const same = agreement(result.labels, expected.labels);
+    assert.ok(same >= 0.9999, `${method}: ${100 * same} % of the labels agree`);
+  }
+});
+
+test('the energy of a labelling, marginals and kinds of unaries', async () => {
+  const library = await load({ threads: 1 });
+  const image = { data: new Uint8Array([10, 12, 200, 205]), width: 4, height: 1 };
+  const session = new Session(library, image, 2);
+  session.setUnary(new Float32Array([0, 1, 0, 1, 1, 0, 1, 0]));
+  assert.deepEqual(session.energyOf([0, 0, 1, 1]), { total: 0, unary: 0, pairwise: 0, cliques: 0 });
+  assert.equal(session.energyOf([1, 1, 1, 1]).total, 2);
+  session.addKernel({ sigma: 1, weight: 1 });
+  assert.ok(session.energyOf([0, 0, 1, 1]).pairwise > 0);
+  const p = new Float32Array([0.9, 0.1, 0.8, 0.2, 0.3, 0.7, 0.25, 0.75]);
+  session.setUnary(p, { kind: 'probabilities' });
+  session.setWeight(0, 0);
+  const { marginals, labels } = await session.run({ method: 'mf' });
+  marginals.forEach((value, i) => assert.ok(Math.abs(value - p[i]) < 1e-5));
+  assert.deepEqual([...labels], [0, 0, 1, 1]);
+  session.setUnary(p.map((x, i) => p[4 * (i % 2) + i] ?? x), { kind: 'logits', layout: 'chw' });
+  session.free();
+});
+
+test('mistakes are errors with a message, and lose nothing', async () => {
+  const image = { data: new Uint8Array(3 * 12), width: 4, height: 3 };
+  const unary = new Float32Array(24);
+  await assert.rejects(solve({ image: { ...image, width: 5 }, unary, labels: 2 }), /image has 36 bytes/);
+  await assert.rejects(solve({ image, unary: unary.subarray(1) }), /unary has 23 numbers/);
+  await assert.rejects(solve({ image, unary, method: 'guess' }), /method 'guess' is none of mf, qp, lp/);
+  await assert.rejects(solve({ image, unary, kernels: [{ sigma: -1, weight: 1 }] }), /sigma/);
+  await assert.rejects(solve({ image, unary: unary.fill(NaN, 3, 4) }), /nan at x = 1, y = 0/);
+  assert.equal((await solve({ image, unary: unary.fill(0) })).labels.length, 12);
+});
+
+test('out of memory is an error, and the module goes on working', async () => {
+  const library = await load({ threads: 1 });
+  const huge = { data: { length: 3 * 12000 * 12000 }, width: 12000, height: 12000 };
+  assert.throws(() => new Session(library, huge, 4), /too many to address/);
+  const small = new Session(library, { data: new Uint8Array(3 * 12), width: 4, height: 3 }, 2);
+  const PAGE_BYTES = 65536, MOST_PAGES = 65536;
+  library.memory.grow(MOST_PAGES - library.memoryBytes / PAGE_BYTES); /* nothing is left to grow */
+  const large = { data: new Uint8Array(3 * 1000 * 1000), width: 1000, height: 1000 };
+  assert.throws(() => new Session(library, large, 4), /memory/);
+  assert.equal(small.energyOf(new Uint16Array(12)).total, 0);
+});
+
+test('a signal ends a run, and the best labelling so far is the result', async () => {
+  const [scene] = scenes;
+  const image = readPng(scene.image), unary = readNpy(scene.unary);
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), 30);
+  const result = await solve({ image, unary: unary.data, labels: 5, kernels: KERNELS, method: 'lp', gap: 0, iterations: 100000,
+    signal: controller.signal });
+  assert.equal(result.stop, 'cancelled');
+  assert.equal(result.labels.length, 240 * 160);
+});
+
+test('threads change nothing', async () => {
+  const [scene] = scenes;
+  const image = readPng(scene.image), unary = readNpy(scene.unary);
+  const results = [];
+  for (const threads of [1, 2, 3]) {
+    const library = await load({ variant: threads > 1 ? 'threads' : 'simd', threads });
+    results.push(await solve({ library, image, unary: unary.data, labels: 5, kernels: KERNELS }));
+    library.close();
+  }
+  for (const result of results.slice(1)) {
+    assert.deepEqual(result.marginals, results[0].marginals);
+    assert.deepEqual(result.labels, results[0].labels);
+    assert.equal(result.energy.total, results[0].energy.total);
+  }
+});

@@ -1,0 +1,30 @@
+/* dcrf in JavaScript: the best labelling of an image under a dense conditional random field, and a proof of
+ * how good it is. Types and explanations are in dcrf.d.ts. */
+import { load } from './load.js';
+import { Session } from './session.js';
+
+export { canShareMemory, hasVectors, Library, load } from './load.js';
+export { Session } from './session.js';
+
+export const DEFAULT_KERNELS = [{ sigma: 3, weight: 1.5 }, { sigma: 80, colourSigma: 13, weight: 5 }];
+
+let shared;
+
+/** Solve one problem; the module is loaded with the first. */
+export async function solve({ image, unary, labels, kind, layout, kernels = DEFAULT_KERNELS, cliques, library,
+  ...settings }) {
+  library ??= await (shared ??= load({ threads: 1 }));
+  const count = labels ?? unary.length / (image.width * image.height);
+  if (!Number.isInteger(count) || count < 1)
+    throw new Error(`unary has ${unary.length} numbers, which is not a whole number for each of `
+      + `${image.width} x ${image.height} pixels`);
+  const session = new Session(library, image, count);
+  try {
+    session.setUnary(unary, { kind, layout });
+    for (const kernel of kernels) session.addKernel(kernel);
+    session.setCliques(cliques);
+    return await session.run(settings);
+  } finally {
+    session.free();
+  }
+}

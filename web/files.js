@@ -1,0 +1,119 @@
+/* Files: arrays (.npy), label maps and masks (indexed PNG), JSON. */
+
+const ARRAYS = { f4: Float32Array, f8: Float64Array, u1: Uint8Array, i1: Int8Array, u2: Uint16Array, i2: Int16Array,
+  u4: Uint32Array, i4: Int32Array };
+
+/* Half-precision floats, which not every host has as an array. */
+function halves(bits) {
+  return Float32Array.from(bits, (h) => {
+    const sign = h & 0x8000 ? -1 : 1, exponent = (h >> 10) & 31, fraction = h & 1023;
+    if (exponent === 31) return fraction ? NaN : sign * Infinity;
+    return sign * (exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24);
+  });
+}
+
+/** { shape, data } of a .npy: little-endian numbers in C order. */
+export function parseNpy(buffer) {
+  const bytes = new Uint8Array(buffer);
+  if (bytes.length < 10 || String.fromCharCode(...bytes.slice(1, 6)) !== 'NUMPY') throw new Error('this is not a .npy file');
+  const words = new DataView(buffer);
+  const long = bytes[6] > 1;
+  const start = (long ? 12 : 10) + (long ? words.getUint32(8, true) : words.getUint16(8, true));
+  const header = new TextDecoder('latin1').decode(bytes.slice(long ? 12 : 10, start));
+  const type = header.match(/'descr': *'[<|=](\w\d)'/)?.[1], shape = header.match(/'shape': *\(([^)]*)\)/);
+  const Type = type === 'f2' ? Uint16Array : ARRAYS[type];
+  if (!Type || !shape) throw new Error('the .npy holds neither floats nor integers of up to 32 bits');
+  if (/'fortran_order': *True/.test(header)) throw new Error('the .npy is in Fortran order; save it with numpy.ascontiguousarray');
+  const sizes = shape[1].split(',').filter((text) => text.trim()).map(Number);
+  const count = sizes.reduce((product, size) => product * size, 1);
+  const numbers = buffer.slice(start, start + count * Type.BYTES_PER_ELEMENT);
+  if (numbers.byteLength < count * Type.BYTES_PER_ELEMENT) throw new Error('the .npy is cut off');
+  const data = new Type(numbers);
+  return { shape: sizes, data: type === 'f2' ? halves(data) : data };
+}
+
+/**
+ * Unary numbers for a picture, out of an array of the shape (H, W, labels) or (labels, H, W): { values, labels,
+ * kind }, the labels of a pixel next to each other. Integers are energies times 20, as data sets keep them.
+ */
+export function unaryOf({ shape, data }, width, height) {
+  const sizes = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
+  const hwc = sizes[0] === height && sizes[1] === width, chw = sizes[1] === height && sizes[2] === width;
+  if (sizes.length !== 3 || (!hwc && !chw))
+    throw new Error(`the array has the shape (${shape.join(', ')}); this picture needs (${height}, ${width}, labels) or (labels, ${height}, ${width})`);
+  const labels = hwc ? sizes[2] : sizes[0], pixels = width * height;
+  if (labels < 2) throw new Error('the array has one label only');
+  const factor = Number.isInteger(data.BYTES_PER_ELEMENT) && !(data instanceof Float32Array || data instanceof Float64Array) ? 1 / 20 : 1;
+  const values = new Float32Array(pixels * labels);
+  for (let a = 0; a < pixels; a++)
+    for (let i = 0; i < labels; i++) values[a * labels + i] = factor * (hwc ? data[a * labels + i] : data[i * pixels + a]);
+  return { values, labels, kind: kindOf(values, labels) };
+}
+
+/* Probabilities are not negative and add up to 1; other numbers are taken as energies. */
+function kindOf(values, labels) {
+  for (let a = 0; a + labels <= values.length; a += labels) {
+    let sum = 0;
+    for (let i = 0; i < labels; i++) {
+      if (values[a + i] < 0) return 'energies';
+      sum += values[a + i];
+    }
+    if (Math.abs(sum - 1) > 1e-3) return 'energies';
+  }
+  return 'probabilities';
+}
+
+/** Energies that say: this map is right with the probability `confidence`; 255 is unknown. */
+export function energiesOfMap(map, labels, confidence) {
+  const right = -Math.log(confidence), wrong = -Math.log((1 - confidence) / (labels - 1));
+  const values = new Float32Array(map.length * labels);
+  map.forEach((label, a) => {
+    if (label < labels) values.fill(wrong, a * labels, (a + 1) * labels)[a * labels + label] = right;
+  });
+  return values;
+}
+
+/* ---- PNG ------------------------------------------------------------------------------------ */
+
+const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
+  for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+  return n;
+});
+
+function chunk(type, data) {
+  const bytes = new Uint8Array(12 + data.length), words = new DataView(bytes.buffer);
+  words.setUint32(0, data.length);
+  bytes.set(new TextEncoder().encode(type), 4);
+  bytes.set(data, 8);
+  let crc = -1;
+  for (const byte of bytes.subarray(4, 8 + data.length)) crc = CRC[(crc ^ byte) & 255] ^ (crc >>> 8);
+  words.setUint32(8 + data.length, ~crc);
+  return bytes;
+}
+
+async function deflate(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream('deflate'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** A PNG of numbers below 256: with colours ([r, g, b] for each) an indexed one, else grey. */
+export async function encodePng(map, width, height, colours) {
+  const rows = new Uint8Array(height * (width + 1));
+  for (let y = 0; y < height; y++) rows.set(map.subarray(y * width, (y + 1) * width), y * (width + 1) + 1);
+  const head = new Uint8Array(13), words = new DataView(head.buffer);
+  words.setUint32(0, width);
+  words.setUint32(4, height);
+  head.set([8, colours ? 3 : 0], 8);
+  return new Blob([new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10]), chunk('IHDR', head),
+    ...(colours ? [chunk('PLTE', new Uint8Array(colours.flat()))] : []), chunk('IDAT', await deflate(rows)),
+    chunk('IEND', new Uint8Array())], { type: 'image/png' });
+}
+
+/** Let the visitor keep a file. */
+export function download(name, blob) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

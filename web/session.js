@@ -1,0 +1,173 @@
+/* One image, its model, and runs of a method on it. */
+
+const METHODS = { mf: 0, qp: 1, lp: 2 };
+const SUPERPIXELS = { meanshift: 0, slic: 1 };
+const STOPS = ['running', 'gap', 'stationary', 'iterations', 'time', 'cancelled'];
+const DEFAULT = -1;
+
+/* Milliseconds of work between two looks at the host's messages. */
+const WORK_MS = 12;
+const LEAST_PROBABILITY = 1e-6;
+
+/* Let the host handle what has arrived: a message, a timer. */
+function pause() {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(0);
+  });
+}
+
+function named(table, name, what) {
+  if (!(name in table)) throw new Error(`${what} '${name}' is none of ${Object.keys(table).join(', ')}`);
+  return table[name];
+}
+
+/* Energies out of what users have; a copy, labels of a pixel next to each other. */
+export function energiesOf(values, pixels, labels, { kind = 'energies', layout = 'hwc' } = {}) {
+  if (values.length !== pixels * labels)
+    throw new Error(`unary has ${values.length} numbers, not ${pixels} pixels x ${labels} labels`);
+  const energies = new Float32Array(values.length);
+  for (let a = 0; a < pixels; a++) {
+    for (let i = 0; i < labels; i++) {
+      const value = layout === 'chw' ? values[i * pixels + a] : values[a * labels + i];
+      energies[a * labels + i] = kind === 'probabilities' ? -Math.log(Math.max(value, LEAST_PROBABILITY)) : value;
+    }
+    if (kind === 'logits') {
+      const row = energies.subarray(a * labels, (a + 1) * labels);
+      const top = row.reduce((most, x) => Math.max(most, x), -Infinity);
+      const sum = Math.log(row.reduce((total, x) => total + Math.exp(x - top), 0));
+      for (let i = 0; i < labels; i++) row[i] = top + sum - row[i];
+    }
+  }
+  if (!['energies', 'probabilities', 'logits'].includes(kind))
+    throw new Error(`unary kind '${kind}' is none of energies, probabilities, logits`);
+  return energies;
+}
+
+export class Session {
+  /** @param image { data, width, height }: bytes, 1, 3 or 4 to a pixel; the fourth is not read */
+  constructor(library, image, labels) {
+    const { data, width, height } = image;
+    const pixels = width * height;
+    const given = data.length / pixels;
+    if (![1, 3, 4].includes(given))
+      throw new Error(`image has ${data.length} bytes; ${width} x ${height} pixels have 1, 3 or 4 each`);
+    Object.assign(this, { library, width, height, pixels, labels, channels: given === 1 ? 1 : 3, kernels: 0 });
+    this.handle = library.exports.dcrf_web_new(width, height, this.channels, labels);
+    if (!this.handle) library.check(-1);
+    const bytes = library.view(Uint8Array, library.exports.dcrf_web_image(this.handle), pixels * this.channels);
+    if (given === 4)
+      for (let a = 0, to = 0; a < pixels; a++)
+        for (let c = 0; c < 3; c++) bytes[to++] = data[4 * a + c];
+    else bytes.set(data);
+  }
+
+  free() {
+    this.library.exports.dcrf_web_free(this.handle);
+    this.handle = 0;
+  }
+
+  call(name, ...args) {
+    return this.library.check(this.library.exports[`dcrf_web_${name}`](this.handle, ...args));
+  }
+
+  array(Type, name, count) {
+    return this.library.view(Type, this.library.exports[`dcrf_web_${name}`](this.handle), count);
+  }
+
+  setUnary(values, options) {
+    const energies = energiesOf(values, this.pixels, this.labels, options);
+    this.array(Float32Array, 'unary', energies.length).set(energies);
+    this.call('set_unary');
+  }
+
+  /** { sigma, weight } is spatial, { sigma, colourSigma, weight } bilateral. */
+  addKernel({ sigma, colourSigma = 0, weight, normalize = 'symmetric' }) {
+    this.call('add_kernel', sigma, colourSigma, weight, normalize === 'symmetric' ? 1 : 0);
+    return this.kernels++;
+  }
+
+  setWeight(kernel, weight) {
+    this.call('set_weight', kernel, weight);
+  }
+
+  /** Superpixels as cliques; undefined: none. Returns how many there are. */
+  setCliques(cliques) {
+    if (!cliques) {
+      this.call('set_cliques', 0, 1);
+      return 0;
+    }
+    const { method = 'slic', gamma = 20, eta = 500 } = cliques;
+    if (this.superpixels !== method) {
+      this.superpixels = undefined;
+      this.call('superpixels', named(SUPERPIXELS, method, 'superpixel method'));
+      this.superpixels = method;
+    }
+    this.call('set_cliques', gamma, eta);
+    return this.library.exports.dcrf_web_region_count(this.handle);
+  }
+
+  regions() {
+    return this.superpixels ? this.array(Int32Array, 'regions', this.pixels).slice() : undefined;
+  }
+
+  /**
+   * Run a method. Between its steps the host gets to handle its messages, so an AbortSignal ends it; then, as
+   * in the library, the best labelling so far is the result, unpolished.
+   */
+  async run({ method = 'mf', iterations = DEFAULT, gap = DEFAULT, timeLimit = DEFAULT, warm = false, signal,
+    onProgress } = {}) {
+    const begin = performance.now();
+    const { exports } = this.library;
+    this.call('start', named(METHODS, method, 'method'), iterations, gap, timeLimit, warm ? 1 : 0);
+    const setupMs = performance.now() - begin;
+    const trace = [];
+    let stop = 0, worked = performance.now();
+    while (stop === 0) {
+      stop = this.call('step');
+      const [time, iteration, objective, energy, bestEnergy, lowerBound] =
+        this.library.view(Float64Array, exports.dcrf_web_moment(), 6);
+      trace.push({ time, iteration, objective, energy, bestEnergy, lowerBound });
+      onProgress?.(trace.at(-1), this);
+      if (stop === 0 && performance.now() - worked > WORK_MS) {
+        await pause();
+        worked = performance.now();
+        if (signal?.aborted) stop = STOPS.indexOf('cancelled');
+      }
+    }
+    const solveMs = performance.now() - begin - setupMs;
+    this.call(signal?.aborted ? 'read' : 'finish');
+    return { ...this.info(), ...this.result(), method, stop: STOPS[stop], trace,
+      times: { setup: setupMs, solve: solveMs, finish: performance.now() - begin - setupMs - solveMs } };
+  }
+
+  info() {
+    const [total, unary, pairwise, cliques, objective, lowerBound, relativeGap, iterations, constant] =
+      this.library.view(Float64Array, this.library.exports.dcrf_web_info(this.handle), 9);
+    return { energy: { total, unary, pairwise, cliques }, objective, lowerBound, relativeGap, iterations,
+      isConstant: constant !== 0 };
+  }
+
+  /* Labels, and marginals with the labels of a pixel next to each other. */
+  result() {
+    const stride = this.library.exports.dcrf_web_stride(this.handle);
+    const padded = this.array(Float32Array, 'marginals', this.pixels * stride);
+    const marginals = new Float32Array(this.pixels * this.labels);
+    for (let a = 0; a < this.pixels; a++)
+      for (let i = 0; i < this.labels; i++) marginals[a * this.labels + i] = padded[a * stride + i];
+    return { labels: this.array(Uint16Array, 'labelling', this.pixels).slice(), marginals };
+  }
+
+  /** The energy of any labelling. */
+  energyOf(labels) {
+    this.array(Uint16Array, 'labelling', this.pixels).set(labels);
+    const at = this.library.exports.dcrf_web_energy(this.handle);
+    if (!at) this.library.check(-1);
+    const [total, unary, pairwise, cliques] = this.library.view(Float64Array, at, 4);
+    return { total, unary, pairwise, cliques };
+  }
+}
