@@ -85,27 +85,6 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
 
 /* ---- for programs --------------------------------------------------------------------------- */
 
-json_t *number_or_null(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-json_t *json_merge(json_t *root, json_t *added) {
-    if (root && (!added || json_object_update(root, added) != 0)) {
-        json_decref(root);
-        root = NULL;
-    }
-    json_decref(added);
-    return root;
-}
-
-json_t *energies_to_json(const dcrf_energy *energy, const proof *proven) {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "energy", number_or_null(energy->total), "energy_unary",
-        number_or_null(energy->unary), "energy_pairwise", number_or_null(energy->pairwise),
-        "energy_cliques", number_or_null(energy->cliques), "lower_bound",
-        number_or_null(proven->lower_bound), "relative_gap", number_or_null(proven->relative_gap));
-}
-
 static json_t *run_to_json(const solution *found) {
     const dcrf_solver_info *info = &found->info;
     return json_pack("{s:s, s:I, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:b}",

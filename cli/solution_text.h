@@ -2,13 +2,8 @@
 #ifndef DCRF_CLI_SOLUTION_TEXT_H
 #define DCRF_CLI_SOLUTION_TEXT_H
 
+#include "energies_json.h"
 #include "solution.h"
-
-/* What is proven of a labelling; NaN where there is no bound. */
-typedef struct proof {
-    double lower_bound;
-    double relative_gap;
-} proof;
 
 /* Why a run ended, as the end of a sentence. */
 const char *stop_reason(dcrf_status stop);
@@ -24,20 +19,11 @@ void print_energies(FILE *stream, const dcrf_energy *energy);
 void print_proof(FILE *stream, const proof *proven, bool is_constant);
 void print_solution(FILE *stream, const built_model *built, const solution *found);
 
-/* A number, or null where it is NaN or infinite, which JSON cannot say. */
-json_t *number_or_null(double value);
-
-/* The keys of energies and certificate that all results share. NULL when memory is out. */
-json_t *energies_to_json(const dcrf_energy *energy, const proof *proven);
-
 /* The whole result. NULL when memory is out. */
 json_t *solution_to_json(const model_options *model, const built_model *built,
                          const solution *found, json_t *settings);
 
 /* One line a moment, empty fields where a value is not known. */
 void write_trace(FILE *stream, const solution *found);
-
-/* Merge `added` into `root`; both may be NULL, and are dropped where the result is. */
-json_t *json_merge(json_t *root, json_t *added);
 
 #endif

@@ -1,6 +1,6 @@
 #include "dataset/outcome.h"
 
-#include "solution_text.h"
+#include "energies_json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "io/output.h"
 #include "io/png_format.h"
 #include "io/temporary.h"
-#include "solution_text.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
  * Bands are from 1 pixel on; the confusion has the truth by rows and the labels by columns. */
 #include "dataset/summary.h"
 
-#include "solution_text.h"
+#include "io/json.h"
 
 #include <stdlib.h>
 #include <string.h>

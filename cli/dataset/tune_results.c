@@ -6,7 +6,6 @@
 #include "io/json.h"
 #include "io/output.h"
 #include "number_text.h"
-#include "solution_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,6 +2,21 @@
 
 #include "io/output.h"
 
+#include <math.h>
+
+json_t *number_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_merge(json_t *root, json_t *added) {
+    if (root && (!added || json_object_update(root, added) != 0)) {
+        json_decref(root);
+        root = NULL;
+    }
+    json_decref(added);
+    return root;
+}
+
 bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_problem *problem) {
     if (!root)
         return out_of_memory(problem, file);

@@ -7,6 +7,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* A number, or null where it is NaN or infinite, which JSON cannot say. */
+json_t *number_or_null(double value);
+
+/* Merge `added` into `root`; both may be NULL, and are dropped where the result is. */
+json_t *json_merge(json_t *root, json_t *added);
+
 /* Write `root` and drop the reference to it. `root` may be NULL, as the constructors of jansson
  * return it when memory is out. Errors of the stream show up when it is closed. */
 bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_problem *problem);

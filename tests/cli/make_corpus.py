@@ -4,11 +4,12 @@
     make_corpus.py FORMAT FOLDER            write the seeds
     make_corpus.py FORMAT --smoke PROGRAM   write them somewhere and run PROGRAM on them
 
-FORMAT is dataset, jpeg, nifti, npy, palette, png, pnm, settings or tiff.
+FORMAT is one of SEEDS below.
 """
 
 import gzip
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -122,7 +123,61 @@ def settings_seeds():
         yield data
 
 
-SEEDS = {"dataset": dataset_seeds, "jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds,
+def arguments_seeds():
+    yield b"photo.png\n--unary\nu.npy\n--gap=0.25\n-n\n12\n--no-polish"
+    yield b"--normalize\nsymmetric\n--weight\n3e-1\n--\n-odd.png"
+    yield b"--help"
+    yield b"--seed\n18446744073709551616\nx"
+
+
+def lists_seeds():
+    yield b"0p0\np1\n  p2 \r\n\n"
+    yield b"1sky\nroad & <b>\nthe other\n"
+    yield b"0../../etc/passwd\n"
+    yield b"1a\x00b\n"
+
+
+def log_seeds():
+    yield b"number,phase,score,sigma,weight,accuracy,iou,check\n"
+    yield b"number,phase,score,sigma,weight,accuracy,iou,check\n1,start,0.5,1,2,0.75,0.5,00000000\n"
+    yield struct.pack("<8d", 1.5, 0.1, 0.7, 0.6, 3, 1e-300, 0.25, 1 / 3)
+
+
+def record_seeds():
+    yield b'{"seed": 1, "method": "qp", "budgets": [1]}'
+    yield b'{"seed": 1, "method": "qp", "budgets": [20, 30]}'
+    yield b'{"seed": 2}'
+    yield b'{"seed": 1, "method": "qp", "budgets": [-1, 1e99]}'
+
+
+def map_seeds():
+    rows = [[(x + y) % 3 for x in range(5)] for y in range(4)]
+    flat = [v for row in rows for v in row]
+    sizes = bytes([4, 3])
+    yield sizes + formats.number_png(rows)
+    yield sizes + formats.png([[(80 * v, 0, 255) for v in row] for row in rows])
+    for descr in ("|u1", "<i4", "<f4", ">i8", "|b1"):
+        yield sizes + formats.npy([v % 2 for v in flat], (4, 5), descr)
+    yield bytes([4, 128 + 3]) + volumes.nifti(flat * 2, (5, 4, 2), volumes.I16)
+
+
+def made_seeds():
+    for kind in range(15):
+        yield bytes([0, kind, 7, 5, kind % 2]) + bytes((37 * i + kind) % 256 for i in range(400))
+    yield b"\x01" + volumes.nifti(list(range(12)), (3, 2, 2), volumes.I16)
+    yield b"\x01" + volumes.nifti([0.5] * 8, (2, 2, 2), volumes.F64, version=2)
+
+
+def outcome_seeds():
+    yield (b'{"width": 3, "height": 2, "iterations": 5, "stop": "stationary", "constant": false, '
+           b'"pixels_changed": 1, "energy_rounded": 2.5, "setup_s": 0.1, "solve_s": 0.2, "polish_s": 0, '
+           b'"energy": 2.5, "energy_unary": 1, "energy_pairwise": 1.5, "energy_cliques": 0, '
+           b'"lower_bound": null, "relative_gap": null}')
+
+
+SEEDS = {"arguments": arguments_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds,
+         "map": map_seeds, "outcome": outcome_seeds, "record": record_seeds,
+         "dataset": dataset_seeds, "jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds,
          "palette": palette_seeds, "png": png_seeds, "pnm": pnm_seeds, "settings": settings_seeds,
          "tiff": tiff_seeds}
 
@@ -140,7 +195,8 @@ def main():
     kind, target = sys.argv[1], sys.argv[2]
     if target != "--smoke":
         os.makedirs(target, exist_ok=True)
-        write_seeds(kind, target)
+        if kind in SEEDS:
+            write_seeds(kind, target)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.argv[3], str(ROUNDS), *write_seeds(kind, folder)]

@@ -1,16 +1,10 @@
 /* dataset.json: it is refused with a message, or says what the rest of the command counts on. */
+#include "check.h"
 #include "dataset/dataset.h"
 #include "target.h"
 
 #include <dcrf/model.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void fuzz_check(bool holds) {
-    if (!holds)
-        abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     dataset first = {0}, again = {0};

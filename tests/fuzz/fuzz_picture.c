@@ -1,15 +1,9 @@
 /* Fuzz target: one of the readers of pictures, DECODER, for colours and as the file is. The
  * checksums of PNG are not checked in this build (see png_read.c), so that damage reaches the
  * decoder. */
+#include "check.h"
 #include "io/picture_formats.h"
 #include "target.h"
-
-#include <stdlib.h>
-
-static void fuzz_check(bool holds) {
-    if (!holds)
-        abort();
-}
 
 /* Every sample must be there and within its depth. */
 static void check_picture(const picture *decoded) {

@@ -1,13 +1,12 @@
 /* Settings: a file is refused with a message, or gives a text for options of the command only; the
  * parsers of these take the text, or refuse it with a message. The commands are two small ones that
  * have every kind of option. */
+#include "check.h"
 #include "command.h"
 #include "config.h"
 #include "target.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* All options put their value here. */
 typedef union fuzzed_value {
@@ -47,17 +46,6 @@ static const cli_command energy = {.arguments = {"energy", operands, other_group
 const cli_command *const commands[] = {&energy, &solve};
 const size_t command_count = 2;
 
-static void fuzz_check(bool holds) {
-    if (!holds)
-        abort();
-}
-
-/* A message of one line. */
-static void check_problem(const cli_problem *problem) {
-    fuzz_check(problem->exit_status == EXIT_STATUS_BAD_INPUT);
-    fuzz_check(problem->text[0] != '\0' && !strchr(problem->text, '\n'));
-}
-
 static void check_value(const char *name, const char *text) {
     const option_group *group;
     const cli_option *option = find_option_named(&solve.arguments, name, &group);
@@ -65,7 +53,7 @@ static void check_value(const char *name, const char *text) {
     cli_problem problem = {0, ""};
     fuzz_check(option && text && option->parse != parse_config);
     if (!option->parse(option, text, &value, &problem))
-        check_problem(&problem);
+        fuzz_check_refused(&problem);
     else if (option->parse == parse_number)
         fuzz_check(isfinite(value.number));
     else if (option->parse == parse_positive_number)
@@ -82,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cli_problem problem = {0, ""};
     const bool done = config_parse(data, size, "file", &solve.arguments, &texts, &problem);
     if (!done) {
-        check_problem(&problem);
+        fuzz_check_refused(&problem);
         fuzz_check(!texts);
         return 0;
     }
