@@ -16,10 +16,11 @@
  *
  * Arrays of distributions are planar, as there: label i of variable a at q[i * variables + a].
  *
- * A label whose probability is below a threshold at every variable is not filtered; its part of the
- * message counts as zero. The threshold is such that no entry of the message is off by more than
- * DCRF_DENSECRF_MESSAGE_ERROR, which changes a probability p by at most p times that (to first
- * order) in one update. dcrf_densecrf_set_message_error changes it; 0 filters all labels always.
+ * A label whose probability is below a threshold t at every variable, before and after an update,
+ * is not filtered in it; its part of the message counts as zero. The threshold is such that no
+ * entry of the message is off by more than DCRF_DENSECRF_MESSAGE_ERROR, so that a probability is
+ * off by at most t times that (to first order), and once for each such label in the others.
+ * dcrf_densecrf_set_message_error changes it; 0 filters all labels always.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_DENSECRF_H

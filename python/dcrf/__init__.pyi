@@ -1,3 +1,4 @@
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,12 +15,14 @@ _Progress = Callable[[dict[str, float]], object]
 
 __version__: str
 
+@dataclasses.dataclass(frozen=True)
 class Energy:
     total: float
     unary: float
     pairwise: float
     cliques: float
 
+@dataclasses.dataclass(frozen=True)
 class Certificate:
     energies: dict[str, float]
     lower_bound: float
@@ -47,6 +50,13 @@ class Result:
     is_constant: bool
     seconds: dict[str, float]
     trace: dict[str, NDArray[np.float64]]
+    def __init__(
+        self,
+        labels: NDArray[np.uint16],
+        marginals: NDArray[np.float32] | None,
+        info: dict[str, Any],
+        image: NDArray[Any] | None = None,
+    ) -> None: ...
     def picture(self) -> NDArray[np.uint8]: ...
     def _repr_html_(self) -> str: ...
 

@@ -1,8 +1,11 @@
 /* Which labels take part in the filters, and the rows that hold them.
  *
  * A label is dropped from the rows when its probability is at most half the threshold at every
- * variable, and taken back when it may exceed the threshold somewhere. Rows are multiples of
- * DCRF_LANES long, so dropping waits until it makes them shorter. */
+ * variable. When an update raises it above the threshold somewhere, the update is made again with
+ * the label in the rows. So a label that is left out is below the threshold t before and after the
+ * update, and so is what its missing message (at most e) does to it: e t, and at most e t times the
+ * number of such labels to the others. Rows are multiples of DCRF_LANES long, so dropping waits
+ * until it makes them shorter. */
 #include "compat/densecrf.h"
 
 #include "core/error.h"
@@ -69,7 +72,7 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->unary = dcrf_allocate(n, row);
     field->q = dcrf_allocate(n, row);
     field->spare = dcrf_allocate(n, row);
-    field->rest = dcrf_allocate(n, 4 * sizeof(float));
+    field->rest = dcrf_allocate(n, 6 * sizeof(float));
     field->peak = dcrf_allocate(crf->labels, sizeof(float));
     field->peak_part =
         dcrf_allocate(dcrf_pool_threads(field->pool), field->peak_stride * sizeof(float));
@@ -81,6 +84,8 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->rest_top = field->rest + n;
     field->shift = field->rest + 2 * n;
     field->scale = field->rest + 3 * n;
+    field->old_shift = field->rest + 4 * n;
+    field->old_scale = field->rest + 5 * n;
     *out = field;
     return DCRF_OK;
 }
@@ -220,6 +225,12 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
+static void swap(float **a, float **b) {
+    float *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
 /* Make the labels whose peak is above `limit` the active ones, or all where that would not make
  * rows shorter. */
 static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, float limit,
@@ -245,9 +256,7 @@ static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, f
     }
     field->stride = dcrf_padded(field->active);
     dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, fill_rows, &rebuild);
-    float *q = field->spare;
-    field->spare = field->q;
-    field->q = q;
+    swap(&field->q, &field->spare);
     field->rest_peak = 0;
     dcrf_release(old_place);
     return DCRF_OK;
@@ -299,25 +308,40 @@ dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error
     return rebuild_rows(field, q, field->threshold / 2, error);
 }
 
+/* The peaks of labels outside the rows, which must be looked at; those inside are known. */
+static void find_peaks(struct dcrf_field *field) {
+    for (size_t worker = 0; worker < dcrf_pool_threads(field->pool); worker++) {
+        float *part = field->peak_part + worker * field->peak_stride;
+        for (size_t i = 0; i < field->crf->labels; i++)
+            part[i] = field->place[i] == NO_PLACE ? 0 : field->peak[i];
+    }
+    dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, raise_task, field);
+    dcrf_field_collect_peaks(field, false);
+}
+
 dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error) {
-    const bool wakes = dcrf_field_has_rest(field) && field->rest_peak > field->threshold;
     size_t kept = 0;
     for (size_t k = 0; k < field->active; k++)
         kept += field->peak[field->label[k]] > field->threshold / 2;
-    if (!wakes && dcrf_padded(kept) >= field->stride)
+    if (dcrf_padded(kept) >= field->stride)
         return DCRF_OK;
-    /* Before it is dropped, a label's peak is known; a label outside must be looked at. */
-    if (dcrf_field_has_rest(field)) {
-        for (size_t worker = 0; worker < dcrf_pool_threads(field->pool); worker++) {
-            float *part = field->peak_part + worker * field->peak_stride;
-            for (size_t i = 0; i < field->crf->labels; i++)
-                part[i] = field->place[i] == NO_PLACE ? 0 : field->peak[i];
-        }
-        dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, raise_task,
-                          field);
-        dcrf_field_collect_peaks(field, false);
-    }
+    if (dcrf_field_has_rest(field))
+        find_peaks(field);
     return rebuild_rows(field, NULL, field->threshold / 2, error);
+}
+
+void dcrf_field_swap(struct dcrf_field *field) {
+    swap(&field->q, &field->spare);
+    swap(&field->shift, &field->old_shift);
+    swap(&field->scale, &field->old_scale);
+}
+
+dcrf_status dcrf_field_wake(struct dcrf_field *field, const float *planes, dcrf_error *error) {
+    find_peaks(field);
+    for (size_t k = 0; k < field->active; k++)
+        field->peak[field->label[k]] = 1; /* none is dropped */
+    dcrf_field_swap(field);
+    return rebuild_rows(field, planes, field->threshold / 2, error);
 }
 
 /* ---- planes --------------------------------------------------------------------------------- */

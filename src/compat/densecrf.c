@@ -260,16 +260,57 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     return status;
 }
 
-static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                 const dcrf_kernel *kernel, dcrf_operator **op, dcrf_error *error) {
+/* Features as the original computes them: coordinates and channels, single precision, divided by
+ * sigmas in single precision. Only where that is done exactly do points on the border of simplices
+ * fall where they fall there. */
+static dcrf_status single_features(struct dcrf_features *features, const dcrf_grid *grid,
+                                   const dcrf_kernel *kernel, dcrf_error *error) {
     dcrf_kernel checked = *kernel;
-    struct dcrf_features features;
+    struct dcrf_features made;
     checked.weight = 1; /* neither is read, and both must pass the check */
     checked.normalization = DCRF_NORMALIZE_NONE;
-    dcrf_status status = dcrf_features_new(&features, &crf->grid, &checked, error);
+    for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < DCRF_MAX_FEATURES; c++)
+        if ((float)kernel->channel_sigma[c] > 0 && isfinite(kernel->channel_sigma[c]))
+            checked.channel_sigma[c] = 1; /* divided below */
+    dcrf_status status = dcrf_features_new(&made, grid, &checked, error);
+    if (status < 0 || made.axes == 0) {
+        *features = made;
+        return status;
+    }
+    const size_t dimension = made.dimension, axes = made.axes;
+    float *rows = dcrf_allocate(made.variables, dimension * sizeof *rows), *row = rows;
+    if (!rows) {
+        dcrf_features_clear(&made);
+        return dcrf_fail_memory(error, "the features of a kernel");
+    }
+    for (size_t a = 0; a < made.variables; a++, row += dimension) {
+        size_t position[DCRF_MAX_AXES];
+        dcrf_grid_position(grid, a, position);
+        for (size_t axis = 0; axis < axes; axis++)
+            row[axis] =
+                (float)((double)position[axis] * grid->spacing[axis]) / (float)kernel->sigma[axis];
+        for (size_t c = 0; c < made.channels; c++)
+            row[axes + c] = made.channel[a * made.channels + c] / (float)kernel->channel_sigma[c];
+    }
+    dcrf_release(made.channel);
+    made.channel = rows;
+    made.kind = DCRF_KERNEL_FEATURES;
+    made.axes = 0;
+    made.channels = dimension;
+    *features = made;
+    return DCRF_OK;
+}
+
+static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                 const dcrf_kernel *kernel, dcrf_operator **op, dcrf_error *error) {
+    struct dcrf_features features;
+    dcrf_status status = single_features(&features, &crf->grid, kernel, error);
     if (status < 0)
         return status;
-    const struct dcrf_refinement single = {.rounds = 1, .is_single = true};
+    /* The original embeds four variables at a time and fills the last four up with zeros, whose
+     * vertices then exist and pass on what reaches them. */
+    const struct dcrf_refinement single = {
+        .rounds = 1, .is_single = true, .has_origin = crf->variables % 4 != 0};
     status = dcrf_lattice_new_refined(op, &features, single, workspace, error);
     dcrf_features_clear(&features);
     return status;

@@ -59,11 +59,13 @@ struct dcrf_field {
     size_t *place;    /* of each label, or SIZE_MAX */
     float *unary;     /* rows */
     float *q;         /* rows */
-    float *spare;     /* rows: the next q, or a message */
+    float *spare;     /* rows: the next q, the last one, or a message */
     float *rest;      /* per variable; used while active < labels */
     float *rest_top;  /* the logarithm of their largest part */
     float *shift;     /* of all labels that are not active */
     float *scale;     /* the same */
+    float *old_shift; /* before the last update, as `spare` then holds the old q */
+    float *old_scale;
     float *peak;      /* per label: its largest q anywhere, or a bound on it */
     float *peak_part; /* per thread, labels padded: what a loop collects; then one more number */
     size_t peak_stride;
@@ -78,14 +80,26 @@ void dcrf_field_free(struct dcrf_field **field);
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error);
 
-/* Take labels that have faded out of the rows and those that have come back into them. */
+/* Take labels that have faded out of the rows. */
 dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error);
+
+/* Exchange this q (and shift and scale) for those before the last update. */
+void dcrf_field_swap(struct dcrf_field *field);
+
+/* Did the last update raise a label above the threshold that it did not filter? Then the update is
+ * to be made again with that label: dcrf_field_wake goes back to where it began, with such labels
+ * in the rows. `planes` is what dcrf_field_load was given, or NULL. */
+dcrf_status dcrf_field_wake(struct dcrf_field *field, const float *planes, dcrf_error *error);
 
 /* Write q into planes. */
 void dcrf_field_store(const struct dcrf_field *field, float *q);
 
 static inline bool dcrf_field_has_rest(const struct dcrf_field *field) {
     return field->active < field->crf->labels;
+}
+
+static inline bool dcrf_field_must_wake(const struct dcrf_field *field) {
+    return dcrf_field_has_rest(field) && field->rest_peak > field->threshold;
 }
 
 /* Before and after a loop that raises the peaks of its thread, by label or by place in the rows;

@@ -3,7 +3,8 @@
  * Active labels go through the lattices in blocks of DCRF_DSP_WIDTH. When a block has been spread
  * in all lattices its part of q is not needed any more, so the message is sliced into its place;
  * after the last block the softmax follows in the same pass over the variables, while the rows are
- * in the cache. A matrix mixes blocks, so its message is collected in the spare rows. */
+ * in the cache. A matrix mixes blocks, so its message is collected in the spare rows. Where labels
+ * are left out, message and result go to the spare rows, so that the update can be taken back. */
 #include "compat/densecrf.h"
 #include "core/error.h"
 #include "core/timer.h"
@@ -17,6 +18,9 @@ struct update {
     struct dcrf_field *field;
     const float **spread; /* of each term */
     float *message;       /* rows, as long as those of q */
+    bool has_matrix;      /* then the message is cleared before the first block */
+    float *q;             /* rows of the result */
+    float *shift, *scale; /* of the result */
     float *scratch;       /* for each thread, one chunk of a block */
     size_t first, width;  /* the block */
     bool is_last;
@@ -50,8 +54,8 @@ static void slice_chunk(const struct update *update, size_t begin, size_t end, s
     const dcrf_densecrf *crf = field->crf;
     float *rows = update->message + begin * field->stride;
     float *scratch = update->scratch + worker * DCRF_DENSECRF_GRAIN * update->width;
-    bool is_clear = update->message == field->spare; /* cleared before the first block */
-    for (size_t pass = 0; pass < 2; pass++)          /* scalars first: they need not add */
+    bool is_clear = update->has_matrix;
+    for (size_t pass = 0; pass < 2; pass++) /* scalars first: they need not add */
         for (size_t m = 0; m < crf->term_count; m++) {
             const struct dcrf_densecrf_term *term = &crf->terms[m];
             const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
@@ -91,9 +95,9 @@ static void update_chunk(void *context, size_t begin, size_t end, size_t worker)
                                                 .message = update->message + begin * field->stride,
                                                 .rest = has_rest ? field->rest + begin : NULL,
                                                 .rest_top = field->rest_top + begin,
-                                                .shift = field->shift + begin,
-                                                .scale = field->scale + begin,
-                                                .q = field->q + begin * field->stride,
+                                                .shift = update->shift + begin,
+                                                .scale = update->scale + begin,
+                                                .q = update->q + begin * field->stride,
                                                 .peak = peak,
                                                 .rest_peak = peak + field->peak_stride - 1};
     dcrf_dsp()->shared_softmax(&softmax, end - begin);
@@ -136,15 +140,20 @@ static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *worksp
     const size_t n = crf->variables;
     const size_t most = field->stride < DCRF_DSP_WIDTH ? field->stride : DCRF_DSP_WIDTH;
     float *result[DCRF_DENSECRF_MOST_TERMS], *shared;
+    const bool is_kept = dcrf_field_has_rest(field); /* a matrix leaves no label out */
     struct update update = {.field = field,
                             .spread = (const float **)result,
-                            .message = has_matrix(crf) ? field->spare : field->q};
+                            .has_matrix = has_matrix(crf),
+                            .q = is_kept ? field->spare : field->q,
+                            .shift = is_kept ? field->old_shift : field->shift,
+                            .scale = is_kept ? field->old_scale : field->scale};
+    update.message = update.has_matrix ? field->spare : update.q;
     update.scratch =
         dcrf_workspace_slot(workspace, DCRF_SLOT_CHUNK, dcrf_workspace_threads(workspace),
                             DCRF_DENSECRF_GRAIN * most * sizeof *update.scratch);
     if (!update.scratch || !take_buffers(crf, workspace, most, result, &shared))
         return dcrf_fail_memory(error, "mean field");
-    if (update.message == field->spare)
+    if (update.has_matrix)
         memset(field->spare, 0, n * field->stride * sizeof *field->spare);
     dcrf_field_clear_peaks(field);
     for (update.first = 0; update.first < field->stride; update.first += update.width) {
@@ -158,7 +167,22 @@ static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *worksp
         dcrf_parallel_for(field->pool, n, DCRF_DENSECRF_GRAIN, update_chunk, &update);
     }
     field->rest_peak = dcrf_field_collect_peaks(field, true);
+    if (is_kept)
+        dcrf_field_swap(field);
     return DCRF_OK;
+}
+
+/* The update, made again while it raises labels that it left out: every time more are in, so that
+ * comes to an end. `planes` is what the field was loaded from, or NULL. */
+static dcrf_status update_woken(struct dcrf_field *field, const float *planes,
+                                dcrf_workspace *workspace, dcrf_error *error) {
+    dcrf_status status = update_field(field, workspace, error);
+    while (status == DCRF_OK && dcrf_field_must_wake(field)) {
+        status = dcrf_field_wake(field, planes, error);
+        if (status == DCRF_OK)
+            status = update_field(field, workspace, error);
+    }
+    return status;
 }
 
 /* ---- the public calls ----------------------------------------------------------------------- */
@@ -176,7 +200,7 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
         if (i > 0)
             status = dcrf_field_adapt(field, error);
         if (status == DCRF_OK)
-            status = update_field(field, workspace, error);
+            status = update_woken(field, NULL, workspace, error);
         const dcrf_moment moment = {.time_s = dcrf_time_s() - start_s,
                                     .iteration = i + 1,
                                     .objective = (double)NAN,
@@ -205,7 +229,7 @@ dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspa
         return status;
     status = dcrf_field_load(field, q, error);
     if (status == DCRF_OK)
-        status = update_field(field, workspace, error);
+        status = update_woken(field, q, workspace, error);
     if (status == DCRF_OK)
         dcrf_field_store(field, q);
     dcrf_field_free(&field);

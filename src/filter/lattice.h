@@ -22,7 +22,8 @@
 struct dcrf_refinement {
     size_t rings;
     size_t rounds;
-    bool is_single; /* embed in single precision */
+    bool is_single;  /* embed in single precision; one round only */
+    bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
 };
 
 /* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
@@ -65,7 +66,8 @@ struct dcrf_simplex {
     uint8_t rank[DCRF_MAX_CORNERS];
 };
 
-void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds);
+void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
+                         bool is_single);
 
 /* The simplex of a feature vector and the barycentric weights of its corners. False where a
  * coordinate does not fit in 32 bits. */

@@ -36,7 +36,7 @@ struct build {
     struct dcrf_lattice *lattice;
     const struct dcrf_features *features;
     dcrf_workspace *workspace;
-    bool is_single;
+    struct dcrf_refinement refinement;
     struct dcrf_embedding embedding;
     size_t chunk_count;
     struct chunk *chunks;
@@ -120,8 +120,25 @@ static dcrf_status join_chunks(struct build *build, dcrf_error *error) {
                 dcrf_table_enter(&build->table, chunk->table.keys + i * build->lattice->dimension,
                                  &chunk->global[i], error);
     }
-    build->lattice->vertices = build->table.count;
     return status;
+}
+
+/* Enter the corners of the simplex that holds the origin. */
+static dcrf_status add_origin(struct build *build, dcrf_error *error) {
+    const size_t d = build->lattice->dimension;
+    const float origin[DCRF_MAX_FEATURES] = {0};
+    float weight[DCRF_MAX_CORNERS];
+    struct dcrf_simplex simplex;
+    dcrf_embed(&build->embedding, origin, &simplex, weight);
+    for (size_t k = 0; k <= d; k++) {
+        int32_t key[DCRF_MAX_FEATURES];
+        uint32_t number;
+        dcrf_simplex_key(&simplex, d, k, key);
+        const dcrf_status status = dcrf_table_enter(&build->table, key, &number, error);
+        if (status < 0)
+            return status;
+    }
+    return DCRF_OK;
 }
 
 static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
@@ -130,10 +147,14 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     build->chunks = dcrf_allocate_zero(build->chunk_count, sizeof *build->chunks);
     if (!build->chunks)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_embedding_init(&build->embedding, build->lattice->dimension, build->lattice->rounds);
-    build->embedding.is_single = build->is_single;
+    dcrf_embedding_init(&build->embedding, build->lattice->dimension, build->lattice->rounds,
+                        build->refinement.is_single);
     dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, number_chunk, build);
-    return join_chunks(build, error);
+    dcrf_status status = join_chunks(build, error);
+    if (status == DCRF_OK && build->refinement.has_origin)
+        status = add_origin(build, error);
+    build->lattice->vertices = build->table.count;
+    return status;
 }
 
 /* Take over the order of the keys, where there is one. */
@@ -292,10 +313,8 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     lattice->rounds = refinement.rounds;
     lattice->corner_vertex = dcrf_allocate(n, corners * sizeof *lattice->corner_vertex);
     lattice->corner_weight = dcrf_allocate(n, corners * sizeof *lattice->corner_weight);
-    struct build build = {.lattice = lattice,
-                          .features = features,
-                          .workspace = workspace,
-                          .is_single = refinement.is_single};
+    struct build build = {
+        .lattice = lattice, .features = features, .workspace = workspace, .refinement = refinement};
     dcrf_status status = DCRF_OK;
     if (!lattice->corner_vertex || !lattice->corner_weight)
         status = dcrf_fail_memory(error, "the plan of a lattice");

@@ -15,12 +15,15 @@
 
 #include <math.h>
 
-void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds) {
-    const double units_to_sigma = sqrt((double)rounds / 2 + 1.0 / 6) * (double)(dimension + 1);
+void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
+                         bool is_single) {
+    double units_to_sigma = sqrt((double)rounds / 2 + 1.0 / 6) * (double)(dimension + 1);
+    if (is_single) /* rounded here too, see lattice_embed_single.c */
+        units_to_sigma = (double)(float)units_to_sigma;
     embedding->dimension = dimension;
-    embedding->is_single = false;
+    embedding->is_single = is_single;
     for (size_t i = 0; i < dimension; i++)
-        embedding->factor[i] = units_to_sigma / sqrt((double)((i + 1) * (i + 2)));
+        embedding->factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units_to_sigma;
 }
 
 /* Coordinates beyond this are refused: keys and their neighbours must fit in 32 bits. */

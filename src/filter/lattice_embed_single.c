@@ -1,7 +1,7 @@
 /* The embedding in single precision, rounding halves to even: where a point lies on the border of
  * simplices, which vertices exist is decided by rounding, and a lattice that is to agree with the
- * usual implementations must round as they do. (Positions on a pixel grid divided by whole sigmas
- * meet borders often.) */
+ * usual implementations must round as they do, in the scale and the features too. (Positions on a
+ * pixel grid divided by whole sigmas meet borders often.) */
 #include "filter/lattice.h"
 
 #include <math.h>

@@ -17,10 +17,13 @@ class NaiveLattice:
     def __init__(self, features):
         d, count = features.shape
         self.d = d
-        scale = [np.float32(np.sqrt(2 / 3) * (d + 1) / np.sqrt((i + 1) * (i + 2))) for i in range(d)]
+        deviation = float(np.float32(np.sqrt(2 / 3) * (d + 1)))
+        scale = [np.float32(1 / np.sqrt((i + 1) * (i + 2)) * deviation) for i in range(d)]
         self.rows = []
         keys = {}
-        for a in range(count):
+        # The original fills up to a multiple of four with zeros, whose vertices then exist.
+        features = np.pad(features, ((0, 0), (0, -count % 4)))
+        for a in range(features.shape[1]):
             elevated = [np.float32(0)] * (d + 1)
             total = np.float32(0)
             for i in range(d, 0, -1):
@@ -57,6 +60,7 @@ class NaiveLattice:
                 row.append((keys.setdefault(key, len(keys)), weight[k]))
             self.rows.append(row)
         self.keys = keys
+        self.rows = self.rows[:count]
 
     def apply(self, values):
         """values (labels, N)"""
@@ -167,8 +171,8 @@ class Values(unittest.TestCase):
     def test_compatibilities(self):
         rng = np.random.default_rng(3)
         for labels in (3, 40):
-            vector = -rng.random(labels)
-            matrix = -rng.random((labels, labels))
+            vector = -rng.random(labels).astype(np.float32)
+            matrix = -rng.random((labels, labels)).astype(np.float32)
             self.check(labels, vector, 2, dcrf.NORMALIZE_SYMMETRIC)
             self.check(labels, 2, matrix, dcrf.NORMALIZE_AFTER)
             self.check(labels, vector, matrix, dcrf.NORMALIZE_BEFORE)
@@ -210,19 +214,21 @@ class FadedLabels(unittest.TestCase):
         for iterations in (1, 2, 5, 10):
             exact = self.problem(message_error=0).inference(iterations)
             fast = self.problem().inference(iterations)
-            self.assertLess(np.abs(fast - exact).max(), 3e-4)
+            self.assertLess(np.abs(fast - exact).max(), 1e-6)
             self.assertTrue((fast.argmax(0) == exact.argmax(0)).all())
 
     def test_bound_of_one_update(self):
         """The stated bound: a message off by at most e moves a probability p by at most p (exp(e) - 1)
-        and so does the denominator; the rest is rounding."""
+        where p is at most the threshold t = e / (largest row sum times weights, here at least 8), and
+        the sum of these moves the others; the rest is rounding."""
         for error in (1e-3, 1e-2, 0.1):
             exact, fast = self.problem(message_error=0), self.problem(message_error=error)
             q = exact.inference(1)
             one, other = q.copy(), q.copy()
             exact.stepInference(one)
             fast.stepInference(other)
-            self.assertTrue((np.abs(other - one) <= one * (np.exp(2 * error) - 1) * 1.01 + 1e-6).all())
+            most = len(q) * error / 8 * (np.exp(error) - 1)
+            self.assertLess(np.abs(other - one).max(), most + 1e-6)
 
     def test_steps_and_inference_agree(self):
         crf = self.problem()

@@ -9,6 +9,7 @@
 (2, 12)
 """
 
+import enum
 import math
 import numbers
 
@@ -25,25 +26,36 @@ __all__ = [
     "NORMALIZE_BEFORE",
     "NORMALIZE_AFTER",
     "NORMALIZE_SYMMETRIC",
+    "ConstUnary",
     "DenseCRF",
     "DenseCRF2D",
     "KernelType",
+    "LogisticUnary",
     "NormalizationType",
+    "Unary",
     "set_threads",
 ]
 
-# The kernel type says what a learner may change; it makes no difference to inference.
-CONST_KERNEL, DIAG_KERNEL, FULL_KERNEL = range(3)
-NO_NORMALIZATION, NORMALIZE_BEFORE, NORMALIZE_AFTER, NORMALIZE_SYMMETRIC = range(4)
+
+class KernelType(enum.IntEnum):
+    """What a learner may change; it makes no difference to inference."""
+
+    CONST_KERNEL = 0
+    DIAG_KERNEL = 1
+    FULL_KERNEL = 2
 
 
-class KernelType:
-    CONST_KERNEL, DIAG_KERNEL, FULL_KERNEL = range(3)
+class NormalizationType(enum.IntEnum):
+    """How a kernel is divided by its row sums."""
+
+    NO_NORMALIZATION = 0
+    NORMALIZE_BEFORE = 1
+    NORMALIZE_AFTER = 2
+    NORMALIZE_SYMMETRIC = 3
 
 
-class NormalizationType:
-    NO_NORMALIZATION, NORMALIZE_BEFORE, NORMALIZE_AFTER, NORMALIZE_SYMMETRIC = range(4)
-
+CONST_KERNEL, DIAG_KERNEL, FULL_KERNEL = KernelType
+NO_NORMALIZATION, NORMALIZE_BEFORE, NORMALIZE_AFTER, NORMALIZE_SYMMETRIC = NormalizationType
 
 _threads = 0
 
@@ -92,6 +104,39 @@ def _kernel(value):
         )
 
 
+class Unary:
+    """Unary energies for ``setUnary``, (nlabels, number of variables)."""
+
+    def __init__(self, energies):
+        self.energies = np.array(_matrix(energies, "u"), np.float32)
+
+
+class ConstUnary(Unary):
+    """Energies that are given."""
+
+    def __init__(self, u):
+        super().__init__(u)
+
+
+class LogisticUnary(Unary):
+    """Energies L f of features f, (d, number of variables), with L (nlabels, d)."""
+
+    def __init__(self, L, f):
+        L, f = _matrix(L, "L"), _matrix(f, "f")
+        if L.shape[1] != f.shape[0]:
+            raise ValueError(
+                f"L has the shape {L.shape} and f {f.shape}; (nlabels, d) and (d, N) are needed"
+            )
+        super().__init__(L.astype(np.float32) @ f.astype(np.float32))
+
+
+def _matrix(values, what):
+    result = array(values, what)
+    if result.ndim != 2:
+        raise ValueError(f"{what} has {result.ndim} axes; 2 are needed")
+    return result
+
+
 class DenseCRF:
     """Mean field over ``nvar`` variables with ``nlabels`` labels.
 
@@ -99,7 +144,7 @@ class DenseCRF:
     everywhere need not be filtered; 0 filters all of them.
     """
 
-    def __init__(self, nvar, nlabels, *_ignored, threads=None, message_error=None):
+    def __init__(self, nvar, nlabels, *_ignored, threads=None, message_error=None, **_too):
         self._make((_count(nvar, "nvar"),), nlabels, threads, message_error)
 
     def _make(self, shape, nlabels, threads, message_error):
@@ -114,23 +159,26 @@ class DenseCRF:
     # ---- unary energies
 
     def setUnaryEnergy(self, u, f=None):
-        """Replace the unary energies, (nlabels, number of variables): minus the log-probabilities."""
+        """Replace the unary energies, (nlabels, number of variables): minus the log-probabilities.
+
+        With ``f``, features (d, number of variables), ``u`` is (nlabels, d) and the energies are u f.
+        """
         if f is not None:
-            raise NotImplementedError(
-                "unary energies that are a learned function of features are not supported"
-            )
+            u = LogisticUnary(u, f).energies
         energies = self._planes(array(u, "the unary array"), "the unary array")
         if energies.dtype.kind == "f" and energies.dtype != np.float32:
             energies = energies.astype(np.float32)  # infinities of float64 included
         try:
             self._core.set_unary(energies)
         except ValueError:
-            if not np.isposinf(energies).any() or np.isnan(energies).any():
+            if not (energies == np.inf).any() or not (energies > -np.inf).all():
                 raise
             # -log(0): as good as any large energy
-            self._core.set_unary(np.nan_to_num(energies, posinf=1e29))
+            self._core.set_unary(np.minimum(energies, np.float32(1e29)))
 
-    setUnary = setUnaryEnergy
+    def setUnary(self, u):
+        """Replace the unary energies by a ``ConstUnary``, a ``LogisticUnary`` or an array."""
+        self.setUnaryEnergy(u.energies if isinstance(u, Unary) else u)
 
     def _planes(self, values, what):
         """(nlabels, N), or (nlabels, H, W), as a view with the channels last."""
@@ -177,6 +225,11 @@ class DenseCRF:
         )
 
     def _compat(self, compat):
+        if isinstance(compat, np.ndarray) and compat.ndim and compat.dtype != np.float32:
+            # As in the original; a program that is tried with both must not find out late.
+            raise ValueError(
+                f"compat is an array of {compat.dtype}; float32 is needed: compat.astype(np.float32)"
+            )
         values = np.ascontiguousarray(array(compat, "compat"), dtype=np.float32)
         values = values.reshape(np.shape(compat))
         labels = self._nlabels
@@ -237,7 +290,7 @@ def _shares_memory(value):
 class DenseCRF2D(DenseCRF):
     """Mean field over a picture; note the order: width, height, number of labels."""
 
-    def __init__(self, w, h, nlabels, *_ignored, threads=None, message_error=None):
+    def __init__(self, w, h, nlabels, *_ignored, threads=None, message_error=None, **_too):
         shape = (_count(h, "h"), _count(w, "w"))
         self._make(shape, nlabels, threads, message_error)
 

@@ -1,26 +1,37 @@
+import enum
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-CONST_KERNEL: int
-DIAG_KERNEL: int
-FULL_KERNEL: int
-NO_NORMALIZATION: int
-NORMALIZE_BEFORE: int
-NORMALIZE_AFTER: int
-NORMALIZE_SYMMETRIC: int
+class KernelType(enum.IntEnum):
+    CONST_KERNEL = 0
+    DIAG_KERNEL = 1
+    FULL_KERNEL = 2
 
-class KernelType:
-    CONST_KERNEL: int
-    DIAG_KERNEL: int
-    FULL_KERNEL: int
+class NormalizationType(enum.IntEnum):
+    NO_NORMALIZATION = 0
+    NORMALIZE_BEFORE = 1
+    NORMALIZE_AFTER = 2
+    NORMALIZE_SYMMETRIC = 3
 
-class NormalizationType:
-    NO_NORMALIZATION: int
-    NORMALIZE_BEFORE: int
-    NORMALIZE_AFTER: int
-    NORMALIZE_SYMMETRIC: int
+CONST_KERNEL: KernelType
+DIAG_KERNEL: KernelType
+FULL_KERNEL: KernelType
+NO_NORMALIZATION: NormalizationType
+NORMALIZE_BEFORE: NormalizationType
+NORMALIZE_AFTER: NormalizationType
+NORMALIZE_SYMMETRIC: NormalizationType
+
+class Unary:
+    energies: NDArray[np.float32]
+    def __init__(self, energies: ArrayLike) -> None: ...
+
+class ConstUnary(Unary):
+    def __init__(self, u: ArrayLike) -> None: ...
+
+class LogisticUnary(Unary):
+    def __init__(self, L: ArrayLike, f: ArrayLike) -> None: ...
 
 def set_threads(threads: int) -> None: ...
 
@@ -32,11 +43,12 @@ class DenseCRF:
         *_ignored: object,
         threads: int | None = None,
         message_error: float | None = None,
+        **_too: object,
     ) -> None: ...
-    def setUnaryEnergy(self, u: ArrayLike, f: None = None) -> None: ...
-    def setUnary(self, u: ArrayLike, f: None = None) -> None: ...
+    def setUnaryEnergy(self, u: ArrayLike, f: ArrayLike | None = None) -> None: ...
+    def setUnary(self, u: Unary | ArrayLike) -> None: ...
     def addPairwiseEnergy(
-        self, features: ArrayLike, compat: ArrayLike, kernel: int = 1, normalization: int = 3
+        self, features: ArrayLike, compat: ArrayLike, kernel: int = ..., normalization: int = ...
     ) -> None: ...
     def inference(
         self, niter: int, progress: Callable[[dict[str, float]], object] | None = None
@@ -58,9 +70,10 @@ class DenseCRF2D(DenseCRF):
         *_ignored: object,
         threads: int | None = None,
         message_error: float | None = None,
+        **_too: object,
     ) -> None: ...
     def addPairwiseGaussian(
-        self, sxy: float | Sequence[float], compat: ArrayLike, kernel: int = 1, normalization: int = 3
+        self, sxy: float | Sequence[float], compat: ArrayLike, kernel: int = ..., normalization: int = ...
     ) -> None: ...
     def addPairwiseBilateral(
         self,
@@ -68,6 +81,6 @@ class DenseCRF2D(DenseCRF):
         srgb: float | Sequence[float],
         rgbim: ArrayLike,
         compat: ArrayLike,
-        kernel: int = 1,
-        normalization: int = 3,
+        kernel: int = ...,
+        normalization: int = ...,
     ) -> None: ...

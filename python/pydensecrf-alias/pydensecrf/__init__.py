@@ -2,9 +2,11 @@
 
 import sys
 
-from dcrf.pydensecrf import densecrf, utils
+from dcrf import __version__ as dcrf_version
+from dcrf.pydensecrf import densecrf, eigen, utils
 
 # `import pydensecrf.densecrf as dcrf` finds the modules of dcrf themselves, not copies.
 sys.modules[__name__ + ".densecrf"] = densecrf
+sys.modules[__name__ + ".eigen"] = eigen
 sys.modules[__name__ + ".utils"] = utils
-__all__ = ["densecrf", "utils"]
+__all__ = ["dcrf_version", "densecrf", "eigen", "utils"]

@@ -1,0 +1,90 @@
+"""The C library behind dcrf. Not an interface: use the package dcrf."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from numpy.typing import NDArray
+
+_Array = NDArray[Any]
+_Progress = Callable[[dict[str, float]], object]
+
+def version() -> str: ...
+def cpu() -> str: ...
+def superpixels(
+    shape: Sequence[int],
+    image: _Array,
+    method: str,
+    region_size_px: float,
+    compactness: float,
+    spatial_bandwidth_px: float,
+    range_bandwidth: float,
+    min_region_px: int,
+    threads: int,
+    regions: _Array,
+    /,
+) -> int: ...
+
+@final
+class Model:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        spacing: Sequence[float],
+        labels: int,
+        operator: int = 0,
+        threads: int = 0,
+    ) -> None: ...
+    def set_unary(self, array: _Array, /) -> None: ...
+    def add_kernel(
+        self,
+        sigmas: Sequence[float] | None,
+        channels: _Array | None,
+        channel_sigmas: Sequence[float] | None,
+        weight: float,
+        is_symmetric: bool,
+        /,
+    ) -> None: ...
+    def set_weight(self, kernel: int, weight: float, /) -> None: ...
+    def set_compatibility(self, kernel: int, array: _Array | None, /) -> None: ...
+    def set_cliques(self, regions: _Array | None, cost: float, /) -> None: ...
+    def set_clique_costs(self, image: _Array, gamma: float, eta: float, /) -> None: ...
+    def counts(self) -> dict[str, int]: ...
+    def energy(self, labels: _Array, /) -> dict[str, float]: ...
+    def solve(
+        self,
+        method: str,
+        settings: dict[str, Any],
+        labels: _Array,
+        marginals: _Array | None,
+        start: _Array | None,
+        progress: _Progress | None,
+        /,
+    ) -> dict[str, Any]: ...
+    def certify(
+        self,
+        labels: _Array,
+        time_limit_s: float,
+        gap: float,
+        iterations: int,
+        progress: _Progress | None,
+        /,
+    ) -> dict[str, Any]: ...
+
+@final
+class DenseCRF:
+    def __init__(self, shape: Sequence[int], labels: int, threads: int = 0) -> None: ...
+    def set_unary(self, array: _Array, /) -> None: ...
+    def add_kernel(
+        self,
+        sigmas: Sequence[float] | None,
+        channels: _Array | None,
+        channel_sigmas: Sequence[float] | None,
+        compatibility: _Array,
+        normalization: int,
+        /,
+    ) -> None: ...
+    def set_compatibility(self, kernel: int, array: _Array, /) -> None: ...
+    def set_message_error(self, message_error: float, /) -> None: ...
+    def infer(self, iterations: int, q: _Array, progress: _Progress | None, /) -> None: ...
+    def step(self, q: _Array, /) -> None: ...
+    def divergence(self, q: _Array, /) -> float: ...

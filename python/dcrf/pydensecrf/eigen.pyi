@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class VectorXf(np.ndarray[Any, np.dtype[np.float32]]):
+    def __new__(cls) -> VectorXf: ...
+
+class MatrixXf(np.ndarray[Any, np.dtype[np.float32]]):
+    def __new__(cls) -> MatrixXf: ...
+
+def vectorXf(arr: NDArray[np.float32]) -> VectorXf: ...
+def matrixXf(arr: NDArray[np.float32]) -> MatrixXf: ...
