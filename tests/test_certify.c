@@ -117,6 +117,9 @@ static void limits_and_errors(void **state) {
 static double dense_bound(const struct toy *toy, const struct dcrf_lp_record *record,
                           dcrf_clique_form form) {
     const size_t n = toy->variables, labels = toy->labels, stride = dcrf_padded(labels);
+    /* The exact operator has no bins. */
+    const bool takes_lines =
+        dcrf_operator_kind_of(dcrf_plan_operator(toy->plan, 0)) == DCRF_OPERATOR_EXACT;
     double *alpha = calloc(n * n * labels, sizeof *alpha), bound = 0;
     for (size_t k = 0; k < record->count; k++) {
         const struct dcrf_lp_point *point = &record->points[k];
@@ -126,7 +129,9 @@ static double dense_bound(const struct toy *toy, const struct dcrf_lp_record *re
                     const double ya = (double)point->y[a * point->alive_count + c];
                     const double yb = (double)point->y[b * point->alive_count + c];
                     double flow = ya - yb;
-                    if (point->bins > 0) { /* bilinear between the nodes */
+                    if (point->bins > 0 && takes_lines) {
+                        flow = fmax(-1, fmin(1, (yb - ya) / point->epsilon));
+                    } else if (point->bins > 0) { /* bilinear between the nodes */
                         const double last = (double)point->bins - 1;
                         const double low_a = fmin(floor(ya * last), last - 1);
                         const double low_b = fmin(floor(yb * last), last - 1);

@@ -140,6 +140,20 @@ static dcrf_status add_ordered(const struct verifier *v, const struct dcrf_lp_po
     return DCRF_OK;
 }
 
+/* Where the operator takes the clipped line itself, there are no bins. */
+static dcrf_status add_line(const struct verifier *v, const struct dcrf_lp_point *point,
+                            size_t channel, double weight, size_t kernel, dcrf_error *error) {
+    const dcrf_operator *op = v->plan->kernels[kernel].op;
+    const struct dcrf_line line = {.epsilon = point->epsilon,
+                                   .y = point->y + channel,
+                                   .channels = 1,
+                                   .stride = point->alive_count};
+    const dcrf_status status = op->methods->line_double(op, v->workspace, &line, v->out, error);
+    for (size_t a = 0; a < v->model->variables && status == DCRF_OK; a++)
+        v->dual[a * v->model->labels + point->alive[channel]] += weight * v->out[a];
+    return status;
+}
+
 static dcrf_status add_points(const struct verifier *v, const struct dcrf_lp_record *record,
                               int *is_feasible, dcrf_error *error) {
     double total = 0;
@@ -160,8 +174,12 @@ static dcrf_status add_points(const struct verifier *v, const struct dcrf_lp_rec
             /* A total above 1 by rounding is scaled back. */
             const double weight = v->model->kernels[m].weight * point->weight / fmax(1, total);
             for (size_t c = 0; c < point->alive_count && weight > 0; c++) {
-                status = point->bins == 0 ? add_flow(v, point, c, weight, m, is_feasible, error)
-                                          : add_ordered(v, point, c, weight, m, error);
+                if (point->bins == 0)
+                    status = add_flow(v, point, c, weight, m, is_feasible, error);
+                else if (v->plan->kernels[m].op->methods->line_double)
+                    status = add_line(v, point, c, weight, m, error);
+                else
+                    status = add_ordered(v, point, c, weight, m, error);
                 if (status < 0)
                     return status;
             }

@@ -7,6 +7,8 @@
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 
+#include "dsp/pairs.h"
+
 #include <dcrf/cpu.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,6 +155,9 @@ struct dcrf_dsp {
      * The exponential is good to 3 ulp; 0 below exp(-87). */
     void (*negative_exponential)(const float *in, const float *shift, const float *scale,
                                  float *out, size_t count);
+    /* All pairs of two tiles. */
+    struct dcrf_pairs pairs;
+    struct dcrf_pairs_double pairs_double;
 };
 
 /* The table in use. */

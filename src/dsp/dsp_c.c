@@ -197,6 +197,22 @@ static void negative_exponential(const float *in, const float *shift, const floa
         out[i] = scale[i] * expf(-in[i] - shift[i]);
 }
 
+#define REAL float
+#define LINE dcrf_pair_line
+#define POWER exp2f
+#define NAME(function) pair_##function
+#include "dsp/dsp_pairs_c.h"
+#undef REAL
+#undef LINE
+#undef POWER
+#undef NAME
+
+#define REAL double
+#define LINE dcrf_pair_line_double
+#define POWER exp2
+#define NAME(function) pair_double_##function
+#include "dsp/dsp_pairs_c.h"
+
 void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
     dsp->blur = blur;
@@ -208,4 +224,7 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->softmax = softmax;
     dsp->shared_softmax = shared_softmax;
     dsp->negative_exponential = negative_exponential;
+    dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose, pair_line};
+    dsp->pairs_double = (struct dcrf_pairs_double){pair_double_values, pair_double_product,
+                                                   pair_double_transpose, pair_double_line};
 }

@@ -1,247 +1,252 @@
-/* The exact operator: the Gaussian sum itself, O(N^2 d), accumulated in double.
- *
- *   (K v)_a = s_a sum_b exp(-|f_a - f_b|^2 / 2) s_b v_b
- *
- * The oracle for the fast operators, and an honest choice for a few thousand variables. */
+/* The exact operator: its plan and the methods of the interface. */
+#include "filter/exact.h"
+
 #include "core/error.h"
 #include "core/memory.h"
-#include "filter/operator.h"
-#include "model/view.h"
 
 #include <math.h>
 #include <string.h>
 
-struct exact {
-    dcrf_operator base;
-    size_t dimension;
-    double *features; /* variables x dimension */
-    float *scale;     /* one a variable */
-};
+/* ---- methods -------------------------------------------------------------------------------- */
 
-/* Channels summed up in one sweep over the variables. */
-#define SWEEP 32
-/* Rows a task takes: a row is N kernel values, so a few are enough work. */
-#define GRAIN 4
-/* exp(-x) is zero in float beyond this. */
-#define LARGEST_EXPONENT 104.0
-
-static inline double kernel_value(const struct exact *op, size_t a, size_t b) {
-    const double *f = op->features + a * op->dimension;
-    const double *g = op->features + b * op->dimension;
-    double squared = 0;
-    for (size_t i = 0; i < op->dimension; i++) {
-        const double difference = f[i] - g[i];
-        squared += difference * difference;
-    }
-    if (squared > 2 * LARGEST_EXPONENT)
-        return 0;
-    return exp(-squared / 2) * (double)op->scale[a] * (double)op->scale[b];
-}
-
-struct apply_context {
-    const struct exact *op;
-    const struct dcrf_application *application;
-    size_t first_channel, channels;
-};
-
-static void apply_rows(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct apply_context *c = context;
-    const struct dcrf_application *application = c->application;
-    const float *in = application->in + c->first_channel;
-    for (size_t a = begin; a < end; a++) {
-        double sum[SWEEP] = {0};
-        for (size_t b = 0; b < c->op->base.variables; b++) {
-            const double k = kernel_value(c->op, a, b);
-            if (k == 0)
-                continue;
-            const float *row = in + b * application->stride;
-            for (size_t i = 0; i < c->channels; i++)
-                sum[i] += k * (double)row[i];
-        }
-        float *out = application->out + a * application->stride + c->first_channel;
-        for (size_t i = 0; i < c->channels; i++) {
-            const double value = (double)application->factor * sum[i];
-            out[i] = (float)(application->accumulate ? (double)out[i] + value : value);
-        }
-    }
-}
-
-static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
+static dcrf_status apply(const dcrf_operator *op, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
-    (void)error;
-    struct apply_context context = {(const struct exact *)base, application, 0, 0};
-    for (size_t first = 0; first < application->channels; first += SWEEP) {
-        const size_t left = application->channels - first;
-        context.first_channel = first;
-        context.channels = left < SWEEP ? left : SWEEP;
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, GRAIN, apply_rows,
-                          &context);
-    }
-    return DCRF_OK;
+    return dcrf_exact_apply((const struct dcrf_exact *)op, workspace, application, error);
 }
 
-/* row[h] = F(y_a, node h) for all bins h. */
-static void seen_from(const struct dcrf_ordered *ordered, size_t variable, float *row) {
-    const size_t bin = ordered->bin[variable];
-    if (!ordered->table) {
-        for (size_t h = 0; h < ordered->bins; h++)
-            row[h] = (float)((h > bin) - (h < bin));
-        return;
-    }
-    const size_t stride = dcrf_padded(ordered->bins);
-    const float *low = ordered->table + bin * stride;
-    const float fraction = ordered->fraction[variable];
-    /* Where the fraction is zero the next node may not exist. */
-    const float *high = fraction > 0 ? low + stride : low;
-    for (size_t h = 0; h < ordered->bins; h++)
-        row[h] = low[h] + fraction * (high[h] - low[h]);
-}
-
-struct double_context {
-    const struct exact *op;
-    const double *in;
-    double *out;
-    size_t channels;
-};
-
-static void apply_double_rows(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct double_context *c = context;
-    for (size_t a = begin; a < end; a++) {
-        double *out = c->out + a * c->channels;
-        for (size_t i = 0; i < c->channels; i++)
-            out[i] = 0;
-        for (size_t b = 0; b < c->op->base.variables; b++) {
-            const double k = kernel_value(c->op, a, b);
-            for (size_t i = 0; i < c->channels; i++)
-                out[i] += k * c->in[b * c->channels + i];
-        }
-    }
-}
-
-static dcrf_status apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
+static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
                                 const double *in, double *out, size_t channels, dcrf_error *error) {
-    (void)error;
-    struct double_context context = {(const struct exact *)base, in, out, channels};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, GRAIN, apply_double_rows,
-                      &context);
-    return DCRF_OK;
+    return dcrf_exact_apply_double((const struct dcrf_exact *)op, workspace, in, out, channels,
+                                   error);
 }
 
-struct ordered_context {
-    const struct exact *op;
-    const struct dcrf_ordered *ordered;
-};
-
-/* A histogram of the kernel values over the nodes, seen from one variable, times F from that
- * variable. */
-static void ordered_rows(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct ordered_context *c = context;
-    const struct dcrf_ordered *ordered = c->ordered;
-    for (size_t a = begin; a < end; a++) {
-        double histogram[DCRF_MAX_BINS + 1] = {0};
-        for (size_t b = 0; b < c->op->base.variables; b++) {
-            const double k = kernel_value(c->op, a, b);
-            const double fraction = ordered->table ? (double)ordered->fraction[b] : 0;
-            histogram[ordered->bin[b]] += (1 - fraction) * k;
-            histogram[ordered->bin[b] + 1] += fraction * k;
-        }
-        float row[DCRF_MAX_BINS];
-        seen_from(ordered, a, row);
-        double sum = 0;
-        for (size_t h = 0; h < ordered->bins; h++)
-            sum += (double)row[h] * histogram[h];
-        ordered->out[a] = (float)sum;
-    }
+static dcrf_status line(const dcrf_operator *op, dcrf_workspace *workspace,
+                        const struct dcrf_line *what, dcrf_error *error) {
+    return dcrf_exact_line((const struct dcrf_exact *)op, workspace, what, error);
 }
 
-static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
-                           const struct dcrf_ordered *channel, dcrf_error *error) {
-    (void)error;
-    struct ordered_context context = {(const struct exact *)base, channel};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, GRAIN, ordered_rows,
-                      &context);
-    return DCRF_OK;
+static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspace,
+                               const struct dcrf_line *what, double *out, dcrf_error *error) {
+    return dcrf_exact_line_double((const struct dcrf_exact *)op, workspace, what, out, error);
 }
 
-/* Everything is in double but F between two nodes (four roundings) and the result. */
+static dcrf_status left_out(const dcrf_operator *op, dcrf_workspace *workspace, double *mass,
+                            dcrf_error *error) {
+    return dcrf_exact_left_out((const struct dcrf_exact *)op, workspace, false, mass, error);
+}
+
+/* Products are summed up over a tile, a block and in double; then the result is rounded. */
+#define SUM_ROUNDINGS (DCRF_TILE + BLOCK_TILES + 2)
+
+/* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), x = |f_a - f_b|^2 /
+ * 2 (dsp/pairs.h). With K_ab = exp(-x) the sum of K x is at most R ln(N / R), R the sum of K
+ * (Jensen's inequality for -K ln K). */
+static double value_roundings(const struct dcrf_exact *op) {
+    const struct dcrf_metric *metric = &op->metric;
+    size_t largest = 0;
+    for (size_t g = 0; g < metric->groups; g++)
+        largest = metric->size[g] > largest ? metric->size[g] : largest;
+    const double per_exponent =
+        (double)(op->has_exact_squares ? metric->groups + 1 : largest + metric->groups + 3);
+    const double exponent = fmax(1, log((double)op->base.variables / op->least_row_sum));
+    /* |f - its float| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
+    return DCRF_PAIR_ROUNDINGS + exponent * per_exponent +
+           op->rounded_features * 0x1p24 * (2 * exponent + 1);
+}
+
+static size_t roundings(const dcrf_operator *base) {
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    return (size_t)ceil(value_roundings(op)) + SUM_ROUNDINGS;
+}
+
+/* F between two nodes has four roundings. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
-    (void)base;
-    (void)bins;
-    return 5;
+    return roundings(base) + bins + 4;
+}
+
+/* y / epsilon is taken as it is rounded; its differences have one rounding. */
+static size_t line_roundings(const dcrf_operator *base) {
+    return roundings(base) + 1;
 }
 
 static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                             dcrf_error *error) {
     (void)workspace;
     (void)error;
-    const struct exact *op = (const struct exact *)base;
-    for (size_t a = 0; a < base->variables; a++)
-        out[a] = op->scale[a] * op->scale[a];
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    for (size_t place = 0; place < base->variables; place++)
+        out[op->order[place]] = (float)(op->scale[place] * op->scale[place]);
     return DCRF_OK;
 }
 
-static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
-                           dcrf_error *error) {
-    (void)workspace;
-    (void)error;
-    struct exact *op = (struct exact *)base;
+static dcrf_status normalize(dcrf_operator *base, dcrf_workspace *workspace, dcrf_error *error) {
+    struct dcrf_exact *op = (struct dcrf_exact *)base;
+    double *ones = dcrf_allocate(base->variables, 2 * sizeof *ones);
+    if (!ones)
+        return dcrf_fail_memory(error, "the normalization of a kernel");
+    double *sums = ones + base->variables;
     for (size_t a = 0; a < base->variables; a++)
-        op->scale[a] *= scale[a];
-    return DCRF_OK;
+        ones[a] = 1;
+    const dcrf_status status = apply_double(base, workspace, ones, sums, 1, error);
+    for (size_t place = 0; status == DCRF_OK && place < base->variables; place++) {
+        op->scale[place] = 1 / sqrt(sums[op->order[place]]);
+        op->scale_single[place] = (float)op->scale[place];
+    }
+    dcrf_release(ones);
+    return status;
 }
 
 static void free_exact(dcrf_operator *base) {
-    struct exact *op = (struct exact *)base;
+    struct dcrf_exact *op = (struct dcrf_exact *)base;
+    dcrf_release(op->order);
     dcrf_release(op->features);
+    dcrf_release(op->features_single);
     dcrf_release(op->scale);
+    dcrf_release(op->scale_single);
+    dcrf_release(op->box);
+    dcrf_release(op->limit);
+    dcrf_release(op->limit_double);
+    dcrf_release(op->near.words);
+    dcrf_release(op->near_double.words);
     dcrf_release(op);
 }
 
 static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT,
                                                      .apply = apply,
-                                                     .ordered = ordered,
+                                                     .ordered = dcrf_exact_ordered,
+                                                     .line = line,
                                                      .apply_double = apply_double,
+                                                     .line_double = line_double,
                                                      .ordered_roundings = ordered_roundings,
+                                                     .line_roundings = line_roundings,
+                                                     .left_out = left_out,
                                                      .diagonal = diagonal,
-                                                     .rescale = rescale,
+                                                     .normalize = normalize,
                                                      .free = free_exact};
 
-/* The features of one variable. Coordinates are taken in double: as floats those of a long axis
- * would be off by more than the result may be. */
-static void fill_features(const struct dcrf_features *features, size_t variable, double *out) {
-    float row[DCRF_MAX_FEATURES];
-    size_t position[DCRF_MAX_AXES];
-    dcrf_features_row(features, variable, row);
-    dcrf_grid_position(&features->grid, variable, position);
-    for (size_t i = 0; i < features->dimension; i++)
-        out[i] =
-            i < features->axes ? (double)position[i] * features->axis_factor[i] : (double)row[i];
+/* ---- the plan ------------------------------------------------------------------------------- */
+
+/* Where the features of a kernel went: the operator's feature k is number feature[k] of the
+ * caller's, times unit[k]. */
+struct arrangement {
+    size_t feature[DCRF_MAX_FEATURES];
+    double unit[DCRF_MAX_FEATURES]; /* a power of two, so that the product is exact */
+    double weight[DCRF_MAX_FEATURES];
+};
+
+/* Features with the same sigma become a group. Numbers are scaled such that sigma is between 1 and
+ * 2, so that no square overflows that matters. */
+static void arrange(const struct dcrf_features *features, struct dcrf_metric *metric,
+                    struct arrangement *arrangement) {
+    bool is_taken[DCRF_MAX_FEATURES] = {false};
+    size_t count = 0;
+    *metric = (struct dcrf_metric){.features = features->dimension};
+    for (size_t i = 0; i < features->dimension; i++) {
+        const double factor = dcrf_features_factor(features, i);
+        if (is_taken[i])
+            continue;
+        const double unit = exp2(floor(log2(factor)));
+        const double weight = factor / unit * (factor / unit) * (1 / (2 * log(2)));
+        metric->weight[metric->groups] = weight;
+        for (size_t k = i; k < features->dimension; k++)
+            if (!is_taken[k] && dcrf_features_factor(features, k) == factor) {
+                is_taken[k] = true;
+                arrangement->feature[count] = k;
+                arrangement->unit[count] = unit;
+                arrangement->weight[count++] = weight;
+                metric->size[metric->groups]++;
+            }
+        metric->groups++;
+    }
+}
+
+/* The rows that the tree is made of. */
+static dcrf_status order(struct dcrf_exact *op, const struct dcrf_features *features,
+                         dcrf_error *error) {
+    const size_t n = op->base.variables, d = op->metric.features;
+    float *rows = dcrf_allocate(n, d * sizeof *rows);
+    if (!rows)
+        return dcrf_fail_memory(error, "an exact operator");
+    for (size_t a = 0; a < n; a++)
+        dcrf_features_row(features, a, rows + a * d);
+    dcrf_exact_order(rows, n, d, op->order);
+    for (size_t place = n; place < op->tiles * DCRF_TILE; place++)
+        op->order[place] = op->order[n - 1];
+    dcrf_release(rows);
+    return DCRF_OK;
+}
+
+static void fill_planes(struct dcrf_exact *op, const struct dcrf_features *features,
+                        const struct arrangement *arrangement) {
+    const size_t d = op->metric.features;
+    double rounded[DCRF_MAX_FEATURES] = {0}, largest[DCRF_MAX_FEATURES] = {0};
+    bool is_whole = true;
+    for (size_t k = 0; k < d; k++)
+        for (size_t t = 0; t < op->tiles; t++) {
+            double low = INFINITY, high = -INFINITY;
+            for (size_t i = 0; i < DCRF_TILE; i++) {
+                const size_t at = (t * d + k) * DCRF_TILE + i, place = t * DCRF_TILE + i;
+                const double raw =
+                    dcrf_features_value(features, op->order[place], arrangement->feature[k]);
+                const double value = raw * arrangement->unit[k];
+                op->features[at] = value;
+                op->features_single[at] = (float)value;
+                rounded[k] = fmax(rounded[k], fabs(value - (double)(float)value));
+                largest[k] = fmax(largest[k], fabs(raw));
+                is_whole &= raw == floor(raw);
+                low = fmin(low, value);
+                high = fmax(high, value);
+            }
+            const double root = sqrt(arrangement->weight[k]);
+            op->box[2 * k * op->tiles + t] = low * root;
+            op->box[(2 * k + 1) * op->tiles + t] = high * root;
+        }
+    double squared = 0, reach = 0;
+    for (size_t k = 0; k < d; k++) {
+        squared += rounded[k] * rounded[k] * arrangement->weight[k] * 2 * log(2);
+        reach += 4 * largest[k] * largest[k];
+    }
+    op->rounded_features = sqrt(squared);
+    op->has_exact_squares = is_whole && reach <= 0x1p24;
+}
+
+static bool allocate_planes(struct dcrf_exact *op) {
+    const size_t d = op->metric.features, places = op->tiles * DCRF_TILE;
+    op->order = dcrf_allocate(places, sizeof *op->order);
+    op->features = dcrf_allocate(places, d * sizeof *op->features);
+    op->features_single = dcrf_allocate(places, d * sizeof *op->features_single);
+    op->scale = dcrf_allocate_zero(places, sizeof *op->scale);
+    op->scale_single = dcrf_allocate_zero(places, sizeof *op->scale_single);
+    op->box = dcrf_allocate(op->tiles, 2 * d * sizeof *op->box);
+    op->base.bytes = sizeof *op + op->tiles * 2 * d * sizeof *op->box +
+                     places * (sizeof *op->order + (d + 1) * (sizeof(double) + sizeof(float)));
+    return op->order && op->features && op->features_single && op->scale && op->scale_single &&
+           op->box;
 }
 
 dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *features,
                            dcrf_workspace *workspace, dcrf_error *error) {
-    (void)workspace;
-    const size_t n = features->variables, d = features->dimension;
     *out = NULL;
-    struct exact *op = dcrf_allocate_zero(1, sizeof *op);
+    struct dcrf_exact *op = dcrf_allocate_zero(1, sizeof *op);
     if (!op)
         return dcrf_fail_memory(error, "an exact operator");
+    struct arrangement arrangement;
+    arrange(features, &op->metric, &arrangement);
     op->base.methods = &methods;
-    op->base.variables = n;
-    op->base.bytes = sizeof *op + n * (d * sizeof *op->features + sizeof *op->scale);
-    op->dimension = d;
-    op->features = dcrf_allocate(n, d * sizeof *op->features);
-    op->scale = dcrf_allocate(n, sizeof *op->scale);
-    if (!op->features || !op->scale) {
-        free_exact(&op->base);
-        return dcrf_fail_memory(error, "an exact operator");
+    op->base.variables = features->variables;
+    op->tiles = (features->variables + DCRF_TILE - 1) / DCRF_TILE;
+    op->blocks = (op->tiles + BLOCK_TILES - 1) / BLOCK_TILES;
+    dcrf_status status = allocate_planes(op) ? order(op, features, error)
+                                             : dcrf_fail_memory(error, "an exact operator");
+    if (status == DCRF_OK) {
+        fill_planes(op, features, &arrangement);
+        for (size_t place = 0; place < features->variables; place++)
+            op->scale[place] = op->scale_single[place] = 1;
+        status = dcrf_exact_find_near(op, workspace, error);
     }
-    for (size_t a = 0; a < n; a++) {
-        fill_features(features, a, op->features + a * d);
-        op->scale[a] = 1;
+    if (status < 0) {
+        free_exact(&op->base);
+        return status;
     }
     *out = &op->base;
     return DCRF_OK;

@@ -9,6 +9,8 @@
 /* diag(K 1)^-1/2, the scale of the symmetric normalization. A row always holds its own diagonal, so
  * its sum is positive unless the lattice lost it to rounding; such a row couples to nothing. */
 static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error) {
+    if (op->methods->normalize)
+        return op->methods->normalize(op, workspace, error);
     float *scale = dcrf_allocate(op->variables, sizeof *scale);
     if (!scale)
         return dcrf_fail_memory(error, "the normalization of a kernel");

@@ -34,12 +34,30 @@ struct dcrf_ordered {
     float *out;
 };
 
+/* The ordered filter with F(a, b) = clip((y_b - y_a) / epsilon) to [-1, 1] itself, without bins;
+ * epsilon = 0: the sign. y / epsilon is rounded to float before anything else, so F is
+ * antisymmetric and within [-1, 1] whatever is rounded; |y| <= 1 where epsilon is 0. */
+struct dcrf_line {
+    double epsilon;
+    const float *y;
+    float *out;
+    size_t channels, stride; /* of y and out */
+    const uint8_t *wanted;   /* one a variable: rows of out that are not (0) are left as they are;
+                                NULL: all are */
+};
+
 struct dcrf_operator_methods {
     dcrf_operator_kind kind;
     dcrf_status (*apply)(const dcrf_operator *op, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error);
     dcrf_status (*ordered)(const dcrf_operator *op, dcrf_workspace *workspace,
                            const struct dcrf_ordered *ordered, dcrf_error *error);
+    /* NULL: not without bins. */
+    dcrf_status (*line)(const dcrf_operator *op, dcrf_workspace *workspace,
+                        const struct dcrf_line *line, dcrf_error *error);
+    /* The same in double, into rows of `channels` doubles; line->out is not used. */
+    dcrf_status (*line_double)(const dcrf_operator *op, dcrf_workspace *workspace,
+                               const struct dcrf_line *line, double *out, dcrf_error *error);
     /* out = K in with the symmetric operator, in double: rows of `channels` doubles. For proofs,
      * where the rounding of floats would cost too much; not made to be fast. */
     dcrf_status (*apply_double)(const dcrf_operator *op, dcrf_workspace *workspace,
@@ -47,14 +65,21 @@ struct dcrf_operator_methods {
     /* How many roundings to float an output of the ordered filter can suffer one after the other:
      * where |F| <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. */
     size_t (*ordered_roundings)(const dcrf_operator *op, size_t bins);
+    size_t (*line_roundings)(const dcrf_operator *op);
+    /* mass[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one a variable.
+     * NULL: it leaves nothing out. */
+    dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, double *mass,
+                            dcrf_error *error);
     dcrf_status (*diagonal)(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                             dcrf_error *error);
     /* Give an operator that is right up to a factor the right factor. Called before use where there
      * is no normalization, which would undo it. NULL: there is nothing to do. */
     dcrf_status (*calibrate)(dcrf_operator *op, const struct dcrf_features *features,
                              dcrf_workspace *workspace, dcrf_error *error);
-    /* Multiply rows and columns by `scale`: how the normalization gets in. Called once, before use.
+    /* How the normalization gets in, called once, before use: the operator normalizes itself, or
+     * multiplies rows and columns by the `scale` that its row sums ask for. One of the two is NULL.
      */
+    dcrf_status (*normalize)(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error);
     dcrf_status (*rescale)(dcrf_operator *op, dcrf_workspace *workspace, const float *scale,
                            dcrf_error *error);
     void (*free)(dcrf_operator *op);

@@ -107,16 +107,16 @@ dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *g
     for (size_t axis = 0; axis < made.axes; axis++)
         made.axis_factor[axis] = grid->spacing[axis] / kernel->sigma[axis];
     if (kernel->kind != DCRF_KERNEL_SPATIAL) {
-        double factor[DCRF_MAX_FEATURES];
         for (size_t c = 0; c < made.channels; c++)
-            factor[c] = kernel->kind == DCRF_KERNEL_FEATURES ? 1 : 1 / kernel->channel_sigma[c];
+            made.channel_factor[c] =
+                kernel->kind == DCRF_KERNEL_FEATURES ? 1 : 1 / kernel->channel_sigma[c];
         made.channel = dcrf_allocate(made.variables, made.channels * sizeof *made.channel);
         if (!made.channel)
             return dcrf_fail_memory(error, "the features of a kernel");
         const char *what =
             kernel->kind == DCRF_KERNEL_FEATURES ? "the feature array" : "the image of a kernel";
-        status = dcrf_view_copy(&kernel->channels, grid, what, factor, made.channel, made.channels,
-                                error);
+        status = dcrf_view_copy_double(&kernel->channels, grid, what, made.channel_factor,
+                                       made.channel, error);
         if (status < 0) {
             dcrf_features_clear(&made);
             return status;
@@ -138,7 +138,20 @@ void dcrf_features_row(const struct dcrf_features *features, size_t variable, fl
         for (size_t axis = 0; axis < features->axes; axis++)
             *row++ = (float)((double)position[axis] * features->axis_factor[axis]);
     }
-    if (features->channels > 0)
-        memcpy(row, features->channel + variable * features->channels,
-               features->channels * sizeof *row);
+    const double *channel = features->channel + variable * features->channels;
+    for (size_t c = 0; c < features->channels; c++)
+        *row++ = (float)(channel[c] * features->channel_factor[c]);
+}
+
+double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i) {
+    if (i >= features->axes)
+        return features->channel[variable * features->channels + i - features->axes];
+    size_t position[DCRF_MAX_AXES];
+    dcrf_grid_position(&features->grid, variable, position);
+    return (double)position[i];
+}
+
+double dcrf_features_factor(const struct dcrf_features *features, size_t i) {
+    return i < features->axes ? features->axis_factor[i]
+                              : features->channel_factor[i - features->axes];
 }

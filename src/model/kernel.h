@@ -1,8 +1,8 @@
 /* The features of a kernel, checked and copied.
  *
  * The feature vector of a variable is its grid coordinates (unless the caller gave all features),
- * each times spacing / sigma, followed by its channels, each divided by its sigma. Coordinates are
- * not stored. */
+ * each times spacing / sigma, followed by its channels, each divided by its sigma. Channels are
+ * kept as they came, coordinates are not stored. */
 #ifndef DCRF_MODEL_KERNEL_H
 #define DCRF_MODEL_KERNEL_H
 
@@ -16,7 +16,8 @@ struct dcrf_features {
     size_t axes;                       /* coordinates among the features: 0 or grid.axes */
     double axis_factor[DCRF_MAX_AXES]; /* spacing / sigma */
     size_t channels;
-    float *channel; /* variables x channels, divided by sigma; NULL without channels */
+    double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
+    double *channel; /* variables x channels, as the caller gave them; NULL without channels */
 };
 
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
@@ -25,6 +26,10 @@ void dcrf_features_clear(struct dcrf_features *features);
 
 /* The feature vector of one variable: `dimension` floats. */
 void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row);
+
+/* Feature i of a variable as the caller gave it, not rounded, and what it is multiplied by. */
+double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i);
+double dcrf_features_factor(const struct dcrf_features *features, size_t i);
 
 /* Is this a weight? */
 dcrf_status dcrf_weight_check(double weight, dcrf_error *error);

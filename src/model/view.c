@@ -191,27 +191,44 @@ static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double v
                      where, channel);
 }
 
-dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
-                           const double *factor, float *out, size_t stride, dcrf_error *error) {
+/* One of the two outs is NULL. */
+static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                             const double *factor, float *scaled, double *unscaled, size_t stride,
+                             dcrf_error *error) {
     const dcrf_status status = dcrf_view_check(view, what, error);
     if (status < 0)
         return status;
-    size_t position[DCRF_MAX_AXES];
+    size_t position[DCRF_MAX_AXES], row = 0;
     for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
         for (position[1] = 0; position[1] < grid->size[1]; position[1]++)
-            for (position[0] = 0; position[0] < grid->size[0]; position[0]++, out += stride) {
+            for (position[0] = 0; position[0] < grid->size[0]; position[0]++, row += stride) {
                 const char *at = element_at(view, position);
                 for (size_t c = 0; c < view->channels; c++) {
                     const double value =
                         read_element(at + (ptrdiff_t)c * view->channel_stride, view->type);
-                    const float scaled = (float)(factor ? value * factor[c] : value);
-                    if (!isfinite(scaled))
+                    const float product = (float)(factor ? value * factor[c] : value);
+                    if (!isfinite(product))
                         return fail_not_finite(error, what, value, position, grid, c);
-                    out[c] = scaled;
+                    if (scaled)
+                        scaled[row + c] = product;
+                    else
+                        unscaled[row + c] = value;
                 }
-                memset(out + view->channels, 0, (stride - view->channels) * sizeof *out);
+                if (scaled)
+                    memset(scaled + row + view->channels, 0,
+                           (stride - view->channels) * sizeof *scaled);
             }
     return DCRF_OK;
+}
+
+dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                           const double *factor, float *out, size_t stride, dcrf_error *error) {
+    return copy_rows(view, grid, what, factor, out, NULL, stride, error);
+}
+
+dcrf_status dcrf_view_copy_double(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                                  const double *factor, double *out, dcrf_error *error) {
+    return copy_rows(view, grid, what, factor, NULL, out, view->channels, error);
 }
 
 dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid, const char *what,

@@ -28,6 +28,11 @@ const char *dcrf_place_text(const dcrf_grid *grid, size_t variable, char text[DC
 dcrf_status dcrf_view_copy(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                            const double *factor, float *out, size_t stride, dcrf_error *error);
 
+/* Copy a view into doubles as they are. Fails where a value times factor[c] is not a finite float.
+ */
+dcrf_status dcrf_view_copy_double(const dcrf_view *view, const dcrf_grid *grid, const char *what,
+                                  const double *factor, double *out, dcrf_error *error);
+
 /* Copy an integer view of one channel. */
 dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                                     int32_t *out, dcrf_error *error);

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /* alpha_ab:i = K_ab F_i(a, b), i a label of `alive`, else 0. With bins > 0, F = clip((y_b - y_a) /
- * epsilon), bilinear between nodes at multiples of 1 / (bins - 1); with bins = 0, a flow, F = y_a -
- * y_b. */
+ * epsilon), bilinear between nodes at multiples of 1 / (bins - 1) unless the operator takes the
+ * line itself; with bins = 0, a flow, F = y_a - y_b. */
 struct dcrf_lp_point {
     double weight; /* in the mixture */
     double epsilon;

@@ -128,6 +128,22 @@ static dcrf_levels make_levels(struct dcrf_pair_filter *filter,
     return (dcrf_levels){bins, nodes, table};
 }
 
+/* The line itself where the operator can, else by bins. */
+static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_operator *op,
+                                 double epsilon, const dcrf_levels *levels, size_t stride,
+                                 dcrf_error *error) {
+    dcrf_workspace *workspace = filter->space->workspace;
+    const struct dcrf_line line = {.epsilon = epsilon,
+                                   .y = filter->packed,
+                                   .out = filter->filtered,
+                                   .channels = filter->alive_count,
+                                   .stride = stride};
+    return op->methods->line
+               ? op->methods->line(op, workspace, &line, error)
+               : dcrf_operator_ordered(op, workspace, levels, filter->packed, filter->filtered,
+                                       filter->alive_count, stride, error);
+}
+
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error) {
@@ -147,16 +163,17 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
             continue;
         const dcrf_operator *op = plan->kernels[m].op;
         const dcrf_status status =
-            dcrf_operator_ordered(op, filter->space->workspace, &levels, filter->packed,
-                                  filter->filtered, filter->alive_count, context.stride, error);
+            filter_kernel(filter, op, shape->epsilon, &levels, context.stride, error);
         if (status < 0)
             return status;
         context.weight = (float)model->kernels[m].weight;
         dcrf_parallel_for(pool, model->variables, GRAIN, unpack, &context);
         context.is_first = false;
         used++;
-        dual->pairwise_roundings =
-            fmax(dual->pairwise_roundings, (double)op->methods->ordered_roundings(op, shape->bins));
+        const size_t roundings = op->methods->line
+                                     ? op->methods->line_roundings(op)
+                                     : op->methods->ordered_roundings(op, shape->bins);
+        dual->pairwise_roundings = fmax(dual->pairwise_roundings, (double)roundings);
     }
     if (context.is_first)
         memset(dual->pairwise, 0, model->variables * model->stride * sizeof(float));

@@ -1,0 +1,63 @@
+/* The loops over pairs in plain C, for one type of numbers: included by dsp_c.c with REAL, LINE
+ * (the struct), POWER (2^x) and NAME (of a function) defined. */
+
+static void NAME(values)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                         const REAL *scale_a, const REAL *scale_b, REAL *kernel) {
+    for (size_t j = 0; j < DCRF_TILE; j++)
+        for (size_t i = 0; i < DCRF_TILE; i++) {
+            REAL exponent = 0;
+            size_t feature = 0;
+            for (size_t g = 0; g < metric->groups; g++) {
+                REAL squared = 0;
+                for (size_t k = 0; k < metric->size[g]; k++, feature++) {
+                    const REAL difference = a[feature * DCRF_TILE + i] - b[feature * DCRF_TILE + j];
+                    squared += difference * difference;
+                }
+                exponent += (REAL)metric->weight[g] * squared;
+            }
+            /* As the other sets do: what is smaller counts nothing. */
+            REAL value = POWER(exponent < 126 ? -exponent : -126);
+            if (scale_a)
+                value *= scale_a[i] * scale_b[j];
+            kernel[j * DCRF_TILE + i] = value;
+        }
+}
+
+static void NAME(product)(const REAL *kernel, const REAL *in, REAL *out, size_t channels) {
+    for (size_t c = 0; c < channels; c++) {
+        REAL sum[DCRF_TILE] = {0};
+        for (size_t b = 0; b < DCRF_TILE; b++)
+            for (size_t a = 0; a < DCRF_TILE; a++)
+                sum[a] += kernel[b * DCRF_TILE + a] * in[c * DCRF_TILE + b];
+        for (size_t a = 0; a < DCRF_TILE; a++)
+            out[c * DCRF_TILE + a] += sum[a];
+    }
+}
+
+static void NAME(transpose)(const REAL *kernel, REAL *transposed) {
+    for (size_t b = 0; b < DCRF_TILE; b++)
+        for (size_t a = 0; a < DCRF_TILE; a++)
+            transposed[a * DCRF_TILE + b] = kernel[b * DCRF_TILE + a];
+}
+
+static void NAME(line)(const struct LINE *line) {
+    for (size_t c = 0; c < line->channels; c++) {
+        REAL sum_b[DCRF_TILE] = {0};
+        for (size_t t = 0; t < line->tiles; t++) {
+            const REAL *y = line->y[t] + c * DCRF_TILE, *y_b = line->y_b + c * DCRF_TILE;
+            REAL *out = line->out[t] + c * DCRF_TILE, sum[DCRF_TILE] = {0};
+            for (size_t b = 0; b < DCRF_TILE; b++)
+                for (size_t a = 0; a < DCRF_TILE; a++) {
+                    const REAL difference = y_b[b] - y[a];
+                    const REAL clipped = difference < -1 ? -1 : difference > 1 ? 1 : difference;
+                    const REAL term = line->kernel[t][b * DCRF_TILE + a] * clipped;
+                    sum[a] += term;
+                    sum_b[b] += term;
+                }
+            for (size_t a = 0; a < DCRF_TILE; a++)
+                out[a] += sum[a];
+        }
+        for (size_t b = 0; b < DCRF_TILE && line->out_b; b++)
+            line->out_b[c * DCRF_TILE + b] -= sum_b[b];
+    }
+}

@@ -1,0 +1,268 @@
+/* The sums over all pairs that count, for one type of numbers: included by exact_sums.c with REAL,
+ * LINE (the struct), NAME (of a function or type), LOOPS, FEATURES, SCALE and NEAR (of an operator)
+ * defined.
+ *
+ * Channels go through the pairs as planes, tile after tile. What two tiles give each other is
+ * summed up as REAL over DCRF_TILE variables, then over the tiles of a block, then as double. */
+
+struct NAME(sweep) {
+    const struct dcrf_exact *op;
+    size_t channels;
+    REAL *planes;
+    double *sums;
+    REAL *scratch;         /* of all workers */
+    const uint8_t *wanted; /* one a tile, or NULL: all are */
+};
+
+/* A worker's memory: kernel values of some pairs of tiles, and sums for the tiles of two blocks. */
+struct NAME(worker) {
+    REAL *kernel[DCRF_LINE_TILES];
+    REAL *sums[2];
+    unsigned touched[2]; /* tiles with sums */
+};
+
+static size_t NAME(worker_size)(size_t channels) {
+    return DCRF_LINE_TILES * SQUARE + 2 * BLOCK_TILES * channels * DCRF_TILE;
+}
+
+static struct NAME(worker) NAME(worker_of)(const struct NAME(sweep) * sweep, size_t number) {
+    REAL *memory = sweep->scratch + number * NAME(worker_size)(sweep->channels);
+    struct NAME(worker) worker = {.touched = {0, 0}};
+    for (size_t k = 0; k < DCRF_LINE_TILES; k++, memory += SQUARE)
+        worker.kernel[k] = memory;
+    worker.sums[0] = memory;
+    worker.sums[1] = memory + BLOCK_TILES * sweep->channels * DCRF_TILE;
+    return worker;
+}
+
+/* The sums of tile k on a side, zero when they are first asked for. */
+static REAL *NAME(sums_of)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
+                           size_t side, size_t k) {
+    const size_t size = sweep->channels * DCRF_TILE;
+    REAL *sums = worker->sums[side] + k * size;
+    if (!(worker->touched[side] >> k & 1)) {
+        memset(sums, 0, size * sizeof *sums);
+        worker->touched[side] |= 1u << k;
+    }
+    return sums;
+}
+
+static void NAME(add_sums)(const struct NAME(sweep) * sweep, const struct NAME(worker) * worker,
+                           size_t side, size_t block) {
+    const size_t size = sweep->channels * DCRF_TILE;
+    for (size_t k = 0; k < BLOCK_TILES; k++) {
+        if (!(worker->touched[side] >> k & 1))
+            continue;
+        const REAL *from = worker->sums[side] + k * size;
+        double *to = sweep->sums + (block * BLOCK_TILES + k) * size;
+        for (size_t x = 0; x < size; x++)
+            to[x] += (double)from[x];
+    }
+}
+
+static const REAL *NAME(planes_of)(const struct NAME(sweep) * sweep, size_t tile) {
+    return sweep->planes + tile * sweep->channels * DCRF_TILE;
+}
+
+static void NAME(find_values)(const struct dcrf_exact *op, size_t a, size_t b, bool is_scaled,
+                              REAL *kernel) {
+    const size_t size = op->metric.features * DCRF_TILE;
+    LOOPS->values(&op->metric, FEATURES(op) + a * size, FEATURES(op) + b * size,
+                  is_scaled ? SCALE(op) + a * DCRF_TILE : NULL,
+                  is_scaled ? SCALE(op) + b * DCRF_TILE : NULL, kernel);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+static void NAME(multiply_blocks)(void *context, size_t i, size_t j, size_t number) {
+    const struct NAME(sweep) *sweep = context;
+    const struct dcrf_exact *op = sweep->op;
+    const uint64_t word = NEAR(op).words[dcrf_exact_word(op, i, j)];
+    if (word == 0)
+        return;
+    struct NAME(worker) worker = NAME(worker_of)(sweep, number);
+    REAL *kernel = worker.kernel[0], *transposed = worker.kernel[1];
+    const size_t other = i == j ? 0 : 1;
+    for (size_t k = 0; k < BLOCK_TILES; k++)
+        for (size_t l = i == j ? k : 0; l < BLOCK_TILES; l++) {
+            if (!(word >> (k * BLOCK_TILES + l) & 1))
+                continue;
+            const size_t a = i * BLOCK_TILES + k, b = j * BLOCK_TILES + l;
+            NAME(find_values)(op, a, b, false, kernel);
+            LOOPS->product(kernel, NAME(planes_of)(sweep, b), NAME(sums_of)(sweep, &worker, 0, k),
+                           sweep->channels);
+            if (a == b)
+                continue;
+            LOOPS->transpose(kernel, transposed);
+            LOOPS->product(transposed, NAME(planes_of)(sweep, a),
+                           NAME(sums_of)(sweep, &worker, other, l), sweep->channels);
+        }
+    NAME(add_sums)(sweep, &worker, 0, i);
+    if (i != j)
+        NAME(add_sums)(sweep, &worker, 1, j);
+}
+
+/* ---- the clipped line ----------------------------------------------------------------------- */
+
+static bool NAME(is_wanted)(const struct NAME(sweep) * sweep, size_t tile) {
+    return !sweep->wanted || sweep->wanted[tile];
+}
+
+/* What tile a sees of b, and nothing else. */
+static void NAME(line_one_way)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
+                               size_t a, REAL *out, size_t b) {
+    NAME(find_values)(sweep->op, a, b, true, worker->kernel[0]);
+    const struct LINE line = {.tiles = 1,
+                              .channels = sweep->channels,
+                              .kernel = {worker->kernel[0]},
+                              .y = {NAME(planes_of)(sweep, a)},
+                              .out = {out},
+                              .y_b = NAME(planes_of)(sweep, b)};
+    LOOPS->line(&line);
+}
+
+/* All tiles of block i with tile l of block j, some at a time. */
+static void NAME(line_tiles)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
+                             size_t i, size_t j, size_t l, uint64_t word) {
+    const size_t b = j * BLOCK_TILES + l, other = i == j ? 0 : 1;
+    const bool b_wanted = NAME(is_wanted)(sweep, b);
+    struct LINE line = {.channels = sweep->channels, .y_b = NAME(planes_of)(sweep, b)};
+    for (size_t k = 0; k < (i == j ? l + 1 : BLOCK_TILES); k++) {
+        const size_t a = i * BLOCK_TILES + k;
+        const bool a_wanted = NAME(is_wanted)(sweep, a);
+        if (!(word >> (k * BLOCK_TILES + l) & 1) || !(a_wanted || b_wanted))
+            continue;
+        if (a == b) { /* both ways in one */
+            NAME(line_one_way)(sweep, worker, a, NAME(sums_of)(sweep, worker, 0, k), b);
+        } else if (!a_wanted) {
+            NAME(line_one_way)(sweep, worker, b, NAME(sums_of)(sweep, worker, other, l), a);
+        } else if (!b_wanted) {
+            NAME(line_one_way)(sweep, worker, a, NAME(sums_of)(sweep, worker, 0, k), b);
+        }
+    }
+    for (size_t k = 0; k < (i == j ? l : BLOCK_TILES) && b_wanted; k++) {
+        const size_t a = i * BLOCK_TILES + k;
+        if (word >> (k * BLOCK_TILES + l) & 1 && NAME(is_wanted)(sweep, a)) {
+            NAME(find_values)(sweep->op, a, b, true, worker->kernel[line.tiles]);
+            line.kernel[line.tiles] = worker->kernel[line.tiles];
+            line.y[line.tiles] = NAME(planes_of)(sweep, a);
+            line.out[line.tiles++] = NAME(sums_of)(sweep, worker, 0, k);
+        }
+        if (line.tiles == DCRF_LINE_TILES) {
+            line.out_b = NAME(sums_of)(sweep, worker, other, l);
+            LOOPS->line(&line);
+            line.tiles = 0;
+        }
+    }
+    if (line.tiles > 0) {
+        line.out_b = NAME(sums_of)(sweep, worker, other, l);
+        LOOPS->line(&line);
+    }
+}
+
+static void NAME(line_blocks)(void *context, size_t i, size_t j, size_t number) {
+    const struct NAME(sweep) *sweep = context;
+    const struct dcrf_exact *op = sweep->op;
+    const uint64_t word = NEAR(op).words[dcrf_exact_word(op, i, j)];
+    if (word == 0)
+        return;
+    struct NAME(worker) worker = NAME(worker_of)(sweep, number);
+    for (size_t l = 0; l < BLOCK_TILES; l++)
+        NAME(line_tiles)(sweep, &worker, i, j, l, word);
+    NAME(add_sums)(sweep, &worker, 0, i);
+    if (i != j)
+        NAME(add_sums)(sweep, &worker, 1, j);
+}
+
+/* ---- a pass over all pairs ------------------------------------------------------------------ */
+
+struct NAME(run) {
+    struct NAME(sweep) sweep;
+    const struct pass *pass;
+    size_t first;    /* channel */
+    uint8_t *wanted; /* the sweep's */
+};
+
+static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct NAME(run) *run = context;
+    const struct NAME(sweep) *sweep = &run->sweep;
+    const struct pass *pass = run->pass;
+    const size_t size = sweep->channels * DCRF_TILE;
+    memset(sweep->sums + begin * size, 0, (end - begin) * size * sizeof(double));
+    for (size_t t = begin; t < end; t++) {
+        uint8_t wanted = 0;
+        for (size_t k = 0; k < DCRF_TILE; k++) {
+            const size_t place = t * DCRF_TILE + k, a = sweep->op->order[place];
+            const double factor = pass->is_line ? pass->factor : sweep->op->scale[place];
+            const size_t row = a * pass->in_stride + run->first;
+            REAL *plane = sweep->planes + t * size + k;
+            for (size_t c = 0; c < sweep->channels; c++) {
+                const double value =
+                    factor * (pass->in ? (double)pass->in[row + c] : pass->in_double[row + c]);
+                plane[c * DCRF_TILE] = pass->is_line ? (REAL)(float)value : (REAL)value;
+            }
+            wanted |= pass->wanted ? pass->wanted[a] : 1;
+        }
+        if (run->wanted)
+            run->wanted[t] = wanted;
+    }
+}
+
+static void NAME(unpack)(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct NAME(run) *run = context;
+    const struct NAME(sweep) *sweep = &run->sweep;
+    const struct pass *pass = run->pass;
+    for (size_t place = begin * DCRF_TILE;
+         place < end * DCRF_TILE && place < sweep->op->base.variables; place++) {
+        const size_t a = sweep->op->order[place], row = a * pass->out_stride + run->first;
+        const double factor = pass->is_line ? 1 : pass->factor * sweep->op->scale[place];
+        const double *sums =
+            sweep->sums + place / DCRF_TILE * sweep->channels * DCRF_TILE + place % DCRF_TILE;
+        if (pass->wanted && !pass->wanted[a])
+            continue;
+        for (size_t c = 0; c < sweep->channels; c++) {
+            const double value = factor * sums[c * DCRF_TILE];
+            if (pass->out)
+                pass->out[row + c] =
+                    (float)(pass->accumulate ? (double)pass->out[row + c] + value : value);
+            else
+                pass->out_double[row + c] = value;
+        }
+    }
+}
+
+/* Planes, sums and the workers' memory. */
+static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace) {
+    struct NAME(sweep) *sweep = &run->sweep;
+    const size_t numbers = sweep->channels * DCRF_TILE, workers = dcrf_workspace_threads(workspace);
+    sweep->sums = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, sweep->op->tiles,
+                                      numbers * (sizeof(double) + sizeof(REAL)) + 1);
+    sweep->scratch = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR2, workers,
+                                         NAME(worker_size)(sweep->channels) * sizeof(REAL));
+    if (!sweep->sums || !sweep->scratch)
+        return false;
+    sweep->planes = (REAL *)(sweep->sums + sweep->op->tiles * numbers);
+    run->wanted =
+        run->pass->wanted ? (uint8_t *)(sweep->planes + sweep->op->tiles * numbers) : NULL;
+    sweep->wanted = run->wanted;
+    return true;
+}
+
+static dcrf_status NAME(run)(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                             const struct pass *pass, dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    struct NAME(run) run = {.sweep = {.op = op}, .pass = pass};
+    for (; run.first < pass->channels; run.first += run.sweep.channels) {
+        const size_t left = pass->channels - run.first;
+        run.sweep.channels = left < MOST_CHANNELS ? left : MOST_CHANNELS;
+        if (!NAME(take_memory)(&run, workspace))
+            return dcrf_fail_memory(error, "the exact operator");
+        dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(pack), &run);
+        dcrf_exact_rounds(op, workspace, pass->is_line ? NAME(line_blocks) : NAME(multiply_blocks),
+                          &run.sweep);
+        dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(unpack), &run);
+    }
+    return DCRF_OK;
+}
