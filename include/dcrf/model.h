@@ -66,6 +66,9 @@ typedef enum dcrf_compatibility {
 
 /* ---- the model ------------------------------------------------------------------------------ */
 
+/* Everywhere in the library, a handle that is NULL where one is needed gives DCRF_ERROR_ARGUMENT,
+ * an empty answer (0, NULL, NaN) from what cannot fail, and nothing from what frees. */
+
 /* A model over the variables of a grid; the unary energies are zero and there are no kernels. */
 DCRF_API dcrf_status dcrf_model_new(dcrf_model **model, const dcrf_grid *grid, size_t labels,
                                     dcrf_error *error);

@@ -73,6 +73,8 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
 dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
                          const dcrf_certify_settings *settings, dcrf_certificate *certificate,
                          dcrf_error *error) {
+    if (!plan || !workspace || !labels || !certificate)
+        return dcrf_fail_null(error, "the plan, the workspace, the labelling or the certificate");
     const double began_s = dcrf_time_s();
     if (!plan || !workspace || !labels || !settings || !certificate)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,

@@ -19,6 +19,8 @@
 
 dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t labels,
                               dcrf_error *error) {
+    if (!out || !grid)
+        return dcrf_fail_null(error, "the place for the model or the grid");
     size_t variables, plane_bytes;
     *out = NULL;
     const dcrf_status status = dcrf_grid_check(grid, &variables, error);
@@ -50,9 +52,9 @@ static void term_clear(struct dcrf_densecrf_term *term) {
 }
 
 void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
-    dcrf_densecrf *crf = *crf_pointer;
-    if (!crf)
+    if (!crf_pointer || !*crf_pointer)
         return;
+    dcrf_densecrf *crf = *crf_pointer;
     for (size_t m = 0; m < crf->term_count; m++)
         term_clear(&crf->terms[m]);
     dcrf_release(crf->terms);
@@ -62,15 +64,15 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
 }
 
 size_t dcrf_densecrf_variables(const dcrf_densecrf *crf) {
-    return crf->variables;
+    return crf ? crf->variables : 0;
 }
 
 size_t dcrf_densecrf_labels(const dcrf_densecrf *crf) {
-    return crf->labels;
+    return crf ? crf->labels : 0;
 }
 
 size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
-    return crf->term_count;
+    return crf ? crf->term_count : 0;
 }
 
 /* ---- unary energies ------------------------------------------------------------------------- */
@@ -96,6 +98,8 @@ static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
 
 dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,
                                     dcrf_error *error) {
+    if (!crf)
+        return dcrf_fail_null(error, "the model");
     if (!energies || !energies->data)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the unary array: no data given");
     if (energies->channels != crf->labels)
@@ -176,6 +180,8 @@ static dcrf_status copy_compatibility(const dcrf_densecrf *crf, dcrf_compatibili
 dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
                                             dcrf_compatibility compatibility, const float *values,
                                             dcrf_error *error) {
+    if (!crf)
+        return dcrf_fail_null(error, "the model");
     float *mu;
     if (kernel >= crf->term_count)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there is no kernel %zu: there are %zu",
@@ -191,6 +197,8 @@ dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
 
 dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_error,
                                             dcrf_error *error) {
+    if (!crf)
+        return dcrf_fail_null(error, "the model");
     if (!(message_error >= 0) || !isfinite(message_error))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the error of a message is %g; it must be 0 or positive and finite",
@@ -321,6 +329,8 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
                                      dcrf_densecrf_normalization normalization,
                                      dcrf_compatibility compatibility, const float *values,
                                      dcrf_error *error) {
+    if (!crf || !workspace || !kernel)
+        return dcrf_fail_null(error, "the model, the workspace or the kernel");
     struct dcrf_densecrf_term term = {.compatibility = compatibility};
     if ((int)normalization < DCRF_DENSECRF_NONE || (int)normalization > DCRF_DENSECRF_SYMMETRIC)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a normalization",

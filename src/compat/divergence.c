@@ -75,6 +75,8 @@ static double message_part(void *context, size_t begin, size_t end) {
 
 dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                      const float *q, double *divergence, dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t n = crf->variables;
     struct divergence d = {.crf = crf, .q = q, .width = DCRF_LANES};

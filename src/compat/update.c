@@ -190,6 +190,8 @@ static dcrf_status update_woken(struct dcrf_field *field, const float *planes,
 dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                 size_t iterations, float *q, dcrf_progress_callback progress,
                                 void *progress_user, dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     const double start_s = dcrf_time_s();
     struct dcrf_field *field;
     dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
@@ -223,6 +225,8 @@ dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *worksp
 
 dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
                                dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     struct dcrf_field *field;
     dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
     if (status < 0)

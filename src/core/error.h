@@ -13,4 +13,7 @@ dcrf_fail(dcrf_error *error, dcrf_status status, const char *format, ...);
 
 dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what);
 
+/* `what` ("the plan or the workspace") is NULL, which a caller can cause. */
+dcrf_status dcrf_fail_null(dcrf_error *error, const char *what);
+
 #endif

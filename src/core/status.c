@@ -57,3 +57,7 @@ dcrf_status dcrf_fail(dcrf_error *error, dcrf_status status, const char *format,
 dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what) {
     return dcrf_fail(error, DCRF_ERROR_MEMORY, "out of memory for %s", what);
 }
+
+dcrf_status dcrf_fail_null(dcrf_error *error, const char *what) {
+    return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is NULL", what);
+}

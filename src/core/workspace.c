@@ -16,6 +16,8 @@ struct dcrf_workspace {
 };
 
 dcrf_status dcrf_workspace_new(dcrf_workspace **out, size_t threads, dcrf_error *error) {
+    if (!out)
+        return dcrf_fail_null(error, "the place for the workspace");
     *out = NULL;
     dcrf_workspace *workspace = dcrf_allocate_zero(1, sizeof *workspace);
     if (!workspace)
@@ -41,12 +43,12 @@ void dcrf_workspace_free(dcrf_workspace **workspace_pointer) {
 }
 
 size_t dcrf_workspace_threads(const dcrf_workspace *workspace) {
-    return dcrf_pool_threads(workspace->pool);
+    return workspace ? dcrf_pool_threads(workspace->pool) : 0;
 }
 
 size_t dcrf_workspace_bytes(const dcrf_workspace *workspace) {
     size_t total = 0;
-    for (size_t i = 0; i < DCRF_SLOT_COUNT; i++)
+    for (size_t i = 0; workspace && i < DCRF_SLOT_COUNT; i++)
         total += workspace->slots[i].bytes;
     return total;
 }

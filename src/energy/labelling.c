@@ -13,13 +13,13 @@ static size_t smallest(const float *row, size_t count) {
 }
 
 void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels) {
-    for (size_t a = 0; a < model->variables; a++)
+    for (size_t a = 0; model && labels && a < model->variables; a++)
         labels[a] = (uint16_t)smallest(model->unary + a * model->stride, model->labels);
 }
 
 double dcrf_unary_floor(const dcrf_model *model) {
     double sum = 0;
-    for (size_t a = 0; a < model->variables; a++) {
+    for (size_t a = 0; model && a < model->variables; a++) {
         const float *row = model->unary + a * model->stride;
         sum += (double)row[smallest(row, model->labels)];
     }

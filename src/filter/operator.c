@@ -61,6 +61,8 @@ dcrf_status dcrf_operator_build(dcrf_operator **out, const struct dcrf_features 
 dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const dcrf_kernel *kernel,
                               dcrf_operator_kind kind, dcrf_workspace *workspace,
                               dcrf_error *error) {
+    if (!op || !grid || !kernel || !workspace)
+        return dcrf_fail_null(error, "the operator, the grid, the kernel or the workspace");
     struct dcrf_features features;
     *op = NULL;
     dcrf_status status = dcrf_features_new(&features, grid, kernel, error);
@@ -72,25 +74,26 @@ dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const d
 }
 
 void dcrf_operator_free(dcrf_operator **op) {
-    if (*op)
-        (*op)->methods->free(*op);
+    if (!op || !*op)
+        return;
+    (*op)->methods->free(*op);
     *op = NULL;
 }
 
 dcrf_operator_kind dcrf_operator_kind_of(const dcrf_operator *op) {
-    return op->methods->kind;
+    return op ? op->methods->kind : DCRF_OPERATOR_FAST;
 }
 
 size_t dcrf_operator_variables(const dcrf_operator *op) {
-    return op->variables;
+    return op ? op->variables : 0;
 }
 
 size_t dcrf_operator_bytes(const dcrf_operator *op) {
-    return op->bytes;
+    return op ? op->bytes : 0;
 }
 
 size_t dcrf_operator_vertices(const dcrf_operator *op) {
-    return op->vertices;
+    return op ? op->vertices : 0;
 }
 
 static dcrf_status check_block(size_t channels, size_t stride, dcrf_error *error) {
@@ -112,6 +115,8 @@ dcrf_status dcrf_operator_run(const dcrf_operator *op, dcrf_workspace *workspace
 dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                                 dcrf_direction direction, const float *in, float *out,
                                 size_t channels, size_t stride, dcrf_error *error) {
+    if (!op || !workspace || !in || !out)
+        return dcrf_fail_null(error, "the operator, the workspace, the input or the output");
     const dcrf_status status = check_block(channels, stride, error);
     if (status < 0)
         return status;
@@ -129,11 +134,15 @@ dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspa
 
 dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *workspace,
                                    float *diagonal, dcrf_error *error) {
+    if (!op || !workspace || !diagonal)
+        return dcrf_fail_null(error, "the operator, the workspace or the room for the diagonal");
     return op->methods->diagonal(op, workspace, diagonal, error);
 }
 
 dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
                                    float *row_sums, dcrf_error *error) {
+    if (!op || !workspace || !row_sums)
+        return dcrf_fail_null(error, "the operator, the workspace or the room for row sums");
     const size_t n = op->variables;
     float *block = dcrf_allocate_zero(n, 2 * DCRF_LANES * sizeof *block);
     if (!block)

@@ -120,6 +120,9 @@ static dcrf_status check_levels(const dcrf_levels *levels, dcrf_error *error) {
 dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const dcrf_levels *levels, const float *y, float *out,
                                   size_t channels, size_t stride, dcrf_error *error) {
+    if (!op || !workspace || !levels || !y || !out)
+        return dcrf_fail_null(
+            error, "the operator, the workspace, the levels, the block of marginals or the output");
     dcrf_status status = check_levels(levels, error);
     if (status < 0)
         return status;

@@ -28,6 +28,8 @@ static dcrf_status build_kernel(struct dcrf_plan_kernel *built,
 
 dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operator_kind kind,
                           dcrf_workspace *workspace, dcrf_error *error) {
+    if (!out || !model || !workspace)
+        return dcrf_fail_null(error, "the place for the plan, the model or the workspace");
     *out = NULL;
     if (!model || !workspace)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a plan needs a %s",
@@ -68,14 +70,16 @@ void dcrf_plan_free(dcrf_plan **plan_pointer) {
 }
 
 const dcrf_model *dcrf_plan_model(const dcrf_plan *plan) {
-    return plan->model;
+    return plan ? plan->model : NULL;
 }
 
 const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel) {
-    return kernel < plan->kernel_count ? plan->kernels[kernel].op : NULL;
+    return plan && kernel < plan->kernel_count ? plan->kernels[kernel].op : NULL;
 }
 
 size_t dcrf_plan_bytes(const dcrf_plan *plan) {
+    if (!plan)
+        return 0;
     size_t bytes = sizeof *plan + plan->kernel_count * sizeof *plan->kernels;
     for (size_t m = 0; m < plan->kernel_count; m++)
         bytes += dcrf_operator_bytes(plan->kernels[m].op) +

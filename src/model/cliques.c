@@ -45,6 +45,7 @@ static dcrf_status allocate_cliques(struct dcrf_cliques *cliques, size_t count, 
 static void replace_cliques(dcrf_model *model, const struct dcrf_cliques *cliques) {
     dcrf_cliques_clear(&model->cliques);
     model->cliques = *cliques;
+    model->revision++;
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -94,8 +95,11 @@ static dcrf_status check_members(size_t count, const size_t *offsets, const size
 
 dcrf_status dcrf_model_set_cliques(dcrf_model *model, size_t count, const size_t *offsets,
                                    const size_t *members, const double *costs, dcrf_error *error) {
+    if (!model)
+        return dcrf_fail_null(error, "the model");
     if (count == 0) {
         dcrf_cliques_clear(&model->cliques);
+        model->revision++;
         return DCRF_OK;
     }
     if (!offsets || !members || !costs)
@@ -178,6 +182,8 @@ static dcrf_status cliques_from_places(struct dcrf_cliques *cliques, const struc
 
 dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, double cost,
                                       dcrf_error *error) {
+    if (!model || !map)
+        return dcrf_fail_null(error, "the model or the map");
     if (!isfinite(cost))
         return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "the cost of the cliques is %g", cost);
     if (cost < 0)
@@ -225,6 +231,8 @@ static double colour_variance(const uint32_t *members, size_t count, const float
 
 dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *image, double gamma,
                                         double eta, dcrf_error *error) {
+    if (!model || !image)
+        return dcrf_fail_null(error, "the model or the image");
     size_t row_bytes;
     if (!isfinite(gamma) || !isfinite(eta))
         return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
@@ -235,8 +243,6 @@ dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *imag
     if (eta <= 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the eta of the clique costs is %g; it must be positive", eta);
-    if (!image)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the image of the clique costs is missing");
     const size_t channels = image->channels;
     if (!dcrf_multiply(channels, sizeof(float), &row_bytes))
         return dcrf_fail(error, DCRF_ERROR_SIZE,
@@ -255,16 +261,19 @@ dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *imag
                 colour_variance(cliques->members + begin, size, colours, channels);
             cliques->costs[p] = gamma * exp(-variance / eta);
         }
+        model->revision++;
     }
     dcrf_release(colours);
     return status;
 }
 
 double dcrf_model_clique_cost(const dcrf_model *model, size_t clique) {
-    return clique < model->cliques.count ? model->cliques.costs[clique] : NAN;
+    return model && clique < model->cliques.count ? model->cliques.costs[clique] : NAN;
 }
 
 size_t dcrf_model_clique_size(const dcrf_model *model, size_t clique) {
+    if (!model)
+        return 0;
     const struct dcrf_cliques *cliques = &model->cliques;
     return clique < cliques->count ? cliques->offsets[clique + 1] - cliques->offsets[clique] : 0;
 }

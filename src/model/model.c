@@ -30,6 +30,8 @@ static dcrf_status allocate_unary(float **unary, size_t variables, size_t labels
 
 dcrf_status dcrf_model_new(dcrf_model **out, const dcrf_grid *grid, size_t labels,
                            dcrf_error *error) {
+    if (!out || !grid)
+        return dcrf_fail_null(error, "the place for the model or the grid");
     size_t variables;
     *out = NULL;
     dcrf_status status = dcrf_grid_check(grid, &variables, error);
@@ -70,31 +72,33 @@ void dcrf_model_free(dcrf_model **model_pointer) {
 }
 
 size_t dcrf_model_variables(const dcrf_model *model) {
-    return model->variables;
+    return model ? model->variables : 0;
 }
 
 size_t dcrf_model_labels(const dcrf_model *model) {
-    return model->labels;
+    return model ? model->labels : 0;
 }
 
 size_t dcrf_model_kernels(const dcrf_model *model) {
-    return model->kernel_count;
+    return model ? model->kernel_count : 0;
 }
 
 size_t dcrf_model_cliques(const dcrf_model *model) {
-    return model->cliques.count;
+    return model ? model->cliques.count : 0;
 }
 
 const float *dcrf_model_unary(const dcrf_model *model, size_t *stride) {
-    *stride = model->stride;
-    return model->unary;
+    *stride = model ? model->stride : 0;
+    return model ? model->unary : NULL;
 }
 
 const dcrf_grid *dcrf_model_grid(const dcrf_model *model) {
-    return &model->grid;
+    return model ? &model->grid : NULL;
 }
 
 dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, dcrf_error *error) {
+    if (!model || !energies)
+        return dcrf_fail_null(error, "the model or the view of energies");
     static const char what[] = "the unary array";
     if (!energies)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is missing", what);
@@ -113,12 +117,13 @@ dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, d
     }
     dcrf_release(model->unary);
     model->unary = unary;
+    model->revision++;
     return DCRF_OK;
 }
 
 dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, dcrf_error *error) {
-    if (!kernel)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no kernel given");
+    if (!model || !kernel)
+        return dcrf_fail_null(error, "the model or the kernel");
     const size_t count = model->kernel_count;
     struct dcrf_model_kernel *kernels = dcrf_allocate_zero(count + 1, sizeof *kernels);
     if (!kernels)
@@ -137,6 +142,7 @@ dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, 
     dcrf_release(model->kernels);
     model->kernels = kernels;
     model->kernel_count = count + 1;
+    model->revision++;
     return DCRF_OK;
 }
 
@@ -150,11 +156,14 @@ static dcrf_status check_kernel_number(const dcrf_model *model, size_t kernel, d
 
 dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weight,
                                   dcrf_error *error) {
+    if (!model)
+        return dcrf_fail_null(error, "the model");
     dcrf_status status;
     if ((status = check_kernel_number(model, kernel, error)) < 0 ||
         (status = dcrf_weight_check(weight, error)) < 0)
         return status;
     model->kernels[kernel].weight = weight;
+    model->revision++;
     return DCRF_OK;
 }
 
@@ -188,6 +197,8 @@ static dcrf_status check_compatibility(size_t kernel, size_t rows, size_t labels
 dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
                                          dcrf_compatibility compatibility, const float *values,
                                          dcrf_error *error) {
+    if (!model)
+        return dcrf_fail_null(error, "the model");
     const size_t labels = model->labels;
     size_t rows = 0; /* of values to copy */
     dcrf_status status = check_kernel_number(model, kernel, error);
@@ -221,6 +232,7 @@ dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
     dcrf_release(model->kernels[kernel].compatibility_values);
     model->kernels[kernel].compatibility_values = copy;
     model->kernels[kernel].compatibility = compatibility;
+    model->revision++;
     return DCRF_OK;
 }
 

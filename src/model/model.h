@@ -31,6 +31,7 @@ struct dcrf_model {
     size_t kernel_count;
     struct dcrf_model_kernel *kernels;
     struct dcrf_cliques cliques;
+    size_t revision; /* counts the changes: a solver works on the model that it was made for */
 };
 
 /* Free what the cliques hold and leave none. */

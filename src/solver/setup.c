@@ -38,10 +38,9 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
 
 dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_workspace *workspace,
                             const dcrf_settings *settings, dcrf_error *error) {
+    if (!out || !plan || !workspace || !settings)
+        return dcrf_fail_null(error, "the place for the solver, its plan, workspace or settings");
     *out = NULL;
-    if (!plan || !workspace || !settings)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "a solver needs a plan, a workspace and settings");
     dcrf_status status = dcrf_settings_check(settings, error);
     if (status < 0 || (status = dcrf_plan_check(plan, error)) < 0)
         return status;
@@ -59,6 +58,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
                                             .workspace = workspace,
                                             .settings = &solver->settings,
                                             .stop = &solver->stop};
+    solver->model_revision = plan->model->revision;
     solver->info = (dcrf_solver_info){.method = settings->method,
                                       .energy = {.total = (double)INFINITY},
                                       .unpolished = {.total = (double)INFINITY},
@@ -95,10 +95,22 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     *solver_pointer = NULL;
 }
 
+dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error) {
+    if (!solver)
+        return dcrf_fail_null(error, "the solver");
+    if (solver->problem.model->revision != solver->model_revision)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the model has changed since the solver was made: make a new solver");
+    return DCRF_OK;
+}
+
 /* ---- starting ------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels,
                                      dcrf_error *error) {
+    const dcrf_status usable = dcrf_solver_check(solver, error);
+    if (usable < 0)
+        return usable;
     const dcrf_model *model = solver->problem.model;
     dcrf_energy energy;
     if (!labels)
@@ -131,6 +143,9 @@ static bool copy_row(const float *from, float *to, size_t labels, size_t stride)
 
 dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *marginals, size_t stride,
                                         dcrf_error *error) {
+    const dcrf_status usable = dcrf_solver_check(solver, error);
+    if (usable < 0)
+        return usable;
     const dcrf_model *model = solver->problem.model;
     dcrf_energy energy;
     if (!marginals || stride < model->labels)

@@ -169,6 +169,9 @@ static bool is_due(const dcrf_solver *solver) {
 }
 
 dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_status usable = dcrf_solver_check(solver, error);
+    if (usable < 0)
+        return usable;
     dcrf_solver_info *info = &solver->info;
     dcrf_status status = begin(solver, error);
     if (status < 0 || (status = dcrf_stop_reason(&solver->stop)) != DCRF_OK)
@@ -277,6 +280,9 @@ static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
 }
 
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_status usable = dcrf_solver_check(solver, error);
+    if (usable < 0)
+        return usable;
     dcrf_solver_info *info = &solver->info;
     dcrf_status status = begin(solver, error);
     if (status == DCRF_OK && isnan(info->rounded.total) && !dcrf_stop_is_due(&solver->stop))
@@ -303,6 +309,9 @@ static dcrf_status stop_before_iterations(dcrf_solver *solver) {
 }
 
 dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_status usable = dcrf_solver_check(solver, error);
+    if (usable < 0)
+        return usable;
     solver->is_running = false;
     dcrf_status stop = begin(solver, error);
     if (stop == DCRF_OK)
@@ -326,17 +335,24 @@ static void hide_unknown(dcrf_energy *energy) {
 }
 
 void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info) {
+    if (!solver) {
+        memset(info, 0, sizeof *info);
+        return;
+    }
     *info = solver->info;
     hide_unknown(&info->energy);
     hide_unknown(&info->unpolished);
 }
 
 void dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels) {
-    memcpy(labels, solver->best, solver->problem.model->variables * sizeof *labels);
+    if (solver && labels)
+        memcpy(labels, solver->best, solver->problem.model->variables * sizeof *labels);
 }
 
 dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, size_t stride,
                                   dcrf_error *error) {
+    if (!solver)
+        return dcrf_fail_null(error, "the solver");
     const dcrf_model *model = solver->problem.model;
     if (!solver->has_started)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
@@ -352,6 +368,6 @@ dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, s
 }
 
 const dcrf_moment *dcrf_solver_trace(const dcrf_solver *solver, size_t *count) {
-    *count = solver->trace.count;
-    return solver->trace.moments;
+    *count = solver ? solver->trace.count : 0;
+    return solver ? solver->trace.moments : NULL;
 }

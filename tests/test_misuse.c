@@ -1,0 +1,236 @@
+/* What a caller can do wrong with handles: NULL where a thing is needed, freeing nothing, and a
+ * model that changes under a solver. Each gives an error with a message, or an empty answer; none
+ * crashes. */
+#include "unit.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+
+#define PIXELS 12
+#define LABELS 2
+
+struct scene {
+    dcrf_grid grid;
+    float unary[PIXELS][LABELS];
+    unsigned char grey[PIXELS];
+    uint16_t labels[PIXELS];
+    dcrf_view energies, image;
+    dcrf_kernel kernel;
+    dcrf_model *model;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+};
+
+static void make(struct scene *s) {
+    dcrf_error error;
+    memset(s, 0, sizeof *s);
+    s->grid = dcrf_grid_2d(4, 3);
+    for (size_t a = 0; a < PIXELS; a++) {
+        s->unary[a][a % 2] = 1;
+        s->grey[a] = (unsigned char)(20 * a);
+    }
+    s->energies = dcrf_view_interleaved(s->unary, DCRF_F32, &s->grid, LABELS);
+    s->image = dcrf_view_interleaved(s->grey, DCRF_U8, &s->grid, 1);
+    s->kernel = dcrf_kernel_bilateral(2, 30, s->image, 0.5);
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    assert_int_equal(dcrf_model_new(&s->model, &s->grid, LABELS, &error), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(s->model, &s->energies, &error), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(s->model, &s->kernel, &error), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&s->workspace, 1, &error), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&s->plan, s->model, DCRF_OPERATOR_EXACT, s->workspace, &error),
+                     DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &error),
+                     DCRF_OK);
+}
+
+static void destroy(struct scene *s) {
+    dcrf_solver_free(&s->solver);
+    dcrf_plan_free(&s->plan);
+    dcrf_workspace_free(&s->workspace);
+    dcrf_model_free(&s->model);
+}
+
+/* The call fails, and its message says that something is NULL. */
+#define assert_null_is_refused(call)                                                               \
+    do {                                                                                           \
+        error = (dcrf_error){DCRF_OK, ""};                                                         \
+        assert_int_equal((call), DCRF_ERROR_ARGUMENT);                                             \
+        assert_int_equal(error.status, DCRF_ERROR_ARGUMENT);                                       \
+        assert_true(error.message[0] != '\0');                                                     \
+    } while (0)
+
+static void null_for_a_model(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    size_t stride = 7;
+    make(&s);
+    assert_null_is_refused(dcrf_model_new(NULL, &s.grid, 2, &error));
+    assert_null_is_refused(dcrf_model_new(&s.model, NULL, 2, &error));
+    assert_null_is_refused(dcrf_model_set_unary(NULL, &s.energies, &error));
+    assert_null_is_refused(dcrf_model_set_unary(s.model, NULL, &error));
+    assert_null_is_refused(dcrf_model_add_kernel(NULL, &s.kernel, &error));
+    assert_null_is_refused(dcrf_model_add_kernel(s.model, NULL, &error));
+    assert_null_is_refused(dcrf_model_set_weight(NULL, 0, 1, &error));
+    assert_null_is_refused(
+        dcrf_model_set_compatibility(NULL, 0, DCRF_COMPATIBILITY_POTTS, NULL, &error));
+    assert_null_is_refused(dcrf_model_set_cliques(NULL, 0, NULL, NULL, NULL, &error));
+    assert_null_is_refused(dcrf_model_set_clique_map(NULL, &s.image, 1, &error));
+    assert_null_is_refused(dcrf_model_set_clique_map(s.model, NULL, 1, &error));
+    assert_null_is_refused(dcrf_model_set_clique_costs(NULL, &s.image, 1, 1, &error));
+    assert_null_is_refused(dcrf_model_set_clique_costs(s.model, NULL, 1, 1, &error));
+    assert_int_equal(dcrf_model_variables(NULL), 0);
+    assert_int_equal(dcrf_model_labels(NULL), 0);
+    assert_int_equal(dcrf_model_kernels(NULL), 0);
+    assert_int_equal(dcrf_model_cliques(NULL), 0);
+    assert_int_equal(dcrf_model_clique_size(NULL, 0), 0);
+    assert_true(isnan(dcrf_model_clique_cost(NULL, 0)));
+    assert_null(dcrf_model_grid(NULL));
+    assert_null(dcrf_model_unary(NULL, &stride));
+    assert_int_equal(stride, 0);
+    destroy(&s);
+}
+
+static void null_for_an_operator(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    dcrf_operator *op = NULL;
+    float block[PIXELS * 8] = {0};
+    dcrf_plan *plan = NULL;
+    make(&s);
+    const dcrf_operator *planned = dcrf_plan_operator(s.plan, 0);
+    assert_null_is_refused(
+        dcrf_operator_new(NULL, &s.grid, &s.kernel, DCRF_OPERATOR_EXACT, s.workspace, &error));
+    assert_null_is_refused(
+        dcrf_operator_new(&op, NULL, &s.kernel, DCRF_OPERATOR_EXACT, s.workspace, &error));
+    assert_null_is_refused(
+        dcrf_operator_new(&op, &s.grid, NULL, DCRF_OPERATOR_EXACT, s.workspace, &error));
+    assert_null_is_refused(
+        dcrf_operator_new(&op, &s.grid, &s.kernel, DCRF_OPERATOR_EXACT, NULL, &error));
+    assert_null_is_refused(dcrf_operator_row_sums(NULL, s.workspace, block, &error));
+    assert_null_is_refused(dcrf_operator_row_sums(planned, s.workspace, NULL, &error));
+    assert_null_is_refused(dcrf_operator_diagonal(planned, NULL, block, &error));
+    assert_int_equal(dcrf_operator_variables(NULL), 0);
+    assert_int_equal(dcrf_operator_bytes(NULL), 0);
+    assert_null_is_refused(dcrf_plan_new(NULL, s.model, DCRF_OPERATOR_EXACT, s.workspace, &error));
+    assert_null_is_refused(dcrf_plan_new(&plan, NULL, DCRF_OPERATOR_EXACT, s.workspace, &error));
+    assert_null_is_refused(dcrf_plan_new(&plan, s.model, DCRF_OPERATOR_EXACT, NULL, &error));
+    assert_null(dcrf_plan_model(NULL));
+    assert_null(dcrf_plan_operator(NULL, 0));
+    assert_int_equal(dcrf_plan_bytes(NULL), 0);
+    assert_int_equal(dcrf_workspace_threads(NULL), 0);
+    assert_int_equal(dcrf_workspace_bytes(NULL), 0);
+    destroy(&s);
+}
+
+static void null_for_a_solver(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    dcrf_settings settings;
+    dcrf_solver *solver = NULL;
+    dcrf_solver_info info;
+    dcrf_energy energy;
+    size_t count = 7;
+    float marginals[PIXELS * LABELS];
+    make(&s);
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    assert_null_is_refused(dcrf_solver_new(NULL, s.plan, s.workspace, &settings, &error));
+    assert_null_is_refused(dcrf_solver_new(&solver, NULL, s.workspace, &settings, &error));
+    assert_null_is_refused(dcrf_solver_new(&solver, s.plan, NULL, &settings, &error));
+    assert_null_is_refused(dcrf_solver_new(&solver, s.plan, s.workspace, NULL, &error));
+    assert_null_is_refused(dcrf_solver_run(NULL, &error));
+    assert_null_is_refused(dcrf_solver_step(NULL, &error));
+    assert_null_is_refused(dcrf_solver_finish(NULL, &error));
+    assert_null_is_refused(dcrf_solver_start_labels(NULL, s.labels, &error));
+    assert_null_is_refused(dcrf_solver_start_labels(s.solver, NULL, &error));
+    assert_null_is_refused(dcrf_solver_start_marginals(NULL, marginals, LABELS, &error));
+    assert_null_is_refused(dcrf_solver_marginals(NULL, marginals, LABELS, &error));
+    assert_null_is_refused(
+        dcrf_energy_of_labels(NULL, s.workspace, s.labels, &energy, NULL, &error));
+    assert_null_is_refused(dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, &error));
+    assert_null(dcrf_solver_trace(NULL, &count));
+    assert_int_equal(count, 0);
+    dcrf_solver_get_info(NULL, &info);
+    assert_int_equal(info.iterations, 0);
+    dcrf_solver_labels(NULL, s.labels);
+    destroy(&s);
+}
+
+static void nothing_to_free(void **state) {
+    (void)state;
+    dcrf_model *model = NULL;
+    dcrf_model_free(&model);
+    dcrf_model_free(NULL);
+    dcrf_workspace_free(NULL);
+    dcrf_operator_free(NULL);
+    dcrf_plan_free(NULL);
+    dcrf_solver_free(NULL);
+    dcrf_densecrf_free(NULL);
+}
+
+/* Every change of the model ends the life of a solver; what it had found can still be read. */
+static void a_model_changes_under_a_solver(void **state) {
+    (void)state;
+    for (int change = 0; change < 6; change++) {
+        struct scene s;
+        dcrf_error error;
+        dcrf_settings settings;
+        make(&s);
+        assert_true(dcrf_solver_step(s.solver, &error) >= 0);
+        dcrf_status status = DCRF_OK;
+        const double one = 1;
+        const size_t offsets[] = {0, 2}, members[] = {0, 1};
+        switch (change) {
+        case 0:
+            status = dcrf_model_set_unary(s.model, &s.energies, &error);
+            break;
+        case 1:
+            status = dcrf_model_set_weight(s.model, 0, 2, &error);
+            break;
+        case 2:
+            status = dcrf_model_set_cliques(s.model, 1, offsets, members, &one, &error);
+            break;
+        case 3:
+            status = dcrf_model_set_cliques(s.model, 0, NULL, NULL, NULL, &error);
+            break;
+        case 4:
+            status =
+                dcrf_model_set_compatibility(s.model, 0, DCRF_COMPATIBILITY_POTTS, NULL, &error);
+            break;
+        default:
+            status = dcrf_model_add_kernel(s.model, &s.kernel, &error);
+        }
+        assert_int_equal(status, DCRF_OK);
+        assert_int_equal(dcrf_solver_step(s.solver, &error), DCRF_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "has changed"));
+        assert_int_equal(dcrf_solver_run(s.solver, &error), DCRF_ERROR_ARGUMENT);
+        assert_int_equal(dcrf_solver_finish(s.solver, &error), DCRF_ERROR_ARGUMENT);
+        assert_int_equal(dcrf_solver_start_labels(s.solver, s.labels, &error), DCRF_ERROR_ARGUMENT);
+        dcrf_solver_labels(s.solver, s.labels);
+        /* A call that failed has not changed the model: a new solver works. */
+        assert_int_equal(dcrf_model_set_weight(s.model, 9, 2, &error), DCRF_ERROR_ARGUMENT);
+        dcrf_solver_free(&s.solver);
+        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+        if (change < 5) {
+            assert_int_equal(dcrf_solver_new(&s.solver, s.plan, s.workspace, &settings, &error),
+                             DCRF_OK);
+            assert_true(dcrf_solver_run(s.solver, &error) >= 0);
+        }
+        destroy(&s);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(null_for_a_model),
+        cmocka_unit_test(null_for_an_operator),
+        cmocka_unit_test(null_for_a_solver),
+        cmocka_unit_test(nothing_to_free),
+        cmocka_unit_test(a_model_changes_under_a_solver),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
