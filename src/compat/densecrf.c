@@ -286,7 +286,7 @@ static dcrf_status single_features(struct dcrf_features *features, const dcrf_gr
         return status;
     }
     const size_t dimension = made.dimension, axes = made.axes;
-    float *rows = dcrf_allocate(made.variables, dimension * sizeof *rows), *row = rows;
+    double *rows = dcrf_allocate(made.variables, dimension * sizeof *rows), *row = rows;
     if (!rows) {
         dcrf_features_clear(&made);
         return dcrf_fail_memory(error, "the features of a kernel");
@@ -295,16 +295,19 @@ static dcrf_status single_features(struct dcrf_features *features, const dcrf_gr
         size_t position[DCRF_MAX_AXES];
         dcrf_grid_position(grid, a, position);
         for (size_t axis = 0; axis < axes; axis++)
-            row[axis] =
-                (float)((double)position[axis] * grid->spacing[axis]) / (float)kernel->sigma[axis];
+            row[axis] = (double)((float)((double)position[axis] * grid->spacing[axis]) /
+                                 (float)kernel->sigma[axis]);
         for (size_t c = 0; c < made.channels; c++)
-            row[axes + c] = made.channel[a * made.channels + c] / (float)kernel->channel_sigma[c];
+            row[axes + c] = (double)((float)made.channel[a * made.channels + c] /
+                                     (float)kernel->channel_sigma[c]);
     }
     dcrf_release(made.channel);
     made.channel = rows;
     made.kind = DCRF_KERNEL_FEATURES;
     made.axes = 0;
     made.channels = dimension;
+    for (size_t c = 0; c < dimension; c++)
+        made.channel_factor[c] = 1; /* the rows are divided by their sigmas */
     *features = made;
     return DCRF_OK;
 }
