@@ -182,8 +182,8 @@ static dcrf_status cliques_from_places(struct dcrf_cliques *cliques, const struc
 
 dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, double cost,
                                       dcrf_error *error) {
-    if (!model || !map)
-        return dcrf_fail_null(error, "the model or the map");
+    if (!model)
+        return dcrf_fail_null(error, "the model");
     if (!isfinite(cost))
         return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "the cost of the cliques is %g", cost);
     if (cost < 0)
@@ -231,8 +231,8 @@ static double colour_variance(const uint32_t *members, size_t count, const float
 
 dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *image, double gamma,
                                         double eta, dcrf_error *error) {
-    if (!model || !image)
-        return dcrf_fail_null(error, "the model or the image");
+    if (!model)
+        return dcrf_fail_null(error, "the model");
     size_t row_bytes;
     if (!isfinite(gamma) || !isfinite(eta))
         return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
@@ -243,6 +243,8 @@ dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *imag
     if (eta <= 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the eta of the clique costs is %g; it must be positive", eta);
+    if (!image)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the image of the clique costs is missing");
     const size_t channels = image->channels;
     if (!dcrf_multiply(channels, sizeof(float), &row_bytes))
         return dcrf_fail(error, DCRF_ERROR_SIZE,

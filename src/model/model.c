@@ -30,8 +30,8 @@ static dcrf_status allocate_unary(float **unary, size_t variables, size_t labels
 
 dcrf_status dcrf_model_new(dcrf_model **out, const dcrf_grid *grid, size_t labels,
                            dcrf_error *error) {
-    if (!out || !grid)
-        return dcrf_fail_null(error, "the place for the model or the grid");
+    if (!out)
+        return dcrf_fail_null(error, "the place for the model");
     size_t variables;
     *out = NULL;
     dcrf_status status = dcrf_grid_check(grid, &variables, error);
@@ -97,8 +97,8 @@ const dcrf_grid *dcrf_model_grid(const dcrf_model *model) {
 }
 
 dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, dcrf_error *error) {
-    if (!model || !energies)
-        return dcrf_fail_null(error, "the model or the view of energies");
+    if (!model)
+        return dcrf_fail_null(error, "the model");
     static const char what[] = "the unary array";
     if (!energies)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is missing", what);
@@ -122,8 +122,10 @@ dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, d
 }
 
 dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, dcrf_error *error) {
-    if (!model || !kernel)
-        return dcrf_fail_null(error, "the model or the kernel");
+    if (!model)
+        return dcrf_fail_null(error, "the model");
+    if (!kernel)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no kernel given");
     const size_t count = model->kernel_count;
     struct dcrf_model_kernel *kernels = dcrf_allocate_zero(count + 1, sizeof *kernels);
     if (!kernels)

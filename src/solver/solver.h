@@ -32,8 +32,8 @@ struct dcrf_solver {
 /* Keep labels of a known energy if they are the best so far. */
 void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy);
 
-/* Is there a solver, and is its model as it was when the solver was made? Asked by every public call
- * that goes on with the run. */
+/* Is there a solver, and is its model as it was when the solver was made? Asked by every public
+ * call that goes on with the run. */
 dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error);
 
 /* Compute the energy of the labels and keep them if they are the best so far. */
