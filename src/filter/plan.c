@@ -28,8 +28,8 @@ static dcrf_status build_kernel(struct dcrf_plan_kernel *built,
 
 dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operator_kind kind,
                           dcrf_workspace *workspace, dcrf_error *error) {
-    if (!out || !model || !workspace)
-        return dcrf_fail_null(error, "the place for the plan, the model or the workspace");
+    if (!out)
+        return dcrf_fail_null(error, "the place for the plan");
     *out = NULL;
     if (!model || !workspace)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a plan needs a %s",

@@ -135,8 +135,6 @@ static dcrf_status find_regions(const dcrf_grid *grid, const dcrf_view *image,
 dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
                              const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                              int32_t *regions, size_t *count, dcrf_error *error) {
-    if (!grid || !image || !workspace || !regions)
-        return dcrf_fail_null(error, "the grid, the image, the workspace or the map of regions");
     dcrf_superpixel_settings used;
     size_t pixels, found;
     dcrf_superpixel_defaults(&used);
@@ -164,8 +162,6 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
 
 dcrf_status dcrf_region_boundaries(const dcrf_grid *grid, const int32_t *regions, uint8_t *boundary,
                                    dcrf_error *error) {
-    if (!grid || !regions || !boundary)
-        return dcrf_fail_null(error, "the grid, the map of regions or the room for boundaries");
     size_t pixels;
     const dcrf_status status = check_plane(grid, &pixels, error);
     if (status < 0)
