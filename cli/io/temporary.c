@@ -45,6 +45,9 @@ static void release(const char *path) {
 
 /* ---- signals -------------------------------------------------------------------------------- */
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define SIGNAL_COUNT (sizeof signals / sizeof signals[0])
+
 static void remove_and_end(int number) {
     for (size_t i = 0; i < GUARDED_MAX; i++)
         if (atomic_load(&guarded[i].state) == SLOT_USED)
@@ -54,8 +57,7 @@ static void remove_and_end(int number) {
 }
 
 void temporary_guard_signals(void) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         struct sigaction action, usual;
         /* Who starts a command with a signal ignored, as nohup does, wants it ignored. */
         if (sigaction(signals[i], NULL, &usual) != 0 || usual.sa_handler == SIG_IGN)
@@ -79,11 +81,20 @@ int temporary_create(const char *target, char **name) {
     }
     memcpy(*name, target, folder_length);
     memcpy(*name + folder_length, PATTERN, sizeof PATTERN);
+    /* A signal between the two would leave the file. */
+    sigset_t guarded_signals, before;
+    sigemptyset(&guarded_signals);
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        sigaddset(&guarded_signals, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &guarded_signals, &before);
     const int descriptor = mkstemp(*name);
-    if (descriptor >= 0) {
+    const int cause = errno;
+    if (descriptor >= 0)
         guard(*name);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (descriptor >= 0)
         return descriptor;
-    }
+    errno = cause;
     free(*name);
     *name = NULL;
     return -1;
