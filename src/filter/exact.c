@@ -32,31 +32,32 @@ static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspac
 
 static dcrf_status left_out(const dcrf_operator *op, dcrf_workspace *workspace, double *mass,
                             dcrf_error *error) {
-    return dcrf_exact_left_out((const struct dcrf_exact *)op, workspace, false, mass, error);
+    return dcrf_exact_left_out((const struct dcrf_exact *)op, workspace, mass, error);
 }
 
 /* Products are summed up over a tile, a block and in double; then the result is rounded. */
 #define SUM_ROUNDINGS (DCRF_TILE + BLOCK_TILES + 2)
 
-/* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), x = |f_a - f_b|^2 /
- * 2 (dsp/pairs.h). With K_ab = exp(-x) the sum of K x is at most R ln(N / R), R the sum of K
- * (Jensen's inequality for -K ln K). */
-static double value_roundings(const struct dcrf_exact *op) {
+double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) {
     const struct dcrf_metric *metric = &op->metric;
     size_t largest = 0;
     for (size_t g = 0; g < metric->groups; g++)
         largest = metric->size[g] > largest ? metric->size[g] : largest;
     const double per_exponent =
         (double)(op->has_exact_squares ? metric->groups + 1 : largest + metric->groups + 3);
-    const double exponent = fmax(1, log((double)op->base.variables / op->least_row_sum));
     /* |f - its float| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
     return DCRF_PAIR_ROUNDINGS + exponent * per_exponent +
            op->rounded_features * 0x1p24 * (2 * exponent + 1);
 }
 
+/* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x). The
+ * sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. The scales
+ * have the error of the row sums. */
 static size_t roundings(const dcrf_operator *base) {
     const struct dcrf_exact *op = (const struct dcrf_exact *)base;
-    return (size_t)ceil(value_roundings(op)) + SUM_ROUNDINGS;
+    const double exponent = fmax(1, log((double)base->variables / op->least_row_sum));
+    return (size_t)ceil(dcrf_exact_value_roundings(op, exponent) + op->row_sum_error * 0x1p24) +
+           SUM_ROUNDINGS;
 }
 
 /* F between two nodes has four roundings. */
@@ -80,20 +81,14 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
 }
 
 static dcrf_status normalize(dcrf_operator *base, dcrf_workspace *workspace, dcrf_error *error) {
+    (void)workspace;
+    (void)error;
     struct dcrf_exact *op = (struct dcrf_exact *)base;
-    double *ones = dcrf_allocate(base->variables, 2 * sizeof *ones);
-    if (!ones)
-        return dcrf_fail_memory(error, "the normalization of a kernel");
-    double *sums = ones + base->variables;
-    for (size_t a = 0; a < base->variables; a++)
-        ones[a] = 1;
-    const dcrf_status status = apply_double(base, workspace, ones, sums, 1, error);
-    for (size_t place = 0; status == DCRF_OK && place < base->variables; place++) {
-        op->scale[place] = 1 / sqrt(sums[op->order[place]]);
+    for (size_t place = 0; place < base->variables; place++) {
+        op->scale[place] = 1 / sqrt(op->row_sums[place]);
         op->scale_single[place] = (float)op->scale[place];
     }
-    dcrf_release(ones);
-    return status;
+    return DCRF_OK;
 }
 
 static void free_exact(dcrf_operator *base) {
@@ -105,7 +100,7 @@ static void free_exact(dcrf_operator *base) {
     dcrf_release(op->scale_single);
     dcrf_release(op->box);
     dcrf_release(op->limit);
-    dcrf_release(op->limit_double);
+    dcrf_release(op->row_sums);
     dcrf_release(op->near.words);
     dcrf_release(op->near_double.words);
     dcrf_release(op);
@@ -217,11 +212,13 @@ static bool allocate_planes(struct dcrf_exact *op) {
     op->features_single = dcrf_allocate(places, d * sizeof *op->features_single);
     op->scale = dcrf_allocate_zero(places, sizeof *op->scale);
     op->scale_single = dcrf_allocate_zero(places, sizeof *op->scale_single);
+    op->row_sums = dcrf_allocate(places, sizeof *op->row_sums);
     op->box = dcrf_allocate(op->tiles, 2 * d * sizeof *op->box);
     op->base.bytes = sizeof *op + op->tiles * 2 * d * sizeof *op->box +
-                     places * (sizeof *op->order + (d + 1) * (sizeof(double) + sizeof(float)));
+                     places * (sizeof *op->order + sizeof *op->row_sums +
+                               (d + 1) * (sizeof(double) + sizeof(float)));
     return op->order && op->features && op->features_single && op->scale && op->scale_single &&
-           op->box;
+           op->row_sums && op->box;
 }
 
 dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *features,
@@ -244,6 +241,8 @@ dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *feat
             op->scale[place] = op->scale_single[place] = 1;
         status = dcrf_exact_find_near(op, workspace, error);
     }
+    if (status == DCRF_OK)
+        status = dcrf_exact_measure(op, workspace, error);
     if (status < 0) {
         free_exact(&op->base);
         return status;

@@ -43,9 +43,12 @@ struct dcrf_exact {
     /* The tiles' boxes: low and high of feature i at box[(2 i + side) * tiles + tile], in units in
      * which the kernel is 2^-distance^2. */
     double *box;
-    uint16_t *limit, *limit_double; /* of each tile: exact_near.c */
-    double least_row_sum;           /* without scales; a lower bound */
+    uint16_t *limit; /* of each tile: exact_near.c */
+    /* Which pairs count in float, and in double. */
     struct dcrf_exact_near near, near_double;
+    double *row_sums;     /* one a place, without the scales */
+    double row_sum_error; /* of them, relative */
+    double least_row_sum; /* a lower bound */
 };
 
 static inline size_t dcrf_exact_word(const struct dcrf_exact *op, size_t i, size_t j) {
@@ -55,12 +58,28 @@ static inline size_t dcrf_exact_word(const struct dcrf_exact *op, size_t i, size
 /* Order the variables, whose features stand in rows of `dimension` floats. */
 void dcrf_exact_order(const float *rows, size_t variables, size_t dimension, uint32_t *order);
 
-/* From the boxes on: which pairs count. */
+/* Which pairs count in double, from the boxes; and the squared distance of two boxes, at most. */
 dcrf_status dcrf_exact_find_near(struct dcrf_exact *op, dcrf_workspace *workspace,
                                  dcrf_error *error);
-/* left_out[a] >= sum of K_ab over the pairs that are left out, by the floats or by the doubles. */
+double dcrf_exact_nearest(const struct dcrf_exact *op, size_t one, size_t other);
+
+/* The row sums, and then which pairs count in float: with the step of what two tiles give a row of
+ * each other at most, for each bit of the words. */
+dcrf_status dcrf_exact_measure(struct dcrf_exact *op, dcrf_workspace *workspace, dcrf_error *error);
+dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_error *error);
+uint8_t dcrf_exact_step(double mass);
+
+/* mass[a] >= sum of K_ab over the pairs that are left out, in float and in double. */
 dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                bool in_double, double *left_out, dcrf_error *error);
+                                double *mass, dcrf_error *error);
+dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                                       double *mass, dcrf_error *error);
+/* sums[a] = sum of K_ab over the pairs that count in double alone, in float. */
+dcrf_status dcrf_exact_sum_difference(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                                      double *sums, dcrf_error *error);
+
+/* The roundings of a kernel value that is exp(-exponent) (dsp/pairs.h). */
+double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent);
 
 /* Leave nothing out, for the tests. Before the operator is shared. */
 void dcrf_exact_keep_all(dcrf_operator *op);

@@ -1,11 +1,14 @@
 /* Which pairs of tiles count, and how much is left out at most.
  *
- * No kernel value between two tiles is above 2^-d^2, d the distance of their boxes, and none below
- * 2^-D^2, D the largest distance of two of their points. Both are sorted into steps of a quarter of
- * the exponent, rounded to the safe side. So the row sums of a tile have a lower bound, and the
- * sum over the tiles beyond a step an upper one; the limit of a tile is the first step beyond which
- * all tiles together stay below a given part of its row sums. A pair is left out where it is beyond
- * the limits of both, so that what is left out is the same seen from either side. */
+ * First by the tiles' boxes, for the sums in double: no kernel value between two tiles is above
+ * 2^-d^2, d the distance of their boxes, and none below 2^-D^2, D the largest distance of two of
+ * their points. So the row sums of a tile have a lower bound, and what a tile gives them an upper
+ * one. Then, for the sums in float, by what was measured (exact_measure.c).
+ *
+ * Either way the upper bounds are sorted into steps of a quarter of an exponent, rounded to the
+ * safe side; the limit of a tile is the first step beyond which all tiles together stay below a
+ * given part of its row sums. A pair is left out where it is beyond the limits of both, so that
+ * what is left out is the same seen from either side. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/exact.h"
@@ -63,12 +66,16 @@ static void distances(const struct dcrf_exact *op, size_t tile, size_t begin, si
         nearest[t] *= 1 - SAFE;
 }
 
+double dcrf_exact_nearest(const struct dcrf_exact *op, size_t one, size_t other) {
+    double nearest;
+    distances(op, one, other, other + 1, &nearest, NULL);
+    return nearest;
+}
+
 struct near_context {
     struct dcrf_exact *op;
-    double *row_sums; /* one a tile: lower bounds */
     double *distance; /* two rows of tiles for each worker */
     const double *scale_sums;
-    const uint16_t *limit;
     double *left_out;
 };
 
@@ -98,9 +105,7 @@ static void find_limits(void *context, size_t begin, size_t end, size_t worker) 
             row_sum += step < STEPS ? count[step] * value_at(step + 1) : 0;
         }
         /* A row holds its own diagonal. */
-        c->row_sums[tile] = row_sum = row_sum > 1 ? row_sum : 1;
-        op->limit[tile] = find_limit(mass, MOST_LEFT_OUT * row_sum);
-        op->limit_double[tile] = find_limit(mass, MOST_LEFT_OUT_DOUBLE * row_sum);
+        op->limit[tile] = find_limit(mass, MOST_LEFT_OUT_DOUBLE * fmax(row_sum, 1));
     }
 }
 
@@ -120,23 +125,16 @@ static void find_words(void *context, size_t begin, size_t end, size_t worker) {
                 const size_t step = step_of(nearest[t - first]);
                 const size_t word = dcrf_exact_word(op, i, t / BLOCK_TILES);
                 const uint64_t bit = (uint64_t)1 << (k * BLOCK_TILES + t % BLOCK_TILES);
-                if (!is_left_out(op->limit, tile, t, step))
-                    op->near.words[word] |= bit;
-                if (!is_left_out(op->limit_double, tile, t, step))
+                if (t >= tile && !is_left_out(op->limit, tile, t, step))
                     op->near_double.words[word] |= bit;
             }
         }
 }
 
-/* Pairs of two tiles; those of a block with itself stand there twice. */
 static size_t count_pairs(const struct dcrf_exact *op, const struct dcrf_exact_near *near) {
     size_t count = 0;
-    for (size_t i = 0; i < op->blocks; i++)
-        for (size_t j = i; j < op->blocks; j++) {
-            const size_t bits =
-                (size_t)__builtin_popcountll(near->words[dcrf_exact_word(op, i, j)]);
-            count += i < j ? bits : (bits + BLOCK_TILES) / 2;
-        }
+    for (size_t word = 0; word < op->blocks * (op->blocks + 1) / 2; word++)
+        count += (size_t)__builtin_popcountll(near->words[word]);
     return count;
 }
 
@@ -145,31 +143,97 @@ dcrf_status dcrf_exact_find_near(struct dcrf_exact *op, dcrf_workspace *workspac
     const size_t workers = dcrf_workspace_threads(workspace);
     const size_t words = op->blocks * (op->blocks + 1) / 2;
     struct near_context context = {.op = op};
-    context.row_sums = dcrf_allocate(op->tiles, sizeof(double));
     context.distance = dcrf_allocate(op->tiles, 2 * workers * sizeof(double));
-    op->limit = dcrf_allocate(op->tiles, sizeof(uint16_t));
-    op->limit_double = dcrf_allocate(op->tiles, sizeof(uint16_t));
+    op->limit = dcrf_allocate(op->tiles, sizeof *op->limit);
     op->near.words = dcrf_allocate_zero(words, sizeof(uint64_t));
     op->near_double.words = dcrf_allocate_zero(words, sizeof(uint64_t));
-    op->base.bytes += 2 * (op->tiles * sizeof(uint16_t) + words * sizeof(uint64_t));
+    op->base.bytes += op->tiles * sizeof *op->limit + 2 * words * sizeof(uint64_t);
     dcrf_status status = DCRF_OK;
-    if (context.row_sums && context.distance && op->limit && op->limit_double && op->near.words &&
-        op->near_double.words) {
+    if (context.distance && op->limit && op->near.words && op->near_double.words) {
         dcrf_pool *pool = dcrf_workspace_pool(workspace);
         dcrf_parallel_for(pool, op->tiles, BLOCK_TILES, find_limits, &context);
         dcrf_parallel_for(pool, op->blocks, 1, find_words, &context);
-        op->least_row_sum = INFINITY;
-        for (size_t t = 0; t < op->tiles; t++)
-            op->least_row_sum = fmin(op->least_row_sum, context.row_sums[t]);
-        op->near.pairs_of_tiles = count_pairs(op, &op->near);
         op->near_double.pairs_of_tiles = count_pairs(op, &op->near_double);
     } else {
         status = dcrf_fail_memory(error, "the tiles of an exact operator");
     }
-    dcrf_release(context.row_sums);
     dcrf_release(context.distance);
     return status;
 }
+
+/* ---- by what was measured ------------------------------------------------------------------- */
+
+uint8_t dcrf_exact_step(double mass) {
+    const double step = mass > 0 ? floor(-STEPS_PER_BIT * log2(mass / DCRF_TILE)) : STEPS;
+    return (uint8_t)(step < 0 ? 0 : step < STEPS ? step : STEPS);
+}
+
+/* Of the rows of a tile, from below: floats were in it. */
+static double least_row_sum(const struct dcrf_exact *op, size_t tile) {
+    double least = INFINITY;
+    for (size_t k = 0; k < tile_size(op, tile); k++)
+        least = fmin(least, op->row_sums[tile * DCRF_TILE + k]);
+    return least * (1 - 0x1p-12);
+}
+
+/* A pair that counts in double. */
+struct pair_of_tiles {
+    size_t one, other; /* one <= other */
+    size_t word;
+    uint64_t bit;
+    uint8_t step;
+};
+
+static bool next_pair(const struct dcrf_exact *op, const uint8_t *steps, size_t i, size_t j,
+                      size_t *at, struct pair_of_tiles *pair) {
+    const size_t word = dcrf_exact_word(op, i, j);
+    for (; *at < BLOCK_TILES * BLOCK_TILES; (*at)++) {
+        pair->one = i * BLOCK_TILES + *at / BLOCK_TILES;
+        pair->other = j * BLOCK_TILES + *at % BLOCK_TILES;
+        if (!(op->near_double.words[word] >> *at & 1) || pair->one > pair->other)
+            continue;
+        pair->word = word;
+        pair->bit = (uint64_t)1 << *at;
+        pair->step = steps[word * BLOCK_TILES * BLOCK_TILES + (*at)++];
+        return true;
+    }
+    return false;
+}
+
+dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_error *error) {
+    double *mass = dcrf_allocate_zero(op->tiles, (STEPS + 1) * sizeof *mass);
+    uint16_t *limit = dcrf_allocate(op->tiles, sizeof *limit);
+    if (!mass || !limit) {
+        dcrf_release(mass);
+        dcrf_release(limit);
+        return dcrf_fail_memory(error, "the tiles of an exact operator");
+    }
+    struct pair_of_tiles pair;
+    for (size_t i = 0; i < op->blocks; i++)
+        for (size_t j = i; j < op->blocks; j++)
+            for (size_t at = 0; next_pair(op, steps, i, j, &at, &pair);) {
+                const double most = DCRF_TILE * value_at(pair.step);
+                mass[pair.one * (STEPS + 1) + pair.step] += most;
+                mass[pair.other * (STEPS + 1) + pair.step] += most;
+            }
+    op->least_row_sum = INFINITY;
+    for (size_t t = 0; t < op->tiles; t++) {
+        const double row_sum = least_row_sum(op, t);
+        op->least_row_sum = fmin(op->least_row_sum, row_sum);
+        limit[t] = find_limit(mass + t * (STEPS + 1), MOST_LEFT_OUT * row_sum);
+    }
+    for (size_t i = 0; i < op->blocks; i++)
+        for (size_t j = i; j < op->blocks; j++)
+            for (size_t at = 0; next_pair(op, steps, i, j, &at, &pair);)
+                if (!is_left_out(limit, pair.one, pair.other, pair.step))
+                    op->near.words[pair.word] |= pair.bit;
+    op->near.pairs_of_tiles = count_pairs(op, &op->near);
+    dcrf_release(mass);
+    dcrf_release(limit);
+    return DCRF_OK;
+}
+
+/* ---- what is left out ----------------------------------------------------------------------- */
 
 static void sum_left_out(void *context, size_t begin, size_t end, size_t worker) {
     const struct near_context *c = context;
@@ -180,7 +244,7 @@ static void sum_left_out(void *context, size_t begin, size_t end, size_t worker)
         distances(op, tile, 0, op->tiles, nearest, NULL);
         for (size_t t = 0; t < op->tiles; t++) {
             const size_t step = step_of(nearest[t]);
-            if (is_left_out(c->limit, tile, t, step))
+            if (is_left_out(op->limit, tile, t, step))
                 sum += value_at(step) * c->scale_sums[t];
         }
         for (size_t k = 0; k < tile_size(op, tile); k++) {
@@ -190,8 +254,9 @@ static void sum_left_out(void *context, size_t begin, size_t end, size_t worker)
     }
 }
 
-dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                bool in_double, double *left_out, dcrf_error *error) {
+/* By the boxes, for both. */
+dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                                       double *mass, dcrf_error *error) {
     const size_t workers = dcrf_workspace_threads(workspace);
     double *memory = dcrf_allocate(op->tiles, (1 + 2 * workers) * sizeof *memory);
     if (!memory)
@@ -204,20 +269,34 @@ dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *wor
     struct near_context context = {.op = (struct dcrf_exact *)op,
                                    .distance = memory + op->tiles,
                                    .scale_sums = memory,
-                                   .limit = in_double ? op->limit_double : op->limit,
-                                   .left_out = left_out};
+                                   .left_out = mass};
     dcrf_parallel_for(dcrf_workspace_pool(workspace), op->tiles, BLOCK_TILES, sum_left_out,
                       &context);
     dcrf_release(memory);
     return DCRF_OK;
 }
 
+/* And what only the doubles have, which is simply summed up. */
+dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                                double *mass, dcrf_error *error) {
+    double *sums = dcrf_allocate(op->base.variables, sizeof *sums);
+    if (!sums)
+        return dcrf_fail_memory(error, "what an exact operator leaves out");
+    dcrf_status status = dcrf_exact_left_out_double(op, workspace, mass, error);
+    if (status == DCRF_OK)
+        status = dcrf_exact_sum_difference(op, workspace, sums, error);
+    for (size_t a = 0; status == DCRF_OK && a < op->base.variables; a++)
+        mass[a] += sums[a] * (1 + 0x1p-12); /* they are floats */
+    dcrf_release(sums);
+    return status;
+}
+
 void dcrf_exact_keep_all(dcrf_operator *base) {
     struct dcrf_exact *op = (struct dcrf_exact *)base;
     for (size_t t = 0; t < op->tiles; t++)
-        op->limit[t] = op->limit_double[t] = STEPS + 1;
+        op->limit[t] = STEPS + 1;
     for (size_t i = 0; i < op->tiles; i++)
-        for (size_t j = i / BLOCK_TILES * BLOCK_TILES; j < op->tiles; j++) {
+        for (size_t j = i; j < op->tiles; j++) {
             const size_t word = dcrf_exact_word(op, i / BLOCK_TILES, j / BLOCK_TILES);
             op->near.words[word] |= (uint64_t)1
                                     << (i % BLOCK_TILES * BLOCK_TILES + j % BLOCK_TILES);

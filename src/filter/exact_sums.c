@@ -19,7 +19,13 @@ struct pass {
     double factor;         /* of the result; of y for the line */
     bool accumulate;       /* in floats only */
     const uint8_t *wanted; /* NULL: all rows are */
+    /* The pairs, less some (NULL: none). */
+    const struct dcrf_exact_near *near, *without;
 };
+
+static uint64_t word_of(const struct pass *pass, size_t word) {
+    return pass->near->words[word] & ~(pass->without ? pass->without->words[word] : 0);
+}
 
 #define REAL float
 #define LINE dcrf_pair_line
@@ -27,7 +33,6 @@ struct pass {
 #define LOOPS (&dcrf_dsp()->pairs)
 #define FEATURES(op) ((op)->features_single)
 #define SCALE(op) ((op)->scale_single)
-#define NEAR(op) ((op)->near)
 #include "filter/exact_sweep.h"
 #undef REAL
 #undef LINE
@@ -35,7 +40,6 @@ struct pass {
 #undef LOOPS
 #undef FEATURES
 #undef SCALE
-#undef NEAR
 
 #define REAL double
 #define LINE dcrf_pair_line_double
@@ -43,7 +47,6 @@ struct pass {
 #define LOOPS (&dcrf_dsp()->pairs_double)
 #define FEATURES(op) ((op)->features)
 #define SCALE(op) ((op)->scale)
-#define NEAR(op) ((op)->near_double)
 #include "filter/exact_sweep.h"
 
 dcrf_status dcrf_exact_apply(const struct dcrf_exact *op, dcrf_workspace *workspace,
@@ -54,7 +57,8 @@ dcrf_status dcrf_exact_apply(const struct dcrf_exact *op, dcrf_workspace *worksp
                               .in_stride = application->stride,
                               .out_stride = application->stride,
                               .factor = (double)application->factor,
-                              .accumulate = application->accumulate};
+                              .accumulate = application->accumulate,
+                              .near = &op->near};
     return single_run(op, workspace, &pass, error);
 }
 
@@ -66,7 +70,8 @@ dcrf_status dcrf_exact_apply_double(const struct dcrf_exact *op, dcrf_workspace 
                               .channels = channels,
                               .in_stride = channels,
                               .out_stride = channels,
-                              .factor = 1};
+                              .factor = 1,
+                              .near = &op->near_double};
     return double_run(op, workspace, &pass, error);
 }
 
@@ -88,6 +93,7 @@ dcrf_status dcrf_exact_line(const struct dcrf_exact *op, dcrf_workspace *workspa
     struct pass pass = pass_of_line(line);
     pass.out = line->out;
     pass.out_stride = line->stride;
+    pass.near = &op->near;
     return single_run(op, workspace, &pass, error);
 }
 
@@ -96,5 +102,19 @@ dcrf_status dcrf_exact_line_double(const struct dcrf_exact *op, dcrf_workspace *
     struct pass pass = pass_of_line(line);
     pass.out_double = out;
     pass.out_stride = line->channels;
+    pass.near = &op->near_double;
     return double_run(op, workspace, &pass, error);
+}
+
+dcrf_status dcrf_exact_sum_difference(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                                      double *sums, dcrf_error *error) {
+    const float one = 1;
+    const struct pass pass = {.in = &one,
+                              .out_double = sums,
+                              .channels = 1,
+                              .out_stride = 1,
+                              .factor = 1,
+                              .near = &op->near_double,
+                              .without = &op->near};
+    return single_run(op, workspace, &pass, error);
 }

@@ -1,5 +1,5 @@
 /* The sums over all pairs that count, for one type of numbers: included by exact_sums.c with REAL,
- * LINE (the struct), NAME (of a function or type), LOOPS, FEATURES, SCALE and NEAR (of an operator)
+ * LINE (the struct), NAME (of a function or type), LOOPS, FEATURES and SCALE (of an operator)
  * defined.
  *
  * Channels go through the pairs as planes, tile after tile. What two tiles give each other is
@@ -7,6 +7,7 @@
 
 struct NAME(sweep) {
     const struct dcrf_exact *op;
+    const struct pass *pass;
     size_t channels;
     REAL *planes;
     double *sums;
@@ -77,7 +78,7 @@ static void NAME(find_values)(const struct dcrf_exact *op, size_t a, size_t b, b
 static void NAME(multiply_blocks)(void *context, size_t i, size_t j, size_t number) {
     const struct NAME(sweep) *sweep = context;
     const struct dcrf_exact *op = sweep->op;
-    const uint64_t word = NEAR(op).words[dcrf_exact_word(op, i, j)];
+    const uint64_t word = word_of(sweep->pass, dcrf_exact_word(op, i, j));
     if (word == 0)
         return;
     struct NAME(worker) worker = NAME(worker_of)(sweep, number);
@@ -163,7 +164,7 @@ static void NAME(line_tiles)(const struct NAME(sweep) * sweep, struct NAME(worke
 static void NAME(line_blocks)(void *context, size_t i, size_t j, size_t number) {
     const struct NAME(sweep) *sweep = context;
     const struct dcrf_exact *op = sweep->op;
-    const uint64_t word = NEAR(op).words[dcrf_exact_word(op, i, j)];
+    const uint64_t word = word_of(sweep->pass, dcrf_exact_word(op, i, j));
     if (word == 0)
         return;
     struct NAME(worker) worker = NAME(worker_of)(sweep, number);
@@ -178,7 +179,6 @@ static void NAME(line_blocks)(void *context, size_t i, size_t j, size_t number) 
 
 struct NAME(run) {
     struct NAME(sweep) sweep;
-    const struct pass *pass;
     size_t first;    /* channel */
     uint8_t *wanted; /* the sweep's */
 };
@@ -187,7 +187,7 @@ static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct NAME(run) *run = context;
     const struct NAME(sweep) *sweep = &run->sweep;
-    const struct pass *pass = run->pass;
+    const struct pass *pass = sweep->pass;
     const size_t size = sweep->channels * DCRF_TILE;
     memset(sweep->sums + begin * size, 0, (end - begin) * size * sizeof(double));
     for (size_t t = begin; t < end; t++) {
@@ -213,7 +213,7 @@ static void NAME(unpack)(void *context, size_t begin, size_t end, size_t worker)
     (void)worker;
     const struct NAME(run) *run = context;
     const struct NAME(sweep) *sweep = &run->sweep;
-    const struct pass *pass = run->pass;
+    const struct pass *pass = sweep->pass;
     for (size_t place = begin * DCRF_TILE;
          place < end * DCRF_TILE && place < sweep->op->base.variables; place++) {
         const size_t a = sweep->op->order[place], row = a * pass->out_stride + run->first;
@@ -245,7 +245,7 @@ static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace)
         return false;
     sweep->planes = (REAL *)(sweep->sums + sweep->op->tiles * numbers);
     run->wanted =
-        run->pass->wanted ? (uint8_t *)(sweep->planes + sweep->op->tiles * numbers) : NULL;
+        sweep->pass->wanted ? (uint8_t *)(sweep->planes + sweep->op->tiles * numbers) : NULL;
     sweep->wanted = run->wanted;
     return true;
 }
@@ -253,7 +253,7 @@ static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace)
 static dcrf_status NAME(run)(const struct dcrf_exact *op, dcrf_workspace *workspace,
                              const struct pass *pass, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    struct NAME(run) run = {.sweep = {.op = op}, .pass = pass};
+    struct NAME(run) run = {.sweep = {.op = op, .pass = pass}};
     for (; run.first < pass->channels; run.first += run.sweep.channels) {
         const size_t left = pass->channels - run.first;
         run.sweep.channels = left < MOST_CHANNELS ? left : MOST_CHANNELS;
