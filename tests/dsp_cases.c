@@ -341,7 +341,7 @@ static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t n
     return r;
 }
 
-const struct dsp_entry dsp_entries[DSP_ENTRIES] = {
+const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"gather", run_gather},
     {"blur", run_blur},
     {"convolve", run_convolve},

@@ -16,11 +16,18 @@ struct dsp_result {
 typedef struct dsp_result (*dsp_case)(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                       double *time_s);
 
-#define DSP_ENTRIES 7
-extern const struct dsp_entry {
+struct dsp_entry {
     const char *name;
     dsp_case run;
-} dsp_entries[DSP_ENTRIES];
+};
+
+/* Every entry of the table, by what it serves. */
+#define DSP_FILTER_ENTRIES 7
+#define DSP_SOFTMAX_ENTRIES 3
+#define DSP_PAIR_ENTRIES 8
+extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];
+extern const struct dsp_entry dsp_softmax_entries[DSP_SOFTMAX_ENTRIES];
+extern const struct dsp_entry dsp_pair_entries[DSP_PAIR_ENTRIES];
 
 void free_dsp_result(struct dsp_result *result);
 

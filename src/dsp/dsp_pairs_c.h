@@ -46,16 +46,19 @@ static void NAME(line)(const struct LINE *line) {
         for (size_t t = 0; t < line->tiles; t++) {
             const REAL *y = line->y[t] + c * DCRF_TILE, *y_b = line->y_b + c * DCRF_TILE;
             REAL *out = line->out[t] + c * DCRF_TILE, sum[DCRF_TILE] = {0};
+            REAL part_b[DCRF_TILE] = {0};
             for (size_t b = 0; b < DCRF_TILE; b++)
                 for (size_t a = 0; a < DCRF_TILE; a++) {
                     const REAL difference = y_b[b] - y[a];
                     const REAL clipped = difference < -1 ? -1 : difference > 1 ? 1 : difference;
                     const REAL term = line->kernel[t][b * DCRF_TILE + a] * clipped;
                     sum[a] += term;
-                    sum_b[b] += term;
+                    part_b[b] += term;
                 }
-            for (size_t a = 0; a < DCRF_TILE; a++)
+            for (size_t a = 0; a < DCRF_TILE; a++) {
                 out[a] += sum[a];
+                sum_b[a] += part_b[a];
+            }
         }
         for (size_t b = 0; b < DCRF_TILE && line->out_b; b++)
             line->out_b[c * DCRF_TILE + b] -= sum_b[b];

@@ -276,17 +276,22 @@ dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspa
     return DCRF_OK;
 }
 
-/* And what only the doubles have, which is simply summed up. */
+/* And what only the doubles have, which is simply summed up, in floats: none of them is below
+ * 2^-126, which says how many roundings they have; NOTHING covers what is smaller. */
+#define MOST_EXPONENT 88
+#define NOTHING 0x1p-120
 dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                 double *mass, dcrf_error *error) {
     double *sums = dcrf_allocate(op->base.variables, sizeof *sums);
     if (!sums)
         return dcrf_fail_memory(error, "what an exact operator leaves out");
+    const double roundings =
+        dcrf_exact_value_roundings(op, MOST_EXPONENT) + DCRF_TILE + BLOCK_TILES + 4;
     dcrf_status status = dcrf_exact_left_out_double(op, workspace, mass, error);
     if (status == DCRF_OK)
         status = dcrf_exact_sum_difference(op, workspace, sums, error);
     for (size_t a = 0; status == DCRF_OK && a < op->base.variables; a++)
-        mass[a] += sums[a] * (1 + 0x1p-12); /* they are floats */
+        mass[a] += sums[a] * (1 + roundings * 0x1p-24) + (double)op->base.variables * NOTHING;
     dcrf_release(sums);
     return status;
 }

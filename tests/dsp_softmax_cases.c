@@ -1,0 +1,153 @@
+#include "dense.h"
+#include "dsp_cases.h"
+
+#include "core/timer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The terms of an exponent are below 8 each and 6 of them are rounded, the sum with the largest
+ * once more: 100 roundings relative to the result; then the exponential, and a sum over the labels.
+ */
+static size_t softmax_operations(size_t labels) {
+    return 110 + labels;
+}
+
+static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                     double *time_s) {
+    const size_t labels = 1 + number % 37, stride = dcrf_padded(labels), rows = 1 + number % 11;
+    const size_t block = rows * stride;
+    float *unary = random_block(block, 1, 0, 8, number);
+    float *message = random_block(block, 1, 0, 4, number + 1);
+    float *extra = random_block(block, 1, -2, 2, number + 2);
+    float *diagonal = random_block(rows, 1, 0, 1, number + 3);
+    float *given = random_block(block, 1, 0, 1, number + 4);
+    float *damped = random_block(block, 1, -8, 0, number + 5);
+    for (size_t i = 0; i < block; i++)
+        if (i % stride >= labels)
+            given[i] = 0;
+    /* q, the damped field, and the three sums. */
+    struct dsp_result r = {.count = 2 * block + DCRF_SOFTMAX_SUMS,
+                           .operations = softmax_operations(labels)};
+    r.value = malloc(r.count * sizeof *r.value);
+    r.size = malloc(r.count * sizeof *r.size);
+    *time_s = 0;
+    for (int set = 0; set < 2; set++) {
+        float *q = set == 0 ? r.value : r.size;
+        const struct dcrf_dsp *by = set == 0 ? dsp : dcrf_dsp_for(DCRF_CPU_C);
+        float *scratch = malloc(block * sizeof *scratch);
+        double sums[DCRF_SOFTMAX_SUMS];
+        const struct dcrf_softmax softmax = {.labels = labels,
+                                             .stride = stride,
+                                             .unary = unary,
+                                             .message = scratch,
+                                             .diagonal = number % 2 ? diagonal : NULL,
+                                             .extra = number / 2 % 2 ? extra : NULL,
+                                             .factor = 2,
+                                             .sign = number / 4 % 2 ? -1.0f : 1.0f,
+                                             .mass = number / 4 % 2 ? 1.0f : 0.0f,
+                                             .damping = 0.25f,
+                                             .field = number / 8 % 2 ? q + block : NULL,
+                                             .q = q};
+        for (size_t i = 0; i < repeats; i++) {
+            memcpy(scratch, message, block * sizeof *message);
+            memcpy(q, given, block * sizeof *given);
+            memcpy(q + block, damped, block * sizeof *damped);
+            memset(sums, 0, sizeof sums);
+            const double start_s = dcrf_time_s();
+            by->softmax(&softmax, 0, rows / 2, sums);
+            by->softmax(&softmax, rows / 2, rows, sums);
+            *time_s += set == 0 ? (dcrf_time_s() - start_s) / (double)repeats : 0;
+        }
+        for (size_t i = 0; i < block; i++) /* anything may stand in the padding of the field */
+            q[block + i] = i % stride < labels ? q[block + i] : 0;
+        for (size_t k = 0; k < DCRF_SOFTMAX_SUMS; k++)
+            q[2 * block + k] = (float)sums[k];
+        free(scratch);
+    }
+    /* Sizes: q itself; the terms of the field; those of the sums, entropies being up to ln labels.
+     */
+    for (size_t i = 0; i < block; i++)
+        r.size[i] = fabsf(r.size[i]);
+    for (size_t i = block; i < 2 * block; i++)
+        r.size[i] = 1;
+    for (size_t k = 0; k < DCRF_SOFTMAX_SUMS; k++)
+        r.size[2 * block + k] = (float)(20 * rows * labels);
+    free(unary);
+    free(message);
+    free(extra);
+    free(diagonal);
+    free(given);
+    free(damped);
+    return r;
+}
+
+static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t number,
+                                            size_t repeats, double *time_s) {
+    const size_t labels = 1 + number % 37, stride = dcrf_padded(labels), rows = 1 + number % 11;
+    const size_t message_stride = stride + 8 * (number % 3);
+    float *unary = random_block(rows * stride, 1, 0, 8, number);
+    float *message = random_block(rows * message_stride, 1, 0, 8, number + 1);
+    float *rest = random_block(rows, 1, -6, 0, number + 2);
+    float *rest_top = random_block(rows, 1, -12, -6, number + 3);
+    /* q, peak, rest_peak, shift and scale, one after the other. */
+    const size_t block = rows * stride;
+    struct dsp_result r = {.count = block + stride + 1 + 2 * rows,
+                           .operations = softmax_operations(labels)};
+    r.value = calloc(r.count, sizeof *r.value);
+    r.size = calloc(r.count, sizeof *r.size);
+    for (int set = 0; set < 2; set++) {
+        float *q = set == 0 ? r.value : r.size;
+        const struct dcrf_shared_softmax softmax = {.labels = labels,
+                                                    .stride = stride,
+                                                    .message_stride = message_stride,
+                                                    .unary = unary,
+                                                    .message = message,
+                                                    .rest = number % 2 ? rest : NULL,
+                                                    .rest_top = rest_top,
+                                                    .shift = q + block + stride + 1,
+                                                    .scale = q + block + stride + 1 + rows,
+                                                    .q = q,
+                                                    .peak = q + block,
+                                                    .rest_peak = q + block + stride};
+        const double start_s = dcrf_time_s();
+        for (size_t i = 0; i < repeats; i++)
+            (set == 0 ? dsp : dcrf_dsp_for(DCRF_CPU_C))->shared_softmax(&softmax, rows);
+        if (set == 0)
+            *time_s = (dcrf_time_s() - start_s) / (double)repeats;
+    }
+    for (size_t i = 0; i < r.count; i++)
+        r.size[i] = fabsf(r.size[i]);
+    free(unary);
+    free(message);
+    free(rest);
+    free(rest_top);
+    return r;
+}
+
+static struct dsp_result run_negative_exponential(const struct dcrf_dsp *dsp, uint64_t number,
+                                                  size_t repeats, double *time_s) {
+    const size_t count = 1 + number % 70;
+    float *in = random_block(count, 1, -10, 30, number);
+    float *shift = random_block(count, 1, 10, 20, number + 1);
+    float *scale = random_block(count, 1, 0, 2, number + 2);
+    /* An exponent of up to 50 and two roundings of it, and the exponential's own. */
+    struct dsp_result r = {.count = count + 3, .operations = 110};
+    r.value = random_block(r.count, 1, 0, 1, 3);
+    r.size = random_block(r.count, 1, 0, 1, 3);
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->negative_exponential(in, shift, scale, r.value, count);
+    *time_s = (dcrf_time_s() - start_s) / (double)repeats;
+    dcrf_dsp_for(DCRF_CPU_C)->negative_exponential(in, shift, scale, r.size, count);
+    free(in);
+    free(shift);
+    free(scale);
+    return r;
+}
+
+const struct dsp_entry dsp_softmax_entries[DSP_SOFTMAX_ENTRIES] = {
+    {"softmax", run_softmax},
+    {"shared_softmax", run_shared_softmax},
+    {"negative_exponential", run_negative_exponential},
+};
