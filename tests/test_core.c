@@ -128,29 +128,37 @@ static void time_does_not_run_backwards(void **state) {
 
 static void workspace_grows_and_keeps(void **state) {
     (void)state;
+    static const struct dcrf_slot one = {"a test"}, another = {"the same"};
     dcrf_workspace *workspace = NULL;
     assert_int_equal(dcrf_workspace_new(&workspace, 2, NULL), DCRF_OK);
     assert_int_equal(dcrf_workspace_threads(workspace), 2);
     assert_int_equal(dcrf_workspace_bytes(workspace), 0);
 
-    char *small = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, 100, 8);
+    char *small = dcrf_workspace_slot(workspace, &one, 100, 8);
     assert_non_null(small);
     memset(small, 1, 800);
     assert_true(dcrf_workspace_bytes(workspace) == 800);
-    assert_ptr_equal(dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, 10, 8), small);
+    assert_ptr_equal(dcrf_workspace_slot(workspace, &one, 10, 8), small);
     assert_true(dcrf_workspace_bytes(workspace) == 800);
 
-    char *other = dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, 1, 64);
+    char *other = dcrf_workspace_slot(workspace, &another, 1, 64);
     assert_ptr_not_equal(other, small);
-    char *large = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, 1 << 20, 4);
+    char *large = dcrf_workspace_slot(workspace, &one, 1 << 20, 4);
     assert_non_null(large);
     memset(large, 2, (size_t)4 << 20);
     assert_true(dcrf_workspace_bytes(workspace) == ((size_t)4 << 20) + 64);
 
     /* Too much: refused, and the workspace still works. */
-    assert_null(dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, SIZE_MAX, 8));
-    assert_null(dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, SIZE_MAX / 16, 8));
-    assert_non_null(dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, 0, 4));
+    assert_null(dcrf_workspace_slot(workspace, &another, SIZE_MAX, 8));
+    assert_null(dcrf_workspace_slot(workspace, &another, SIZE_MAX / 16, 8));
+    assert_non_null(dcrf_workspace_slot(workspace, &another, 0, 4));
+
+    /* No more slots than there is room for, and those that are there stay. */
+    static const struct dcrf_slot many[DCRF_MOST_SLOTS];
+    for (size_t i = 0; i < DCRF_MOST_SLOTS; i++)
+        assert_true((dcrf_workspace_slot(workspace, &many[i], 1, 1) != NULL) ==
+                    (i + 2 < DCRF_MOST_SLOTS));
+    assert_ptr_equal(dcrf_workspace_slot(workspace, &one, 1, 1), large);
     dcrf_workspace_free(&workspace);
     assert_null(workspace);
     dcrf_workspace_free(&workspace);

@@ -233,7 +233,7 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspac
     const size_t rows = lattice->vertices + 1;
     const float ones[DCRF_LANES] = {1, 1, 1, 1, 1, 1, 1, 1};
     float *spread =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_SPREAD, rows, 2 * DCRF_LANES * sizeof *spread);
+        dcrf_workspace_slot(workspace, &dcrf_spread_slot, rows, 2 * DCRF_LANES * sizeof *spread);
     if (!spread)
         return dcrf_fail_memory(error, "the row sums of a kernel");
     /* Every variable reads the same row. */

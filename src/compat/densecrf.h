@@ -11,6 +11,9 @@
 
 #include <dcrf/densecrf.h>
 
+/* Scratch memory: what was spread on the lattices. */
+extern const struct dcrf_slot dcrf_spread_slot;
+
 /* One kernel: message = sum_j mu(i, j) gain (K Q_j), mu with the signs of dcrf/densecrf.h. */
 struct dcrf_densecrf_term {
     dcrf_operator *op; /* a lattice, with its normalization */

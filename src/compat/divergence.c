@@ -93,7 +93,7 @@ dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *w
             d.term = &crf->terms[m];
             const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(d.term);
             const size_t rows = lattice->vertices + 1;
-            float *spread = dcrf_workspace_slot(workspace, DCRF_SLOT_SPREAD, rows,
+            float *spread = dcrf_workspace_slot(workspace, &dcrf_spread_slot, rows,
                                                 2 * d.width * sizeof *spread);
             if (!spread) {
                 status = dcrf_fail_memory(error, "the divergence");

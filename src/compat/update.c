@@ -12,6 +12,9 @@
 #include <math.h>
 #include <string.h>
 
+const struct dcrf_slot dcrf_spread_slot = {"lattices of the compatible mean field"};
+static const struct dcrf_slot chunk_slot = {"what its threads work on"};
+
 /* ---- one block of channels ------------------------------------------------------------------ */
 
 struct update {
@@ -115,7 +118,7 @@ static float *take_buffers(const dcrf_densecrf *crf, dcrf_workspace *workspace, 
         most = own > most ? own : most;
     }
     float *memory =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_SPREAD, rows + most, width * sizeof *memory);
+        dcrf_workspace_slot(workspace, &dcrf_spread_slot, rows + most, width * sizeof *memory);
     if (!memory)
         return NULL;
     *shared = memory;
@@ -148,9 +151,8 @@ static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *worksp
                             .shift = is_kept ? field->old_shift : field->shift,
                             .scale = is_kept ? field->old_scale : field->scale};
     update.message = update.has_matrix ? field->spare : update.q;
-    update.scratch =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_CHUNK, dcrf_workspace_threads(workspace),
-                            DCRF_DENSECRF_GRAIN * most * sizeof *update.scratch);
+    update.scratch = dcrf_workspace_slot(workspace, &chunk_slot, dcrf_workspace_threads(workspace),
+                                         DCRF_DENSECRF_GRAIN * most * sizeof *update.scratch);
     if (!update.scratch || !take_buffers(crf, workspace, most, result, &shared))
         return dcrf_fail_memory(error, "mean field");
     if (update.has_matrix)

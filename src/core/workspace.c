@@ -9,10 +9,11 @@ size_t dcrf_padded(size_t channels) {
 
 struct dcrf_workspace {
     dcrf_pool *pool;
-    struct {
+    struct held {
+        const struct dcrf_slot *slot; /* NULL: this one and those behind it are free */
         void *memory;
         size_t bytes;
-    } slots[DCRF_SLOT_COUNT];
+    } slots[DCRF_MOST_SLOTS];
 };
 
 dcrf_status dcrf_workspace_new(dcrf_workspace **out, size_t threads, dcrf_error *error) {
@@ -36,7 +37,7 @@ void dcrf_workspace_free(dcrf_workspace **workspace_pointer) {
         return;
     dcrf_workspace *workspace = *workspace_pointer;
     dcrf_pool_free(&workspace->pool);
-    for (size_t i = 0; i < DCRF_SLOT_COUNT; i++)
+    for (size_t i = 0; i < DCRF_MOST_SLOTS; i++)
         dcrf_release(workspace->slots[i].memory);
     dcrf_release(workspace);
     *workspace_pointer = NULL;
@@ -48,25 +49,36 @@ size_t dcrf_workspace_threads(const dcrf_workspace *workspace) {
 
 size_t dcrf_workspace_bytes(const dcrf_workspace *workspace) {
     size_t total = 0;
-    for (size_t i = 0; workspace && i < DCRF_SLOT_COUNT; i++)
+    for (size_t i = 0; workspace && i < DCRF_MOST_SLOTS; i++)
         total += workspace->slots[i].bytes;
     return total;
 }
 
-void *dcrf_workspace_slot(dcrf_workspace *workspace, enum dcrf_slot slot, size_t count,
-                          size_t bytes) {
-    size_t size;
-    if (!dcrf_multiply(count, bytes, &size))
+static struct held *find_slot(dcrf_workspace *workspace, const struct dcrf_slot *slot) {
+    size_t i = 0;
+    while (i < DCRF_MOST_SLOTS && workspace->slots[i].slot && workspace->slots[i].slot != slot)
+        i++;
+    if (i == DCRF_MOST_SLOTS)
         return NULL;
-    if (workspace->slots[slot].bytes < size || !workspace->slots[slot].memory) {
-        dcrf_release(workspace->slots[slot].memory);
-        workspace->slots[slot].bytes = 0;
-        workspace->slots[slot].memory = dcrf_allocate(size, 1);
-        if (!workspace->slots[slot].memory)
+    workspace->slots[i].slot = slot;
+    return &workspace->slots[i];
+}
+
+void *dcrf_workspace_slot(dcrf_workspace *workspace, const struct dcrf_slot *slot, size_t count,
+                          size_t bytes) {
+    struct held *held = find_slot(workspace, slot);
+    size_t size;
+    if (!held || !dcrf_multiply(count, bytes, &size))
+        return NULL;
+    if (held->bytes < size || !held->memory) {
+        dcrf_release(held->memory);
+        held->bytes = 0;
+        held->memory = dcrf_allocate(size, 1);
+        if (!held->memory)
             return NULL;
-        workspace->slots[slot].bytes = size;
+        held->bytes = size;
     }
-    return workspace->slots[slot].memory;
+    return held->memory;
 }
 
 dcrf_pool *dcrf_workspace_pool(dcrf_workspace *workspace) {

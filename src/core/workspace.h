@@ -7,24 +7,18 @@
 
 #include <dcrf/operator.h>
 
-/* Each user of scratch memory that can be active together with another has a slot of its own. */
-enum dcrf_slot {
-    DCRF_SLOT_OPERATOR,  /* inside an operator's apply */
-    DCRF_SLOT_OPERATOR2, /* a second buffer there */
-    DCRF_SLOT_HISTOGRAM, /* histograms of the ordered filter */
-    DCRF_SLOT_BINS,      /* and the bins of its values */
-    DCRF_SLOT_ORDERED,   /* channels on their way through the ordered filter */
-    DCRF_SLOT_ENERGY,    /* blocks built by the energy */
-    DCRF_SLOT_ENERGY2,   /* its list of labels */
-    DCRF_SLOT_ENERGY3,   /* its sums */
-    DCRF_SLOT_SPREAD,    /* lattices of the compatible mean field */
-    DCRF_SLOT_CHUNK,     /* and what its threads work on */
-    DCRF_SLOT_COUNT
+/* What a piece of scratch memory is for. Each user that can be active together with another has a
+ * slot of its own, a constant where it is used, which is known by its address. */
+struct dcrf_slot {
+    const char *purpose;
 };
+
+/* A workspace has room for this many. */
+#define DCRF_MOST_SLOTS 32
 
 /* At least count * bytes bytes in a slot, contents undefined; NULL when memory is out. The pointer
  * is valid until the next call for the same slot. */
-void *dcrf_workspace_slot(dcrf_workspace *workspace, enum dcrf_slot slot, size_t count,
+void *dcrf_workspace_slot(dcrf_workspace *workspace, const struct dcrf_slot *slot, size_t count,
                           size_t bytes);
 
 /* The pool of a workspace. */

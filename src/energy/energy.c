@@ -109,9 +109,9 @@ dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspa
     if (status < 0)
         return status;
     uint16_t *listed =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY2, model->labels, 2 * sizeof *listed);
+        dcrf_workspace_slot(workspace, &dcrf_energy_slot2, model->labels, 2 * sizeof *listed);
     double *of_kernel =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY3, model->kernel_count, sizeof *of_kernel);
+        dcrf_workspace_slot(workspace, &dcrf_energy_slot3, model->kernel_count, sizeof *of_kernel);
     if (!listed || !of_kernel)
         return dcrf_fail_memory(error, "the energy of a labelling");
     struct labelling x = {model, labels, listed + model->labels};

@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "energy/sums.h"
 #include "filter/plan.h"
 
 #include <dcrf/labelling.h>
@@ -52,7 +53,7 @@ static dcrf_status sum_pairs(const dcrf_plan *plan, dcrf_workspace *workspace, s
                              double *sum, dcrf_error *error) {
     const struct dcrf_plan_kernel *planned = &plan->kernels[kernel];
     const size_t n = plan->model->variables;
-    float *row_sums = dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, n, sizeof *row_sums);
+    float *row_sums = dcrf_workspace_slot(workspace, &dcrf_energy_slot, n, sizeof *row_sums);
     if (!row_sums)
         return dcrf_fail_memory(error, "the energy of a constant labelling");
     const dcrf_status status = dcrf_operator_row_sums(planned->op, workspace, row_sums, error);
@@ -94,7 +95,7 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
     if (status < 0)
         return status;
     double *unary =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY2, model->labels, 2 * sizeof *unary);
+        dcrf_workspace_slot(workspace, &dcrf_energy_slot2, model->labels, 2 * sizeof *unary);
     if (!unary)
         return dcrf_fail_memory(error, "the energy of a constant labelling");
     double *pairwise = unary + model->labels;

@@ -97,8 +97,8 @@ static dcrf_status read_fractional(struct fractional *f, struct dcrf_pair_sum *p
                          labels);
     const size_t threads = dcrf_workspace_threads(workspace);
     uint16_t *listed =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY2, labels, sizeof *listed + threads);
-    f->row_sums = dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY3, variables, sizeof(double));
+        dcrf_workspace_slot(workspace, &dcrf_energy_slot2, labels, sizeof *listed + threads);
+    f->row_sums = dcrf_workspace_slot(workspace, &dcrf_energy_slot3, variables, sizeof(double));
     if (!listed || !f->row_sums)
         return dcrf_fail_memory(error, "the objective of a fractional labelling");
     f->occurs = (unsigned char *)(listed + labels);

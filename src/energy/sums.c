@@ -2,6 +2,10 @@
 
 #include "core/error.h"
 
+const struct dcrf_slot dcrf_energy_slot = {"blocks of an energy"};
+const struct dcrf_slot dcrf_energy_slot2 = {"the labels of an energy"};
+const struct dcrf_slot dcrf_energy_slot3 = {"sums of an energy"};
+
 #define LABELS_PER_BLOCK 32
 #define ROWS_PER_CHUNK 1024
 #define CLIQUES_PER_CHUNK 8
@@ -36,7 +40,7 @@ dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double
     const size_t widest =
         pairs->label_count < LABELS_PER_BLOCK ? pairs->label_count : LABELS_PER_BLOCK;
     pairs->stride = dcrf_padded(widest);
-    pairs->in = dcrf_workspace_slot(pairs->workspace, DCRF_SLOT_ENERGY, model->variables,
+    pairs->in = dcrf_workspace_slot(pairs->workspace, &dcrf_energy_slot, model->variables,
                                     2 * pairs->stride * sizeof *pairs->in);
     if (!pairs->in)
         return dcrf_fail_memory(error, "the blocks of an energy");
@@ -82,7 +86,7 @@ dcrf_status dcrf_clique_sum(const dcrf_model *model, dcrf_workspace *workspace,
     const size_t count = model->cliques.count;
     struct clique_sum sum = {
         &model->cliques, disagreement, subject,
-        dcrf_workspace_slot(workspace, DCRF_SLOT_ENERGY, count, sizeof(double))};
+        dcrf_workspace_slot(workspace, &dcrf_energy_slot, count, sizeof(double))};
     if (!sum.costs)
         return dcrf_fail_memory(error, "the clique costs of an energy");
     dcrf_parallel_for(dcrf_workspace_pool(workspace), count, CLIQUES_PER_CHUNK, cost_of_cliques,

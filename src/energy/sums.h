@@ -7,6 +7,9 @@
 
 #include <dcrf/energy.h>
 
+/* Scratch memory of the energies: blocks, a list of labels, sums. */
+extern const struct dcrf_slot dcrf_energy_slot, dcrf_energy_slot2, dcrf_energy_slot3;
+
 /* A sum over kernels, labels and variables. For each kernel with a weight and each block of labels,
  * `fill` writes the block `in` (one channel a label), `in` goes through the operator into `out`,
  * and `sum` adds up what it makes of the two. Blocks are narrow, so that 65535 labels never need
@@ -30,14 +33,14 @@ struct dcrf_pair_sum {
 };
 
 /* Run the sum. *total gets all kernels, of_kernel[m] (where not NULL) kernel m, both with the
- * weights. Uses DCRF_SLOT_ENERGY. */
+ * weights. Uses dcrf_energy_slot. */
 dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double *of_kernel,
                               dcrf_error *error);
 
 /* How much the members of one clique disagree: 0 where they agree, up to 1. */
 typedef double (*dcrf_disagreement)(const void *subject, const uint32_t *members, size_t count);
 
-/* *total = sum_p C_p disagreement(p). Uses DCRF_SLOT_ENERGY. */
+/* *total = sum_p C_p disagreement(p). Uses dcrf_energy_slot. */
 dcrf_status dcrf_clique_sum(const dcrf_model *model, dcrf_workspace *workspace,
                             dcrf_disagreement disagreement, const void *subject, double *total,
                             dcrf_error *error);

@@ -56,7 +56,7 @@ dcrf_status dcrf_exact_ordered(const dcrf_operator *op, dcrf_workspace *workspac
     const size_t n = op->variables, stride = ordered->table ? dcrf_padded(ordered->bins) : 1;
     struct bins_context context = {.ordered = ordered, .stride = stride};
     context.hats =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_HISTOGRAM, n, 2 * stride * sizeof(float));
+        dcrf_workspace_slot(workspace, &dcrf_histogram_slot, n, 2 * stride * sizeof(float));
     if (!context.hats)
         return dcrf_fail_memory(error, "the ordered filter");
     context.seen = context.hats + n * stride;

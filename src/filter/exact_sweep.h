@@ -237,9 +237,9 @@ static void NAME(unpack)(void *context, size_t begin, size_t end, size_t worker)
 static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace) {
     struct NAME(sweep) *sweep = &run->sweep;
     const size_t numbers = sweep->channels * DCRF_TILE, workers = dcrf_workspace_threads(workspace);
-    sweep->sums = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, sweep->op->tiles,
+    sweep->sums = dcrf_workspace_slot(workspace, &dcrf_operator_slot, sweep->op->tiles,
                                       numbers * (sizeof(double) + sizeof(REAL)) + 1);
-    sweep->scratch = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR2, workers,
+    sweep->scratch = dcrf_workspace_slot(workspace, &dcrf_operator_slot2, workers,
                                          NAME(worker_size)(sweep->channels) * sizeof(REAL));
     if (!sweep->sums || !sweep->scratch)
         return false;

@@ -132,7 +132,7 @@ static struct scratch *scratch_new(const struct dcrf_grid_plan *op, dcrf_workspa
     const size_t made_bytes = dcrf_align(reach * DCRF_DSP_WIDTH * sizeof(float));
     const size_t output_bytes = DCRF_CONVOLVE_ROWS * STRIP * DCRF_DSP_WIDTH * sizeof(float);
     const size_t each = dcrf_align(sizeof(struct scratch)) + rows_bytes + made_bytes + output_bytes;
-    char *memory = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR2, workers, each);
+    char *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot2, workers, each);
     if (!memory)
         return NULL;
     struct scratch *scratch = (struct scratch *)(void *)memory;
@@ -304,7 +304,7 @@ static dcrf_status prepare(const struct dcrf_grid_plan *op, dcrf_workspace *work
     const size_t x_lines = op->shape.size[1] * op->shape.size[2];
     const size_t count = op->shape.axes - 1; /* of the buffers: 0, 1 or 2 */
     const size_t pitch = buffer_layout(op, width).pitch;
-    buffer[0] = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, x_lines,
+    buffer[0] = dcrf_workspace_slot(workspace, &dcrf_operator_slot, x_lines,
                                     count * pitch * sizeof **buffer);
     *pass = (struct pass){.op = op, .dsp = dcrf_dsp(), .factor = 1};
     pass->scratch = scratch_new(op, workspace, dcrf_workspace_threads(workspace));

@@ -47,7 +47,7 @@ dcrf_status dcrf_grid_apply_double(const dcrf_operator *base, dcrf_workspace *wo
                                    const double *in, double *out, size_t channels,
                                    dcrf_error *error) {
     const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
-    double *buffer = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, base->variables,
+    double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot, base->variables,
                                          channels * sizeof *buffer);
     if (!buffer)
         return dcrf_fail_memory(error, "a grid convolution");

@@ -86,7 +86,7 @@ static dcrf_status blurrer_init(struct blurrer *blurrer, const struct dcrf_latti
                                 dcrf_workspace *workspace, size_t width, dcrf_error *error) {
     const size_t rows = lattice->vertices + 1;
     float *memory =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, rows, BUFFERS * width * sizeof *memory);
+        dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows, BUFFERS * width * sizeof *memory);
     if (!memory)
         return dcrf_fail_memory(error, "a lattice filter");
     *blurrer = (struct blurrer){lattice, dcrf_workspace_pool(workspace), width, {NULL}};
@@ -248,7 +248,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     struct histograms h = {
         .lattice = lattice, .ordered = channel, .row = dcrf_padded(channel->bins)};
-    h.all = dcrf_workspace_slot(workspace, DCRF_SLOT_HISTOGRAM, lattice->vertices,
+    h.all = dcrf_workspace_slot(workspace, &dcrf_histogram_slot, lattice->vertices,
                                 h.row * sizeof *h.all);
     if (!h.all)
         return dcrf_fail_memory(error, "the ordered filter");

@@ -112,7 +112,7 @@ dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *wor
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                          "the diagonal of a lattice that is blurred more than once is not known");
     context.memories =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, count, sizeof *context.memories);
+        dcrf_workspace_slot(workspace, &dcrf_operator_slot, count, sizeof *context.memories);
     if (!context.memories)
         return dcrf_fail_memory(error, "the diagonal of a lattice");
     for (size_t i = 0; i < count; i++)

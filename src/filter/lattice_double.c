@@ -97,7 +97,7 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t rows = lattice->vertices + 1, row_bytes = channels * sizeof *in;
-    double *buffer = dcrf_workspace_slot(workspace, DCRF_SLOT_OPERATOR, rows, BUFFERS * row_bytes);
+    double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows, BUFFERS * row_bytes);
     if (!buffer)
         return dcrf_fail_memory(error, "a lattice filter");
     for (size_t i = 0; i < BUFFERS; i++)

@@ -6,6 +6,10 @@
 
 #include <math.h>
 
+const struct dcrf_slot dcrf_operator_slot = {"an application"};
+const struct dcrf_slot dcrf_operator_slot2 = {"a second buffer of an application"};
+const struct dcrf_slot dcrf_histogram_slot = {"histograms of the ordered filter"};
+
 /* diag(K 1)^-1/2, the scale of the symmetric normalization. A row always holds its own diagonal, so
  * its sum is positive unless the lattice lost it to rounding; such a row couples to nothing. */
 static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error) {

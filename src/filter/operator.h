@@ -11,6 +11,10 @@
 #include <dcrf/operator.h>
 #include <stdbool.h>
 
+/* Scratch memory of the operators: two buffers inside an application, and the histograms of the
+ * ordered filter. */
+extern const struct dcrf_slot dcrf_operator_slot, dcrf_operator_slot2, dcrf_histogram_slot;
+
 /* One application: out = factor * K in, or out += factor * K in. The unit of work of every solver,
  * so the sum over kernels and the weights cost no pass of their own. */
 struct dcrf_application {

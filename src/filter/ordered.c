@@ -16,6 +16,9 @@
 #include <math.h>
 #include <string.h>
 
+static const struct dcrf_slot channels_slot = {"channels on their way through the ordered filter"};
+static const struct dcrf_slot bins_slot = {"bins of their values"};
+
 /* Channels that are taken from the rows together, so that a row is read and written once for all of
  * them. */
 #define GROUP 8
@@ -135,8 +138,8 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     if (!dcrf_multiply(n, 2 * GROUP, &floats) || floats > SIZE_MAX - table_floats)
         return dcrf_fail_memory(error, "the ordered filter");
     float *memory =
-        dcrf_workspace_slot(workspace, DCRF_SLOT_ORDERED, floats + table_floats, sizeof *memory);
-    uint8_t *bins = dcrf_workspace_slot(workspace, DCRF_SLOT_BINS, n, GROUP);
+        dcrf_workspace_slot(workspace, &channels_slot, floats + table_floats, sizeof *memory);
+    uint8_t *bins = dcrf_workspace_slot(workspace, &bins_slot, n, GROUP);
     if (!memory || !bins)
         return dcrf_fail_memory(error, "the ordered filter");
     struct group group = {.levels = levels,
