@@ -164,7 +164,7 @@ static double dense_bound(const struct toy *toy, const struct dcrf_lp_record *re
             for (size_t b = 0; b < n; b++)
                 cost -= alpha[(a * n + b) * labels + i];
             if (record->clique)
-                cost -= (double)record->clique[a * stride + i];
+                cost -= record->clique[a * stride + i];
             lowest = fmin(lowest, cost);
         }
         bound += lowest;
@@ -241,7 +241,7 @@ static void verifier_finds_fault(void **state) {
         DCRF_OK);
     assert_false(verdict.is_feasible);
     record.points[1].weight = kept;
-    float broken[12 * 8];
+    double broken[12 * 8];
     memcpy(broken, record.clique, sizeof broken);
     broken[toy.members[0] * 8] += 1;
     record.clique = broken;

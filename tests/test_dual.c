@@ -51,7 +51,8 @@ struct fixture {
     struct dcrf_dual_space space;
     struct dcrf_clique_dual cliques;
     struct dcrf_dual dual, vertex;
-    float *y, *base;
+    float *y;
+    double *base;
     size_t stride;
 };
 
@@ -72,7 +73,7 @@ static void make(struct fixture *f, uint64_t seed, dcrf_clique_form form) {
     dcrf_rng_seed(&rng, seed + 100);
     for (size_t k = 0; k < count; k++) {
         f->y[k] = (float)(floor(8 * dcrf_rng_uniform(&rng)) / 8);
-        f->base[k] = (float)(dcrf_rng_uniform(&rng) - 0.5);
+        f->base[k] = dcrf_rng_uniform(&rng) - 0.5;
     }
 }
 
@@ -86,12 +87,12 @@ static void drop(struct fixture *f) {
     free_toy(&f->toy);
 }
 
-static double at(const struct fixture *f, const float *block, size_t k, size_t i) {
-    return (double)block[f->toy.members[k] * f->stride + i];
+static double at(const struct fixture *f, const double *block, size_t k, size_t i) {
+    return block[f->toy.members[k] * f->stride + i];
 }
 
 /* Is v in the set of its form? Entries are floats up to 4, of at most 18 members: 1e-5. */
-static void check_feasible(const struct fixture *f, const float *v) {
+static void check_feasible(const struct fixture *f, const double *v) {
     const struct toy *toy = &f->toy;
     for (size_t p = 0; p < toy->cliques; p++) {
         double size = 0;
@@ -131,7 +132,7 @@ static double naive_minimum(const struct fixture *f, const double *y) {
     return total;
 }
 
-static double product(const struct fixture *f, const float *v, const double *y) {
+static double product(const struct fixture *f, const double *v, const double *y) {
     double sum = 0;
     for (size_t k = 0; k < f->toy.offsets[f->toy.cliques]; k++)
         for (size_t i = 0; i < f->toy.labels; i++)
@@ -158,8 +159,7 @@ static void check_cliques(uint64_t seed, dcrf_clique_form form) {
         dcrf_clique_project(&f.cliques, f.base, f.y, 0, steps[s], &f.dual);
         check_feasible(&f, f.dual.clique);
         for (size_t k = 0; k < count; k++)
-            direction[k] =
-                (double)f.dual.clique[k] - ((double)f.base[k] - steps[s] * (double)f.y[k]);
+            direction[k] = f.dual.clique[k] - (f.base[k] - steps[s] * (double)f.y[k]);
         const double own = product(&f, f.dual.clique, direction);
         assert_true(own <= naive_minimum(&f, direction) + 1e-4 * (1 + steps[s]));
     }
@@ -191,7 +191,7 @@ static void test_pairs(void **state) {
         assert_int_equal(dcrf_pair_filter_init(&filter, &f.space, NULL), DCRF_OK);
         for (int shape_number = 0; shape_number < 2; shape_number++) {
             const double epsilon = shape_number == 0 ? 0.25 : 0;
-            const struct dcrf_pair_shape shape = {epsilon, 9};
+            const struct dcrf_pair_shape shape = {.epsilon = epsilon, .bins = 9};
             assert_int_equal(dcrf_pair_dual(&filter, &shape, f.y, 0.02, &f.dual, NULL), DCRF_OK);
             for (size_t a = 0; a < n; a++)
                 for (size_t i = 0; i < f.toy.labels; i++) {
@@ -203,7 +203,7 @@ static void test_pairs(void **state) {
                                                         : (difference > 0) - (difference < 0);
                         sum += (f.toy.matrix[0][a * n + b] + f.toy.matrix[1][a * n + b]) * flow;
                     }
-                    assert_true(fabs((double)f.dual.pairwise[a * f.stride + i] - sum) <
+                    assert_true(fabs(f.dual.pairwise[a * f.stride + i] - sum) <
                                 1e-5 * (1 + (double)f.space.row_sums[a]));
                 }
         }

@@ -25,8 +25,11 @@ static void set_up(struct bench *bench, uint64_t seed, size_t cliques) {
     bench->stride = dcrf_padded(bench->toy.labels);
     dcrf_settings_defaults(&bench->settings, DCRF_METHOD_QP);
     dcrf_stop_init(&bench->stop, &bench->settings);
-    bench->problem = (struct dcrf_problem){bench->toy.plan, bench->toy.model, bench->toy.workspace,
-                                           &bench->settings, &bench->stop};
+    bench->problem = (struct dcrf_problem){.plan = bench->toy.plan,
+                                           .model = bench->toy.model,
+                                           .workspace = bench->toy.workspace,
+                                           .settings = &bench->settings,
+                                           .stop = &bench->stop};
     assert_int_equal(dcrf_qp.init(&bench->state, &bench->problem, NULL), DCRF_OK);
 }
 

@@ -203,10 +203,10 @@ static void add_clique(const struct verifier *v, const struct dcrf_lp_record *re
     for (size_t i = 0; i < labels; i++) {
         double sum = 0;
         for (size_t k = begin; k < end; k++)
-            sum += (double)record->clique[cliques->members[k] * stride + i];
+            sum += record->clique[cliques->members[k] * stride + i];
         const double mean = sum / (double)(end - begin);
         for (size_t k = begin; k < end; k++) {
-            const double value = (double)record->clique[cliques->members[k] * stride + i];
+            const double value = record->clique[cliques->members[k] * stride + i];
             if (form == DCRF_CLIQUE_MIN) {
                 *is_feasible &= value >= 0;
                 v->dual[cliques->members[k] * labels + i] += sum > 0 ? value * (cost / sum) : 0;
@@ -224,11 +224,11 @@ static void add_clique(const struct verifier *v, const struct dcrf_lp_record *re
     for (size_t i = 0; i < labels; i++) {
         double sum = 0;
         for (size_t k = begin; k < end; k++)
-            sum += (double)record->clique[cliques->members[k] * stride + i];
+            sum += record->clique[cliques->members[k] * stride + i];
         for (size_t k = begin; k < end; k++)
             v->dual[cliques->members[k] * labels + i] +=
-                factor * ((double)record->clique[cliques->members[k] * stride + i] -
-                          sum / (double)(end - begin));
+                factor *
+                (record->clique[cliques->members[k] * stride + i] - sum / (double)(end - begin));
     }
 }
 

@@ -2,12 +2,13 @@
 
 #include "core/memory.h"
 #include "core/timer.h"
+#include "solver/anneal.h"
 #include "solver/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>
 
-static const char *const names[] = {"unary", "constant", "flow", "mean field"};
+static const char *const names[] = {"unary", "constant", "flow", "mean field", "annealing"};
 
 const char *dcrf_candidate_name(dcrf_candidate_kind kind) {
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : NULL;
@@ -73,8 +74,6 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf
 /* ---- mean field ----------------------------------------------------------------------------- */
 
 #define EARLY_UPDATES 5
-/* Updates before the LP, at most: its start is the better, the further mean field has come. */
-#define MOST_UPDATES 100
 
 static void take_snapshot(dcrf_solver *solver, size_t which, const float *marginals) {
     dcrf_solver_round(solver, marginals, solver->candidates.snapshots[which]);
@@ -83,23 +82,18 @@ static void take_snapshot(dcrf_solver *solver, size_t which, const float *margin
 
 static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_error *error) {
     const struct dcrf_start nowhere = {0};
-    const size_t usual = DCRF_DEFAULT_MF_ITERATIONS;
-    const size_t most = solver->settings.method == DCRF_METHOD_LP ? MOST_UPDATES : usual;
-    struct dcrf_step_report report;
+    struct dcrf_step_report report = {.stationarity = (double)INFINITY};
     dcrf_status status = dcrf_mean_field.start(state, &nowhere, error);
-    for (size_t k = 1; k <= most && status == DCRF_OK; k++) {
+    for (size_t k = 1;
+         k <= DCRF_DEFAULT_MF_ITERATIONS && status == DCRF_OK &&
+         report.stationarity > DCRF_DEFAULT_MF_STATIONARITY && !dcrf_stop_is_due(&solver->stop);
+         k++) {
         status = dcrf_mean_field.step(state, &report, error);
-        if (status < 0)
-            return status;
-        const bool is_last = k == most || report.stationarity <= DCRF_DEFAULT_MF_STATIONARITY ||
-                             dcrf_stop_is_due(&solver->stop);
-        if (k == EARLY_UPDATES)
+        if (status == DCRF_OK && k == EARLY_UPDATES)
             take_snapshot(solver, DCRF_SNAPSHOT_EARLY, dcrf_mean_field.marginals(state));
-        if (k == usual || (k < usual && is_last))
-            take_snapshot(solver, DCRF_SNAPSHOT_USUAL, dcrf_mean_field.marginals(state));
-        if (is_last)
-            break;
     }
+    if (status == DCRF_OK)
+        take_snapshot(solver, DCRF_SNAPSHOT_USUAL, dcrf_mean_field.marginals(state));
     return status;
 }
 
@@ -111,9 +105,19 @@ static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_candidate *candidate
     if (status < 0)
         return status;
     status = update_mean_field(solver, state, error);
-    if (status == DCRF_OK)
-        dcrf_solver_round(solver, dcrf_mean_field.marginals(state), solver->candidate);
     dcrf_mean_field.free(state);
+    if (status == DCRF_OK)
+        status = dcrf_solver_consider(solver, solver->candidates.snapshots[DCRF_SNAPSHOT_USUAL],
+                                      &energy, error);
+    if (status == DCRF_OK)
+        candidate->energy = energy.total;
+    return status;
+}
+
+static dcrf_status try_annealing(dcrf_solver *solver, dcrf_candidate *candidate,
+                                 dcrf_error *error) {
+    dcrf_energy energy;
+    dcrf_status status = dcrf_anneal(&solver->problem, solver->candidate, error);
     if (status == DCRF_OK)
         status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
     if (status == DCRF_OK)
@@ -179,6 +183,9 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
     if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && !has_start &&
         solver->settings.method != DCRF_METHOD_MF && !is_proven(solver))
         status = dcrf_solver_try_mean_field(solver, error);
+    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && !has_start &&
+        solver->settings.method == DCRF_METHOD_LP && !is_proven(solver))
+        status = try_once(solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
     candidates->have_run = status == DCRF_OK;
     return status;
 }

@@ -71,14 +71,15 @@ struct clique {
     size_t size;
     double cost;
     size_t labels, stride;
-    const float *base, *y;
+    const double *base;
+    const float *y;
     double step;
-    float *out;
+    double *out;
 };
 
 static double target(const struct clique *p, size_t member, size_t label) {
     const size_t at = p->members[member] * p->stride + label;
-    return (p->base ? (double)p->base[at] : 0) - p->step * (double)p->y[at];
+    return (p->base ? p->base[at] : 0) - p->step * (double)p->y[at];
 }
 
 /* ---- the min form --------------------------------------------------------------------------- */
@@ -97,9 +98,8 @@ static void project_min(const struct clique *p, float *column) {
         /* Rounding again, so that the sum is C but for one rounding of each entry. */
         const double correction = sum > 0 ? p->cost / sum : 0;
         for (size_t k = 0; k < p->size; k++)
-            p->out[p->members[k] * p->stride + i] = sum > 0
-                                                        ? (float)((double)column[k] * correction)
-                                                        : (float)(p->cost / (double)p->size);
+            p->out[p->members[k] * p->stride + i] =
+                sum > 0 ? (double)column[k] * correction : p->cost / (double)p->size;
     }
 }
 
@@ -111,7 +111,7 @@ static void vertex_min(const struct clique *p) {
             if (p->y[p->members[k] * p->stride + i] < p->y[p->members[smallest] * p->stride + i])
                 smallest = k;
         }
-        p->out[p->members[smallest] * p->stride + i] = (float)p->cost;
+        p->out[p->members[smallest] * p->stride + i] = p->cost;
     }
 }
 
@@ -240,12 +240,12 @@ static void project_spread(const struct clique *p, double *centres) {
                 shrunk = (value - tau) * (mass / tails.above);
             else if (value < -tau && mass > 0)
                 shrunk = (value + tau) * (mass / tails.below);
-            p->out[p->members[k] * p->stride + i] = (float)shrunk;
+            p->out[p->members[k] * p->stride + i] = shrunk;
         }
     }
     if (size <= p->cost)
         return;
-    const float correction = (float)(p->cost / size);
+    const double correction = p->cost / size;
     for (size_t k = 0; k < p->size; k++)
         for (size_t i = 0; i < p->labels; i++)
             p->out[p->members[k] * p->stride + i] *= correction;
@@ -275,18 +275,19 @@ static void vertex_spread(const struct clique *p) {
     }
     if (from == to)
         return;
-    p->out[p->members[from] * p->stride + widest] = (float)p->cost;
-    p->out[p->members[to] * p->stride + widest] = -(float)p->cost;
+    p->out[p->members[from] * p->stride + widest] = p->cost;
+    p->out[p->members[to] * p->stride + widest] = -p->cost;
 }
 
 /* ---- all cliques ---------------------------------------------------------------------------- */
 
 struct clique_context {
     const struct dcrf_clique_dual *cliques;
-    const float *base, *y;
+    const double *base;
+    const float *y;
     double epsilon, step;
     bool is_vertex;
-    float *out;
+    double *out;
 };
 
 static void work_on_cliques(void *context, size_t begin, size_t end, size_t worker) {
@@ -332,10 +333,11 @@ static void run(struct clique_context *context, struct dcrf_dual *out) {
     memset(out->clique, 0, model->variables * model->stride * sizeof *out->clique);
     dcrf_parallel_for(dcrf_workspace_pool(space->workspace), model->cliques.count, GRAIN,
                       work_on_cliques, context);
-    out->clique_roundings = 3;
+    /* Columns are scaled to their sums in double. */
+    out->clique_roundings = ((double)context->cliques->largest + 8) * DCRF_DOUBLE_ROUNDING;
 }
 
-void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const float *base, const float *y,
+void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const double *base, const float *y,
                          double epsilon, double step, struct dcrf_dual *out) {
     struct clique_context context = {
         .cliques = cliques, .base = base, .y = y, .epsilon = epsilon, .step = step};

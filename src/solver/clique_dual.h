@@ -23,7 +23,7 @@ void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques);
  * NULL is zero. epsilon > 0: step = stiffness_p / epsilon, so that v, as a function of y, is minus
  * the gradient of the smoothed clique term; else step is `step`. Rows outside the cliques are set
  * to zero. */
-void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const float *base, const float *y,
+void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const double *base, const float *y,
                          double epsilon, double step, struct dcrf_dual *out);
 
 /* out = the vertex of the set with the smallest <v, y>: the conditional gradient. */

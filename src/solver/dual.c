@@ -34,8 +34,11 @@ static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
         ones[a] = 1;
     const dcrf_status status =
         dcrf_plan_sum_double(space->plan, space->workspace, ones, space->sums, image, 1, error);
-    for (size_t a = 0; a < n && status == DCRF_OK; a++)
+    space->total = 0;
+    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
         space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * UNIT));
+        space->total += space->sums[a];
+    }
     return status;
 }
 
@@ -100,9 +103,9 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
                            dcrf_error *error) {
     const dcrf_model *model = space->plan->model;
     *dual = (struct dcrf_dual){0};
-    dual->pairwise = dcrf_allocate(model->variables, model->stride * sizeof(float));
+    dual->pairwise = dcrf_allocate(model->variables, model->stride * sizeof(double));
     if (space->clique_cost)
-        dual->clique = dcrf_allocate(model->variables, model->stride * sizeof(float));
+        dual->clique = dcrf_allocate(model->variables, model->stride * sizeof(double));
     if (!dual->pairwise || (space->clique_cost && !dual->clique)) {
         dcrf_dual_clear(dual);
         return dcrf_fail_memory(error, "a point of the dual");
@@ -121,7 +124,7 @@ void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space
     for (size_t a = 0; a < model->variables; a++)
         for (size_t i = 0; i < model->stride; i++)
             dual->clique[a * model->stride + i] =
-                space->form == DCRF_CLIQUE_MIN ? space->clique_weight[a] : 0;
+                space->form == DCRF_CLIQUE_MIN ? (double)space->clique_weight[a] : 0;
     dual->clique_roundings = 2;
 }
 
@@ -143,20 +146,20 @@ struct bound_context {
 static double lowest_reduced_cost(const struct bound_context *c, size_t a) {
     const dcrf_model *model = c->space->plan->model;
     const float *unary = model->unary + a * model->stride;
-    const float *pairwise = c->dual->pairwise + a * model->stride;
+    const double *pairwise = c->dual->pairwise + a * model->stride;
     double lowest = INFINITY;
     if (!c->dual->clique) {
         for (size_t i = 0; i < model->labels; i++) {
-            const double cost = (double)unary[i] - (double)pairwise[i];
+            const double cost = (double)unary[i] - pairwise[i];
             lowest = cost < lowest ? cost : lowest;
         }
         return lowest;
     }
-    const float *clique = c->dual->clique + a * model->stride;
+    const double *clique = c->dual->clique + a * model->stride;
     const double per_value = c->space->form == DCRF_CLIQUE_MIN ? c->clique_error : 0;
     for (size_t i = 0; i < model->labels; i++) {
-        const double cost = (double)unary[i] - (double)pairwise[i] -
-                            (double)clique[i] * (1 + per_value); /* v >= 0 in the min form */
+        const double cost = (double)unary[i] - pairwise[i] -
+                            clique[i] * (1 + per_value); /* v >= 0 in the min form */
         lowest = cost < lowest ? cost : lowest;
     }
     if (c->space->form == DCRF_CLIQUE_SPREAD)
@@ -195,9 +198,9 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
 
 struct mix_context {
     const struct dcrf_dual_space *space;
-    float *into;
-    const float *from;
-    float weight;
+    double *into;
+    const double *from;
+    double weight;
 };
 
 static void mix_rows(void *context, size_t begin, size_t end, size_t worker) {
@@ -208,29 +211,29 @@ static void mix_rows(void *context, size_t begin, size_t end, size_t worker) {
         c->into[k] += c->weight * (c->from[k] - c->into[k]);
 }
 
-static void mix_blocks(const struct dcrf_dual_space *space, float *into, const float *from,
-                       float weight) {
+static void mix_blocks(const struct dcrf_dual_space *space, double *into, const double *from,
+                       double weight) {
     struct mix_context context = {space, into, from, weight};
     dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->variables, GRAIN,
                       mix_rows, &context);
 }
 
 /* A difference of two values up to r is rounded relative to 2 r, its product with the weight
- * likewise, and the sum relative to r; the weight itself is rounded. */
+ * likewise, and the sum relative to r: to double, all of it. */
 static double roundings_of_mixture(double into, double from, double weight) {
-    return (1 - weight) * into + weight * from + 1 + 6 * weight;
+    return (1 - weight) * into + weight * from + 7 * DCRF_DOUBLE_ROUNDING;
 }
 
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
                    const struct dcrf_dual *from, double weight) {
-    mix_blocks(space, into->pairwise, from->pairwise, (float)weight);
+    mix_blocks(space, into->pairwise, from->pairwise, weight);
     into->pairwise_roundings =
         roundings_of_mixture(into->pairwise_roundings, from->pairwise_roundings, weight);
     for (size_t k = 0; k < into->recipe_length; k++)
         into->recipe[k] += weight * (from->recipe[k] - into->recipe[k]);
     if (!into->clique)
         return;
-    mix_blocks(space, into->clique, from->clique, (float)weight);
+    mix_blocks(space, into->clique, from->clique, weight);
     into->clique_roundings =
         roundings_of_mixture(into->clique_roundings, from->clique_roundings, weight);
 }
@@ -238,33 +241,33 @@ void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
 struct line_context {
     const struct dcrf_dual_space *space;
     const struct dcrf_dual *from, *to;
-    float at;
+    double at;
 };
 
-/* d/dt of sum_a min_i, in floats: it only steers the search. */
+/* d/dt of sum_a min_i */
 static double slope_of_variable(const struct line_context *c, size_t a) {
     const dcrf_model *model = c->space->plan->model;
     const size_t row = a * model->stride;
     const float *unary = model->unary + row;
-    const float *from = c->from->pairwise + row, *to = c->to->pairwise + row;
-    float lowest = INFINITY, slope = 0;
+    const double *from = c->from->pairwise + row, *to = c->to->pairwise + row;
+    double lowest = INFINITY, slope = 0;
     if (!c->from->clique) {
         for (size_t i = 0; i < model->labels; i++) {
-            const float change = to[i] - from[i];
-            const float cost = unary[i] - from[i] - c->at * change;
+            const double change = to[i] - from[i];
+            const double cost = (double)unary[i] - from[i] - c->at * change;
             slope = cost < lowest ? -change : slope;
             lowest = cost < lowest ? cost : lowest;
         }
-        return (double)slope;
+        return slope;
     }
-    const float *clique_from = c->from->clique + row, *clique_to = c->to->clique + row;
+    const double *clique_from = c->from->clique + row, *clique_to = c->to->clique + row;
     for (size_t i = 0; i < model->labels; i++) {
-        const float change = to[i] - from[i] + (clique_to[i] - clique_from[i]);
-        const float cost = unary[i] - from[i] - clique_from[i] - c->at * change;
+        const double change = to[i] - from[i] + (clique_to[i] - clique_from[i]);
+        const double cost = (double)unary[i] - from[i] - clique_from[i] - c->at * change;
         slope = cost < lowest ? -change : slope;
         lowest = cost < lowest ? cost : lowest;
     }
-    return (double)slope;
+    return slope;
 }
 
 static double sum_slopes(void *context, size_t begin, size_t end) {
@@ -272,6 +275,17 @@ static double sum_slopes(void *context, size_t begin, size_t end) {
     for (size_t a = begin; a < end; a++)
         sum += slope_of_variable(context, a);
     return sum;
+}
+
+/* The slope of the bound, with that of the rounding error that is subtracted: a point from a more
+ * precise filter is worth more. */
+static double slope_at(struct line_context *line, double at) {
+    const double error =
+        (line->to->pairwise_roundings - line->from->pairwise_roundings) * UNIT * line->space->total;
+    line->at = at;
+    return dcrf_parallel_sum(dcrf_workspace_pool(line->space->workspace),
+                             line->space->plan->model->variables, sum_slopes, line) -
+           error;
 }
 
 void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
@@ -294,15 +308,12 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
 
 void dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                        const struct dcrf_dual *candidate, double *bound) {
-    const size_t n = space->plan->model->variables;
-    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     struct line_context line = {space, best, candidate, 1};
     double low = 0, high = 1;
-    if (dcrf_parallel_sum(pool, n, sum_slopes, &line) < 0)
+    if (slope_at(&line, 1) < 0)
         for (int i = 0; i < HALVINGS; i++) {
             const double middle = (low + high) / 2;
-            line.at = (float)middle;
-            if (dcrf_parallel_sum(pool, n, sum_slopes, &line) > 0)
+            if (slope_at(&line, middle) > 0)
                 low = middle;
             else
                 high = middle;

@@ -26,17 +26,22 @@ struct dcrf_dual_space {
     dcrf_clique_form form;
     double *sums;         /* of the rows: sum_m w_m (K_m 1)_a */
     float *row_sums;      /* the same, rounded up */
+    double total;         /* of all rows */
     double *scratch;      /* of the measuring */
     float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
     float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */
     double constant;
 };
 
+/* A rounding to double, in units of one to float. */
+#define DCRF_DOUBLE_ROUNDING 0x1p-29
+
 struct dcrf_dual {
-    float *pairwise; /* A alpha: a block with the model's stride */
-    float *clique;   /* v; NULL without cliques */
-    /* How far the stored numbers can be from those of a feasible point: roundings * 2^-24 times the
-     * row sum, and times |v| (C_p for the spread form). */
+    double *pairwise; /* A alpha: a block with the model's stride */
+    double *clique;   /* v; NULL without cliques */
+    /* How far the stored numbers can be from those of a feasible point: roundings (to float; those
+     * to double are 2^-29 of one) * 2^-24 times the row sum, and times |v| (C_p for the spread
+     * form). */
     double pairwise_roundings, clique_roundings;
     /* Where the run is recorded (lp_record.h): how much of each recorded point is in this one;
      * else NULL. */

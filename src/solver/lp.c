@@ -108,8 +108,9 @@ static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
                              dcrf_error *error) {
     const struct dcrf_pair_shape is_flow = {.epsilon = 1, .bins = 0};
     const dcrf_model *model = lp->problem->model;
-    memcpy(lp->best.pairwise, flow->pairwise, model->variables * model->stride * sizeof(float));
-    lp->best.pairwise_roundings = 1; /* to float */
+    memcpy(lp->best.pairwise, flow->pairwise,
+           model->variables * model->stride * sizeof *lp->best.pairwise);
+    lp->best.pairwise_roundings = flow->roundings;
     lp->bound = fmax(lp->bound, flow->bound);
     return dcrf_lp_record_point(lp, &lp->best, &is_flow, flow->potentials, NULL, model->labels,
                                 error);

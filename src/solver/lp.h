@@ -37,7 +37,8 @@ struct dcrf_lp_huber {
     double average_weight;    /* sum of the weights in it */
     double epsilon;
     size_t steps_at_epsilon;
-    double momentum; /* t_k of the accelerated method */
+    double objective; /* smoothed, at the z of the last step */
+    double momentum;  /* t_k of the accelerated method */
 };
 
 /* Proximal steps; see lp_proximal.c. */

@@ -25,6 +25,9 @@
 
 #define STEPS_PER_EPSILON 8
 #define FEWEST_BINS 8
+#define FINEST_EPSILON (1.0 / 512)
+#define EXHAUSTED 0.3
+#define IMPRECISE 0.5
 /* A label is dead while all its entries are below this part of epsilon: its alpha would be small
  * anyhow. */
 #define DEAD 0.0625
@@ -66,17 +69,34 @@ static void start(struct dcrf_lp *lp) {
 
 /* Two nodes within epsilon are enough for the clipped line. */
 static size_t choose_bins(const struct dcrf_lp *lp) {
-    const size_t most = lp->experiment.bins;
+    const double resolved = 0.5 / lp->huber.epsilon;
+    const size_t usual = lp->experiment.bins;
+    const size_t most = resolved > (double)usual ? (size_t)resolved : usual;
     const double wanted = ceil(2 / lp->huber.epsilon);
     const size_t bins = wanted > (double)FEWEST_BINS ? (size_t)wanted : FEWEST_BINS;
     return bins < most ? bins : most;
 }
 
+static bool is_exhausted(const struct dcrf_lp *lp) {
+    const double gap = *lp->problem->best_energy - lp->bound;
+    return lp->huber.objective - lp->bound <= EXHAUSTED * gap;
+}
+
 static void narrow(struct dcrf_lp *lp) {
-    const double finest = 0.5 / (double)lp->experiment.bins;
-    if (lp->huber.steps_at_epsilon < STEPS_PER_EPSILON || lp->huber.epsilon <= finest)
+    const double usual = 0.5 / (double)lp->experiment.bins;
+    if (lp->huber.steps_at_epsilon < STEPS_PER_EPSILON)
         return;
-    begin_at(lp, fmax(lp->huber.epsilon / 2, finest));
+    if (lp->huber.epsilon > usual)
+        begin_at(lp, fmax(lp->huber.epsilon / 2, usual));
+    else if (lp->huber.epsilon > FINEST_EPSILON && is_exhausted(lp))
+        begin_at(lp, lp->huber.epsilon / 2);
+}
+
+/* Is the rounding error that is subtracted a large part of what is left to prove? */
+static bool needs_precision(const struct dcrf_lp *lp) {
+    return lp->huber.epsilon <= 0.5 / (double)lp->experiment.bins &&
+           lp->best.pairwise_roundings * 0x1p-24 * lp->space.total >
+               IMPRECISE * (*lp->problem->best_energy - lp->bound);
 }
 
 static void improve_bound(struct dcrf_lp *lp) {
@@ -96,9 +116,9 @@ static double sum_objective(void *context, size_t begin, size_t end) {
     double sum = 0;
     for (size_t a = begin; a < end; a++)
         for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
-            const float dual = lp->huber.current.pairwise[k] +
-                               (lp->huber.current.clique ? lp->huber.current.clique[k] : 0);
-            sum += (double)lp->huber.z[k] * (double)(model->unary[k] - dual);
+            const double dual = lp->huber.current.pairwise[k] +
+                                (lp->huber.current.clique ? lp->huber.current.clique[k] : 0);
+            sum += (double)lp->huber.z[k] * ((double)model->unary[k] - dual);
         }
     return sum;
 }
@@ -115,10 +135,11 @@ static double descend(void *context, size_t begin, size_t end) {
         float *y = lp->y + row;
         const float *z = lp->huber.z + row;
         for (size_t i = 0; i < model->labels; i++)
-            y[i] = z[i] + tau * (lp->huber.current.pairwise[row + i] - model->unary[row + i]);
+            y[i] =
+                z[i] + tau * ((float)lp->huber.current.pairwise[row + i] - model->unary[row + i]);
         if (lp->huber.current.clique)
             for (size_t i = 0; i < model->labels; i++)
-                y[i] += tau * lp->huber.current.clique[row + i];
+                y[i] += tau * (float)lp->huber.current.clique[row + i];
         dcrf_simplex_project(y, model->labels);
         float sum = 0;
         for (size_t i = 0; i < model->labels; i++)
@@ -151,7 +172,8 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
     const dcrf_model *model = lp->problem->model;
     dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
     narrow(lp);
-    const struct dcrf_pair_shape shape = {.epsilon = huber->epsilon, .bins = choose_bins(lp)};
+    const struct dcrf_pair_shape shape = {
+        .epsilon = huber->epsilon, .bins = choose_bins(lp), .is_precise = needs_precision(lp)};
     dcrf_status status =
         dcrf_pair_dual(&lp->pairs, &shape, huber->z, DEAD * huber->epsilon, &huber->current, error);
     if (status == DCRF_OK)
@@ -162,7 +184,7 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
     if (huber->current.clique)
         dcrf_clique_project(&lp->cliques, NULL, huber->z, huber->epsilon, 0, &huber->current);
     improve_bound(lp);
-    report->objective =
+    report->objective = huber->objective =
         lp->space.constant + dcrf_parallel_sum(pool, model->variables, sum_objective, lp);
 
     float *swap = huber->previous;

@@ -56,7 +56,7 @@ struct projection {
 };
 
 static float dual_value(const struct dcrf_dual *dual, size_t at) {
-    return dual->pairwise[at] + (dual->clique ? dual->clique[at] : 0);
+    return (float)(dual->pairwise[at] + (dual->clique ? dual->clique[at] : 0));
 }
 
 /* Project the rows of y~(delta); the sum is <D, y~(delta)>. */

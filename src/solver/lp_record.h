@@ -23,7 +23,7 @@ struct dcrf_lp_record {
     size_t variables;
     size_t capacity, count;
     struct dcrf_lp_point *points;
-    const float *clique; /* v of the mixture: a block with the model's stride, or NULL */
+    const double *clique; /* v of the mixture: a block with the model's stride, or NULL */
 };
 
 /* Have a solver of the LP by Huber continuation record up to `capacity` points,

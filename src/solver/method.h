@@ -20,7 +20,8 @@ struct dcrf_problem {
     const dcrf_model *model;
     dcrf_workspace *workspace;
     const dcrf_settings *settings;
-    struct dcrf_stop *stop; /* a long step asks dcrf_stop_is_due(stop) now and then */
+    const double *best_energy; /* of the best labelling so far */
+    struct dcrf_stop *stop;    /* a long step asks dcrf_stop_is_due(stop) now and then */
 };
 
 /* Where to begin: what the candidates' stage has for a method. */

@@ -39,6 +39,7 @@ void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter) {
     dcrf_release(filter->largest);
     dcrf_release(filter->nodes);
     dcrf_release(filter->table);
+    dcrf_release(filter->precise);
     *filter = (struct dcrf_pair_filter){0};
 }
 
@@ -48,9 +49,8 @@ struct pack_context {
     struct dcrf_pair_filter *filter;
     const float *y;
     size_t stride; /* of the packed blocks */
-    float weight;
-    bool is_first;
-    float *out;
+    double weight;
+    double *out;
 };
 
 static void find_largest(void *context, size_t begin, size_t end, size_t worker) {
@@ -98,12 +98,10 @@ static void unpack(void *context, size_t begin, size_t end, size_t worker) {
     const struct pack_context *c = context;
     const size_t stride = c->filter->space->plan->model->stride;
     for (size_t a = begin; a < end; a++) {
-        float *out = c->out + a * stride;
+        double *out = c->out + a * stride;
         const float *row = c->filter->filtered + a * c->stride;
-        if (c->is_first)
-            memset(out, 0, stride * sizeof *out);
         for (size_t k = 0; k < c->filter->alive_count; k++)
-            out[c->filter->alive[k]] += c->weight * row[k];
+            out[c->filter->alive[k]] += c->weight * (double)row[k];
     }
 }
 
@@ -128,6 +126,119 @@ static dcrf_levels make_levels(struct dcrf_pair_filter *filter,
     return (dcrf_levels){bins, nodes, table};
 }
 
+/* ---- in double ------------------------------------------------------------------------------ */
+
+/* Bins that go through the operator at a time. */
+#define PRECISE_CHANNELS 8
+
+/* One label on its way: with w_a(h) the hat functions of the nodes at y_a, K w(h) for some nodes at
+ * a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
+struct precise {
+    const struct dcrf_pair_filter *filter;
+    size_t channel, stride; /* of the packed block */
+    const dcrf_levels *levels;
+    size_t first, count; /* nodes in hand */
+    double *in, *out;    /* variables x count */
+    double *sum;         /* per variable */
+};
+
+/* The lower node of y, and the part that the upper one has in it. The part is computed in floats,
+ * as all others who look at the point do it. */
+static size_t find_node(float y, size_t bins, double *part) {
+    const size_t last = bins - 1;
+    size_t node = (size_t)(y * (float)last);
+    node = node < last ? node : last;
+    while (node > 0 && y < (float)node / (float)last)
+        node--;
+    while (node < last && (float)(node + 1) / (float)last <= y)
+        node++;
+    const float low = (float)node / (float)last;
+    *part =
+        node < last && y > low ? (double)((y - low) / ((float)(node + 1) / (float)last - low)) : 0;
+    return node;
+}
+
+static void fill_hats(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct precise *p = context;
+    for (size_t a = begin; a < end; a++) {
+        double part, *in = p->in + a * p->count;
+        const size_t node =
+            find_node(p->filter->packed[a * p->stride + p->channel], p->levels->count, &part);
+        for (size_t h = 0; h < p->count; h++)
+            in[h] = p->first + h == node ? 1 - part : p->first + h == node + 1 ? part : 0;
+    }
+}
+
+static void add_flows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct precise *p = context;
+    const size_t bins = p->levels->count;
+    for (size_t a = begin; a < end; a++) {
+        double part;
+        const size_t node = find_node(p->filter->packed[a * p->stride + p->channel], bins, &part);
+        const float *low = p->levels->table + node * bins + p->first;
+        const float *high = node + 1 < bins ? low + bins : low;
+        double sum = 0;
+        for (size_t h = 0; h < p->count; h++)
+            sum +=
+                ((1 - part) * (double)low[h] + part * (double)high[h]) * p->out[a * p->count + h];
+        p->sum[a] = p->first == 0 ? sum : p->sum[a] + sum;
+    }
+}
+
+static dcrf_status filter_by_bins(struct precise *p, const dcrf_operator *op, dcrf_error *error) {
+    const struct dcrf_dual_space *space = p->filter->space;
+    const size_t n = space->plan->model->variables;
+    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
+    for (p->first = 0; p->first < p->levels->count; p->first += p->count) {
+        const size_t left = p->levels->count - p->first;
+        p->count = left < PRECISE_CHANNELS ? left : PRECISE_CHANNELS;
+        dcrf_parallel_for(pool, n, GRAIN, fill_hats, p);
+        const dcrf_status status =
+            op->methods->apply_double(op, space->workspace, p->in, p->out, p->count, error);
+        if (status < 0)
+            return status;
+        dcrf_parallel_for(pool, n, GRAIN, add_flows, p);
+    }
+    return DCRF_OK;
+}
+
+/* All labels of one kernel, added to `out`. */
+static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_operator *op,
+                                    const struct dcrf_pair_shape *shape, const dcrf_levels *levels,
+                                    const struct pack_context *context, dcrf_error *error) {
+    const dcrf_model *model = filter->space->plan->model;
+    const size_t n = model->variables;
+    if (!filter->precise &&
+        !(filter->precise = dcrf_allocate(n, (2 * PRECISE_CHANNELS + 1) * sizeof(double))))
+        return dcrf_fail_memory(error, "the ordered filter in double");
+    struct precise p = {.filter = filter,
+                        .stride = context->stride,
+                        .levels = levels,
+                        .in = filter->precise,
+                        .out = filter->precise + PRECISE_CHANNELS * n,
+                        .sum = filter->precise + 2 * PRECISE_CHANNELS * n};
+    for (p.channel = 0; p.channel < filter->alive_count; p.channel++) {
+        const struct dcrf_line line = {.epsilon = shape->epsilon,
+                                       .y = filter->packed + p.channel,
+                                       .channels = 1,
+                                       .stride = context->stride};
+        const dcrf_status status =
+            op->methods->line_double
+                ? op->methods->line_double(op, filter->space->workspace, &line, p.sum, error)
+                : filter_by_bins(&p, op, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            context->out[a * model->stride + filter->alive[p.channel]] +=
+                context->weight * p.sum[a];
+    }
+    return DCRF_OK;
+}
+
+/* ---- in floats ------------------------------------------------------------------------------ */
+
 /* The line itself where the operator can, else by bins. */
 static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_operator *op,
                                  double epsilon, const dcrf_levels *levels, size_t stride,
@@ -144,40 +255,47 @@ static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_ope
                                        filter->alive_count, stride, error);
 }
 
+/* A number in double is a sum of at most 2 n + 1000 terms, and of as many as there are bins. */
+static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape *shape,
+                           size_t variables) {
+    if (shape->is_precise)
+        return (3 * (double)variables + 2000) * DCRF_DOUBLE_ROUNDING;
+    return (double)(op->methods->line ? op->methods->line_roundings(op)
+                                      : op->methods->ordered_roundings(op, shape->bins));
+}
+
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error) {
     const dcrf_plan *plan = filter->space->plan;
     const dcrf_model *model = plan->model;
     dcrf_pool *pool = dcrf_workspace_pool(filter->space->workspace);
-    struct pack_context context = {
-        .filter = filter, .y = y, .is_first = true, .out = dual->pairwise};
+    struct pack_context context = {.filter = filter, .y = y, .out = dual->pairwise};
     find_alive(&context, threshold);
     context.stride = dcrf_padded(filter->alive_count);
     dcrf_parallel_for(pool, model->variables, GRAIN, pack, &context);
     const dcrf_levels levels = make_levels(filter, shape);
+    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
     dual->pairwise_roundings = 0;
     size_t used = 0;
     for (size_t m = 0; m < plan->kernel_count && filter->alive_count > 0; m++) {
-        if (model->kernels[m].weight == 0)
-            continue;
         const dcrf_operator *op = plan->kernels[m].op;
+        context.weight = model->kernels[m].weight;
+        if (context.weight == 0)
+            continue;
+        used++;
         const dcrf_status status =
-            filter_kernel(filter, op, shape->epsilon, &levels, context.stride, error);
+            shape->is_precise
+                ? filter_precisely(filter, op, shape, &levels, &context, error)
+                : filter_kernel(filter, op, shape->epsilon, &levels, context.stride, error);
         if (status < 0)
             return status;
-        context.weight = (float)model->kernels[m].weight;
-        dcrf_parallel_for(pool, model->variables, GRAIN, unpack, &context);
-        context.is_first = false;
-        used++;
-        const size_t roundings = op->methods->line
-                                     ? op->methods->line_roundings(op)
-                                     : op->methods->ordered_roundings(op, shape->bins);
-        dual->pairwise_roundings = fmax(dual->pairwise_roundings, (double)roundings);
+        if (!shape->is_precise)
+            dcrf_parallel_for(pool, model->variables, GRAIN, unpack, &context);
+        dual->pairwise_roundings =
+            fmax(dual->pairwise_roundings, roundings_of(op, shape, model->variables));
     }
-    if (context.is_first)
-        memset(dual->pairwise, 0, model->variables * model->stride * sizeof(float));
-    /* The weight, the product with it, and the sum over the kernels. */
-    dual->pairwise_roundings += 2 + (double)used;
+    /* The product with the weight, and the sum over the kernels. */
+    dual->pairwise_roundings += (1 + (double)used) * DCRF_DOUBLE_ROUNDING;
     return DCRF_OK;
 }

@@ -10,6 +10,8 @@
 struct dcrf_pair_shape {
     double epsilon;
     size_t bins;
+    bool is_precise; /* compute in double: several times the work, and no rounding worth
+                        speaking of; epsilon > 0 only */
 };
 
 /* Scratch memory of the filter: blocks of the labels that are alive, next to each other. */
@@ -20,6 +22,7 @@ struct dcrf_pair_filter {
     size_t alive_count;
     float *largest; /* per chunk of variables and label */
     float *nodes, *table;
+    double *precise; /* blocks of PRECISE_CHANNELS and a sum; NULL until it is first needed */
 };
 
 dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,

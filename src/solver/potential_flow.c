@@ -202,7 +202,7 @@ static double estimate_rows(void *context, size_t begin, size_t end) {
 /* Some labels in hand: `count` channels of doubles a variable. */
 struct claim {
     struct flow *flow;
-    float *pairwise; /* out */
+    double *pairwise; /* out */
     size_t first, count;
     double *in, *out, *scratch;
     double *lowest; /* per variable: the smallest reduced cost so far */
@@ -233,7 +233,7 @@ static void take_costs(void *context, size_t begin, size_t end, size_t worker) {
             const double flow =
                 c->flow->space->sums[a] * c->in[a * c->count + k] - c->out[a * c->count + k];
             const double cost = (double)model->unary[at] - flow;
-            c->pairwise[at] = (float)flow;
+            c->pairwise[at] = flow;
             c->lowest[a] = cost < c->lowest[a] ? cost : c->lowest[a];
         }
 }
@@ -260,11 +260,17 @@ static void fill_potentials(void *context, size_t begin, size_t end, size_t work
         }
 }
 
-/* What is proven by reduced costs `lowest`: each is a sum of at most 2 n + 1000 terms of at most
- * the row sum. The cliques' part of the zero point adds up to nothing with the constant. */
+/* Roundings to double on the way to a number of the flow: a sum of at most 2 n + 1000 terms of at
+ * most the row sum, and what is made of it. */
+static double double_roundings(const struct flow *flow) {
+    return 3 * (double)flow->model->variables + 2000;
+}
+
+/* What is proven by reduced costs `lowest`. The cliques' part of the zero point adds up to nothing
+ * with the constant. */
 static double bound_of(const struct flow *flow, const double *lowest) {
     const size_t n = flow->model->variables;
-    const double relative = (3 * (double)n + 2000) * 0x1p-53;
+    const double relative = double_roundings(flow) * 0x1p-53;
     double sum = 0, error_bound = 0;
     for (size_t a = 0; a < n; a++) {
         sum += lowest[a];
@@ -277,7 +283,7 @@ static double bound_of(const struct flow *flow, const double *lowest) {
 static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_error *error) {
     const size_t n = flow->model->variables;
     double *memory = dcrf_allocate(n, (3 * DOUBLE_CHANNELS + 1) * sizeof *memory);
-    float *pairwise = dcrf_allocate_zero(n, flow->model->stride * sizeof *pairwise);
+    double *pairwise = dcrf_allocate_zero(n, flow->model->stride * sizeof *pairwise);
     if (!memory || !pairwise) {
         dcrf_release(memory);
         dcrf_release(pairwise);
@@ -302,7 +308,11 @@ static dcrf_status claim(struct flow *flow, struct dcrf_flow_proof *proof, dcrf_
     }
     if (status == DCRF_OK && is_whole) {
         dcrf_parallel_for(flow->pool, n, GRAIN, fill_potentials, flow);
-        *proof = (struct dcrf_flow_proof){flow->u, pairwise, bound_of(flow, c.lowest)};
+        *proof =
+            (struct dcrf_flow_proof){.potentials = flow->u,
+                                     .pairwise = pairwise,
+                                     .roundings = 2 * double_roundings(flow) * DCRF_DOUBLE_ROUNDING,
+                                     .bound = bound_of(flow, c.lowest)};
         flow->u = NULL; /* the proof's now */
     } else {
         dcrf_release(pairwise);

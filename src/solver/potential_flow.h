@@ -8,8 +8,9 @@
 struct dcrf_flow_proof {
     float
         *potentials; /* u in [0, 1], a block with the model's stride: alpha_ab = K_ab (u_a - u_b) */
-    float *pairwise; /* A alpha, likewise; the cliques' part is that of the zero point */
-    double bound;    /* what they prove, in double */
+    double *pairwise; /* A alpha, likewise; the cliques' part is that of the zero point */
+    double roundings; /* of pairwise, as in struct dcrf_dual */
+    double bound;     /* what they prove */
 };
 
 /* Try to prove that the best constant labelling, of energy `constant_energy`, is optimal. Where it

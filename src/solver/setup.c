@@ -57,6 +57,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
                                             .model = plan->model,
                                             .workspace = workspace,
                                             .settings = &solver->settings,
+                                            .best_energy = &solver->info.energy.total,
                                             .stop = &solver->stop};
     solver->model_revision = plan->model->revision;
     solver->info = (dcrf_solver_info){.method = settings->method,
