@@ -43,9 +43,10 @@ static const cli_option *const no_settings[] = {output_table, feedback_option_ta
 
 /* ---- words and numbers ---------------------------------------------------------------------- */
 
-static void print_result(const dcrf_certificate *certificate) {
+static void print_result(const built_model *built, const dcrf_certificate *certificate) {
     const proof proven = {certificate->lower_bound, certificate->relative_gap};
     const bool beaten = certificate->best_energy < certificate->energy.total;
+    unary_facts_print(stdout, &built->unary);
     print_energies(stdout, &certificate->energy);
     print_proof(stdout, &proven, certificate->is_constant && !beaten);
     if (beaten) {
@@ -108,7 +109,7 @@ static bool report(const certify_settings *settings, const built_model *built,
                             result_to_json(settings, built, certificate, setup_s), problem))
         return false;
     if (!quiet && !(settings->json_file && output_is_standard(settings->json_file)))
-        print_result(certificate);
+        print_result(built, certificate);
     return true;
 }
 

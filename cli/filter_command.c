@@ -79,7 +79,7 @@ static bool read_field(filtering *f, cli_problem *problem) {
     if (!settings->input_file)
         f->field = field_of_image(&f->image);
     else if (!pixel_array_read(settings->input_file, &f->image, (array_layout)settings->layout,
-                               &f->field, problem))
+                               ARRAY_OF_THE_SIZE, &f->field, problem))
         return false;
     f->channels = f->field.view.channels;
     if (f->to_picture && f->channels != 1 && f->channels != 3)

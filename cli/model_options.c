@@ -108,7 +108,7 @@ static bool set_unary(const model_options *options, built_model *built, cli_prob
     dcrf_error error;
     pixel_array unary;
     const dcrf_grid grid = image_grid(&built->image);
-    if (!unary_read(&options->unary, &built->image, &unary, problem))
+    if (!unary_read(&options->unary, &built->image, &unary, &built->unary, problem))
         return false;
     const bool done = (dcrf_model_new(&built->model, &grid, unary.view.channels, &error) >= 0 &&
                        dcrf_model_set_unary(built->model, &unary.view, &error) >= 0) ||
@@ -243,11 +243,11 @@ json_t *model_report(const model_options *options, const built_model *built) {
     const bool exact = options->kernels.operator_kind == DCRF_OPERATOR_EXACT;
     const bool symmetric = options->kernels.normalization == DCRF_NORMALIZE_SYMMETRIC;
     json_t *report = json_pack(
-        "{s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:s}", "width", (json_int_t)built->image.width,
+        "{s:I, s:I, s:I, s:o, s:I, s:s, s:s, s:I, s:s}", "width", (json_int_t)built->image.width,
         "height", (json_int_t)built->image.height, "labels",
-        (json_int_t)dcrf_model_labels(built->model), "cliques",
-        (json_int_t)dcrf_model_cliques(built->model), "operator", exact ? "exact" : "fast",
-        "normalize", symmetric ? "symmetric" : "none", "threads",
+        (json_int_t)dcrf_model_labels(built->model), "unary", unary_facts_to_json(&built->unary),
+        "cliques", (json_int_t)dcrf_model_cliques(built->model), "operator",
+        exact ? "exact" : "fast", "normalize", symmetric ? "symmetric" : "none", "threads",
         (json_int_t)dcrf_workspace_threads(built->workspace), "version", dcrf_version());
     if (report && image_is_volume(&built->image) && !add_volume(report, &built->image)) {
         json_decref(report);

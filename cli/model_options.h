@@ -73,6 +73,7 @@ bool model_set_cliques(const model_options *options, const cli_image *image, con
 
 typedef struct built_model {
     cli_image image;
+    unary_facts unary;
     dcrf_model *model;
     dcrf_kernel kernels[KERNELS_MAX]; /* as in the model, for reports */
     size_t kernel_count;

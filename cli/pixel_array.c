@@ -2,6 +2,7 @@
 
 #include "io/nifti.h"
 
+#include <dcrf/unary.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,70 +17,109 @@ dcrf_grid image_grid(const cli_image *image) {
 
 /* ---- .npy ----------------------------------------------------------------------------------- */
 
-/* Do the extents of the image stand in the array from `first` on, in this order or reversed? */
-static bool shape_has(const npy_array *npy, size_t first, const cli_image *image, bool reversed) {
-    size_t shape[3];
-    const size_t axes = image_shape(image, shape);
-    for (size_t i = 0; i < axes; i++)
-        if (first + i >= npy->axes || npy->shape[first + i] != shape[reversed ? axes - 1 - i : i])
-            return false;
-    return true;
-}
+/* An array and the image that it is for. */
+typedef struct fitting {
+    const npy_array *npy;
+    size_t first; /* 1: behind an axis of size 1, a batch of one */
+    const char *path;
+    const cli_image *image;
+    array_fit fit;
+} fitting;
 
 dcrf_view image_view(const cli_image *image) {
     const dcrf_grid grid = image_grid(image);
     return dcrf_view_interleaved(image->colours, DCRF_F32, &grid, image->channels);
 }
 
-static bool wrong_shape(const npy_array *npy, const char *path, const cli_image *image,
-                        cli_problem *problem) {
+/* The grid that the axes from `axis` on have, behind the batch; false: there are too few. */
+static bool grid_from(const fitting *f, size_t axis, bool reversed, dcrf_grid *grid) {
+    const size_t first = f->first + axis;
+    *grid = image_grid(f->image);
+    if (f->npy->axes < first + grid->axes)
+        return false;
+    for (size_t k = 0; k < grid->axes; k++)
+        grid->size[k] = f->npy->shape[reversed ? first + k : first + grid->axes - 1 - k];
+    return true;
+}
+
+/* Does the image stand in the array from that axis on? */
+static bool shape_has(const fitting *f, size_t axis, bool reversed) {
+    const dcrf_grid image = image_grid(f->image);
+    dcrf_grid grid;
+    return grid_from(f, axis, reversed, &grid) &&
+           memcmp(grid.size, image.size, sizeof grid.size) == 0;
+}
+
+static bool shape_fits(const fitting *f, size_t axis) {
+    const dcrf_grid image = image_grid(f->image);
+    dcrf_grid grid;
+    return f->fit == ARRAY_MAY_BE_SMALLER && grid_from(f, axis, false, &grid) &&
+           dcrf_unary_fits(&grid, &image);
+}
+
+static bool wrong_shape(const fitting *f, cli_problem *problem) {
+    const cli_image *image = f->image;
+    const size_t axes = image_grid(image).axes;
     char text[NPY_TEXT_BYTES], size_text[IMAGE_TEXT_BYTES], extents[IMAGE_TEXT_BYTES];
+    const fitting behind = {f->npy, 1, f->path, image, f->fit};
+    if (f->npy->axes == axes + 2 && (shape_has(&behind, 0, false) || shape_has(&behind, 1, false) ||
+                                     shape_fits(&behind, 0) || shape_fits(&behind, 1)))
+        return bad_input(problem, f->path,
+                         "has the shape %s, a batch of %zu; save one of them: array[0]",
+                         npy_shape_text(f->npy, text), f->npy->shape[0]);
     if (image_is_volume(image))
         snprintf(extents, sizeof extents, "%zu, %zu, %zu", image->depth, image->height,
                  image->width);
     else
         snprintf(extents, sizeof extents, "%zu, %zu", image->height, image->width);
-    const bool reversed = shape_has(npy, 0, image, true) || shape_has(npy, 1, image, true);
-    return bad_input(problem, path, "has the shape %s; the image of %s needs (%s, C) or (C, %s)%s",
-                     npy_shape_text(npy, text), image_size_text(image, size_text), extents, extents,
-                     !reversed                ? ""
-                     : image_is_volume(image) ? "; its axes seem to be reversed"
-                                              : "; width and height seem to be swapped");
+    const bool reversed = shape_has(f, 0, true) || shape_has(f, 1, true);
+    return bad_input(
+        problem, f->path, "has the shape %s; the image of %s needs (%s, C) or (C, %s)%s%s",
+        npy_shape_text(f->npy, text), image_size_text(image, size_text), extents, extents,
+        f->fit == ARRAY_MAY_BE_SMALLER ? ", or smaller with its proportions" : "",
+        !reversed                ? ""
+        : image_is_volume(image) ? "; its axes seem to be reversed"
+                                 : "; width and height seem to be swapped");
 }
 
 /* Decide how the array lies over the image. */
-static bool find_layout(const npy_array *npy, const char *path, const cli_image *image,
-                        array_layout *layout, cli_problem *problem) {
-    size_t shape[3];
-    const size_t axes = image_shape(image, shape);
-    const bool with_channels = npy->axes == axes + 1;
-    const bool hwc = with_channels && shape_has(npy, 0, image, false);
-    const bool chw = with_channels && shape_has(npy, 1, image, false);
+static bool find_layout(const fitting *f, array_layout *layout, cli_problem *problem) {
+    const size_t axes = image_grid(f->image).axes;
+    const bool with_channels = f->npy->axes - f->first == axes + 1;
+    bool hwc = with_channels && shape_has(f, 0, false);
+    bool chw = with_channels && shape_has(f, 1, false);
     char text[NPY_TEXT_BYTES];
-    if (npy->axes == axes && shape_has(npy, 0, image, false))
+    if (f->npy->axes - f->first == axes && shape_has(f, 0, false)) {
         *layout = LAYOUT_HWC;
-    else if (*layout == LAYOUT_AUTO && hwc && chw)
-        return bad_input(problem, path,
+        return true;
+    }
+    if (with_channels && !hwc && !chw) {
+        hwc = shape_fits(f, 0);
+        chw = shape_fits(f, 1);
+    }
+    if (!hwc && !chw)
+        return wrong_shape(f, problem);
+    if (*layout == LAYOUT_AUTO && hwc && chw)
+        return bad_input(problem, f->path,
                          "has the shape %s, which fits (H, W, C) and (C, H, W); say which with "
                          "--layout hwc or --layout chw",
-                         npy_shape_text(npy, text));
-    else if (hwc && *layout != LAYOUT_CHW)
-        *layout = LAYOUT_HWC;
-    else if (chw && *layout != LAYOUT_HWC)
-        *layout = LAYOUT_CHW;
-    else if (hwc || chw)
-        return bad_input(problem, path, "has the shape %s, which is not the one of --layout %s",
-                         npy_shape_text(npy, text), hwc ? "chw" : "hwc");
-    else
-        return wrong_shape(npy, path, image, problem);
+                         npy_shape_text(f->npy, text));
+    if ((*layout == LAYOUT_CHW && !chw) || (*layout == LAYOUT_HWC && !hwc))
+        return bad_input(problem, f->path, "has the shape %s, which is not the one of --layout %s",
+                         npy_shape_text(f->npy, text), hwc ? "chw" : "hwc");
+    if (*layout == LAYOUT_AUTO)
+        *layout = hwc ? LAYOUT_HWC : LAYOUT_CHW;
     return true;
 }
 
 static bool array_from_npy(const char *path, const cli_image *image, array_layout layout,
-                           pixel_array *array, cli_problem *problem) {
+                           array_fit fit, pixel_array *array, cli_problem *problem) {
     npy_array npy;
-    if (!npy_parse(array->bytes.data, array->bytes.size, path, &npy, problem) ||
-        !find_layout(&npy, path, image, &layout, problem))
+    fitting f = {&npy, 0, path, image, fit};
+    if (!npy_parse(array->bytes.data, array->bytes.size, path, &npy, problem))
+        return false;
+    f.first = npy.axes == image_grid(image).axes + 2 && npy.shape[0] == 1;
+    if (!find_layout(&f, &layout, problem))
         return false;
     array->values = npy_floats_in_place(&npy);
     if (!array->values) {
@@ -88,14 +128,14 @@ static bool array_from_npy(const char *path, const cli_image *image, array_layou
         array->values = array->own_values;
         file_free(&array->bytes);
     }
-    const dcrf_grid grid = image_grid(image);
-    array->channel_axis = npy.axes == grid.axes + 1;
+    grid_from(&f, layout == LAYOUT_CHW, false, &array->grid);
+    array->channel_axis = npy.axes - f.first == array->grid.axes + 1;
     const size_t channels = !array->channel_axis   ? 1
-                            : layout == LAYOUT_CHW ? npy.shape[0]
+                            : layout == LAYOUT_CHW ? npy.shape[f.first]
                                                    : npy.shape[npy.axes - 1];
     array->view = layout == LAYOUT_CHW
-                      ? dcrf_view_planar(array->values, DCRF_F32, &grid, channels)
-                      : dcrf_view_interleaved(array->values, DCRF_F32, &grid, channels);
+                      ? dcrf_view_planar(array->values, DCRF_F32, &array->grid, channels)
+                      : dcrf_view_interleaved(array->values, DCRF_F32, &array->grid, channels);
     array->axes = npy.axes;
     memcpy(array->shape, npy.shape, sizeof array->shape);
     array->integers = npy_holds_integers(&npy);
@@ -105,32 +145,38 @@ static bool array_from_npy(const char *path, const cli_image *image, array_layou
 /* ---- NIfTI ---------------------------------------------------------------------------------- */
 
 static bool array_from_volume(const nifti_volume *volume, const char *path, const cli_image *image,
-                              pixel_array *array, cli_problem *problem) {
-    const dcrf_grid grid = image_grid(image);
+                              array_fit fit, pixel_array *array, cli_problem *problem) {
+    const dcrf_grid image_size = image_grid(image);
+    dcrf_grid grid = image_size;
     char text[NIFTI_TEXT_BYTES], image_text[IMAGE_TEXT_BYTES];
-    if (volume->size[0] != image->width || volume->size[1] != image->height ||
-        volume->size[2] != image->depth || !image_is_volume(image))
+    memcpy(grid.size, volume->size, sizeof grid.size);
+    const bool fits = fit == ARRAY_MAY_BE_SMALLER
+                          ? dcrf_unary_fits(&grid, &image_size) != 0
+                          : memcmp(grid.size, image_size.size, sizeof grid.size) == 0;
+    if (!image_is_volume(image) || !fits)
         return bad_input(problem, path, "is %s and the image %s; they must agree",
                          nifti_size_text(volume, text), image_size_text(image, image_text));
     if (!nifti_to_floats(volume, path, &array->own_values, problem))
         return false;
     array->values = array->own_values;
+    array->grid = grid;
     array->view = dcrf_view_planar(array->values, DCRF_F32, &grid, volume->channels);
     array->channel_axis = volume->channels > 1;
     array->axes = 0;
     if (array->channel_axis)
         array->shape[array->axes++] = volume->channels;
-    array->axes += image_shape(image, array->shape + array->axes);
+    for (size_t axis = grid.axes; axis-- > 0;)
+        array->shape[array->axes++] = grid.size[axis];
     array->integers = nifti_holds_integers(volume);
     return true;
 }
 
-static bool array_from_nifti(const char *path, const cli_image *image, pixel_array *array,
-                             cli_problem *problem) {
+static bool array_from_nifti(const char *path, const cli_image *image, array_fit fit,
+                             pixel_array *array, cli_problem *problem) {
     nifti_volume volume;
     if (!nifti_parse(array->bytes.data, array->bytes.size, path, &volume, problem))
         return false;
-    const bool done = array_from_volume(&volume, path, image, array, problem);
+    const bool done = array_from_volume(&volume, path, image, fit, array, problem);
     nifti_free(&volume);
     file_free(&array->bytes);
     return done;
@@ -138,14 +184,14 @@ static bool array_from_nifti(const char *path, const cli_image *image, pixel_arr
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-bool pixel_array_read(const char *path, const cli_image *image, array_layout layout,
+bool pixel_array_read(const char *path, const cli_image *image, array_layout layout, array_fit fit,
                       pixel_array *array, cli_problem *problem) {
     *array = (pixel_array){0};
     if (!file_map(path, &array->bytes, problem))
         return false;
     const bool done = nifti_recognize(array->bytes.data, array->bytes.size)
-                          ? array_from_nifti(path, image, array, problem)
-                          : array_from_npy(path, image, layout, array, problem);
+                          ? array_from_nifti(path, image, fit, array, problem)
+                          : array_from_npy(path, image, layout, fit, array, problem);
     if (!done)
         pixel_array_free(array);
     return done;
@@ -158,23 +204,14 @@ void pixel_array_free(pixel_array *array) {
     file_free(&array->bytes);
 }
 
-size_t pixel_array_count(const pixel_array *array) {
-    size_t count = 1;
-    for (size_t axis = 0; axis < array->axes; axis++)
-        count *= array->shape[axis];
-    return count;
-}
-
-float *pixel_array_own(pixel_array *array) {
-    if (!array->own_values) {
-        const size_t bytes = pixel_array_count(array) * sizeof *array->values;
-        array->own_values = malloc(bytes);
-        if (!array->own_values)
-            return NULL;
-        memcpy(array->own_values, array->values, bytes);
-        array->values = array->own_values;
-        array->view.data = array->own_values;
-        file_free(&array->bytes);
-    }
-    return array->own_values;
+void pixel_array_replace(pixel_array *array, const cli_image *image, float *values) {
+    const size_t channels = array->view.channels;
+    pixel_array_free(array);
+    array->grid = image_grid(image);
+    array->own_values = values;
+    array->values = values;
+    array->view = dcrf_view_interleaved(values, DCRF_F32, &array->grid, channels);
+    array->channel_axis = true;
+    array->axes = image_shape(image, array->shape);
+    array->shape[array->axes++] = channels;
 }

@@ -18,7 +18,8 @@ typedef enum array_layout { LAYOUT_AUTO = 0, LAYOUT_HWC, LAYOUT_CHW } array_layo
 /* The array of a file, and how it lies over the image. */
 typedef struct pixel_array {
     const float *values; /* in the file, or those below */
-    dcrf_view view;      /* of `values` */
+    dcrf_grid grid;      /* that of the image, or smaller */
+    dcrf_view view;      /* of `values`, over the grid */
     bool channel_axis;   /* the file has one */
     size_t axes;         /* as in the file */
     size_t shape[NPY_MAX_AXES];
@@ -27,16 +28,18 @@ typedef struct pixel_array {
     file_bytes bytes;
 } pixel_array;
 
+/* May an array be smaller than the image, of the same proportions? */
+typedef enum array_fit { ARRAY_OF_THE_SIZE, ARRAY_MAY_BE_SMALLER } array_fit;
+
 /* Read a file of the shape (H, W), (H, W, C) or (C, H, W) of the image; for a volume (D, H, W),
- * (D, H, W, C), (C, D, H, W) or a NIfTI file. Large files are mapped. */
-bool pixel_array_read(const char *path, const cli_image *image, array_layout layout,
+ * (D, H, W, C), (C, D, H, W) or a NIfTI file. An axis of size 1 in front does not matter: a batch
+ * of one. Large files are mapped. */
+bool pixel_array_read(const char *path, const cli_image *image, array_layout layout, array_fit fit,
                       pixel_array *array, cli_problem *problem);
 void pixel_array_free(pixel_array *array);
 
-/* The values, to be changed; NULL: out of memory. */
-float *pixel_array_own(pixel_array *array);
-
-/* How many there are. */
-size_t pixel_array_count(const pixel_array *array);
+/* Put other values in its place, over the image, the channels of a pixel next to each other; they
+ * belong to the array then. */
+void pixel_array_replace(pixel_array *array, const cli_image *image, float *values);
 
 #endif

@@ -1,27 +1,24 @@
 #include "problem.h"
 
+#include "printable.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* A file name may hold line breaks or escape codes; the message stays one harmless line. */
-static void keep_to_one_line(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
 
 static bool write_problem(cli_problem *problem, int exit_status, const char *subject,
                           const char *format, va_list arguments) {
     /* A very long file name must not push out what is wrong with it: its end is shown. */
     const size_t longest_subject = PROBLEM_BYTES / 2, length = strlen(subject);
     const bool shortened = length > longest_subject;
-    int used = snprintf(problem->text, sizeof problem->text, "%s%s: ", shortened ? "..." : "",
+    char text[PROBLEM_BYTES];
+    int used = snprintf(text, sizeof text, "%s%s: ", shortened ? "..." : "",
                         shortened ? subject + (length - longest_subject) : subject);
     if (used < 0)
         used = 0;
-    vsnprintf(problem->text + used, sizeof problem->text - (size_t)used, format, arguments);
-    keep_to_one_line(problem->text);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
+    /* A file name may hold line breaks or escape codes; the message stays one harmless line. */
+    printable(text, problem->text, sizeof problem->text);
     problem->exit_status = exit_status;
     return false;
 }
@@ -44,6 +41,18 @@ bool failure(cli_problem *problem, const char *subject, const char *format, ...)
 
 bool out_of_memory(cli_problem *problem, const char *subject) {
     return failure(problem, subject, "out of memory");
+}
+
+bool problem_of_option(cli_problem *problem, const char *option) {
+    const size_t length = strlen(option), room = sizeof problem->text - length - 2;
+    /* Some problems are an option's already. */
+    if (strncmp(problem->text, "--", 2) != 0) {
+        memmove(problem->text + length + 1, problem->text, room);
+        memcpy(problem->text, option, length);
+        problem->text[length] = ' ';
+        problem->text[sizeof problem->text - 1] = '\0';
+    }
+    return false;
 }
 
 bool library_problem(cli_problem *problem, const char *subject, const dcrf_error *error) {

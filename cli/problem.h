@@ -34,6 +34,9 @@ PROBLEM_FORMAT bool bad_input(cli_problem *problem, const char *subject, const c
 PROBLEM_FORMAT bool failure(cli_problem *problem, const char *subject, const char *format, ...);
 bool out_of_memory(cli_problem *problem, const char *subject);
 
+/* Put the option whose value is the subject in front of it: "--unary u.npy: ...". Returns false. */
+bool problem_of_option(cli_problem *problem, const char *option);
+
 /* The same from an error of the library. */
 bool library_problem(cli_problem *problem, const char *subject, const dcrf_error *error);
 

@@ -71,6 +71,7 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     fprintf(stream, "%s, %zu labels, %zu cliques; method %s\n",
             image_size_text(&built->image, size), dcrf_model_labels(built->model),
             dcrf_model_cliques(built->model), dcrf_method_name(info->method));
+    unary_facts_print(stream, &built->unary);
     print_energies(stream, &info->energy);
     print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
     fputs("  the labelling without kernels and cliques\n", stream);

@@ -1,8 +1,5 @@
-/* Unary energies from arrays. With x the stored value times the scale,
- *
- *   energies        phi = x
- *   probabilities   phi = -ln max(x, PROBABILITY_MIN)
- *   logits          phi = -ln softmax(x) = ln sum_j exp(x_j) - x_i */
+/* Unary energies from arrays of energies, probabilities or logits (dcrf/unary.h says what they
+ * become), at the size of the image or smaller. */
 #include "unary.h"
 
 #include <dcrf/dcrf.h>
@@ -10,14 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A probability that was rounded to zero must not forbid a label for good: -ln 1e-6 is 13.8. */
-#define PROBABILITY_MIN 1e-6
-/* Rounding in half precision. */
-#define PROBABILITY_MAX 1.001
-
 _Static_assert(LAYOUT_AUTO == 0 && LAYOUT_HWC == 1 && LAYOUT_CHW == 2, "auto|hwc|chw");
-_Static_assert(UNARY_ENERGIES == 0 && UNARY_PROBABILITIES == 1 && UNARY_LOGITS == 2,
-               "energies|probabilities|logits");
+_Static_assert(DCRF_UNARY_AUTO == 0 && DCRF_UNARY_ENERGIES == 1 && DCRF_UNARY_PROBABILITIES == 2 &&
+                   DCRF_UNARY_LOGITS == 3,
+               "auto|energies|probabilities|logits");
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -63,12 +56,14 @@ static bool parse_unknown(const cli_option *option, const char *text, void *valu
 
 const cli_option unary_option_table[] = {
     {"unary", 0, "FILE", NULL, false, parse_text, offsetof(unary_options, array_file),
-     "a .npy with one number a pixel and label: (H, W, labels) or (labels, H, W); for volumes also "
-     "a NIfTI with the labels on the fourth axis"},
-    {"unary-kind", 0, "energies|probabilities|logits", "energies", false, parse_choice,
+     "a .npy with one number per pixel and label: (H, W, labels) or (labels, H, W), or smaller "
+     "with "
+     "the image's proportions, as networks answer; for volumes also a NIfTI with the labels on the "
+     "fourth axis"},
+    {"unary-kind", 0, "auto|energies|probabilities|logits", "auto", false, parse_choice,
      offsetof(unary_options, kind),
      "what the numbers are: energies (low is likely), probabilities p (-ln p, p at least 1e-6), or "
-     "logits (-ln softmax)"},
+     "logits (-ln softmax); auto: as they look, where that is plain"},
     {"unary-scale", 0, "S", NULL, false, parse_positive_number, offsetof(unary_options, scale),
      "numbers count times S; needed where the file holds integers, for example 0.05 if energies "
      "were stored times 20; otherwise 1"},
@@ -103,6 +98,10 @@ bool unary_check_options(const unary_options *options, cli_problem *problem) {
                            : "is missing; give one of --unary, --labels-prior and --scribbles");
 }
 
+const char *unary_option(const unary_options *options) {
+    return options->array_file ? "--unary" : options->prior_file ? "--labels-prior" : "--scribbles";
+}
+
 const char *unary_file(const unary_options *options) {
     return options->array_file   ? options->array_file
            : options->prior_file ? options->prior_file
@@ -111,12 +110,53 @@ const char *unary_file(const unary_options *options) {
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
+/* Which options (or which entry of a data set's description) to use instead. */
+static bool advise(const unary_options *options, const dcrf_unary_look *look,
+                   const dcrf_error *error, cli_problem *problem) {
+    const char *kind = dcrf_unary_kind_name(look->kind);
+    char scale[64] = "";
+    if (options->in_dataset) {
+        if (look->scale != 1)
+            snprintf(scale, sizeof scale, ", \"energy_per_unit\": %.9g", look->scale);
+        return look->is_certain ? bad_input(problem, options->array_file,
+                                            "%s; write \"unary\": {\"kind\": \"%s\"%s} into "
+                                            "dataset.json",
+                                            error->message, kind, scale)
+                                : bad_input(problem, options->array_file,
+                                            "%s; write \"unary\": {\"kind\": ...} into "
+                                            "dataset.json",
+                                            error->message);
+    }
+    if (look->scale != 1)
+        snprintf(scale, sizeof scale, " --unary-scale %.9g", look->scale);
+    if (look->is_certain)
+        return bad_input(problem, options->array_file, "%s; add --unary-kind %s%s", error->message,
+                         kind, scale);
+    return bad_input(problem, options->array_file, "%s; add --unary-kind %s or --unary-kind %s",
+                     error->message, look->smallest < 0 ? "logits" : "probabilities", "energies");
+}
+
+/* Integers stand for something: for what, the user has to say. */
+static bool advise_integers(const unary_options *options, const dcrf_unary_look *look,
+                            cli_problem *problem) {
+    if (look->is_certain && look->scale != 1)
+        return bad_input(problem, options->array_file,
+                         "holds integers that look like %s times %.6g (%s); add --unary-kind %s "
+                         "--unary-scale %.9g",
+                         dcrf_unary_kind_name(look->kind), 1 / look->scale, look->reason,
+                         dcrf_unary_kind_name(look->kind), look->scale);
+    if (look->smallest >= 0 && look->largest <= 1)
+        return bad_input(problem, options->array_file,
+                         "holds only zeros and ones; if a one marks the label, add --unary-kind "
+                         "probabilities --unary-scale 1, or give the labels with --labels-prior "
+                         "and a --confidence");
+    return bad_input(problem, options->array_file,
+                     "holds integers; say with --unary-scale what one step is worth (0.05 if the "
+                     "energies were stored times 20), and with --unary-kind what they are");
+}
+
 static bool check_array(const unary_options *options, const pixel_array *unary,
                         cli_problem *problem) {
-    if (unary->integers && options->scale == 0)
-        return bad_input(problem, options->array_file,
-                         "holds integers; say with --unary-scale what one step is worth (0.05 if "
-                         "the energies were stored times 20)");
     if (!unary->channel_axis)
         return bad_input(problem, options->array_file,
                          "has only %s axes; unary energies have a %s one, of the labels",
@@ -127,88 +167,99 @@ static bool check_array(const unary_options *options, const pixel_array *unary,
     return true;
 }
 
-/* Where the numbers of a pixel lie: the first, and the step to the next, in floats. */
-typedef struct label_row {
-    size_t first;
-    size_t step;
-} label_row;
-
-static label_row row_of(const pixel_array *unary, size_t pixel) {
-    return (label_row){pixel * (size_t)unary->view.stride[0] / sizeof(float),
-                       (size_t)unary->view.channel_stride / sizeof(float)};
-}
-
-static bool probabilities_to_energies(const unary_options *options, const cli_image *image,
-                                      const pixel_array *unary, float *values,
-                                      cli_problem *problem) {
-    const size_t labels = unary->view.channels;
-    char text[IMAGE_TEXT_BYTES];
-    for (size_t pixel = 0; pixel < image_pixels(image); pixel++) {
-        const label_row row = row_of(unary, pixel);
-        for (size_t label = 0; label < labels; label++) {
-            float *value = &values[row.first + label * row.step];
-            const double probability = (double)*value;
-            if (!(probability >= 0 && probability <= PROBABILITY_MAX))
-                return bad_input(problem, options->array_file,
-                                 "holds %g at %s, label %zu, which is not a probability; see "
-                                 "--unary-kind and --unary-scale",
-                                 probability, image_place_text(image, pixel, text), label);
-            *value = (float)-log(fmin(fmax(probability, PROBABILITY_MIN), 1));
-        }
-    }
+static bool settle_kind(const unary_options *options, const pixel_array *unary,
+                        dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
+    dcrf_unary_kind claimed = (dcrf_unary_kind)options->kind;
+    dcrf_unary_look look;
+    dcrf_error error;
+    if (dcrf_unary_look_at(&unary->view, &unary->grid, options->scale, &look, &error) < 0)
+        return library_problem(problem, options->array_file, &error);
+    if (unary->integers && options->scale == 0)
+        return advise_integers(options, &look, problem);
+    /* Data sets hold energies where nothing else is said or seen. */
+    if (options->in_dataset && claimed == DCRF_UNARY_AUTO && look.kind == DCRF_UNARY_AUTO)
+        claimed = DCRF_UNARY_ENERGIES;
+    if (dcrf_unary_settle(&look, claimed, kind, &error) < 0)
+        return advise(options, &look, &error, problem);
+    facts->kind = *kind;
+    facts->is_recognized = claimed == DCRF_UNARY_AUTO;
+    memcpy(facts->reason, look.reason, sizeof facts->reason);
     return true;
 }
 
-static void logits_to_energies(const cli_image *image, const pixel_array *unary, float *values) {
-    const size_t labels = unary->view.channels;
-    for (size_t pixel = 0; pixel < image_pixels(image); pixel++) {
-        const label_row row = row_of(unary, pixel);
-        double largest = (double)values[row.first], sum = 0;
-        for (size_t label = 1; label < labels; label++)
-            largest = fmax(largest, (double)values[row.first + label * row.step]);
-        for (size_t label = 0; label < labels; label++)
-            sum += exp((double)values[row.first + label * row.step] - largest);
-        for (size_t label = 0; label < labels; label++) {
-            float *value = &values[row.first + label * row.step];
-            *value = (float)(log(sum) + largest - (double)*value);
-        }
-    }
-}
-
+/* The array becomes energies over the image. */
 static bool convert_array(const unary_options *options, const cli_image *image, pixel_array *unary,
-                          cli_problem *problem) {
-    if (!check_array(options, unary, problem))
+                          unary_facts *facts, cli_problem *problem) {
+    const dcrf_grid grid = image_grid(image);
+    const dcrf_view guide = image_view(image);
+    const bool same_size = memcmp(grid.size, unary->grid.size, sizeof grid.size) == 0;
+    dcrf_unary_kind kind;
+    dcrf_error error;
+    if (!check_array(options, unary, problem) ||
+        !settle_kind(options, unary, &kind, facts, problem))
         return false;
-    if (options->scale == 0 && options->kind == UNARY_ENERGIES)
+    facts->is_enlarged = !same_size;
+    memcpy(facts->size, unary->grid.size, sizeof facts->size);
+    if (same_size && kind == DCRF_UNARY_ENERGIES && (options->scale == 0 || options->scale == 1))
         return true;
-    float *values = pixel_array_own(unary);
-    if (!values)
+    float *energies = calloc(image_pixels(image), unary->view.channels * sizeof *energies);
+    if (!energies)
         return out_of_memory(problem, options->array_file);
-    const size_t count = pixel_array_count(unary);
-    for (size_t i = 0; options->scale != 0 && i < count; i++)
-        values[i] = (float)((double)values[i] * options->scale);
-    if (options->kind == UNARY_PROBABILITIES)
-        return probabilities_to_energies(options, image, unary, values, problem);
-    if (options->kind == UNARY_LOGITS)
-        logits_to_energies(image, unary, values);
+    if (dcrf_unary_energies(&unary->view, &unary->grid, kind, options->scale, &grid, &guide,
+                            energies, &error) < 0) {
+        free(energies);
+        return library_problem(problem, options->array_file, &error);
+    }
+    pixel_array_replace(unary, image, energies);
     return true;
 }
 
 static bool unary_from_array(const unary_options *options, const cli_image *image,
-                             pixel_array *unary, cli_problem *problem) {
-    if (!pixel_array_read(options->array_file, image, (array_layout)options->layout, unary,
-                          problem))
+                             pixel_array *unary, unary_facts *facts, cli_problem *problem) {
+    if (!pixel_array_read(options->array_file, image, (array_layout)options->layout,
+                          ARRAY_MAY_BE_SMALLER, unary, problem))
         return false;
-    const bool done = convert_array(options, image, unary, problem);
+    const bool done = convert_array(options, image, unary, facts, problem);
     if (!done)
         pixel_array_free(unary);
     return done;
 }
 
 bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,
-                cli_problem *problem) {
+                unary_facts *facts, cli_problem *problem) {
+    unary_facts found = {.kind = DCRF_UNARY_AUTO};
     *unary = (pixel_array){0};
-    return options->array_file   ? unary_from_array(options, image, unary, problem)
-           : options->prior_file ? unary_from_prior(options, image, unary, problem)
-                                 : unary_from_scribbles(options, image, unary, problem);
+    const bool done = options->array_file ? unary_from_array(options, image, unary, &found, problem)
+                      : options->prior_file ? unary_from_prior(options, image, unary, problem)
+                                            : unary_from_scribbles(options, image, unary, problem);
+    if (facts)
+        *facts = found;
+    if (!done && !options->in_dataset)
+        problem_of_option(problem, unary_option(options));
+    return done;
+}
+
+/* ---- what was made of it -------------------------------------------------------------------- */
+
+void unary_facts_print(FILE *stream, const unary_facts *facts) {
+    if (facts->kind == DCRF_UNARY_AUTO)
+        return;
+    fprintf(stream, "unaries: %s", dcrf_unary_kind_name(facts->kind));
+    if (facts->is_recognized)
+        fprintf(stream, " (%s)", facts->reason);
+    if (facts->is_enlarged)
+        fprintf(stream, ", enlarged from %zu x %zu%s, guided by the image's colours",
+                facts->size[0], facts->size[1], facts->size[2] > 1 ? " and slices" : "");
+    fputc('\n', stream);
+}
+
+json_t *unary_facts_to_json(const unary_facts *facts) {
+    if (facts->kind == DCRF_UNARY_AUTO)
+        return json_null();
+    json_t *size = json_array();
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        json_array_append_new(size, json_integer((json_int_t)facts->size[axis]));
+    return json_pack("{s:s, s:b, s:b, s:o}", "kind", dcrf_unary_kind_name(facts->kind),
+                     "recognized", facts->is_recognized, "enlarged", facts->is_enlarged, "size",
+                     size);
 }

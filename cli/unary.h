@@ -6,7 +6,9 @@
 #include "options.h"
 #include "pixel_array.h"
 
+#include <dcrf/unary.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Which number of a map means that nothing is known there. */
 typedef struct unknown_value {
@@ -17,7 +19,7 @@ typedef struct unknown_value {
 typedef struct unary_options {
     const char *array_file;
     double scale; /* 0: not given */
-    int kind;     /* unary_kind */
+    int kind;     /* dcrf_unary_kind */
     int layout;   /* array_layout */
     const char *prior_file;
     double confidence;
@@ -25,21 +27,35 @@ typedef struct unary_options {
     unknown_value prior_unknown;
     const char *scribbles_file;
     unknown_value scribble_unknown;
+    bool in_dataset; /* kind and scale come from a data set's description, not from options */
 } unary_options;
 
-typedef enum unary_kind { UNARY_ENERGIES = 0, UNARY_PROBABILITIES, UNARY_LOGITS } unary_kind;
+/* What an array turned out to be, to be said. */
+typedef struct unary_facts {
+    dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: it was no array */
+    bool is_recognized;   /* nobody had said it */
+    char reason[DCRF_UNARY_REASON_BYTES];
+    bool is_enlarged;
+    size_t size[DCRF_MAX_AXES]; /* before */
+} unary_facts;
 
 extern const cli_option unary_option_table[];
 
 /* Exactly one source must be given; for use before any file is read. */
 bool unary_check_options(const unary_options *options, cli_problem *problem);
 
-/* The file that the energies come from, for messages. */
+/* The option and the file that the energies come from, for messages. */
+const char *unary_option(const unary_options *options);
 const char *unary_file(const unary_options *options);
 
-/* Energies over the image, one channel a label. NaN and infinity of the file pass. */
+/* Energies over the image, one channel per label. NaN and infinity among energies pass. `facts` may
+ * be NULL. */
 bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,
-                cli_problem *problem);
+                unary_facts *facts, cli_problem *problem);
+
+/* One line for people, where there is something to say; JSON for programs, NULL: out of memory. */
+void unary_facts_print(FILE *stream, const unary_facts *facts);
+json_t *unary_facts_to_json(const unary_facts *facts);
 
 /* The two sources that are maps (unary_maps.c). */
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,

@@ -348,7 +348,7 @@ static void images_guide(void **state) {
                 distance +=
                     powl((long double)image[v * CHANNELS + c] - means[k][c] / members[k], 2);
             const long double weight = expl(-(dx * dx + dy * dy) / (2 * 0.5L * 0.5L) -
-                                            distance / (2 * 0.2L * 0.2L * variance));
+                                            distance / (2 * 0.3L * 0.3L * variance));
             total += weight;
             for (size_t i = 0; i < LABELS; i++)
                 sum[i] += weight * (long double)x[k * LABELS + i];

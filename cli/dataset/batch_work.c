@@ -41,12 +41,12 @@ static char *regions_file(const batch_work *b, const dataset_item *item) {
 /* The same with the files of an image: a config file that solves it. */
 static json_t *settings_of_run(const batch_work *b, const dataset_item *item,
                                const method_choice *method) {
-    static const char *const kinds[] = {"energies", "probabilities", "logits"};
     char *regions = method->cliques ? regions_file(b, item) : NULL;
     json_t *settings = json_merge(
         settings_of_method(b, method),
         json_pack("{s:s, s:s, s:s, s:f}", "image", item->image_file, "unary", item->unary_file,
-                  "unary-kind", kinds[b->data->unary.kind], "unary-scale", b->data->unary.scale));
+                  "unary-kind", dcrf_unary_kind_name((dcrf_unary_kind)b->data->unary.kind),
+                  "unary-scale", b->data->unary.scale));
     if (regions)
         settings = json_merge(settings, json_pack("{s:s}", "cliques", regions));
     free(regions);

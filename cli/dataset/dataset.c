@@ -109,9 +109,10 @@ static bool read_lines(const char *path, line_list *list, cli_problem *problem) 
 
 static bool take_unary(const char *path, const json_t *unary, unary_options *options,
                        cli_problem *problem) {
-    static const char *const kinds[] = {"energies", "probabilities", "logits"};
+    dcrf_unary_kind named = DCRF_UNARY_AUTO;
     const json_t *kind = json_object_get(unary, "kind");
     const json_t *unit = json_object_get(unary, "energy_per_unit");
+    options->in_dataset = true;
     options->scale = 1;
     if (unary && !json_is_object(unary))
         return bad_input(problem, path,
@@ -121,13 +122,13 @@ static bool take_unary(const char *path, const json_t *unary, unary_options *opt
         if (!(options->scale > 0) || !isfinite(options->scale))
             return bad_input(problem, path, "\"energy_per_unit\" is not a number above zero");
     }
-    for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++)
-        if (json_is_string(kind) && strcmp(json_string_value(kind), kinds[i]) == 0) {
-            options->kind = (int)i;
-            return true;
-        }
-    return !kind ||
-           bad_input(problem, path, "\"kind\" is none of energies, probabilities and logits");
+    if (kind &&
+        (!json_is_string(kind) || !dcrf_unary_kind_from_name(json_string_value(kind), &named)))
+        return bad_input(problem, path,
+                         "\"kind\" is none of energies, probabilities, logits and auto");
+    /* Only energies have a unit that has to be said. */
+    options->kind = (int)(!kind && unit ? DCRF_UNARY_ENERGIES : named);
+    return true;
 }
 
 static bool take_description(const char *path, const json_t *root, dataset *data,

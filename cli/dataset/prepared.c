@@ -85,7 +85,7 @@ static bool read_image(prepared_image *p, cli_problem *problem) {
 static bool read_unary(prepared_image *p, cli_problem *problem) {
     unary_options options = p->data->unary;
     options.array_file = p->item->unary_file;
-    if (!unary_read(&options, &p->image, &p->unary, problem))
+    if (!unary_read(&options, &p->image, &p->unary, NULL, problem))
         return false;
     return p->unary.view.channels == p->data->labels ||
            bad_input(problem, p->item->unary_file, "has %zu labels but dataset.json says %zu",

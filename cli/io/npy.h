@@ -1,7 +1,7 @@
 /* Arrays in NumPy's .npy format, versions 1.0 to 3.0.
  *
  * Booleans, integers of 1 to 8 bytes and floats of 2 to 8 bytes are read, in either byte order and
- * either memory order, with 1 to 4 axes. The header is checked against the size of the file before
+ * either memory order, with 1 to 5 axes. The header is checked against the size of the file before
  * anything is taken from it. */
 #ifndef DCRF_CLI_IO_NPY_H
 #define DCRF_CLI_IO_NPY_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define NPY_MAX_AXES 4
+#define NPY_MAX_AXES 5
 
 typedef struct npy_array {
     char kind;         /* 'b' boolean, 'u' unsigned, 'i' signed, 'f' float */

@@ -20,7 +20,7 @@
 
 #define SIGMA_CELLS 0.5
 #define REACH_CELLS 1
-#define COLOUR_SHARE 0.2
+#define COLOUR_SHARE 0.3
 #define CELLS_AROUND ((2 * REACH_CELLS + 1) * (2 * REACH_CELLS + 1) * (2 * REACH_CELLS + 1))
 
 typedef struct guided {

@@ -7,6 +7,7 @@ A test file is run as: test_something.py PATH/TO/dcrf [unittest arguments]
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -104,12 +105,13 @@ class Case(unittest.TestCase):
         return done.stdout
 
     def bad(self, subject, words, *arguments, status=2, **more):
-        """One line that names the subject and the problem, nothing printed, nothing left behind."""
+        """One line that names the subject (maybe behind the option it was given with) and the problem,
+        nothing printed, nothing left behind."""
         before = self.snapshot()
         done = self.run_dcrf(*arguments, **more)
         self.assertEqual(done.returncode, status, (arguments, done.stderr))
         self.assertEqual(done.stdout, "")
-        self.assertTrue(done.stderr.startswith("dcrf: " + subject + ": "), done.stderr)
+        self.assertRegex(done.stderr, "^dcrf: (--[a-z-]+ )?" + re.escape(subject) + ": ")
         self.assertIn(words, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertTrue(done.stderr.endswith("\n"))

@@ -103,7 +103,7 @@ def malformed_npy(shape, value=1.0):
         ("shape-open", with_shape("(4, 4"), "header is broken"),
         ("shape-empty", with_shape("()"), "single number"),
         ("shape-zero", with_shape("(0, 4)"), "empty array"),
-        ("shape-five-axes", with_shape("(1, 1, 1, 1, 1)"), "more than 4 axes"),
+        ("shape-six-axes", with_shape("(1, 1, 1, 1, 1, 1)"), "more than 5 axes"),
         ("shape-overflow", with_shape("(%d, %d)" % (2**40, 2**40)), "absurdly large"),
         ("shape-wraps-to-fit", with_shape("(%d, 4)" % (2**62 + 4)), "absurdly large"),
         ("shape-huge-number", with_shape("(" + "9" * 60 + ",)"), "absurdly large"),

@@ -67,7 +67,7 @@ class BadEnergyInputTest(Case):
         self.bad("no/such", "cannot open", *self.energy_of(), "--cliques", "no/such")
 
     def test_one_line_whatever_the_name(self):
-        self.bad("no?such?[31m", "cannot open", *self.energy_of(unary="no\nsuch\x1b[31m"))
+        self.bad("no\\x0asuch\\x1b[31m", "cannot open", *self.energy_of(unary="no\nsuch\x1b[31m"))
         self.bad("..." + "x" * 512, "cannot open", *self.energy_of(unary="x" * 4000))
 
     def test_not_finite(self):

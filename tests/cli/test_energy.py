@@ -92,7 +92,7 @@ class EnergyTest(Case):
         stored = [int(8 * v) - 100 for v in UNARY]
         for descr in ("|i1", ">i2", "<i4", ">i8"):
             name = self.write("v.npy", formats.npy(stored, (HEIGHT, WIDTH, LABELS), descr))
-            result = self.energy("--unary-scale", "0.125", unary=name)
+            result = self.energy("--unary-scale", "0.125", "--unary-kind=energies", unary=name)
             self.check(result, energy_unary=unary_energy() - 12.5 * len(PIXELS))
 
     def test_half_precision_values(self):

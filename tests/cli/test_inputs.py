@@ -142,11 +142,12 @@ class UnaryTest(Case):
             lambda p, i: -math.log(max(stored[p * LABELS + i] / 200, 1e-6)))
         file = self.write("q.npy", formats.npy(stored, (HEIGHT, WIDTH, LABELS), "|u1"))
         self.near(self.unary_energy("--unary", file, *kind, "--unary-scale", "0.005")[0], expected)
-        for wrong in (-0.01, 1.5, math.nan):
+        for wrong, words in ((-0.01, ", label 1, which is not a probability"),
+                             (1.5, ", label 1, which is not a probability"), (math.nan, ", channel 1")):
             values[4] = wrong
             file = self.write("w.npy", formats.npy(values, (HEIGHT, WIDTH, LABELS)))
-            self.bad(file, "at x = 1, y = 0, label 1, which is not a probability", "energy",
-                     self.image, "--unary", file, "--labels", self.labels, *kind)
+            self.bad(file, "at x = 1, y = 0" + words, "energy", self.image, "--unary", file,
+                     "--labels", self.labels, *kind)
 
     def test_logits(self):
         values = [((7 * i) % 23) - 11.5 for i in range(len(UNARY))]
@@ -371,11 +372,12 @@ class VolumeTest(Case):
         self.assertEqual(self.result(labels=labels), expected)
         file = self.write("r.npy", formats.npy(self.UNARY, self.SIZE + (2,)))
         start = ("energy", self.volume, "--labels", self.labels, "--unary")
-        self.bad(file, "needs (2, 3, 4, C) or (C, 2, 3, 4); its axes seem to be reversed",
+        self.bad(file, "proportions; its axes seem to be reversed",
                  *start, file)
         file = self.write("d.nii", volumes.nifti([0] * 24, (4, 2, 3)))
         self.bad(file, "is 4 x 2 x 3 voxels and the image 4 x 3 x 2 voxels", *start, file)
-        self.bad(self.volume, "holds integers", *start, self.volume)
+        whole = self.write("w.nii", volumes.nifti([v % 9 for v in range(48)], self.SIZE + (2,), volumes.I16))
+        self.bad(whole, "holds integers", *start, whole)
         file = self.write("f.nii", volumes.nifti([0] * 24, self.SIZE))
         self.bad(file, "have a fourth one, of the labels", *start, file)
         self.bad(self.path("labels.png"), "6 x 5 pixels and the image 4 x 3 x 2 voxels", "energy",

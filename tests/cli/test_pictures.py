@@ -48,7 +48,7 @@ class PictureTest(Case):
     def test_many_labels(self):
         """300 labels, of which each pixel wants one: beyond 255 a map has 16 bits."""
         wanted = [(37 * k + 290) % 300 for k in range(len(PIXELS))]
-        unary = [float(i != w) for w in wanted for i in range(300)]
+        unary = [2.0 * (i != w) for w in wanted for i in range(300)]
         self.unary = self.write("m.npy", formats.npy(unary, (HEIGHT, WIDTH, 300)))
         options = ("--spatial", "none", "--bilateral", "none", "-m", "mf")
         self.solve(*options, "-o", "l.npy")
@@ -195,7 +195,7 @@ class VolumeTest(Case):
         self.bad("l.png", "the image is a volume", *start, "-o", "l.png")
         self.bad("c.png", "the image is a volume", *start, "--confidence-map", "c.png")
         photo = self.write("i.png", formats.png([[(0, 0, 0)] * 2]))
-        unary = self.write("w.npy", formats.npy([0, 1, 0, 1], (1, 2, 2)))
+        unary = self.write("w.npy", formats.npy([0, 2, 0, 2], (1, 2, 2)))
         self.bad("l.nii", "the image is a photograph", "solve", photo, "--unary", unary, "-o",
                  "l.nii")
 

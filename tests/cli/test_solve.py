@@ -154,7 +154,7 @@ class SolveTest(SolveCase):
         # the pixel itself.
         n = 24
         image = self.write("g.png", formats.png([[(0, 0, 0)] * n] * n))
-        unary = self.write("z.npy", formats.npy([0, 1] * (n * n), (n, n, 2)))
+        unary = self.write("z.npy", formats.npy([0, 2] * (n * n), (n, n, 2)))
         text = self.good("solve", image, "--unary", unary, "--explain", "--bilateral", "none",
                          "--spatial", "2,1", "--normalize", "none")
         self.assertRegex(text, r"to about (19|20|21) others, up to 4 pixels")

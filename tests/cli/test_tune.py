@@ -145,7 +145,8 @@ class Results(TuneCase):
         self.assertEqual(sorted(settings), ["bilateral", "cliques", "eta", "gamma", "min-region",
                                             "normalize", "operator", "spatial"])
         text = self.good("solve", "data/images/a.png", "--config", "out/best.json", "--method",
-                         "mf", "--unary", "data/unaries/a.npy", "--json", "-", "--quiet")
+                         "mf", "--unary", "data/unaries/a.npy", "--unary-kind", "energies", "--json", "-",
+                         "--quiet")
         solved = json.loads(text)["settings"]
         for name in ("spatial", "bilateral", "cliques", "min-region"):
             self.assertEqual(solved[name], settings[name])
