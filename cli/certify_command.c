@@ -124,7 +124,8 @@ static bool run_certify(const void *given, cli_problem *problem) {
         return false;
     if (!model_build(&settings->model, settings->image_file, &built, problem))
         return false;
-    const bool done = model_read_labels(&built, settings->labels_file, &labels, problem) &&
+    const bool done = (model_read_labels(&built, settings->labels_file, &labels, problem) ||
+                       problem_of_option(problem, "--labels")) &&
                       certify(settings, &built, labels, began_s, &certificate, &setup_s, problem) &&
                       report(settings, &built, &certificate, setup_s, problem);
     free(labels);

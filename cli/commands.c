@@ -50,6 +50,8 @@ bool run_command(const cli_command *command, int count, char **arguments, cli_pr
         print_command_help(stdout, command);
     else if (done && here)
         done = command->run(settings, problem);
+    if (!done && record.config)
+        problem_of_config(&record, problem);
     option_record_free(&record);
     free(settings);
     return done;

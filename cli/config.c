@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "io/file.h"
+#include "json_text.h"
 #include "nearest.h"
 
 #include <stdio.h>
@@ -133,6 +134,22 @@ void option_record_free(option_record *record) {
     *record = (option_record){0};
 }
 
+void problem_of_config(const option_record *record, cli_problem *problem) {
+    char name[64] = "";
+    const char *path = option_text(record, "config");
+    if (!path || strncmp(problem->text, "--", 2) != 0)
+        return;
+    snprintf(name, sizeof name, "%.*s",
+             (int)strspn(problem->text + 2, "abcdefghijklmnopqrstuvwxyz-"), problem->text + 2);
+    /* Values of the file are the texts themselves. */
+    const char *text = json_string_value(json_object_get(record->config, name));
+    if (text && option_text(record, name) == text) {
+        const cli_problem inner = *problem;
+        bad_input(problem, path, "%s", inner.text);
+        problem->exit_status = inner.exit_status;
+    }
+}
+
 const char *option_text(const option_record *record, const char *name) {
     for (size_t i = 0; i < record->count; i++)
         if (strcmp(record->values[i].option->name, name) == 0)
@@ -158,7 +175,7 @@ static json_t *value_to_json(const option_value *value) {
     if ((option->parse == parse_number || option->parse == parse_positive_number) &&
         parse_number_list(value->text, &number, 1))
         return json_real(number);
-    return json_string(value->text);
+    return json_text(value->text);
 }
 
 static void key_of(const cli_option *option, char *key, size_t bytes) {

@@ -96,7 +96,8 @@ static bool run_energy(const void *given, cli_problem *problem) {
         return false;
     if (!model_build(&settings->model, settings->image_file, &built, problem))
         return false;
-    const bool done = model_read_labels(&built, settings->labels_file, &labels, problem) &&
+    const bool done = (model_read_labels(&built, settings->labels_file, &labels, problem) ||
+                       problem_of_option(problem, "--labels")) &&
                       compute_parts(settings, &built, labels, &parts, problem) &&
                       report(settings, &built, &parts, problem);
     free(labels);

@@ -132,6 +132,14 @@ static void write_choice(const page *p, const char *side, const char *name, cons
     fputs("</select></label>\n", p->stream);
 }
 
+static void write_legend_entry(const page *p, size_t label) {
+    const uint8_t *rgb = p->colours->rgb[label];
+    char name[CLASS_TEXT_BYTES];
+    fprintf(p->stream, "<span><i style='background:#%02x%02x%02x'></i>", rgb[0], rgb[1], rgb[2]);
+    html_write_escaped(p->stream, class_text(&p->results->built->classes, label, name));
+    fputs("</span>", p->stream);
+}
+
 static void write_comparison(const page *p) {
     fputs("<section><h2>Compare</h2><div class='choices'>\n", p->stream);
     write_choice(p, "left", "Left", "unary");
@@ -159,8 +167,7 @@ static void write_comparison(const page *p) {
     fputs("<div class='legend'>", p->stream);
     for (size_t i = 0; i < PALETTE_COLOURS; i++)
         if (seen[i])
-            fprintf(p->stream, "<span><i style='background:#%02x%02x%02x'></i>label %zu</span>",
-                    p->colours->rgb[i][0], p->colours->rgb[i][1], p->colours->rgb[i][2], i);
+            write_legend_entry(p, i);
     fputs("</div></section>\n", p->stream);
 }
 

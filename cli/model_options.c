@@ -138,7 +138,8 @@ bool clique_regions_find(const model_options *options, const char *image_file,
         if (options->min_region_px != 0)
             return bad_input(problem, "--min-region",
                              "is for --cliques meanshift and slic; '%s' is taken as it is", source);
-        return label_map_read(source, image, regions, problem);
+        return label_map_read(source, image, regions, problem) ||
+               problem_of_option(problem, "--cliques");
     }
     settings.min_region_px = options->min_region_px;
     return superpixels_find(image, image_file, &settings, workspace, regions, &count, problem);
@@ -178,12 +179,20 @@ static bool start_workspace(const model_options *options, built_model *built,
            library_problem(problem, "--threads", &error);
 }
 
+static bool name_classes(const model_options *options, built_model *built, cli_problem *problem) {
+    const char *file = options->unary.classes_file;
+    return !file ||
+           (lines_read(file, &built->classes, problem) &&
+            classes_check(&built->classes, file, dcrf_model_labels(built->model), problem)) ||
+           problem_of_option(problem, "--classes");
+}
+
 bool model_build(const model_options *options, const char *image_file, built_model *built,
                  cli_problem *problem) {
     *built = (built_model){0};
     const bool done = unary_check_options(&options->unary, problem) &&
                       image_read(image_file, &built->image, problem) &&
-                      set_unary(options, built, problem) &&
+                      set_unary(options, built, problem) && name_classes(options, built, problem) &&
                       add_kernels(options, image_file, built, problem) &&
                       start_workspace(options, built, problem) &&
                       add_cliques(options, image_file, built, problem);
@@ -195,6 +204,7 @@ bool model_build(const model_options *options, const char *image_file, built_mod
 void model_free(built_model *built) {
     dcrf_workspace_free(&built->workspace);
     dcrf_model_free(&built->model);
+    lines_free(&built->classes);
     image_free(&built->image);
 }
 
@@ -216,11 +226,15 @@ bool model_read_labels(const built_model *built, const char *path, uint16_t **la
     if (!label_map_read(path, &built->image, &numbers, problem))
         return false;
     bool done = true;
+    const bool is_mask = map_is_mask(numbers, count);
+    if (is_mask && label_count == 2)
+        map_number_mask(numbers, count);
     for (size_t i = 0; done && i < count; i++)
         if (numbers[i] < 0 || (size_t)numbers[i] >= label_count)
-            done = bad_input(problem, path, "has the label %d at %s; the unary has labels 0 to %zu",
-                             (int)numbers[i], image_place_text(&built->image, i, text),
-                             label_count - 1);
+            done = bad_input(
+                problem, path, "has the label %d at %s; the unary has labels 0 to %zu%s",
+                (int)numbers[i], image_place_text(&built->image, i, text), label_count - 1,
+                is_mask ? " (a 0/255 mask does for two labels only)" : "");
     if (done && !(*labels = malloc(count * sizeof **labels)))
         done = out_of_memory(problem, path);
     for (size_t i = 0; done && i < count; i++)
@@ -249,7 +263,10 @@ json_t *model_report(const model_options *options, const built_model *built) {
         "cliques", (json_int_t)dcrf_model_cliques(built->model), "operator",
         exact ? "exact" : "fast", "normalize", symmetric ? "symmetric" : "none", "threads",
         (json_int_t)dcrf_workspace_threads(built->workspace), "version", dcrf_version());
-    if (report && image_is_volume(&built->image) && !add_volume(report, &built->image)) {
+    if (report &&
+        ((image_is_volume(&built->image) && !add_volume(report, &built->image)) ||
+         (built->classes.count > 0 &&
+          json_object_set_new(report, "classes", class_names_to_json(&built->classes)) != 0))) {
         json_decref(report);
         report = NULL;
     }

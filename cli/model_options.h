@@ -2,6 +2,7 @@
 #ifndef DCRF_CLI_MODEL_OPTIONS_H
 #define DCRF_CLI_MODEL_OPTIONS_H
 
+#include "classes.h"
 #include "options.h"
 #include "unary.h"
 
@@ -74,6 +75,7 @@ bool model_set_cliques(const model_options *options, const cli_image *image, con
 typedef struct built_model {
     cli_image image;
     unary_facts unary;
+    class_names classes; /* none: labels are called by their numbers */
     dcrf_model *model;
     dcrf_kernel kernels[KERNELS_MAX]; /* as in the model, for reports */
     size_t kernel_count;

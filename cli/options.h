@@ -64,6 +64,10 @@ typedef struct option_record {
 
 void option_record_free(option_record *record);
 
+/* Where the problem is an option's whose value came from the config file, say which file that was.
+ */
+void problem_of_config(const option_record *record, cli_problem *problem);
+
 /* The text in force of an option, NULL where it has no value. */
 const char *option_text(const option_record *record, const char *name);
 

@@ -67,7 +67,7 @@ double seconds_of_run(const solution *found) {
 
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
-    char size[IMAGE_TEXT_BYTES];
+    char size[IMAGE_TEXT_BYTES], class[CLASS_TEXT_BYTES];
     fprintf(stream, "%s, %zu labels, %zu cliques; method %s\n",
             image_size_text(&built->image, size), dcrf_model_labels(built->model),
             dcrf_model_cliques(built->model), dcrf_method_name(info->method));
@@ -76,7 +76,8 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
     fputs("  the labelling without kernels and cliques\n", stream);
     print_energy_line(stream, "best constant", found->constant.energy.total);
-    fprintf(stream, "  label %u everywhere\n", found->constant.label);
+    fprintf(stream, "  %s everywhere\n",
+            class_text_with_number(&built->classes, found->constant.label, class));
     const proof proven = {info->lower_bound, info->relative_gap};
     print_proof(stream, &proven, info->is_constant != 0);
     fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing\n",

@@ -17,7 +17,7 @@ typedef struct solve_settings {
 } solve_settings;
 
 static bool solve_and_write(const solve_settings *settings, const built_model *built,
-                            double began_s, cli_problem *problem) {
+                            const palette *colours, double began_s, cli_problem *problem) {
     const solve_outputs *outputs = &settings->outputs;
     const bool trace = outputs->trace_file || outputs->report_file;
     const feedback talk = feedback_wanted(&settings->feedback);
@@ -29,8 +29,8 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
                               began_s, trace, talk, &found, problem);
     if (done && explain)
         done = explain_settings(&settings->model, built, &found, &explanation, problem);
-    const solve_results results = {&settings->model, built, &found, settings->sources.record,
-                                   explanation};
+    const solve_results results = {&settings->model,         built,       &found,
+                                   settings->sources.record, explanation, colours};
     done = done && solve_outputs_write(outputs, &results, problem);
     if (done && summary)
         print_solution(stdout, built, &found);
@@ -45,11 +45,13 @@ static bool run_solve(const void *given, cli_problem *problem) {
     const solve_settings *settings = given;
     const double began_s = seconds_now();
     built_model built;
+    palette colours;
     if (!solve_outputs_check(&settings->outputs, problem) ||
         !model_build(&settings->model, settings->image_file, &built, problem))
         return false;
     const bool done = solve_outputs_fit(&settings->outputs, &built.image, problem) &&
-                      solve_and_write(settings, &built, began_s, problem);
+                      solve_outputs_colours(&settings->outputs, &built, &colours, problem) &&
+                      solve_and_write(settings, &built, &colours, began_s, problem);
     model_free(&built);
     return done;
 }

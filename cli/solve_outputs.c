@@ -14,8 +14,12 @@
 
 const cli_option solve_output_table[] = {
     {"output", 'o', "FILE", NULL, false, parse_text, offsetof(solve_outputs, labels_file),
-     "the labelling: an indexed PNG whose indices are the labels, a .npy of integers, or for a "
-     "volume a NIfTI file (.nii, .nii.gz)"},
+     "the labelling: a PNG (see --label-format), a .npy of integers, or for a volume a NIfTI file "
+     "(.nii, .nii.gz)"},
+    {"label-format", 0, "indexed|grey", "indexed", false, parse_choice,
+     offsetof(solve_outputs, label_format),
+     "what a PNG of labels is: indexed, in the colours of the palette, its indices the labels; or "
+     "grey, its values the labels, as programs read it that look palettes up (OpenCV)"},
     {"overlay", 0, "FILE.png", NULL, false, parse_text, offsetof(solve_outputs, overlay_file),
      "the image with the labels' colours laid over it"},
     {"boundaries", 0, "FILE.png", NULL, false, parse_text, offsetof(solve_outputs, boundaries_file),
@@ -27,7 +31,8 @@ const cli_option solve_output_table[] = {
      "the method's last distributions: a .npy of the shape (H, W, labels), or for a volume a "
      "NIfTI file"},
     {"palette", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, palette_file),
-     "colours of the labels, one a line: #rrggbb or R G B; the default suits colour-blind eyes"},
+     "colours of the labels, one per line: #rrggbb or R G B, and a name where there is one; the "
+     "default suits colour-blind eyes"},
     {"trace", 0, "FILE.csv", NULL, false, parse_text, offsetof(solve_outputs, trace_file),
      "time, objective, energies and bound of every iteration"},
     {"json", 0, "FILE|-", NULL, false, parse_text, offsetof(solve_outputs, json_file),
@@ -104,6 +109,24 @@ bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli
            fits(outputs->marginals_file, volume, problem);
 }
 
+_Static_assert(LABELS_INDEXED == 0 && LABELS_GREY == 1, "indexed|grey");
+
+bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, palette *colours,
+                           cli_problem *problem) {
+    class_names names = {0};
+    palette_default(colours);
+    if (outputs->palette_file && !palette_read(outputs->palette_file, colours, &names, problem))
+        return problem_of_option(problem, "--palette");
+    /* Palettes name as many colours as they have, often more than there are labels. */
+    while (names.count > dcrf_model_labels(built->model))
+        free(names.lines[--names.count]);
+    if (built->classes.count == 0)
+        built->classes = names;
+    else
+        lines_free(&names);
+    return true;
+}
+
 bool solve_outputs_take_stdout(const solve_outputs *outputs) {
     const char *files[] = {outputs->labels_file,     outputs->overlay_file,
                            outputs->boundaries_file, outputs->confidence_file,
@@ -121,7 +144,6 @@ typedef struct writing {
     const solve_outputs *outputs;
     const solve_results *results;
     cli_outputs files;
-    palette colours;
     scene shown;
     cli_problem *problem;
 } writing;
@@ -132,8 +154,11 @@ static bool write_labels(const char *file, FILE *stream, const writing *w) {
     if (format_of(file) == NIFTI)
         return nifti_write_labels(stream, file, image->geometry, labels, w->problem);
     if (format_of(file) != NPY)
-        return png_write_labels(stream, file, labels, image->width, image->height, w->colours.rgb,
-                                w->problem);
+        return w->outputs->label_format == LABELS_GREY
+                   ? png_write_samples(stream, file, labels, image->width, image->height, 1,
+                                       w->problem)
+                   : png_write_labels(stream, file, labels, image->width, image->height,
+                                      w->results->colours->rgb, w->problem);
     size_t shape[3];
     const size_t axes = image_shape(image, shape);
     npy_write_labels(stream, shape, axes, labels);
@@ -152,7 +177,7 @@ static bool write_picture(const char *file, FILE *stream, const writing *w, uint
 
 static bool write_overlay(const char *file, FILE *stream, const writing *w) {
     return write_picture(file, stream, w,
-                         picture_overlay(&w->shown, w->results->found->labels, &w->colours),
+                         picture_overlay(&w->shown, w->results->found->labels, w->results->colours),
                          IMAGE_CHANNELS);
 }
 
@@ -216,7 +241,7 @@ static bool write_json(const char *file, FILE *stream, const writing *w) {
 
 static bool write_report(const char *file, FILE *stream, const writing *w) {
     const solve_results *r = w->results;
-    return html_report_write(stream, file, r, &w->shown, &w->colours, w->problem);
+    return html_report_write(stream, file, r, &w->shown, r->colours, w->problem);
 }
 
 static bool write_one(writing *w, const char *file,
@@ -228,9 +253,6 @@ static bool write_one(writing *w, const char *file,
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem) {
     writing w = {.outputs = outputs, .results = results, .problem = problem};
-    palette_default(&w.colours);
-    if (outputs->palette_file && !palette_read(outputs->palette_file, &w.colours, problem))
-        return false;
     if (!scene_new(&w.shown, &results->built->image))
         return out_of_memory(problem, "pictures");
     const bool done = write_one(&w, outputs->labels_file, write_labels) &&

@@ -2,7 +2,10 @@
 #ifndef DCRF_CLI_SOLVE_OUTPUTS_H
 #define DCRF_CLI_SOLVE_OUTPUTS_H
 
+#include "palette.h"
 #include "solution.h"
+
+typedef enum label_format { LABELS_INDEXED = 0, LABELS_GREY } label_format;
 
 typedef struct solve_outputs {
     /* NULL: not wanted */
@@ -12,6 +15,7 @@ typedef struct solve_outputs {
     const char *boundaries_file;
     const char *confidence_file;
     const char *palette_file;
+    int label_format; /* label_format */
     const char *trace_file;
     const char *json_file;
     const char *report_file;
@@ -30,11 +34,18 @@ typedef struct solve_results {
     const solution *found;
     const option_record *record;
     const char *explanation; /* for the report */
+    const palette *colours;
 } solve_results;
 
 /* Can they be written? For use before anything is read, and before the work. */
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem);
 bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli_problem *problem);
+
+/* The colours of the labels, and their names where the palette has them and nothing else named
+ * them.
+ */
+bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, palette *colours,
+                           cli_problem *problem);
 
 /* Does one of them go to the standard output? */
 bool solve_outputs_take_stdout(const solve_outputs *outputs);

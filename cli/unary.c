@@ -85,6 +85,9 @@ const cli_option unary_option_table[] = {
      offsetof(unary_options, scribble_unknown),
      "where there is no stroke; auto: 255 where it occurs, else 0; in colours the more frequent of "
      "black and white"},
+    {"classes", 0, "FILE", NULL, false, parse_text, offsetof(unary_options, classes_file),
+     "names of the labels, one per line, for legends, summaries and JSON; a palette may have them "
+     "too"},
     {0},
 };
 
@@ -230,8 +233,9 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
     unary_facts found = {.kind = DCRF_UNARY_AUTO};
     *unary = (pixel_array){0};
     const bool done = options->array_file ? unary_from_array(options, image, unary, &found, problem)
-                      : options->prior_file ? unary_from_prior(options, image, unary, problem)
-                                            : unary_from_scribbles(options, image, unary, problem);
+                      : options->prior_file
+                          ? unary_from_prior(options, image, unary, &found, problem)
+                          : unary_from_scribbles(options, image, unary, problem);
     if (facts)
         *facts = found;
     if (!done && !options->in_dataset)
@@ -242,6 +246,8 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
 /* ---- what was made of it -------------------------------------------------------------------- */
 
 void unary_facts_print(FILE *stream, const unary_facts *facts) {
+    if (facts->is_mask)
+        fputs("unaries: a mask, 255 is label 1\n", stream);
     if (facts->kind == DCRF_UNARY_AUTO)
         return;
     fprintf(stream, "unaries: %s", dcrf_unary_kind_name(facts->kind));
@@ -254,6 +260,8 @@ void unary_facts_print(FILE *stream, const unary_facts *facts) {
 }
 
 json_t *unary_facts_to_json(const unary_facts *facts) {
+    if (facts->is_mask)
+        return json_pack("{s:s}", "kind", "mask");
     if (facts->kind == DCRF_UNARY_AUTO)
         return json_null();
     json_t *size = json_array();

@@ -27,6 +27,7 @@ typedef struct unary_options {
     unknown_value prior_unknown;
     const char *scribbles_file;
     unknown_value scribble_unknown;
+    const char *classes_file;
     bool in_dataset; /* kind and scale come from a data set's description, not from options */
 } unary_options;
 
@@ -35,6 +36,7 @@ typedef struct unary_facts {
     dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: it was no array */
     bool is_recognized;   /* nobody had said it */
     char reason[DCRF_UNARY_REASON_BYTES];
+    bool is_mask; /* a label map of 0 and 255 */
     bool is_enlarged;
     size_t size[DCRF_MAX_AXES]; /* before */
 } unary_facts;
@@ -59,7 +61,7 @@ json_t *unary_facts_to_json(const unary_facts *facts);
 
 /* The two sources that are maps (unary_maps.c). */
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,
-                      cli_problem *problem);
+                      unary_facts *facts, cli_problem *problem);
 bool unary_from_scribbles(const unary_options *options, const cli_image *image, pixel_array *unary,
                           cli_problem *problem);
 

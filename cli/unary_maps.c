@@ -46,13 +46,17 @@ static bool allocate_energies(const cli_image *image, size_t labels, const char 
 
 /* Make what is unknown -1, and count the labels. */
 static bool prepare_prior(const unary_options *options, const cli_image *image, int32_t *numbers,
-                          size_t *labels, cli_problem *problem) {
+                          size_t *labels, unary_facts *facts, cli_problem *problem) {
     const char *file = options->prior_file;
     const unknown_value unknown = options->prior_unknown;
     char text[IMAGE_TEXT_BYTES];
     int32_t largest = -1;
     if (unknown.kind == UNKNOWN_COLOUR)
         return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
+    facts->is_mask = unknown.kind == UNKNOWN_AUTO && options->label_count <= 2 &&
+                     map_is_mask(numbers, image_pixels(image));
+    if (facts->is_mask)
+        map_number_mask(numbers, image_pixels(image));
     for (size_t i = 0; i < image_pixels(image); i++) {
         if ((unknown.kind == UNKNOWN_AUTO && numbers[i] == VOID_NUMBER) ||
             (unknown.kind == UNKNOWN_NUMBER && numbers[i] == unknown.value))
@@ -89,12 +93,12 @@ static void fill_prior(double confidence, const int32_t *numbers, size_t pixels,
 }
 
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,
-                      cli_problem *problem) {
+                      unary_facts *facts, cli_problem *problem) {
     int32_t *numbers;
     size_t labels = 0;
     if (!label_map_read(options->prior_file, image, &numbers, problem))
         return false;
-    const bool done = prepare_prior(options, image, numbers, &labels, problem) &&
+    const bool done = prepare_prior(options, image, numbers, &labels, facts, problem) &&
                       allocate_energies(image, labels, options->prior_file, unary, problem);
     if (done)
         fill_prior(options->confidence, numbers, image_pixels(image), labels, unary->own_values);
@@ -103,6 +107,31 @@ bool unary_from_prior(const unary_options *options, const cli_image *image, pixe
 }
 
 /* ---- scribbles ------------------------------------------------------------------------------ */
+
+/* Strokes in three greys, black, white and one between: the most frequent one is where no stroke
+ * is, and the darker of the others is label 0. False: these are others. */
+static bool labels_from_greys(size_t count, int32_t *numbers, size_t *labels) {
+    int32_t grey[3] = {0, -1, VOID_NUMBER};
+    size_t pixels[3] = {0}, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] > SCRIBBLE_LABELS_MAX && numbers[i] < VOID_NUMBER && grey[1] < 0)
+            grey[1] = numbers[i];
+        size_t k = 0;
+        while (k < 3 && grey[k] != numbers[i])
+            k++;
+        if (k == 3)
+            return false;
+        pixels[k]++;
+    }
+    if (!pixels[0] || !pixels[1] || !pixels[2])
+        return false;
+    for (size_t k = 1; k < 3; k++)
+        most = pixels[k] > pixels[most] ? k : most;
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = numbers[i] == grey[most] ? -1 : numbers[i] == grey[most == 0 ? 1 : 0] ? 0 : 1;
+    *labels = 2;
+    return true;
+}
 
 /* The number that means unknown, or -1. */
 static int32_t choose_unknown(const unknown_value *unknown, bool colours, const int32_t *numbers,
@@ -189,6 +218,13 @@ static bool prepare_scribbles(const unary_options *options, size_t count, bool c
     const char *file = options->scribbles_file;
     if (options->scribble_unknown.kind == UNKNOWN_COLOUR && !colours)
         return bad_input(problem, "--scribble-unknown", "%s has numbers, not colours", file);
+    const bool may_choose = options->scribble_unknown.kind == UNKNOWN_AUTO && !colours;
+    if (may_choose && labels_from_greys(count, numbers, labels))
+        return true;
+    if (may_choose && map_is_mask(numbers, count))
+        return bad_input(problem, file,
+                         "is a mask of 0 and 255, which has no strokes of two labels and a rest; "
+                         "give it with --labels-prior, or draw the second label in another grey");
     const int32_t unknown = choose_unknown(&options->scribble_unknown, colours, numbers, count);
     if (!(colours ? labels_from_colours : labels_from_numbers)(file, unknown, count, numbers,
                                                                labels, problem))

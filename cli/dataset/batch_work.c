@@ -1,5 +1,6 @@
 #include "dataset/batch_work.h"
 
+#include "json_text.h"
 #include "solution_text.h"
 
 #include <stdlib.h>
@@ -42,13 +43,14 @@ static char *regions_file(const batch_work *b, const dataset_item *item) {
 static json_t *settings_of_run(const batch_work *b, const dataset_item *item,
                                const method_choice *method) {
     char *regions = method->cliques ? regions_file(b, item) : NULL;
-    json_t *settings = json_merge(
-        settings_of_method(b, method),
-        json_pack("{s:s, s:s, s:s, s:f}", "image", item->image_file, "unary", item->unary_file,
-                  "unary-kind", dcrf_unary_kind_name((dcrf_unary_kind)b->data->unary.kind),
-                  "unary-scale", b->data->unary.scale));
+    json_t *settings =
+        json_merge(settings_of_method(b, method),
+                   json_pack("{s:o, s:o, s:s, s:f}", "image", json_text(item->image_file), "unary",
+                             json_text(item->unary_file), "unary-kind",
+                             dcrf_unary_kind_name((dcrf_unary_kind)b->data->unary.kind),
+                             "unary-scale", b->data->unary.scale));
     if (regions)
-        settings = json_merge(settings, json_pack("{s:s}", "cliques", regions));
+        settings = json_merge(settings, json_pack("{s:o}", "cliques", json_text(regions)));
     free(regions);
     return settings;
 }

@@ -1,6 +1,7 @@
 #include "dataset/dataset.h"
 
 #include "io/file.h"
+#include "io/lines.h"
 
 #include <dcrf/model.h>
 #include <dirent.h>
@@ -45,64 +46,6 @@ static char *find_file(const char *folder, const char *subfolder, const char *na
 
 char *dataset_find_map(const char *folder, const char *name) {
     return find_file(folder, "", name, map_endings);
-}
-
-/* ---- lines of a text ------------------------------------------------------------------------ */
-
-typedef struct line_list {
-    char **lines;
-    size_t count;
-} line_list;
-
-static void lines_free(line_list *list) {
-    for (size_t i = 0; i < list->count; i++)
-        free(list->lines[i]);
-    free(list->lines);
-    *list = (line_list){0};
-}
-
-static bool add_line(line_list *list, const char *text, size_t length) {
-    char **grown = realloc(list->lines, (list->count + 1) * sizeof *grown);
-    if (!grown)
-        return false;
-    list->lines = grown;
-    grown[list->count] = strndup(text, length);
-    return grown[list->count] != NULL && ++list->count;
-}
-
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* The lines that are not empty, without blanks around them. */
-static bool split_lines(const char *data, size_t size, line_list *list) {
-    for (size_t begin = 0; begin < size;) {
-        const char *newline = memchr(data + begin, '\n', size - begin);
-        size_t end = newline ? (size_t)(newline - data) : size;
-        const size_t next = end + 1;
-        while (begin < end && is_blank(data[begin]))
-            begin++;
-        while (end > begin && is_blank(data[end - 1]))
-            end--;
-        if (end > begin && !add_line(list, data + begin, end - begin))
-            return false;
-        begin = next;
-    }
-    return true;
-}
-
-static bool read_lines(const char *path, line_list *list, cli_problem *problem) {
-    file_bytes bytes;
-    *list = (line_list){0};
-    if (!file_read(path, &bytes, problem))
-        return false;
-    const bool is_text = !bytes.size || !memchr(bytes.data, '\0', bytes.size);
-    const bool done = is_text && split_lines((const char *)bytes.data, bytes.size, list);
-    file_free(&bytes);
-    if (!done)
-        lines_free(list);
-    return done || (is_text ? out_of_memory(problem, path)
-                            : bad_input(problem, path, "is not a text file"));
 }
 
 /* ---- dataset.json --------------------------------------------------------------------------- */
@@ -188,7 +131,7 @@ static bool read_classes(dataset *data, cli_problem *problem) {
     char path[PATH_BYTES];
     line_list names = {0};
     if (make_path(path, data->folder, "", "classes", ".txt") && access(path, F_OK) == 0) {
-        if (!read_lines(path, &names, problem))
+        if (!lines_read(path, &names, problem))
             return false;
         if (names.count != data->labels) {
             const size_t count = names.count;
@@ -206,7 +149,7 @@ static bool read_palette(dataset *data, cli_problem *problem) {
     char path[PATH_BYTES];
     palette_default(&data->colours);
     return !make_path(path, data->folder, "", "palette", ".txt") || access(path, F_OK) != 0 ||
-           palette_read(path, &data->colours, problem);
+           palette_read(path, &data->colours, NULL, problem);
 }
 
 /* ---- items ---------------------------------------------------------------------------------- */
@@ -234,7 +177,7 @@ static bool list_images(const dataset *data, line_list *names, cli_problem *prob
     bool done = true;
     for (const struct dirent *entry; done && (entry = readdir(folder));) {
         const size_t length = stem_length(entry->d_name);
-        done = length == 0 || add_line(names, entry->d_name, length);
+        done = length == 0 || lines_add(names, entry->d_name, length);
     }
     closedir(folder);
     if (!done) {
@@ -264,7 +207,7 @@ static bool list_split(const dataset *data, line_list *names, cli_problem *probl
         return bad_input(problem, "--split", "there is no %s/splits/%s.txt", data->folder,
                          data->split);
     make_path(path, data->folder, "splits", data->split, ".txt");
-    if (!read_lines(path, names, problem))
+    if (!lines_read(path, names, problem))
         return false;
     /* Names become names of files: each its own, and none outside the folder. */
     char **sorted = calloc(names->count + 1, sizeof *sorted);

@@ -11,23 +11,7 @@
 #include "dataset/summary.h"
 
 #include "io/json.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* Names of files need not be UTF-8, texts in JSON must. */
-static json_t *text_to_json(const char *text) {
-    json_t *json = json_string(text);
-    char *plain = json ? NULL : strdup(text);
-    if (!plain)
-        return json;
-    for (char *at = plain; *at; at++)
-        if ((unsigned char)*at >= 0x80)
-            *at = '?';
-    json = json_string(plain);
-    free(plain);
-    return json;
-}
+#include "json_text.h"
 
 /* Append, and tell whether that went well; `value` may be NULL. */
 static bool append(json_t *array, json_t *value) {
@@ -101,9 +85,8 @@ static json_t *failures_to_json(const summary *found) {
     json_t *array = json_array();
     bool whole = array != NULL;
     for (size_t i = 0; whole && i < found->failure_count; i++)
-        whole =
-            append(array, json_pack("{s:o, s:o}", "image", text_to_json(found->failures[i].image),
-                                    "message", text_to_json(found->failures[i].message)));
+        whole = append(array, json_pack("{s:o, s:o}", "image", json_text(found->failures[i].image),
+                                        "message", json_text(found->failures[i].message)));
     return finished(array, whole);
 }
 
@@ -111,15 +94,15 @@ static json_t *classes_to_json(const dataset *data) {
     json_t *array = json_array();
     bool whole = array != NULL;
     for (size_t i = 0; whole && i < data->labels; i++)
-        whole = append(array, text_to_json(data->classes[i]));
+        whole = append(array, json_text(data->classes[i]));
     return finished(array, whole);
 }
 
 json_t *summary_to_json(const summary *found) {
     const dataset *data = found->data;
     return json_pack("{s:o, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o}", "dataset",
-                     text_to_json(summary_title(found)), "split",
-                     found->split ? text_to_json(found->split) : json_null(), "images",
+                     json_text(summary_title(found)), "split",
+                     found->split ? json_text(found->split) : json_null(), "images",
                      (json_int_t)data->count, "labels", (json_int_t)data->labels, "classes",
                      classes_to_json(data), "band_px", (json_int_t)found->band_px, "settings",
                      found->settings ? json_deep_copy(found->settings) : json_object(), "methods",

@@ -111,3 +111,21 @@ bool label_map_read_colours(const char *path, const cli_image *image, int32_t **
     *are_colours = false;
     return read_map(path, image, numbers, are_colours, problem);
 }
+
+#define MASK_NUMBER 255
+
+bool map_is_mask(const int32_t *numbers, size_t count) {
+    bool has_zero = false, has_mask = false;
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] != 0 && numbers[i] != MASK_NUMBER)
+            return false;
+        has_zero = has_zero || numbers[i] == 0;
+        has_mask = has_mask || numbers[i] != 0;
+    }
+    return has_zero && has_mask;
+}
+
+void map_number_mask(int32_t *numbers, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = numbers[i] == MASK_NUMBER;
+}

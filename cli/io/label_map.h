@@ -16,4 +16,11 @@ bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
 bool label_map_read_colours(const char *path, const cli_image *image, int32_t **numbers,
                             bool *are_colours, cli_problem *problem);
 
+/* Masks have 0 where nothing is and 255 where something is. Is this one, with no other number and
+ * with both? */
+bool map_is_mask(const int32_t *numbers, size_t count);
+
+/* Make the 255 of a mask a 1. */
+void map_number_mask(int32_t *numbers, size_t count);
+
 #endif

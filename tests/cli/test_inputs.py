@@ -282,11 +282,12 @@ class ScribbleTest(Case):
             self.bad(file, words, "energy", self.photo, "--scribbles", file, "--labels",
                      self.labels, *more)
 
-        bad(self.draw("b.png", (0, 0, 255)), "only one label")
+        bad(self.draw("b.png", (0, 0, 254)), "only one label", "--scribble-unknown=254")
+        bad(self.draw("b.png", (0, 0, 255)), "is a mask of 0 and 255")
         bad(self.draw("b.png", (255, 255, 255)), "no label")
         bad(self.draw("b.png", (0, 2, 255)), "no stroke with the number 1")
         bad(self.draw("b.png", (1, 3, 0)), "no stroke with the number 2")
-        bad(self.draw("b.png", (0, 254, 255)), "strokes with the number 254")
+        bad(self.draw("b.png", (1, 254, 255)), "strokes with the number 254")
         bad(self.draw("b.png", ((255, 0, 0), (255, 0, 0), (0, 0, 0))), "only one label")
         bad(self.image, "6 x 5 pixels and the image 16 x 12")
         noise = self.write("noise.png", formats.png([[(x, 9 * y, 7 * (x ^ y)) for x in range(16)]

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_check(first.labels >= 1 && first.labels <= DCRF_MAX_LABELS);
     fuzz_check(first.void_value >= 0 && first.void_value <= 65535);
     fuzz_check(isfinite(first.unary.scale) && first.unary.scale > 0);
-    fuzz_check(first.unary.kind >= 0 && first.unary.kind <= 2);
+    fuzz_check(first.unary.kind >= DCRF_UNARY_AUTO && first.unary.kind <= DCRF_UNARY_LOGITS);
     fuzz_check(dataset_parse_description(data, size, "file", &again, &problem));
     fuzz_check(first.labels == again.labels && first.void_value == again.void_value &&
                first.unary.scale == again.unary.scale && first.unary.kind == again.unary.kind);
