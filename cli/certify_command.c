@@ -104,13 +104,13 @@ static bool certify(const certify_settings *settings, const built_model *built,
 static bool report(const certify_settings *settings, const built_model *built,
                    const dcrf_certificate *certificate, double setup_s, cli_problem *problem) {
     const bool quiet = feedback_wanted(&settings->feedback) == FEEDBACK_QUIET;
-    if (settings->json_file &&
-        !json_save_and_free(settings->json_file,
-                            result_to_json(settings, built, certificate, setup_s), problem))
-        return false;
     if (!quiet && !(settings->json_file && output_is_standard(settings->json_file)))
         print_result(built, certificate);
-    return true;
+    /* What cannot be said is a failure, and then there is no file either. */
+    return output_flush_standard(problem) &&
+           (!settings->json_file ||
+            json_save_and_free(settings->json_file,
+                               result_to_json(settings, built, certificate, setup_s), problem));
 }
 
 static bool run_certify(const void *given, cli_problem *problem) {

@@ -79,12 +79,13 @@ static bool compute_parts(const energy_settings *settings, const built_model *bu
 
 static bool report(const energy_settings *settings, const built_model *built,
                    const energy_parts *parts, cli_problem *problem) {
-    if (settings->json_file &&
-        !json_save_and_free(settings->json_file, parts_to_json(settings, built, parts), problem))
-        return false;
     if (!settings->json_file || !output_is_standard(settings->json_file))
         print_parts(built, parts);
-    return true;
+    /* What cannot be said is a failure, and then there is no file either. */
+    return output_flush_standard(problem) &&
+           (!settings->json_file ||
+            json_save_and_free(settings->json_file, parts_to_json(settings, built, parts),
+                               problem));
 }
 
 static bool run_energy(const void *given, cli_problem *problem) {

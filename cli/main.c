@@ -4,13 +4,16 @@
 #include "command.h"
 #include "dataset/ranks.h"
 #include "io/file.h"
+#include "io/output.h"
 #include "io/temporary.h"
 #include "nearest.h"
 
 #include <dcrf/dcrf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool unknown_command(const char *name, cli_problem *problem) {
     nearest_name nearest = nearest_start(name);
@@ -63,9 +66,18 @@ static bool silence_other_ranks(cli_problem *problem) {
 static bool run_and_agree(int count, char **arguments, cli_problem *problem) {
     bool done =
         silence_other_ranks(problem) && run(count > 0 ? count - 1 : 0, arguments + 1, problem);
-    if (done && (fflush(stdout) != 0 || ferror(stdout)))
-        done = failure(problem, "standard output", "cannot write: %s", strerror(errno));
+    done = done && output_flush_standard(problem);
     return ranks_agree(done, problem);
+}
+
+/* A standard descriptor that was closed would be given to the next file that is opened, and what is
+ * printed would go into it. */
+static bool open_standard_descriptors(cli_problem *problem) {
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
+        if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", descriptor == STDIN_FILENO ? O_RDONLY : O_WRONLY) != descriptor)
+            return failure(problem, "/dev/null", "cannot open: %s", strerror(errno));
+    return true;
 }
 
 int main(int count, char **arguments) {
@@ -76,8 +88,9 @@ int main(int count, char **arguments) {
     signal(SIGXFSZ, SIG_IGN);
     temporary_guard_signals();
     file_explain_cut();
-    const bool done =
-        ranks_begin(&count, &arguments, &problem) && run_and_agree(count, arguments, &problem);
+    const bool done = open_standard_descriptors(&problem) &&
+                      ranks_begin(&count, &arguments, &problem) &&
+                      run_and_agree(count, arguments, &problem);
     /* All ranks have the same problem. */
     if (!done && ranks_mine() == 0)
         fprintf(stderr, "dcrf: %s\n", problem.text);

@@ -191,6 +191,7 @@ bool model_build(const model_options *options, const char *image_file, built_mod
                  cli_problem *problem) {
     *built = (built_model){0};
     const bool done = unary_check_options(&options->unary, problem) &&
+                      unary_check_size(&options->unary, image_file, problem) &&
                       image_read(image_file, &built->image, problem) &&
                       set_unary(options, built, problem) && name_classes(options, built, problem) &&
                       add_kernels(options, image_file, built, problem) &&

@@ -32,7 +32,7 @@ extern const cli_option kernel_option_table[];
 
 /* What an IMAGE operand may be, for help texts. */
 #define IMAGE_OPERAND_HELP                                                                         \
-    "the photograph (PNG, JPEG, PNM, TIFF), or a volume (NIfTI: .nii, .nii.gz)"
+    "the photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), or a volume (NIfTI: .nii, .nii.gz)"
 
 /* The kernels that are on, in the order in which models get them. The image must outlive them. */
 size_t kernels_from_options(const kernel_options *options, const cli_image *image,

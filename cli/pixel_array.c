@@ -26,6 +26,10 @@ typedef struct fitting {
     array_fit fit;
 } fitting;
 
+static bool is_batch_of_one(const npy_array *npy, const cli_image *image) {
+    return npy->axes == image_grid(image).axes + 2 && npy->shape[0] == 1;
+}
+
 dcrf_view image_view(const cli_image *image) {
     const dcrf_grid grid = image_grid(image);
     return dcrf_view_interleaved(image->colours, DCRF_F32, &grid, image->channels);
@@ -112,13 +116,32 @@ static bool find_layout(const fitting *f, array_layout *layout, cli_problem *pro
     return true;
 }
 
+bool pixel_array_check(const char *path, const cli_image *image, array_layout layout, array_fit fit,
+                       cli_problem *problem) {
+    npy_array npy;
+    file_bytes bytes;
+    fitting f = {&npy, 0, path, image, fit};
+    if (!file_is_plain(path))
+        return true;
+    if (!file_map(path, &bytes, problem))
+        return false;
+    bool done = true;
+    if (npy_recognize(bytes.data, bytes.size)) {
+        done = npy_parse(bytes.data, bytes.size, path, &npy, problem);
+        f.first = done && is_batch_of_one(&npy, image);
+        done = done && find_layout(&f, &layout, problem);
+    }
+    file_free(&bytes);
+    return done;
+}
+
 static bool array_from_npy(const char *path, const cli_image *image, array_layout layout,
                            array_fit fit, pixel_array *array, cli_problem *problem) {
     npy_array npy;
     fitting f = {&npy, 0, path, image, fit};
     if (!npy_parse(array->bytes.data, array->bytes.size, path, &npy, problem))
         return false;
-    f.first = npy.axes == image_grid(image).axes + 2 && npy.shape[0] == 1;
+    f.first = is_batch_of_one(&npy, image);
     if (!find_layout(&f, &layout, problem))
         return false;
     array->values = npy_floats_in_place(&npy);

@@ -31,6 +31,10 @@ typedef struct pixel_array {
 /* May an array be smaller than the image, of the same proportions? */
 typedef enum array_fit { ARRAY_OF_THE_SIZE, ARRAY_MAY_BE_SMALLER } array_fit;
 
+/* Does the shape fit, as far as a .npy tells? For use before the image is decoded. */
+bool pixel_array_check(const char *path, const cli_image *image, array_layout layout, array_fit fit,
+                       cli_problem *problem);
+
 /* Read a file of the shape (H, W), (H, W, C) or (C, H, W) of the image; for a volume (D, H, W),
  * (D, H, W, C), (C, D, H, W) or a NIfTI file. An axis of size 1 in front does not matter: a batch
  * of one. Large files are mapped. */

@@ -29,13 +29,9 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
                               began_s, trace, talk, &found, problem);
     if (done && explain)
         done = explain_settings(&settings->model, built, &found, &explanation, problem);
-    const solve_results results = {&settings->model,         built,       &found,
-                                   settings->sources.record, explanation, colours};
+    const solve_results results = {&settings->model, built,   &found, settings->sources.record,
+                                   explanation,      colours, summary};
     done = done && solve_outputs_write(outputs, &results, problem);
-    if (done && summary)
-        print_solution(stdout, built, &found);
-    if (done && summary && outputs->explain)
-        printf("\n%s", explanation);
     solution_free(&found);
     free(explanation);
     return done;

@@ -250,6 +250,17 @@ static bool write_one(writing *w, const char *file,
     return !file || (output_begin(&w->files, file, &stream, w->problem) && write(file, stream, w));
 }
 
+/* Before the files are put in place: what cannot be said is a failure, and then there are none. */
+static bool print_summary(const writing *w) {
+    const solve_results *r = w->results;
+    if (!r->is_summary_wanted)
+        return true;
+    print_solution(stdout, r->built, r->found);
+    if (w->outputs->explain)
+        printf("\n%s", r->explanation);
+    return output_flush_standard(w->problem);
+}
+
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem) {
     writing w = {.outputs = outputs, .results = results, .problem = problem};
@@ -263,6 +274,7 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
                       write_one(&w, outputs->trace_file, write_trace_file) &&
                       write_one(&w, outputs->report_file, write_report) &&
                       write_one(&w, outputs->json_file, write_json) &&
+                      outputs_finish(&w.files, problem) && print_summary(&w) &&
                       outputs_commit(&w.files, problem);
     outputs_discard(&w.files);
     scene_free(&w.shown);

@@ -35,6 +35,7 @@ typedef struct solve_results {
     const option_record *record;
     const char *explanation; /* for the report */
     const palette *colours;
+    bool is_summary_wanted; /* on the standard output */
 } solve_results;
 
 /* Can they be written? For use before anything is read, and before the work. */
@@ -50,7 +51,7 @@ bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, pal
 /* Does one of them go to the standard output? */
 bool solve_outputs_take_stdout(const solve_outputs *outputs);
 
-/* Write all of them, or none. */
+/* Print the summary and write all of them, or none. */
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem);
 

@@ -2,6 +2,7 @@
 #include "command.h"
 #include "io/npy.h"
 #include "io/output.h"
+#include "io/picture.h"
 #include "io/png_format.h"
 #include "pixel_array.h"
 #include "superpixels.h"
@@ -154,7 +155,7 @@ static const cli_option operands[] = {
     {.name = "IMAGE",
      .parse = parse_text,
      .offset = offsetof(superpixels_settings, image_file),
-     .help = "the photograph: PNG, JPEG, PNM or TIFF"},
+     .help = "the photograph: " PICTURE_FORMATS_TEXT},
     {0},
 };
 

@@ -2,6 +2,8 @@
  * become), at the size of the image or smaller. */
 #include "unary.h"
 
+#include "io/label_map.h"
+
 #include <dcrf/dcrf.h>
 #include <math.h>
 #include <stdlib.h>
@@ -225,6 +227,19 @@ static bool unary_from_array(const unary_options *options, const cli_image *imag
     const bool done = convert_array(options, image, unary, facts, problem);
     if (!done)
         pixel_array_free(unary);
+    return done;
+}
+
+bool unary_check_size(const unary_options *options, const char *image_file, cli_problem *problem) {
+    cli_image image;
+    if (!image_measure(image_file, &image))
+        return true;
+    const bool done = options->array_file ? pixel_array_check(options->array_file, &image,
+                                                              (array_layout)options->layout,
+                                                              ARRAY_MAY_BE_SMALLER, problem)
+                                          : label_map_check(unary_file(options), &image, problem);
+    if (!done && !options->in_dataset)
+        problem_of_option(problem, unary_option(options));
     return done;
 }
 

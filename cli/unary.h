@@ -50,6 +50,10 @@ bool unary_check_options(const unary_options *options, cli_problem *problem);
 const char *unary_option(const unary_options *options);
 const char *unary_file(const unary_options *options);
 
+/* Does the source fit the photograph in this file? From headers alone, before anything is decoded.
+ */
+bool unary_check_size(const unary_options *options, const char *image_file, cli_problem *problem);
+
 /* Energies over the image, one channel per label. NaN and infinity among energies pass. `facts` may
  * be NULL. */
 bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,

@@ -29,10 +29,18 @@ static bool is_folder(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static const char *const picture_endings[] = {".png", ".jpg", ".jpeg", ".ppm",
-                                              ".pgm", ".tif", ".tiff", NULL};
+static const char *const picture_endings[] = {".png", ".jpg",  ".jpeg", ".ppm",  ".pgm",
+                                              ".tif", ".tiff", ".bmp",  ".webp", NULL};
 static const char *const array_endings[] = {".npy", NULL};
 static const char *const map_endings[] = {".png", ".npy", ".pgm", ".tif", ".tiff", NULL};
+
+/* Pipes and devices need not end, and every file is read more than once. */
+static bool check_plain(const char *path, cli_problem *problem) {
+    return !path || file_is_plain(path) ||
+           bad_input(problem, path,
+                     "is no plain file; data sets hold no pipes, devices or folders "
+                     "in its place");
+}
 
 /* The first file of that name that exists, to be freed; NULL: there is none. */
 static char *find_file(const char *folder, const char *subfolder, const char *name,
@@ -106,7 +114,7 @@ static bool read_description(dataset *data, cli_problem *problem) {
     file_bytes bytes;
     if (!make_path(path, data->folder, "", "dataset", ".json"))
         return bad_input(problem, data->folder, "its name is too long");
-    if (!file_read(path, &bytes, problem))
+    if (!check_plain(path, problem) || !file_read(path, &bytes, problem))
         return false;
     const bool done = dataset_parse_description(bytes.data, bytes.size, path, data, problem);
     file_free(&bytes);
@@ -131,7 +139,7 @@ static bool read_classes(dataset *data, cli_problem *problem) {
     char path[PATH_BYTES];
     line_list names = {0};
     if (make_path(path, data->folder, "", "classes", ".txt") && access(path, F_OK) == 0) {
-        if (!lines_read(path, &names, problem))
+        if (!check_plain(path, problem) || !lines_read(path, &names, problem))
             return false;
         if (names.count != data->labels) {
             const size_t count = names.count;
@@ -149,7 +157,7 @@ static bool read_palette(dataset *data, cli_problem *problem) {
     char path[PATH_BYTES];
     palette_default(&data->colours);
     return !make_path(path, data->folder, "", "palette", ".txt") || access(path, F_OK) != 0 ||
-           palette_read(path, &data->colours, NULL, problem);
+           (check_plain(path, problem) && palette_read(path, &data->colours, NULL, problem));
 }
 
 /* ---- items ---------------------------------------------------------------------------------- */
@@ -207,7 +215,7 @@ static bool list_split(const dataset *data, line_list *names, cli_problem *probl
         return bad_input(problem, "--split", "there is no %s/splits/%s.txt", data->folder,
                          data->split);
     make_path(path, data->folder, "splits", data->split, ".txt");
-    if (!lines_read(path, names, problem))
+    if (!check_plain(path, problem) || !lines_read(path, names, problem))
         return false;
     /* Names become names of files: each its own, and none outside the folder. */
     char **sorted = calloc(names->count + 1, sizeof *sorted);
@@ -248,6 +256,12 @@ static bool list_items(dataset *data, cli_problem *problem) {
     for (size_t i = 0; done && i < names.count; i++)
         done = add_item(data, names.lines[i]);
     lines_free(&names);
+    for (size_t i = 0; done && i < data->count; i++) {
+        const dataset_item *item = &data->items[i];
+        if (!check_plain(item->image_file, problem) || !check_plain(item->unary_file, problem) ||
+            !check_plain(item->truth_file, problem))
+            return false;
+    }
     if (done && data->count == 0)
         return bad_input(problem, data->folder, "has no images%s%s",
                          data->split ? " in the split " : "", data->split ? data->split : "");

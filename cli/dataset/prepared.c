@@ -76,6 +76,10 @@ static bool check_files(const prepared_image *p, cli_problem *problem) {
 }
 
 static bool read_image(prepared_image *p, cli_problem *problem) {
+    unary_options unary = p->data->unary;
+    unary.array_file = p->item->unary_file;
+    if (!unary_check_size(&unary, p->item->image_file, problem))
+        return false;
     if (!image_read(p->item->image_file, &p->image, problem))
         return false;
     return !image_is_volume(&p->image) ||

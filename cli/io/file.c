@@ -74,6 +74,11 @@ static bool read_open(int descriptor, const char *path, bool may_map, file_bytes
            read_all(descriptor, &info, path, bytes, problem);
 }
 
+bool file_is_plain(const char *path) {
+    struct stat info;
+    return stat(path, &info) != 0 || S_ISREG(info.st_mode);
+}
+
 static bool open_and_read(const char *path, bool may_map, file_bytes *bytes, cli_problem *problem) {
     *bytes = (file_bytes){NULL, 0, false};
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC);

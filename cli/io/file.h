@@ -13,6 +13,10 @@ typedef struct file_bytes {
     bool mapped;
 } file_bytes;
 
+/* Is this a file that can be opened twice: neither a pipe nor a device nor a folder? A file that is
+ * not there counts as plain: opening it says more. */
+bool file_is_plain(const char *path);
+
 /* Read a file or a pipe. Devices are refused: they need not end. */
 bool file_read(const char *path, file_bytes *bytes, cli_problem *problem);
 

@@ -7,6 +7,8 @@
 
 #define GZIP_WINDOW (MAX_WBITS + 16) /* zlib's way to say: with the header of gzip */
 #define BUFFER_BYTES 65536
+/* Padding is short; gigabytes of it are a trap. */
+#define BYTES_AFTER_MAX ((size_t)1 << 20)
 
 bool gzip_recognize(const uint8_t *data, size_t size) {
     return size >= 2 && data[0] == 0x1f && data[1] == 0x8b;
@@ -32,6 +34,7 @@ static bool inflate_members(z_stream *z, size_t size, uint8_t *out, size_t capac
                             cli_problem *problem) {
     uint8_t dropped[BUFFER_BYTES];
     const uint8_t *start = z->next_in, *end = start + size;
+    size_t after = 0; /* what was wanted */
     *produced = 0;
     for (;;) {
         const bool full = *produced == capacity;
@@ -42,6 +45,9 @@ static bool inflate_members(z_stream *z, size_t size, uint8_t *out, size_t capac
         z->avail_out = full ? BUFFER_BYTES : piece(capacity - *produced);
         const uInt room = z->avail_out;
         const int status = inflate(z, Z_NO_FLUSH);
+        after += full ? room - z->avail_out : 0;
+        if (after > BYTES_AFTER_MAX)
+            return bad_input(problem, file, "holds much more than its header says; save it again");
         *produced += full ? 0 : room - z->avail_out;
         if (status == Z_STREAM_END) {
             const size_t left = (size_t)(end - z->next_in);

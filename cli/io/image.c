@@ -92,6 +92,24 @@ static bool decode(const file_bytes *bytes, const char *path, cli_image *image,
                      "read");
 }
 
+bool image_measure(const char *path, cli_image *image) {
+    cli_problem ignored;
+    file_bytes bytes;
+    picture measured;
+    *image = (cli_image){.depth = 1, .spacing_mm = {1, 1, 1}, .channels = IMAGE_CHANNELS};
+    if (!file_is_plain(path) || !file_map(path, &bytes, &ignored))
+        return false;
+    const bool done =
+        picture_recognize(bytes.data, bytes.size) &&
+        picture_decode(bytes.data, bytes.size, PICTURE_MEASURED, path, &measured, &ignored);
+    file_free(&bytes);
+    if (done) {
+        image->width = measured.width;
+        image->height = measured.height;
+    }
+    return done;
+}
+
 bool image_read(const char *path, cli_image *image, cli_problem *problem) {
     file_bytes bytes;
     *image = (cli_image){.depth = 1, .spacing_mm = {1, 1, 1}};

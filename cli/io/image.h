@@ -1,4 +1,4 @@
-/* What is labelled: a photograph (PNG, JPEG, PNM, TIFF) or a volume (NIfTI). */
+/* What is labelled: a photograph (PNG, JPEG, PNM, TIFF, BMP, WebP) or a volume (NIfTI). */
 #ifndef DCRF_CLI_IO_IMAGE_H
 #define DCRF_CLI_IO_IMAGE_H
 
@@ -22,6 +22,10 @@ typedef struct cli_image {
     float *colours;
     struct nifti_geometry *geometry; /* of a volume, to write others like it; NULL: a photograph */
 } cli_image;
+
+/* The size of a photograph, from its header; false, and no problem, where that is not so easily
+ * told (volumes, pipes, broken files): image_read says it. */
+bool image_measure(const char *path, cli_image *image);
 
 bool image_read(const char *path, cli_image *image, cli_problem *problem);
 void image_free(cli_image *image);

@@ -29,6 +29,7 @@ typedef struct decoding {
     const char *own_message; /* instead of libjpeg's */
     bool out_of_memory;
     size_t file_bytes;
+    picture_purpose purpose;
     picture *decoded;
     JSAMPLE *row;
 } decoding;
@@ -71,8 +72,9 @@ static void count_scans(j_common_ptr jpeg) {
 
 static void check_header(decoding *d) {
     const size_t width = d->jpeg.image_width, height = d->jpeg.image_height;
-    if (height > PICTURE_PIXELS_MAX / width)
-        refuse(d, PICTURE_TOO_LARGE);
+    const char *refusal = picture_refusal(width, height, d->file_bytes, d->purpose);
+    if (refusal)
+        refuse(d, refusal);
     if (width * height / PIXELS_A_BYTE_MAX > d->file_bytes + PICTURE_SLACK_BYTES)
         refuse(d, PICTURE_TOO_SMALL_A_FILE);
     if (d->jpeg.jpeg_color_space == JCS_CMYK || d->jpeg.jpeg_color_space == JCS_YCCK)
@@ -85,6 +87,11 @@ static void decode_rows(decoding *d) {
     struct jpeg_decompress_struct *jpeg = &d->jpeg;
     jpeg_read_header(jpeg, TRUE);
     check_header(d);
+    if (d->purpose == PICTURE_MEASURED) {
+        d->decoded->width = jpeg->image_width;
+        d->decoded->height = jpeg->image_height;
+        return;
+    }
     jpeg->out_color_space = jpeg->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_start_decompress(jpeg);
     const size_t width = jpeg->output_width, height = jpeg->output_height;
@@ -123,13 +130,14 @@ static bool run(decoding *d, const uint8_t *data, size_t size) {
 bool jpeg_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
     *decoded = (picture){0};
-    if (purpose != PICTURE_AS_COLOURS)
+    if (purpose != PICTURE_AS_COLOURS && purpose != PICTURE_MEASURED)
         return bad_input(problem, file,
                          "is a JPEG, which does not keep numbers as they were; save it as a PNG");
     decoding *d = calloc(1, sizeof *d);
     if (!d)
         return out_of_memory(problem, file);
     d->file_bytes = size;
+    d->purpose = purpose;
     d->decoded = decoded;
     const bool done = run(d, data, size);
     if (!done && d->out_of_memory)

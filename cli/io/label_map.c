@@ -13,14 +13,22 @@ static int32_t eight_bits(const picture *decoded, size_t index) {
     return (int32_t)((decoded->samples[index] * 255u + decoded->largest / 2u) / decoded->largest);
 }
 
-static bool numbers_from_picture(const picture *decoded, const char *path, const cli_image *image,
-                                 int32_t **numbers, cli_problem *problem) {
-    const size_t count = decoded->width * decoded->height;
+/* Is a picture of the image's size, as its header says? */
+static bool check_picture(const file_bytes *bytes, const char *path, const cli_image *image,
+                          cli_problem *problem) {
+    picture measured;
     char text[IMAGE_TEXT_BYTES];
-    if (image_is_volume(image) || decoded->width != image->width ||
-        decoded->height != image->height)
-        return bad_input(problem, path, "is %zu x %zu pixels and the image %s; they must agree",
-                         decoded->width, decoded->height, image_size_text(image, text));
+    if (!picture_decode(bytes->data, bytes->size, PICTURE_MEASURED, path, &measured, problem))
+        return false;
+    return (!image_is_volume(image) && measured.width == image->width &&
+            measured.height == image->height) ||
+           bad_input(problem, path, "is %zu x %zu pixels and the image %s; they must agree",
+                     measured.width, measured.height, image_size_text(image, text));
+}
+
+static bool numbers_from_picture(const picture *decoded, const char *path, int32_t **numbers,
+                                 cli_problem *problem) {
+    const size_t count = decoded->width * decoded->height;
     *numbers = malloc(count * sizeof **numbers);
     if (!*numbers)
         return out_of_memory(problem, path);
@@ -36,27 +44,37 @@ static bool map_from_picture(const file_bytes *bytes, const char *path, const cl
                              int32_t **numbers, bool *are_colours, cli_problem *problem) {
     picture decoded;
     const picture_purpose purpose = are_colours ? PICTURE_AS_IS : PICTURE_AS_NUMBERS;
+    /* What is of no use whatever its size says so itself. */
+    if (picture_keeps_numbers(bytes->data, bytes->size) &&
+        !check_picture(bytes, path, image, problem))
+        return false;
     if (!picture_decode(bytes->data, bytes->size, purpose, path, &decoded, problem))
         return false;
     if (are_colours)
         *are_colours = decoded.channels > 1;
-    const bool done = numbers_from_picture(&decoded, path, image, numbers, problem);
+    const bool done = numbers_from_picture(&decoded, path, numbers, problem);
     picture_free(&decoded);
     return done;
 }
 
-static bool map_from_npy(const file_bytes *bytes, const char *path, const cli_image *image,
-                         int32_t **numbers, cli_problem *problem) {
-    npy_array array, wanted = {0};
+static bool check_npy(const file_bytes *bytes, const char *path, const cli_image *image,
+                      npy_array *array, cli_problem *problem) {
+    npy_array wanted = {0};
     char text[NPY_TEXT_BYTES], wanted_text[NPY_TEXT_BYTES];
-    if (!npy_parse(bytes->data, bytes->size, path, &array, problem))
+    if (!npy_parse(bytes->data, bytes->size, path, array, problem))
         return false;
     wanted.axes = image_shape(image, wanted.shape);
-    if (array.axes != wanted.axes ||
-        memcmp(array.shape, wanted.shape, wanted.axes * sizeof *wanted.shape) != 0)
-        return bad_input(problem, path, "has the shape %s; the image needs %s",
-                         npy_shape_text(&array, text), npy_shape_text(&wanted, wanted_text));
-    return npy_to_integers(&array, path, numbers, problem);
+    return (array->axes == wanted.axes &&
+            memcmp(array->shape, wanted.shape, wanted.axes * sizeof *wanted.shape) == 0) ||
+           bad_input(problem, path, "has the shape %s; the image needs %s",
+                     npy_shape_text(array, text), npy_shape_text(&wanted, wanted_text));
+}
+
+static bool map_from_npy(const file_bytes *bytes, const char *path, const cli_image *image,
+                         int32_t **numbers, cli_problem *problem) {
+    npy_array array;
+    return check_npy(bytes, path, image, &array, problem) &&
+           npy_to_integers(&array, path, numbers, problem);
 }
 
 static bool numbers_from_volume(const nifti_volume *volume, const char *path,
@@ -97,6 +115,21 @@ static bool read_map(const char *path, const cli_image *image, int32_t **numbers
         done = bad_input(problem, path,
                          bytes.size ? "is neither a picture nor a .npy array nor a NIfTI volume"
                                     : "is empty; a map is needed");
+    file_free(&bytes);
+    return done;
+}
+
+bool label_map_check(const char *path, const cli_image *image, cli_problem *problem) {
+    file_bytes bytes;
+    npy_array array;
+    if (!file_is_plain(path))
+        return true;
+    if (!file_map(path, &bytes, problem))
+        return false;
+    const bool done = picture_keeps_numbers(bytes.data, bytes.size)
+                          ? check_picture(&bytes, path, image, problem)
+                          : !npy_recognize(bytes.data, bytes.size) ||
+                                check_npy(&bytes, path, image, &array, problem);
     file_free(&bytes);
     return done;
 }

@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+/* Is this a map of the image's size, as far as its header tells? For use before anything is
+ * decoded. Volumes and pipes are not looked at. */
+bool label_map_check(const char *path, const cli_image *image, cli_problem *problem);
+
 /* Read a map of the image's size, in its order; *numbers is to be freed. */
 bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
                     cli_problem *problem);

@@ -3,11 +3,14 @@
 #include "io/temporary.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LINKS_MAX 40 /* as many as Linux follows */
 
 bool output_is_standard(const char *path) {
     return strcmp(path, "-") == 0;
@@ -23,6 +26,55 @@ static char *folder_of(const char *path) {
     if (!slash)
         return strdup(".");
     return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+/* A path in the folder of another: as it is where it is absolute. NULL: out of memory. */
+static char *path_beside(const char *neighbour, const char *path) {
+    const char *slash = path[0] == '/' ? NULL : strrchr(neighbour, '/');
+    const size_t folder_length = slash ? (size_t)(slash - neighbour) + 1 : 0;
+    char *joined = malloc(folder_length + strlen(path) + 1);
+    if (joined) {
+        memcpy(joined, neighbour, folder_length);
+        memcpy(joined + folder_length, path, strlen(path) + 1);
+    }
+    return joined;
+}
+
+/* The one name of a file that need not exist: that of its folder, without links and dots, and its
+ * own. NULL with errno set. */
+static char *name_in_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = folder_of(path), *real = folder ? realpath(folder, NULL) : NULL, *name = NULL;
+    if (real) {
+        const char *own = slash ? slash + 1 : path;
+        const size_t bytes = strlen(real) + strlen(own) + 2;
+        name = malloc(bytes);
+        if (name)
+            snprintf(name, bytes, "%s/%s", strcmp(real, "/") == 0 ? "" : real, own);
+    }
+    free(folder);
+    free(real);
+    return name;
+}
+
+/* Where a path leads: behind a link the file itself is replaced or made, not the link. Two
+ * spellings of one path give one name. NULL with errno set. */
+static char *target_of(const char *path) {
+    char *at = strdup(path), link[PATH_MAX];
+    for (int links = 0; at; links++) {
+        const ssize_t length = readlink(at, link, sizeof link - 1);
+        if (length < 0)
+            break;
+        link[length] = '\0';
+        char *next = links < LINKS_MAX ? path_beside(at, link) : NULL;
+        if (links == LINKS_MAX)
+            errno = ELOOP;
+        free(at);
+        at = next;
+    }
+    char *target = at ? name_in_folder(at) : NULL;
+    free(at);
+    return target;
 }
 
 static bool check_folder(const char *path, cli_problem *problem) {
@@ -41,8 +93,14 @@ bool output_check(const char *path, cli_problem *problem) {
         return true;
     if (path[strlen(path) - 1] == '/')
         return bad_input(problem, path, "is the name of a folder; give a file");
-    if (stat(path, &info) != 0)
-        return check_folder(path, problem);
+    if (stat(path, &info) != 0) {
+        char *target = target_of(path);
+        const bool done =
+            target ? check_folder(target, problem)
+                   : bad_input(problem, path, "cannot be created: its folder: %s", strerror(errno));
+        free(target);
+        return done;
+    }
     if (S_ISDIR(info.st_mode))
         return bad_input(problem, path, "is a folder; give a file");
     if (access(path, W_OK) != 0)
@@ -86,13 +144,11 @@ static bool open_output(cli_output *output, cli_problem *problem) {
         output->stream = stdout;
         return true;
     }
-    const bool exists = stat(output->path, &info) == 0;
-    if (exists && !S_ISREG(info.st_mode)) {
+    if (stat(output->path, &info) == 0 && !S_ISREG(info.st_mode)) {
         output->stream = fopen(output->path, "wb");
         return output->stream || cannot_write(problem, output->path);
     }
-    /* Behind a link the file itself is replaced, not the link. */
-    output->target = exists ? realpath(output->path, NULL) : strdup(output->path);
+    output->target = target_of(output->path);
     if (!output->target)
         return cannot_write(problem, output->path);
     return open_temporary(output, problem);
@@ -116,6 +172,11 @@ bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_pro
             return bad_input(problem, path, "is named for two outputs; give each its own file");
     *stream = added->stream;
     return true;
+}
+
+bool output_flush_standard(cli_problem *problem) {
+    return (fflush(stdout) == 0 && !ferror(stdout)) ||
+           failure(problem, "standard output", "cannot write: %s", strerror(errno));
 }
 
 /* All bytes out, and for files all the way to the disk before the rename. */
@@ -143,10 +204,15 @@ static bool put_in_place(cli_output *output, cli_problem *problem) {
     return true;
 }
 
-bool outputs_commit(cli_outputs *outputs, cli_problem *problem) {
+bool outputs_finish(cli_outputs *outputs, cli_problem *problem) {
     bool done = true;
     for (size_t i = 0; done && i < outputs->count; i++)
-        done = finish_writing(&outputs->of[i], problem);
+        done = !outputs->of[i].stream || finish_writing(&outputs->of[i], problem);
+    return done;
+}
+
+bool outputs_commit(cli_outputs *outputs, cli_problem *problem) {
+    bool done = outputs_finish(outputs, problem);
     for (size_t i = 0; done && i < outputs->count; i++)
         done = put_in_place(&outputs->of[i], problem);
     outputs_discard(outputs);

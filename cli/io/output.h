@@ -32,8 +32,16 @@ bool output_is_standard(const char *path);
 /* Can this output be written, as far as can be told before anything is? For use before the work. */
 bool output_check(const char *path, cli_problem *problem);
 
+/* What was printed is out, or it is a failure. For use before the outputs are put in place, so that
+ * files and exit status agree. */
+bool output_flush_standard(cli_problem *problem);
+
 /* Begin an output; write to *stream. The stream belongs to `outputs`. */
 bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_problem *problem);
+
+/* All bytes of all outputs are written, none is in place yet. For use where something is to be said
+ * in between; a commit does it too. */
+bool outputs_finish(cli_outputs *outputs, cli_problem *problem);
 
 /* Finish all outputs. */
 bool outputs_commit(cli_outputs *outputs, cli_problem *problem);

@@ -8,11 +8,15 @@ bool png_recognize(const uint8_t *data, size_t size);
 bool jpeg_recognize(const uint8_t *data, size_t size);
 bool pnm_recognize(const uint8_t *data, size_t size);
 bool tiff_recognize(const uint8_t *data, size_t size);
+bool bmp_recognize(const uint8_t *data, size_t size);
+bool webp_recognize(const uint8_t *data, size_t size);
 
 picture_decoder png_decode;
 picture_decoder jpeg_decode;
 picture_decoder pnm_decode;
 picture_decoder tiff_decode;
+picture_decoder bmp_decode;
+picture_decoder webp_decode;
 
 /* Larger pictures than the operators could number are refused before memory is taken. */
 #define PICTURE_PIXELS_MAX ((size_t)INT32_MAX)
@@ -23,6 +27,10 @@ picture_decoder tiff_decode;
 #define PICTURE_TOO_SMALL_A_FILE "announces more pixels than so small a file can hold"
 #define PICTURE_NOT_NUMBERS                                                                        \
     "has colours or alpha where one number a pixel is needed; save it as a grey or an indexed PNG"
+
+/* Why a picture of this size is refused before memory is taken; NULL: it is not. */
+const char *picture_refusal(size_t width, size_t height, size_t file_bytes,
+                            picture_purpose purpose);
 
 /* How many channels a decoder delivers of a file that has one, or more. */
 size_t picture_channels(picture_purpose purpose, bool one_channel);

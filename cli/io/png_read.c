@@ -39,8 +39,9 @@ static void read_from_memory(png_structp png, png_bytep out, size_t bytes) {
 static void check_size(const png_session *session, const decoding *d) {
     const size_t width = png_get_image_width(session->png, session->info);
     const size_t height = png_get_image_height(session->png, session->info);
-    if (height > PICTURE_PIXELS_MAX / width)
-        png_error(session->png, PICTURE_TOO_LARGE);
+    const char *refusal = picture_refusal(width, height, d->file_bytes, d->purpose);
+    if (refusal)
+        png_error(session->png, refusal);
     /* As stored, before any transformation. */
     const size_t stored = png_get_rowbytes(session->png, session->info) * height;
     if (stored / INFLATE_RATIO_MAX > d->file_bytes + PICTURE_SLACK_BYTES)
@@ -109,6 +110,11 @@ static void decode_rows(png_session *session, void *argument) {
 #endif
     png_read_info(png, session->info);
     check_size(session, d);
+    if (d->purpose == PICTURE_MEASURED) {
+        d->pixels->width = png_get_image_width(png, session->info);
+        d->pixels->height = png_get_image_height(png, session->info);
+        return;
+    }
     choose_transformations(session, d);
     take_memory(session, d);
     const int passes = png_get_interlace_type(png, session->info) == PNG_INTERLACE_ADAM7
@@ -155,11 +161,11 @@ bool png_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
     if (!png_session_open_reading(&session))
         return out_of_memory(problem, file);
     const bool done = png_session_run(&session, decode_rows, &d);
-    if (done)
+    if (done && purpose != PICTURE_MEASURED)
         spread_samples(&d);
-    else if (session.out_of_memory)
+    else if (!done && session.out_of_memory)
         out_of_memory(problem, file);
-    else
+    else if (!done)
         bad_input(problem, file, "bad PNG: %s", session.message);
     png_session_close_reading(&session);
     free(d.rows);

@@ -172,6 +172,11 @@ bool pnm_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
     *decoded = (picture){0};
     bool done = read_header(&r, &header) && check_length(&r, &header);
     const size_t channels = picture_channels(purpose, header.channels == 1);
+    if (done && purpose == PICTURE_MEASURED) {
+        decoded->width = header.width;
+        decoded->height = header.height;
+        return true;
+    }
     if (done && channels < header.channels)
         done = bad(&r, PICTURE_NOT_NUMBERS);
     if (done && !picture_allocate(decoded, header.width, header.height, channels))

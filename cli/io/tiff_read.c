@@ -147,7 +147,7 @@ static bool check_kind(decoding *d) {
     }
 }
 
-static bool read_header(decoding *d) {
+static bool read_header(decoding *d, picture_purpose purpose) {
     uint32_t width = 0, height = 0;
     uint16_t bits = 0, channels = 0, planes = 0;
     if (!TIFFGetField(d->tiff, TIFFTAG_IMAGEWIDTH, &width) ||
@@ -163,8 +163,9 @@ static bool read_header(decoding *d) {
     d->bits = bits;
     d->file_channels = channels;
     d->planes_apart = planes == PLANARCONFIG_SEPARATE && channels > 1;
-    if (d->height > PICTURE_PIXELS_MAX / d->width)
-        return refuse(d, PICTURE_TOO_LARGE);
+    const char *refusal = picture_refusal(d->width, d->height, d->size, purpose);
+    if (refusal)
+        return refuse(d, refusal);
     if (channels == 0 ||
         d->width * d->height / 8 * d->bits * channels / EXPANSION_MAX > d->size + TIFF_SLACK_BYTES)
         return refuse(d, PICTURE_TOO_SMALL_A_FILE);
@@ -303,8 +304,13 @@ static bool look_up_palette(decoding *d, picture *decoded) {
 }
 
 static bool decode(decoding *d, picture_purpose purpose, picture *decoded) {
-    if (!open_tiff(d) || !read_header(d))
+    if (!open_tiff(d) || !read_header(d, purpose))
         return false;
+    if (purpose == PICTURE_MEASURED) {
+        decoded->width = d->width;
+        decoded->height = d->height;
+        return true;
+    }
     const bool one_channel = d->photometric != PHOTOMETRIC_RGB && d->file_channels == 1;
     const size_t channels = picture_channels(purpose, one_channel);
     if (channels == 1 && !one_channel)

@@ -158,6 +158,9 @@ static dcrf_status convert_and_enlarge(const dcrf_view *view, const dcrf_grid *f
     return status;
 }
 
+/* Networks divide sizes by up to 32; what is smaller is an answer for another image. */
+#define MOST_DIVISION 64
+
 /* ---- the interface -------------------------------------------------------------------------- */
 
 static bool same_size(const dcrf_grid *a, const dcrf_grid *b) {
@@ -172,7 +175,7 @@ int dcrf_unary_fits(const dcrf_grid *from, const dcrf_grid *to) {
     if (same_size(from, to))
         return 1;
     /* One divisor for all axes; a size that was divided may be one off, rounded either way. */
-    double least = 1, most = INFINITY;
+    double least = 1, most = MOST_DIVISION;
     for (size_t axis = 0; axis < to->axes; axis++) {
         const double small = (double)from->size[axis], large = (double)to->size[axis];
         if (small > large)

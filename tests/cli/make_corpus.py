@@ -4,7 +4,7 @@
     make_corpus.py FORMAT FOLDER            write the seeds
     make_corpus.py FORMAT --smoke PROGRAM   write them somewhere and run PROGRAM on them
 
-FORMAT is one of SEEDS below.
+FORMAT is bmp, webp, one of SEEDS below.
 """
 
 import gzip
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import bitmaps
 import formats
 import pictures
 import volumes
@@ -61,6 +62,29 @@ def dataset_seeds():
         yield (b'{"labels": 21, "void": 255, "unary": {"kind": "' + kind +
                b'", "energy_per_unit": 0.05}}')
     for data, _ in formats.MALFORMED_DATASETS:
+        yield data
+
+
+def bmp_seeds():
+    rows = [[(x * 7 % 256, y * 3, 9) for x in range(9)] for y in range(5)]
+    numbers = [[(x + y) % 2 for x in range(9)] for y in range(5)]
+    palette = [(i, 255 - i, i // 2) for i in range(256)]
+    for top_down in (False, True):
+        yield bitmaps.bmp(rows, top_down=top_down)
+        yield bitmaps.bmp(rows, 32, top_down=top_down)
+        yield bitmaps.bmp([[31 * v << 5 for v in row] for row in numbers], 16, top_down=top_down)
+        for bits in (1, 4, 8):
+            yield bitmaps.bmp(numbers, bits, palette[:2**bits], top_down=top_down)
+    yield bitmaps.bmp([[v << 20 for v in row] for row in numbers], 32, masks=(0xff << 20, 0xff << 10, 0xff),
+                      compression=bitmaps.MASKS)
+    for _, data, _ in bitmaps.malformed_bmp(5, 4):
+        yield data
+
+
+def webp_seeds():
+    yield bitmaps.LOSSLESS_WEBP
+    yield bitmaps.LOSSY_WEBP
+    for _, data, _ in bitmaps.malformed_webp():
         yield data
 
 
@@ -175,7 +199,7 @@ def outcome_seeds():
            b'"lower_bound": null, "relative_gap": null}')
 
 
-SEEDS = {"arguments": arguments_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds,
+SEEDS = {"bmp": bmp_seeds, "webp": webp_seeds, "arguments": arguments_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds,
          "map": map_seeds, "outcome": outcome_seeds, "record": record_seeds,
          "dataset": dataset_seeds, "jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds,
          "palette": palette_seeds, "png": png_seeds, "pnm": pnm_seeds, "settings": settings_seeds,

@@ -1,0 +1,63 @@
+/* WebP pictures, through libwebp where it was there when this was built. */
+#include "io/picture_formats.h"
+
+#include <string.h>
+
+bool webp_recognize(const uint8_t *data, size_t size) {
+    return size >= 12 && memcmp(data, "RIFF", 4) == 0 && memcmp(data + 8, "WEBP", 4) == 0;
+}
+
+#ifdef HAVE_WEBP
+
+#include <stdlib.h>
+#include <webp/decode.h>
+
+#define LOSSLESS 2 /* as libwebp says it */
+
+bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
+                 picture *decoded, cli_problem *problem) {
+    WebPBitstreamFeatures features;
+    *decoded = (picture){0};
+    if (WebPGetFeatures(data, size, &features) != VP8_STATUS_OK)
+        return bad_input(problem, file, "bad WebP: its header is broken or truncated");
+    if (features.has_animation)
+        return bad_input(problem, file, "bad WebP: it is animated; save one picture of it");
+    const size_t width = (size_t)features.width, height = (size_t)features.height;
+    const char *refusal = picture_refusal(width, height, size, purpose);
+    if (refusal)
+        return bad_input(problem, file, "bad WebP: %s", refusal);
+    decoded->width = width;
+    decoded->height = height;
+    if (purpose == PICTURE_MEASURED)
+        return true;
+    if (purpose == PICTURE_AS_NUMBERS || (purpose == PICTURE_AS_IS && features.format != LOSSLESS))
+        return bad_input(problem, file,
+                         "is a WebP, which does not keep numbers as they were; save it as a PNG");
+    const size_t row_bytes = 3 * width;
+    uint8_t *rgb = malloc(row_bytes * height);
+    decoded->largest = UINT8_MAX;
+    const bool room = rgb && picture_allocate(decoded, width, height, 3);
+    const bool done =
+        room ? WebPDecodeRGBInto(data, size, rgb, row_bytes * height, (int)row_bytes) ||
+                   bad_input(problem, file, "bad WebP: its data are broken or truncated")
+             : out_of_memory(problem, file);
+    for (size_t i = 0; done && i < row_bytes * height; i++)
+        decoded->samples[i] = rgb[i];
+    if (!done)
+        picture_free(decoded);
+    free(rgb);
+    return done;
+}
+
+#else
+
+bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
+                 picture *decoded, cli_problem *problem) {
+    (void)data, (void)size, (void)purpose;
+    *decoded = (picture){0};
+    return bad_input(problem, file,
+                     "is a WebP picture, and this dcrf was built without libwebp; convert it to "
+                     "PNG");
+}
+
+#endif
