@@ -2,13 +2,20 @@
  * people with two digits and percents. */
 #include "dataset/summary.h"
 
+#include "printable.h"
+
 #include <math.h>
 #include <string.h>
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
 
+/* Longer than any name of a file or a class that is shown. */
+#define SHOWN_BYTES 2048
+
 /* A field, between quotes where its text needs them. */
-static void write_field(FILE *stream, const char *prefix, const char *text) {
+static void write_field(FILE *stream, const char *prefix, const char *name) {
+    char shown[SHOWN_BYTES];
+    const char *text = printable(name, shown, sizeof shown);
     const bool plain = !strpbrk(text, ",\"\r\n");
     fprintf(stream, "%s%s", plain ? "" : "\"", prefix);
     for (; *text; text++)
@@ -80,12 +87,10 @@ void summary_write_times(FILE *stream, const summary *found) {
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
 /* Text as text: what means something in Markdown or ends a cell is escaped. */
-static void write_words(FILE *stream, const char *text) {
-    for (; *text; text++)
-        if (*text == '\n' || *text == '\r')
-            fputc(' ', stream);
-        else
-            fprintf(stream, strchr("\\`*_[]<>|&#~$", *text) ? "\\%c" : "%c", *text);
+static void write_words(FILE *stream, const char *words) {
+    char shown[SHOWN_BYTES];
+    for (const char *text = printable(words, shown, sizeof shown); *text; text++)
+        fprintf(stream, strchr("\\`*_[]<>|&#~$", *text) ? "\\%c" : "%c", *text);
 }
 
 static void write_column(FILE *stream, const char *name) {

@@ -6,6 +6,7 @@ import os
 import subprocess
 import unittest
 
+import datasets
 import formats
 from case import COMMAND, HEIGHT, LABELLING, LABELS, WIDTH, Case
 
@@ -122,6 +123,15 @@ class NameTest(Case):
         text = self.solve("--classes", file)
         self.assertNotIn("\x1b", text)
         self.assertNotIn("\u009b", text)
+        datasets.make(self.path("data"), count=2)
+        names = ["a\x1b[31m", "b\u009b1m", "c", "d"]
+        self.write("data/classes.txt", "".join(n + "\n" for n in names).encode())
+        shown = self.good("batch", "data", "--methods", "mf5", "--out", "out")
+        for name in ("summary.md", "summary.csv"):
+            shown += self.read("out/" + name).decode()
+        self.assertNotIn("\x1b", shown)
+        self.assertNotIn("\u009b", shown)
+        self.assertIn("a\\x1b[31m", shown)
         self.assertRegex(text, r"\((a\\x1b\[31m|b\\xc2\\x9b1m|c\\xe2\\x80\\xae)\) everywhere")
 
 
