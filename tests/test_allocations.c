@@ -297,6 +297,43 @@ static dcrf_status enlarge_unary(dcrf_error *error) {
                                             energies, error);
 }
 
+static dcrf_status use_gradient(dcrf_error *error) {
+    enum { VARIABLES = WIDTH * HEIGHT };
+    static float block[VARIABLES * DCRF_LANES], features[VARIABLES * 5];
+    static double weight[2], sigma[2 * DCRF_MAX_FEATURES], compatibility[2 * LABELS * LABELS];
+    float *features_of[2] = {NULL, features};
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_kernel kernels[2] = {dcrf_kernel_spatial(2, 1), bilateral_kernel()};
+    dcrf_derivatives wanted = {
+        .weight = weight, .sigma = sigma, .compatibility = compatibility, .features = features_of};
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_plan *plan = NULL;
+    dcrf_unrolled *unrolled = NULL;
+    double energy;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    for (size_t m = 0; m < 2 && status == DCRF_OK; m++)
+        status = dcrf_model_add_kernel(model, &kernels[m], error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_unrolled_new(&unrolled, plan, workspace, 2, error);
+    if (status == DCRF_OK)
+        status = dcrf_unrolled_forward(unrolled, NULL, block, DCRF_LANES, error);
+    if (status == DCRF_OK)
+        status = dcrf_unrolled_backward(unrolled, block, DCRF_LANES, &wanted, error);
+    if (status == DCRF_OK)
+        status = dcrf_pairwise_gradient(plan, workspace, block, DCRF_LANES, &energy, NULL, &wanted,
+                                        error);
+    dcrf_unrolled_free(&unrolled);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
 static const struct {
     const char *name;
     scenario run;
@@ -313,6 +350,7 @@ static const struct {
     {"the QP relaxation", solve_qp, 40},
     {"the LP relaxation", solve_lp, 60},
     {"the compatible mean field", use_densecrf, 30},
+    {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
     {"superpixels by SLIC", use_slic, 17},
     {"enlarged unaries", enlarge_unary, 9},

@@ -11,6 +11,7 @@
 #include <dcrf/cpu.h>
 #include <dcrf/densecrf.h>
 #include <dcrf/energy.h>
+#include <dcrf/gradient.h>
 #include <dcrf/labelling.h>
 #include <dcrf/model.h>
 #include <dcrf/operator.h>

@@ -10,6 +10,7 @@ Programs written for pydensecrf use ``dcrf.pydensecrf``.
 
 from . import _core, metrics
 from ._model import Model, certify, energy, solve, solve_many, superpixels
+from ._operator import Operator
 from ._results import Certificate, Energy, Result
 
 __version__ = _core.version()
@@ -17,6 +18,7 @@ __all__ = [
     "Certificate",
     "Energy",
     "Model",
+    "Operator",
     "Result",
     "certify",
     "energy",

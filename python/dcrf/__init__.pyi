@@ -60,6 +60,40 @@ class Result:
     def picture(self) -> NDArray[np.uint8]: ...
     def _repr_html_(self) -> str: ...
 
+class Operator:
+    shape: tuple[int, ...]
+    def __init__(
+        self,
+        image: ArrayLike | None = None,
+        *,
+        sigma: _Sigma | None = None,
+        channel_sigma: _Sigma | None = None,
+        features: ArrayLike | None = None,
+        shape: Sequence[int] | None = None,
+        spacing: _Sigma = 1.0,
+        normalize: _Normalization = "symmetric",
+        operator: _Operator = "fast",
+        threads: int = 0,
+    ) -> None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def vertices(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def apply(
+        self,
+        values: ArrayLike,
+        out: NDArray[np.floating[Any]] | None = None,
+        direction: Literal["symmetric", "forward", "adjoint"] = "symmetric",
+    ) -> NDArray[np.float32]: ...
+    def adjoint(
+        self, values: ArrayLike, out: NDArray[np.floating[Any]] | None = None
+    ) -> NDArray[np.float32]: ...
+    def __matmul__(self, values: ArrayLike) -> NDArray[np.float32]: ...
+    def row_sums(self, out: NDArray[np.floating[Any]] | None = None) -> NDArray[np.float32]: ...
+    def diagonal(self, out: NDArray[np.floating[Any]] | None = None) -> NDArray[np.float32]: ...
+
 class Model:
     image: NDArray[Any] | None
     shape: tuple[int, ...]

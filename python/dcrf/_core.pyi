@@ -10,6 +10,15 @@ _Progress = Callable[[dict[str, float]], object]
 
 def version() -> str: ...
 def cpu() -> str: ...
+def pairwise_gradient(
+    model: Model,
+    y: _Array,
+    y_derivative: _Array | None,
+    weight: _Array | None,
+    compatibility: _Array | None,
+    sigma: _Array | None,
+    /,
+) -> float: ...
 def superpixels(
     shape: Sequence[int],
     image: _Array,
@@ -69,6 +78,38 @@ class Model:
         progress: _Progress | None,
         /,
     ) -> dict[str, Any]: ...
+
+@final
+class Operator:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        spacing: Sequence[float],
+        sigmas: Sequence[float] | None,
+        channels: _Array | None,
+        channel_sigmas: Sequence[float] | None,
+        is_symmetric: bool,
+        kind: int,
+        threads: int,
+    ) -> None: ...
+    def apply(self, direction: int, values: _Array, result: _Array, channels: int, /) -> None: ...
+    def diagonal(self, result: _Array, /) -> None: ...
+    def row_sums(self, result: _Array, /) -> None: ...
+    def info(self) -> dict[str, int]: ...
+
+@final
+class Unrolled:
+    def __init__(self, model: Model, iterations: int) -> None: ...
+    def forward(self, mask: _Array | None, q: _Array, /) -> None: ...
+    def backward(
+        self,
+        q_derivative: _Array,
+        unary: _Array | None,
+        weight: _Array | None,
+        compatibility: _Array | None,
+        sigma: _Array | None,
+        /,
+    ) -> None: ...
 
 @final
 class DenseCRF:

@@ -15,6 +15,22 @@ def _candidates(shape, names):
     return found
 
 
+def grid_of_image(image, shape=None):
+    """The grid of an image alone: (H, W), (H, W, C) or (C, H, W) with at most 4 channels; ``shape`` says it
+    where that cannot be told."""
+    if shape is not None:
+        return tuple(int(size) for size in np.atleast_1d(shape))
+    if image.ndim < 3:
+        return image.shape
+    if image.ndim == 3:
+        last, first = image.shape[2] <= 4, image.shape[0] <= 4
+        if last != first:
+            return image.shape[:2] if last else image.shape[1:]
+    raise ValueError(
+        f"the image has the shape {image.shape}: which axes are the grid cannot be told; pass shape="
+    )
+
+
 def place_channels_last(values, grid, what):
     """A view of an image or features over the grid with the channels as its last axis.
 

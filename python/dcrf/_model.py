@@ -8,20 +8,12 @@ import numpy as np
 
 from . import _core
 from ._arrays import array, one_or_many
-from ._layout import find_grid, place_channels_last
+from ._choices import NORMALIZATIONS, OPERATORS, choice
+from ._layout import find_grid, grid_of_image, place_channels_last
 from ._results import Certificate, Energy, Result
 
-_OPERATORS = {"fast": 0, "exact": 1, "grid": 2, "lattice": 3}
-_NORMALIZATIONS = {"none": False, "symmetric": True}
 # A probability of zero is an energy of -log of this.
 SMALLEST_PROBABILITY = 1e-5
-
-
-def _choice(value, choices, what):
-    if value not in choices:
-        names = ", ".join(repr(name) for name in choices)
-        raise ValueError(f"{what} is {value!r}; it must be one of {names}")
-    return choices[value]
 
 
 def _energies(unary, probabilities, logits):
@@ -98,12 +90,12 @@ class Model:
         self.shape, energies = find_grid(self.image, energies, shape)
         self.labels = energies.shape[-1]
         self._normalize = normalize
-        _choice(normalize, _NORMALIZATIONS, "normalize")
+        choice(normalize, NORMALIZATIONS, "normalize")
         self._core = _core.Model(
             self.shape,
             one_or_many(spacing, len(self.shape), "spacing"),
             self.labels,
-            _choice(operator, _OPERATORS, "operator"),
+            choice(operator, OPERATORS, "operator"),
             threads,
         )
         self._core.set_unary(energies)
@@ -149,8 +141,8 @@ class Model:
         return self._add(None, channels, None, weight, normalize)
 
     def _add(self, sigmas, channels, channel_sigmas, weight, normalize):
-        is_symmetric = _choice(
-            self._normalize if normalize is None else normalize, _NORMALIZATIONS, "normalize"
+        is_symmetric = choice(
+            self._normalize if normalize is None else normalize, NORMALIZATIONS, "normalize"
         )
         self._core.add_kernel(sigmas, channels, channel_sigmas, float(weight), is_symmetric)
         return self._core.counts()["kernels"] - 1
@@ -342,11 +334,7 @@ def superpixels(
     4
     """
     values = array(image, "the image")
-    if shape is None:
-        has_channels = values.ndim == 3
-        shape = values.shape[:2] if has_channels else values.shape
-        if has_channels and values.shape[0] in (1, 3) and values.shape[2] not in (1, 3):
-            shape = values.shape[1:]
+    shape = grid_of_image(values, shape)
     channels = place_channels_last(values, tuple(shape), "the image")
     regions = np.empty(shape, np.int32)
     numbers = [

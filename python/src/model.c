@@ -11,7 +11,8 @@ typedef struct {
     dcrf_operator_kind kind;
     dcrf_workspace *workspace;
     dcrf_grid grid;
-    int is_busy; /* a call runs without the interpreter lock */
+    int is_busy;    /* a call runs without the interpreter lock */
+    size_t holders; /* of the plan: the model must not be changed */
 } model_object;
 
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
@@ -52,6 +53,16 @@ static void dealloc(PyObject *object) {
     dcrf_py_free_object(object);
 }
 
+/* Enter a call that changes the model. */
+static int enter_to_change(model_object *self) {
+    if (self->holders > 0) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a run whose derivatives are still wanted holds this model");
+        return -1;
+    }
+    return dcrf_py_enter(&self->is_busy, self->model != NULL);
+}
+
 /* ---- the model ------------------------------------------------------------------------------ */
 
 static PyObject *set_unary(PyObject *object, PyObject *array) {
@@ -60,7 +71,7 @@ static PyObject *set_unary(PyObject *object, PyObject *array) {
     dcrf_view view;
     dcrf_error error;
     dcrf_status status;
-    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+    if (enter_to_change(self) < 0)
         return NULL;
     if (dcrf_py_view(array, &self->grid, "the unary array", &buffer, &view) < 0)
         return dcrf_py_abandon(&self->is_busy);
@@ -81,7 +92,7 @@ static PyObject *add_kernel(PyObject *object, PyObject *arguments) {
     int is_symmetric;
     if (!PyArg_ParseTuple(arguments, "OOOdp", &sigmas, &channels, &channel_sigmas, &weight,
                           &is_symmetric) ||
-        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+        enter_to_change(self) < 0)
         return NULL;
     if (dcrf_py_kernel(sigmas, channels, channel_sigmas, &self->grid, &kernel, &buffer) < 0)
         return dcrf_py_abandon(&self->is_busy);
@@ -99,8 +110,7 @@ static PyObject *set_weight(PyObject *object, PyObject *arguments) {
     Py_ssize_t kernel;
     double weight;
     dcrf_error error;
-    if (!PyArg_ParseTuple(arguments, "nd", &kernel, &weight) ||
-        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+    if (!PyArg_ParseTuple(arguments, "nd", &kernel, &weight) || enter_to_change(self) < 0)
         return NULL;
     return dcrf_py_finish(
         &self->is_busy, dcrf_model_set_weight(self->model, (size_t)kernel, weight, &error), &error);
@@ -115,8 +125,7 @@ static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
     dcrf_error error;
     dcrf_compatibility compatibility = DCRF_COMPATIBILITY_POTTS;
     const float *values = NULL;
-    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) ||
-        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+    if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) || enter_to_change(self) < 0)
         return NULL;
     if (array != Py_None && !(values = dcrf_py_compatibility(array, dcrf_model_labels(self->model),
                                                              &compatibility, &buffer)))
@@ -136,8 +145,7 @@ static PyObject *set_cliques(PyObject *object, PyObject *arguments) {
     dcrf_view view;
     dcrf_error error;
     dcrf_status status;
-    if (!PyArg_ParseTuple(arguments, "Od", &map, &cost) ||
-        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+    if (!PyArg_ParseTuple(arguments, "Od", &map, &cost) || enter_to_change(self) < 0)
         return NULL;
     if (map == Py_None) {
         const size_t none = 0;
@@ -161,8 +169,7 @@ static PyObject *set_clique_costs(PyObject *object, PyObject *arguments) {
     dcrf_view view;
     dcrf_error error;
     dcrf_status status;
-    if (!PyArg_ParseTuple(arguments, "Odd", &image, &gamma, &eta) ||
-        dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+    if (!PyArg_ParseTuple(arguments, "Odd", &image, &gamma, &eta) || enter_to_change(self) < 0)
         return NULL;
     if (dcrf_py_view(image, &self->grid, "the image", &buffer, &view) < 0)
         return dcrf_py_abandon(&self->is_busy);
@@ -374,6 +381,43 @@ static PyObject *certify(PyObject *object, PyObject *arguments) {
                          certificate.is_constant ? Py_True : Py_False, "iterations",
                          (Py_ssize_t)certificate.iterations, "stop",
                          dcrf_status_name(certificate.stop), "seconds", certificate.seconds);
+}
+
+/* ---- for gradient.c ------------------------------------------------------------------------- */
+
+int dcrf_py_model_enter(PyObject *object) {
+    model_object *self = (model_object *)object;
+    return dcrf_py_enter(&self->is_busy, self->model != NULL);
+}
+
+void dcrf_py_model_leave(PyObject *object) {
+    dcrf_py_leave(&((model_object *)object)->is_busy);
+}
+
+int dcrf_py_model_hold(PyObject *object, const dcrf_plan **plan, dcrf_workspace **workspace) {
+    model_object *self = (model_object *)object;
+    dcrf_error error;
+    dcrf_status status;
+    if (PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) != (void *)dealloc) {
+        PyErr_SetString(PyExc_TypeError, "a dcrf._core.Model is needed");
+        return -1;
+    }
+    if (dcrf_py_model_enter(object) < 0)
+        return -1;
+    Py_BEGIN_ALLOW_THREADS status = need_plan(self, &error);
+    Py_END_ALLOW_THREADS dcrf_py_model_leave(object);
+    if (status < 0) {
+        dcrf_py_raise(&error);
+        return -1;
+    }
+    self->holders++;
+    *plan = self->plan;
+    *workspace = self->workspace;
+    return 0;
+}
+
+void dcrf_py_model_release(PyObject *object) {
+    ((model_object *)object)->holders--;
 }
 
 static PyMethodDef methods[] = {

@@ -148,6 +148,7 @@ static PyObject *cpu(PyObject *module, PyObject *arguments) {
 }
 
 static PyMethodDef functions[] = {
+    {"pairwise_gradient", dcrf_py_pairwise_gradient, METH_VARARGS, NULL},
     {"superpixels", dcrf_py_superpixels, METH_VARARGS, NULL},
     {"version", version, METH_NOARGS, "The version of the library."},
     {"cpu", cpu, METH_NOARGS, "The vector instructions in use: 'c', 'neon', 'avx2' or 'avx512'."},
@@ -165,7 +166,9 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec) {
 
 static int execute(PyObject *module) {
     if (add_type(module, "Model", &dcrf_py_model_spec) < 0 ||
-        add_type(module, "DenseCRF", &dcrf_py_densecrf_spec) < 0)
+        add_type(module, "DenseCRF", &dcrf_py_densecrf_spec) < 0 ||
+        add_type(module, "Operator", &dcrf_py_operator_spec) < 0 ||
+        add_type(module, "Unrolled", &dcrf_py_unrolled_spec) < 0)
         return -1;
     return 0;
 }

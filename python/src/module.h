@@ -63,10 +63,20 @@ struct dcrf_py_progress {
 int dcrf_py_progress(void *user, const dcrf_moment *moment);
 int dcrf_py_cancel(void *user); /* for signals, between iterations */
 
+/* The plan and the threads of a dcrf._core.Model, which cannot be changed until it is released; -1
+ * and an exception where it is none. Calls that use them enter and leave. */
+int dcrf_py_model_hold(PyObject *model, const dcrf_plan **plan, dcrf_workspace **workspace);
+void dcrf_py_model_release(PyObject *model);
+int dcrf_py_model_enter(PyObject *model);
+void dcrf_py_model_leave(PyObject *model);
+
+PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments);
 
 /* Types, as PyType_Spec; each file has one. */
 extern PyType_Spec dcrf_py_model_spec;
 extern PyType_Spec dcrf_py_densecrf_spec;
+extern PyType_Spec dcrf_py_operator_spec;
+extern PyType_Spec dcrf_py_unrolled_spec;
 
 #endif

@@ -24,7 +24,8 @@ static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_
             scale[a] = scale[a] > 0 ? 1 / sqrtf(scale[a]) : 0;
         status = op->methods->rescale(op, workspace, scale, error);
     }
-    dcrf_release(scale);
+    op->scale = scale;
+    op->bytes += op->variables * sizeof *scale;
     return status;
 }
 
@@ -80,6 +81,7 @@ dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const d
 void dcrf_operator_free(dcrf_operator **op) {
     if (!op || !*op)
         return;
+    dcrf_release((*op)->scale);
     (*op)->methods->free(*op);
     *op = NULL;
 }

@@ -92,6 +92,8 @@ struct dcrf_operator_methods {
 struct dcrf_operator {
     const struct dcrf_operator_methods *methods;
     size_t variables;
+    float *scale; /* of the symmetric normalization, one per variable; NULL without it, and where
+                   * an operator normalizes itself */
     size_t vertices;
     size_t bytes;
 };

@@ -155,3 +155,7 @@ double dcrf_features_factor(const struct dcrf_features *features, size_t i) {
     return i < features->axes ? features->axis_factor[i]
                               : features->channel_factor[i - features->axes];
 }
+
+double dcrf_features_sigma(const struct dcrf_features *features, size_t i) {
+    return (i < features->axes ? features->grid.spacing[i] : 1) / dcrf_features_factor(features, i);
+}

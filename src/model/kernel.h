@@ -15,6 +15,7 @@ struct dcrf_features {
     size_t dimension;                  /* axes + channels */
     size_t axes;                       /* coordinates among the features: 0 or grid.axes */
     double axis_factor[DCRF_MAX_AXES]; /* spacing / sigma */
+
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
     double *channel; /* variables x channels, as the caller gave them; NULL without channels */
@@ -30,6 +31,9 @@ void dcrf_features_row(const struct dcrf_features *features, size_t variable, fl
 /* Feature i of a variable as the caller gave it, not rounded, and what it is multiplied by. */
 double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i);
 double dcrf_features_factor(const struct dcrf_features *features, size_t i);
+
+/* The sigma of one feature. */
+double dcrf_features_sigma(const struct dcrf_features *features, size_t i);
 
 /* Is this a weight? */
 dcrf_status dcrf_weight_check(double weight, dcrf_error *error);

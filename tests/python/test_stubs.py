@@ -1,6 +1,7 @@
 """The type stubs, by mypy's own tests: that they say what is there (stubtest), and that a program which
 uses the package passes `mypy --strict`. Without mypy the test exits with 77, which counts as skipped."""
 
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -25,7 +26,9 @@ def main():
     os.environ["MYPYPATH"] = str(package)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["MYPY_CACHE_DIR"] = cache
-        failed = run("mypy.stubtest", "dcrf")
+        allowed = pathlib.Path(cache) / "allowed"  # dcrf.torch cannot be imported without torch
+        allowed.write_text("" if importlib.util.find_spec("torch") else "dcrf.torch\n")
+        failed = run("mypy.stubtest", "dcrf", "--allowlist", allowed)
         failed |= run("mypy", "--strict", HERE / "typed_program.py")
     return failed
 

@@ -1,0 +1,207 @@
+/* dcrf._core.Unrolled: mean field with derivatives; and those of the pairwise energy. */
+#include "module.h"
+
+typedef struct {
+    PyObject_HEAD PyObject *model; /* dcrf._core.Model, held: it cannot be changed meanwhile */
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    dcrf_unrolled *unrolled;
+} unrolled_object;
+
+static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    unrolled_object *self = (unrolled_object *)object;
+    static char *names[] = {"model", "iterations", NULL};
+    PyObject *model;
+    Py_ssize_t iterations;
+    dcrf_error error;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "On", names, &model, &iterations))
+        return -1;
+    if (self->model) {
+        PyErr_SetString(PyExc_RuntimeError, "the object is initialized already");
+        return -1;
+    }
+    if (iterations < 0) {
+        PyErr_SetString(PyExc_ValueError, "the number of iterations is negative");
+        return -1;
+    }
+    if (dcrf_py_model_hold(model, &self->plan, &self->workspace) < 0)
+        return -1;
+    Py_INCREF(model);
+    self->model = model;
+    if (dcrf_unrolled_new(&self->unrolled, self->plan, self->workspace, (size_t)iterations,
+                          &error) < 0) {
+        dcrf_py_raise(&error);
+        return -1;
+    }
+    return 0;
+}
+
+static void dealloc(PyObject *object) {
+    unrolled_object *self = (unrolled_object *)object;
+    dcrf_unrolled_free(&self->unrolled);
+    if (self->model)
+        dcrf_py_model_release(self->model);
+    Py_XDECREF(self->model);
+    dcrf_py_free_object(object);
+}
+
+/* An array of one kind of derivatives, or NULL where it is None. */
+static void *wanted_array(PyObject *array, const char *what, char format, size_t count,
+                          Py_buffer *buffer) {
+    return array == Py_None ? NULL : dcrf_py_contiguous(array, what, format, count, 1, buffer);
+}
+
+enum { WEIGHT, COMPATIBILITY, SIGMA, PARAMETERS };
+
+/* The arrays for the derivatives of parameters; -1 and an exception where one does not fit. */
+static int read_wanted(PyObject *const *arrays, const dcrf_model *model, Py_buffer *buffers,
+                       dcrf_derivatives *wanted) {
+    const size_t kernels = dcrf_model_kernels(model), labels = dcrf_model_labels(model);
+    wanted->weight =
+        wanted_array(arrays[WEIGHT], "the derivatives of weights", 'd', kernels, &buffers[WEIGHT]);
+    if (!PyErr_Occurred())
+        wanted->compatibility =
+            wanted_array(arrays[COMPATIBILITY], "the derivatives of compatibilities", 'd',
+                         kernels * labels * labels, &buffers[COMPATIBILITY]);
+    if (!PyErr_Occurred())
+        wanted->sigma = wanted_array(arrays[SIGMA], "the derivatives of sigmas", 'd',
+                                     kernels * DCRF_MAX_FEATURES, &buffers[SIGMA]);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static size_t block_size(const dcrf_model *model) {
+    return dcrf_model_variables(model) * dcrf_padded(dcrf_model_labels(model));
+}
+
+static int enter(unrolled_object *self) {
+    if (!self->unrolled) {
+        PyErr_SetString(PyExc_RuntimeError, "the object was not initialized");
+        return -1;
+    }
+    return dcrf_py_model_enter(self->model);
+}
+
+/* forward(mask or None, q out) */
+static PyObject *forward(PyObject *object, PyObject *arguments) {
+    unrolled_object *self = (unrolled_object *)object;
+    PyObject *mask_array, *q_array;
+    Py_buffer buffers[2] = {{0}, {0}};
+    dcrf_error error;
+    dcrf_status status = DCRF_OK;
+    if (!PyArg_ParseTuple(arguments, "OO", &mask_array, &q_array) || enter(self) < 0)
+        return NULL;
+    const dcrf_model *model = dcrf_plan_model(self->plan);
+    const size_t stride = dcrf_padded(dcrf_model_labels(model));
+    const uint8_t *mask = NULL;
+    float *q = dcrf_py_contiguous(q_array, "q", 'f', block_size(model), 1, &buffers[0]);
+    if (q && mask_array != Py_None)
+        mask = dcrf_py_contiguous(mask_array, "the mask", 'B', dcrf_model_variables(model), 0,
+                                  &buffers[1]);
+    if (!PyErr_Occurred()) {
+        Py_BEGIN_ALLOW_THREADS status =
+            dcrf_unrolled_forward(self->unrolled, mask, q, stride, &error);
+        Py_END_ALLOW_THREADS
+    }
+    for (size_t i = 0; i < 2; i++)
+        PyBuffer_Release(&buffers[i]);
+    dcrf_py_model_leave(self->model);
+    if (PyErr_Occurred())
+        return NULL;
+    if (status < 0)
+        return dcrf_py_raise(&error);
+    Py_RETURN_NONE;
+}
+
+/* backward(derivatives of q, unary out, weights out, compatibilities out, sigmas out), each None or
+ * an array */
+static PyObject *backward(PyObject *object, PyObject *arguments) {
+    unrolled_object *self = (unrolled_object *)object;
+    PyObject *q_array, *unary_array, *arrays[PARAMETERS];
+    Py_buffer buffers[PARAMETERS + 2] = {{0}};
+    dcrf_derivatives wanted = {0};
+    dcrf_error error;
+    dcrf_status status = DCRF_OK;
+    if (!PyArg_ParseTuple(arguments, "OOOOO", &q_array, &unary_array, &arrays[WEIGHT],
+                          &arrays[COMPATIBILITY], &arrays[SIGMA]) ||
+        enter(self) < 0)
+        return NULL;
+    const dcrf_model *model = dcrf_plan_model(self->plan);
+    const size_t stride = dcrf_padded(dcrf_model_labels(model));
+    const float *q = dcrf_py_contiguous(q_array, "the derivatives of q", 'f', block_size(model), 0,
+                                        &buffers[PARAMETERS]);
+    if (q)
+        wanted.unary = wanted_array(unary_array, "the derivatives of unary energies", 'f',
+                                    block_size(model), &buffers[PARAMETERS + 1]);
+    if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, &wanted) == 0) {
+        Py_BEGIN_ALLOW_THREADS status =
+            dcrf_unrolled_backward(self->unrolled, q, stride, &wanted, &error);
+        Py_END_ALLOW_THREADS
+    }
+    for (size_t i = 0; i < PARAMETERS + 2; i++)
+        PyBuffer_Release(&buffers[i]);
+    dcrf_py_model_leave(self->model);
+    if (PyErr_Occurred())
+        return NULL;
+    if (status < 0)
+        return dcrf_py_raise(&error);
+    Py_RETURN_NONE;
+}
+
+/* pairwise_gradient(model, y, y derivatives out, weights out, compatibilities out, sigmas out) */
+PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *object, *y_array, *out_array, *arrays[PARAMETERS];
+    Py_buffer buffers[PARAMETERS + 2] = {{0}};
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    dcrf_derivatives wanted = {0};
+    dcrf_error error;
+    dcrf_status status = DCRF_OK;
+    double energy = 0;
+    if (!PyArg_ParseTuple(arguments, "OOOOOO", &object, &y_array, &out_array, &arrays[WEIGHT],
+                          &arrays[COMPATIBILITY], &arrays[SIGMA]) ||
+        dcrf_py_model_hold(object, &plan, &workspace) < 0)
+        return NULL;
+    if (dcrf_py_model_enter(object) < 0) {
+        dcrf_py_model_release(object);
+        return NULL;
+    }
+    const dcrf_model *model = dcrf_plan_model(plan);
+    const float *y =
+        dcrf_py_contiguous(y_array, "y", 'f', block_size(model), 0, &buffers[PARAMETERS]);
+    float *out = y ? wanted_array(out_array, "the derivatives of y", 'f', block_size(model),
+                                  &buffers[PARAMETERS + 1])
+                   : NULL;
+    if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, &wanted) == 0) {
+        Py_BEGIN_ALLOW_THREADS status =
+            dcrf_pairwise_gradient(plan, workspace, y, dcrf_padded(dcrf_model_labels(model)),
+                                   &energy, out, &wanted, &error);
+        Py_END_ALLOW_THREADS
+    }
+    for (size_t i = 0; i < PARAMETERS + 2; i++)
+        PyBuffer_Release(&buffers[i]);
+    dcrf_py_model_leave(object);
+    dcrf_py_model_release(object);
+    if (PyErr_Occurred())
+        return NULL;
+    return status < 0 ? dcrf_py_raise(&error) : PyFloat_FromDouble(energy);
+}
+
+static PyMethodDef methods[] = {
+    {"forward", forward, METH_VARARGS, NULL},
+    {"backward", backward, METH_VARARGS, NULL},
+    {0},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, init},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, "Unrolled(model, iterations)"},
+    {0},
+};
+
+PyType_Spec dcrf_py_unrolled_spec = {.name = "dcrf._core.Unrolled",
+                                     .basicsize = sizeof(unrolled_object),
+                                     .flags = Py_TPFLAGS_DEFAULT,
+                                     .slots = slots};

@@ -1,0 +1,560 @@
+/* Derivatives of the pairwise term. With F = (K - diag) q and s = factor w mu F, a derivative e of
+ * the loss with respect to s gives
+ *
+ *   dL/dw = factor sum_a e_a . mu F_a,   dL/dmu(i, j) = factor w sum_a e_ai F_aj,
+ *   G = dL/dF = factor w mu' e,          dL/dq = (K - diag) G.
+ *
+ * Features. dL = sum_{a != b} A_ab dK_ab with A_ab = G_a . q_b and K_ab = s_a k_ab s_b, where
+ * s = n^-1/2 and n = k 1 with normalization, 1 without. Since dk_ab = -k_ab (f_a - f_b).(df_a -
+ * df_b) and ds_a = -s_a / (2 n_a) sum_c dk_ac, the derivative with respect to f_a is
+ *
+ *   - sum_b K_ab (G_a . q_b + q_a . G_b) (f_a - f_b) - sum_b k_ab (h_a + h_b) (f_a - f_b),
+ *   h_a = -(G_a . F_a + q_a . (dL/dq)_a) / (2 n_a)   with normalization, 0 without,
+ *
+ * and a sum of u_a K_ab v_b (f_a - f_b) is u_a (f_a (K v)_a - (K (f v))_a): filters of v and of v
+ * times each feature. Features are taken about their mean, so that little cancels.
+ *
+ * For the sigmas of a lattice that is not good enough (see sigma_difference.c), so the steps are
+ * kept for differences. */
+#include "energy/pair_gradient.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#define ROWS_PER_CHUNK 1024
+/* Sums over variables that are too many for dcrf_parallel_sums are added up in so many parts,
+ * whatever the number of threads. */
+#define PARTS 16
+
+struct kernel_sums {
+    double weight;
+    double *compatibility; /* labels x labels; NULL: not wanted */
+    float *features;       /* variables x dimension; NULL: not wanted */
+    double mean[DCRF_MAX_FEATURES];
+    double *h; /* per variable; with features and normalization */
+};
+
+struct dcrf_pair_gradient {
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    dcrf_derivatives wanted;
+    struct kernel_sums *kernels;
+    float *filtered;              /* K q */
+    float *adjoint;               /* G */
+    float *returned;              /* K G */
+    float *in, *out;              /* for features: f v and K (f v) */
+    double *parts;                /* PARTS x labels x labels; with compatibilities */
+    struct dcrf_pair_step *steps; /* kept where a lattice's sigmas are wanted */
+    size_t step_count, most_steps;
+};
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void find_mean(const struct dcrf_features *features, double *mean) {
+    float row[DCRF_MAX_FEATURES];
+    for (size_t c = 0; c < features->dimension; c++)
+        mean[c] = 0;
+    for (size_t a = 0; a < features->variables; a++) {
+        dcrf_features_row(features, a, row);
+        for (size_t c = 0; c < features->dimension; c++)
+            mean[c] += (double)row[c];
+    }
+    for (size_t c = 0; c < features->dimension; c++)
+        mean[c] /= (double)features->variables;
+}
+
+/* Are the derivatives by the sigmas of this kernel to be found by differences? */
+static bool wants_differences(const struct dcrf_pair_gradient *g, size_t kernel) {
+    return g->wanted.sigma &&
+           g->plan->model->kernels[kernel].features.kind != DCRF_KERNEL_FEATURES &&
+           dcrf_operator_kind_of(g->plan->kernels[kernel].op) == DCRF_OPERATOR_LATTICE;
+}
+
+static bool wants_features(const struct dcrf_pair_gradient *g, size_t kernel) {
+    return (g->wanted.features && g->wanted.features[kernel]) ||
+           (g->wanted.sigma &&
+            g->plan->model->kernels[kernel].features.kind != DCRF_KERNEL_FEATURES &&
+            !wants_differences(g, kernel));
+}
+
+static bool take_steps(struct dcrf_pair_gradient *g) {
+    const dcrf_model *model = g->plan->model;
+    g->steps = dcrf_allocate_zero(g->most_steps, sizeof *g->steps);
+    bool is_complete = g->steps;
+    for (size_t t = 0; is_complete && t < g->most_steps; t++) {
+        g->steps[t].e = dcrf_allocate(model->variables, model->stride * sizeof *g->steps[t].e);
+        is_complete = g->steps[t].e;
+    }
+    return is_complete;
+}
+
+static bool take_memory(struct dcrf_pair_gradient *g) {
+    const dcrf_model *model = g->plan->model;
+    const size_t n = model->variables, row = model->stride * sizeof(float);
+    bool is_complete = true, has_features = false, has_differences = false;
+    g->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *g->kernels);
+    g->filtered = dcrf_allocate_zero(n, row);
+    g->adjoint = dcrf_allocate_zero(n, row);
+    g->returned = dcrf_allocate_zero(n, row);
+    if (!g->kernels || !g->filtered || !g->adjoint || !g->returned)
+        return false;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        struct kernel_sums *sums = &g->kernels[m];
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        if (g->wanted.compatibility) {
+            sums->compatibility =
+                dcrf_allocate_zero(model->labels, model->labels * sizeof *sums->compatibility);
+            is_complete = is_complete && sums->compatibility;
+        }
+        has_differences = has_differences || wants_differences(g, m);
+        if (wants_features(g, m)) {
+            sums->features =
+                dcrf_allocate_zero(n, kernel->features.dimension * sizeof *sums->features);
+            sums->h = dcrf_allocate_zero(n, sizeof *sums->h);
+            is_complete = is_complete && sums->features && sums->h;
+            has_features = true;
+            find_mean(&kernel->features, sums->mean);
+        }
+    }
+    if (g->wanted.compatibility) {
+        g->parts = dcrf_allocate(PARTS * model->labels, model->labels * sizeof *g->parts);
+        is_complete = is_complete && g->parts;
+    }
+    if (has_features) {
+        g->in = dcrf_allocate_zero(n, row);
+        g->out = dcrf_allocate_zero(n, row);
+        is_complete = is_complete && g->in && g->out;
+    }
+    return is_complete && (!has_differences || take_steps(g));
+}
+
+dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_plan *plan,
+                                   dcrf_workspace *workspace, const dcrf_derivatives *wanted,
+                                   size_t steps, dcrf_error *error) {
+    *out = NULL;
+    const dcrf_status status = dcrf_plan_check(plan, error);
+    if (status < 0)
+        return status;
+    struct dcrf_pair_gradient *g = dcrf_allocate_zero(1, sizeof *g);
+    if (!g)
+        return dcrf_fail_memory(error, "derivatives");
+    g->plan = plan;
+    g->workspace = workspace;
+    g->most_steps = steps;
+    if (wanted)
+        g->wanted = *wanted;
+    for (size_t i = 0; i < sizeof g->wanted.reserved; i++)
+        if (g->wanted.reserved[i] != 0) {
+            dcrf_pair_gradient_free(&g);
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "the reserved bytes of the derivatives are not zero");
+        }
+    if (!take_memory(g)) {
+        dcrf_pair_gradient_free(&g);
+        return dcrf_fail_memory(error, "derivatives");
+    }
+    *out = g;
+    return DCRF_OK;
+}
+
+void dcrf_pair_gradient_free(struct dcrf_pair_gradient **pointer) {
+    struct dcrf_pair_gradient *g = *pointer;
+    if (!g)
+        return;
+    for (size_t m = 0; g->kernels && m < g->plan->kernel_count; m++) {
+        dcrf_release(g->kernels[m].compatibility);
+        dcrf_release(g->kernels[m].features);
+        dcrf_release(g->kernels[m].h);
+    }
+    dcrf_release(g->kernels);
+    dcrf_release(g->filtered);
+    dcrf_release(g->adjoint);
+    dcrf_release(g->returned);
+    dcrf_release(g->in);
+    dcrf_release(g->out);
+    dcrf_release(g->parts);
+    for (size_t t = 0; g->steps && t < g->most_steps; t++)
+        dcrf_release(g->steps[t].e);
+    dcrf_release(g->steps);
+    dcrf_release(g);
+    *pointer = NULL;
+}
+
+/* ---- one kernel, one step ------------------------------------------------------------------- */
+
+struct step {
+    struct dcrf_pair_gradient *g;
+    size_t kernel;
+    const float *q, *e;
+    double factor;
+    float *q_derivative;
+    size_t feature;      /* for the passes over features */
+    const float *values; /* v */
+    const float *other;  /* u */
+    const float *spread; /* K v */
+};
+
+static const struct dcrf_model_kernel *kernel_of(const struct step *step) {
+    return &step->g->plan->model->kernels[step->kernel];
+}
+
+static dcrf_status filter(const struct step *step, const float *in, float *out, dcrf_error *error) {
+    const dcrf_model *model = step->g->plan->model;
+    const struct dcrf_application application = {.direction = DCRF_SYMMETRIC,
+                                                 .in = in,
+                                                 .out = out,
+                                                 .channels = model->labels,
+                                                 .stride = model->stride,
+                                                 .factor = 1};
+    return dcrf_operator_run(step->g->plan->kernels[step->kernel].op, step->g->workspace,
+                             &application, error);
+}
+
+double dcrf_pair_row(const struct dcrf_model_kernel *kernel, size_t labels, const float *e,
+                     const float *q, const float *filtered, float diagonal, double factor,
+                     float *adjoint) {
+    double sum = 0, total = 0;
+    for (size_t i = 0; kernel->compatibility == DCRF_COMPATIBILITY_POTTS && i < labels; i++)
+        sum += (double)e[i];
+    for (size_t j = 0; j < labels; j++) {
+        double mixed = sum - (double)e[j];
+        if (kernel->compatibility == DCRF_COMPATIBILITY_VECTOR)
+            mixed = (double)kernel->compatibility_values[j] * (double)e[j];
+        if (kernel->compatibility == DCRF_COMPATIBILITY_MATRIX) {
+            mixed = 0;
+            for (size_t i = 0; i < labels; i++)
+                mixed += (double)kernel->compatibility_values[j * labels + i] * (double)e[i];
+        }
+        total += mixed * ((double)filtered[j] - (double)diagonal * (double)q[j]);
+        if (adjoint)
+            adjoint[j] = (float)(factor * mixed);
+    }
+    return total;
+}
+
+/* G, and the sum for the weight. */
+static double adjoint_rows(void *context, size_t begin, size_t end) {
+    const struct step *step = context;
+    struct dcrf_pair_gradient *g = step->g;
+    const dcrf_model *model = g->plan->model;
+    const struct dcrf_model_kernel *kernel = kernel_of(step);
+    const float *diagonal = g->plan->kernels[step->kernel].diagonal;
+    double total = 0;
+    for (size_t a = begin; a < end; a++) {
+        const size_t at = a * model->stride;
+        total += dcrf_pair_row(kernel, model->labels, step->e + at, step->q + at, g->filtered + at,
+                               diagonal[a], step->factor * kernel->weight, g->adjoint + at);
+    }
+    return step->factor * total;
+}
+
+/* One of PARTS parts of dL/dmu. */
+static void add_products(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct step *step = context;
+    const dcrf_model *model = step->g->plan->model;
+    const float *diagonal = step->g->plan->kernels[step->kernel].diagonal;
+    const size_t n = model->variables, labels = model->labels;
+    for (size_t part = begin; part < end; part++) {
+        double *sums = step->g->parts + part * labels * labels;
+        memset(sums, 0, labels * labels * sizeof *sums);
+        for (size_t a = n * part / PARTS; a < n * (part + 1) / PARTS; a++) {
+            const float *e = step->e + a * model->stride, *q = step->q + a * model->stride;
+            const float *filtered = step->g->filtered + a * model->stride;
+            for (size_t j = 0; j < labels; j++) {
+                const double f = (double)filtered[j] - (double)diagonal[a] * (double)q[j];
+                for (size_t i = 0; i < labels; i++)
+                    sums[j * labels + i] += (double)e[i] * f;
+            }
+        }
+    }
+}
+
+static void add_compatibility(struct step *step) {
+    struct dcrf_pair_gradient *g = step->g;
+    const size_t labels = g->plan->model->labels;
+    double *sums = g->kernels[step->kernel].compatibility;
+    const double factor = step->factor * kernel_of(step)->weight;
+    dcrf_parallel_for(dcrf_workspace_pool(g->workspace), PARTS, 1, add_products, step);
+    for (size_t part = 0; part < PARTS; part++)
+        for (size_t i = 0; i < labels; i++)
+            for (size_t j = 0; j < labels; j++)
+                sums[i * labels + j] += factor * g->parts[(part * labels + j) * labels + i];
+}
+
+/* dL/dq += (K - diag) G */
+static void add_returned(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct step *step = context;
+    const dcrf_model *model = step->g->plan->model;
+    const float *diagonal = step->g->plan->kernels[step->kernel].diagonal;
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < model->labels; i++) {
+            const size_t k = a * model->stride + i;
+            step->q_derivative[k] += step->g->returned[k] - diagonal[a] * step->g->adjoint[k];
+        }
+}
+
+/* ---- features ------------------------------------------------------------------------------- */
+
+static float centred(const struct step *step, size_t a) {
+    float row[DCRF_MAX_FEATURES];
+    dcrf_features_row(&kernel_of(step)->features, a, row);
+    return (float)((double)row[step->feature] - step->g->kernels[step->kernel].mean[step->feature]);
+}
+
+static void multiply_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct step *step = context;
+    const dcrf_model *model = step->g->plan->model;
+    for (size_t a = begin; a < end; a++) {
+        const float f = centred(step, a);
+        for (size_t i = 0; i < model->labels; i++)
+            step->g->in[a * model->stride + i] = f * step->values[a * model->stride + i];
+    }
+}
+
+/* sums_a -= u_a . (f_a (K v)_a - (K (f v))_a) */
+static void subtract_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct step *step = context;
+    const dcrf_model *model = step->g->plan->model;
+    const size_t dimension = kernel_of(step)->features.dimension;
+    float *sums = step->g->kernels[step->kernel].features;
+    for (size_t a = begin; a < end; a++) {
+        const double f = (double)centred(step, a);
+        double sum = 0;
+        for (size_t i = 0; i < model->labels; i++) {
+            const size_t k = a * model->stride + i;
+            sum += (double)step->other[k] * (f * (double)step->spread[k] - (double)step->g->out[k]);
+        }
+        sums[a * dimension + step->feature] -= (float)sum;
+    }
+}
+
+static dcrf_status add_features_of(struct step *step, dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(step->g->workspace);
+    const size_t n = step->g->plan->model->variables;
+    for (step->feature = 0; step->feature < kernel_of(step)->features.dimension; step->feature++) {
+        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, multiply_rows, step);
+        const dcrf_status status = filter(step, step->g->in, step->g->out, error);
+        if (status < 0)
+            return status;
+        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, subtract_rows, step);
+    }
+    return DCRF_OK;
+}
+
+/* h_a n_a */
+static void add_h(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct step *step = context;
+    const struct dcrf_pair_gradient *g = step->g;
+    const dcrf_model *model = g->plan->model;
+    const float *diagonal = g->plan->kernels[step->kernel].diagonal;
+    for (size_t a = begin; a < end; a++) {
+        double sum = 0;
+        for (size_t i = 0; i < model->labels; i++) {
+            const size_t k = a * model->stride + i;
+            const double own = (double)diagonal[a] * (double)g->adjoint[k] * (double)step->q[k];
+            sum += (double)g->adjoint[k] * (double)g->filtered[k] - own;
+            sum += (double)step->q[k] * (double)g->returned[k] - own;
+        }
+        g->kernels[step->kernel].h[a] -= sum / 2;
+    }
+}
+
+static dcrf_status add_features(struct step *step, dcrf_error *error) {
+    const dcrf_model *model = step->g->plan->model;
+    step->values = step->q;
+    step->spread = step->g->filtered;
+    step->other = step->g->adjoint;
+    dcrf_status status = add_features_of(step, error);
+    step->values = step->g->adjoint;
+    step->spread = step->g->returned;
+    step->other = step->q;
+    if (status == DCRF_OK)
+        status = add_features_of(step, error);
+    if (status == DCRF_OK && kernel_of(step)->normalization == DCRF_NORMALIZE_SYMMETRIC)
+        dcrf_parallel_for(dcrf_workspace_pool(step->g->workspace), model->variables, ROWS_PER_CHUNK,
+                          add_h, step);
+    return status;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------ */
+
+dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, const float *q, const float *e,
+                                   double factor, float *q_derivative, dcrf_error *error) {
+    const dcrf_model *model = g->plan->model;
+    dcrf_pool *pool = dcrf_workspace_pool(g->workspace);
+    if (g->steps) {
+        assert(g->step_count < g->most_steps);
+        struct dcrf_pair_step *kept = &g->steps[g->step_count++];
+        kept->q = q;
+        kept->factor = factor;
+        memcpy(kept->e, e, model->variables * model->stride * sizeof *e);
+    }
+    if (q_derivative)
+        memset(q_derivative, 0, model->variables * model->stride * sizeof *q_derivative);
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        struct step step = {
+            .g = g, .kernel = m, .q = q, .e = e, .factor = factor, .q_derivative = q_derivative};
+        dcrf_status status = filter(&step, q, g->filtered, error);
+        if (status < 0)
+            return status;
+        g->kernels[m].weight += dcrf_parallel_sum(pool, model->variables, adjoint_rows, &step);
+        if (g->kernels[m].compatibility)
+            add_compatibility(&step);
+        if (!q_derivative && !g->kernels[m].features)
+            continue;
+        if ((status = filter(&step, g->adjoint, g->returned, error)) < 0)
+            return status;
+        if (q_derivative)
+            dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_returned, &step);
+        if (g->kernels[m].features && (status = add_features(&step, error)) < 0)
+            return status;
+    }
+    return DCRF_OK;
+}
+
+double dcrf_pair_gradient_weight(const struct dcrf_pair_gradient *g, size_t kernel) {
+    return g->kernels[kernel].weight;
+}
+
+/* n_a^-1/2. Where an operator does not keep it, it is exact, k_aa is 1, and so K_aa is 1 / n_a. */
+static double scale_of(const struct dcrf_plan_kernel *kernel, size_t a) {
+    return kernel->op->scale ? (double)kernel->op->scale[a] : sqrt((double)kernel->diagonal[a]);
+}
+
+/* The part of the normalization: u and v are h and 1, of k = K / (s s'). A block of the channels
+ * 1, h, f, h f has one row of 2 + 2 d floats. */
+static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcrf_error *error) {
+    const dcrf_model *model = g->plan->model;
+    const struct dcrf_features *features = &model->kernels[m].features;
+    const size_t n = model->variables, d = features->dimension;
+    const size_t channels = 2 + 2 * d, stride = dcrf_padded(channels);
+    float *in = dcrf_allocate_zero(2 * n, stride * sizeof *in), *out = in + n * stride;
+    if (!in)
+        return dcrf_fail_memory(error, "derivatives");
+    float row[DCRF_MAX_FEATURES];
+    const double *mean = g->kernels[m].mean;
+    for (size_t a = 0; a < n; a++) {
+        /* A row that couples to nothing has no scale. */
+        const double scale = scale_of(&g->plan->kernels[m], a);
+        const double inverse = scale > 0 ? 1 / scale : 0;
+        const double h = g->kernels[m].h[a] * scale * scale;
+        float *to = in + a * stride;
+        dcrf_features_row(features, a, row);
+        g->kernels[m].h[a] = h;
+        to[0] = (float)inverse;
+        to[1] = (float)(h * inverse);
+        for (size_t c = 0; c < d; c++) {
+            const double f = (double)row[c] - mean[c];
+            to[2 + c] = (float)(f * inverse);
+            to[2 + d + c] = (float)(h * f * inverse);
+        }
+    }
+    const dcrf_status status = dcrf_operator_apply(
+        g->plan->kernels[m].op, g->workspace, DCRF_SYMMETRIC, in, out, channels, stride, error);
+    for (size_t a = 0; status == DCRF_OK && a < n; a++) {
+        const double scale = scale_of(&g->plan->kernels[m], a);
+        const double inverse = scale > 0 ? 1 / scale : 0;
+        const float *from = out + a * stride;
+        dcrf_features_row(features, a, row);
+        for (size_t c = 0; c < d; c++) {
+            const double f = (double)row[c] - mean[c];
+            const double sum = g->kernels[m].h[a] * (f * (double)from[0] - (double)from[2 + c]) +
+                               f * (double)from[1] - (double)from[2 + d + c];
+            g->kernels[m].features[a * d + c] -= (float)(sum * inverse);
+        }
+    }
+    dcrf_release(in);
+    return status;
+}
+
+/* f = x / sigma, so dL/dsigma = -sum_a f_a dL/df_a / sigma; sums of dL/df_a over all variables are
+ * zero but for rounding, so f may be taken about its mean. */
+static void add_sigmas(const struct dcrf_pair_gradient *g, size_t m, double *sigma) {
+    const struct dcrf_model_kernel *kernel = &g->plan->model->kernels[m];
+    const struct dcrf_features *features = &kernel->features;
+    float row[DCRF_MAX_FEATURES];
+    for (size_t a = 0; a < features->variables; a++) {
+        dcrf_features_row(features, a, row);
+        for (size_t c = 0; c < features->dimension; c++)
+            sigma[c] -= ((double)row[c] - g->kernels[m].mean[c]) *
+                        (double)g->kernels[m].features[a * features->dimension + c];
+    }
+    for (size_t c = 0; c < features->dimension; c++)
+        sigma[c] /= dcrf_features_sigma(features, c);
+}
+
+dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *error) {
+    const dcrf_model *model = g->plan->model;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const struct kernel_sums *sums = &g->kernels[m];
+        const size_t labels = model->labels;
+        if (sums->features && model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC) {
+            const dcrf_status status = add_normalization(g, m, error);
+            if (status < 0)
+                return status;
+        }
+        if (g->wanted.weight)
+            g->wanted.weight[m] = sums->weight;
+        if (g->wanted.compatibility)
+            memcpy(g->wanted.compatibility + m * labels * labels, sums->compatibility,
+                   labels * labels * sizeof *sums->compatibility);
+        if (g->wanted.features && g->wanted.features[m])
+            memcpy(g->wanted.features[m], sums->features,
+                   model->variables * model->kernels[m].features.dimension *
+                       sizeof *sums->features);
+        if (!g->wanted.sigma)
+            continue;
+        double *sigma = g->wanted.sigma + m * DCRF_MAX_FEATURES;
+        memset(sigma, 0, DCRF_MAX_FEATURES * sizeof *sigma);
+        if (wants_differences(g, m)) {
+            const dcrf_status status = dcrf_sigma_differences(
+                g->plan, g->workspace, m, g->steps, g->step_count, g->filtered, sigma, error);
+            if (status < 0)
+                return status;
+        } else if (model->kernels[m].features.kind != DCRF_KERNEL_FEATURES) {
+            add_sigmas(g, m, sigma);
+        }
+    }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *workspace, const float *y,
+                                   size_t stride, double *energy, float *y_derivative,
+                                   const dcrf_derivatives *derivatives, dcrf_error *error) {
+    if (!plan || !workspace || !y || !energy)
+        return dcrf_fail_null(error,
+                              "the plan, the workspace, the block or the place for the energy");
+    const dcrf_model *model = plan->model;
+    struct dcrf_pair_gradient *g;
+    if (stride != model->stride)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "the block has a stride of %zu floats, not %zu",
+                         stride, model->stride);
+    if (derivatives && derivatives->unary)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the pairwise energy has no derivative by unary energies");
+    dcrf_status status = dcrf_pair_gradient_new(&g, plan, workspace, derivatives, 1, error);
+    if (status < 0)
+        return status;
+    status = dcrf_pair_gradient_add(g, y, y, 1, y_derivative, error);
+    if (status == DCRF_OK)
+        status = dcrf_pair_gradient_finish(g, error);
+    if (status == DCRF_OK) {
+        double sum = 0;
+        for (size_t m = 0; m < model->kernel_count; m++)
+            sum += model->kernels[m].weight * dcrf_pair_gradient_weight(g, m);
+        *energy = sum;
+        for (size_t k = 0; y_derivative && k < model->variables * stride; k++)
+            y_derivative[k] *= 2; /* y stands on both sides, and all is symmetric */
+    }
+    dcrf_pair_gradient_free(&g);
+    return status;
+}

@@ -1,0 +1,218 @@
+/* Mean field with a fixed number of updates, and its derivatives by going back through them:
+ *
+ *   q_t = softmax(-s_t),  s_0 = phi,  s_t = phi + 2 sum_m w_m mu_m (K_m - diag) q_{t-1}.
+ *
+ * A derivative g of the loss with respect to q_t gives e_i = dL/ds_i = -q_i (g_i - sum_k q_k g_k)
+ * row by row; e is added to the derivative of phi, and energy/pair_gradient.h takes it to the
+ * parameters and to q_{t-1}. Every q_t is kept; what the kernels make of it is filtered again. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "dsp/dsp.h"
+#include "energy/coupling.h"
+#include "energy/pair_gradient.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROWS_PER_CHUNK 1024
+
+struct dcrf_unrolled {
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    struct dcrf_coupling *coupling; /* of the last forward run */
+    size_t iterations;
+    float **q;      /* iterations + 1 blocks of the model's stride */
+    float *message; /* a block; e on the way back */
+    float *derivative;
+    bool has_run;
+};
+
+dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_workspace *workspace,
+                              size_t iterations, dcrf_error *error) {
+    if (!out || !plan || !workspace)
+        return dcrf_fail_null(error, "the place for the run, the plan or the workspace");
+    const dcrf_model *model = plan->model;
+    *out = NULL;
+    if (model->cliques.count > 0)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "mean field with derivatives knows no cliques; the model has %zu",
+                         model->cliques.count);
+    dcrf_unrolled *u = dcrf_allocate_zero(1, sizeof *u);
+    if (!u)
+        return dcrf_fail_memory(error, "mean field with derivatives");
+    u->plan = plan;
+    u->workspace = workspace;
+    u->iterations = iterations;
+    const size_t row = model->stride * sizeof(float);
+    u->q = dcrf_allocate_zero(iterations + 1, sizeof *u->q);
+    u->message = dcrf_allocate_zero(model->variables, row);
+    u->derivative = dcrf_allocate_zero(model->variables, row);
+    bool is_complete = u->q && u->message && u->derivative;
+    for (size_t t = 0; is_complete && t <= iterations; t++) {
+        u->q[t] = dcrf_allocate_zero(model->variables, row);
+        is_complete = u->q[t] != NULL;
+    }
+    if (!is_complete) {
+        dcrf_unrolled_free(&u);
+        return dcrf_fail_memory(error, "mean field with derivatives");
+    }
+    *out = u;
+    return DCRF_OK;
+}
+
+void dcrf_unrolled_free(dcrf_unrolled **pointer) {
+    if (!pointer || !*pointer)
+        return;
+    dcrf_unrolled *u = *pointer;
+    for (size_t t = 0; u->q && t <= u->iterations; t++)
+        dcrf_release(u->q[t]);
+    dcrf_release(u->q);
+    dcrf_release(u->message);
+    dcrf_release(u->derivative);
+    dcrf_coupling_free(&u->coupling);
+    dcrf_release(u);
+    *pointer = NULL;
+}
+
+static dcrf_status check_stride(const dcrf_model *model, size_t stride, dcrf_error *error) {
+    if (stride < model->stride || stride % DCRF_LANES != 0)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "a block of %zu labels needs a stride of at least %zu floats that is a "
+                         "multiple of %d, not %zu",
+                         model->labels, model->stride, DCRF_LANES, stride);
+    return DCRF_OK;
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+static void update_rows(void *context, size_t begin, size_t end, double *sums) {
+    dcrf_dsp()->softmax(context, begin, end, sums);
+}
+
+/* q_t from the message that q_{t-1} makes; factor 0: from the unary energies alone. */
+static void update(dcrf_unrolled *u, size_t t, float factor, const float *diagonal) {
+    const dcrf_model *model = u->plan->model;
+    double sums[DCRF_SOFTMAX_SUMS];
+    struct dcrf_softmax softmax = {.labels = model->labels,
+                                   .stride = model->stride,
+                                   .unary = model->unary,
+                                   .message = u->message,
+                                   .diagonal = diagonal,
+                                   .factor = factor,
+                                   .sign = u->coupling->own_factor,
+                                   .mass = u->coupling->all_factor,
+                                   .q = u->q[t]};
+    if (t > 0) /* the pass takes the diagonal off with the q that it replaces */
+        memcpy(u->q[t], u->q[t - 1], model->variables * model->stride * sizeof *u->q[t]);
+    dcrf_parallel_sums(dcrf_workspace_pool(u->workspace), model->variables, update_rows, &softmax,
+                       sums, DCRF_SOFTMAX_SUMS);
+}
+
+static void clear_masked(const dcrf_model *model, const uint8_t *mask, float *q) {
+    for (size_t a = 0; mask && a < model->variables; a++)
+        if (!mask[a])
+            memset(q + a * model->stride, 0, model->stride * sizeof *q);
+}
+
+dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *q, size_t stride,
+                                  dcrf_error *error) {
+    if (!u || !q)
+        return dcrf_fail_null(error, "the run or the place for its result");
+    const dcrf_model *model = u->plan->model;
+    struct dcrf_coupling *coupling;
+    dcrf_status status = check_stride(model, stride, error);
+    if (status == DCRF_OK)
+        status = dcrf_coupling_new(&coupling, u->plan, u->workspace, error);
+    if (status < 0)
+        return status;
+    dcrf_coupling_free(&u->coupling);
+    u->coupling = coupling;
+    u->has_run = false;
+    const bool is_potts = dcrf_coupling_is_potts(coupling);
+    memset(u->message, 0, model->variables * model->stride * sizeof *u->message);
+    update(u, 0, 0, NULL);
+    clear_masked(model, mask, u->q[0]);
+    for (size_t t = 1; t <= u->iterations; t++) {
+        status = is_potts ? dcrf_coupling_sum(coupling, 0, u->q[t - 1], u->message, model->labels,
+                                              model->stride, error)
+                          : dcrf_coupling_field(coupling, u->q[t - 1], u->message, error);
+        if (status < 0)
+            return status;
+        update(u, t, 2 * coupling->own_factor, is_potts ? coupling->groups[0].diagonal : NULL);
+        clear_masked(model, mask, u->q[t]);
+    }
+    for (size_t a = 0; a < model->variables; a++)
+        memcpy(q + a * stride, u->q[u->iterations] + a * model->stride, model->stride * sizeof *q);
+    u->has_run = true;
+    return DCRF_OK;
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+struct back {
+    const dcrf_model *model;
+    const float *q;
+    const float *derivative; /* of the loss by q */
+    float *e;
+    float *unary; /* where e is added; NULL: nowhere */
+    size_t unary_stride;
+};
+
+static void back_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct back *back = context;
+    const size_t stride = back->model->stride, labels = back->model->labels;
+    for (size_t a = begin; a < end; a++) {
+        const float *q = back->q + a * stride, *g = back->derivative + a * stride;
+        float *e = back->e + a * stride;
+        double mean = 0;
+        for (size_t i = 0; i < labels; i++)
+            mean += (double)q[i] * (double)g[i];
+        for (size_t i = 0; i < labels; i++) {
+            e[i] = (float)(-(double)q[i] * ((double)g[i] - mean));
+            if (back->unary)
+                back->unary[a * back->unary_stride + i] += e[i];
+        }
+        for (size_t i = labels; i < stride; i++)
+            e[i] = 0;
+    }
+}
+
+dcrf_status dcrf_unrolled_backward(dcrf_unrolled *u, const float *q_derivative, size_t stride,
+                                   const dcrf_derivatives *derivatives, dcrf_error *error) {
+    if (!u || !q_derivative || !derivatives)
+        return dcrf_fail_null(error, "the run, the derivative or the place for others");
+    const dcrf_model *model = u->plan->model;
+    struct dcrf_pair_gradient *pairs;
+    dcrf_status status = check_stride(model, stride, error);
+    if (status < 0)
+        return status;
+    if (!u->has_run)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the forward run comes first");
+    if ((status = dcrf_pair_gradient_new(&pairs, u->plan, u->workspace, derivatives, u->iterations,
+                                         error)) < 0)
+        return status;
+    struct back back = {.model = model,
+                        .derivative = u->derivative,
+                        .e = u->message,
+                        .unary = derivatives->unary,
+                        .unary_stride = stride};
+    for (size_t a = 0; a < model->variables; a++) {
+        memcpy(u->derivative + a * model->stride, q_derivative + a * stride,
+               model->labels * sizeof *u->derivative);
+        if (back.unary)
+            memset(back.unary + a * stride, 0, stride * sizeof *back.unary);
+    }
+    for (size_t t = u->iterations + 1; t-- > 0 && status == DCRF_OK;) {
+        back.q = u->q[t];
+        dcrf_parallel_for(dcrf_workspace_pool(u->workspace), model->variables, ROWS_PER_CHUNK,
+                          back_rows, &back);
+        if (t > 0)
+            status =
+                dcrf_pair_gradient_add(pairs, u->q[t - 1], u->message, 2, u->derivative, error);
+    }
+    if (status == DCRF_OK)
+        status = dcrf_pair_gradient_finish(pairs, error);
+    dcrf_pair_gradient_free(&pairs);
+    return status;
+}
