@@ -490,6 +490,16 @@ static void mistakes_are_errors(void **state) {
     assert_fails(
         DCRF_ERROR_ARGUMENT, "unary", error,
         dcrf_pairwise_gradient(h.plan, h.workspace, block, STRIDE, &energy, NULL, &wanted, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_unrolled_new(&unrolled, NULL, h.workspace, 2, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_unrolled_forward(unrolled, NULL, NULL, STRIDE, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_unrolled_backward(unrolled, block, STRIDE, NULL, &error));
+    assert_fails(
+        DCRF_ERROR_ARGUMENT, "NULL", error,
+        dcrf_pairwise_gradient(h.plan, h.workspace, NULL, STRIDE, &energy, NULL, NULL, &error));
+    dcrf_unrolled_free(NULL);
     wanted.reserved[3] = 1;
     assert_fails(DCRF_ERROR_ARGUMENT, "reserved", error,
                  dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
