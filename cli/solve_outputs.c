@@ -78,7 +78,19 @@ static bool check_one(const char *file, int formats, cli_problem *problem) {
     return output_check(file, problem);
 }
 
+#define OUTPUT_FILES 8
+
+static void list_files(const solve_outputs *outputs, const char *files[OUTPUT_FILES]) {
+    const char *const all[OUTPUT_FILES] = {outputs->labels_file,     outputs->overlay_file,
+                                           outputs->boundaries_file, outputs->confidence_file,
+                                           outputs->marginals_file,  outputs->trace_file,
+                                           outputs->json_file,       outputs->report_file};
+    memcpy(files, all, sizeof all);
+}
+
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
+    const char *files[OUTPUT_FILES];
+    list_files(outputs, files);
     return check_one(outputs->labels_file, PNG | NPY | NIFTI, problem) &&
            check_one(outputs->overlay_file, PNG, problem) &&
            check_one(outputs->boundaries_file, PNG, problem) &&
@@ -86,7 +98,8 @@ bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
            check_one(outputs->marginals_file, NPY | NIFTI, problem) &&
            check_one(outputs->trace_file, ANY, problem) &&
            check_one(outputs->json_file, ANY, problem) &&
-           check_one(outputs->report_file, ANY, problem);
+           check_one(outputs->report_file, ANY, problem) &&
+           outputs_check_distinct(files, OUTPUT_FILES, problem);
 }
 
 /* Volumes do not fit into pictures, nor have photographs a place in space. */
@@ -128,11 +141,9 @@ bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, pal
 }
 
 bool solve_outputs_take_stdout(const solve_outputs *outputs) {
-    const char *files[] = {outputs->labels_file,     outputs->overlay_file,
-                           outputs->boundaries_file, outputs->confidence_file,
-                           outputs->marginals_file,  outputs->trace_file,
-                           outputs->json_file,       outputs->report_file};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+    const char *files[OUTPUT_FILES];
+    list_files(outputs, files);
+    for (size_t i = 0; i < OUTPUT_FILES; i++)
         if (files[i] && output_is_standard(files[i]))
             return true;
     return false;

@@ -154,6 +154,10 @@ static bool open_output(cli_output *output, cli_problem *problem) {
     return open_temporary(output, problem);
 }
 
+static bool named_twice(cli_problem *problem, const char *path) {
+    return bad_input(problem, path, "is named for two outputs; give each its own file");
+}
+
 static bool same_target(const cli_output *a, const cli_output *b) {
     return strcmp(a->path, b->path) == 0 ||
            (a->target && b->target && strcmp(a->target, b->target) == 0);
@@ -169,9 +173,24 @@ bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_pro
         return false;
     for (size_t i = 0; i + 1 < outputs->count; i++)
         if (same_target(&outputs->of[i], added))
-            return bad_input(problem, path, "is named for two outputs; give each its own file");
+            return named_twice(problem, path);
     *stream = added->stream;
     return true;
+}
+
+bool outputs_check_distinct(const char *const files[], size_t count, cli_problem *problem) {
+    bool done = true;
+    for (size_t i = 0; done && i < count; i++) {
+        char *target = files[i] ? target_of(files[i]) : NULL;
+        for (size_t k = 0; done && target && k < i; k++) {
+            char *other = files[k] ? target_of(files[k]) : NULL;
+            if (other && strcmp(target, other) == 0)
+                done = named_twice(problem, files[i]);
+            free(other);
+        }
+        free(target);
+    }
+    return done;
 }
 
 bool output_flush_standard(cli_problem *problem) {

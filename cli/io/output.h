@@ -32,6 +32,9 @@ bool output_is_standard(const char *path);
 /* Can this output be written, as far as can be told before anything is? For use before the work. */
 bool output_check(const char *path, cli_problem *problem);
 
+/* Are these, some of which may be NULL, all different files? For use before the work. */
+bool outputs_check_distinct(const char *const files[], size_t count, cli_problem *problem);
+
 /* What was printed is out, or it is a failure. For use before the outputs are put in place, so that
  * files and exit status agree. */
 bool output_flush_standard(cli_problem *problem);

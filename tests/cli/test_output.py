@@ -41,6 +41,9 @@ class OutputTest(Case):
             self.bad(second, "is named for two outputs", "solve", self.image, "--unary", self.unary, "-o", first,
                      "--overlay", second)
             self.assertFalse(os.path.exists(self.path(first)))
+            # Before the image is read.
+            self.bad(second, "is named for two outputs", "solve", "none.png", "--unary", self.unary, "-o", first,
+                     "--overlay", second)
 
     def test_files_and_status_agree(self):
         """Where the summary cannot be printed, there is a failure and no file."""
