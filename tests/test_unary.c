@@ -193,6 +193,23 @@ static void one_variable_in_a_hundred_may_be_odd(void **state) {
     }
 }
 
+/* As many rows as variables are looked at, each the same: the sample must not be its first column.
+ */
+static void a_sample_is_no_column(void **state) {
+    (void)state;
+    enum { COLUMNS = 300, ROWS = 65536 };
+    static double row[2 * COLUMNS];
+    const dcrf_grid grid = dcrf_grid_2d(COLUMNS, ROWS);
+    dcrf_view view = dcrf_view_interleaved(row, DCRF_F64, &grid, 2);
+    dcrf_unary_look look;
+    view.stride[1] = 0;
+    for (size_t x = 1; x < COLUMNS; x++)
+        row[2 * x + 1] = 1 - (row[2 * x] = (double)(x % 10) / 10);
+    assert_int_equal(dcrf_unary_look_at(&view, &grid, 0, &look, NULL), DCRF_OK);
+    assert_int_equal(look.kind, DCRF_UNARY_PROBABILITIES);
+    assert_true(look.largest == 1);
+}
+
 static void kinds_have_names(void **state) {
     (void)state;
     dcrf_unary_kind kind;
@@ -450,6 +467,7 @@ int main(void) {
         cmocka_unit_test(claims_are_held_against_the_numbers),
         cmocka_unit_test(what_cannot_be_told_must_be_said),
         cmocka_unit_test(one_variable_in_a_hundred_may_be_odd),
+        cmocka_unit_test(a_sample_is_no_column),
         cmocka_unit_test(kinds_have_names),
         cmocka_unit_test(energies_follow_the_formulas),
         cmocka_unit_test(small_arrays_are_enlarged),

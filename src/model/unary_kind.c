@@ -18,6 +18,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,9 +53,21 @@ typedef struct sample {
     const dcrf_view *view;
     const dcrf_grid *grid;
     double scale;
-    size_t step; /* every step-th variable is looked at */
+    size_t step; /* one variable of so many is looked at */
     size_t variables;
 } sample;
+
+/* Variable k of the sample, scattered so that a step as wide as the image is not a column; false:
+ * there are no more. */
+static bool next_variable(const sample *s, size_t k, size_t position[DCRF_MAX_AXES]) {
+    const size_t begin = k * s->step;
+    if (begin >= s->variables)
+        return false;
+    const size_t length = s->variables - begin < s->step ? s->variables - begin : s->step;
+    /* Knuth's multiplicative hash. */
+    dcrf_grid_position(s->grid, begin + (uint32_t)k * 2654435761u % length, position);
+    return true;
+}
 
 /* Something that may hold of the numbers of a variable. */
 typedef bool predicate(const sample *s, const size_t position[DCRF_MAX_AXES], double parameter);
@@ -66,8 +79,7 @@ static double number_at(const sample *s, const size_t position[DCRF_MAX_AXES], s
 /* Does it hold of nearly all variables of the sample? Those that are not finite do not count. */
 static bool nearly_all(const sample *s, predicate *holds, double parameter) {
     size_t finite = 0, holding = 0, position[DCRF_MAX_AXES];
-    for (size_t variable = 0; variable < s->variables; variable += s->step) {
-        dcrf_grid_position(s->grid, variable, position);
+    for (size_t k = 0; next_variable(s, k, position); k++) {
         bool is_finite = true;
         for (size_t i = 0; is_finite && i < s->view->channels; i++)
             is_finite = isfinite(number_at(s, position, i)) != 0;
@@ -127,8 +139,7 @@ static void find_range(const sample *s, double *smallest, double *largest) {
     size_t position[DCRF_MAX_AXES];
     *smallest = INFINITY;
     *largest = -INFINITY;
-    for (size_t variable = 0; variable < s->variables; variable += s->step) {
-        dcrf_grid_position(s->grid, variable, position);
+    for (size_t k = 0; next_variable(s, k, position); k++)
         for (size_t i = 0; i < s->view->channels; i++) {
             const double x = number_at(s, position, i);
             if (isfinite(x)) {
@@ -136,7 +147,6 @@ static void find_range(const sample *s, double *smallest, double *largest) {
                 *largest = fmax(*largest, x);
             }
         }
-    }
 }
 
 /* ---- the verdict ---------------------------------------------------------------------------- */
@@ -167,9 +177,8 @@ static bool look_for_stored_probabilities(const sample *s, dcrf_unary_look *look
 static double mean_log_sum(const sample *s, double unit) {
     double total = 0;
     size_t count = 0, position[DCRF_MAX_AXES];
-    for (size_t variable = 0; variable < s->variables; variable += s->step, count++) {
+    for (; next_variable(s, count, position); count++) {
         double sum = 0;
-        dcrf_grid_position(s->grid, variable, position);
         for (size_t i = 0; i < s->view->channels; i++)
             sum += exp(-unit * number_at(s, position, i));
         total += log(fmax(sum, DBL_MIN));
