@@ -188,10 +188,12 @@ typedef enum dcrf_candidate_kind {
                                 * where nothing better is known */
     DCRF_CANDIDATE_MEAN_FIELD, /* QP and LP, where no start was given or the gap stays open */
     DCRF_CANDIDATE_ANNEALING,  /* LP, likewise: mean field that begins hot */
+    DCRF_CANDIDATE_FAST,       /* LP with exact operators, in place of both: the same problem solved
+                                * with the fast ones */
     DCRF_CANDIDATE_KINDS
 } dcrf_candidate_kind;
 
-/* "unary", "constant", "flow", "mean field", "annealing"; NULL for a value that is none. */
+/* "unary", "constant", "flow", "mean field", "annealing", "fast"; NULL for a value that is none. */
 DCRF_API const char *dcrf_candidate_name(dcrf_candidate_kind kind);
 
 typedef struct dcrf_candidate {

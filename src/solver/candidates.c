@@ -3,12 +3,13 @@
 #include "core/memory.h"
 #include "core/timer.h"
 #include "solver/anneal.h"
+#include "solver/fast_start.h"
 #include "solver/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>
 
-static const char *const names[] = {"unary", "constant", "flow", "mean field", "annealing"};
+static const char *const names[] = {"unary", "constant", "flow", "mean field", "annealing", "fast"};
 
 const char *dcrf_candidate_name(dcrf_candidate_kind kind) {
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : NULL;
@@ -125,6 +126,16 @@ static dcrf_status try_annealing(dcrf_solver *solver, dcrf_candidate *candidate,
     return status;
 }
 
+static dcrf_status try_fast(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
+    dcrf_energy energy;
+    dcrf_status status = dcrf_fast_start(solver, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+    if (status == DCRF_OK)
+        candidate->energy = energy.total;
+    return status;
+}
+
 /* ---- the stage ------------------------------------------------------------------------------ */
 
 typedef dcrf_status (*attempt)(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error);
@@ -166,6 +177,22 @@ static bool is_proven(const dcrf_solver *solver) {
                              solver->info.unary_floor) <= PROVEN;
 }
 
+/* A start for the QP or the LP: with the fast operators where the solver's own are slow. */
+static dcrf_status find_start(dcrf_solver *solver, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    if (dcrf_wants_fast_start(solver) && !dcrf_stop_is_due(&solver->stop)) {
+        status = try_once(solver, DCRF_CANDIDATE_FAST, try_fast, error);
+        if (status < 0 || solver->info.candidates[DCRF_CANDIDATE_FAST].status >= 0)
+            return status;
+    }
+    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop))
+        status = dcrf_solver_try_mean_field(solver, error);
+    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) &&
+        solver->settings.method == DCRF_METHOD_LP)
+        status = try_once(solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
+    return status;
+}
+
 dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_error *error) {
     struct dcrf_candidates *candidates = &solver->candidates;
     if (candidates->have_run)
@@ -180,12 +207,9 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
         status = try_once(solver, DCRF_CANDIDATE_CONSTANT, try_constant, error);
     if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && wants_flow(solver))
         status = try_once(solver, DCRF_CANDIDATE_FLOW, try_flow, error);
-    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && !has_start &&
-        solver->settings.method != DCRF_METHOD_MF && !is_proven(solver))
-        status = dcrf_solver_try_mean_field(solver, error);
-    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && !has_start &&
-        solver->settings.method == DCRF_METHOD_LP && !is_proven(solver))
-        status = try_once(solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
+    if (status == DCRF_OK && !has_start && solver->settings.method != DCRF_METHOD_MF &&
+        !is_proven(solver))
+        status = find_start(solver, error);
     candidates->have_run = status == DCRF_OK;
     return status;
 }

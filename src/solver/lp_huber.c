@@ -94,9 +94,8 @@ static void narrow(struct dcrf_lp *lp) {
 
 /* Is the rounding error that is subtracted a large part of what is left to prove? */
 static bool needs_precision(const struct dcrf_lp *lp) {
-    return lp->huber.epsilon <= 0.5 / (double)lp->experiment.bins &&
-           lp->best.pairwise_roundings * 0x1p-24 * lp->space.total >
-               IMPRECISE * (*lp->problem->best_energy - lp->bound);
+    return lp->best.pairwise_roundings * 0x1p-24 * lp->space.total >
+           IMPRECISE * (*lp->problem->best_energy - lp->bound);
 }
 
 static void improve_bound(struct dcrf_lp *lp) {

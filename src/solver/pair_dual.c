@@ -130,6 +130,8 @@ static dcrf_levels make_levels(struct dcrf_pair_filter *filter,
 
 /* Bins that go through the operator at a time. */
 #define PRECISE_CHANNELS 8
+/* Labels likewise: what fits where two such blocks do. */
+#define PRECISE_LABELS (2 * PRECISE_CHANNELS)
 
 /* One label on its way: with w_a(h) the hat functions of the nodes at y_a, K w(h) for some nodes at
  * a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
@@ -204,12 +206,31 @@ static dcrf_status filter_by_bins(struct precise *p, const dcrf_operator *op, dc
     return DCRF_OK;
 }
 
-/* All labels of one kernel, added to `out`. */
+/* The labels `first` and on of the packed block, `count` of them, added to the point. */
+struct addition {
+    const struct pack_context *context;
+    size_t first, count;
+    const double *from; /* variables x count */
+};
+
+static void add_labels(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct addition *addition = context;
+    const struct pack_context *c = addition->context;
+    const size_t stride = c->filter->space->plan->model->stride;
+    const size_t *alive = c->filter->alive + addition->first;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < addition->count; k++)
+            c->out[a * stride + alive[k]] += c->weight * addition->from[a * addition->count + k];
+}
+
+/* All labels of one kernel: some at a time where the operator takes the line itself, else one. */
 static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_operator *op,
                                     const struct dcrf_pair_shape *shape, const dcrf_levels *levels,
                                     const struct pack_context *context, dcrf_error *error) {
-    const dcrf_model *model = filter->space->plan->model;
-    const size_t n = model->variables;
+    const size_t n = filter->space->plan->model->variables;
+    dcrf_workspace *workspace = filter->space->workspace;
+    const size_t most = op->methods->line_double ? PRECISE_LABELS : 1;
     if (!filter->precise &&
         !(filter->precise = dcrf_allocate(n, (2 * PRECISE_CHANNELS + 1) * sizeof(double))))
         return dcrf_fail_memory(error, "the ordered filter in double");
@@ -219,20 +240,22 @@ static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_
                         .in = filter->precise,
                         .out = filter->precise + PRECISE_CHANNELS * n,
                         .sum = filter->precise + 2 * PRECISE_CHANNELS * n};
-    for (p.channel = 0; p.channel < filter->alive_count; p.channel++) {
+    for (size_t first = 0; first < filter->alive_count; first += most) {
+        const size_t left = filter->alive_count - first, count = left < most ? left : most;
         const struct dcrf_line line = {.epsilon = shape->epsilon,
-                                       .y = filter->packed + p.channel,
-                                       .channels = 1,
+                                       .y = filter->packed + first,
+                                       .channels = count,
                                        .stride = context->stride};
+        p.channel = first;
         const dcrf_status status =
             op->methods->line_double
-                ? op->methods->line_double(op, filter->space->workspace, &line, p.sum, error)
+                ? op->methods->line_double(op, workspace, &line, filter->precise, error)
                 : filter_by_bins(&p, op, error);
         if (status < 0)
             return status;
-        for (size_t a = 0; a < n; a++)
-            context->out[a * model->stride + filter->alive[p.channel]] +=
-                context->weight * p.sum[a];
+        struct addition addition = {context, first, count,
+                                    op->methods->line_double ? filter->precise : p.sum};
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), n, GRAIN, add_labels, &addition);
     }
     return DCRF_OK;
 }
