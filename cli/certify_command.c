@@ -53,6 +53,10 @@ static void print_result(const built_model *built, const dcrf_certificate *certi
         char text[ENERGY_TEXT_BYTES];
         printf("A better labelling was met on the way, of the energy %s: try dcrf solve.\n",
                energy_text(certificate->best_energy, text));
+        printf("If the labelling given is the truth, the model is wrong and not the solver: it "
+               "prefers another\nlabelling, and so would any solver that did its work. Other "
+               "weights (--strength, dcrf tune) or better\nunaries help, more iterations do "
+               "not.\n");
     }
     printf("%zu iteration%s, %s; %.2f s\n", certificate->iterations,
            certificate->iterations == 1 ? "" : "s", stop_reason(certificate->stop),

@@ -172,7 +172,8 @@ static json_t *value_to_json(const option_value *value) {
         return json_true();
     if (option->parse == parse_count || option->parse == parse_positive_count)
         return json_integer((json_int_t)strtoull(value->text, NULL, 10));
-    if ((option->parse == parse_number || option->parse == parse_positive_number) &&
+    if ((option->parse == parse_number || option->parse == parse_positive_number ||
+         option->parse == parse_number_or_auto) &&
         parse_number_list(value->text, &number, 1))
         return json_real(number);
     return json_text(value->text);

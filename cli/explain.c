@@ -157,8 +157,24 @@ static void write_constant(FILE *stream, const solution *found) {
     }
 }
 
+/* What the measurement of the unaries says, from which the automatic strength comes. */
+static void write_measured(FILE *stream, const built_model *built) {
+    const dcrf_measured_strength *measured = &built->strength.measured;
+    if (isnan(measured->rho))
+        return;
+    fprintf(stream,
+            "Neighbours of like colour disagree %.2g times as often as they would if each erred by "
+            "itself as often as its unaries say: %s. A strength of %.3g suits that; %.3g is in "
+            "force.\n",
+            measured->rho,
+            measured->rho > 1     ? "the unaries are surer than they should be"
+            : measured->rho > 0.5 ? "errors are mostly scattered, and neighbours can correct them"
+                                  : "errors come in patches, in which neighbours repeat each other",
+            measured->strength, built->strength.nats);
+}
+
 static bool write_words(const built_model *built, const measurements *m, const solution *found,
-                        char **text) {
+                        const strength_sweep *sweep, char **text) {
     size_t bytes;
     FILE *stream = open_memstream(text, &bytes);
     if (!stream)
@@ -166,13 +182,15 @@ static bool write_words(const built_model *built, const measurements *m, const s
     for (size_t k = 0; k < built->kernel_count; k++)
         write_kernel(stream, built, m, k);
     write_strength(stream, m);
+    write_measured(stream, built);
     write_cliques(stream, built);
     write_constant(stream, found);
+    sweep_write(stream, sweep);
     return fclose(stream) == 0;
 }
 
 bool explain_settings(const model_options *options, const built_model *built, const solution *found,
-                      char **text, cli_problem *problem) {
+                      const strength_sweep *sweep, char **text, cli_problem *problem) {
     const size_t variables = dcrf_model_variables(built->model);
     measurements m = {{0}, {0}, 0, 0, 0};
     dcrf_error error;
@@ -185,7 +203,7 @@ bool explain_settings(const model_options *options, const built_model *built, co
                 library_problem(problem, "explanation", &error);
     if (done) {
         measure_unary(built, scratch, scratch + variables, &m);
-        done = write_words(built, &m, found, text) || out_of_memory(problem, "explanation");
+        done = write_words(built, &m, found, sweep, text) || out_of_memory(problem, "explanation");
     }
     free(scratch);
     return done;

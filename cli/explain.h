@@ -3,9 +3,10 @@
 #define DCRF_CLI_EXPLAIN_H
 
 #include "solution.h"
+#include "sweep.h"
 
 /* Paragraphs that each end with a newline; to be freed. */
 bool explain_settings(const model_options *options, const built_model *built, const solution *found,
-                      char **text, cli_problem *problem);
+                      const strength_sweep *sweep, char **text, cli_problem *problem);
 
 #endif

@@ -3,6 +3,7 @@
 #include "io/label_map.h"
 #include "superpixels.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,28 +20,43 @@ static bool bad_kernel(const cli_option *option, const char *text, cli_problem *
                      option->form);
 }
 
+/* `sigma_count` sigmas above zero, and perhaps a weight behind them. */
+static bool parse_kernel(const char *text, size_t sigma_count, double sigmas[2],
+                         kernel_setting *setting) {
+    double numbers[3];
+    *setting = (kernel_setting){.weighted = parse_number_list(text, numbers, sigma_count + 1)};
+    if (strcmp(text, "none") == 0)
+        return true;
+    if (!setting->weighted && !parse_number_list(text, numbers, sigma_count))
+        return false;
+    for (size_t i = 0; i < sigma_count; i++) {
+        sigmas[i] = numbers[i];
+        if (!(sigmas[i] > 0))
+            return false;
+    }
+    setting->on = true;
+    setting->sigma_px = sigmas[0];
+    setting->weight = setting->weighted ? numbers[sigma_count] : 1;
+    return true;
+}
+
 static bool parse_spatial(const cli_option *option, const char *text, void *value,
                           cli_problem *problem) {
-    double numbers[2]; /* sigma, weight */
-    kernel_setting setting = {false, 0, 0, 0};
-    if (strcmp(text, "none") != 0) {
-        if (!parse_number_list(text, numbers, 2) || !(numbers[0] > 0))
-            return bad_kernel(option, text, problem);
-        setting = (kernel_setting){true, numbers[0], 0, numbers[1]};
-    }
+    double sigmas[2] = {0};
+    kernel_setting setting;
+    if (!parse_kernel(text, 1, sigmas, &setting))
+        return bad_kernel(option, text, problem);
     *(kernel_setting *)value = setting;
     return true;
 }
 
 static bool parse_bilateral(const cli_option *option, const char *text, void *value,
                             cli_problem *problem) {
-    double numbers[3]; /* sigma of the pixels, sigma of the colours, weight */
-    kernel_setting setting = {false, 0, 0, 0};
-    if (strcmp(text, "none") != 0) {
-        if (!parse_number_list(text, numbers, 3) || !(numbers[0] > 0) || !(numbers[1] > 0))
-            return bad_kernel(option, text, problem);
-        setting = (kernel_setting){true, numbers[0], numbers[1], numbers[2]};
-    }
+    double sigmas[2] = {0}; /* of the pixels, of the colours */
+    kernel_setting setting;
+    if (!parse_kernel(text, 2, sigmas, &setting))
+        return bad_kernel(option, text, problem);
+    setting.sigma_colour = sigmas[1];
     *(kernel_setting *)value = setting;
     return true;
 }
@@ -52,12 +68,15 @@ static bool parse_operator(const cli_option *option, const char *text, void *val
 }
 
 const cli_option kernel_option_table[] = {
-    {"spatial", 0, "SIGMA,W", "3,1.5", false, parse_spatial, offsetof(kernel_options, spatial),
-     "kernel over pixel distance, sigma in pixels (volumes: mm), and its weight; none: off"},
-    {"bilateral", 0, "SIGMA_XY,SIGMA_RGB,W", "80,13,5", false, parse_bilateral,
-     offsetof(kernel_options, bilateral),
+    {"spatial", 0, "SIGMA[,W]", NUMBER_TEXT(DCRF_DEFAULT_SPATIAL_SIGMA), false, parse_spatial,
+     offsetof(kernel_options, spatial),
+     "kernel over pixel distance, sigma in pixels (volumes: mm), and its weight, if it is to have "
+     "one of its own; none: off"},
+    {"bilateral", 0, "SIGMA_XY,SIGMA_RGB[,W]",
+     NUMBER_TEXT(DCRF_DEFAULT_BILATERAL_SIGMA) "," NUMBER_TEXT(DCRF_DEFAULT_COLOUR_SIGMA), false,
+     parse_bilateral, offsetof(kernel_options, bilateral),
      "kernel over pixel and colour distance, colours from 0 to 255 (volumes: as stored), and its "
-     "weight; none: off"},
+     "weight, if it is to have one of its own; none: off"},
     {"normalize", 0, "none|symmetric", "symmetric", false, parse_choice,
      offsetof(kernel_options, normalization),
      "symmetric divides a kernel by the square roots of its row sums on both sides"},
@@ -83,6 +102,14 @@ size_t kernels_from_options(const kernel_options *options, const cli_image *imag
     return count;
 }
 
+void kernels_weighted(const kernel_options *options, bool weighted[KERNELS_MAX]) {
+    size_t count = 0;
+    if (options->spatial.on)
+        weighted[count++] = options->spatial.weighted;
+    if (options->bilateral.on)
+        weighted[count++] = options->bilateral.weighted;
+}
+
 const char *kernel_name(const dcrf_kernel *kernel) {
     return kernel->kind == DCRF_KERNEL_SPATIAL ? "spatial" : "bilateral";
 }
@@ -97,9 +124,11 @@ const cli_option clique_option_table[] = {
     {"min-region", 0, "PIXELS", "0", false, parse_count, offsetof(model_options, min_region_px),
      "least size of a superpixel; smaller ones join the neighbour of the most similar colour; 0: "
      "20 for meanshift, 64 for slic"},
-    {"gamma", 0, "G", "20", false, parse_number, offsetof(model_options, gamma),
-     "a region that is not of one label costs G * exp(-variance / E)"},
-    {"eta", 0, "E", "100", false, parse_positive_number, offsetof(model_options, eta),
+    {"gamma", 0, "auto|G", "auto", false, parse_number_or_auto, offsetof(model_options, gamma),
+     "a region that is not of one label costs G * exp(-variance / E); auto: " NUMBER_TEXT(
+         DCRF_DEFAULT_GAMMA_PER_STRENGTH) " times the strength of the kernels"},
+    {"eta", 0, "E", NUMBER_TEXT(DCRF_DEFAULT_ETA), false, parse_positive_number,
+     offsetof(model_options, eta),
      "see --gamma; the variance is that of the region's colours, summed over the channels"},
     {0},
 };
@@ -110,9 +139,11 @@ static bool set_unary(const model_options *options, built_model *built, cli_prob
     const dcrf_grid grid = image_grid(&built->image);
     if (!unary_read(&options->unary, &built->image, &unary, &built->unary, problem))
         return false;
-    const bool done = (dcrf_model_new(&built->model, &grid, unary.view.channels, &error) >= 0 &&
-                       dcrf_model_set_unary(built->model, &unary.view, &error) >= 0) ||
-                      library_problem(problem, unary_file(&options->unary), &error);
+    const bool done =
+        (dcrf_model_new(&built->model, &grid, unary.view.channels, &error) >= 0 &&
+         dcrf_model_set_unary(built->model, &unary.view, &error) >= 0 &&
+         dcrf_model_apply_temperature(built->model, options->strength.temperature, &error) >= 0) ||
+        library_problem(problem, unary_file(&options->unary), &error);
     pixel_array_free(&unary);
     return done;
 }
@@ -125,6 +156,15 @@ static bool add_kernels(const model_options *options, const char *image_file, bu
         if (dcrf_model_add_kernel(built->model, &built->kernels[k], &error) < 0)
             return library_problem(problem, image_file, &error);
     return true;
+}
+
+static bool set_strength(const model_options *options, built_model *built, cli_problem *problem) {
+    bool weighted[KERNELS_MAX] = {false};
+    dcrf_measured_strength measured;
+    kernels_weighted(&options->kernels, weighted);
+    return strength_measure(built->model, built->workspace, &measured, problem) &&
+           strength_apply(&options->strength, &measured, weighted, built->kernels,
+                          built->kernel_count, built->model, &built->strength, problem);
 }
 
 bool clique_regions_find(const model_options *options, const char *image_file,
@@ -151,11 +191,9 @@ bool model_set_cliques(const model_options *options, const cli_image *image, con
     const dcrf_grid grid = image_grid(image);
     const dcrf_view colours = image_view(image);
     const dcrf_view map = dcrf_view_interleaved(regions, DCRF_I32, &grid, 1);
-    if (options->gamma < 0)
-        return bad_input(problem, "--gamma", "'%g' is below zero", options->gamma);
+    const double gamma = isnan(options->gamma) ? dcrf_default_gamma(model) : options->gamma;
     return (dcrf_model_set_clique_map(model, &map, 0, &error) >= 0 &&
-            dcrf_model_set_clique_costs(model, &colours, options->gamma, options->eta, &error) >=
-                0) ||
+            dcrf_model_set_clique_costs(model, &colours, gamma, options->eta, &error) >= 0) ||
            library_problem(problem, options->cliques_source, &error);
 }
 
@@ -190,13 +228,13 @@ static bool name_classes(const model_options *options, built_model *built, cli_p
 bool model_build(const model_options *options, const char *image_file, built_model *built,
                  cli_problem *problem) {
     *built = (built_model){0};
-    const bool done = unary_check_options(&options->unary, problem) &&
-                      unary_check_size(&options->unary, image_file, problem) &&
-                      image_read(image_file, &built->image, problem) &&
-                      set_unary(options, built, problem) && name_classes(options, built, problem) &&
-                      add_kernels(options, image_file, built, problem) &&
-                      start_workspace(options, built, problem) &&
-                      add_cliques(options, image_file, built, problem);
+    const bool done =
+        unary_check_options(&options->unary, problem) &&
+        unary_check_size(&options->unary, image_file, problem) &&
+        image_read(image_file, &built->image, problem) && set_unary(options, built, problem) &&
+        name_classes(options, built, problem) && add_kernels(options, image_file, built, problem) &&
+        start_workspace(options, built, problem) && set_strength(options, built, problem) &&
+        add_cliques(options, image_file, built, problem);
     if (!done)
         model_free(built);
     return done;
@@ -258,11 +296,12 @@ json_t *model_report(const model_options *options, const built_model *built) {
     const bool exact = options->kernels.operator_kind == DCRF_OPERATOR_EXACT;
     const bool symmetric = options->kernels.normalization == DCRF_NORMALIZE_SYMMETRIC;
     json_t *report = json_pack(
-        "{s:I, s:I, s:I, s:o, s:I, s:s, s:s, s:I, s:s}", "width", (json_int_t)built->image.width,
-        "height", (json_int_t)built->image.height, "labels",
+        "{s:I, s:I, s:I, s:o, s:I, s:s, s:s, s:o, s:I, s:s}", "width",
+        (json_int_t)built->image.width, "height", (json_int_t)built->image.height, "labels",
         (json_int_t)dcrf_model_labels(built->model), "unary", unary_facts_to_json(&built->unary),
         "cliques", (json_int_t)dcrf_model_cliques(built->model), "operator",
-        exact ? "exact" : "fast", "normalize", symmetric ? "symmetric" : "none", "threads",
+        exact ? "exact" : "fast", "normalize", symmetric ? "symmetric" : "none", "strength",
+        strength_to_json(&built->strength), "threads",
         (json_int_t)dcrf_workspace_threads(built->workspace), "version", dcrf_version());
     if (report &&
         ((image_is_volume(&built->image) && !add_volume(report, &built->image)) ||

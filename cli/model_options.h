@@ -4,6 +4,7 @@
 
 #include "classes.h"
 #include "options.h"
+#include "strength.h"
 #include "unary.h"
 
 #include <dcrf/dcrf.h>
@@ -15,6 +16,7 @@ typedef struct kernel_setting {
     bool on;
     double sigma_px;     /* in a volume: mm */
     double sigma_colour; /* bilateral only; colours run from 0 to 255, volumes as stored */
+    bool weighted;       /* its weight is given; else it has a part of the strength */
     double weight;
 } kernel_setting;
 
@@ -34,9 +36,13 @@ extern const cli_option kernel_option_table[];
 #define IMAGE_OPERAND_HELP                                                                         \
     "the photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), or a volume (NIfTI: .nii, .nii.gz)"
 
-/* The kernels that are on, in the order in which models get them. The image must outlive them. */
+/* The kernels that are on, in the order in which models get them; the weight is 1 where none is
+ * given. The image must outlive them. */
 size_t kernels_from_options(const kernel_options *options, const cli_image *image,
                             dcrf_kernel kernels[KERNELS_MAX]);
+
+/* Which of these have weights of their own. */
+void kernels_weighted(const kernel_options *options, bool weighted[KERNELS_MAX]);
 
 /* "spatial" or "bilateral". */
 const char *kernel_name(const dcrf_kernel *kernel);
@@ -45,20 +51,22 @@ const char *kernel_name(const dcrf_kernel *kernel);
 
 typedef struct model_options {
     kernel_options kernels;
+    strength_options strength;
     unary_options unary;
     const char *cliques_source; /* "none", a method of superpixels, or a file */
     size_t min_region_px;       /* 0: as the method does it */
-    double gamma;
+    double gamma;               /* NaN: by the strength of the kernels */
     double eta;
 } model_options;
 
 extern const cli_option clique_option_table[];
 
-/* The three groups of model options, for a settings struct of type `settings` with a member
+/* The groups of model options, for a settings struct of type `settings` with a member
  * `member` of type model_options. */
 #define MODEL_OPTION_GROUPS(settings, member)                                                      \
     {"Unary energies", unary_option_table, offsetof(settings, member.unary)},                      \
-        {"Kernels", kernel_option_table, offsetof(settings, member.kernels)}, {                    \
+        {"Kernels", kernel_option_table, offsetof(settings, member.kernels)},                      \
+        {"Strength", strength_option_table, offsetof(settings, member.strength)}, {                \
         "Cliques", clique_option_table, offsetof(settings, member)                                 \
     }
 
@@ -79,6 +87,7 @@ typedef struct built_model {
     dcrf_model *model;
     dcrf_kernel kernels[KERNELS_MAX]; /* as in the model, for reports */
     size_t kernel_count;
+    applied_strength strength;
     dcrf_workspace *workspace;
 } built_model;
 

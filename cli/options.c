@@ -66,6 +66,19 @@ bool parse_positive_number(const cli_option *option, const char *text, void *val
     return true;
 }
 
+bool parse_number_or_auto(const cli_option *option, const char *text, void *value,
+                          cli_problem *problem) {
+    if (strcmp(text, "auto") == 0) {
+        *(double *)value = NAN;
+        return true;
+    }
+    double number;
+    if (!parse_number_list(text, &number, 1) || number < 0)
+        return bad_value(option, text, "auto, nor a number that is not below zero", problem);
+    *(double *)value = number;
+    return true;
+}
+
 bool parse_count(const cli_option *option, const char *text, void *value, cli_problem *problem) {
     char *end = NULL;
     errno = 0;

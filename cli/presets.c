@@ -17,8 +17,8 @@
 #include <string.h>
 
 const cli_preset presets[] = {
-    {"common", "what most projects copy; the default", "mf, 5 to 10 iterations", "symmetric",
-     "3,1.5", "80,13,5", NULL, NULL, NULL},
+    {"common", "what most projects copy", "mf, 5 to 10 iterations", "symmetric", "3,1.5", "80,13,5",
+     NULL, NULL, NULL},
     {"weak", "weakly supervised segmentation, Pascal VOC", "mf, 10 iterations", "symmetric",
      "3,1.5", "50,5,5", NULL, NULL, NULL},
     {"deeplab", "networks of the DeepLab family, Pascal VOC and COCO", "mf, 10 iterations",

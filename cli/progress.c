@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const cli_option feedback_option_table[] = {
     {"verbose", 'v', NULL, NULL, false, parse_switch, offsetof(feedback_options, verbose),
@@ -12,6 +13,8 @@ const cli_option feedback_option_table[] = {
      "no summary and no progress; problems are still reported"},
     {0},
 };
+
+#define QUIET_S 2.0
 
 feedback feedback_wanted(const feedback_options *options) {
     return options->quiet ? FEEDBACK_QUIET : options->verbose ? FEEDBACK_VERBOSE : FEEDBACK_NORMAL;
@@ -47,20 +50,54 @@ static void draw(progress *p, const dcrf_moment *moment) {
 
 int progress_moment(void *user, const dcrf_moment *moment) {
     progress *p = user;
+    p->done = moment->iteration;
+    p->moment_s = terminal_line_seconds(&p->line);
     if (terminal_line_due(&p->line))
         draw(p, moment);
     return interrupt_came();
 }
 
+/* Asked in every stage: where no iteration ends for a while, first labellings are looked for, the
+ * best one is improved, or the iteration is a long one. */
 int progress_cancel(void *user) {
-    (void)user;
+    progress *p = user;
+    const double seconds = terminal_line_seconds(&p->line);
+    char what[64];
+    if (terminal_line_due(&p->line) && seconds - p->moment_s > QUIET_S) {
+        snprintf(what, sizeof what, "%zu iterations done", p->done);
+        progress_stage(p, p->done > 0 ? what : "looking for first labellings");
+    }
     return interrupt_came();
+}
+
+void progress_stage(progress *p, const char *what) {
+    char text[TERMINAL_LINE_BYTES];
+    if (!terminal_line_due(&p->line))
+        return;
+    snprintf(text, sizeof text, "%s, %.0f s", what, terminal_line_seconds(&p->line));
+    terminal_line_draw(&p->line, text);
+}
+
+/* Parts of a line, between commas, with a value that is not known are left out. */
+static void print_known(FILE *stream, const char *line) {
+    bool first = true;
+    while (*line) {
+        const size_t length = strcspn(line, ",");
+        char part[128];
+        snprintf(part, sizeof part, "%.*s", (int)length, line);
+        if (!strstr(part, " nan") && !strstr(part, " -nan")) {
+            fprintf(stream, "%s%s", first ? "" : ",", part);
+            first = false;
+        }
+        line += length + (line[length] == ',');
+    }
+    fputc('\n', stream);
 }
 
 void progress_log(void *user, const char *line) {
     const progress *p = user;
     if (p->talk == FEEDBACK_VERBOSE)
-        fprintf(stderr, "%s\n", line);
+        print_known(stderr, line);
 }
 
 /* ---- a run ---------------------------------------------------------------------------------- */

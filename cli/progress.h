@@ -23,6 +23,8 @@ typedef struct progress {
     terminal_line line;
     size_t iterations; /* at most; 0: no limit */
     double time_limit_s;
+    size_t done;     /* iterations */
+    double moment_s; /* when the last of them ended, since the begin */
 } progress;
 
 /* Watch a run with these limits (0: none), and let Ctrl-C end the run instead of the program.
@@ -33,6 +35,9 @@ void progress_begin(progress *p, feedback talk, size_t iterations, double time_l
 int progress_moment(void *user, const dcrf_moment *moment);
 int progress_cancel(void *user);
 void progress_log(void *user, const char *line);
+
+/* What is done now, where it is no iteration. */
+void progress_stage(progress *p, const char *what);
 
 /* Wipe the line off the terminal and give Ctrl-C its usual meaning. */
 void progress_end(progress *p);

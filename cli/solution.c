@@ -16,7 +16,7 @@ _Static_assert(DCRF_LP_SCHEDULE_HUBER == 0 && DCRF_LP_SCHEDULE_PROXIMAL == 1 &&
                "huber|proximal|paper");
 
 const cli_option method_option_table[] = {
-    {"method", 'm', "mf|qp|lp", "lp", false, parse_choice, offsetof(solver_options, method),
+    {"method", 'm', "mf|qp|lp", "mf", false, parse_choice, offsetof(solver_options, method),
      "mean field, the quadratic or the linear relaxation; only lp gives a lower bound"},
     {"start", 0, "LABELS", NULL, false, parse_text, offsetof(solver_options, start_file),
      "a labelling to begin with; the result is never worse"},
@@ -125,26 +125,30 @@ static bool start_from_file(const solver_options *options, const built_model *bu
 
 static bool run_solver(const solver_options *options, const built_model *built,
                        const dcrf_plan *plan, dcrf_settings *settings, double began_s,
-                       feedback talk, solution *found, cli_problem *problem) {
+                       progress *watch, solution *found, cli_problem *problem) {
     dcrf_solver *solver = NULL;
     dcrf_error error;
-    progress watch;
-    const bool only_time = settings->iterations == ITERATIONS_WITH_A_TIME_LIMIT;
-    progress_begin(&watch, talk, only_time ? 0 : settings->iterations, settings->time_limit_s);
     settings->progress = progress_moment;
     settings->cancel = progress_cancel;
     settings->log = progress_log;
-    settings->progress_user = settings->log_user = &watch;
+    settings->progress_user = settings->cancel_user = settings->log_user = watch;
+    progress_stage(watch, "setting up");
     bool done = dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
                 library_problem(problem, "solver", &error);
     done = done && start_from_file(options, built, solver, problem);
     found->setup_s = seconds_now() - began_s;
     if (done && dcrf_solver_run(solver, &error) < 0)
         done = library_problem(problem, "solver", &error);
-    progress_end(&watch);
     done = done && take_results(solver, dcrf_model_variables(built->model), found, problem);
     dcrf_solver_free(&solver);
     return done;
+}
+
+static bool find_changes(const built_model *built, solution *found, cli_problem *problem) {
+    dcrf_error error;
+    return dcrf_changes_of(built->model, found->labels, &built->strength.measured, found->before,
+                           found->after, &found->changes, &error) >= 0 ||
+           library_problem(problem, "changes", &error);
 }
 
 static bool allocate(const built_model *built, solution *found) {
@@ -154,7 +158,12 @@ static bool allocate(const built_model *built, solution *found) {
     found->unary_labels = calloc(variables, sizeof *found->unary_labels);
     found->marginals = calloc(variables, found->stride * sizeof *found->marginals);
     found->confidence = calloc(variables, sizeof *found->confidence);
-    return found->labels && found->unary_labels && found->marginals && found->confidence;
+    found->pixels = variables;
+    found->label_count = dcrf_model_labels(built->model);
+    found->before = calloc(found->label_count, sizeof *found->before);
+    found->after = calloc(found->label_count, sizeof *found->after);
+    return found->labels && found->unary_labels && found->marginals && found->confidence &&
+           found->before && found->after;
 }
 
 bool solution_find(const solver_options *options, const model_options *model,
@@ -163,11 +172,18 @@ bool solution_find(const solver_options *options, const model_options *model,
     dcrf_plan *plan = NULL;
     dcrf_settings settings = settings_from_options(options, trace);
     *found = (solution){0};
+    progress watch;
+    const bool only_time = settings.iterations == ITERATIONS_WITH_A_TIME_LIMIT;
+    progress_begin(&watch, talk, only_time ? 0 : settings.iterations, settings.time_limit_s);
+    watch.line.began_s = began_s;
+    progress_stage(&watch, "setting up");
     bool done = allocate(built, found) || out_of_memory(problem, "solution");
     done = done && model_plan(model, image_file, built, &plan, problem) &&
-           run_solver(options, built, plan, &settings, began_s, talk, found, problem) &&
-           find_unary_minimum(plan, built, found, problem) &&
-           find_best_constant(plan, built, &found->constant, problem);
+           run_solver(options, built, plan, &settings, began_s, &watch, found, problem);
+    progress_end(&watch);
+    done = done && find_unary_minimum(plan, built, found, problem) &&
+           find_best_constant(plan, built, &found->constant, problem) &&
+           find_changes(built, found, problem);
     dcrf_plan_free(&plan);
     if (!done)
         solution_free(found);
@@ -180,5 +196,7 @@ void solution_free(solution *found) {
     free(found->marginals);
     free(found->confidence);
     free(found->moments);
+    free(found->before);
+    free(found->after);
     *found = (solution){0};
 }

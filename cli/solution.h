@@ -41,6 +41,11 @@ typedef struct solution {
     dcrf_moment *moments;
     size_t moment_count;
     double setup_s; /* reading, building and planning */
+    size_t pixels;
+    size_t label_count;
+    dcrf_changes changes; /* against the unary minimum */
+    size_t *before;       /* pixels of every label in the unary minimum, */
+    size_t *after;        /* and in the labelling */
 } solution;
 
 /* Solve. `began_s` is when the setup began, `trace` asks for moments. After an interruption the

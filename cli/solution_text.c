@@ -1,5 +1,7 @@
 #include "solution_text.h"
 
+#include "changes_text.h"
+
 #include <math.h>
 
 /* ---- for people ----------------------------------------------------------------------------- */
@@ -21,14 +23,14 @@ void print_energies(FILE *stream, const dcrf_energy *energy) {
     fputc('\n', stream);
     print_energy_line(stream, "  pairwise", energy->pairwise);
     fputc('\n', stream);
-    print_energy_line(stream, "  cliques", energy->cliques);
-    fputc('\n', stream);
+    if (energy->cliques > 0) {
+        print_energy_line(stream, "  cliques", energy->cliques);
+        fputc('\n', stream);
+    }
 }
 
 void print_proof(FILE *stream, const proof *proven, bool is_constant) {
-    if (isnan(proven->lower_bound)) {
-        fprintf(stream, "%-14s%18s\n", "lower bound", "none");
-    } else {
+    if (!isnan(proven->lower_bound)) {
         print_energy_line(stream, "lower bound", proven->lower_bound);
         fprintf(stream, "\n%-14s%16.4f %%  no labelling is better by more than this\n", "gap",
                 100 * proven->relative_gap);
@@ -68,18 +70,22 @@ double seconds_of_run(const solution *found) {
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
     char size[IMAGE_TEXT_BYTES], class[CLASS_TEXT_BYTES];
-    fprintf(stream, "%s, %zu labels, %zu cliques; method %s\n",
-            image_size_text(&built->image, size), dcrf_model_labels(built->model),
-            dcrf_model_cliques(built->model), dcrf_method_name(info->method));
+    fprintf(stream, "%s, %zu labels", image_size_text(&built->image, size),
+            dcrf_model_labels(built->model));
+    if (dcrf_model_cliques(built->model) > 0)
+        fprintf(stream, ", %zu cliques", dcrf_model_cliques(built->model));
+    fprintf(stream, "; method %s\n", dcrf_method_name(info->method));
     unary_facts_print(stream, &built->unary);
+    print_changes(stream, built, found);
     print_energies(stream, &info->energy);
     print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
-    fputs("  the labelling without kernels and cliques\n", stream);
+    fputs("  the labelling of the unaries alone\n", stream);
     print_energy_line(stream, "best constant", found->constant.energy.total);
     fprintf(stream, "  %s everywhere\n",
             class_text_with_number(&built->classes, found->constant.label, class));
     const proof proven = {info->lower_bound, info->relative_gap};
     print_proof(stream, &proven, info->is_constant != 0);
+    print_warnings(stream, found);
     fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing\n",
             info->iterations, info->iterations == 1 ? "" : "s", stop_reason(info->stop),
             found->setup_s, seconds_of_solving(info), info->polish_s);
@@ -107,6 +113,7 @@ json_t *solution_to_json(const model_options *model, const built_model *built,
     const proof proven = {found->info.lower_bound, found->info.relative_gap};
     json_t *root = run_to_json(found);
     root = json_merge(root, energies_to_json(&found->info.energy, &proven));
+    root = json_merge(root, changes_to_json(found));
     root = json_merge(root, model_report(model, built));
     return json_merge(root, json_pack("{s:o}", "settings", settings));
 }

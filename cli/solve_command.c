@@ -25,14 +25,17 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     const bool explain = outputs->explain || outputs->report_file;
     solution found;
     char *explanation = NULL;
+    strength_sweep sweep = {0};
     bool done = solution_find(&settings->solver, &settings->model, settings->image_file, built,
                               began_s, trace, talk, &found, problem);
     if (done && explain)
-        done = explain_settings(&settings->model, built, &found, &explanation, problem);
-    const solve_results results = {&settings->model, built,   &found, settings->sources.record,
-                                   explanation,      colours, summary};
+        done = sweep_run(&settings->model, settings->image_file, built, &sweep, problem) &&
+               explain_settings(&settings->model, built, &found, &sweep, &explanation, problem);
+    const solve_results results = {&settings->model, built,  &found,  settings->sources.record,
+                                   explanation,      &sweep, colours, summary};
     done = done && solve_outputs_write(outputs, &results, problem);
     solution_free(&found);
+    sweep_free(&sweep);
     free(explanation);
     return done;
 }

@@ -244,10 +244,11 @@ static bool write_trace_file(const char *file, FILE *stream, const writing *w) {
 
 static bool write_json(const char *file, FILE *stream, const writing *w) {
     const solve_results *r = w->results;
-    return json_write_and_free(stream, file,
-                               solution_to_json(r->model, r->built, r->found,
-                                                settings_to_json(r->record, no_part_of_settings)),
-                               w->problem);
+    json_t *root = solution_to_json(r->model, r->built, r->found,
+                                    settings_to_json(r->record, no_part_of_settings));
+    if (r->sweep->count > 0)
+        root = json_merge(root, json_pack("{s:o}", "sweep", sweep_to_json(r->sweep)));
+    return json_write_and_free(stream, file, root, w->problem);
 }
 
 static bool write_report(const char *file, FILE *stream, const writing *w) {

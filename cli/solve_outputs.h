@@ -4,6 +4,7 @@
 
 #include "palette.h"
 #include "solution.h"
+#include "sweep.h"
 
 typedef enum label_format { LABELS_INDEXED = 0, LABELS_GREY } label_format;
 
@@ -33,7 +34,8 @@ typedef struct solve_results {
     const built_model *built;
     const solution *found;
     const option_record *record;
-    const char *explanation; /* for the report */
+    const char *explanation;     /* for the report */
+    const strength_sweep *sweep; /* labellings at other strengths, for the report */
     const palette *colours;
     bool is_summary_wanted; /* on the standard output */
 } solve_results;

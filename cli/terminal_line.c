@@ -21,6 +21,10 @@ bool terminal_line_due(const terminal_line *line) {
            (!line->drawn || now_s - line->drawn_s >= DRAWN_EVERY_S);
 }
 
+double terminal_line_seconds(const terminal_line *line) {
+    return seconds_now() - line->began_s;
+}
+
 void terminal_line_bar(char text[TERMINAL_LINE_BYTES], double fraction) {
     char cells[BAR_CELLS + 1];
     memset(cells, '.', BAR_CELLS);

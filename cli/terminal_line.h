@@ -22,6 +22,9 @@ bool terminal_line_due(const terminal_line *line);
 void terminal_line_bar(char text[TERMINAL_LINE_BYTES], double fraction);
 void terminal_line_add(char text[TERMINAL_LINE_BYTES], const char *format, double value);
 
+/* Since the begin. */
+double terminal_line_seconds(const terminal_line *line);
+
 void terminal_line_draw(terminal_line *line, const char *text);
 void terminal_line_wipe(terminal_line *line);
 

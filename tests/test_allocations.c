@@ -334,6 +334,31 @@ static dcrf_status use_gradient(dcrf_error *error) {
     return status;
 }
 
+static dcrf_status measure_strength(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
+    const size_t count = dcrf_default_kernels(&image, kernels);
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_measured_strength measured;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    for (size_t k = 0; k < count && status >= 0; k++)
+        status = dcrf_model_add_kernel(model, &kernels[k], error);
+    if (status >= 0)
+        status = dcrf_workspace_new(&workspace, 2, error);
+    if (status >= 0)
+        status = dcrf_model_measure_strength(model, workspace, &measured, error);
+    if (status >= 0) {
+        static const uint16_t labels[WIDTH * HEIGHT];
+        dcrf_changes changes;
+        status = dcrf_changes_of(model, labels, &measured, NULL, NULL, &changes, error);
+    }
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
 static const struct {
     const char *name;
     scenario run;
@@ -354,6 +379,7 @@ static const struct {
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
     {"superpixels by SLIC", use_slic, 17},
     {"enlarged unaries", enlarge_unary, 9},
+    {"the strength that suits a model", measure_strength, 12},
 };
 
 static void failing_allocations_are_errors(void **state) {

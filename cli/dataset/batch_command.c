@@ -209,6 +209,7 @@ static const option_group groups[] = {
     {"Work", crew_option_table, offsetof(batch_settings, crew)},
     {"Solver", solver_option_table, offsetof(batch_settings, solver)},
     {"Kernels", kernel_option_table, offsetof(batch_settings, model.kernels)},
+    {"Strength", strength_option_table, offsetof(batch_settings, model.strength)},
     {"Cliques", clique_option_table, offsetof(batch_settings, model)},
     {"Settings from elsewhere", source_option_table, offsetof(batch_settings, sources)},
     {"Feedback", feedback_option_table, offsetof(batch_settings, feedback)},

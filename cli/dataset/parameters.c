@@ -10,7 +10,15 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-typedef enum parameter_owner { OF_SPATIAL, OF_BILATERAL, OF_SUPERPIXELS, OF_CLIQUES } owner;
+typedef enum parameter_owner {
+    OF_FACTOR,
+    OF_STRENGTH,
+    OF_SHARE,
+    OF_SPATIAL,
+    OF_BILATERAL,
+    OF_SUPERPIXELS,
+    OF_CLIQUES
+} owner;
 
 typedef struct parameter {
     const char *name;
@@ -26,6 +34,9 @@ typedef struct parameter {
 #define REGION_STEP 1.4142135623730951
 
 static const parameter table[] = {
+    {"strength-factor", OF_FACTOR, offsetof(model_options, strength.factor), 0.1, 10, 10},
+    {"strength", OF_STRENGTH, offsetof(model_options, strength.nats), 0.1, 20, 20},
+    {"spatial-share", OF_SHARE, offsetof(model_options, strength.spatial_share), 0.05, 0.95, 0.95},
     {"spatial-sigma", OF_SPATIAL, offsetof(model_options, kernels.spatial.sigma_px), 0.5, 10, 10},
     {"spatial-weight", OF_SPATIAL, offsetof(model_options, kernels.spatial.weight), 0.05, 20, 100},
     {"bilateral-sigma", OF_BILATERAL, offsetof(model_options, kernels.bilateral.sigma_px), 5, 150,
@@ -53,8 +64,10 @@ static size_t usual_min_region_px(const model_options *model) {
 
 static double get(const parameter *p, const model_options *model) {
     const char *place = (const char *)model + p->offset;
-    if (p->of != OF_SUPERPIXELS)
-        return *(const double *)place;
+    if (p->of != OF_SUPERPIXELS) {
+        const double value = *(const double *)place;
+        return isnan(value) ? SEARCH_AUTOMATIC : value;
+    }
     return (double)(model->min_region_px > 0 ? model->min_region_px : usual_min_region_px(model));
 }
 
@@ -62,7 +75,7 @@ static void put(const parameter *p, model_options *model, double value) {
     if (p->of == OF_SUPERPIXELS)
         model->min_region_px = (size_t)value;
     else
-        *(double *)((char *)model + p->offset) = value;
+        *(double *)((char *)model + p->offset) = value == SEARCH_AUTOMATIC ? NAN : value;
 }
 
 static const parameter *find_parameter(const char *name, size_t length) {
@@ -84,9 +97,10 @@ static bool unknown_parameter(const char *name, cli_problem *problem) {
                ? bad_input(problem, SUBJECT, "'%s' is unknown; did you mean %s?", name,
                            nearest.best)
                : bad_input(problem, SUBJECT,
-                           "'%s' is unknown; there are spatial-sigma, spatial-weight, "
-                           "bilateral-sigma, bilateral-colour, bilateral-weight, min-region, gamma "
-                           "and eta",
+                           "'%s' is unknown; there are strength-factor, strength, spatial-share, "
+                           "spatial-sigma, spatial-weight, bilateral-sigma, bilateral-colour, "
+                           "bilateral-weight, "
+                           "min-region, gamma and eta",
                            name);
 }
 
@@ -107,7 +121,8 @@ static bool parse_bounds(char *text, parameter_choice *choice) {
 }
 
 static bool check_bounds(const parameter *p, const parameter_choice *choice, cli_problem *problem) {
-    const bool may_be_zero = strstr(p->name, "weight") || strcmp(p->name, "gamma") == 0;
+    const bool may_be_zero =
+        p->of == OF_STRENGTH || strstr(p->name, "weight") || strcmp(p->name, "gamma") == 0;
     const bool linear = choice->scaled && !choice->logarithmic;
     if (!(choice->low < choice->high))
         return bad_input(problem, SUBJECT, "%s: %g is not below %g", p->name, choice->low,
@@ -167,9 +182,25 @@ bool parse_parameters(const cli_option *option, const char *text, void *value,
 
 /* NULL where the model has this parameter, else why not. */
 static const char *why_not(const parameter *p, const model_options *model, bool cliques) {
-    if (p->of == OF_SPATIAL && !model->kernels.spatial.on)
+    const kernel_setting *spatial = &model->kernels.spatial, *bilateral = &model->kernels.bilateral;
+    const int sharing =
+        (spatial->on && !spatial->weighted) + (bilateral->on && !bilateral->weighted);
+    if ((p->of == OF_STRENGTH || p->of == OF_FACTOR) && sharing == 0)
+        return "every kernel has a weight of its own";
+    if (p->of == OF_FACTOR && !isnan(model->strength.nats))
+        return "the strength is given; it is for --strength auto";
+    if (p->of == OF_STRENGTH && isnan(model->strength.nats))
+        return "the strength is automatic; tune strength-factor, or give a --strength to begin "
+               "with";
+    if (p->of == OF_SHARE && sharing < 2)
+        return "the kernels do not share the strength";
+    if (p->offset == offsetof(model_options, kernels.spatial.weight) && !spatial->weighted)
+        return "the spatial kernel has no weight of its own but a part of the strength";
+    if (p->offset == offsetof(model_options, kernels.bilateral.weight) && !bilateral->weighted)
+        return "the bilateral kernel has no weight of its own but a part of the strength";
+    if (p->of == OF_SPATIAL && !spatial->on)
         return "there is no spatial kernel";
-    if (p->of == OF_BILATERAL && !model->kernels.bilateral.on)
+    if (p->of == OF_BILATERAL && !bilateral->on)
         return "there is no bilateral kernel";
     if ((p->of == OF_CLIQUES || p->of == OF_SUPERPIXELS) && !cliques)
         return "the method has no cliques; add +cliques to its name";
@@ -222,7 +253,7 @@ void parameters_apply(const search_space *space, const double *values, model_opt
 
 /* ---- as settings ---------------------------------------------------------------------------- */
 
-/* "SIGMA,W", "SIGMA_XY,SIGMA_RGB,W" or "none". */
+/* "SIGMA[,W]", "SIGMA_XY,SIGMA_RGB[,W]" or "none". */
 static json_t *kernel_to_json(const kernel_setting *kernel, bool bilateral) {
     char sigma[NUMBER_TEXT_BYTES], colour[NUMBER_TEXT_BYTES], weight[NUMBER_TEXT_BYTES];
     if (!kernel->on)
@@ -230,25 +261,34 @@ static json_t *kernel_to_json(const kernel_setting *kernel, bool bilateral) {
     number_text(kernel->sigma_px, sigma);
     number_text(kernel->sigma_colour, colour);
     number_text(kernel->weight, weight);
-    return bilateral ? json_sprintf("%s,%s,%s", sigma, colour, weight)
-                     : json_sprintf("%s,%s", sigma, weight);
+    const char *comma = kernel->weighted ? "," : "", *last = kernel->weighted ? weight : "";
+    return bilateral ? json_sprintf("%s,%s%s%s", sigma, colour, comma, last)
+                     : json_sprintf("%s%s%s", sigma, comma, last);
+}
+
+static const char *number_or_auto_text(double value, char text[NUMBER_TEXT_BYTES]) {
+    return isnan(value) ? "auto" : number_text(value, text);
 }
 
 json_t *parameters_to_json(const model_options *model, bool cliques) {
     const kernel_options *kernels = &model->kernels;
-    char gamma[NUMBER_TEXT_BYTES], eta[NUMBER_TEXT_BYTES];
+    char text[4][NUMBER_TEXT_BYTES];
     json_t *root =
-        json_pack("{s:s, s:s, s:o, s:o, s:s}", "normalize",
+        json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s}", "normalize",
                   kernels->normalization == DCRF_NORMALIZE_SYMMETRIC ? "symmetric" : "none",
                   "operator", kernels->operator_kind == DCRF_OPERATOR_EXACT ? "exact" : "fast",
                   "spatial", kernel_to_json(&kernels->spatial, false), "bilateral",
-                  kernel_to_json(&kernels->bilateral, true), "cliques",
+                  kernel_to_json(&kernels->bilateral, true), "strength",
+                  number_or_auto_text(model->strength.nats, text[0]), "strength-factor",
+                  number_text(model->strength.factor, text[3]), "spatial-share",
+                  number_text(model->strength.spatial_share, text[1]), "temperature",
+                  number_text(model->strength.temperature, text[2]), "cliques",
                   cliques ? cliques_wanted(model) : "none");
     if (!root || !cliques)
         return root;
-    json_t *more =
-        json_pack("{s:I, s:s, s:s}", "min-region", (json_int_t)model->min_region_px, "gamma",
-                  number_text(model->gamma, gamma), "eta", number_text(model->eta, eta));
+    json_t *more = json_pack("{s:I, s:s, s:s}", "min-region", (json_int_t)model->min_region_px,
+                             "gamma", number_or_auto_text(model->gamma, text[0]), "eta",
+                             number_text(model->eta, text[1]));
     if (!more || json_object_update(root, more) != 0) {
         json_decref(root);
         root = NULL;

@@ -35,6 +35,8 @@ struct prepared_image {
     dcrf_model *model;
     dcrf_plan *plan;
     kernel_options kernels;
+    double temperature;
+    dcrf_measured_strength measured;
     double plan_s;
     region_map *maps;
     size_t map_count;
@@ -168,37 +170,46 @@ static bool same_plan(const kernel_options *a, const kernel_options *b) {
 }
 
 static bool make_model(prepared_image *p, dcrf_workspace *workspace, const dcrf_kernel *kernels,
-                       size_t count, dcrf_operator_kind kind, dcrf_error *error) {
+                       size_t count, double temperature, dcrf_operator_kind kind,
+                       dcrf_error *error) {
     const dcrf_grid grid = image_grid(&p->image);
     if (dcrf_model_new(&p->model, &grid, p->data->labels, error) < 0 ||
-        dcrf_model_set_unary(p->model, &p->unary.view, error) < 0)
+        dcrf_model_set_unary(p->model, &p->unary.view, error) < 0 ||
+        dcrf_model_apply_temperature(p->model, temperature, error) < 0)
         return false;
     for (size_t k = 0; k < count; k++)
         if (dcrf_model_add_kernel(p->model, &kernels[k], error) < 0)
             return false;
-    return dcrf_plan_new(&p->plan, p->model, kind, workspace, error) >= 0;
+    return dcrf_model_measure_strength(p->model, workspace, &p->measured, error) >= 0 &&
+           dcrf_plan_new(&p->plan, p->model, kind, workspace, error) >= 0;
 }
 
-static bool set_kernels(prepared_image *p, dcrf_workspace *workspace, const kernel_options *wanted,
+static bool set_kernels(prepared_image *p, dcrf_workspace *workspace, const model_options *options,
                         cli_problem *problem) {
+    const kernel_options *wanted = &options->kernels;
     dcrf_kernel kernels[KERNELS_MAX];
+    bool weighted[KERNELS_MAX] = {false};
+    applied_strength applied;
     dcrf_error error;
     const double began_s = seconds_now();
     const size_t count = kernels_from_options(wanted, &p->image, kernels);
     bool done = true;
-    if (p->plan && same_plan(&p->kernels, wanted)) {
-        for (size_t k = 0; done && k < count; k++)
-            done = dcrf_model_set_weight(p->model, k, kernels[k].weight, &error) >= 0;
-    } else {
+    if (!p->plan || !same_plan(&p->kernels, wanted) ||
+        p->temperature != options->strength.temperature) {
         drop_model(p);
-        done = make_model(p, workspace, kernels, count, (dcrf_operator_kind)wanted->operator_kind,
-                          &error);
+        done = make_model(p, workspace, kernels, count, options->strength.temperature,
+                          (dcrf_operator_kind)wanted->operator_kind, &error) ||
+               library_problem(problem, p->item->name, &error);
         p->plan_s = seconds_now() - began_s;
     }
     p->kernels = *wanted;
+    p->temperature = options->strength.temperature;
+    kernels_weighted(wanted, weighted);
+    done = done && strength_apply(&options->strength, &p->measured, weighted, kernels, count,
+                                  p->model, &applied, problem);
     if (!done)
         drop_model(p);
-    return done || library_problem(problem, p->item->name, &error);
+    return done;
 }
 
 /* ---- cliques -------------------------------------------------------------------------------- */
@@ -388,7 +399,7 @@ static bool find_labels(prepared_image *p, dcrf_workspace *workspace, const solv
                         cli_problem *problem) {
     dcrf_error error;
     double regions_s;
-    if (!set_kernels(p, workspace, &choice->model.kernels, problem) ||
+    if (!set_kernels(p, workspace, &choice->model, problem) ||
         !set_cliques(p, workspace, &choice->model, method->cliques, &regions_s, problem))
         return false;
     found->setup_s = p->read_s + p->plan_s + regions_s;

@@ -18,7 +18,9 @@
 
 #include <stddef.h>
 
-#define SEARCH_AXES_MAX 8
+#define SEARCH_AXES_MAX 11
+/* A start may leave a value to every image: it then has this one, which is in no bounds. */
+#define SEARCH_AUTOMATIC (-1.0)
 #define SEARCH_SCORES_MAX 4
 
 typedef struct search_axis {

@@ -60,9 +60,11 @@ static const cli_option tune_option_table[] = {
      "split; none: no comparison"},
     {"parameters", 0, PARAMETERS_FORM, NULL, false, parse_parameters,
      offsetof(tune_options, parameters),
-     "what to change, and between which bounds: spatial-sigma, spatial-weight, bilateral-sigma, "
-     "bilateral-colour, bilateral-weight, and of a method with cliques min-region, gamma, eta; "
-     "where not given, all that the model has"},
+     "what to change, and between which bounds: strength-factor (or strength, where it is given), "
+     "spatial-share, spatial-sigma, bilateral-sigma, bilateral-colour, the spatial-weight and "
+     "bilateral-weight of kernels that "
+     "have one of their own, and of a method with cliques min-region, gamma, eta; where not given, "
+     "all that the model has"},
     {"band", 0, "PIXELS", "8", false, parse_band, offsetof(tune_options, band_px),
      "how far from true boundaries pixels are near them"},
     {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(tune_options, rounded),
@@ -261,7 +263,9 @@ static bool plan_search(const tune_settings *settings, tuning *t, cli_problem *p
                        .evaluate = tuner_evaluate,
                        .user = &t->evaluations};
     for (size_t i = 0; i < t->space.axis_count; i++)
-        t->task.start[i] = fmin(fmax(wanted[i], t->space.axes[i].low), t->space.axes[i].high);
+        t->task.start[i] = wanted[i] == SEARCH_AUTOMATIC
+                               ? SEARCH_AUTOMATIC
+                               : fmin(fmax(wanted[i], t->space.axes[i].low), t->space.axes[i].high);
     t->evaluations = (tuner){.space = &t->space,
                              .start = &t->start,
                              .talk = feedback_wanted(&settings->feedback),
@@ -308,6 +312,7 @@ static const option_group groups[] = {
     {"Work", crew_option_table, offsetof(tune_settings, crew)},
     {"Solver", solver_option_table, offsetof(tune_settings, solver)},
     {"Kernels", kernel_option_table, offsetof(tune_settings, model.kernels)},
+    {"Strength", strength_option_table, offsetof(tune_settings, model.strength)},
     {"Cliques", clique_option_table, offsetof(tune_settings, model)},
     {"Settings from elsewhere", source_option_table, offsetof(tune_settings, sources)},
     {"Feedback", feedback_option_table, offsetof(tune_settings, feedback)},

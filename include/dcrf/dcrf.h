@@ -8,6 +8,7 @@
 
 #include <dcrf/array.h>
 #include <dcrf/certify.h>
+#include <dcrf/changes.h>
 #include <dcrf/cpu.h>
 #include <dcrf/densecrf.h>
 #include <dcrf/energy.h>
@@ -17,6 +18,7 @@
 #include <dcrf/operator.h>
 #include <dcrf/solver.h>
 #include <dcrf/status.h>
+#include <dcrf/strength.h>
 #include <dcrf/superpixel.h>
 #include <dcrf/unary.h>
 

@@ -50,6 +50,8 @@ class Result:
     is_constant: bool
     seconds: dict[str, float]
     trace: dict[str, NDArray[np.float64]]
+    changes: dict[str, Any]
+    warnings: list[str]
     def __init__(
         self,
         labels: NDArray[np.uint16],
@@ -105,8 +107,12 @@ class Model:
         unary: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
         logits: ArrayLike | None = None,
-        spatial: tuple[_Sigma, float] | None = (3, 1.5),
-        bilateral: tuple[_Sigma, _Sigma, float] | None = (80, 13, 5),
+        spatial: float | tuple[_Sigma] | tuple[_Sigma, float] | None = ...,
+        bilateral: tuple[_Sigma, _Sigma] | tuple[_Sigma, _Sigma, float] | None = ...,
+        strength: float | Literal["auto"] = "auto",
+        strength_factor: float = 1.0,
+        spatial_share: float = ...,
+        temperature: float = 1.0,
         normalize: _Normalization = "symmetric",
         cliques: ArrayLike | str | None = None,
         clique_cost: float | tuple[float, float] | None = None,
@@ -123,13 +129,13 @@ class Model:
         logits: ArrayLike | None = None,
     ) -> None: ...
     def add_spatial(
-        self, sigma: _Sigma, weight: float, normalize: _Normalization | None = None
+        self, sigma: _Sigma, weight: float | None = None, normalize: _Normalization | None = None
     ) -> int: ...
     def add_bilateral(
         self,
         sigma: _Sigma,
         channel_sigma: _Sigma,
-        weight: float,
+        weight: float | None = None,
         image: ArrayLike | None = None,
         normalize: _Normalization | None = None,
     ) -> int: ...
@@ -137,13 +143,17 @@ class Model:
         self, features: ArrayLike, weight: float, normalize: _Normalization | None = None
     ) -> int: ...
     def set_weight(self, kernel: int, weight: float) -> None: ...
+    @property
+    def strength(self) -> float: ...
+    def set_strength(self, strength: float | Literal["auto"] = "auto") -> None: ...
+    def measured_strength(self) -> dict[str, float]: ...
     def set_compatibility(self, kernel: int, compatibility: ArrayLike | None) -> None: ...
     def set_cliques(
         self, cliques: ArrayLike | str | None, cost: float | tuple[float, float] | None = None
     ) -> None: ...
     def solve(
         self,
-        method: _Method = "lp",
+        method: _Method = "mf",
         *,
         start: ArrayLike | None = None,
         marginals: bool = True,
@@ -162,7 +172,7 @@ class Model:
         progress: _Progress | None = None,
     ) -> Certificate: ...
 
-def solve(image: ArrayLike | None = None, *, method: _Method = "lp", **options: Any) -> Result: ...
+def solve(image: ArrayLike | None = None, *, method: _Method = "mf", **options: Any) -> Result: ...
 def solve_many(
     problems: Iterable[Mapping[str, Any]], *, threads: int = 0, **options: Any
 ) -> list[Result]: ...

@@ -16,6 +16,11 @@ from ._results import Certificate, Energy, Result
 SMALLEST_PROBABILITY = 1e-5
 
 
+_DEFAULTS = _core.defaults()
+DEFAULT_SPATIAL = _DEFAULTS["spatial_sigma"]
+DEFAULT_BILATERAL = (_DEFAULTS["bilateral_sigma"], _DEFAULTS["colour_sigma"])
+
+
 def _energies(unary, probabilities, logits):
     """Energies from exactly one of the three."""
     given = [name for name in (unary, probabilities, logits) if name is not None]
@@ -54,9 +59,14 @@ class Model:
     """A model that is solved more than once: change a weight and keep the lattice.
 
     ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume; the energies (labels, ...) or
-    (..., labels). ``spatial`` is (sigma, weight) or None, ``bilateral`` is (sigma, channel sigma,
-    weight) or None; a sigma is a number or one for each axis, slowest first. Kernels are numbered in
-    that order.
+    (..., labels). ``spatial`` is a sigma, (sigma, weight) or None, ``bilateral`` is (sigma, channel
+    sigma), (sigma, channel sigma, weight) or None; a sigma is a number or one for each axis, slowest
+    first. Kernels are numbered in that order.
+
+    A kernel without a weight has a part of the ``strength``: what it costs a pixel to disagree with
+    everything around it, in the unit of the energies. "auto" measures what suits the energies (see
+    ``measured_strength``), times ``strength_factor``; ``spatial_share`` is the spatial kernel's part where two kernels share it.
+    The energies are divided by ``temperature``.
 
     >>> import numpy as np
     >>> unary = np.zeros((2, 4, 5)); unary[1] = 0.1; unary[0, 2, 2] = 1
@@ -75,8 +85,12 @@ class Model:
         unary=None,
         probabilities=None,
         logits=None,
-        spatial=(3, 1.5),
-        bilateral=(80, 13, 5),
+        spatial=DEFAULT_SPATIAL,
+        bilateral=DEFAULT_BILATERAL,
+        strength="auto",
+        strength_factor=1.0,
+        spatial_share=_DEFAULTS["spatial_share"],
+        temperature=1.0,
         normalize="symmetric",
         cliques=None,
         clique_cost=None,
@@ -98,11 +112,31 @@ class Model:
             choice(operator, OPERATORS, "operator"),
             threads,
         )
+        self._temperature = float(temperature)
+        self._strength = _check_strength(strength)
+        self._strength_factor = float(strength_factor)
+        if not 0 < self._strength_factor < math.inf:
+            raise ValueError(f"strength_factor is {strength_factor!r}; it must be above zero")
+        self._spatial_share = float(spatial_share)
+        if not 0 <= self._spatial_share <= 1:
+            raise ValueError(f"spatial_share is {spatial_share!r}; it must lie between 0 and 1")
+        self._sharing = {}  # kernels without weights of their own: their number, is it spatial?
         self._core.set_unary(energies)
+        self._core.apply_temperature(self._temperature)
         if spatial is not None:
-            self.add_spatial(*_unpack(spatial, 2, "spatial", "(sigma, weight)"))
+            sigma, weight = _with_weight(spatial, 1, "spatial", "a sigma, (sigma, weight) or None")
+            self._add_spatial(*sigma, weight)
         if bilateral is not None and self.image is not None:
-            self.add_bilateral(*_unpack(bilateral, 3, "bilateral", "(sigma, channel sigma, weight)"))
+            sigmas, weight = _with_weight(
+                bilateral, 2, "bilateral",
+                "(sigma, channel sigma), (sigma, channel sigma, weight) or None"
+            )
+            self._add_bilateral(*sigmas, weight)
+        if self._strength is not None and not self._sharing and self._core.counts()["kernels"]:
+            raise ValueError(
+                "every kernel has a weight of its own; leave out a weight, or leave out strength="
+            )
+        self._share_strength()
         if cliques is not None:
             self.set_cliques(cliques, clique_cost)
 
@@ -114,14 +148,27 @@ class Model:
             _energies(unary, probabilities, logits), self.shape, "the energies"
         )
         self._core.set_unary(energies)
+        self._core.apply_temperature(self._temperature)
+        self._share_strength()
 
-    def add_spatial(self, sigma, weight, normalize=None):
-        """Add a kernel over positions; returns its number."""
+    def add_spatial(self, sigma, weight=None, normalize=None):
+        """Add a kernel over positions; returns its number. Without a weight it shares the strength."""
+        number = self._add_spatial(sigma, weight, normalize)
+        self._share_strength()
+        return number
+
+    def add_bilateral(self, sigma, channel_sigma, weight=None, image=None, normalize=None):
+        """Add a kernel over positions and the channels of an image; returns its number. Without a
+        weight it shares the strength."""
+        number = self._add_bilateral(sigma, channel_sigma, weight, image, normalize)
+        self._share_strength()
+        return number
+
+    def _add_spatial(self, sigma, weight, normalize=None):
         sigmas = one_or_many(sigma, len(self.shape), "sigma")
         return self._add(sigmas, None, None, weight, normalize)
 
-    def add_bilateral(self, sigma, channel_sigma, weight, image=None, normalize=None):
-        """Add a kernel over positions and the channels of an image; returns its number."""
+    def _add_bilateral(self, sigma, channel_sigma, weight, image=None, normalize=None):
         if image is None:
             image = self.image
         if image is None:
@@ -144,12 +191,54 @@ class Model:
         is_symmetric = choice(
             self._normalize if normalize is None else normalize, NORMALIZATIONS, "normalize"
         )
-        self._core.add_kernel(sigmas, channels, channel_sigmas, float(weight), is_symmetric)
-        return self._core.counts()["kernels"] - 1
+        if weight is None and not is_symmetric:
+            raise ValueError("a kernel that is not normalized needs a weight of its own")
+        own = 0.0 if weight is None else float(weight)
+        self._core.add_kernel(sigmas, channels, channel_sigmas, own, is_symmetric)
+        number = self._core.counts()["kernels"] - 1
+        if weight is None:
+            self._sharing[number] = channels is None
+        return number
 
     def set_weight(self, kernel, weight):
         """Change the weight of a kernel; nothing has to be built again."""
         self._core.set_weight(kernel, float(weight))
+        self._sharing.pop(kernel, None)
+
+    @property
+    def strength(self):
+        """What it costs a pixel to disagree with everything around it: twice the sum of the weights."""
+        return self._core.strength()[0]
+
+    def set_strength(self, strength="auto"):
+        """Change the strength that kernels without weights of their own share, a number or "auto";
+        nothing has to be built again."""
+        self._strength = _check_strength(strength)
+        if not self._sharing:
+            raise ValueError("every kernel has a weight of its own; use set_weight")
+        self._share_strength()
+
+    def measured_strength(self):
+        """What suits the energies, as a dictionary: ``strength``, the one that "auto" takes; ``rho``, how
+        often neighbours of like colour disagree, as a part of what independent errors with the
+        probability that the energies state would give; ``temperature``, what the energies would have
+        to be divided by to make that 1; ``margin``, the geometric mean of the differences between the
+        two best energies; ``pairs``, the neighbours that were compared."""
+        return self._core.measure_strength()
+
+    def _share_strength(self):
+        if not self._sharing:
+            return
+        strength = self._strength
+        if strength is None:
+            strength = self._strength_factor * self._core.measure_strength()["strength"]
+        # Several kernels of one kind have equal parts of what is that kind's.
+        spatial = sum(self._sharing.values())
+        others = len(self._sharing) - spatial
+        share = 1.0 if not others else self._spatial_share if spatial else 0.0
+        for number, is_spatial in self._sharing.items():
+            part = share / spatial if is_spatial else (1 - share) / others
+            self._core.set_weight(number, strength / 2 * part)
 
     def set_compatibility(self, kernel, compatibility):
         """None (Potts: unlike labels cost 1), a vector (its diagonal) or a symmetric matrix."""
@@ -165,7 +254,8 @@ class Model:
         """Regions that are to agree: a map of region numbers (negative: none), the name of a method
         of ``superpixels`` ("slic", "meanshift"), or None.
 
-        ``cost`` is a number, or (gamma, eta) for gamma * exp(-variance of the colours / eta).
+        ``cost`` is a number, or (gamma, eta) for gamma * exp(-variance of the colours / eta); without
+        one, gamma goes with the strength of the kernels as it is now.
         """
         if cliques is None:
             self._core.set_cliques(None, 0.0)
@@ -179,7 +269,8 @@ class Model:
             raise TypeError("the clique map must hold integers")
         regions = place_channels_last(regions, self.shape, "the clique map")
         if cost is None:
-            cost = (100.0, 1000.0) if self.image is not None else 1.0
+            gamma = self._core.strength()[1]
+            cost = (gamma, _DEFAULTS["eta"]) if self.image is not None else gamma
         if np.ndim(cost) == 0:
             self._core.set_cliques(regions, float(cost))
             return
@@ -192,7 +283,7 @@ class Model:
 
     # ---- what it is good for
 
-    def solve(self, method="lp", *, start=None, marginals=True, trace=True, progress=None, **settings):
+    def solve(self, method="mf", *, start=None, marginals=True, trace=True, progress=None, **settings):
         """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound.
 
         ``progress`` is called after every iteration with a dictionary; a true answer stops the run.
@@ -235,6 +326,31 @@ class Model:
         )
 
 
+def _check_strength(strength):
+    """None for "auto", else the number."""
+    if isinstance(strength, str):
+        if strength != "auto":
+            raise ValueError(f'strength is {strength!r}; it must be "auto" or a number')
+        return None
+    number = float(strength)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"strength is {strength!r}; it must not be negative")
+    return number
+
+
+def _with_weight(values, sigmas, what, meaning):
+    """The sigmas, and the weight or None."""
+    if sigmas == 1 and np.ndim(values) == 0:
+        return (values,), None
+    try:
+        unpacked = tuple(values)
+    except TypeError:
+        unpacked = ()
+    if len(unpacked) not in (sigmas, sigmas + 1):
+        raise ValueError(f"{what} is {values!r}; it must be {meaning}")
+    return unpacked[:sigmas], unpacked[sigmas] if len(unpacked) > sigmas else None
+
+
 def _unpack(values, count, what, meaning):
     try:
         unpacked = tuple(values)
@@ -246,11 +362,12 @@ def _unpack(values, count, what, meaning):
 
 
 _MODEL_OPTIONS = (
-    "unary probabilities logits spatial bilateral normalize cliques clique_cost spacing shape operator threads"
+    "unary probabilities logits spatial bilateral strength strength_factor spatial_share temperature normalize cliques clique_cost "
+    "spacing shape operator threads"
 ).split()
 
 
-def solve(image=None, *, method="lp", **options):
+def solve(image=None, *, method="mf", **options):
     """Make a model and solve it: all options of ``Model`` and of ``Model.solve``.
 
     >>> import numpy as np

@@ -53,7 +53,10 @@ class Result:
     ``labels`` uint16 over the grid; ``marginals`` float32 (labels, ...) or None: the method's last
     distributions; ``energy``, ``energies`` (its parts), ``lower_bound`` and ``relative_gap`` (NaN where
     the method has none); ``iterations``, ``stop`` (why the run ended), ``is_constant`` (one label
-    everywhere: the weights drown the unary energies); ``trace``, a dictionary of arrays; ``seconds``.
+    everywhere: the weights drown the unary energies); ``trace``, a dictionary of arrays; ``seconds``;
+    ``changes``, a dictionary of what became of the unary minimum (``pixels_changed``, ``labels_before``,
+    ``labels_after``, ``labels_vanished``, ``largest_label``, ``largest_share``), and ``warnings``, a list
+    of texts: reasons to look twice.
     """
 
     def __init__(self, labels, marginals, info, image=None):
@@ -70,6 +73,8 @@ class Result:
         self.stop = info["stop"]
         self.is_constant = info["is_constant"]
         self.seconds = info["seconds"]
+        self.changes = info["changes"]
+        self.warnings = self.changes["warnings"]
         columns = np.array(info["trace"], dtype=np.float64).reshape(-1, len(_TRACE)).T
         self.trace = dict(zip(_TRACE, columns))
         self._image = image
@@ -78,6 +83,7 @@ class Result:
         text = f"<dcrf.Result {self.method}: energy {self.energy:.6g}"
         if not math.isnan(self.lower_bound):
             text += f", lower bound {self.lower_bound:.6g} (gap {100 * self.relative_gap:.3g} %)"
+        text += f", {self.changes['pixels_changed']} pixels changed"
         return text + f", {self.iterations} iterations, stopped by {self.stop}>"
 
     def picture(self):
@@ -105,8 +111,8 @@ class Result:
             ("method", f"{self.method}, {self.iterations} iterations, {sum(self.seconds.values()):.2f} s"),
             ("stopped by", self.stop),
         ]
-        if self.is_constant:
-            rows.append(("note", "one label everywhere: the weights drown the unary energies"))
+        rows.insert(0, ("pixels changed", f"{100 * self.changes['pixels_changed'] / self.labels.size:.2f} %"))
+        rows += [("warning", text) for text in self.warnings]
         table = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
             for name, value in rows

@@ -116,6 +116,46 @@ static PyObject *set_weight(PyObject *object, PyObject *arguments) {
         &self->is_busy, dcrf_model_set_weight(self->model, (size_t)kernel, weight, &error), &error);
 }
 
+static PyObject *apply_temperature(PyObject *object, PyObject *temperature) {
+    model_object *self = (model_object *)object;
+    dcrf_error error;
+    const double value = PyFloat_AsDouble(temperature);
+    if (PyErr_Occurred() || dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+        return NULL;
+    return dcrf_py_finish(&self->is_busy, dcrf_model_apply_temperature(self->model, value, &error),
+                          &error);
+}
+
+/* What strength suits the unary energies, as a dictionary. */
+static PyObject *measure_strength(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    dcrf_measured_strength measured;
+    dcrf_error error;
+    dcrf_status status;
+    (void)arguments;
+    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status =
+        dcrf_model_measure_strength(self->model, self->workspace, &measured, &error);
+    Py_END_ALLOW_THREADS dcrf_py_leave(&self->is_busy);
+    if (status < 0)
+        return dcrf_py_raise(&error);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:n}", "strength", measured.strength, "rho",
+                         measured.rho, "temperature", measured.temperature, "margin",
+                         measured.margin, "pairs", (Py_ssize_t)measured.pairs);
+}
+
+/* The strength in force, and the gamma of cliques that goes with it. */
+static PyObject *strength(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    (void)arguments;
+    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
+        return NULL;
+    const double value = dcrf_model_strength(self->model), gamma = dcrf_default_gamma(self->model);
+    dcrf_py_leave(&self->is_busy);
+    return Py_BuildValue("dd", value, gamma);
+}
+
 /* set_compatibility(kernel, None or contiguous float32 of labels or labels x labels) */
 static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
     model_object *self = (model_object *)object;
@@ -241,18 +281,46 @@ static PyObject *trace_list(const dcrf_solver *solver) {
     return list;
 }
 
-static PyObject *info_dictionary(const dcrf_solver *solver) {
+static PyObject *warning_list(unsigned warnings) {
+    static const dcrf_warning all[] = {DCRF_WARNING_CONSTANT, DCRF_WARNING_LABEL_GONE,
+                                       DCRF_WARNING_TOO_STRONG};
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sizeof all / sizeof all[0]; i++) {
+        if (!(warnings & (unsigned)all[i]))
+            continue;
+        PyObject *text = PyUnicode_FromString(dcrf_warning_text(all[i]));
+        if (!text || PyList_Append(list, text) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+/* What the labelling makes of the unary minimum. */
+static PyObject *changes_dictionary(const dcrf_changes *changes) {
+    PyObject *warnings = warning_list(changes->warnings);
+    if (!warnings)
+        return NULL;
+    return Py_BuildValue(
+        "{s:n,s:n,s:n,s:n,s:n,s:d,s:N}", "pixels_changed", (Py_ssize_t)changes->changed,
+        "labels_before", (Py_ssize_t)changes->labels_before, "labels_after",
+        (Py_ssize_t)changes->labels_after, "labels_vanished", (Py_ssize_t)changes->labels_vanished,
+        "largest_label", (Py_ssize_t)changes->largest_label, "largest_share",
+        changes->largest_share, "warnings", warnings);
+}
+
+static PyObject *info_dictionary(const dcrf_solver *solver, const dcrf_changes *changed) {
     dcrf_solver_info info;
     dcrf_solver_get_info(solver, &info);
     PyObject *energies = energy_dictionary(&info.energy);
-    PyObject *trace = trace_list(solver);
+    PyObject *trace = trace_list(solver), *changes = changes_dictionary(changed);
     PyObject *dictionary =
-        energies && trace
-            ? Py_BuildValue("{s:s,s:n,s:s,s:O,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d}}",
+        energies && trace && changes
+            ? Py_BuildValue("{s:s,s:n,s:s,s:O,s:O,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d}}",
                             "method", dcrf_method_name(info.method), "iterations",
                             (Py_ssize_t)info.iterations, "stop", dcrf_status_name(info.stop),
-                            "energies", energies, "objective", info.objective, "lower_bound",
-                            info.lower_bound, "relative_gap", info.relative_gap,
+                            "changes", changes, "energies", energies, "objective", info.objective,
+                            "lower_bound", info.lower_bound, "relative_gap", info.relative_gap,
                             "unpolished_energy", info.unpolished.total, "is_constant",
                             info.is_constant ? Py_True : Py_False, "trace", trace, "seconds",
                             "start", info.start_s, "solve", info.solve_s, "evaluate",
@@ -260,11 +328,13 @@ static PyObject *info_dictionary(const dcrf_solver *solver) {
             : NULL;
     Py_XDECREF(energies);
     Py_XDECREF(trace);
+    Py_XDECREF(changes);
     return dictionary;
 }
 
 struct run {
     dcrf_settings settings;
+    dcrf_changes changes;
     uint16_t *labels;      /* out */
     float *marginals;      /* out; NULL: not wanted */
     const uint16_t *start; /* NULL: none */
@@ -283,7 +353,12 @@ static dcrf_status run_solver(model_object *self, struct run *run, dcrf_error *e
     if (status < 0)
         return status;
     dcrf_solver_labels(run->solver, run->labels);
-    if (run->marginals)
+    dcrf_measured_strength measured;
+    status = dcrf_model_measure_strength(self->model, self->workspace, &measured, error);
+    if (status == DCRF_OK)
+        status =
+            dcrf_changes_of(self->model, run->labels, &measured, NULL, NULL, &run->changes, error);
+    if (status == DCRF_OK && run->marginals)
         status = dcrf_solver_marginals(run->solver, run->marginals,
                                        dcrf_padded(dcrf_model_labels(self->model)), error);
     return status;
@@ -324,7 +399,7 @@ static PyObject *solve(PyObject *object, PyObject *arguments) {
         const dcrf_status status = run_solver(self, &run, &error);
         PyEval_RestoreThread(progress.thread);
         if (!progress.has_failed)
-            result = status < 0 ? dcrf_py_raise(&error) : info_dictionary(run.solver);
+            result = status < 0 ? dcrf_py_raise(&error) : info_dictionary(run.solver, &run.changes);
         dcrf_solver_free(&run.solver);
     }
     for (size_t i = 0; i < 3; i++)
@@ -424,6 +499,9 @@ static PyMethodDef methods[] = {
     {"set_unary", set_unary, METH_O, NULL},
     {"add_kernel", add_kernel, METH_VARARGS, NULL},
     {"set_weight", set_weight, METH_VARARGS, NULL},
+    {"apply_temperature", apply_temperature, METH_O, NULL},
+    {"measure_strength", measure_strength, METH_NOARGS, NULL},
+    {"strength", strength, METH_NOARGS, NULL},
     {"set_compatibility", set_compatibility, METH_VARARGS, NULL},
     {"set_cliques", set_cliques, METH_VARARGS, NULL},
     {"set_clique_costs", set_clique_costs, METH_VARARGS, NULL},

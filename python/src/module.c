@@ -147,8 +147,20 @@ static PyObject *cpu(PyObject *module, PyObject *arguments) {
     return PyUnicode_FromString(dcrf_cpu_name(dcrf_cpu_in_use()));
 }
 
+/* The library's table of defaults, so that there is no second one. */
+static PyObject *defaults(PyObject *module, PyObject *arguments) {
+    (void)module;
+    (void)arguments;
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "spatial_sigma",
+                         (double)DCRF_DEFAULT_SPATIAL_SIGMA, "bilateral_sigma",
+                         (double)DCRF_DEFAULT_BILATERAL_SIGMA, "colour_sigma",
+                         (double)DCRF_DEFAULT_COLOUR_SIGMA, "spatial_share",
+                         (double)DCRF_DEFAULT_SPATIAL_SHARE, "eta", (double)DCRF_DEFAULT_ETA);
+}
+
 static PyMethodDef functions[] = {
     {"pairwise_gradient", dcrf_py_pairwise_gradient, METH_VARARGS, NULL},
+    {"defaults", defaults, METH_NOARGS, "The sigmas, shares and costs of the default model."},
     {"superpixels", dcrf_py_superpixels, METH_VARARGS, NULL},
     {"version", version, METH_NOARGS, "The version of the library."},
     {"cpu", cpu, METH_NOARGS, "The vector instructions in use: 'c', 'neon', 'avx2' or 'avx512'."},

@@ -39,18 +39,19 @@ class EnergyTest(Case):
                              [WIDTH, HEIGHT, LABELS, 4, "exact", normalize])
 
     def test_defaults(self):
-        explicit = self.energy("--spatial=3,1.5", "--bilateral=80,13,5", "--normalize=symmetric",
+        explicit = self.energy("--spatial=2", "--bilateral=40,8", "--normalize=symmetric",
+                               "--strength=auto", "--spatial-share=0.3", "--temperature=1",
                                "--operator=lattice", "--cliques=none", "--threads", "2")
         default = self.energy("--threads", "2")
         self.assertEqual(default, explicit)
         self.assertGreater(default["energy_pairwise"], 0)
         cliques = self.write("regions.png", formats.number_png(REGIONS))
         self.assertEqual(self.energy("--cliques", cliques),
-                         self.energy("--cliques", cliques, "--gamma", "20", "--eta", "100"))
+                         self.energy("--cliques", cliques, "--gamma", "auto", "--eta", "500"))
 
     def test_kernels_can_be_off(self):
-        both = self.energy("--operator", "exact")
-        spatial = self.energy("--operator", "exact", "--bilateral", "none")
+        both = self.energy("--operator", "exact", "--spatial", "2,1")
+        spatial = self.energy("--operator", "exact", "--spatial", "2,1", "--bilateral", "none")
         none = self.energy("--spatial", "none", "--bilateral", "none")
         self.assertEqual([k["kernel"] for k in spatial["kernels"]], ["spatial"])
         self.assertEqual(spatial["kernels"][0], both["kernels"][0])

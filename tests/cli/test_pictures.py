@@ -236,7 +236,7 @@ class ReportTest(Case):
         name = self.path("image <&'\">.png")
         os.rename(self.image, name)
         text = self.good("solve", name, "--unary", self.unary, "--report", "r.html", "-o",
-                         "l.png", "--spatial", "2,.5")
+                         "l.png", "--spatial", "2,.5", "-m", "lp")
         self.assertIn("energy", text)
         source = self.read("r.html").decode()
         page = Page(source)
@@ -264,7 +264,7 @@ class ReportTest(Case):
 
     def test_page_of_a_constant(self):
         self.good("solve", self.image, "--unary", self.unary, "--report", "r.html", "--normalize",
-                  "none", "--spatial", "4,50")
+                  "none", "--spatial", "4,50", "--bilateral", "80,13,5")
         self.assertIn("drown the unaries", Page(self.read("r.html").decode()).texts["p"])
 
 
@@ -282,7 +282,7 @@ class FeedbackTest(Case):
         self.image = self.write("big.png", formats.png(rows))
         self.unary = self.write("big.npy", formats.npy(unary, (height, width, 3)))
         self.arguments = [COMMAND, "solve", self.image, "--unary", self.unary, "--gap", "1e-13",
-                          "-o", "l.png", "--json", "r.json"]
+                          "-m", "lp", "--preset", "common", "-o", "l.png", "--json", "r.json"]
 
     def start(self, *more, **streams):
         return subprocess.Popen([*self.arguments, *more], cwd=self.folder, **streams)
@@ -329,7 +329,7 @@ class FeedbackTest(Case):
         result = json.loads(self.read("r.json"))
         self.assertEqual(result["stop"], "cancelled")
         energy = json.loads(self.good("energy", self.image, "--unary", self.unary, "--labels",
-                                      "l.png", "--json", "-"))
+                                      "l.png", "--preset", "common", "--json", "-"))
         self.assertEqual(energy["energy"], result["energy"])
         self.assertLess(energy["energy"], result["energy_unary_minimum"])
         self.assertFalse([n for n in os.listdir(self.folder) if re.search(r"\.\w{6}$", n)])

@@ -25,6 +25,67 @@ class SolveCase(Case):
                                     labels, "--json", "-", *more))
 
 
+class ChangesTest(SolveCase):
+    """What became of the unary minimum, in numbers that can be counted from the labels written."""
+
+    def labels_of(self, *more):
+        result = self.solve("-o", "l.npy", *more)
+        return result, list(self.read("l.npy")[-WIDTH * HEIGHT:])
+
+    def test_counted(self):
+        _, before = self.labels_of("--strength", "0")
+        for more in ((), ("--strength", "3"), ("--strength", "50"), ("--temperature", "20")):
+            result, after = self.labels_of(*more)
+            changes = result["changes"]
+            self.assertEqual(changes["pixels_changed"], sum(a != b for a, b in zip(after, before)))
+            self.assertAlmostEqual(changes["share_changed"], changes["pixels_changed"] / len(after))
+            self.assertEqual(changes["labels_before"], len(set(before)))
+            self.assertEqual(changes["labels_after"], len(set(after)))
+            self.assertEqual([entry["label"] for entry in changes["vanished"]],
+                             sorted(set(before) - set(after)))
+            most = max(set(after), key=after.count)
+            self.assertEqual(after.count(changes["largest_label"]), after.count(most))
+            self.assertAlmostEqual(changes["largest_share"], after.count(most) / len(after))
+            gone = any(before.count(i) >= 0.05 * len(before) for i in set(before) - set(after))
+            self.assertEqual(any("label is gone" in text for text in result["warnings"]), gone)
+            self.assertEqual(any("one label wins" in text for text in result["warnings"]),
+                             len(set(after)) == 1 < len(set(before)))
+
+    def test_strength(self):
+        auto = self.solve()["strength"]
+        self.assertTrue(auto["automatic"])
+        self.assertEqual(auto["nats"], auto["suitable_nats"])
+        given = self.solve("--strength", "2")["strength"]
+        self.assertAlmostEqual(given["nats"], 2)
+        self.assertEqual(given["suitable_nats"], auto["suitable_nats"])
+        double = self.solve("--strength-factor", "2")["strength"]
+        self.assertAlmostEqual(double["nats"], 2 * auto["nats"])
+        self.assertAlmostEqual(self.solve("--temperature", "2")["strength"]["nats"], auto["nats"] / 2,
+                               places=5)
+        preset = self.solve("--preset", "common")
+        self.assertAlmostEqual(preset["strength"]["nats"], 13)
+        self.assertFalse(preset["strength"]["automatic"])
+        self.assertEqual(any("as strong as suits" in text for text in preset["warnings"]),
+                         13 > 4 * auto["nats"])
+        one = self.solve("--spatial", "2,0.25", "--strength", "3")["strength"]["nats"]
+        self.assertAlmostEqual(one, 2 * 0.25 + 3)
+        self.bad("--strength", "weight of its own", "solve", self.image, "--unary", self.unary,
+                 "--preset", "common", "--strength", "2")
+        self.bad("--normalize", "need weights", "solve", self.image, "--unary", self.unary,
+                 "--normalize", "none")
+
+    def test_sweep(self):
+        result = self.solve("--explain")
+        self.assertEqual([p["factor"] for p in result["sweep"]], [0, .125, .25, .5, 1, 2, 4])
+        self.assertEqual(result["sweep"][0]["changed_pixels"], 0)
+        now = result["sweep"][4]
+        self.assertAlmostEqual(now["strength_nats"], result["strength"]["nats"])
+        self.assertEqual(now["changed_pixels"], result["changes"]["pixels_changed"])
+        text = self.good("solve", self.image, "--unary", self.unary, "--explain")
+        self.assertIn("Would weaker kernels be better?", text)
+        self.assertNotIn("sweep", self.solve())
+
+
 class SolveTest(SolveCase):
     def test_keys(self):
         for method in ("mf", "qp", "lp"):
@@ -37,7 +98,7 @@ class SolveTest(SolveCase):
             for key in ("setup_s", "solve_s", "polish_s"):
                 self.assertGreaterEqual(result[key], 0)
         self.assertLessEqual(KEYS, set(self.certify(self.labels)))
-        self.assertEqual(self.solve()["method"], "lp")
+        self.assertEqual(self.solve()["method"], "mf")
 
     def test_against_enumeration(self):
         """4 x 3 pixels, 2 labels: all 4,096 labellings, with kernels by the formula."""
@@ -58,7 +119,7 @@ class SolveTest(SolveCase):
         for method in ("mf", "qp", "lp"):
             self.assertGreaterEqual(self.solve("--method", method, *options)["energy"],
                                     optimum - tolerance)
-        result = self.solve(*options, "--gap", "1e-6", "--iterations", "200", "-o", "l.png")
+        result = self.solve(*options, "-m", "lp", "--gap", "1e-6", "--iterations", "200", "-o", "l.png")
         self.assertAlmostEqual(result["energy"], optimum, delta=tolerance)
         for proven in (result, self.certify("l.png", *options)):
             self.assertLessEqual(proven["lower_bound"], optimum + tolerance)
@@ -68,7 +129,7 @@ class SolveTest(SolveCase):
         cliques = self.write("regions.png", formats.number_png(REGIONS))
         for method in ("mf", "qp", "lp"):
             for options in ((), ("--cliques", cliques, "--gamma", "2", "--eta", "5000"),
-                            ("--normalize", "none", "--spatial", "1,.1")):
+                            ("--normalize", "none", "--spatial", "1,.1", "--bilateral", "80,13,5")):
                 result = self.solve("-m", method, "-o", "l.png", *options)
                 checked = self.energy(*options, labels="l.png")
                 for key in ("energy", "energy_unary", "energy_pairwise", "energy_cliques"):
@@ -79,7 +140,7 @@ class SolveTest(SolveCase):
 
     def test_gap(self):
         floor = self.solve()["unary_floor"]
-        for result in (self.solve(), self.certify(self.labels)):
+        for result in (self.solve("-m", "lp"), self.certify(self.labels)):
             gap = (result["energy"] - result["lower_bound"]) / (result["energy"] - floor)
             self.assertAlmostEqual(result["relative_gap"], gap, places=12)
         self.assertEqual(self.certify(self.labels)["energy"], self.energy()["energy"])
@@ -89,12 +150,12 @@ class SolveTest(SolveCase):
         self.assertIn("better labelling was met", text)
 
     def test_limits(self):
-        result = self.solve("-m", "mf", "--iterations", "3")
+        result = self.solve("-m", "mf", "--iterations", "3", "--preset", "common")
         self.assertEqual((result["iterations"], result["stop"]), (3, "iterations"))
-        result = self.solve("--gap", "0.5")
+        result = self.solve("-m", "lp", "--gap", "0.5")
         self.assertEqual(result["stop"], "gap")
         self.assertLessEqual(result["relative_gap"], 0.5)
-        result = self.solve("--gap", "1e-13", "--time-limit", "0.05")
+        result = self.solve("-m", "lp", "--gap", "1e-13", "--time-limit", "0.05")
         self.assertIn(result["stop"], ("time", "gap"))
 
     def test_start(self):
@@ -107,13 +168,14 @@ class SolveTest(SolveCase):
 
     def test_schedules(self):
         for schedule in ("huber", "proximal", "paper"):
-            result = self.solve("--lp-schedule", schedule, "-n", "20")
+            result = self.solve("-m", "lp", "--lp-schedule", schedule, "-n", "20")
             self.assertLessEqual(result["lower_bound"], result["energy"])
 
     def test_a_constant_labelling_is_told(self):
-        heavy = ("--normalize", "none", "--spatial", "4,50")
-        result = self.solve(*heavy)
+        heavy = ("--normalize", "none", "--spatial", "4,50", "--bilateral", "80,13,5")
+        result = self.solve(*heavy, "-m", "lp")
         self.assertTrue(result["constant"])
+        self.assertIn("drown the unaries", result["warnings"][0])
         self.assertEqual(result["energy"], result["energy_best_constant"])
         self.assertLess(result["relative_gap"], 1e-3)
         text = self.good("solve", self.image, "--unary", self.unary, *heavy)
@@ -130,14 +192,19 @@ class SolveTest(SolveCase):
 
     def test_summary(self):
         arguments = ("solve", self.image, "--unary", self.unary)
-        text = self.good(*arguments)
-        for words in ("6 x 5 pixels, 3 labels", "energy", "unary", "pairwise", "cliques",
-                      "lower bound", "gap", "no labelling is better by more"):
+        text = self.good(*arguments, "-m", "lp")
+        for words in ("6 x 5 pixels, 3 labels", "strength", "pixels changed", "labels left",
+                      "largest label", "energy", "unary", "pairwise", "lower bound", "gap",
+                      "no labelling is better by more"):
             self.assertIn(words, text)
-        self.assertRegex(self.good(*arguments, "-m", "mf"), r"lower bound +none")
+        for words in ("clique", "nan"):
+            self.assertNotIn(words, text)
+        self.assertNotIn("bound", self.good(*arguments))
+        self.assertIn("clique", self.good(*arguments, "--cliques", "slic"))
         self.assertEqual(self.good(*arguments, "-q"), "")
         done = self.run_dcrf(*arguments, "-v")
         self.assertIn("iteration 1:", done.stderr)
+        self.assertNotIn("nan", done.stderr)
         self.assertEqual(done.returncode, 0)
 
     def test_explain(self):

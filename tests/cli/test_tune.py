@@ -93,7 +93,7 @@ class Results(TuneCase):
 
     def test_bounds_hold(self):
         self.tune("out", "--parameters", "spatial-weight=0.5:2,bilateral-colour=5:20:linear",
-                  budget=15)
+                  "--preset", "common", budget=15)
         for row in self.log("out"):
             self.assertTrue(0.5 <= float(row["spatial-weight"]) <= 2, row)
             self.assertTrue(5 <= float(row["bilateral-colour"]) <= 20, row)
@@ -103,7 +103,7 @@ class Results(TuneCase):
         self.assertEqual(settings["bilateral"].split(",")[::2], ["80", "5"])
 
     def test_start_outside_the_bounds_is_moved(self):
-        text = self.tune("out", "--parameters", "spatial-weight=2:9", budget=2)
+        text = self.tune("out", "--parameters", "spatial-weight=2:9", "--preset", "common", budget=2)
         self.assertIn("spatial-weight: the start has 1.5, outside of 2 to 9; beginning with 2",
                       text)
         self.assertEqual(self.log("out")[0]["spatial-weight"], "2")
@@ -143,14 +143,17 @@ class Results(TuneCase):
         settings = self.best("out")["settings"]
         self.assertEqual(settings["cliques"], "meanshift")
         self.assertEqual(sorted(settings), ["bilateral", "cliques", "eta", "gamma", "min-region",
-                                            "normalize", "operator", "spatial"])
+                                            "normalize", "operator", "spatial", "spatial-share",
+                                            "strength", "strength-factor", "temperature"])
         text = self.good("solve", "data/images/a.png", "--config", "out/best.json", "--method",
                          "mf", "--unary", "data/unaries/a.npy", "--unary-kind", "energies", "--json", "-",
                          "--quiet")
         solved = json.loads(text)["settings"]
         for name in ("spatial", "bilateral", "cliques", "min-region"):
             self.assertEqual(solved[name], settings[name])
-        self.assertEqual(solved["gamma"], float(settings["gamma"]))
+        for name in ("gamma", "strength"):
+            self.assertEqual(str(solved[name]), settings[name] if settings[name] == "auto" else
+                             str(float(settings[name])))
 
     def test_eight_parameters_with_cliques(self):
         self.tune("out", method="mf3+cliques", budget=25)
@@ -166,7 +169,8 @@ class Results(TuneCase):
         self.assertIn("No setting that was tried", text)
         best = self.best("out")
         self.assertEqual(best["settings"], best["tuned"]["start"])
-        self.assertEqual(best["settings"]["bilateral"], "80,13,5")
+        self.assertEqual(best["settings"]["bilateral"], "40,8")
+        self.assertEqual(best["settings"]["strength"], "auto")
 
     def test_gain_that_is_not_there_elsewhere_is_said_so(self):
         # The truth of the other split is something else, which smoothing loses.
@@ -248,8 +252,8 @@ class Resuming(TuneCase):
         for name, more in (("seed", ("--seed", "2")), ("method", ("--method", "qp")),
                            ("objective", ("--objective", "iou")), ("band", ("--band", "3")),
                            ("rounded", ("--rounded",)), ("split", ("--split", "test")),
-                           ("parameters", ("--parameters", "spatial-weight")),
-                           ("settings", ("--normalize", "none", "--parameters",
+                           ("parameters", ("--parameters", "spatial-sigma")),
+                           ("settings", ("--operator", "exact", "--parameters",
                                          self.default_parameters()))):
             self.bad("out/search.json", "has another '%s'" % name, *same, *more)
         datasets.put_scene(self.path("data"), *self.scene("b", 3))
@@ -257,9 +261,8 @@ class Resuming(TuneCase):
 
     def default_parameters(self):
         return ",".join("%s=%s" % pair for pair in (
-            ("spatial-sigma", "0.5:10"), ("spatial-weight", "0.05:20"),
-            ("bilateral-sigma", "5:150"), ("bilateral-colour", "1:40"),
-            ("bilateral-weight", "0.05:40")))
+            ("strength-factor", "0.1:10"), ("spatial-share", "0.05:0.95"), ("spatial-sigma", "0.5:10"),
+            ("bilateral-sigma", "5:150"), ("bilateral-colour", "1:40")))
 
 
 class Problems(TuneCase):

@@ -14,8 +14,8 @@ class ProgramTest(Case):
             self.assertIn(command, self.good("--help"))
             text = self.good("help", command)
             self.assertEqual(text, self.good(command, "--help"))
-            for option in ("--spatial SIGMA,W", "--bilateral SIGMA_XY,SIGMA_RGB,W",
-                           "[default: 3,1.5]", "--normalize none|symmetric",
+            for option in ("--spatial SIGMA[,W]", "--bilateral SIGMA_XY,SIGMA_RGB[,W]",
+                           "[default: 40,8]", "--normalize none|symmetric",
                            "--operator fast|exact", "--threads T"):
                 self.assertIn(option, text)
             self.assertLessEqual(max(map(len, text.split("\n"))), 80)
@@ -51,13 +51,16 @@ class ProgramTest(Case):
 
     def test_bad_values(self):
         for option, values in {
-            "--spatial": ("3", "3,", "3,1,1", "a,b", "0,1", "-1,1", "nan,1", "3,inf", " 3,1",
+            "--spatial": ("3,", "0", "3,1,1", "a,b", "0,1", "-1,1", "nan,1", "3,inf", " 3,1",
                           "0x3,1", ""),
-            "--bilateral": ("80,13", "80,0,5", "80,13,5,1", "80;13;5"),
+            "--bilateral": ("80", "80,0", "80,13,", "80,0,5", "80,13,5,1", "80;13;5"),
             "--normalize": ("both", "", "non"),
             "--operator": ("slow", "EXACT"),
             "--threads": ("-1", "two", "1.5", "", "99999999999999999999999"),
-            "--gamma": ("x", "1e999"),
+            "--gamma": ("x", "1e999", "automatic"),
+            "--strength": ("-1", "nan", "strong", ""),
+            "--spatial-share": ("-0.1", "1.1", "half"),
+            "--temperature": ("0", "-1", "auto"),
             "--eta": ("0", "-3"),
             "--unary-scale": ("0", "-1"),
             "--layout": ("nhwc",),
