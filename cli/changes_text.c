@@ -37,7 +37,8 @@ static void print_strength(FILE *stream, const applied_strength *strength) {
 }
 
 /* "label 3 vanished (4.20 %), label 5 shrank from 6.10 % to 1.30 %" */
-static void print_losses(FILE *stream, const solution *found) {
+static void print_losses(FILE *stream, const built_model *built, const solution *found) {
+    char class[CLASS_TEXT_BYTES];
     size_t named = 0, more = 0;
     for (size_t i = 0; i < found->label_count; i++) {
         if (!has_vanished(found, i) && !has_shrunk(found, i))
@@ -46,7 +47,8 @@ static void print_losses(FILE *stream, const solution *found) {
             more++;
             continue;
         }
-        fprintf(stream, "%s label %zu ", named++ > 0 ? "," : ";", i);
+        fprintf(stream, "%s %s ", named++ > 0 ? "," : ";",
+                class_text_with_number(&built->classes, i, class));
         if (has_vanished(found, i))
             fprintf(stream, "vanished (%.2f %%)", 100 * share(found, found->before[i]));
         else
@@ -65,9 +67,10 @@ void print_changes(FILE *stream, const built_model *built, const solution *found
             100 * share(found, changes->changed), changes->changed, found->pixels);
     fprintf(stream, "%-14s%18zu  of %zu that the unaries have", "labels left",
             changes->labels_after, changes->labels_before);
-    print_losses(stream, found);
-    fprintf(stream, "\n%-14s%16.2f %%  label %u\n", "largest label", 100 * changes->largest_share,
-            (unsigned)changes->largest_label);
+    print_losses(stream, built, found);
+    char class[CLASS_TEXT_BYTES];
+    fprintf(stream, "\n%-14s%16.2f %%  %s\n", "largest label", 100 * changes->largest_share,
+            class_text_with_number(&built->classes, changes->largest_label, class));
 }
 
 void print_warnings(FILE *stream, const solution *found) {

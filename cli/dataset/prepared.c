@@ -11,7 +11,7 @@
 /* What solving takes at its peak: bytes a pixel whatever the labels, and blocks of one float a
  * pixel and label. Fitted to the peak memory of `dcrf batch --jobs 1 --threads 1` on photographs of
  * 180 x 120 pixels with 7 labels and of 320 x 213 with 21; the test of --memory watches it. */
-#define PIXEL_BYTES 800
+#define PIXEL_BYTES 1300
 #define BLOCKS 14
 #define LP_BLOCKS 18
 #define LP_CLIQUES_BLOCKS 28

@@ -298,9 +298,9 @@ class BadInputTest(BatchCase):
             return usage.ru_maxrss / 1024
         free = peak_mib(out="free")
         program = peak_mib(out="free")
-        bounded = peak_mib("--memory", "50M", out="bounded")
-        self.assertLess(bounded - program, 50, (free, program))
-        self.assertGreater(free - program, 50, "four images at a time take more, else this shows nothing")
+        bounded = peak_mib("--memory", "60M", out="bounded")
+        self.assertLess(bounded - program, 60, (free, program))
+        self.assertGreater(free - program, 60, "four images at a time take more, else this shows nothing")
         self.assertEqual(self.summary("bounded"), self.summary("free"))
 
     def test_bad_data_sets(self):
