@@ -209,6 +209,17 @@ INLINE VECTOR NAME(totals)(const VECTOR *of) {
 #undef LOWER
 #undef UPPER
 
+typedef double NAME(doubles) __attribute__((vector_size(PAIR_LANES * sizeof(double))));
+
+static void NAME(add)(const REAL *in, double *sums, size_t count) {
+    for (size_t i = 0; i < count; i += PAIR_LANES) {
+        NAME(doubles) sum;
+        memcpy(&sum, sums + i, sizeof sum);
+        sum += __builtin_convertvector(NAME(load)(in + i), NAME(doubles));
+        memcpy(sums + i, &sum, sizeof sum);
+    }
+}
+
 /* ---- the clipped line ----------------------------------------------------------------------- */
 
 /* As many tiles a at once as registers hold: y and a sum for each of their vectors. */

@@ -56,8 +56,8 @@ double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) 
 static size_t roundings(const dcrf_operator *base) {
     const struct dcrf_exact *op = (const struct dcrf_exact *)base;
     const double exponent = fmax(1, log((double)base->variables / op->least_row_sum));
-    return (size_t)ceil(dcrf_exact_value_roundings(op, exponent) + op->row_sum_error * 0x1p24) +
-           SUM_ROUNDINGS;
+    const double of_scales = op->is_normalized ? op->row_sum_error * 0x1p24 : 0;
+    return (size_t)ceil(dcrf_exact_value_roundings(op, exponent) + of_scales) + SUM_ROUNDINGS;
 }
 
 /* F between two nodes has four roundings. */
@@ -68,6 +68,12 @@ static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
 /* y / epsilon is taken as it is rounded; its differences have one rounding. */
 static size_t line_roundings(const dcrf_operator *base) {
     return roundings(base) + 1;
+}
+
+/* Values and sums in double, with the pairs that are left out there; and the scales. */
+static double double_error(const dcrf_operator *base) {
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    return 0x1p-40 + (op->is_normalized ? op->row_sum_error : 0);
 }
 
 static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
@@ -84,6 +90,7 @@ static dcrf_status normalize(dcrf_operator *base, dcrf_workspace *workspace, dcr
     (void)workspace;
     (void)error;
     struct dcrf_exact *op = (struct dcrf_exact *)base;
+    op->is_normalized = true;
     for (size_t place = 0; place < base->variables; place++) {
         op->scale[place] = 1 / sqrt(op->row_sums[place]);
         op->scale_single[place] = (float)op->scale[place];
@@ -114,6 +121,7 @@ static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT
                                                      .line_double = line_double,
                                                      .ordered_roundings = ordered_roundings,
                                                      .line_roundings = line_roundings,
+                                                     .double_error = double_error,
                                                      .left_out = left_out,
                                                      .diagonal = diagonal,
                                                      .normalize = normalize,

@@ -48,6 +48,7 @@ struct dcrf_exact {
     struct dcrf_exact_near near, near_double;
     double *row_sums;     /* one a place, without the scales */
     double row_sum_error; /* of them, relative */
+    bool is_normalized;
     double least_row_sum; /* a lower bound */
 };
 

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CORE 10
+#define CORE 7
 /* Values and sums in double, with what is left out there. */
 #define MOST_ERROR_OF_DOUBLES 0x1p-40
 #define SQUARE (DCRF_TILE * DCRF_TILE)
@@ -76,13 +76,16 @@ static void measure_blocks(void *context, size_t i, size_t j, size_t worker) {
         const bool is_core = dcrf_exact_nearest(op, tile[0], tile[1]) < CORE;
         double sums[2][DCRF_TILE] = {{0}}, largest = 0;
         (is_core ? sum_in_double : sum_in_float)(op, tile[0], tile[1], sums);
-        for (size_t side = 0; side < (tile[0] == tile[1] ? 1 : 2); side++)
+        for (size_t side = 0; side < (tile[0] == tile[1] ? 1 : 2); side++) {
+            double *all = m->sums + tile[side] * DCRF_TILE;
+            double *rest = m->rest + tile[side] * DCRF_TILE;
             for (size_t k = 0; k < DCRF_TILE; k++) {
-                const size_t place = tile[side] * DCRF_TILE + k;
-                m->sums[place] += sums[side][k];
-                m->rest[place] += is_core ? 0 : sums[side][k];
-                largest = fmax(largest, sums[side][k]);
+                all[k] += sums[side][k];
+                largest = sums[side][k] > largest ? sums[side][k] : largest;
             }
+            for (size_t k = 0; k < DCRF_TILE && !is_core; k++)
+                rest[k] += sums[side][k];
+        }
         m->step[index * BLOCK_TILES * BLOCK_TILES + bit] = dcrf_exact_step(largest);
     }
 }

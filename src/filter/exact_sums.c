@@ -23,6 +23,12 @@ struct pass {
     const struct dcrf_exact_near *near, *without;
 };
 
+/* The channels of a tile that are not all zero. */
+struct active {
+    uint8_t count;
+    uint8_t channel[MOST_CHANNELS];
+};
+
 static uint64_t word_of(const struct pass *pass, size_t word) {
     return pass->near->words[word] & ~(pass->without ? pass->without->words[word] : 0);
 }

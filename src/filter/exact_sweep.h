@@ -2,14 +2,16 @@
  * LINE (the struct), NAME (of a function or type), LOOPS, FEATURES and SCALE (of an operator)
  * defined.
  *
- * Channels go through the pairs as planes, tile after tile. What two tiles give each other is
+ * Channels go through the pairs as planes, tile after tile; a tile's channels that are all zero are
+ * left out of products, of which a labelling has few others. What two tiles give each other is
  * summed up as REAL over DCRF_TILE variables, then over the tiles of a block, then as double. */
 
 struct NAME(sweep) {
     const struct dcrf_exact *op;
     const struct pass *pass;
     size_t channels;
-    REAL *planes;
+    REAL *planes;          /* of products: of the active channels only */
+    struct active *active; /* one a tile */
     double *sums;
     REAL *scratch;         /* of all workers */
     const uint8_t *wanted; /* one a tile, or NULL: all are */
@@ -54,10 +56,8 @@ static void NAME(add_sums)(const struct NAME(sweep) * sweep, const struct NAME(w
     for (size_t k = 0; k < BLOCK_TILES; k++) {
         if (!(worker->touched[side] >> k & 1))
             continue;
-        const REAL *from = worker->sums[side] + k * size;
-        double *to = sweep->sums + (block * BLOCK_TILES + k) * size;
-        for (size_t x = 0; x < size; x++)
-            to[x] += (double)from[x];
+        LOOPS->add(worker->sums[side] + k * size, sweep->sums + (block * BLOCK_TILES + k) * size,
+                   size);
     }
 }
 
@@ -75,6 +75,25 @@ static void NAME(find_values)(const struct dcrf_exact *op, size_t a, size_t b, b
 
 /* ---- products ------------------------------------------------------------------------------- */
 
+/* What the kernel values make of the channels of tile b, to the sums of tile k on a side. */
+static void NAME(multiply)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
+                           const REAL *kernel, size_t b, size_t side, size_t k) {
+    const struct active *active = &sweep->active[b];
+    if (active->count == 0)
+        return;
+    REAL *sums = NAME(sums_of)(sweep, worker, side, k);
+    if (active->count == sweep->channels) {
+        LOOPS->product(kernel, NAME(planes_of)(sweep, b), sums, sweep->channels);
+        return;
+    }
+    REAL *part = worker->kernel[2];
+    memset(part, 0, active->count * DCRF_TILE * sizeof *part);
+    LOOPS->product(kernel, NAME(planes_of)(sweep, b), part, active->count);
+    for (size_t i = 0; i < active->count; i++)
+        for (size_t x = 0; x < DCRF_TILE; x++)
+            sums[active->channel[i] * DCRF_TILE + x] += part[i * DCRF_TILE + x];
+}
+
 static void NAME(multiply_blocks)(void *context, size_t i, size_t j, size_t number) {
     const struct NAME(sweep) *sweep = context;
     const struct dcrf_exact *op = sweep->op;
@@ -89,14 +108,14 @@ static void NAME(multiply_blocks)(void *context, size_t i, size_t j, size_t numb
             if (!(word >> (k * BLOCK_TILES + l) & 1))
                 continue;
             const size_t a = i * BLOCK_TILES + k, b = j * BLOCK_TILES + l;
+            if (sweep->active[a].count == 0 && sweep->active[b].count == 0)
+                continue;
             NAME(find_values)(op, a, b, false, kernel);
-            LOOPS->product(kernel, NAME(planes_of)(sweep, b), NAME(sums_of)(sweep, &worker, 0, k),
-                           sweep->channels);
-            if (a == b)
+            NAME(multiply)(sweep, &worker, kernel, b, 0, k);
+            if (a == b || sweep->active[a].count == 0)
                 continue;
             LOOPS->transpose(kernel, transposed);
-            LOOPS->product(transposed, NAME(planes_of)(sweep, a),
-                           NAME(sums_of)(sweep, &worker, other, l), sweep->channels);
+            NAME(multiply)(sweep, &worker, transposed, a, other, l);
         }
     NAME(add_sums)(sweep, &worker, 0, i);
     if (i != j)
@@ -192,6 +211,7 @@ static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
     memset(sweep->sums + begin * size, 0, (end - begin) * size * sizeof(double));
     for (size_t t = begin; t < end; t++) {
         uint8_t wanted = 0;
+        bool is_active[MOST_CHANNELS] = {false};
         for (size_t k = 0; k < DCRF_TILE; k++) {
             const size_t place = t * DCRF_TILE + k, a = sweep->op->order[place];
             const double factor = pass->is_line ? pass->factor : sweep->op->scale[place];
@@ -201,11 +221,22 @@ static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
                 const double value =
                     factor * (pass->in ? (double)pass->in[row + c] : pass->in_double[row + c]);
                 plane[c * DCRF_TILE] = pass->is_line ? (REAL)(float)value : (REAL)value;
+                is_active[c] |= pass->is_line || value != 0;
             }
             wanted |= pass->wanted ? pass->wanted[a] : 1;
         }
         if (run->wanted)
             run->wanted[t] = wanted;
+        struct active *active = &sweep->active[t];
+        active->count = 0;
+        for (size_t c = 0; c < sweep->channels; c++) {
+            if (!is_active[c])
+                continue;
+            if (active->count < c)
+                memcpy(sweep->planes + t * size + active->count * DCRF_TILE,
+                       sweep->planes + t * size + c * DCRF_TILE, DCRF_TILE * sizeof(REAL));
+            active->channel[active->count++] = (uint8_t)c;
+        }
     }
 }
 
@@ -237,15 +268,16 @@ static void NAME(unpack)(void *context, size_t begin, size_t end, size_t worker)
 static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace) {
     struct NAME(sweep) *sweep = &run->sweep;
     const size_t numbers = sweep->channels * DCRF_TILE, workers = dcrf_workspace_threads(workspace);
-    sweep->sums = dcrf_workspace_slot(workspace, &dcrf_operator_slot, sweep->op->tiles,
-                                      numbers * (sizeof(double) + sizeof(REAL)) + 1);
+    sweep->sums =
+        dcrf_workspace_slot(workspace, &dcrf_operator_slot, sweep->op->tiles,
+                            numbers * (sizeof(double) + sizeof(REAL)) + sizeof(struct active) + 1);
     sweep->scratch = dcrf_workspace_slot(workspace, &dcrf_operator_slot2, workers,
                                          NAME(worker_size)(sweep->channels) * sizeof(REAL));
     if (!sweep->sums || !sweep->scratch)
         return false;
     sweep->planes = (REAL *)(sweep->sums + sweep->op->tiles * numbers);
-    run->wanted =
-        sweep->pass->wanted ? (uint8_t *)(sweep->planes + sweep->op->tiles * numbers) : NULL;
+    sweep->active = (struct active *)(sweep->planes + sweep->op->tiles * numbers);
+    run->wanted = sweep->pass->wanted ? (uint8_t *)(sweep->active + sweep->op->tiles) : NULL;
     sweep->wanted = run->wanted;
     return true;
 }

@@ -70,6 +70,10 @@ struct dcrf_operator_methods {
      * where |F| <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. */
     size_t (*ordered_roundings)(const dcrf_operator *op, size_t bins);
     size_t (*line_roundings)(const dcrf_operator *op);
+    /* How far apply_double (of |in| <= 1) and line_double can be from the kernel's formula, as a
+     * part of the row sum, with all that is left out. NULL: the operator is not that of the
+     * formula. */
+    double (*double_error)(const dcrf_operator *op);
     /* mass[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one a variable.
      * NULL: it leaves nothing out. */
     dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, double *mass,
