@@ -5,8 +5,8 @@
  * scratch memory) belongs to one caller at a time.
  *
  * Three implementations:
- *   exact    the sum itself over all pairs but those that are too far apart to matter (at most 2^-22
- *            of a row sum is left out), O(N^2);
+ *   exact    the sum itself, O(N^2), but for pairs that are too far apart to matter: at most 2^-22
+ *            of a row sum is left out;
  *   grid     the separable truncated Gaussian of a spatial kernel: exact but for its truncation;
  *   lattice  the permutohedral lattice (Adams, Baek, Davis 2010) for everything else, calibrated so
  *            that a weight means what the formula says.
