@@ -209,6 +209,10 @@ static const char *why_not(const parameter *p, const model_options *model, bool 
     return NULL;
 }
 
+static bool is_strength(const parameter *p) {
+    return p->of == OF_STRENGTH || p->of == OF_FACTOR;
+}
+
 static search_axis axis_of(const parameter_choice *choice, const model_options *model) {
     const parameter *p = &table[choice->parameter];
     const bool symmetric = model->kernels.normalization == DCRF_NORMALIZE_SYMMETRIC;
@@ -233,6 +237,7 @@ bool parameters_choose(const parameter_list *list, const model_options *model, b
     if (used.count == 0)
         return bad_input(problem, SUBJECT, "the model has none: there are no kernels");
     space->axis_count = used.count;
+    space->sweeps = is_strength(&table[used.of[0].parameter]) && used.count > 1;
     for (size_t i = 0; i < used.count; i++) {
         const parameter *p = &table[used.of[i].parameter];
         const char *reason = why_not(p, model, cliques);

@@ -16,6 +16,9 @@
 #define CALLS_PER_EVALUATION 20
 #define CALLS_AT_LEAST 1000
 #define FRUITLESS_ROUNDS_MAX 3
+/* Fewer points are no curve, more tell nothing new. */
+#define SWEEP_POINTS_MIN 4
+#define SWEEP_POINTS_MAX 9
 
 /* ---- values --------------------------------------------------------------------------------- */
 
@@ -34,6 +37,8 @@ double search_value(const search_axis *axis, double coordinate) {
 }
 
 double search_coordinate(const search_axis *axis, double value) {
+    if (value == SEARCH_AUTOMATIC)
+        return 0.5;
     const double u = axis->logarithmic ? log(value / axis->low) / log(axis->high / axis->low)
                                        : (value - axis->low) / (axis->high - axis->low);
     return fmin(fmax(u, 0), 1);
@@ -148,6 +153,23 @@ static bool run_phase(searching *s, search_phase phase, size_t evaluations, size
     return !s->failed;
 }
 
+/* Points along the first axis, at equal steps of its scale: up to a fourth of the budget. */
+static bool run_sweep(searching *s, size_t budget) {
+    const search_space *space = s->task->space;
+    const size_t points = budget / 4 < SWEEP_POINTS_MAX ? budget / 4 : SWEEP_POINTS_MAX;
+    if (!space->sweeps || points < SWEEP_POINTS_MIN)
+        return true;
+    s->phase = SEARCH_SWEEP;
+    for (size_t k = 0; k < points; k++) {
+        double values[SEARCH_AXES_MAX];
+        memcpy(values, s->task->start, sizeof values);
+        values[0] = search_value(&space->axes[0], (double)k / (double)(points - 1));
+        if (!same_point(s, values, &s->log->entries[0]) && !answer(s, values))
+            return false;
+    }
+    return true;
+}
+
 static bool run_rounds(searching *s, size_t budget, size_t *round) {
     size_t fruitless = 0;
     while (s->asked < budget && fruitless < FRUITLESS_ROUNDS_MAX) {
@@ -164,7 +186,7 @@ static bool run_rounds(searching *s, size_t budget, size_t *round) {
 bool search_run(const search *task, search_log *log, cli_problem *problem) {
     searching s = {.task = task, .log = log, .phase = SEARCH_START, .problem = problem};
     size_t round = 0;
-    if (!answer(&s, task->start))
+    if (!answer(&s, task->start) || !run_sweep(&s, task->budgets[0]))
         return false;
     for (size_t i = 0; i < task->budget_count; i++)
         if (!run_rounds(&s, task->budgets[i], &round))

@@ -1,10 +1,11 @@
 /* Look for the parameters with the best score, by NLopt.
  *
- * The score is taken to be piecewise constant, as counts of pixels are, and dear. The search goes
- * in rounds: half of what is left of the budget looks over the whole box (DIRECT, locally biased
- * and randomized: Jones et al. 1993, Gablonsky and Kelley 2001), the rest goes on from the best
- * point by quadratic models (BOBYQA: Powell 2009). Where these have settled before the budget is
- * used up, another round begins.
+ * The score is taken to be piecewise constant, as counts of pixels are, and dear. A first axis that
+ * matters most can be swept by itself before anything else, with the others at the start, which
+ * also gives its curve. Then the search goes in rounds: half of what is left of the budget looks
+ * over the whole box (DIRECT, locally biased and randomized: Jones et al. 1993, Gablonsky and
+ * Kelley 2001), the rest goes on from the best point by quadratic models (BOBYQA: Powell 2009).
+ * Where these have settled before the budget is used up, another round begins.
  *
  * Coordinates run from 0 to 1 along an axis, on its scale. Values have four digits, or lie on the
  * steps of their axis; a point that comes again is answered from the log and costs nothing.
@@ -38,9 +39,10 @@ typedef struct search_space {
     const char *score_names[SEARCH_SCORES_MAX];
     size_t score_count;
     size_t objective; /* the score that is to be large */
+    bool sweeps;      /* the first axis first */
 } search_space;
 
-typedef enum search_phase { SEARCH_START, SEARCH_GLOBAL, SEARCH_LOCAL } search_phase;
+typedef enum search_phase { SEARCH_START, SEARCH_SWEEP, SEARCH_GLOBAL, SEARCH_LOCAL } search_phase;
 
 typedef struct search_entry {
     search_phase phase;

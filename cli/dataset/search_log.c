@@ -13,7 +13,7 @@
 #define LINE_BYTES 1024
 #define CHECK_DIGITS 8
 
-static const char *const phase_names[] = {"start", "global", "local"};
+static const char *const phase_names[] = {"start", "sweep", "global", "local"};
 
 const char *search_phase_name(search_phase phase) {
     return phase_names[phase];

@@ -3,6 +3,7 @@
 #include "svg_axis.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define PERCENT 100.0
 #define DOTS_THAT_ARE_MANY 150
@@ -10,6 +11,7 @@
  * than what happens at the top. So much of the height is below the start at most. */
 #define PART_BELOW_START 0.6
 #define LEAST_HEIGHT_PERCENT 0.5
+#define CURVE_POINTS_MAX 16
 
 static double percent(const search_log *log, size_t k) {
     return PERCENT * search_score(log, &log->entries[k]);
@@ -56,9 +58,11 @@ static void write_best(FILE *stream, const search_log *log, const svg_axis *numb
 }
 
 static void write_key(FILE *stream, const svg_axis *number) {
-    static const char *const keys[][2] = {
-        {"global", "over the whole box"}, {"local", "around the best"}, {"start", "the start"}};
-    const double width_px = (number->to_px - number->from_px) / 4;
+    static const char *const keys[][2] = {{"start", "the start"},
+                                          {"sweep", "the strength alone"},
+                                          {"global", "over the whole box"},
+                                          {"local", "around the best"}};
+    const double width_px = (number->to_px - number->from_px) / 5;
     double x_px = number->from_px + 10;
     fprintf(stream,
             "<path class='energy' d='M%.0f 16 h22'/><text x='%.0f' y='20'>best so far</text>\n",
@@ -96,5 +100,66 @@ void search_plot_write(FILE *stream, const search_log *log, double unary_score,
         write_level(stream, &number, &score, PERCENT * unary_score, "unaries alone");
     write_dots(stream, log, &number, &score);
     write_best(stream, log, &number, &score);
+    svg_end(stream);
+}
+
+/* ---- the sweep ------------------------------------------------------------------------------ */
+
+static bool is_on_curve(const search_entry *entry) {
+    return entry->phase == SEARCH_SWEEP || entry->phase == SEARCH_START;
+}
+
+static int compare_by_first(const void *a, const void *b) {
+    const search_entry *one = *(const search_entry *const *)a;
+    const search_entry *other = *(const search_entry *const *)b;
+    return (one->values[0] > other->values[0]) - (one->values[0] < other->values[0]);
+}
+
+/* The entries of the curve in the order of the axis. Returns how many. */
+static size_t sort_curve(const search_log *log, const search_entry **curve) {
+    size_t count = 0;
+    for (size_t k = 0; k < log->count && count < CURVE_POINTS_MAX; k++)
+        if (is_on_curve(&log->entries[k]))
+            curve[count++] = &log->entries[k];
+    qsort(curve, count, sizeof *curve, compare_by_first);
+    return count;
+}
+
+bool search_has_curve(const search_log *log) {
+    for (size_t k = 0; k < log->count; k++)
+        if (log->entries[k].phase == SEARCH_SWEEP)
+            return true;
+    return false;
+}
+
+void search_curve_write(FILE *stream, const search_log *log, double unary_score,
+                        const char *subject) {
+    const search_entry *curve[CURVE_POINTS_MAX];
+    const size_t count = sort_curve(log, curve);
+    const search_axis *axis = &log->space->axes[0];
+    double low = PERCENT * unary_score, high = low;
+    for (size_t k = 0; k < count; k++) {
+        low = fmin(low, PERCENT * search_score(log, curve[k]));
+        high = fmax(high, PERCENT * search_score(log, curve[k]));
+    }
+    const double margin = fmax(0.08 * (high - low), LEAST_HEIGHT_PERCENT / 2);
+    svg_axis across = svg_axis_across(axis->low, axis->high);
+    across.logarithmic = axis->logarithmic;
+    const svg_axis up = svg_axis_up(low - margin, high + margin);
+    svg_begin(stream, "Score against strength, all else as at the start", true);
+    svg_write_ticks(stream, &across, &up, subject);
+    write_level(stream, &across, &up, PERCENT * unary_score, "unaries alone");
+    fputs("<path class='energy' d='", stream);
+    for (size_t k = 0; k < count; k++)
+        fprintf(stream, "%c%.1f %.1f", k == 0 ? 'M' : 'L', svg_place(&across, curve[k]->values[0]),
+                svg_place(&up, PERCENT * search_score(log, curve[k])));
+    fputs("'/>\n", stream);
+    for (size_t k = 0; k < count; k++)
+        fprintf(stream,
+                "<circle class='%s' r='3.5' cx='%.1f' cy='%.1f'><title>%s %g: %.3f "
+                "%%</title></circle>\n",
+                search_phase_name(curve[k]->phase), svg_place(&across, curve[k]->values[0]),
+                svg_place(&up, PERCENT * search_score(log, curve[k])), axis->name,
+                curve[k]->values[0], PERCENT * search_score(log, curve[k]));
     svg_end(stream);
 }

@@ -9,4 +9,9 @@
 void search_plot_write(FILE *stream, const search_log *log, double unary_score,
                        const char *subject);
 
+/* Did the search sweep its first axis? Then the curve over it can be written. */
+bool search_has_curve(const search_log *log);
+void search_curve_write(FILE *stream, const search_log *log, double unary_score,
+                        const char *subject);
+
 #endif

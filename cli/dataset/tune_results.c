@@ -147,7 +147,10 @@ static void write_markdown(FILE *stream, const tune_results *r) {
     fprintf(stream, "The band is the pixels within %zu pixels of a true boundary.\n", r->band_px);
     print_verdict(stream, r);
     write_parameter_rows(stream, r);
-    fputs("\n![the search](search.svg)\n\n    start:", stream);
+    fputs("\n![the search](search.svg)\n", stream);
+    if (search_has_curve(r->log))
+        fputs("\n![the strength](strength.svg)\n", stream);
+    fputs("\n    start:", stream);
     print_setting(stream, r, &r->start);
     fputs("\n    best: ", stream);
     print_setting(stream, r, &r->best);
@@ -203,18 +206,25 @@ static bool begin(cli_outputs *outputs, const tune_results *r, const char *name,
 
 bool tune_results_write(const tune_results *r, const json_t *subject, cli_problem *problem) {
     cli_outputs outputs = {.count = 0};
-    result_file best, text, plot;
+    result_file best, text, plot, swept = {.stream = NULL};
     const search_space *space = space_of(r);
-    bool done = begin(&outputs, r, "best.json", &best, problem) &&
-                begin(&outputs, r, "tune.md", &text, problem) &&
-                begin(&outputs, r, "search.svg", &plot, problem) &&
-                json_write_and_free(best.stream, best.path, best_to_json(r, subject), problem);
+    bool done =
+        begin(&outputs, r, "best.json", &best, problem) &&
+        begin(&outputs, r, "tune.md", &text, problem) &&
+        begin(&outputs, r, "search.svg", &plot, problem) &&
+        (!search_has_curve(r->log) || begin(&outputs, r, "strength.svg", &swept, problem)) &&
+        json_write_and_free(best.stream, best.path, best_to_json(r, subject), problem);
     if (done) {
         char title[128];
         snprintf(title, sizeof title, "evaluation; upwards %s in percent",
                  tune_score_titles[space->objective]);
         write_markdown(text.stream, r);
         search_plot_write(plot.stream, r->log, r->tuned.unary[space->objective], title);
+        if (swept.stream) {
+            snprintf(title, sizeof title, "%s, all else as at the start; upwards %s in percent",
+                     space->axes[0].name, tune_score_titles[space->objective]);
+            search_curve_write(swept.stream, r->log, r->tuned.unary[space->objective], title);
+        }
         done = outputs_commit(&outputs, problem);
     }
     outputs_discard(&outputs);

@@ -91,6 +91,25 @@ class Results(TuneCase):
             self.assertIn(part, self.read("out/tune.md").decode())
         self.assertIn("<svg", self.read("out/search.svg").decode())
 
+    def test_the_strength_comes_first(self):
+        self.tune("out", budget=24)
+        log = self.log("out")
+        swept = [row for row in log if row["phase"] == "sweep"]
+        self.assertEqual([row["phase"] for row in log[:len(swept) + 1]], ["start"] + ["sweep"] * len(swept))
+        # A fourth of the budget; the point that is the start is not evaluated again.
+        self.assertIn(len(swept), (5, 6))
+        factors = [float(row["strength-factor"]) for row in swept]
+        self.assertEqual((factors[0], factors[-1]), (0.1, 10))
+        self.assertEqual(factors, sorted(factors))
+        for name in ("spatial-sigma", "bilateral-sigma", "spatial-share"):
+            self.assertEqual({row[name] for row in swept}, {log[0][name]})
+        curve = self.read("out/strength.svg").decode()
+        self.assertEqual(curve.count("<circle"), len(swept) + 1)
+        self.assertIn("unaries alone", curve)
+        self.tune("again", "--parameters", "spatial-sigma", budget=8)
+        self.assertNotIn("sweep", {row["phase"] for row in self.log("again")})
+        self.assertFalse(os.path.exists(self.path("again/strength.svg")))
+
     def test_bounds_hold(self):
         self.tune("out", "--parameters", "spatial-weight=0.5:2,bilateral-colour=5:20:linear",
                   "--preset", "common", budget=15)
