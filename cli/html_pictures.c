@@ -171,7 +171,30 @@ static void write_comparison(const page *p) {
     fputs("</div></section>\n", p->stream);
 }
 
+/* ---- other strengths ------------------------------------------------------------------------ */
+
+/* The labels at weaker and stronger kernels, as a strip. */
+static bool write_strip(const page *p) {
+    const strength_sweep *sweep = p->results->sweep;
+    if (!sweep || sweep->count == 0)
+        return true;
+    fputs("<section><h2>At other strengths</h2><div class='pictures strip'>\n", p->stream);
+    bool done = true;
+    for (size_t k = 0; done && k < sweep->count; k++) {
+        const sweep_point *point = &sweep->points[k];
+        char id[32], caption[128];
+        snprintf(id, sizeof id, "strength-%zu", k);
+        snprintf(caption, sizeof caption, "strength %.3g%s: %.1f %% change, %zu of %zu labels left",
+                 point->nats, point->factor == 1 ? " (in force)" : "", 100 * point->changed_share,
+                 point->changes.labels_after, point->changes.labels_before);
+        const page_picture picture = {id, caption, 0, point->labels + p->shown->first};
+        done = write_picture(p, &picture);
+    }
+    fputs("</div></section>\n", p->stream);
+    return done;
+}
+
 bool html_pictures_write(const page *p) {
     write_comparison(p);
-    return write_pictures(p) && write_slices(p);
+    return write_pictures(p) && write_slices(p) && write_strip(p);
 }

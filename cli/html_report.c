@@ -9,6 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- what happened -------------------------------------------------------------------------- */
+
+/* What the user came for: what the kernels made of the unaries, and whether to look twice. */
+static void write_headline(const page *p) {
+    const solution *found = p->results->found;
+    const dcrf_changes *changes = &found->changes;
+    const double share = found->pixels > 0 ? (double)changes->changed / (double)found->pixels : 0;
+    fprintf(p->stream,
+            "<p class='verdict'>%.1f %% of the %s have another label than the unaries alone give "
+            "them",
+            100 * share, image_is_volume(&p->results->built->image) ? "voxels" : "pixels");
+    if (changes->labels_vanished > 0)
+        fprintf(p->stream, "; %zu of %zu labels vanished", changes->labels_vanished,
+                changes->labels_before);
+    fputs(".</p>\n", p->stream);
+    for (unsigned warning = 1; warning <= changes->warnings; warning *= 2)
+        if (changes->warnings & warning) {
+            fputs("<p class='note'>", p->stream);
+            html_write_escaped(p->stream, dcrf_warning_text((dcrf_warning)warning));
+            fputs(".</p>\n", p->stream);
+        }
+}
+
 /* ---- numbers -------------------------------------------------------------------------------- */
 
 static void write_figure(const page *p, const char *value, const char *name) {
@@ -30,10 +53,6 @@ static void write_figures(const page *p) {
     snprintf(text, sizeof text, "%.2f s", seconds_of_run(p->results->found));
     write_figure(p, text, "from setup to polishing");
     fputs("</div>\n", p->stream);
-    if (info->is_constant)
-        fputs("<p class='note'>One label wins everywhere: the weights of kernels and cliques drown "
-              "the unaries. Try smaller weights, or symmetric normalization.</p>\n",
-              p->stream);
 }
 
 static void write_energy_row(const page *p, const char *name, const dcrf_energy *energy) {
@@ -110,10 +129,12 @@ static const char *image_name(const page *p) {
 static void write_subtitle(const page *p) {
     const built_model *built = p->results->built;
     char size[IMAGE_TEXT_BYTES];
-    fprintf(p->stream,
-            "<p class='soft'>%s, %zu labels, %zu cliques; method %s, %zu threads, dcrf %s</p>\n",
-            image_size_text(&built->image, size), dcrf_model_labels(built->model),
-            dcrf_model_cliques(built->model), dcrf_method_name(p->results->found->info.method),
+    fprintf(p->stream, "<p class='soft'>%s, %zu labels", image_size_text(&built->image, size),
+            dcrf_model_labels(built->model));
+    if (dcrf_model_cliques(built->model) > 0)
+        fprintf(p->stream, ", %zu cliques", dcrf_model_cliques(built->model));
+    fprintf(p->stream, "; method %s, %zu threads, dcrf %s</p>\n",
+            dcrf_method_name(p->results->found->info.method),
             dcrf_workspace_threads(built->workspace), dcrf_version());
 }
 
@@ -123,6 +144,7 @@ bool html_report_write(FILE *stream, const char *file, const solve_results *resu
     html_begin_style(stream, image_name(&p));
     html_begin_body(stream, image_name(&p));
     write_subtitle(&p);
+    write_headline(&p);
     write_figures(&p);
     if (!html_pictures_write(&p))
         return false;

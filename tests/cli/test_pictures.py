@@ -181,14 +181,16 @@ class VolumeTest(Case):
         page = Page(source)
         slices = json.loads(re.search(r"id='slices'>(.*?)</script>", source, re.S).group(1))
         self.assertEqual([s["slice"] for s in slices], list(range(5)))
+        strengths = {n for n in page.pictures if n.startswith("picture-strength-")}
         labels = formats.read_npy(self.read("l.npy"), "|u1")[1]
         for s in slices:
             pictures = {k: base64.b64decode(v.split(",", 1)[1]) for k, v in s.items() if k != "slice"}
-            self.assertEqual({"picture-" + k for k in pictures}, set(page.pictures))
+            self.assertEqual({"picture-" + k for k in pictures}, set(page.pictures) - strengths)
             shown = [p[0] for row in formats.read_png(pictures["result"])[4] for p in row]
             self.assertEqual(shown, labels[12 * s["slice"]:12 * (s["slice"] + 1)])
             if s["slice"] == 2:
-                self.assertEqual({"picture-" + k: v for k, v in pictures.items()}, page.pictures)
+                self.assertEqual({"picture-" + k: v for k, v in pictures.items()},
+                                 {k: v for k, v in page.pictures.items() if k not in strengths})
 
     def test_formats_that_do_not_fit(self):
         start = ("solve", self.image, "--unary", self.unary)
@@ -232,6 +234,27 @@ class Page(html.parser.HTMLParser):
 
 
 class ReportTest(Case):
+    def check_headline(self, page, labels):
+        """How much changed, from the two label maps on the page."""
+        rows = [[p[0] for row in formats.read_png(data)[4] for p in row]
+                for data in (page.pictures["picture-unary"], self.read(labels))]
+        changed = sum(a != b for a, b in zip(*rows))
+        self.assertIn("%.1f %% of the pixels have another label than the unaries alone give them"
+                      % (100 * changed / len(rows[0])), page.texts["p"])
+
+    def test_pictures_at_other_strengths(self):
+        text = self.good("solve", self.image, "--unary", self.unary, "--report", "r.html", "--explain",
+                         "-o", "l.png")
+        page = Page(self.read("r.html").decode())
+        strengths = sorted(n for n in page.pictures if n.startswith("picture-strength-"))
+        captions = re.findall(r"strength (\S+?)( \(in force\))?: ([\d.]+) % change",
+                              page.texts["figcaption"])
+        self.assertEqual(len(captions), len(strengths))
+        self.assertGreater(len(strengths), 3)
+        self.assertEqual(len([c for c in captions if c[1]]), 1)
+        self.assertEqual(sorted(float(c[0]) for c in captions), [float(c[0]) for c in captions])
+        self.assertIn("strength", text)
+
     def test_page(self):
         name = self.path("image <&'\">.png")
         os.rename(self.image, name)
@@ -246,8 +269,10 @@ class ReportTest(Case):
         self.assertEqual(formats.read_png(page.pictures["picture-image"])[4],
                          [[tuple(p) for p in row] for row in IMAGE])
         self.assertEqual(page.pictures["picture-result"], self.read("l.png"))
-        self.assertEqual(set(page.pictures), {"picture-" + n for n in (
+        strengths = {n for n in page.pictures if n.startswith("picture-strength-")}
+        self.assertEqual(set(page.pictures) - strengths, {"picture-" + n for n in (
             "image", "unary", "result", "overlay", "boundaries", "confidence")})
+        self.check_headline(page, "l.png")
         self.assertIn("class='bound'", source)
         self.assertIn("lower bound", source)
         # The command that the page gives repeats the run.
