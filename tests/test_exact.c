@@ -221,6 +221,10 @@ static float *new_marginals(size_t n) {
         for (size_t c = 0; c < STRIDE; c++)
             if (c % 3 == 1 || (c % 3 == 2 && a % 5 < 3))
                 y[a * STRIDE + c] = (float)((a / 70 + c) % 2);
+    /* And constant in whole clouds: zero, one, and between. */
+    for (size_t a = 0; a < n; a++)
+        for (size_t c = 4; c < STRIDE; c += 3)
+            y[a * STRIDE + c] = (float)((a * 7919 % 5 + c) % 4) * (c % 2 ? 0.5f : 0.002f);
     return y;
 }
 

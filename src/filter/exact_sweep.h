@@ -12,6 +12,7 @@ struct NAME(sweep) {
     size_t channels;
     REAL *planes;          /* of products: of the active channels only */
     struct active *active; /* one a tile */
+    uint32_t *varying;     /* of lines: the channels that are not constant in a tile */
     double *sums;
     REAL *scratch;         /* of all workers */
     const uint8_t *wanted; /* one a tile, or NULL: all are */
@@ -22,10 +23,13 @@ struct NAME(worker) {
     REAL *kernel[DCRF_LINE_TILES];
     REAL *sums[2];
     unsigned touched[2]; /* tiles with sums */
+    /* Planes of y and of results for the channels of a line that differ, and a square. */
+    REAL *part, *part_out, *transposed;
 };
 
 static size_t NAME(worker_size)(size_t channels) {
-    return DCRF_LINE_TILES * SQUARE + 2 * BLOCK_TILES * channels * DCRF_TILE;
+    return DCRF_LINE_TILES * SQUARE + 2 * BLOCK_TILES * channels * DCRF_TILE +
+           2 * (DCRF_LINE_TILES + 1) * channels * DCRF_TILE + SQUARE;
 }
 
 static struct NAME(worker) NAME(worker_of)(const struct NAME(sweep) * sweep, size_t number) {
@@ -35,6 +39,9 @@ static struct NAME(worker) NAME(worker_of)(const struct NAME(sweep) * sweep, siz
         worker.kernel[k] = memory;
     worker.sums[0] = memory;
     worker.sums[1] = memory + BLOCK_TILES * sweep->channels * DCRF_TILE;
+    worker.part = worker.sums[1] + BLOCK_TILES * sweep->channels * DCRF_TILE;
+    worker.part_out = worker.part + (DCRF_LINE_TILES + 1) * sweep->channels * DCRF_TILE;
+    worker.transposed = worker.part_out + (DCRF_LINE_TILES + 1) * sweep->channels * DCRF_TILE;
     return worker;
 }
 
@@ -141,11 +148,82 @@ static void NAME(line_one_way)(const struct NAME(sweep) * sweep, struct NAME(wor
     LOOPS->line(&line);
 }
 
+/* The channels in which all of the tiles are constant: F is one number, so what two tiles give each
+ * other is that times the sums of the kernel values. */
+static void NAME(line_of_constants)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
+                                    const struct LINE *line, uint32_t varying) {
+    REAL ones[DCRF_TILE];
+    for (size_t x = 0; x < DCRF_TILE; x++)
+        ones[x] = 1;
+    for (size_t t = 0; t < line->tiles; t++) {
+        REAL sums[2][DCRF_TILE] = {{0}};
+        bool has_sums = false;
+        for (size_t c = 0; c < sweep->channels; c++) {
+            const REAL difference = line->y_b[c * DCRF_TILE] - line->y[t][c * DCRF_TILE];
+            if (varying >> c & 1 || difference == 0)
+                continue;
+            if (!has_sums) {
+                LOOPS->product(line->kernel[t], ones, sums[0], 1);
+                LOOPS->transpose(line->kernel[t], worker->transposed);
+                LOOPS->product(worker->transposed, ones, sums[1], 1);
+                has_sums = true;
+            }
+            const REAL f = difference < -1 ? -1 : difference > 1 ? 1 : difference;
+            for (size_t x = 0; x < DCRF_TILE; x++) {
+                line->out[t][c * DCRF_TILE + x] += f * sums[0][x];
+                line->out_b[c * DCRF_TILE + x] -= f * sums[1][x];
+            }
+        }
+    }
+}
+
+/* Planes of the channels in a mask, to or from their places. */
+static void NAME(gather)(const REAL *from, uint32_t mask, REAL *to) {
+    for (; mask != 0; mask &= mask - 1, to += DCRF_TILE)
+        memcpy(to, from + (size_t)__builtin_ctz(mask) * DCRF_TILE, DCRF_TILE * sizeof *to);
+}
+
+static void NAME(scatter)(const REAL *from, uint32_t mask, REAL *to) {
+    for (; mask != 0; mask &= mask - 1, from += DCRF_TILE)
+        for (size_t x = 0; x < DCRF_TILE; x++)
+            to[(size_t)__builtin_ctz(mask) * DCRF_TILE + x] += from[x];
+}
+
+/* Both ways between some tiles and tile b; `varying` are the channels that are not constant in all
+ * of them. */
+static void NAME(line_both_ways)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
+                                 const struct LINE *line, uint32_t varying) {
+    const size_t count = (size_t)__builtin_popcount(varying), size = count * DCRF_TILE;
+    if (count == sweep->channels) {
+        LOOPS->line(line);
+        return;
+    }
+    NAME(line_of_constants)(sweep, worker, line, varying);
+    if (count == 0)
+        return;
+    struct LINE part = *line;
+    part.channels = count;
+    memset(worker->part_out, 0, (line->tiles + 1) * size * sizeof *worker->part_out);
+    for (size_t t = 0; t < line->tiles; t++) {
+        NAME(gather)(line->y[t], varying, worker->part + t * size);
+        part.y[t] = worker->part + t * size;
+        part.out[t] = worker->part_out + t * size;
+    }
+    NAME(gather)(line->y_b, varying, worker->part + line->tiles * size);
+    part.y_b = worker->part + line->tiles * size;
+    part.out_b = worker->part_out + line->tiles * size;
+    LOOPS->line(&part);
+    for (size_t t = 0; t < line->tiles; t++)
+        NAME(scatter)(part.out[t], varying, line->out[t]);
+    NAME(scatter)(part.out_b, varying, line->out_b);
+}
+
 /* All tiles of block i with tile l of block j, some at a time. */
 static void NAME(line_tiles)(const struct NAME(sweep) * sweep, struct NAME(worker) * worker,
                              size_t i, size_t j, size_t l, uint64_t word) {
     const size_t b = j * BLOCK_TILES + l, other = i == j ? 0 : 1;
     const bool b_wanted = NAME(is_wanted)(sweep, b);
+    uint32_t varying = sweep->varying[b];
     struct LINE line = {.channels = sweep->channels, .y_b = NAME(planes_of)(sweep, b)};
     for (size_t k = 0; k < (i == j ? l + 1 : BLOCK_TILES); k++) {
         const size_t a = i * BLOCK_TILES + k;
@@ -165,18 +243,20 @@ static void NAME(line_tiles)(const struct NAME(sweep) * sweep, struct NAME(worke
         if (word >> (k * BLOCK_TILES + l) & 1 && NAME(is_wanted)(sweep, a)) {
             NAME(find_values)(sweep->op, a, b, true, worker->kernel[line.tiles]);
             line.kernel[line.tiles] = worker->kernel[line.tiles];
+            varying |= sweep->varying[a];
             line.y[line.tiles] = NAME(planes_of)(sweep, a);
             line.out[line.tiles++] = NAME(sums_of)(sweep, worker, 0, k);
         }
         if (line.tiles == DCRF_LINE_TILES) {
             line.out_b = NAME(sums_of)(sweep, worker, other, l);
-            LOOPS->line(&line);
+            NAME(line_both_ways)(sweep, worker, &line, varying);
             line.tiles = 0;
+            varying = sweep->varying[b];
         }
     }
     if (line.tiles > 0) {
         line.out_b = NAME(sums_of)(sweep, worker, other, l);
-        LOOPS->line(&line);
+        NAME(line_both_ways)(sweep, worker, &line, varying);
     }
 }
 
@@ -227,6 +307,11 @@ static void NAME(pack)(void *context, size_t begin, size_t end, size_t worker) {
         }
         if (run->wanted)
             run->wanted[t] = wanted;
+        uint32_t varying = 0;
+        for (size_t x = 0; x < size; x++)
+            if (sweep->planes[t * size + x] != sweep->planes[t * size + x / DCRF_TILE * DCRF_TILE])
+                varying |= (uint32_t)1 << x / DCRF_TILE;
+        sweep->varying[t] = varying;
         struct active *active = &sweep->active[t];
         active->count = 0;
         for (size_t c = 0; c < sweep->channels; c++) {
@@ -268,15 +353,16 @@ static void NAME(unpack)(void *context, size_t begin, size_t end, size_t worker)
 static bool NAME(take_memory)(struct NAME(run) * run, dcrf_workspace *workspace) {
     struct NAME(sweep) *sweep = &run->sweep;
     const size_t numbers = sweep->channels * DCRF_TILE, workers = dcrf_workspace_threads(workspace);
-    sweep->sums =
-        dcrf_workspace_slot(workspace, &dcrf_operator_slot, sweep->op->tiles,
-                            numbers * (sizeof(double) + sizeof(REAL)) + sizeof(struct active) + 1);
+    sweep->sums = dcrf_workspace_slot(workspace, &dcrf_operator_slot, sweep->op->tiles,
+                                      numbers * (sizeof(double) + sizeof(REAL)) +
+                                          sizeof(struct active) + sizeof(uint32_t) + 1);
     sweep->scratch = dcrf_workspace_slot(workspace, &dcrf_operator_slot2, workers,
                                          NAME(worker_size)(sweep->channels) * sizeof(REAL));
     if (!sweep->sums || !sweep->scratch)
         return false;
     sweep->planes = (REAL *)(sweep->sums + sweep->op->tiles * numbers);
-    sweep->active = (struct active *)(sweep->planes + sweep->op->tiles * numbers);
+    sweep->varying = (uint32_t *)(sweep->planes + sweep->op->tiles * numbers);
+    sweep->active = (struct active *)(sweep->varying + sweep->op->tiles);
     run->wanted = sweep->pass->wanted ? (uint8_t *)(sweep->active + sweep->op->tiles) : NULL;
     sweep->wanted = run->wanted;
     return true;
