@@ -9,21 +9,27 @@ Programs written for pydensecrf use ``dcrf.pydensecrf``.
 """
 
 from . import _core, metrics
-from ._model import Model, certify, energy, solve, solve_many, superpixels
+from ._many import ProblemError, solve_each, solve_many
+from ._model import Model, certify, energy, solve, superpixels
 from ._operator import Operator
 from ._results import Certificate, Energy, Result
 
 __version__ = _core.version()
+# What a progress callback returns to stop a run.
+STOP = "stop"
 __all__ = [
     "Certificate",
     "Energy",
     "Model",
     "Operator",
+    "ProblemError",
     "Result",
+    "STOP",
     "certify",
     "energy",
     "metrics",
     "solve",
+    "solve_each",
     "solve_many",
     "superpixels",
 ]

@@ -1,5 +1,5 @@
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ _Sigma = float | Sequence[float]
 _Progress = Callable[[dict[str, float]], object]
 
 __version__: str
+STOP: str
 
 @dataclasses.dataclass(frozen=True)
 class Energy:
@@ -36,7 +37,7 @@ class Certificate:
     def energy(self) -> float: ...
 
 class Result:
-    labels: NDArray[np.uint16]
+    labels: NDArray[np.int32]
     marginals: NDArray[np.float32] | None
     method: str
     energy: float
@@ -54,7 +55,7 @@ class Result:
     warnings: list[str]
     def __init__(
         self,
-        labels: NDArray[np.uint16],
+        labels: NDArray[np.int32],
         marginals: NDArray[np.float32] | None,
         info: dict[str, Any],
         image: NDArray[Any] | None = None,
@@ -107,6 +108,9 @@ class Model:
         unary: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
         logits: ArrayLike | None = None,
+        labels_prior: ArrayLike | None = None,
+        confidence: float | None = None,
+        labels: int | None = None,
         spatial: float | tuple[_Sigma] | tuple[_Sigma, float] | None = ...,
         bilateral: tuple[_Sigma, _Sigma] | tuple[_Sigma, _Sigma, float] | None = ...,
         strength: float | Literal["auto"] = "auto",
@@ -118,8 +122,15 @@ class Model:
         clique_cost: float | tuple[float, float] | None = None,
         spacing: float | Sequence[float] = 1.0,
         shape: Sequence[int] | None = None,
+        labels_axis: Literal[0, -1] | None = None,
+        channels_axis: Literal[0, -1] | None = None,
         operator: _Operator = "fast",
         threads: int = 0,
+    ) -> None: ...
+    @property
+    def kernels(self) -> list[dict[str, Any]]: ...
+    def set_sigma(
+        self, kernel: int, sigma: _Sigma | None = None, channel_sigma: _Sigma | None = None
     ) -> None: ...
     def set_unary(
         self,
@@ -159,6 +170,7 @@ class Model:
         marginals: bool = True,
         trace: bool = True,
         progress: _Progress | None = None,
+        out: NDArray[np.integer[Any]] | None = None,
         **settings: float | None,
     ) -> Result: ...
     def energy(self, labels: ArrayLike) -> Energy: ...
@@ -173,9 +185,25 @@ class Model:
     ) -> Certificate: ...
 
 def solve(image: ArrayLike | None = None, *, method: _Method = "mf", **options: Any) -> Result: ...
+
+class ProblemError(ValueError):
+    index: int
+    def __init__(self, index: int, error: BaseException) -> None: ...
+
+def solve_each(
+    problems: Iterable[Mapping[str, Any]],
+    *,
+    threads: int = 0,
+    errors: Literal["raise", "return"] = "raise",
+    **options: Any,
+) -> Iterator[Any]: ...
 def solve_many(
-    problems: Iterable[Mapping[str, Any]], *, threads: int = 0, **options: Any
-) -> list[Result]: ...
+    problems: Iterable[Mapping[str, Any]],
+    *,
+    threads: int = 0,
+    errors: Literal["raise", "return"] = "raise",
+    **options: Any,
+) -> list[Any]: ...
 def energy(image: ArrayLike | None = None, *, labels: ArrayLike, **options: Any) -> Energy: ...
 def certify(
     image: ArrayLike | None = None,

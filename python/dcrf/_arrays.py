@@ -4,6 +4,8 @@ The library takes element types B, H, h, i, f, d and any strides. Everything els
 and every complaint says what was given and what is needed.
 """
 
+import os
+
 import numpy as np
 
 _NATIVE = tuple(np.dtype(code) for code in ("u1", "u2", "i2", "i4", "f4", "f8"))
@@ -11,7 +13,12 @@ _NATIVE = tuple(np.dtype(code) for code in ("u1", "u2", "i2", "i4", "f4", "f8"))
 
 def array(values, what, integers=False):
     """An array of a type that the library reads: a view where that is possible, else a copy."""
-    result = np.asarray(_to_cpu(values))
+    values = _to_cpu(values)
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{what} has masked elements, for which there is no meaning here; fill them in: .filled(...)"
+        )
+    result = np.asarray(values)
     if result.dtype == object or result.dtype.kind not in "biuf":
         raise TypeError(
             f"{what} has elements of type {result.dtype}; real numbers are needed"
@@ -19,7 +26,8 @@ def array(values, what, integers=False):
     if result.dtype.kind == "b":
         return result.view(np.uint8) if result.dtype.isnative else result.astype(np.uint8)
     if result.dtype in _NATIVE and result.dtype.isnative:
-        return result
+        # Files say '<i2' where this machine says 'i2'.
+        return result.view(result.dtype.newbyteorder("=")) if result.dtype.byteorder in "<>" else result
     if integers and result.dtype.kind in "iu":
         if result.size and (result.min() < -(2**31) or result.max() >= 2**31):
             raise ValueError(f"{what} holds numbers that do not fit in 32 bits")
@@ -38,6 +46,24 @@ def one_or_many(value, count, what):
     if numbers.shape != (count,):
         raise ValueError(f"{what} must be a number or {count} numbers, not {value!r}")
     return tuple(numbers.tolist())
+
+
+def split_mask(values):
+    """An array without its mask, and the mask of ``np.ma`` where something is masked, else None."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values, None
+    is_masked = np.ma.is_masked(values)
+    return np.ma.getdata(values), np.ma.getmaskarray(values) if is_masked else None
+
+
+def thread_count(threads):
+    """``threads``, or for 0 what the environment variable DCRF_THREADS says (0: one for each core)."""
+    if threads != 0:
+        return threads
+    text = os.environ.get("DCRF_THREADS", "0") or "0"
+    if not text.isdigit():
+        raise ValueError(f"DCRF_THREADS is {text!r}; it must be a number")
+    return int(text)
 
 
 def _to_cpu(values):

@@ -20,6 +20,16 @@ def pairwise_gradient(
     sigma: _Array | None,
     /,
 ) -> float: ...
+def unary_fits(from_shape: Sequence[int], to_shape: Sequence[int], /) -> bool: ...
+def unary_energies(
+    array: _Array,
+    from_shape: Sequence[int],
+    kind: str,
+    to_shape: Sequence[int],
+    image: _Array | None,
+    energies: _Array,
+    /,
+) -> tuple[str, str]: ...
 def superpixels(
     shape: Sequence[int],
     image: _Array,

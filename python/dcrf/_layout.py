@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import _core
 from ._arrays import array
 
 
@@ -22,6 +23,8 @@ def grid_of_image(image, shape=None):
         return tuple(int(size) for size in np.atleast_1d(shape))
     if image.ndim < 3:
         return image.shape
+    if image.ndim == 4 and image.shape[0] == 1:  # a batch of one
+        return grid_of_image(image[0])
     if image.ndim == 3:
         last, first = image.shape[2] <= 4, image.shape[0] <= 4
         if last != first:
@@ -31,16 +34,24 @@ def grid_of_image(image, shape=None):
     )
 
 
-def place_channels_last(values, grid, what):
+def place_channels_last(values, grid, what, axis=None):
     """A view of an image or features over the grid with the channels as its last axis.
 
-    Channels may come last or first, or be missing; the grid may be flattened.
+    Channels may come last or first, or be missing; the grid may be flattened. ``axis`` (0 or -1) says where
+    they are, which is needed where both would do.
     """
     values = array(values, what)
     size = int(np.prod(grid))
     if values.shape == grid:
         return values[..., np.newaxis]
     if values.ndim == len(grid) + 1:
+        if axis is None and values.shape[:-1] == grid == values.shape[1:] and len(grid) > 1:
+            raise ValueError(
+                f"{what} has the shape {values.shape}: which axis holds the channels cannot be told; pass "
+                "channels_axis=0 or channels_axis=-1"
+            )
+        if axis == 0 and values.shape[1:] == grid:
+            return np.moveaxis(values, 0, -1)
         if values.shape[:-1] == grid:
             return values
         if values.shape[1:] == grid:
@@ -63,61 +74,81 @@ def _swapped(shape, grid):
     return ""
 
 
-def find_grid(image, energies, shape=None):
-    """The grid of an image and an array of energies, and the energies with the labels last.
+def find_grid(image, numbers, shape=None, labels_axis=None):
+    """The grid of a model, the unary numbers with the labels as their last axis, and the grid that these
+    lie over, which is smaller where a network's answer is.
 
-    Either axis order is taken. Where both would do (without an image), the shorter of the first and
-    the last axis holds the labels.
+    Labels may come first or last, a batch of one may stand before them; ``labels_axis`` (0 or -1) says which
+    where both would do.
     """
+    if labels_axis not in (None, 0, -1):
+        raise ValueError(f"labels_axis is {labels_axis!r}; it must be 0 or -1")
     if shape is not None:
-        grid = tuple(int(size) for size in np.atleast_1d(shape))
-        return grid, _labels_last(energies, grid)
-    if image is not None:
-        fitting = []
-        for grid, axis in _candidates(image.shape, ("plain",)):
-            if _labels_fit(energies.shape, grid):
-                channels = 1 if axis is None else image.shape[axis]
-                fitting.append((channels, grid))
-        if fitting:
-            # The fewest channels: (100, 120, 3) is a picture, not 100 channels over a grid of 120 x 3.
-            grid = min(fitting, key=lambda candidate: candidate[0])[1]
-            return grid, _labels_last(energies, grid)
-        advice = next(
-            (
-                _swapped(energies.shape, grid)
-                for grid, _ in _candidates(image.shape, ("plain",))
-                if _swapped(energies.shape, grid)
-            ),
-            "",
-        )
-        raise ValueError(
-            f"the image has the shape {image.shape} and the energies have the shape "
-            f"{energies.shape}: they do not lie over one grid{advice}"
-        )
-    if not 2 <= energies.ndim <= 4:
-        raise ValueError(
-            f"the energies have the shape {energies.shape}; (labels, ...) or (..., labels) over a "
-            "grid of 1 to 3 axes is needed"
-        )
-    if energies.shape[0] == energies.shape[-1]:
-        raise ValueError(
-            f"the energies have the shape {energies.shape}: which axis holds the labels cannot be "
-            "told; pass shape="
-        )
-    if energies.shape[0] < energies.shape[-1]:
-        return energies.shape[1:], np.moveaxis(energies, 0, -1)
-    return energies.shape[:-1], energies
+        grids = [tuple(int(size) for size in np.atleast_1d(shape))]
+    elif image is not None:
+        # The fewest channels: (100, 120, 3) is a picture, not 100 channels over a grid of 120 x 3.
+        found = _candidates(image.shape, ("plain",))
+        found.sort(key=lambda candidate: 1 if candidate[1] is None else image.shape[candidate[1]])
+        grids = [grid for grid, _ in found]
+    else:
+        batch = numbers.ndim == 4 and numbers.shape[0] == 1
+        grids = _grids_of_numbers(numbers.shape[1:] if batch else numbers.shape, labels_axis)
+    for fits in (lambda own, grid: own == grid, _is_smaller):
+        for values in (numbers[0], numbers) if numbers.ndim > 2 and numbers.shape[0] == 1 else (numbers,):
+            for grid in grids:
+                found = _place_labels(values, grid, fits, labels_axis)
+                if found is not None:
+                    return (grid,) + found
+    what = f"a grid of {grids[0]}" if image is None else f"an image of the shape {image.shape}"
+    advice = next((_swapped(numbers.shape, grid) for grid in grids if _swapped(numbers.shape, grid)), "")
+    raise ValueError(
+        f"the unary array has the shape {numbers.shape}, which does not fit {what}, nor the answer of a network "
+        f"for it at a smaller size{advice}"
+    )
 
 
-def _labels_fit(shape, grid):
+def _grids_of_numbers(shape, labels_axis):
+    """Without an image: the shorter of the first and the last axis holds the labels."""
+    if not 2 <= len(shape) <= 4:
+        raise ValueError(
+            f"the unary array has the shape {shape}; (labels, ...) or (..., labels) over a grid of 1 to 3 axes "
+            "is needed"
+        )
+    if labels_axis is None and shape[0] == shape[-1]:
+        raise ValueError(
+            f"the unary array has the shape {shape}: which axis holds the labels cannot be told; pass "
+            "labels_axis=0 or labels_axis=-1"
+        )
+    first = labels_axis == 0 if labels_axis is not None else shape[0] < shape[-1]
+    return [shape[1:] if first else shape[:-1]]
+
+
+def _is_smaller(own, grid):
+    return len(own) == len(grid) and all(own) and _core.unary_fits(own, grid)
+
+
+def _place_labels(values, grid, fits, labels_axis):
+    """The values with the labels last, and the grid they lie over; None where they do not fit."""
+    if values.ndim < 2:
+        return None
+    is_first, is_last = (
+        labels_axis in (None, axis) and fits(own, grid)
+        for axis, own in ((0, values.shape[1:]), (-1, values.shape[:-1]))
+    )
+    if is_first and is_last:
+        raise ValueError(
+            f"the unary array has the shape {values.shape}: which axis holds the labels cannot be told; pass "
+            "labels_axis=0 or labels_axis=-1"
+        )
+    if is_last:
+        return values, values.shape[:-1]
+    if is_first:
+        return np.moveaxis(values, 0, -1), values.shape[1:]
     size = int(np.prod(grid))
-    return shape[:-1] == grid or shape[1:] == grid or (len(shape) == 2 and size in shape)
-
-
-def _labels_last(energies, grid):
-    if not _labels_fit(energies.shape, grid):
-        raise ValueError(
-            f"the energies have the shape {energies.shape}, which does not fit a grid of "
-            f"{grid}{_swapped(energies.shape, grid)}"
-        )
-    return place_channels_last(energies, grid, "the energies")
+    if values.ndim == 2 and size in values.shape and len(grid) > 1:
+        flat_first = values.shape[1] == size if labels_axis is None else labels_axis == 0
+        if flat_first and values.shape[1] == size:
+            return np.moveaxis(values.reshape(values.shape[:1] + grid), 0, -1), grid
+        if values.shape[0] == size:
+            return values.reshape(grid + values.shape[1:]), grid
+    return None

@@ -1,43 +1,22 @@
 """Model, solve and their friends."""
 
-import concurrent.futures
+import copy
 import math
-import os
+import warnings
 
 import numpy as np
 
 from . import _core
-from ._arrays import array, one_or_many
+from ._arrays import array, one_or_many, thread_count
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._layout import find_grid, grid_of_image, place_channels_last
+from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result
-
-# A probability of zero is an energy of -log of this.
-SMALLEST_PROBABILITY = 1e-5
-
+from ._unary import label_energies, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
 DEFAULT_SPATIAL = _DEFAULTS["spatial_sigma"]
 DEFAULT_BILATERAL = (_DEFAULTS["bilateral_sigma"], _DEFAULTS["colour_sigma"])
-
-
-def _energies(unary, probabilities, logits):
-    """Energies from exactly one of the three."""
-    given = [name for name in (unary, probabilities, logits) if name is not None]
-    if len(given) != 1:
-        raise TypeError("give exactly one of unary=, probabilities= and logits=")
-    if unary is not None:
-        return array(unary, "unary")
-    if probabilities is not None:
-        values = array(probabilities, "probabilities")
-        if values.dtype.kind != "f":
-            values = values.astype(np.float64)
-        if values.size and not (np.nanmin(values) >= 0 and np.nanmax(values) <= 1 + 1e-3):
-            raise ValueError("probabilities must lie between 0 and 1 (logits= takes any numbers)")
-        return -np.log(np.maximum(values, SMALLEST_PROBABILITY))
-    values = array(logits, "logits")
-    # Energies that differ by a constant at a pixel are the same model; keep them positive.
-    return -(values if values.dtype.kind == "f" else values.astype(np.float64))
 
 
 def _labelling(labels, grid, count):
@@ -85,6 +64,9 @@ class Model:
         unary=None,
         probabilities=None,
         logits=None,
+        labels_prior=None,
+        confidence=None,
+        labels=None,
         spatial=DEFAULT_SPATIAL,
         bilateral=DEFAULT_BILATERAL,
         strength="auto",
@@ -96,21 +78,35 @@ class Model:
         clique_cost=None,
         spacing=1.0,
         shape=None,
+        labels_axis=None,
+        channels_axis=None,
         operator="fast",
         threads=0,
     ):
-        self.image = None if image is None else array(image, "the image")
-        energies = _energies(unary, probabilities, logits)
-        self.shape, energies = find_grid(self.image, energies, shape)
+        self.image = None if image is None else _one_image(array(image, "the image"))
+        if labels_prior is not None:
+            if not (unary is None and probabilities is None and logits is None):
+                raise TypeError("give one of unary=, probabilities=, logits= and labels_prior=")
+            unary = label_energies(labels_prior, confidence, labels)
+            labels_axis = -1
+        elif confidence is not None or labels is not None:
+            raise TypeError("confidence= and labels= go with labels_prior=")
+        if channels_axis is not None and self.image is not None:
+            self.image = np.moveaxis(self.image, channels_axis, -1)
+        self.shape, energies = self._read_unary(unary, probabilities, logits, shape, labels_axis)
+        self._channels = None
+        if self.image is not None:
+            axis = None if channels_axis is None else -1
+            self._channels = place_channels_last(self.image, self.shape, "the image", axis)
         self.labels = energies.shape[-1]
         self._normalize = normalize
         choice(normalize, NORMALIZATIONS, "normalize")
-        self._core = _core.Model(
+        self._core = RecordedModel(
             self.shape,
             one_or_many(spacing, len(self.shape), "spacing"),
             self.labels,
             choice(operator, OPERATORS, "operator"),
-            threads,
+            thread_count(threads),
         )
         self._temperature = float(temperature)
         self._strength = _check_strength(strength)
@@ -142,11 +138,19 @@ class Model:
 
     # ---- what the model is made of
 
+    def _read_unary(self, unary, probabilities, logits, shape, labels_axis):
+        """The grid, and energies over it with the labels last."""
+        numbers, kind, mask = unary_numbers(unary, probabilities, logits)
+        grid, placed, own = find_grid(self.image, numbers, shape, labels_axis)
+        if mask is not None:
+            mask = find_grid(self.image, mask, shape, labels_axis)[1]
+        return grid, unary_energies(placed, kind, mask, grid, own, self.image)
+
     def set_unary(self, unary=None, *, probabilities=None, logits=None):
         """Replace the energies; the grid and the number of labels stay."""
-        energies = place_channels_last(
-            _energies(unary, probabilities, logits), self.shape, "the energies"
-        )
+        _, energies = self._read_unary(unary, probabilities, logits, self.shape, None)
+        if energies.shape[-1] != self.labels:
+            raise ValueError(f"the model has {self.labels} labels, the unary array {energies.shape[-1]}")
         self._core.set_unary(energies)
         self._core.apply_temperature(self._temperature)
         self._share_strength()
@@ -169,11 +173,10 @@ class Model:
         return self._add(sigmas, None, None, weight, normalize)
 
     def _add_bilateral(self, sigma, channel_sigma, weight, image=None, normalize=None):
-        if image is None:
-            image = self.image
-        if image is None:
+        channels = self._channels if image is None else place_channels_last(image, self.shape, "the image")
+        if channels is None:
             raise ValueError("a bilateral kernel needs an image")
-        channels = place_channels_last(image, self.shape, "the image")
+        channels = _on_the_scale(channels, channel_sigma)
         return self._add(
             one_or_many(sigma, len(self.shape), "sigma"),
             channels,
@@ -240,6 +243,35 @@ class Model:
             part = share / spatial if is_spatial else (1 - share) / others
             self._core.set_weight(number, strength / 2 * part)
 
+    def set_sigma(self, kernel, sigma=None, channel_sigma=None):
+        """Change the sigmas of a kernel, of its axes or its channels; the kernel is built again."""
+        kernels = self._core.kernels()
+        if not 0 <= kernel < len(kernels):
+            raise ValueError(f"there is no kernel {kernel}: there are {len(kernels)}")
+        if sigma is not None:
+            sigma = one_or_many(sigma, len(self.shape), "sigma")
+        if channel_sigma is not None:
+            count = len(kernels[kernel].get("channel_sigma", ()))
+            channel_sigma = one_or_many(channel_sigma, count, "channel_sigma")
+        self._core.set_sigma(kernel, sigma, channel_sigma)
+
+    @property
+    def kernels(self):
+        """The kernels as dictionaries: kind, sigma, channel_sigma, weight, normalize, compatibility."""
+        return self._core.kernels()
+
+    def __copy__(self):
+        other = Model.__new__(Model)
+        other.__dict__.update(self.__dict__)
+        for name, value in self.__dict__.items():
+            if isinstance(value, (RecordedModel, dict)):
+                setattr(other, name, copy.copy(value))
+        return other
+
+    def __repr__(self):
+        kernels = ", ".join(f"{kernel['kind']} {kernel['weight']:g}" for kernel in self.kernels)
+        return f"<dcrf.Model over {self.shape}, {self.labels} labels; kernels: {kernels or 'none'}>"
+
     def set_compatibility(self, kernel, compatibility):
         """None (Potts: unlike labels cost 1), a vector (its diagonal) or a symmetric matrix."""
         if compatibility is not None:
@@ -263,7 +295,7 @@ class Model:
         if isinstance(cliques, str):
             if self.image is None:
                 raise ValueError("superpixels need an image")
-            cliques = superpixels(self.image, cliques, shape=self.shape)
+            cliques = superpixels(_on_the_scale(self._channels), cliques, shape=self.shape)
         regions = array(cliques, "the clique map", integers=True)
         if regions.dtype.kind == "f":
             raise TypeError("the clique map must hold integers")
@@ -277,16 +309,18 @@ class Model:
         gamma, eta = _unpack(cost, 2, "the clique cost", "a number or (gamma, eta)")
         if self.image is None:
             raise ValueError("costs that depend on colours need an image")
-        image = place_channels_last(self.image, self.shape, "the image")
         self._core.set_cliques(regions, 0.0)
-        self._core.set_clique_costs(image, float(gamma), float(eta))
+        self._core.set_clique_costs(_on_the_scale(self._channels), float(gamma), float(eta))
 
     # ---- what it is good for
 
-    def solve(self, method="mf", *, start=None, marginals=True, trace=True, progress=None, **settings):
+    def solve(
+        self, method="mf", *, start=None, marginals=True, trace=True, progress=None, out=None, **settings
+    ):
         """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound.
 
-        ``progress`` is called after every iteration with a dictionary; a true answer stops the run.
+        ``progress`` is called after every iteration with a dictionary; the answer ``dcrf.STOP`` stops the run
+        with what there is, an exception goes through. ``out`` is an array for the labels.
         Settings are those of the library: iterations, time_limit_s, gap, stationarity, damping,
         rounding_draws, seed, polish, polish_rounds, lp_schedule ("huber", "proximal" or "paper").
         """
@@ -306,6 +340,7 @@ class Model:
         info = self._core.solve(method, settings, labels, rows, start, progress)
         if rows is not None:
             rows = np.moveaxis(rows[..., : self.labels], -1, 0)
+        labels = _as_integers(labels, out)
         return Result(labels, rows, info, self.image)
 
     def energy(self, labels):
@@ -351,6 +386,35 @@ def _with_weight(values, sigmas, what, meaning):
     return unpacked[:sigmas], unpacked[sigmas] if len(unpacked) > sigmas else None
 
 
+def _one_image(image):
+    """Without the axis of a batch of one, (1, channels, H, W)."""
+    return image[0] if image.ndim == 4 and image.shape[0] == 1 and image.shape[1] <= 4 else image
+
+
+def _on_the_scale(channels, channel_sigma=None):
+    """Colours from 0 to 1 where colours from 0 to 255 are meant: 255 times as much, with a warning."""
+    if channels.dtype.kind != "f" or not channels.size:
+        return channels
+    is_meant = channel_sigma is None or np.min(channel_sigma) >= 1
+    if not (is_meant and channels.min() >= 0 and 0 < channels.max() <= 1):
+        return channels
+    warnings.warn(
+        "the image lies between 0 and 1, and the sigmas are for 0 to 255: 255 times the image is used",
+        stacklevel=4,
+    )
+    return channels * channels.dtype.type(255)
+
+
+def _as_integers(labels, out):
+    """Labels as int32, which torch reads too, in the caller's array where there is one."""
+    if out is None:
+        return labels.astype(np.int32)
+    if out.shape != labels.shape or out.dtype.kind not in "iu":
+        raise ValueError(f"out must be an array of integers of the shape {labels.shape}")
+    np.copyto(out, labels, casting="unsafe")
+    return out
+
+
 def _unpack(values, count, what, meaning):
     try:
         unpacked = tuple(values)
@@ -362,8 +426,8 @@ def _unpack(values, count, what, meaning):
 
 
 _MODEL_OPTIONS = (
-    "unary probabilities logits spatial bilateral strength strength_factor spatial_share temperature normalize cliques clique_cost "
-    "spacing shape operator threads"
+    "unary probabilities logits labels_prior confidence labels labels_axis channels_axis spatial bilateral strength "
+    "strength_factor spatial_share temperature normalize cliques clique_cost spacing shape operator threads"
 ).split()
 
 
@@ -380,36 +444,6 @@ def solve(image=None, *, method="mf", **options):
     """
     own = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
     return Model(image, **own).solve(method, **options)
-
-
-def solve_many(problems, *, threads=0, **options):
-    """Solve many problems over all cores; results come in the order of the problems.
-
-    A problem is a dictionary of options of ``solve`` (with ``image``, if there is one); ``options`` are
-    common to all. Each problem is solved in one thread, so results are those of ``solve``.
-
-    >>> import numpy as np
-    >>> problems = [{"unary": np.random.default_rng(i).random((2, 5, 6))} for i in range(4)]
-    >>> [result.labels.shape for result in solve_many(problems, method="mf")]
-    [(5, 6), (5, 6), (5, 6), (5, 6)]
-    """
-    problems = [dict(options, **problem) for problem in problems]
-    if threads == 0:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it must not be negative")
-
-    def one(problem):
-        return solve(problem.pop("image", None), threads=1, **problem)
-
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(one, problem) for problem in problems]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
 
 
 def energy(image=None, *, labels, **options):
@@ -452,12 +486,12 @@ def superpixels(
     """
     values = array(image, "the image")
     shape = grid_of_image(values, shape)
-    channels = place_channels_last(values, tuple(shape), "the image")
+    channels = _on_the_scale(place_channels_last(values, tuple(shape), "the image"))
     regions = np.empty(shape, np.int32)
     numbers = [
         -1.0 if value is None else float(value)
         for value in (region_size, compactness, spatial_bandwidth, range_bandwidth)
     ]
     least = -1 if min_region is None else int(min_region)
-    _core.superpixels(tuple(shape), channels, method, *numbers, least, threads, regions)
+    _core.superpixels(tuple(shape), channels, method, *numbers, least, thread_count(threads), regions)
     return regions

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _core
-from ._arrays import array, one_or_many
+from ._arrays import array, one_or_many, thread_count
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._layout import grid_of_image, place_channels_last
 
@@ -72,7 +72,7 @@ class Operator:
             channel_sigmas,
             choice(normalize, NORMALIZATIONS, "normalize"),
             choice(operator, OPERATORS, "operator"),
-            threads,
+            thread_count(threads),
         )
 
     def __repr__(self):

@@ -3,11 +3,17 @@
 
 #include <string.h>
 
+/* A format string without the mark of this machine's byte order. */
+static const char *native_format(const Py_buffer *buffer) {
+    const char *format = buffer->format ? buffer->format : "B";
+    const uint16_t one = 1;
+    const char own = *(const uint8_t *)&one ? '<' : '>';
+    return *format == '@' || *format == '=' || *format == own ? format + 1 : format;
+}
+
 /* The element type of a native format string; -1 where it is none of ours. */
 static int type_of(const Py_buffer *buffer) {
-    const char *format = buffer->format ? buffer->format : "B";
-    if (*format == '@' || *format == '=')
-        format++;
+    const char *format = native_format(buffer);
     if (format[0] == '\0' || format[1] != '\0')
         return -1;
     switch (format[0]) {
@@ -69,7 +75,7 @@ void *dcrf_py_contiguous(PyObject *array, const char *what, char format, size_t 
     const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (is_writable ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(array, buffer, flags) < 0)
         return NULL;
-    const char *given = buffer->format ? buffer->format : "B";
+    const char *given = native_format(buffer);
     if (given[0] != format || given[1] != '\0') {
         PyErr_Format(PyExc_TypeError, "%s has elements of format '%s'; '%c' is needed", what, given,
                      format);

@@ -117,9 +117,10 @@ int dcrf_py_progress(void *user, const dcrf_moment *moment) {
             "energy", moment->energy, "best_energy", moment->best_energy, "lower_bound",
             moment->lower_bound, "relative_gap", moment->relative_gap, "stage",
             dcrf_stage_name(moment->stage));
-        stop = answer ? PyObject_IsTrue(answer) : -1;
+        progress->has_failed = answer == NULL;
+        stop = answer && PyUnicode_Check(answer) &&
+               PyUnicode_CompareWithASCIIString(answer, "stop") == 0;
         Py_XDECREF(answer);
-        progress->has_failed = stop < 0;
     }
     progress->thread = PyEval_SaveThread();
     return progress->has_failed || stop != 0;
@@ -162,6 +163,8 @@ static PyMethodDef functions[] = {
     {"pairwise_gradient", dcrf_py_pairwise_gradient, METH_VARARGS, NULL},
     {"defaults", defaults, METH_NOARGS, "The sigmas, shares and costs of the default model."},
     {"superpixels", dcrf_py_superpixels, METH_VARARGS, NULL},
+    {"unary_energies", dcrf_py_unary_energies, METH_VARARGS, NULL},
+    {"unary_fits", dcrf_py_unary_fits, METH_VARARGS, NULL},
     {"version", version, METH_NOARGS, "The version of the library."},
     {"cpu", cpu, METH_NOARGS, "The vector instructions in use: 'c', 'neon', 'avx2' or 'avx512'."},
     {0},
@@ -171,9 +174,11 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec) {
     PyObject *type = PyType_FromSpec(spec);
     if (!type)
         return -1;
-    const int status = PyModule_AddObjectRef(module, name, type);
-    Py_DECREF(type);
-    return status;
+    if (PyModule_AddObject(module, name, type) < 0) { /* takes the reference where it succeeds */
+        Py_DECREF(type);
+        return -1;
+    }
+    return 0;
 }
 
 static int execute(PyObject *module) {

@@ -11,6 +11,11 @@
 
 #include <dcrf/dcrf.h>
 
+/* Before Python 3.10 types could be changed. */
+#ifndef Py_TPFLAGS_IMMUTABLETYPE
+#define Py_TPFLAGS_IMMUTABLETYPE 0
+#endif
+
 /* Raise the exception that belongs to an error; returns NULL. */
 PyObject *dcrf_py_raise(const dcrf_error *error);
 
@@ -53,8 +58,8 @@ void *dcrf_py_contiguous(PyObject *array, const char *what, char format, size_t 
                          int is_writable, Py_buffer *buffer);
 
 /* Running a loop of the library without the interpreter lock, with a callback that takes it back:
- * for signals, and to call `callable` (NULL or None: none), which stops the loop by returning true.
- */
+ * for signals, and to call `callable` (NULL or None: none), which stops the loop by returning
+ * "stop". (Other true answers do not: tqdm's update has one.) */
 struct dcrf_py_progress {
     PyObject *callable;
     PyThreadState *thread;
@@ -71,6 +76,8 @@ int dcrf_py_model_enter(PyObject *model);
 void dcrf_py_model_leave(PyObject *model);
 
 PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments);
+PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments);
+PyObject *dcrf_py_unary_fits(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments);
 
 /* Types, as PyType_Spec; each file has one. */

@@ -171,30 +171,30 @@ class Manners(unittest.TestCase):
         self.image, self.p, self.truth = scene()
 
     def test_errors_help(self):
-        image, p = self.image, self.p
+        image, p, u = self.image, self.p, -np.log(self.p)
         cases = [
             (ValueError, "swapped", lambda: dcrf.solve(image.transpose(1, 0, 2), probabilities=p)),
             (TypeError, "exactly one", lambda: dcrf.solve(image)),
-            (TypeError, "exactly one", lambda: dcrf.solve(image, unary=p, logits=p)),
+            (TypeError, "exactly one", lambda: dcrf.solve(image, unary=u, logits=p)),
             (ValueError, "between 0 and 1", lambda: dcrf.solve(image, probabilities=p * 9)),
-            (ValueError, "'mf', 'qp' or 'lp'", lambda: dcrf.solve(image, unary=p, method="x")),
-            (ValueError, "normalize", lambda: dcrf.solve(image, unary=p, normalize="x")),
-            (TypeError, "no setting", lambda: dcrf.solve(image, unary=p, itertions=3)),
-            (ValueError, "sigma", lambda: dcrf.solve(image, unary=p, spatial=(0, 1))),
-            (ValueError, "spatial", lambda: dcrf.solve(image, unary=p, spatial=(3, 1, 1))),
-            (ValueError, "bilateral", lambda: dcrf.solve(image, unary=p, bilateral=(80,))),
-            (ValueError, "strength", lambda: dcrf.solve(image, unary=p, strength="strong")),
-            (ValueError, "strength", lambda: dcrf.solve(image, unary=p, strength=-1)),
-            (ValueError, "temperature", lambda: dcrf.solve(image, unary=p, temperature=0)),
-            (ValueError, "spatial_share", lambda: dcrf.solve(image, unary=p, spatial_share=2)),
+            (ValueError, "'mf', 'qp' or 'lp'", lambda: dcrf.solve(image, unary=u, method="x")),
+            (ValueError, "normalize", lambda: dcrf.solve(image, unary=u, normalize="x")),
+            (TypeError, "no setting", lambda: dcrf.solve(image, unary=u, itertions=3)),
+            (ValueError, "sigma", lambda: dcrf.solve(image, unary=u, spatial=(0, 1))),
+            (ValueError, "spatial", lambda: dcrf.solve(image, unary=u, spatial=(3, 1, 1))),
+            (ValueError, "bilateral", lambda: dcrf.solve(image, unary=u, bilateral=(80,))),
+            (ValueError, "strength", lambda: dcrf.solve(image, unary=u, strength="strong")),
+            (ValueError, "strength", lambda: dcrf.solve(image, unary=u, strength=-1)),
+            (ValueError, "temperature", lambda: dcrf.solve(image, unary=u, temperature=0)),
+            (ValueError, "spatial_share", lambda: dcrf.solve(image, unary=u, spatial_share=2)),
             (ValueError, "weight of its own", lambda: dcrf.solve(
-                image, unary=p, spatial=(3, 1), bilateral=(60, 8, 1), strength=2)),
-            (ValueError, "not normalized", lambda: dcrf.solve(image, unary=p, normalize="none")),
-            (ValueError, "nan", lambda: dcrf.solve(image, unary=p * np.nan)),
-            (TypeError, "real numbers", lambda: dcrf.solve(image, unary=p.astype(str))),
-            (TypeError, "real numbers", lambda: dcrf.solve(image, unary=p * 1j)),
-            (ValueError, "between 0 and 2", lambda: dcrf.energy(image, unary=p, labels=self.truth + 1)),
-            (ValueError, "swapped", lambda: dcrf.energy(image, unary=p, labels=self.truth.T)),
+                image, unary=u, spatial=(3, 1), bilateral=(60, 8, 1), strength=2)),
+            (ValueError, "not normalized", lambda: dcrf.solve(image, unary=u, normalize="none")),
+            (ValueError, "nan", lambda: dcrf.solve(image, unary=u * np.nan)),
+            (TypeError, "real numbers", lambda: dcrf.solve(image, unary=u.astype(str))),
+            (TypeError, "real numbers", lambda: dcrf.solve(image, unary=u * 1j)),
+            (ValueError, "between 0 and 2", lambda: dcrf.energy(image, unary=u, labels=self.truth + 1)),
+            (ValueError, "swapped", lambda: dcrf.energy(image, unary=u, labels=self.truth.T)),
         ]
         for kind, text, call in cases:
             with self.assertRaisesRegex(kind, text):
@@ -206,7 +206,7 @@ class Manners(unittest.TestCase):
                    progress=lambda moment: seen.append(moment["iteration"]))
         self.assertEqual(seen, [1, 2, 3, 4])
         result = dcrf.solve(self.image, probabilities=self.p, method="mf",
-                            progress=lambda moment: True)
+                            progress=lambda moment: dcrf.STOP)
         self.assertEqual((result.stop, result.iterations), ("cancelled", 1))
         model = dcrf.Model(self.image, probabilities=self.p)
         with self.assertRaisesRegex(RuntimeError, "in use"):

@@ -354,7 +354,7 @@ class Calls(unittest.TestCase):
         seen = []
         crf.inference(7, progress=lambda moment: seen.append(moment["iteration"]))
         self.assertEqual(seen, list(range(1, 8)))
-        stopped = crf.inference(7, progress=lambda moment: moment["iteration"] == 3)
+        stopped = crf.inference(7, progress=lambda moment: "stop" if moment["iteration"] == 3 else True)
         self.assertTrue((stopped == crf.inference(3)).all())
 
         def fail(moment):

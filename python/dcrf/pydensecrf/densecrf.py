@@ -16,7 +16,7 @@ import numbers
 import numpy as np
 
 from .. import _core
-from .._arrays import array, one_or_many
+from .._arrays import array, one_or_many, thread_count
 
 __all__ = [
     "CONST_KERNEL",
@@ -152,7 +152,7 @@ class DenseCRF:
         self._shape = shape
         self._nvar = int(np.prod([int(size) for size in shape], dtype=object))
         self._nlabels = _count(nlabels, "nlabels")
-        self._core = _core.DenseCRF(shape, self._nlabels, threads)
+        self._core = _core.DenseCRF(shape, self._nlabels, thread_count(threads))
         if message_error is not None:
             self._core.set_message_error(float(message_error))
 
@@ -247,7 +247,7 @@ class DenseCRF:
     def inference(self, niter, progress=None):
         """Mean field with ``niter`` updates: the distributions, float32 (nlabels, N).
 
-        ``progress`` is called after each update with a dictionary; a true answer stops the run.
+        ``progress`` is called after each update with a dictionary; the answer ``dcrf.STOP`` stops the run.
         """
         result = np.empty((self._nlabels, self._nvar), np.float32)
         self._core.infer(_count(niter, "niter", least=0), result, progress)

@@ -1,0 +1,99 @@
+"""Many problems on all cores."""
+
+import collections
+import concurrent.futures
+import os
+import threading
+
+from ._arrays import thread_count
+
+
+class ProblemError(ValueError):
+    """One of many problems could not be solved; ``index`` says which, ``__cause__`` why."""
+
+    def __init__(self, index, error):
+        super().__init__(f"problem {index}: {error}")
+        self.index = index
+        self.__cause__ = error
+
+
+def solve_each(problems, *, threads=0, errors="raise", **options):
+    """Solve problems one after the other over all cores, and give each result as soon as it and those before it
+    are there. Problems are read as they are needed, so they may come from a generator of any length.
+
+    A problem is a dictionary of options of ``solve`` (with ``image``, if there is one); ``options`` are common to
+    all. A problem that cannot be solved raises ``ProblemError`` with its index, or with ``errors="return"`` is
+    given in place of its result while the others go on. Ctrl-C, or closing the generator, stops the
+    problems that are being solved after their next iteration.
+
+    >>> import numpy as np
+    >>> problems = [{"unary": np.zeros((2, 4, 5))}, {"unary": "nonsense"}, {"unary": np.ones((2, 4, 5))}]
+    >>> for result in solve_each(problems, method="mf", errors="return"):
+    ...     print(type(result).__name__, getattr(result, "index", None))
+    Result None
+    ProblemError 1
+    Result None
+    """
+    from ._model import solve
+
+    if errors not in ("raise", "return"):
+        raise ValueError(f"errors is {errors!r}; it must be 'raise' or 'return'")
+    threads = thread_count(threads)
+    if threads < 0:
+        raise ValueError(f"threads is {threads}; it must not be negative")
+    threads = threads or _cores()
+    stop = threading.Event()
+
+    def one(problem):
+        problem = dict(options, **problem)
+        progress = problem.pop("progress", None)
+
+        def watch(moment):
+            if stop.is_set():
+                return "stop"
+            return None if progress is None else progress(moment)
+
+        return solve(problem.pop("image", None), threads=1, progress=watch, **problem)
+
+    def results():
+        pool = concurrent.futures.ThreadPoolExecutor(threads)
+        waiting, source = collections.deque(), enumerate(problems)
+        try:
+            while True:
+                while len(waiting) < 2 * threads:
+                    index, problem = next(source, (None, None))
+                    if index is None:
+                        break
+                    waiting.append((index, pool.submit(one, problem)))
+                if not waiting:
+                    return
+                index, future = waiting.popleft()
+                try:
+                    result = future.result()
+                except Exception as error:
+                    result = ProblemError(index, error)
+                    if errors == "raise":
+                        raise result from error
+                yield result
+        finally:
+            stop.set()
+            for _, future in waiting:
+                future.cancel()
+            pool.shutdown(wait=True)
+
+    return results()
+
+
+def solve_many(problems, *, threads=0, errors="raise", **options):
+    """Solve many problems over all cores: the list of what ``solve_each`` gives.
+
+    >>> import numpy as np
+    >>> problems = [{"unary": np.random.default_rng(i).random((2, 5, 6))} for i in range(4)]
+    >>> [result.labels.shape for result in solve_many(problems, method="mf")]
+    [(5, 6), (5, 6), (5, 6), (5, 6)]
+    """
+    return list(solve_each(problems, threads=threads, errors=errors, **options))
+
+
+def _cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

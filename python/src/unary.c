@@ -1,0 +1,58 @@
+/* dcrf._core.unary_fits and unary_energies: from what callers have to energies. */
+#include "module.h"
+
+/* unary_fits(shape of the array without labels, shape of the grid) */
+PyObject *dcrf_py_unary_fits(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *from_shape, *to_shape;
+    dcrf_grid from, to;
+    if (!PyArg_ParseTuple(arguments, "OO", &from_shape, &to_shape) ||
+        dcrf_py_grid(from_shape, NULL, &from) < 0 || dcrf_py_grid(to_shape, NULL, &to) < 0)
+        return NULL;
+    return PyBool_FromLong(dcrf_unary_fits(&from, &to));
+}
+
+/* unary_energies(array over `from`, labels last; shape of from; kind; shape of to; image over `to`
+ * or None; energies out, float32 (to..., labels)). Returns what the array was taken for, and why.
+ */
+PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *array, *from_shape, *to_shape, *image, *out_array, *result = NULL;
+    const char *name;
+    Py_buffer buffers[3] = {{0}, {0}, {0}};
+    dcrf_grid from, to;
+    dcrf_view view, guide;
+    dcrf_unary_kind claimed, kind = DCRF_UNARY_AUTO;
+    dcrf_unary_look look;
+    dcrf_error error;
+    if (!PyArg_ParseTuple(arguments, "OOsOOO", &array, &from_shape, &name, &to_shape, &image,
+                          &out_array))
+        return NULL;
+    if (!dcrf_unary_kind_from_name(name, &claimed))
+        return PyErr_Format(PyExc_ValueError, "'%s' is not a kind of unary numbers", name);
+    if (dcrf_py_grid(from_shape, NULL, &from) < 0 || dcrf_py_grid(to_shape, NULL, &to) < 0 ||
+        dcrf_py_view(array, &from, "the unary array", &buffers[0], &view) < 0)
+        return NULL;
+    if (image != Py_None && dcrf_py_view(image, &to, "the image", &buffers[1], &guide) < 0)
+        goto end;
+    float *out =
+        dcrf_py_contiguous(out_array, "the energies", 'f',
+                           to.size[0] * to.size[1] * to.size[2] * view.channels, 1, &buffers[2]);
+    if (!out)
+        goto end;
+    dcrf_status status;
+    Py_BEGIN_ALLOW_THREADS status = dcrf_unary_look_at(&view, &from, 0, &look, &error);
+    if (status == DCRF_OK)
+        status = dcrf_unary_settle(&look, claimed, &kind, &error);
+    if (status == DCRF_OK)
+        status =
+            dcrf_unary_energies(&view, &from, kind, kind == DCRF_UNARY_ENERGIES ? 1 : look.scale,
+                                &to, image == Py_None ? NULL : &guide, out, &error);
+    Py_END_ALLOW_THREADS result =
+        status < 0 ? dcrf_py_raise(&error)
+                   : Py_BuildValue("(ss)", dcrf_unary_kind_name(kind), look.reason);
+end:
+    for (size_t i = 0; i < 3; i++)
+        PyBuffer_Release(&buffers[i]);
+    return result;
+}
