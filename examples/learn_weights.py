@@ -1,0 +1,140 @@
+"""Learn the weights and sigmas of a dense CRF by gradients, with PyTorch, and compare with `dcrf tune`.
+
+    PYTHONPATH=build/python python3 examples/learn_weights.py DATASET [--seconds S] [--command build/dcrf]
+
+DATASET is a folder as docs/datasets.md describes it, with splits val and test, and unaries as dataset.json
+says. The parameters are learned on the validation images by the cross-entropy of mean field's
+probabilities at the true labels, with Adam; then `dcrf tune` looks for them on the same images with the same method
+for the same processor time, and both are scored on the test images. All start at the same point.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import resource
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+import torch
+from PIL import Image
+
+from dcrf import metrics
+from dcrf.torch import MeanField
+
+ITERATIONS = 5
+START = {"spatial": (3.0, 1.5), "bilateral": (40.0, 13.0, 2.5)}
+
+
+def read(dataset, split):
+    """Logits (labels, H, W), image (3, H, W), truth (H, W) of the images of a split."""
+    settings = json.loads((dataset / "dataset.json").read_text())
+    scale = settings["unary"].get("energy_per_unit", 1.0)
+    for name in (dataset / "splits" / f"{split}.txt").read_text().split():
+        unary = np.load(dataset / "unaries" / f"{name}.npy").astype(np.float32) * scale
+        image = np.array(Image.open(dataset / "images" / f"{name}.png").convert("RGB"), np.float32)
+        truth = np.array(Image.open(dataset / "gt" / f"{name}.png")).astype(np.int64)
+        yield (
+            torch.from_numpy(np.ascontiguousarray(-np.moveaxis(unary, -1, 0))),
+            torch.from_numpy(np.ascontiguousarray(np.moveaxis(image, -1, 0))),
+            torch.from_numpy(truth),
+        )
+
+
+def score(layer, items, void):
+    """Pixel accuracy and mean IoU over all images together."""
+    counts = 0
+    with torch.no_grad():
+        for logits, image, truth in items:
+            labels = layer(logits[None], image[None])[0].argmax(0).numpy()
+            counts = counts + metrics.confusion(labels, truth.numpy(), layer.labels, void)
+    union = counts.sum(0) + counts.sum(1) - np.diag(counts)
+    return np.trace(counts) / counts.sum(), np.mean(np.diag(counts)[union > 0] / union[union > 0])
+
+
+def learn(layer, items, void, seconds):
+    """Adam on single images until the processor time is spent; sigmas by every fourth round only, since their
+    gradients cost a lattice each. Returns rounds and seconds."""
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+    start, rounds = time.process_time(), 0
+    while time.process_time() - start < seconds:
+        with_sigmas = rounds % 4 == 3
+        layer.log_sigmas.requires_grad_(with_sigmas)
+        total = 0.0
+        for key, (logits, image, truth) in enumerate(items):
+            q = layer(logits[None], image[None], keys=[key])
+            loss = torch.nn.functional.nll_loss(torch.log(q.clamp_min(1e-6)), truth[None], ignore_index=void)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += float(loss)
+            if time.process_time() - start >= seconds:
+                break
+        rounds += 1
+    return rounds, time.process_time() - start
+
+
+def children_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def tune(command, dataset, seconds, seconds_for_one):
+    """`dcrf tune` with as many evaluations as fit; returns (evaluations, seconds, its kernels)."""
+    spatial, bilateral = START["spatial"], START["bilateral"]
+    budget = max(2, round(seconds / seconds_for_one))
+    with tempfile.TemporaryDirectory() as folder:
+        before = children_seconds()
+        subprocess.run(
+            [command, "tune", dataset, "--method", f"mf{ITERATIONS}", "--rounded", "--held-out", "none",
+             "--spatial", ",".join(map(str, spatial)), "--bilateral", ",".join(map(str, bilateral)),
+             "--objective", "iou", "--budget", str(budget), "--out", folder + "/out"],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        spent = children_seconds() - before
+        best = (pathlib.Path(folder) / "out" / "best.json").read_text()
+    kernels = {}
+    for name, numbers in re.findall(r'"(spatial|bilateral)":\s*\[?\s*"?([^"\]]+)"?', best):
+        kernels[name] = tuple(float(number) for number in re.findall(r"[-+.\deE]+", numbers))
+    return budget, spent, kernels
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("dataset", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each")
+    parser.add_argument("--command", help="the dcrf command, to compare with its tune")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    settings = json.loads((options.dataset / "dataset.json").read_text())
+    labels, void = settings["labels"], settings.get("void", 255)
+    val, test = list(read(options.dataset, "val")), list(read(options.dataset, "test"))
+
+    def layer_of(kernels, **keywords):
+        return MeanField(labels, iterations=ITERATIONS, **kernels, **keywords)
+
+    def report(name, layer, effort):
+        (val_accuracy, val_iou), (accuracy, iou) = score(layer, val, void), score(layer, test, void)
+        weights, sigmas = layer.weights.detach().numpy(), layer.sigmas.detach().numpy()
+        print(f"| {name} | {effort} | {sigmas[0]:.2f},{weights[0]:.2f} | {sigmas[1]:.1f},{sigmas[2]:.1f},"
+              f"{weights[1]:.2f} | {100 * val_accuracy:.2f} | {100 * val_iou:.2f} | {100 * accuracy:.2f} | "
+              f"{100 * iou:.2f} |", flush=True)
+
+    print("| | effort | spatial | bilateral | val accuracy | val IoU | test accuracy | test IoU |\n"
+          "|---|---|---|---|---|---|---|---|")
+    flat = {"spatial": (1.0, 1e-9), "bilateral": (10.0, 10.0, 1e-9)}
+    report("unaries alone", layer_of(flat), "")
+    report("start", layer_of(START), "")
+    learned = layer_of(START, learn=("weights", "sigmas"))
+    rounds, spent = learn(learned, val, void, options.seconds)
+    learned.forget()
+    report("learned by gradients", learned, f"{rounds} rounds, {spent:.0f} s")
+    if options.command:
+        _, one, _ = tune(options.command, options.dataset, 0, 1)  # two evaluations, to see what one costs
+        budget, spent, kernels = tune(options.command, options.dataset, options.seconds, one / 2)
+        report("dcrf tune", layer_of(kernels), f"{budget} evaluations, {spent:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
