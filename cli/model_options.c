@@ -102,12 +102,13 @@ size_t kernels_from_options(const kernel_options *options, const cli_image *imag
     return count;
 }
 
-void kernels_weighted(const kernel_options *options, bool weighted[KERNELS_MAX]) {
+size_t kernels_weighted(const kernel_options *options, bool weighted[KERNELS_MAX]) {
     size_t count = 0;
     if (options->spatial.on)
         weighted[count++] = options->spatial.weighted;
     if (options->bilateral.on)
         weighted[count++] = options->bilateral.weighted;
+    return count;
 }
 
 const char *kernel_name(const dcrf_kernel *kernel) {
@@ -156,6 +157,13 @@ static bool add_kernels(const model_options *options, const char *image_file, bu
         if (dcrf_model_add_kernel(built->model, &built->kernels[k], &error) < 0)
             return library_problem(problem, image_file, &error);
     return true;
+}
+
+bool model_check_kernels(const model_options *options, cli_problem *problem) {
+    bool weighted[KERNELS_MAX] = {false};
+    const size_t count = kernels_weighted(&options->kernels, weighted);
+    return strength_check(&options->strength, weighted, count,
+                          options->kernels.normalization == DCRF_NORMALIZE_SYMMETRIC, problem);
 }
 
 static bool set_strength(const model_options *options, built_model *built, cli_problem *problem) {
@@ -229,7 +237,7 @@ bool model_build(const model_options *options, const char *image_file, built_mod
                  cli_problem *problem) {
     *built = (built_model){0};
     const bool done =
-        unary_check_options(&options->unary, problem) &&
+        model_check_kernels(options, problem) && unary_check_options(&options->unary, problem) &&
         unary_check_size(&options->unary, image_file, problem) &&
         image_read(image_file, &built->image, problem) && set_unary(options, built, problem) &&
         name_classes(options, built, problem) && add_kernels(options, image_file, built, problem) &&

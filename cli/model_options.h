@@ -41,8 +41,8 @@ extern const cli_option kernel_option_table[];
 size_t kernels_from_options(const kernel_options *options, const cli_image *image,
                             dcrf_kernel kernels[KERNELS_MAX]);
 
-/* Which of these have weights of their own. */
-void kernels_weighted(const kernel_options *options, bool weighted[KERNELS_MAX]);
+/* Which of these have weights of their own. Returns how many kernels are on. */
+size_t kernels_weighted(const kernel_options *options, bool weighted[KERNELS_MAX]);
 
 /* "spatial" or "bilateral". */
 const char *kernel_name(const dcrf_kernel *kernel);
@@ -90,6 +90,9 @@ typedef struct built_model {
     applied_strength strength;
     dcrf_workspace *workspace;
 } built_model;
+
+/* Do the options of kernels and strength fit together? */
+bool model_check_kernels(const model_options *options, cli_problem *problem);
 
 /* Read the image and the files of the options and build the model. On failure nothing is left to
  * free; freeing is allowed all the same. */

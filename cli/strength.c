@@ -39,17 +39,16 @@ static double share_of(const strength_options *options, const dcrf_kernel *kerne
                                                : 1 - options->spatial_share;
 }
 
-static bool check(const strength_options *options, const bool *weighted, const dcrf_kernel *kernels,
-                  size_t count, bool *shared, cli_problem *problem) {
-    *shared = false;
-    for (size_t k = 0; k < count; k++) {
-        *shared = *shared || !weighted[k];
-        if (!weighted[k] && kernels[k].normalization == DCRF_NORMALIZE_NONE)
-            return bad_input(problem, "--normalize",
-                             "none: kernels that are not normalized need weights of their own, "
-                             "such as --spatial 3,0.5 --bilateral 60,8,0.1");
-    }
-    if (!*shared && count > 0 && !isnan(options->nats))
+bool strength_check(const strength_options *options, const bool *weighted, size_t count,
+                    bool normalized, cli_problem *problem) {
+    size_t sharing = 0;
+    for (size_t k = 0; k < count; k++)
+        sharing += !weighted[k];
+    if (sharing > 0 && !normalized)
+        return bad_input(problem, "--normalize",
+                         "none: kernels that are not normalized need weights of their own, such as "
+                         "--spatial 3,0.5 --bilateral 60,8,0.1");
+    if (sharing == 0 && count > 0 && !isnan(options->nats))
         return bad_input(problem, "--strength",
                          "every kernel has a weight of its own; leave the weight out of --spatial "
                          "or --bilateral, or leave out --strength");
@@ -69,8 +68,6 @@ bool strength_apply(const strength_options *options, const dcrf_measured_strengt
     dcrf_error error;
     size_t sharing = 0;
     *applied = (applied_strength){.automatic = isnan(options->nats), .measured = *measured};
-    if (!check(options, weighted, kernels, count, &applied->shared, problem))
-        return false;
     const double nats = applied->automatic ? options->factor * measured->strength : options->nats;
     for (size_t k = 0; k < count; k++)
         sharing += !weighted[k];
@@ -80,6 +77,7 @@ bool strength_apply(const strength_options *options, const dcrf_measured_strengt
         if (dcrf_model_set_weight(model, k, kernels[k].weight, &error) < 0)
             return library_problem(problem, "--strength", &error);
     }
+    applied->shared = sharing > 0;
     applied->automatic = applied->automatic && applied->shared;
     applied->nats = dcrf_model_strength(model);
     return true;

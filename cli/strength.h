@@ -23,6 +23,11 @@ typedef struct applied_strength {
     dcrf_measured_strength measured; /* what suits the unaries, whether it is used or not */
 } applied_strength;
 
+/* Do strength and weights fit together? For use before any file is read. `weighted` says of each of
+ * `count` kernels whether it has a weight of its own. */
+bool strength_check(const strength_options *options, const bool *weighted, size_t count,
+                    bool normalized, cli_problem *problem);
+
 /* What suits a model's unary energies. */
 bool strength_measure(const dcrf_model *model, dcrf_workspace *workspace,
                       dcrf_measured_strength *measured, cli_problem *problem);

@@ -182,6 +182,7 @@ static bool run_batch(const void *given, cli_problem *problem) {
     store results;
     json_t *model = model_settings(settings);
     bool done = (model || out_of_memory(problem, settings->folder)) &&
+                model_check_kernels(&settings->model, problem) &&
                 dataset_open(&data, settings->folder, settings->batch.split, problem);
     /* A rank may fail alone, where a folder is not on all machines. */
     done = ranks_agree(done, problem) && open_results(settings, &results, problem);

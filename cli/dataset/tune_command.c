@@ -286,7 +286,8 @@ static bool open_split(tuning *t, size_t place, const char *split, cli_problem *
 static bool run_tune(const void *given, cli_problem *problem) {
     const tune_settings *settings = given;
     tuning t;
-    if (!check_options(settings, problem) || !plan_search(settings, &t, problem))
+    if (!check_options(settings, problem) || !model_check_kernels(&settings->model, problem) ||
+        !plan_search(settings, &t, problem))
         return false;
     bool done =
         open_split(&t, TUNE_SPLIT, settings->tune.split, problem) &&

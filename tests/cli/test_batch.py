@@ -303,6 +303,11 @@ class BadInputTest(BatchCase):
         self.assertGreater(free - program, 60, "four images at a time take more, else this shows nothing")
         self.assertEqual(self.summary("bounded"), self.summary("free"))
 
+    def test_weights_and_strength_contradict(self):
+        self.bad("--strength", "weight of its own", *self.batch("--preset", "common", "--strength", "2"))
+        self.bad("--normalize", "need weights", *self.batch("--normalize", "none"))
+        self.assertFalse(os.path.exists(self.path("out")))
+
     def test_bad_data_sets(self):
         def says(words, name, text, subject=None):
             saved = self.read("data/" + name)

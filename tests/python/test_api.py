@@ -31,6 +31,81 @@ def exact_energy(unary, labels, features, weights, normalize):
     return total
 
 
+class Strength(unittest.TestCase):
+    def measure_by_hand(self, image, unary, temperature):
+        """Pairs of like colours one or two pixels apart: how many disagree, how many should, how many there are."""
+        best = unary.argmin(-1)
+        e = np.exp(-(unary - unary.min(-1, keepdims=True)) / temperature)
+        e = 1 - 1 / e.sum(-1)
+        count = unary.shape[-1]
+        differing = expected = pairs = 0
+        for axis in (0, 1):
+            for distance in (1, 2):
+                a = [slice(None)] * 2
+                b = [slice(None)] * 2
+                a[axis], b[axis] = slice(None, -distance), slice(distance, None)
+                a, b = tuple(a), tuple(b)
+                alike = (np.abs(image[a].astype(int) - image[b].astype(int)) < 12).all(-1)
+                pairs += alike.sum()
+                differing += (best[a] != best[b])[alike].sum()
+                both = 1 - ((1 - e[a]) * (1 - e[b]) + e[a] * e[b] / (count - 1))
+                expected += both[alike].sum()
+        return differing, expected, pairs
+
+    def test_measured(self):
+        image, p, _ = scene(40, 50)
+        unary = -np.log(p)
+        measured = dcrf.Model(image, unary=unary).measured_strength()
+        differing, expected, pairs = self.measure_by_hand(image, unary, 1)
+        self.assertEqual(measured["pairs"], pairs)
+        # The library interpolates between temperatures a factor of two apart.
+        self.assertAlmostEqual(measured["rho"] * expected / differing, 1, delta=0.01)
+        _, at_temperature, _ = self.measure_by_hand(image, unary, measured["temperature"])
+        self.assertAlmostEqual(at_temperature / differing, 1, delta=0.01)
+        two_best = np.sort(unary, -1)
+        margin = np.exp(np.log(two_best[..., 1] - two_best[..., 0]).mean())
+        self.assertAlmostEqual(measured["margin"] / margin, 1, places=5)
+
+    def test_scale_changes_nothing(self):
+        image, p, truth = scene(40, 50)
+        unary = -np.log(p)
+        plain = dcrf.Model(image, unary=unary)
+        for factor in (1 / 3, 3, 10):
+            scaled = dcrf.Model(image, unary=factor * unary)
+            self.assertAlmostEqual(scaled.strength / plain.strength / factor, 1, places=4)
+            # The labelling of least energy is the same; rounding may move a pixel or two.
+            differing = scaled.solve("lp").labels != plain.solve("lp").labels
+            self.assertLess(differing.mean(), 0.002)
+        self.assertGreater((plain.solve().labels == truth).mean(), (unary.argmin(-1) == truth).mean())
+
+    def test_set(self):
+        image, p, _ = scene()
+        model = dcrf.Model(image, probabilities=p, strength=3, spatial_share=0.25)
+        self.assertAlmostEqual(model.strength, 3)
+        same = dcrf.Model(image, probabilities=p, spatial=(2, 0.375), bilateral=(40, 8, 1.125))
+        labels = p.argmax(-1)
+        self.assertAlmostEqual(model.energy(labels).total, same.energy(labels).total, places=4)
+        model.set_strength("auto")
+        self.assertEqual(model.strength, model.measured_strength()["strength"])
+        twice = dcrf.Model(image, probabilities=p, strength_factor=2)
+        self.assertAlmostEqual(twice.strength, 2 * model.strength)
+        model.set_weight(0, 1)
+        self.assertAlmostEqual(model.strength, 2 + 0.75 * model.measured_strength()["strength"])
+        with self.assertRaisesRegex(ValueError, "set_weight"):
+            same.set_strength(1)
+        cold = dcrf.Model(image, probabilities=p, temperature=0.5)
+        self.assertAlmostEqual(cold.energy(labels).unary, 2 * same.energy(labels).unary, places=2)
+
+    def test_changes(self):
+        image, p, _ = scene()
+        before = p.argmax(-1)
+        for strength in ("auto", 0, 60):
+            result = dcrf.solve(image, probabilities=p, strength=strength)
+            self.assertEqual(result.changes["pixels_changed"], (result.labels != before).sum())
+            self.assertEqual(result.changes["labels_after"], len(np.unique(result.labels)))
+            self.assertEqual(bool(result.warnings), strength == 60, result.warnings)
+
+
 class Values(unittest.TestCase):
     def test_energy(self):
         image, p, truth = scene()
