@@ -12,6 +12,7 @@ from . import _core, metrics
 from ._many import ProblemError, solve_each, solve_many
 from ._model import Model, certify, energy, solve, superpixels
 from ._operator import Operator
+from ._presets import PRESETS
 from ._results import Certificate, Energy, Result
 
 __version__ = _core.version()
@@ -22,6 +23,7 @@ __all__ = [
     "Energy",
     "Model",
     "Operator",
+    "PRESETS",
     "ProblemError",
     "Result",
     "STOP",

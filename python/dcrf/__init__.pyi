@@ -15,6 +15,7 @@ _Progress = Callable[[dict[str, float]], object]
 
 __version__: str
 STOP: str
+PRESETS: dict[str, dict[str, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Energy:
@@ -60,6 +61,7 @@ class Result:
         info: dict[str, Any],
         image: NDArray[Any] | None = None,
     ) -> None: ...
+    def overlay(self, image: ArrayLike | None = None, opacity: float = 0.5) -> NDArray[np.uint8]: ...
     def picture(self) -> NDArray[np.uint8]: ...
     def _repr_html_(self) -> str: ...
 
@@ -111,12 +113,14 @@ class Model:
         labels_prior: ArrayLike | None = None,
         confidence: float | None = None,
         labels: int | None = None,
+        preset: str | None = None,
         spatial: float | tuple[_Sigma] | tuple[_Sigma, float] | None = ...,
         bilateral: tuple[_Sigma, _Sigma] | tuple[_Sigma, _Sigma, float] | None = ...,
         strength: float | Literal["auto"] = "auto",
         strength_factor: float = 1.0,
         spatial_share: float = ...,
         temperature: float = 1.0,
+        compatibility: ArrayLike | None = None,
         normalize: _Normalization = "symmetric",
         cliques: ArrayLike | str | None = None,
         clique_cost: float | tuple[float, float] | None = None,
@@ -174,11 +178,12 @@ class Model:
         out: NDArray[np.integer[Any]] | None = None,
         **settings: float | None,
     ) -> Result: ...
-    def energy(self, labels: ArrayLike) -> Energy: ...
+    def energy(self, labels: ArrayLike, void: int | None = None) -> Energy: ...
     def certify(
         self,
         labels: ArrayLike,
         *,
+        void: int | None = None,
         time_limit_s: float | None = None,
         gap: float | None = None,
         iterations: int | None = None,
@@ -205,11 +210,14 @@ def solve_many(
     errors: Literal["raise", "return"] = "raise",
     **options: Any,
 ) -> list[Any]: ...
-def energy(image: ArrayLike | None = None, *, labels: ArrayLike, **options: Any) -> Energy: ...
+def energy(
+    image: ArrayLike | None = None, *, labels: ArrayLike, void: int | None = None, **options: Any
+) -> Energy: ...
 def certify(
     image: ArrayLike | None = None,
     *,
     labels: ArrayLike,
+    void: int | None = None,
     time_limit_s: float | None = None,
     gap: float | None = None,
     iterations: int | None = None,

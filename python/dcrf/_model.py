@@ -7,9 +7,10 @@ import warnings
 import numpy as np
 
 from . import _core
-from ._arrays import array, one_or_many, thread_count
+from ._arrays import array, one_or_many, split_mask, thread_count
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._layout import find_grid, grid_of_image, place_channels_last
+from ._presets import PRESETS
 from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result
 from ._unary import label_energies, unary_energies, unary_numbers
@@ -36,6 +37,10 @@ def _labelling(labels, grid, count):
 
 class Model:
     """A model that is solved more than once: change a weight and keep the lattice.
+
+    What is known about the labels comes as ``unary`` energies, ``probabilities`` or ``logits``, at the size of
+    the picture or smaller; or as ``labels_prior``, a label map (255 or masked: unknown) that is right with the
+    probability ``confidence``.
 
     ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume; the energies (labels, ...) or
     (..., labels). ``spatial`` is a sigma, (sigma, weight) or None, ``bilateral`` is (sigma, channel
@@ -67,12 +72,14 @@ class Model:
         labels_prior=None,
         confidence=None,
         labels=None,
+        preset=None,
         spatial=DEFAULT_SPATIAL,
         bilateral=DEFAULT_BILATERAL,
         strength="auto",
         strength_factor=1.0,
         spatial_share=_DEFAULTS["spatial_share"],
         temperature=1.0,
+        compatibility=None,
         normalize="symmetric",
         cliques=None,
         clique_cost=None,
@@ -99,6 +106,14 @@ class Model:
             axis = None if channels_axis is None else -1
             self._channels = place_channels_last(self.image, self.shape, "the image", axis)
         self.labels = energies.shape[-1]
+        min_region = None
+        if preset is not None:
+            chosen = choice(preset, PRESETS, "preset")
+            spatial = chosen["spatial"] if spatial is DEFAULT_SPATIAL else spatial
+            bilateral = chosen["bilateral"] if bilateral is DEFAULT_BILATERAL else bilateral
+            normalize = chosen["normalize"]
+            if cliques is None and "cliques" in chosen:
+                cliques, clique_cost, min_region = (chosen[name] for name in ("cliques", "clique_cost", "min_region"))
         self._normalize = normalize
         choice(normalize, NORMALIZATIONS, "normalize")
         self._core = RecordedModel(
@@ -119,22 +134,23 @@ class Model:
         self._sharing = {}  # kernels without weights of their own: their number, is it spatial?
         self._core.set_unary(energies)
         self._core.apply_temperature(self._temperature)
-        if spatial is not None:
-            sigma, weight = _with_weight(spatial, 1, "spatial", "a sigma, (sigma, weight) or None")
+        for kernel in _several(spatial):
+            sigma, weight = _with_weight(kernel, 1, "spatial", "a sigma, (sigma, weight) or None")
             self._add_spatial(*sigma, weight)
-        if bilateral is not None and self.image is not None:
+        for kernel in _several(bilateral) if self.image is not None else ():
             sigmas, weight = _with_weight(
-                bilateral, 2, "bilateral",
+                kernel, 2, "bilateral",
                 "(sigma, channel sigma), (sigma, channel sigma, weight) or None"
             )
             self._add_bilateral(*sigmas, weight)
+        self._set_compatibilities(compatibility)
         if self._strength is not None and not self._sharing and self._core.counts()["kernels"]:
             raise ValueError(
                 "every kernel has a weight of its own; leave out a weight, or leave out strength="
             )
         self._share_strength()
         if cliques is not None:
-            self.set_cliques(cliques, clique_cost)
+            self._set_cliques(cliques, clique_cost, min_region)
 
     # ---- what the model is made of
 
@@ -282,6 +298,17 @@ class Model:
                 raise ValueError("a compatibility is None, a vector or a matrix")
         self._core.set_compatibility(kernel, compatibility)
 
+    def _set_compatibilities(self, compatibility):
+        """One for all kernels, or a list with one for each."""
+        if compatibility is None:
+            return
+        count = self._core.counts()["kernels"]
+        each = compatibility if isinstance(compatibility, list) else [compatibility] * count
+        if len(each) != count:
+            raise ValueError(f"compatibility has {len(each)} entries for {count} kernels")
+        for kernel, one in enumerate(each):
+            self.set_compatibility(kernel, one)
+
     def set_cliques(self, cliques, cost=None):
         """Regions that are to agree: a map of region numbers (negative: none), the name of a method
         of ``superpixels`` ("slic", "meanshift"), or None.
@@ -289,13 +316,18 @@ class Model:
         ``cost`` is a number, or (gamma, eta) for gamma * exp(-variance of the colours / eta); without
         one, gamma goes with the strength of the kernels as it is now.
         """
+        self._set_cliques(cliques, cost, None)
+
+    def _set_cliques(self, cliques, cost, min_region):
         if cliques is None:
             self._core.set_cliques(None, 0.0)
             return
         if isinstance(cliques, str):
             if self.image is None:
                 raise ValueError("superpixels need an image")
-            cliques = superpixels(_on_the_scale(self._channels), cliques, shape=self.shape)
+            cliques = superpixels(
+                _on_the_scale(self._channels), cliques, shape=self.shape, min_region=min_region
+            )
         regions = array(cliques, "the clique map", integers=True)
         if regions.dtype.kind == "f":
             raise TypeError("the clique map must hold integers")
@@ -324,6 +356,7 @@ class Model:
         Settings are those of the library: iterations, time_limit_s, gap, stationarity, damping,
         rounding_draws, seed, polish, polish_rounds, lp_schedule ("huber", "proximal" or "paper").
         """
+        caller = settings.pop("_caller", 2)  # who is to see warnings, in frames
         settings = {name: value for name, value in settings.items() if value is not None}
         for name, value in settings.items():
             if isinstance(value, (float, np.floating)) and float(value).is_integer():
@@ -340,19 +373,33 @@ class Model:
         info = self._core.solve(method, settings, labels, rows, start, progress)
         if rows is not None:
             rows = np.moveaxis(rows[..., : self.labels], -1, 0)
-        labels = _as_integers(labels, out)
-        return Result(labels, rows, info, self.image)
+        result = Result(_as_integers(labels, out), rows, info, self.image)
+        for text in result.warnings:
+            warnings.warn(text, stacklevel=caller)
+        return result
 
-    def energy(self, labels):
-        """The energy of a labelling, and its parts."""
-        return Energy(**self._core.energy(_labelling(labels, self.shape, self.labels)))
+    def energy(self, labels, void=None):
+        """The energy of a labelling, and its parts. Pixels that are masked or hold ``void`` have no label: they get
+        that of their smallest unary energy."""
+        return Energy(**self._core.energy(self._complete(labels, void)))
 
-    def certify(self, labels, *, time_limit_s=None, gap=None, iterations=None, progress=None):
+    def _complete(self, labels, void):
+        """A labelling without gaps."""
+        values, unknown = split_mask(labels)
+        values = array(values, "labels", integers=True)
+        if void is not None:
+            unknown = (values == void) if unknown is None else unknown | (values == void)
+        if unknown is not None and values.size == math.prod(self.shape):
+            best = self._core.unary().argmin(-1)
+            values = np.where(unknown.reshape(self.shape), best, values.reshape(self.shape))
+        return _labelling(values, self.shape, self.labels)
+
+    def certify(self, labels, *, void=None, time_limit_s=None, gap=None, iterations=None, progress=None):
         """A proof of how good a labelling is, wherever it comes from: a lower bound on the energy of
         every labelling."""
         return Certificate(
             **self._core.certify(
-                _labelling(labels, self.shape, self.labels),
+                self._complete(labels, void),
                 -1.0 if time_limit_s is None else float(time_limit_s),
                 -1.0 if gap is None else float(gap),
                 -1 if iterations is None else int(iterations),
@@ -384,6 +431,13 @@ def _with_weight(values, sigmas, what, meaning):
     if len(unpacked) not in (sigmas, sigmas + 1):
         raise ValueError(f"{what} is {values!r}; it must be {meaning}")
     return unpacked[:sigmas], unpacked[sigmas] if len(unpacked) > sigmas else None
+
+
+def _several(kernels):
+    """A list of kernels is one kernel each, None none."""
+    if kernels is None:
+        return []
+    return kernels if isinstance(kernels, list) else [kernels]
 
 
 def _one_image(image):
@@ -426,7 +480,8 @@ def _unpack(values, count, what, meaning):
 
 
 _MODEL_OPTIONS = (
-    "unary probabilities logits labels_prior confidence labels labels_axis channels_axis spatial bilateral strength "
+    "unary probabilities logits labels_prior confidence labels labels_axis channels_axis preset spatial bilateral "
+    "compatibility strength "
     "strength_factor spatial_share temperature normalize cliques clique_cost spacing shape operator threads"
 ).split()
 
@@ -443,23 +498,23 @@ def solve(image=None, *, method="mf", **options):
     True
     """
     own = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
-    return Model(image, **own).solve(method, **options)
+    return Model(image, **own).solve(method, _caller=3, **options)
 
 
-def energy(image=None, *, labels, **options):
+def energy(image=None, *, labels, void=None, **options):
     """The energy of a labelling under a model with the options of ``Model``.
 
     >>> import numpy as np
     >>> energy(unary=np.array([[0.0, 1], [1, 0], [1, 0]]), labels=[0, 1, 1], spatial=(1, 0)).total
     0.0
     """
-    return Model(image, **options).energy(labels)
+    return Model(image, **options).energy(labels, void)
 
 
-def certify(image=None, *, labels, time_limit_s=None, gap=None, iterations=None, **options):
+def certify(image=None, *, labels, void=None, time_limit_s=None, gap=None, iterations=None, **options):
     """A lower bound, and how far a labelling can be from the best one."""
     return Model(image, **options).certify(
-        labels, time_limit_s=time_limit_s, gap=gap, iterations=iterations
+        labels, void=void, time_limit_s=time_limit_s, gap=gap, iterations=iterations
     )
 
 

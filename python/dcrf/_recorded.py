@@ -78,6 +78,10 @@ class RecordedModel:
             self._kernels[kernel] = old
             raise
 
+    def unary(self):
+        """The unary energies, (..., labels)."""
+        return self._unary
+
     def kernels(self):
         """The kernels as dictionaries."""
         result = []

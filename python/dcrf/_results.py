@@ -86,6 +86,25 @@ class Result:
         text += f", {self.changes['pixels_changed']} pixels changed"
         return text + f", {self.iterations} iterations, stopped by {self.stop}>"
 
+    def overlay(self, image=None, opacity=0.5):
+        """The picture with the labels in colours over it, uint8 (H, W, 3); for PIL's ``Image.fromarray`` and
+        matplotlib's ``imshow``. ``image`` is by default the model's, on the scale 0 to 255 or 0 to 1."""
+        image = self._image if image is None else np.asarray(image)
+        colours = self.picture()
+        if image is None:
+            return colours
+        image = np.asarray(image, np.float64)
+        while image.ndim > 2 and image.shape[:2] != colours.shape[:2] and image.shape[-2:] != colours.shape[:2]:
+            image = image[image.shape[0] // 2]
+        if image.ndim == 3 and image.shape[:2] != colours.shape[:2]:
+            image = np.moveaxis(image, 0, -1)
+        if image.ndim == 3 and image.shape[-1] != 3:
+            image = image.mean(-1)
+        if image.ndim == 2:
+            image = image[..., np.newaxis].repeat(3, -1)
+        scale = 255 if image.size and image.max() <= 1 else 1
+        return ((1 - opacity) * image.clip(0, 255) * scale + opacity * colours).clip(0, 255).astype(np.uint8)
+
     def picture(self):
         """The labelling in colours, uint8 (H, W, 3); of a volume, its middle slice."""
         labels = self.labels

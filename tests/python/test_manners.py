@@ -191,6 +191,60 @@ class Models(unittest.TestCase):
         self.assertEqual(self.model.solve("mf").energy, expected)
 
 
+class Options(unittest.TestCase):
+    """What the command can do."""
+
+    def setUp(self):
+        self.image, self.p, self.truth = scene()
+
+    def test_presets(self):
+        self.assertEqual(dcrf.PRESETS["deeplab"]["bilateral"], (67.0, 3.0, 2.0))
+        model = dcrf.Model(self.image, probabilities=self.p, preset="deeplab")
+        self.assertEqual([kernel["weight"] for kernel in model.kernels], [1.5, 2.0])
+        cliques = dcrf.Model(self.image, probabilities=self.p, preset="paper-msrc-qp-cliques")
+        self.assertEqual(cliques.kernels[0]["normalize"], "none")
+        self.assertGreater(cliques._core.counts()["cliques"], 0)
+        with self.assertRaisesRegex(ValueError, "deeplab"):
+            dcrf.Model(self.image, probabilities=self.p, preset="deeplap")
+
+    def test_several_kernels(self):
+        model = dcrf.Model(self.image, probabilities=self.p, spatial=[(1, 0.5), (4, 0.5)],
+                           bilateral=[(10, 20, 1)], compatibility=[None, None, np.ones((3, 3)) - np.eye(3)])
+        self.assertEqual([kernel["kind"] for kernel in model.kernels], ["spatial", "spatial", "bilateral"])
+        plain = dcrf.Model(self.image, probabilities=self.p, spatial=[(1, 0.5), (4, 0.5)], bilateral=(10, 20, 1))
+        self.assertAlmostEqual(model.energy(self.truth).total, plain.energy(self.truth).total, places=3)
+        with self.assertRaisesRegex(ValueError, "compatibility"):
+            dcrf.Model(self.image, probabilities=self.p, compatibility=[None])
+
+    def test_void(self):
+        model = dcrf.Model(self.image, probabilities=self.p)
+        best = self.p.argmax(-1)
+        gaps = self.truth.copy()
+        gaps[2:4] = 255
+        filled = np.where(gaps == 255, best, gaps)
+        expected = model.energy(filled).total
+        self.assertEqual(model.energy(gaps, void=255).total, expected)
+        self.assertEqual(model.energy(np.ma.array(gaps, mask=gaps == 255)).total, expected)
+        certificate = model.certify(gaps, void=255, iterations=3)
+        self.assertAlmostEqual(certificate.energy, expected, places=4)
+        with self.assertRaises(ValueError):
+            model.energy(gaps)
+
+    def test_pictures(self):
+        result = solve(self.image, probabilities=self.p)
+        self.assertEqual(result.overlay().shape, self.image.shape)
+        for image in (np.moveaxis(self.image, -1, 0), self.image / 255.0, self.image[..., 0]):
+            self.assertEqual(result.overlay(image).dtype, np.uint8)
+        np.testing.assert_allclose(result.overlay(self.image / 255.0).astype(int), result.overlay(), atol=1)
+        self.assertTrue((result.overlay(opacity=1) == result.picture()).all())
+
+    def test_warnings(self):
+        with self.assertWarns(UserWarning):
+            result = solve(self.image, probabilities=self.p, bilateral=(1000, 1000, 100))
+        self.assertTrue(result.warnings)
+        self.assertIn("pixels_changed", result.changes)
+
+
 class Threads(unittest.TestCase):
     def test_environment(self):
         _, p, _ = scene()

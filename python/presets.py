@@ -1,0 +1,39 @@
+"""Write the presets of the command as a module, so that there is one table: presets.py cli/presets.c OUT."""
+
+import pathlib
+import pprint
+import re
+import sys
+
+
+def numbers(text):
+    return tuple(float(number) for number in text.split(","))
+
+
+def main():
+    source, out = map(pathlib.Path, sys.argv[1:])
+    table = re.search(r"presets\[\] = \{\n(.*?)\n\};", source.read_text(), re.DOTALL).group(1)
+    presets = {}
+    for entry in re.findall(r"^    \{(.*?)\},$", table, re.DOTALL | re.MULTILINE):
+        fields = [text or None for text in re.findall(r'"([^"]*)"|NULL', entry)]
+        name, note, method, normalize, spatial, bilateral, min_region, gamma, eta = fields
+        preset = {
+            "note": note,
+            "method": method,
+            "normalize": normalize,
+            "spatial": numbers(spatial),
+            "bilateral": numbers(bilateral),
+        }
+        if min_region:
+            preset["cliques"] = "meanshift"
+            preset["min_region"] = int(min_region)
+            preset["clique_cost"] = (float(gamma), float(eta))
+        presets[name] = preset
+    if not presets:
+        sys.exit(f"{source}: no presets found")
+    text = pprint.pformat(presets, sort_dicts=False, width=100)
+    out.write_text(f'"""Settings that people publish; made from {source.name}."""\n\nPRESETS = {text}\n')
+
+
+if __name__ == "__main__":
+    main()
