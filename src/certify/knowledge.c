@@ -1,0 +1,283 @@
+/* Deciding variables, and dead-end elimination (Desmet, De Maeyer, Hazes, Lasters, "The dead-end
+ * elimination theorem and its use in protein side-chain positioning", Nature 356, 1992):
+ *
+ *   cost_ai - min_j cost_aj > 2 sum_{b undecided, i possible at b} K_ab + C_p [p may agree on i]
+ *
+ * means that every labelling with label i at a gets better when a alone takes the label j, so i
+ * occurs there in no optimal labelling. Sums go through the ordered filter, which says how accurate
+ * it is, and whose table picks who counts. */
+#include "certify/knowledge.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define UNIT 0x1p-24 /* of rounding to float */
+#define SLACK 1e-3   /* covers 1 / (1 - roundings * UNIT) */
+#define TINY 1e-25   /* what is flushed to zero */
+#define GRAIN 1024
+#define TABLE_NODES (DCRF_VALUE_NODES + 2)
+
+/* The row sums in double, rounded up, and the accuracy of the filters. */
+static dcrf_status sum_rows(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    size_t roundings = 0;
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = known->plan->kernels[m].op;
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        for (size_t a = 0; a < n; a++)
+            known->indicator[a] = 1;
+        const dcrf_status status = op->methods->apply_double(
+            op, known->workspace, known->indicator, known->indicated, 1, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            known->row_sums[a] += weight * known->indicated[a] * (1 + 0x1p-40);
+        const size_t own = op->methods->ordered_roundings(op, TABLE_NODES);
+        roundings = own > roundings ? own : roundings;
+    }
+    /* Every b is in one sum for a label, times at most 2, whatever the number of calls that add it
+     * up; a margin is a difference of two labels. The sums in double are of a few dozen terms. */
+    for (size_t a = 0; a < n; a++) {
+        double largest = 0;
+        for (size_t i = 0; i < known->model->labels; i++)
+            largest =
+                fmax(largest, fabs((double)known->model->unary[a * known->model->stride + i]));
+        known->error[a] = 4 * (double)roundings * UNIT * (1 + SLACK) * known->row_sums[a] +
+                          0x1p-44 * (largest + known->row_sums[a]) + TINY;
+    }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *plan,
+                                dcrf_workspace *workspace, const uint16_t *labels,
+                                dcrf_error *error) {
+    const dcrf_model *model = plan->model;
+    const size_t n = model->variables;
+    *known = (struct dcrf_knowledge){
+        .plan = plan, .model = model, .workspace = workspace, .undecided = n};
+    dcrf_status status = dcrf_model_require_potts(model, "a proof for single variables", error);
+    if (status < 0)
+        return status;
+    known->labels = dcrf_allocate(n, sizeof *known->labels);
+    known->possible = dcrf_allocate(n, model->labels);
+    known->round = dcrf_allocate_zero(n, sizeof *known->round);
+    known->cost = dcrf_allocate(n, model->labels * sizeof *known->cost);
+    known->row_sums = dcrf_allocate_zero(n, sizeof *known->row_sums);
+    known->error = dcrf_allocate(n, sizeof *known->error);
+    known->bin = dcrf_allocate(n, sizeof *known->bin);
+    known->fraction = dcrf_allocate_zero(n, sizeof *known->fraction);
+    known->filtered = dcrf_allocate(n, sizeof *known->filtered);
+    known->indicator = dcrf_allocate(n, sizeof *known->indicator);
+    known->indicated = dcrf_allocate(n, sizeof *known->indicated);
+    known->sum = dcrf_allocate(n, sizeof *known->sum);
+    known->table =
+        dcrf_allocate_zero(TABLE_NODES, dcrf_padded(TABLE_NODES) * sizeof *known->table);
+    if (!known->labels || !known->possible || !known->round || !known->cost || !known->row_sums ||
+        !known->error || !known->bin || !known->fraction || !known->filtered || !known->indicator || !known->indicated || !known->sum || !known->table)
+        status = dcrf_fail_memory(error, "a proof");
+    if (status == DCRF_OK)
+        status = sum_rows(known, error);
+    if (status < 0) {
+        dcrf_knowledge_clear(known);
+        return status;
+    }
+    memcpy(known->labels, labels, n * sizeof *labels);
+    memset(known->possible, 1, n * model->labels);
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < model->labels; i++)
+            known->cost[a * model->labels + i] = (double)model->unary[a * model->stride + i];
+    return DCRF_OK;
+}
+
+void dcrf_knowledge_clear(struct dcrf_knowledge *known) {
+    dcrf_release(known->labels);
+    dcrf_release(known->possible);
+    dcrf_release(known->round);
+    dcrf_release(known->cost);
+    dcrf_release(known->row_sums);
+    dcrf_release(known->error);
+    dcrf_release(known->bin);
+    dcrf_release(known->fraction);
+    dcrf_release(known->filtered);
+    dcrf_release(known->indicator);
+    dcrf_release(known->indicated);
+    dcrf_release(known->sum);
+    dcrf_release(known->table);
+    *known = (struct dcrf_knowledge){0};
+}
+
+struct weighted {
+    struct dcrf_knowledge *known;
+    double weight;
+};
+
+static void add_filtered(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct weighted *w = context;
+    for (size_t a = begin; a < end; a++)
+        w->known->sum[a] += w->weight * (double)w->known->filtered[a];
+}
+
+dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,
+                               dcrf_error *error) {
+    const size_t n = known->model->variables;
+    memset(known->sum, 0, n * sizeof *known->sum);
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = known->plan->kernels[m].op;
+        struct weighted weighted = {known, known->model->kernels[m].weight};
+        if (weighted.weight == 0)
+            continue;
+        const struct dcrf_ordered channel = {.bins = bins,
+                                             .table = table,
+                                             .bin = known->bin,
+                                             .fraction = known->fraction,
+                                             .out = known->filtered};
+        const dcrf_status status = op->methods->ordered(op, known->workspace, &channel, error);
+        if (status < 0)
+            return status;
+        dcrf_parallel_for(dcrf_workspace_pool(known->workspace), n, GRAIN, add_filtered, &weighted);
+    }
+    return DCRF_OK;
+}
+
+/* ---- deciding ------------------------------------------------------------------------------- */
+
+/* One possible label left? Then it is the label of x, even if it was not before. */
+static bool take_single(struct dcrf_knowledge *known, size_t a) {
+    const uint8_t *possible = known->possible + a * known->model->labels;
+    size_t count = 0, label = 0;
+    for (size_t i = 0; i < known->model->labels; i++)
+        if (possible[i]) {
+            count++;
+            label = i;
+        }
+    if (count == 1)
+        known->labels[a] = (uint16_t)label;
+    return count == 1;
+}
+
+dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *marked,
+                                  dcrf_error *error) {
+    /* Node 1 counts, seen from node 0. */
+    float table[2 * DCRF_LANES] = {0, 1};
+    table[DCRF_LANES] = -1;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    const size_t before = known->undecided;
+    for (size_t a = 0; a < n; a++)
+        if (known->round[a] == 0 && ((marked && marked[a]) || take_single(known, a))) {
+            known->round[a] = (uint16_t)(known->rounds + 1);
+            memset(known->possible + a * labels, 0, labels);
+            known->possible[a * labels + known->labels[a]] = 1;
+            known->undecided--;
+        }
+    if (known->undecided == before)
+        return DCRF_OK;
+    known->rounds++;
+    memset(known->fraction, 0, n * sizeof *known->fraction);
+    for (size_t i = 0; i < labels && known->undecided > 0; i++) {
+        size_t counted = 0;
+        for (size_t a = 0; a < n; a++) {
+            known->bin[a] = known->round[a] == known->rounds && known->labels[a] == i;
+            counted += known->bin[a];
+        }
+        if (counted == 0)
+            continue;
+        const dcrf_status status = dcrf_knowledge_sum(known, 2, table, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            known->cost[a * labels + i] -= 2 * known->sum[a];
+    }
+    return DCRF_OK;
+}
+
+/* ---- dead ends ------------------------------------------------------------------------------ */
+
+int dcrf_knowledge_may_agree(const struct dcrf_knowledge *known, size_t clique, size_t label) {
+    const struct dcrf_cliques *cliques = &known->model->cliques;
+    for (size_t k = cliques->offsets[clique]; k < cliques->offsets[clique + 1]; k++)
+        if (!known->possible[cliques->members[k] * known->model->labels + label])
+            return 0;
+    return 1;
+}
+
+/* known->sum becomes what excluding label i costs at most in pairs and cliques. */
+static void add_clique_costs(struct dcrf_knowledge *known, size_t label) {
+    const struct dcrf_cliques *cliques = &known->model->cliques;
+    for (size_t p = 0; p < cliques->count; p++) {
+        if (!dcrf_knowledge_may_agree(known, p, label))
+            continue;
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+            known->sum[cliques->members[k]] += cliques->costs[p];
+    }
+}
+
+dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    memset(known->sum, 0, n * sizeof *known->sum);
+    for (size_t a = 0; a < n; a++)
+        known->indicator[a] = known->round[a] == 0;
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = known->plan->kernels[m].op;
+        const dcrf_status status = op->methods->apply_double(
+            op, known->workspace, known->indicator, known->indicated, 1, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            known->sum[a] += known->model->kernels[m].weight * known->indicated[a];
+    }
+    memcpy(known->indicated, known->sum, n * sizeof *known->sum);
+    return DCRF_OK;
+}
+
+/* known->sum[a] = 2 sum_{b != a undecided, label possible at b} K_ab: the filter in double, which
+ * has a row for variables that count themselves. */
+static dcrf_status sum_possible(struct dcrf_knowledge *known, size_t label, dcrf_error *error) {
+    const size_t n = known->model->variables, labels = known->model->labels;
+    memset(known->sum, 0, n * sizeof *known->sum);
+    for (size_t a = 0; a < n; a++)
+        known->indicator[a] = known->round[a] == 0 && known->possible[a * labels + label];
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = known->plan->kernels[m].op;
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        const dcrf_status status = op->methods->apply_double(
+            op, known->workspace, known->indicator, known->indicated, 1, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            known->sum[a] += 2 * weight * known->indicated[a];
+    }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables, labels = known->model->labels;
+    for (size_t i = 0; i < labels; i++) {
+        size_t counted = 0;
+        for (size_t a = 0; a < n; a++)
+            counted += known->round[a] == 0 && known->possible[a * labels + i];
+        if (counted == 0)
+            continue;
+        const dcrf_status status = sum_possible(known, i, error);
+        if (status < 0)
+            return status;
+        add_clique_costs(known, i);
+        for (size_t a = 0; a < n; a++) {
+            if (known->indicator[a] == 0)
+                continue;
+            double lowest = INFINITY;
+            for (size_t j = 0; j < labels; j++)
+                lowest = fmin(lowest, known->cost[a * labels + j]);
+            if (known->cost[a * labels + i] - lowest - known->sum[a] > known->error[a])
+                known->possible[a * labels + i] = 0;
+        }
+    }
+    return DCRF_OK;
+}

@@ -1,0 +1,75 @@
+/* What has been proven about the optimal labellings so far, and the sums over kernels that further
+ * proofs need.
+ *
+ * A label is `possible` at a variable until it is proven to occur there in no optimal labelling. A
+ * variable is decided when only its label x_a of the reference labelling is left. With D the
+ * decided variables, the energy of a labelling that may still be optimal is, up to a constant,
+ *
+ *   sum_{a not in D} ( cost_a(y_a) + sum_{b not in D} K_ab [y_a != y_b] ) + cliques,
+ *   cost_ai = phi_ai - 2 sum_{b in D} K_ab [x_b = i],
+ *
+ * so deciding variables makes the problem smaller, and every sum over kernels is one over the
+ * undecided ones. */
+#ifndef DCRF_CERTIFY_KNOWLEDGE_H
+#define DCRF_CERTIFY_KNOWLEDGE_H
+
+#include "filter/plan.h"
+
+/* Nodes of the ordered filter for values between 0 and 1; with one for variables that may have the
+ * label and one for those that do not count they fill two vectors of the inner loops. */
+#define DCRF_VALUE_NODES 14
+/* Values are stored as bytes, in steps of a sixteenth of the distance between nodes, so that a
+ * certificate can hold the very values that were used. */
+#define DCRF_VALUE_STEPS 16
+#define DCRF_VALUE_MOST (DCRF_VALUE_STEPS * (DCRF_VALUE_NODES - 1))
+
+struct dcrf_knowledge {
+    const dcrf_plan *plan;
+    const dcrf_model *model;
+    dcrf_workspace *workspace;
+    uint16_t *labels;  /* x */
+    uint8_t *possible; /* variables x labels */
+    uint16_t *round;   /* when a variable was decided; 0: it is not */
+    size_t rounds;     /* so far */
+    size_t undecided;
+    double *cost;      /* variables x labels */
+    double *row_sums;  /* sum_m w_m (K_m 1)_a, rounded up */
+    /* How far a difference of two costs of a variable, each less a sum of K_ab times at most 2, can
+     * be from the truth. */
+    double *error;
+    double *indicator, *indicated; /* before and after a filter in double */
+    /* One label on its way through the ordered filter. */
+    uint8_t *bin;
+    float *fraction;
+    float *filtered;
+    double *sum;
+    float *table; /* DCRF_VALUE_NODES + 2 rows */
+};
+
+/* Nothing is known but the labelling. Potts compatibilities only. */
+dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *plan,
+                                dcrf_workspace *workspace, const uint16_t *labels,
+                                dcrf_error *error);
+void dcrf_knowledge_clear(struct dcrf_knowledge *known);
+
+/* known->sum[a] = sum_m w_m sum_b k_m(a, b) T(a, b) with T the antisymmetric table of `bins` nodes, between
+ * known->bin and known->fraction. */
+dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,
+                               dcrf_error *error);
+
+/* Decide the variables that have one possible label left, or are marked (may be NULL), in a new
+ * round. */
+dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *marked,
+                                  dcrf_error *error);
+
+/* Exclude every label that is worse than another one at its variable whatever the undecided others
+ * do (dead-end elimination). */
+dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known, dcrf_error *error);
+
+/* known->indicated[a] = sum_{b undecided} K_ab, a itself included where it is undecided. */
+dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error);
+
+/* Can all members of a clique have the label? */
+int dcrf_knowledge_may_agree(const struct dcrf_knowledge *known, size_t clique, size_t label);
+
+#endif
