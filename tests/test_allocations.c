@@ -183,6 +183,16 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
+static dcrf_status prove(const dcrf_solver *solver, dcrf_error *error) {
+    dcrf_proof *proof;
+    dcrf_proof_settings settings;
+    dcrf_proof_settings_defaults(&settings);
+    const dcrf_status status = dcrf_proof_new(&proof, solver, &settings, error);
+    assert_true((status < 0) == (proof == NULL));
+    dcrf_proof_free(&proof);
+    return status;
+}
+
 static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, dcrf_error *error) {
     static const float values[] = {0, 1, 1, 0};
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
@@ -207,6 +217,8 @@ static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, d
         status = dcrf_solver_new(&solver, plan, workspace, &settings, error);
     if (status == DCRF_OK)
         status = run_solver(solver, error);
+    if (status == DCRF_OK && method == DCRF_METHOD_LP)
+        status = prove(solver, error);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_workspace_free(&workspace);
@@ -373,7 +385,7 @@ static const struct {
     {"a model, its plan and its energies", use_model, 20},
     {"mean field", solve_mean_field, 40},
     {"the QP relaxation", solve_qp, 40},
-    {"the LP relaxation", solve_lp, 60},
+    {"the LP relaxation and a proof", solve_lp, 75},
     {"the compatible mean field", use_densecrf, 30},
     {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */

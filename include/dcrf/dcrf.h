@@ -16,6 +16,7 @@
 #include <dcrf/labelling.h>
 #include <dcrf/model.h>
 #include <dcrf/operator.h>
+#include <dcrf/proof.h>
 #include <dcrf/solver.h>
 #include <dcrf/status.h>
 #include <dcrf/strength.h>

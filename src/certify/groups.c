@@ -4,18 +4,20 @@
  * E(y) > E(p(y)) for every y that differs from x on A, then every optimal labelling is x there
  * (an improving mapping: Shekhovtsov, "Maximum persistency in energy minimization", CVPR 2014;
  * Swoboda et al., "Partial optimality by pruning for MAP-inference with general graphical models",
- * CVPR 2014). For any y whatsoever, alpha_ab:i = K_ab clip((y_bi - y_ai) / epsilon) is antisymmetric
- * and at most K_ab, and
+ * CVPR 2014). For any y whatsoever, alpha_ab:i = K_ab clip((y_bi - y_ai) / epsilon) is
+ * antisymmetric and at most K_ab, and
  *
  *   2 K_ab [i != j] + alpha_ab:i - alpha_ab:j >= 0,   = 0 where i = j,
- *                                                     = 0 at (x_a, x_b) where y tells the two apart:
+ *                                                     = 0 at (x_a, x_b) where y tells the two
+ * apart:
  *
  * for that y_a(x_a) is kept at or above a half plus epsilon / 2 and the others as far below. So
  * inside A the pairs of x have no slack, and with a member b outside A doing its worst,
  *
  *   E(y) - E(p(y)) >= sum_{a in A, y_a != x_a} margin_a(y_a),
  *   margin_ai = r_ai - r_a(x_a),
- *   r_ai = cost_ai - sum_{b in A} alpha_ab:i - [i != x_a] sum_{b undecided, not in A, i possible} 2 K_ab.
+ *   r_ai = cost_ai - sum_{b in A} alpha_ab:i - [i != x_a] sum_{b undecided, not in A, i possible} 2
+ * K_ab.
  *
  * The group is proven if all margins are positive. Putting a variable out lowers the margins of the
  * others, so the largest group is what is left when those without a margin are put out again
@@ -322,7 +324,7 @@ dcrf_status dcrf_groups_excess(struct dcrf_groups *groups, double *excess, dcrf_
         groups->member[a] = known->round[a] == 0;
     const dcrf_status status = reduce_all(groups, error);
     if (status == DCRF_OK)
-        *excess = (dcrf_parallel_sum(pool, n, sum_excess, groups) + sum_broken(known)) *
-                  (1 + 0x1p-20);
+        *excess =
+            (dcrf_parallel_sum(pool, n, sum_excess, groups) + sum_broken(known)) * (1 + 0x1p-20);
     return status;
 }

@@ -4,9 +4,10 @@
  *
  * - If no member of the clique is outside the group and x is unanimous on it, say l, then p(y) is
  *   unanimous and the clique gains C from every change that is not one of the whole clique. With
- *   any v_a >= 0, sum_a v_a = C, that is at least the sum of the v_a of those that change, less C if
- *   all change to the same label.
- * - Else it loses C at most where y is unanimous, say i: then all members with x_a != i change to i.
+ *   any v_a >= 0, sum_a v_a = C, that is at least the sum of the v_a of those that change, less C
+ * if all change to the same label.
+ * - Else it loses C at most where y is unanimous, say i: then all members with x_a != i change to
+ * i.
  *
  * So C is lost only where all members can have i, and then those with x_a != i share the loss as
  * they like: each in proportion to its margin for i, which leaves all of them one exactly if

@@ -31,24 +31,30 @@ static dcrf_status sum_rows(struct dcrf_knowledge *known, dcrf_error *error) {
             continue;
         for (size_t a = 0; a < n; a++)
             known->indicator[a] = 1;
-        const dcrf_status status = op->methods->apply_double(
-            op, known->workspace, known->indicator, known->indicated, 1, error);
+        dcrf_status status = op->methods->apply_double(op, known->workspace, known->indicator,
+                                                       known->indicated, 1, error);
         if (status < 0)
             return status;
         for (size_t a = 0; a < n; a++)
             known->row_sums[a] += weight * known->indicated[a] * (1 + 0x1p-40);
         const size_t own = op->methods->ordered_roundings(op, TABLE_NODES);
         roundings = own > roundings ? own : roundings;
+        if (op->methods->left_out &&
+            (status = op->methods->left_out(op, known->workspace, known->indicated, error)) < 0)
+            return status;
+        for (size_t a = 0; a < n && op->methods->left_out; a++)
+            known->left_out[a] += weight * known->indicated[a];
     }
     /* Every b is in one sum for a label, times at most 2, whatever the number of calls that add it
-     * up; a margin is a difference of two labels. The sums in double are of a few dozen terms. */
+     * up; a margin is a difference of two labels, and a pair that was left out has at most the
+     * slack 4 K_ab. The sums in double are of a few dozen terms. */
     for (size_t a = 0; a < n; a++) {
         double largest = 0;
         for (size_t i = 0; i < known->model->labels; i++)
             largest =
                 fmax(largest, fabs((double)known->model->unary[a * known->model->stride + i]));
         known->error[a] = 4 * (double)roundings * UNIT * (1 + SLACK) * known->row_sums[a] +
-                          0x1p-44 * (largest + known->row_sums[a]) + TINY;
+                          4 * known->left_out[a] + 0x1p-44 * (largest + known->row_sums[a]) + TINY;
     }
     return DCRF_OK;
 }
@@ -68,6 +74,7 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
     known->round = dcrf_allocate_zero(n, sizeof *known->round);
     known->cost = dcrf_allocate(n, model->labels * sizeof *known->cost);
     known->row_sums = dcrf_allocate_zero(n, sizeof *known->row_sums);
+    known->left_out = dcrf_allocate_zero(n, sizeof *known->left_out);
     known->error = dcrf_allocate(n, sizeof *known->error);
     known->bin = dcrf_allocate(n, sizeof *known->bin);
     known->fraction = dcrf_allocate_zero(n, sizeof *known->fraction);
@@ -75,10 +82,10 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
     known->indicator = dcrf_allocate(n, sizeof *known->indicator);
     known->indicated = dcrf_allocate(n, sizeof *known->indicated);
     known->sum = dcrf_allocate(n, sizeof *known->sum);
-    known->table =
-        dcrf_allocate_zero(TABLE_NODES, dcrf_padded(TABLE_NODES) * sizeof *known->table);
+    known->table = dcrf_allocate_zero(TABLE_NODES, dcrf_padded(TABLE_NODES) * sizeof *known->table);
     if (!known->labels || !known->possible || !known->round || !known->cost || !known->row_sums ||
-        !known->error || !known->bin || !known->fraction || !known->filtered || !known->indicator || !known->indicated || !known->sum || !known->table)
+        !known->left_out || !known->error || !known->bin || !known->fraction || !known->filtered ||
+        !known->indicator || !known->indicated || !known->sum || !known->table)
         status = dcrf_fail_memory(error, "a proof");
     if (status == DCRF_OK)
         status = sum_rows(known, error);
@@ -100,6 +107,7 @@ void dcrf_knowledge_clear(struct dcrf_knowledge *known) {
     dcrf_release(known->round);
     dcrf_release(known->cost);
     dcrf_release(known->row_sums);
+    dcrf_release(known->left_out);
     dcrf_release(known->error);
     dcrf_release(known->bin);
     dcrf_release(known->fraction);
@@ -224,8 +232,8 @@ dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_erro
         known->indicator[a] = known->round[a] == 0;
     for (size_t m = 0; m < known->plan->kernel_count; m++) {
         const dcrf_operator *op = known->plan->kernels[m].op;
-        const dcrf_status status = op->methods->apply_double(
-            op, known->workspace, known->indicator, known->indicated, 1, error);
+        const dcrf_status status = op->methods->apply_double(op, known->workspace, known->indicator,
+                                                             known->indicated, 1, error);
         if (status < 0)
             return status;
         for (size_t a = 0; a < n; a++)
@@ -247,8 +255,8 @@ static dcrf_status sum_possible(struct dcrf_knowledge *known, size_t label, dcrf
         const double weight = known->model->kernels[m].weight;
         if (weight == 0)
             continue;
-        const dcrf_status status = op->methods->apply_double(
-            op, known->workspace, known->indicator, known->indicated, 1, error);
+        const dcrf_status status = op->methods->apply_double(op, known->workspace, known->indicator,
+                                                             known->indicated, 1, error);
         if (status < 0)
             return status;
         for (size_t a = 0; a < n; a++)

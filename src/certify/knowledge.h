@@ -32,8 +32,9 @@ struct dcrf_knowledge {
     uint16_t *round;   /* when a variable was decided; 0: it is not */
     size_t rounds;     /* so far */
     size_t undecided;
-    double *cost;      /* variables x labels */
-    double *row_sums;  /* sum_m w_m (K_m 1)_a, rounded up */
+    double *cost;     /* variables x labels */
+    double *row_sums; /* sum_m w_m (K_m 1)_a, rounded up */
+    double *left_out; /* sum of the w_m K_ab that the operators leave out, at most */
     /* How far a difference of two costs of a variable, each less a sum of K_ab times at most 2, can
      * be from the truth. */
     double *error;
@@ -52,8 +53,8 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
                                 dcrf_error *error);
 void dcrf_knowledge_clear(struct dcrf_knowledge *known);
 
-/* known->sum[a] = sum_m w_m sum_b k_m(a, b) T(a, b) with T the antisymmetric table of `bins` nodes, between
- * known->bin and known->fraction. */
+/* known->sum[a] = sum_m w_m sum_b k_m(a, b) T(a, b) with T the antisymmetric table of `bins` nodes,
+ * between known->bin and known->fraction. */
 dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,
                                dcrf_error *error);
 

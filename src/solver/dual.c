@@ -143,26 +143,35 @@ struct bound_context {
     double pairwise_error, clique_error; /* relative */
 };
 
-static double lowest_reduced_cost(const struct bound_context *c, size_t a) {
+static struct bound_context make_context(const struct dcrf_dual_space *space,
+                                         const struct dcrf_dual *dual) {
+    return (struct bound_context){
+        .space = space,
+        .dual = dual,
+        .pairwise_error = dual->pairwise_roundings * UNIT * (1 + SLACK),
+        .clique_error = dual->clique_roundings * UNIT * (1 + SLACK),
+    };
+}
+
+/* A reduced cost, but for errors that all labels of the variable share. */
+static inline double reduced_cost(const struct bound_context *c, size_t a, size_t label) {
     const dcrf_model *model = c->space->plan->model;
-    const float *unary = model->unary + a * model->stride;
-    const double *pairwise = c->dual->pairwise + a * model->stride;
-    double lowest = INFINITY;
-    if (!c->dual->clique) {
-        for (size_t i = 0; i < model->labels; i++) {
-            const double cost = (double)unary[i] - pairwise[i];
-            lowest = cost < lowest ? cost : lowest;
-        }
-        return lowest;
-    }
-    const double *clique = c->dual->clique + a * model->stride;
+    const size_t k = a * model->stride + label;
+    const double cost = (double)model->unary[k] - c->dual->pairwise[k];
+    if (!c->dual->clique)
+        return cost;
     const double per_value = c->space->form == DCRF_CLIQUE_MIN ? c->clique_error : 0;
-    for (size_t i = 0; i < model->labels; i++) {
-        const double cost = (double)unary[i] - pairwise[i] -
-                            clique[i] * (1 + per_value); /* v >= 0 in the min form */
+    return cost - c->dual->clique[k] * (1 + per_value); /* v >= 0 in the min form */
+}
+
+static double lowest_reduced_cost(const struct bound_context *c, size_t a) {
+    const size_t labels = c->space->plan->model->labels;
+    double lowest = INFINITY;
+    for (size_t i = 0; i < labels; i++) {
+        const double cost = reduced_cost(c, a, i);
         lowest = cost < lowest ? cost : lowest;
     }
-    if (c->space->form == DCRF_CLIQUE_SPREAD)
+    if (c->dual->clique && c->space->form == DCRF_CLIQUE_SPREAD)
         lowest -= c->clique_error * (double)c->space->clique_cost[a];
     return lowest;
 }
@@ -181,17 +190,28 @@ static void sum_bound(void *context, size_t begin, size_t end, double *sums) {
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual) {
     const size_t n = space->plan->model->variables;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
-    struct bound_context context = {
-        .space = space,
-        .dual = dual,
-        .pairwise_error = dual->pairwise_roundings * UNIT * (1 + SLACK),
-        .clique_error = dual->clique_roundings * UNIT * (1 + SLACK),
-    };
+    struct bound_context context = make_context(space, dual);
     double sums[BOUND_SUMS];
     dcrf_parallel_sums(pool, n, sum_bound, &context, sums, BOUND_SUMS);
     return space->constant + sums[BOUND] -
            ((double)n + 8) * DOUBLE_UNIT *
                (sums[MAGNITUDE] + fabs(space->constant) + fabs(sums[BOUND]));
+}
+
+void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
+                       size_t variable, double excess, uint8_t *possible) {
+    const struct bound_context context = make_context(space, dual);
+    const size_t labels = space->plan->model->labels;
+    double lowest = INFINITY;
+    for (size_t i = 0; i < labels; i++)
+        lowest = fmin(lowest, reduced_cost(&context, variable, i));
+    for (size_t i = 0; i < labels; i++) {
+        const double cost = reduced_cost(&context, variable, i);
+        /* Both costs are sums of three floats; the difference is rounded once more. */
+        if (cost - lowest > excess + 8 * DOUBLE_UNIT * (fabs(cost) + fabs(lowest)) +
+                                0x1p-40 * (double)space->row_sums[variable])
+            possible[i] = 0;
+    }
 }
 
 /* ---- mixtures ------------------------------------------------------------------------------- */

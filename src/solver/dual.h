@@ -68,6 +68,11 @@ void dcrf_dual_clear(struct dcrf_dual *dual);
  */
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual);
 
+/* possible[i] = 0 for every label of the variable whose reduced cost exceeds the smallest one by
+ * more than `excess`: a labelling that has it there is more than that above the dual's bound. */
+void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
+                       size_t variable, double excess, uint8_t *possible);
+
 /* into += weight * (from - into), 0 <= weight <= 1. */
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
                    const struct dcrf_dual *from, double weight);

@@ -1,0 +1,366 @@
+/* Proofs for single variables, one after the other:
+ *
+ * 1. by the gap: with reduced costs r of the LP's best dual point, of bound LB, every labelling x
+ *    has E(x) >= LB + sum_a (r_a(x_a) - min_i r_ai). A label whose reduced cost exceeds the
+ * smallest by more than E - LB, for the energy E of any labelling, occurs in no optimal one;
+ * 2. by dead ends (knowledge.c) and for groups (groups.c), which need no gap, with the LP's y;
+ * 3. where that comes to an end, the relaxation of the undecided rest is solved a little further,
+ * with a handicap for the labelling, so that its margins become positive where it stays optimal,
+ * and the rest is tried again.
+ *
+ * At the end the gap is that of the undecided rest alone. */
+#include "certify/groups.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/timer.h"
+#include "solver/lp.h"
+#include "solver/solver.h"
+
+#include <dcrf/proof.h>
+#include <math.h>
+#include <string.h>
+
+/* The y of the LP comes from widths down to this; the rest is relaxed with a wider line, whose
+ * values are told apart by more steps. */
+#define FIRST_EPSILON 0.03125
+#define REST_EPSILON 0.25
+#define RELAX_STEPS 12
+#define MOST_RELAXATIONS 10
+/* The first handicap, as a part of the mean row sum; halved from one relaxation to the next. */
+#define FIRST_HANDICAP 0.125
+/* A round that decides less than this part of the rest is the last with its dual point. */
+#define WORTHWHILE 0.05
+
+struct dcrf_proof {
+    struct dcrf_knowledge known;
+    size_t labels;
+    dcrf_proof_info info;
+};
+
+struct run {
+    struct dcrf_knowledge *known;
+    struct dcrf_groups groups;
+    const dcrf_solver *solver;
+    const struct dcrf_lp *lp;
+    dcrf_proof_settings settings;
+    double began_s;
+};
+
+void dcrf_proof_settings_defaults(dcrf_proof_settings *settings) {
+    memset(settings, 0, sizeof *settings);
+    settings->time_limit_s = DCRF_DEFAULT_PROOF_TIME_LIMIT_S;
+    settings->sweeps = DCRF_DEFAULT_PROOF_SWEEPS;
+}
+
+static dcrf_status check(const dcrf_solver *solver, const dcrf_proof_settings *settings,
+                         dcrf_error *error) {
+    if (!solver || !settings)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a proof needs a %s",
+                         solver ? "settings" : "solver");
+    if (solver->settings.method != DCRF_METHOD_LP)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "a proof needs the dual of the LP; the solver's method is %s",
+                         dcrf_method_name(solver->settings.method));
+    if (!solver->has_started)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the solver has not run: there is nothing to prove yet");
+    if (!(settings->time_limit_s >= 0 && isfinite(settings->time_limit_s)))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the time limit of a proof is %g s; it must be 0 or positive",
+                         settings->time_limit_s);
+    for (size_t i = 0; i < sizeof settings->reserved; i++)
+        if (settings->reserved[i] != 0)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "reserved bytes of the settings are not zero; begin with "
+                             "dcrf_proof_settings_defaults");
+    return DCRF_OK;
+}
+
+/* ---- the energy ----------------------------------------------------------------------------- */
+
+static double clique_costs(const struct dcrf_knowledge *known) {
+    const struct dcrf_cliques *cliques = &known->model->cliques;
+    double sum = 0;
+    for (size_t p = 0; p < cliques->count; p++)
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+            if (known->labels[cliques->members[k]] !=
+                known->labels[cliques->members[cliques->offsets[p]]]) {
+                sum += cliques->costs[p];
+                break;
+            }
+    return sum;
+}
+
+/* The energy of x by the operators in double, and how far it can be off. */
+static dcrf_status find_energy(struct dcrf_knowledge *known, dcrf_energy *energy, double *error_of,
+                               dcrf_error *error) {
+    const dcrf_model *model = known->model;
+    const size_t n = model->variables;
+    double magnitude = 0;
+    *energy = (dcrf_energy){.cliques = clique_costs(known)};
+    *error_of = 0;
+    for (size_t a = 0; a < n; a++) {
+        const double unary = (double)model->unary[a * model->stride + known->labels[a]];
+        energy->unary += unary;
+        magnitude += fabs(unary) + known->row_sums[a];
+        *error_of += known->left_out[a];
+    }
+    for (size_t i = 0; i < model->labels; i++) {
+        size_t count = 0;
+        for (size_t a = 0; a < n; a++) {
+            known->indicator[a] = known->labels[a] == i;
+            count += known->labels[a] == i;
+        }
+        if (count == 0)
+            continue;
+        for (size_t m = 0; m < known->plan->kernel_count; m++) {
+            const dcrf_operator *op = known->plan->kernels[m].op;
+            if (model->kernels[m].weight == 0)
+                continue;
+            const dcrf_status status = op->methods->apply_double(
+                op, known->workspace, known->indicator, known->indicated, 1, error);
+            if (status < 0)
+                return status;
+            /* Pairs are counted from the side that does not have the label. */
+            for (size_t a = 0; a < n; a++)
+                if (known->labels[a] != i)
+                    energy->pairwise += model->kernels[m].weight * known->indicated[a];
+        }
+    }
+    energy->total = energy->unary + energy->pairwise + energy->cliques;
+    *error_of += (4 * (double)n + 4000) * 0x1p-53 * (magnitude + energy->cliques);
+    return DCRF_OK;
+}
+
+/* ---- by the gap ----------------------------------------------------------------------------- */
+
+struct exclusion {
+    const struct run *run;
+    double excess;
+};
+
+static void exclude(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct exclusion *e = context;
+    struct dcrf_knowledge *known = e->run->known;
+    for (size_t a = begin; a < end; a++)
+        dcrf_dual_exclude(&e->run->lp->space, &e->run->lp->best, a, e->excess,
+                          known->possible + a * known->model->labels);
+}
+
+static dcrf_status exclude_by_gap(struct run *run, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    dcrf_energy energy;
+    double error_of;
+    if (!run->lp->has_best)
+        return DCRF_OK;
+    const dcrf_status status = find_energy(known, &energy, &error_of, error);
+    if (status < 0)
+        return status;
+    struct exclusion exclusion = {run, energy.total + error_of -
+                                           dcrf_dual_bound(&run->lp->space, &run->lp->best)};
+    if (exclusion.excess >= 0) /* else something is wrong with the bound: claim nothing */
+        dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->model->variables, 1024,
+                          exclude, &exclusion);
+    return dcrf_knowledge_decide(known, NULL, error);
+}
+
+/* Where x is constant no pair has a slack, whatever the dual point: the best one may show that
+ * every variable has its label. */
+static dcrf_status decide_constant(struct run *run, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    const size_t label = known->labels[0], stride = known->model->stride;
+    if (!run->lp->has_best || known->model->cliques.count > 0)
+        return DCRF_OK;
+    const double unit = 2 * run->lp->best.pairwise_roundings * 0x1p-24 * (1 + 1e-3);
+    for (size_t a = 0; a < n; a++) {
+        const float *unary = known->model->unary + a * stride;
+        const double *pairwise = run->lp->best.pairwise + a * stride;
+        const double own = (double)unary[label] - pairwise[label];
+        if (known->labels[a] != label)
+            return DCRF_OK;
+        for (size_t i = 0; i < labels; i++)
+            if (i != label && !((double)unary[i] - pairwise[i] - own >
+                                unit * known->row_sums[a] + known->error[a]))
+                return DCRF_OK;
+    }
+    memset(run->groups.member, 1, n);
+    return dcrf_knowledge_decide(known, run->groups.member, error);
+}
+
+/* ---- by groups ------------------------------------------------------------------------------ */
+
+static bool is_over(const struct run *run) {
+    return run->known->undecided == 0 || run->groups.sweeps >= run->settings.sweeps ||
+           (run->settings.time_limit_s > 0 &&
+            dcrf_time_s() - run->began_s >= run->settings.time_limit_s);
+}
+
+static dcrf_status eliminate(struct run *run, dcrf_error *error) {
+    const dcrf_status status = dcrf_knowledge_eliminate(run->known, error);
+    return status < 0 ? status : dcrf_knowledge_decide(run->known, NULL, error);
+}
+
+/* Groups and dead ends until they bring little. */
+static dcrf_status decide_groups(struct run *run, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    size_t before = SIZE_MAX;
+    while (status == DCRF_OK && !is_over(run) &&
+           (before == SIZE_MAX ||
+            (double)(before - run->known->undecided) >= WORTHWHILE * (double)before)) {
+        before = run->known->undecided;
+        status = dcrf_groups_decide(&run->groups, error);
+        if (status == DCRF_OK && run->known->undecided > 0)
+            status = eliminate(run, error);
+    }
+    return status;
+}
+
+/* Let the labels of the largest y among the undecided be those of x, if they are better. */
+static dcrf_status consider_labels(struct run *run, double *best, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    dcrf_energy energy;
+    uint16_t *trial = dcrf_allocate(n, sizeof *trial);
+    if (!trial)
+        return dcrf_fail_memory(error, "a proof");
+    memcpy(trial, known->labels, n * sizeof *trial);
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels && known->round[a] == 0; i++)
+            if (known->possible[a * labels + i] &&
+                run->groups.y[a * labels + i] > run->groups.y[a * labels + trial[a]])
+                trial[a] = (uint16_t)i;
+    const dcrf_status status =
+        dcrf_energy_of_labels(known->plan, known->workspace, trial, &energy, NULL, error);
+    if (status == DCRF_OK && energy.total < *best) {
+        *best = energy.total;
+        memcpy(known->labels, trial, n * sizeof *trial);
+    }
+    dcrf_release(trial);
+    return status;
+}
+
+static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    const float *y = run->solver->method->marginals(run->solver->state);
+    double mean = 0, best = run->solver->info.energy.total;
+    for (size_t a = 0; a < n; a++) {
+        memcpy(run->groups.y + a * labels, y + a * known->model->stride, labels * sizeof *y);
+        mean += known->row_sums[a] / (double)n;
+    }
+    dcrf_status status = decide_constant(run, error);
+    if (status == DCRF_OK && !is_over(run))
+        status = eliminate(run, error);
+    if (status == DCRF_OK)
+        status = decide_groups(run, error);
+    run->groups.epsilon = REST_EPSILON;
+    double handicap = FIRST_HANDICAP * mean;
+    for (int k = 0; k < MOST_RELAXATIONS && status == DCRF_OK && !is_over(run); k++) {
+        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, handicap, error);
+        if (status == DCRF_OK)
+            status = consider_labels(run, &best, error);
+        if (status == DCRF_OK)
+            status = decide_groups(run, error);
+        handicap /= 2;
+    }
+    return status;
+}
+
+/* ---- the result ----------------------------------------------------------------------------- */
+
+static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    double excess, error_of;
+    dcrf_status status = dcrf_groups_excess(&run->groups, &excess, error);
+    if (status == DCRF_OK)
+        status = find_energy(known, &info->energy, &error_of, error);
+    if (status < 0)
+        return status;
+    const double floor = dcrf_unary_floor(known->model), bound = run->solver->info.lower_bound;
+    info->variables = known->model->variables;
+    info->proven = info->variables - known->undecided;
+    for (size_t k = 0; k < info->variables * known->model->labels; k++)
+        info->possible += known->possible[k];
+    /* The gap is that of the rest; the errors of the energy are in the bound alone. */
+    info->lower_bound = info->energy.total - excess - 2 * error_of;
+    info->relative_gap = dcrf_relative_gap(info->energy.total, info->energy.total - excess, floor);
+    if (bound > info->lower_bound) {
+        info->lower_bound = bound;
+        info->relative_gap =
+            fmin(info->relative_gap, dcrf_relative_gap(info->energy.total, bound, floor));
+    }
+    info->sweeps = run->groups.sweeps;
+    info->seconds = dcrf_time_s() - run->began_s;
+    return DCRF_OK;
+}
+
+static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
+    dcrf_status status = dcrf_groups_init(&run->groups, run->known, FIRST_EPSILON, error);
+    if (status < 0)
+        return status;
+    status = exclude_by_gap(run, error);
+    made->info.proven_by_gap = run->known->model->variables - run->known->undecided;
+    if (status == DCRF_OK)
+        status = prove_groups(run, error);
+    if (status == DCRF_OK)
+        status = conclude(run, &made->info, error);
+    dcrf_groups_clear(&run->groups);
+    return status;
+}
+
+dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
+                           const dcrf_proof_settings *settings, dcrf_error *error) {
+    const double began_s = dcrf_time_s();
+    *out = NULL;
+    dcrf_status status = check(solver, settings, error);
+    if (status < 0)
+        return status;
+    dcrf_proof *proof = dcrf_allocate_zero(1, sizeof *proof);
+    if (!proof)
+        return dcrf_fail_memory(error, "a proof");
+    proof->labels = solver->problem.model->labels;
+    struct run run = {.known = &proof->known,
+                      .solver = solver,
+                      .lp = solver->state,
+                      .settings = *settings,
+                      .began_s = began_s};
+    status = dcrf_knowledge_init(&proof->known, solver->problem.plan, solver->problem.workspace,
+                                 solver->best, error);
+    if (status == DCRF_OK)
+        status = prove(&run, proof, error);
+    if (status < 0)
+        dcrf_proof_free(&proof);
+    *out = proof;
+    return status;
+}
+
+void dcrf_proof_free(dcrf_proof **proof) {
+    if (!proof || !*proof)
+        return;
+    dcrf_knowledge_clear(&(*proof)->known);
+    dcrf_release(*proof);
+    *proof = NULL;
+}
+
+void dcrf_proof_get_info(const dcrf_proof *proof, dcrf_proof_info *info) {
+    *info = proof->info;
+}
+
+void dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels) {
+    memcpy(labels, proof->known.labels, proof->info.variables * sizeof *labels);
+}
+
+const uint8_t *dcrf_proof_possible(const dcrf_proof *proof) {
+    return proof->known.possible;
+}
+
+void dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts) {
+    const size_t labels = proof->labels; /* the model may be gone */
+    for (size_t a = 0; a < proof->info.variables; a++) {
+        counts[a] = 0;
+        for (size_t i = 0; i < labels; i++)
+            counts[a] = (uint16_t)(counts[a] + proof->known.possible[a * labels + i]);
+    }
+}

@@ -1,0 +1,252 @@
+/* Proofs for single variables, against all labellings of small models: what is excluded must be in
+ * no optimal labelling, ties included. The matrices are those of the operators themselves, by unit
+ * vectors, so that the comparison needs no tolerance. */
+#include "toy.h"
+
+#include "filter/plan.h"
+
+#include <dcrf/proof.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define MOST_VARIABLES 9
+#define MOST_LABELS 4
+
+/* A toy as the operators of a plan see it. */
+struct seen {
+    struct toy *toy;
+    dcrf_plan *plan;
+    long double matrix[MOST_VARIABLES * MOST_VARIABLES];
+    long double lowest[MOST_VARIABLES * MOST_LABELS]; /* energy of all that have the label there */
+    long double optimum;
+};
+
+static struct seen see(struct toy *toy, dcrf_operator_kind kind) {
+    struct seen seen = {.toy = toy, .optimum = (long double)INFINITY};
+    const size_t n = toy->variables;
+    double unit[MOST_VARIABLES], column[MOST_VARIABLES];
+    assert_int_equal(dcrf_plan_new(&seen.plan, toy->model, kind, toy->workspace, NULL), DCRF_OK);
+    for (size_t m = 0; m < seen.plan->kernel_count; m++)
+        for (size_t b = 0; b < n; b++) {
+            const dcrf_operator *op = seen.plan->kernels[m].op;
+            for (size_t a = 0; a < n; a++)
+                unit[a] = a == b;
+            assert_int_equal(op->methods->apply_double(op, toy->workspace, unit, column, 1, NULL),
+                             DCRF_OK);
+            for (size_t a = 0; a < n; a++)
+                seen.matrix[a * n + b] +=
+                    (long double)toy->model->kernels[m].weight * (long double)column[a];
+        }
+    for (size_t k = 0; k < MOST_VARIABLES * MOST_LABELS; k++)
+        seen.lowest[k] = (long double)INFINITY;
+    return seen;
+}
+
+static long double energy_of(const struct seen *seen, const uint16_t *labels) {
+    const struct toy *toy = seen->toy;
+    const size_t n = toy->variables;
+    long double sum = 0;
+    for (size_t a = 0; a < n; a++) {
+        sum += (long double)toy->model->unary[a * toy->model->stride + labels[a]];
+        for (size_t b = 0; b < n; b++)
+            sum += labels[a] != labels[b] ? seen->matrix[a * n + b] : 0;
+    }
+    for (size_t p = 0; p < toy->cliques; p++)
+        for (size_t k = toy->offsets[p]; k < toy->offsets[p + 1]; k++)
+            if (labels[toy->members[k]] != labels[toy->members[toy->offsets[p]]]) {
+                sum += (long double)toy->costs[p];
+                break;
+            }
+    return sum;
+}
+
+static void enumerate(struct seen *seen) {
+    const size_t n = seen->toy->variables, labels = seen->toy->labels;
+    uint16_t x[MOST_VARIABLES] = {0};
+    for (;;) {
+        const long double energy = energy_of(seen, x);
+        for (size_t a = 0; a < n; a++)
+            seen->lowest[a * labels + x[a]] = fminl(seen->lowest[a * labels + x[a]], energy);
+        seen->optimum = fminl(seen->optimum, energy);
+        size_t a = 0;
+        while (a < n && ++x[a] == labels)
+            x[a++] = 0;
+        if (a == n)
+            return;
+    }
+}
+
+struct count {
+    size_t variables, proven, by_gap, excluded, optimal;
+};
+
+/* Energies are sums of a few hundred long doubles: what is closer than this is a tie. */
+#define TIE 1e-14L
+
+static void check(struct seen *seen, size_t iterations, struct count *count) {
+    struct toy *toy = seen->toy;
+    const size_t n = toy->variables, labels = toy->labels;
+    dcrf_settings settings;
+    dcrf_proof_settings limits;
+    dcrf_solver *solver;
+    dcrf_proof *proof;
+    dcrf_proof_info info;
+    uint16_t found[MOST_VARIABLES], counts[MOST_VARIABLES];
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.iterations = iterations;
+    settings.lp.clique_form = iterations % 2 ? DCRF_CLIQUE_SPREAD : DCRF_CLIQUE_MIN;
+    dcrf_proof_settings_defaults(&limits);
+    assert_int_equal(dcrf_solver_new(&solver, seen->plan, toy->workspace, &settings, NULL),
+                     DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) > 0);
+    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
+    dcrf_solver_free(&solver);
+    dcrf_proof_get_info(proof, &info);
+    dcrf_proof_labels(proof, found);
+    dcrf_proof_counts(proof, counts);
+    const uint8_t *possible = dcrf_proof_possible(proof);
+    const long double scale = 1 + fabsl(seen->optimum);
+    size_t single = 0, left = 0;
+    for (size_t a = 0; a < n; a++) {
+        size_t at = 0;
+        for (size_t i = 0; i < labels; i++) {
+            at += possible[a * labels + i];
+            if (possible[a * labels + i])
+                continue;
+            count->excluded++;
+            assert_true(seen->lowest[a * labels + i] > seen->optimum + TIE * scale);
+        }
+        assert_int_equal(counts[a], at);
+        assert_true(at >= 1);
+        assert_true(possible[a * labels + found[a]]);
+        single += at == 1;
+        left += at;
+    }
+    assert_int_equal(info.variables, n);
+    assert_int_equal(info.proven, single);
+    assert_int_equal(info.possible, left);
+    assert_true(info.proven_by_gap <= info.proven);
+    /* No tolerance where it matters: the bound is never above the optimum. */
+    assert_true((long double)info.lower_bound <= seen->optimum);
+    assert_true(fabsl((long double)info.energy.total - energy_of(seen, found)) <= 1e-10L * scale);
+    if (single == n) {
+        assert_true(energy_of(seen, found) <= seen->optimum + TIE * scale);
+        assert_true(info.relative_gap == 0);
+    }
+    count->variables += n;
+    count->proven += single;
+    count->by_gap += info.proven_by_gap;
+    count->optimal += single == n;
+    dcrf_proof_free(&proof);
+    dcrf_plan_free(&seen->plan);
+}
+
+static struct count check_toys(uint64_t first, uint64_t many, dcrf_operator_kind kind) {
+    const double strengths[] = {0.05, 0.2, 0.6, 3, 100};
+    const size_t iterations[] = {1, 4, 40};
+    struct count count = {0};
+    for (uint64_t seed = first; seed < first + many; seed++) {
+        const size_t labels = 2 + seed % 3;
+        struct toy toy = new_toy(seed, (labels == 4 ? 4 : 5) + seed % 3, labels, seed / 2 % 4,
+                                 strengths[seed / 3 % 5], TOY_POTTS, 1);
+        struct seen seen = see(&toy, kind);
+        enumerate(&seen);
+        check(&seen, iterations[seed / 7 % 3], &count);
+        free_toy(&toy);
+    }
+    print_message("%zu variables, %zu proven (%zu by the gap), %zu labels excluded, %zu optima\n",
+                  count.variables, count.proven, count.by_gap, count.excluded, count.optimal);
+    return count;
+}
+
+/* A proof that proves nothing is not wrong, but of no use. */
+static void excluded_labels_are_in_no_optimum(void **state) {
+    (void)state;
+    struct count count = check_toys(0, 1500, DCRF_OPERATOR_EXACT);
+    assert_true(count.proven * 10 > count.variables * 8);
+    assert_true(count.proven > count.by_gap);
+    count = check_toys(10000, 1500, DCRF_OPERATOR_LATTICE);
+    assert_true(count.proven * 10 > count.variables * 8);
+    assert_true(count.proven > count.by_gap);
+}
+
+/* Two labels with the same unaries: nothing may tell them apart. */
+static void ties_stay(void **state) {
+    (void)state;
+    struct count count = {0};
+    for (uint64_t seed = 0; seed < 150; seed++) {
+        const size_t labels = 3, n = 5 + seed % 3;
+        struct toy toy = new_toy(seed, n, labels, seed % 3, seed % 2 ? 0.3 : 2, TOY_POTTS, 1);
+        const dcrf_grid grid = dcrf_grid_1d(n);
+        for (size_t a = 0; a < n; a++) {
+            /* Whole numbers make many more ties. */
+            for (size_t i = 0; i < labels && seed % 4 < 2; i++)
+                toy.unary[a * labels + i] = floor(toy.unary[a * labels + i]);
+            toy.unary[a * labels + 1] = toy.unary[a * labels];
+        }
+        const dcrf_view unary = dcrf_view_interleaved(toy.unary, DCRF_F64, &grid, labels);
+        assert_int_equal(dcrf_model_set_unary(toy.model, &unary, NULL), DCRF_OK);
+        if (seed % 5 == 0) /* nothing but unaries */
+            for (size_t m = 0; m < 2; m++)
+                assert_int_equal(dcrf_model_set_weight(toy.model, m, 0, NULL), DCRF_OK);
+        struct seen seen = see(&toy, seed % 2 ? DCRF_OPERATOR_LATTICE : DCRF_OPERATOR_EXACT);
+        enumerate(&seen);
+        for (size_t a = 0; a < n; a++) /* the oracle knows the ties */
+            assert_true(fabsl(seen.lowest[a * labels] - seen.lowest[a * labels + 1]) <=
+                        TIE * (1 + fabsl(seen.optimum)));
+        check(&seen, 40, &count);
+        free_toy(&toy);
+    }
+    print_message("with ties: %zu of %zu variables proven\n", count.proven, count.variables);
+    assert_true(count.proven > 0 && count.proven < count.variables);
+}
+
+static void limits_and_errors(void **state) {
+    (void)state;
+    struct toy toy = new_toy(1, 8, 3, 2, 0.5, TOY_POTTS, 1);
+    dcrf_settings settings;
+    dcrf_proof_settings limits;
+    dcrf_solver *solver;
+    dcrf_proof *proof;
+    dcrf_proof_info info;
+    dcrf_error error;
+    memset(&limits, 0xa5, sizeof limits);
+    dcrf_proof_settings_defaults(&limits);
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL), DCRF_OK);
+    assert_fails(DCRF_ERROR_UNSUPPORTED, "mf", error,
+                 dcrf_proof_new(&proof, solver, &limits, &error));
+    assert_null(proof);
+    dcrf_solver_free(&solver);
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL), DCRF_OK);
+    assert_fails(DCRF_ERROR_ARGUMENT, "has not run", error,
+                 dcrf_proof_new(&proof, solver, &limits, &error));
+    assert_true(dcrf_solver_run(solver, NULL) > 0);
+    limits.reserved[3] = 1;
+    assert_fails(DCRF_ERROR_ARGUMENT, "reserved", error,
+                 dcrf_proof_new(&proof, solver, &limits, &error));
+    dcrf_proof_settings_defaults(&limits);
+    limits.time_limit_s = -1;
+    assert_fails(DCRF_ERROR_ARGUMENT, "time limit", error,
+                 dcrf_proof_new(&proof, solver, &limits, &error));
+    dcrf_proof_settings_defaults(&limits);
+    limits.sweeps = 0; /* by the gap alone */
+    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
+    dcrf_proof_get_info(proof, &info);
+    assert_true(info.sweeps <= 1); /* the gap of the rest takes one */
+    dcrf_proof_free(&proof);
+    dcrf_proof_free(&proof);
+    dcrf_proof_free(NULL);
+    dcrf_solver_free(&solver);
+    free_toy(&toy);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(excluded_labels_are_in_no_optimum),
+        cmocka_unit_test(ties_stay),
+        cmocka_unit_test(limits_and_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
