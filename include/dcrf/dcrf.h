@@ -22,6 +22,7 @@
 #include <dcrf/strength.h>
 #include <dcrf/superpixel.h>
 #include <dcrf/unary.h>
+#include <dcrf/verify.h>
 
 #define DCRF_VERSION_MAJOR 0
 #define DCRF_VERSION_MINOR 1

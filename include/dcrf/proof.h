@@ -22,6 +22,8 @@ typedef struct dcrf_proof dcrf_proof;
 typedef struct dcrf_proof_settings {
     double time_limit_s; /* 0: none */
     size_t sweeps;       /* over all labels, at most */
+    int certificate;     /* make a certificate: then the LP's bound is not used, only what can be
+                          * checked from one set of values (docs/certificate.md) */
     unsigned char reserved[64];
 } dcrf_proof_settings;
 
@@ -57,6 +59,10 @@ DCRF_API void dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels);
  * label is possible, 0 where it is proven to occur in no optimal labelling. Valid until the proof
  * is freed. */
 DCRF_API const uint8_t *dcrf_proof_possible(const dcrf_proof *proof);
+
+/* The certificate, *size bytes: what dcrf_verify_certificate (dcrf/verify.h) checks. Valid until
+ * the proof is freed; NULL where the settings did not ask for one. */
+DCRF_API const uint8_t *dcrf_proof_certificate(const dcrf_proof *proof, size_t *size);
 
 /* How many labels are possible, one number for every variable: 1 is proven. */
 DCRF_API void dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts);

@@ -42,7 +42,7 @@ dcrf_status dcrf_groups_init(struct dcrf_groups *groups, struct dcrf_knowledge *
     const size_t n = known->model->variables, labels = known->model->labels;
     *groups = (struct dcrf_groups){.known = known, .epsilon = epsilon};
     groups->y = dcrf_allocate(n, labels * sizeof *groups->y);
-    groups->value = dcrf_allocate(n, labels);
+    groups->value = dcrf_allocate_zero(n, labels);
     groups->member = dcrf_allocate(n, 1);
     groups->reduced = dcrf_allocate(n, labels * sizeof *groups->reduced);
     if (groups->y && groups->value && groups->member && groups->reduced)
@@ -92,7 +92,8 @@ static void take_values(void *context, size_t begin, size_t end, size_t worker) 
     size_t high;
     const size_t low = low_node(groups, &high);
     for (size_t a = begin; a < end; a++)
-        for (size_t i = 0; i < labels; i++) {
+        /* Decided variables keep the values that decided them. */
+        for (size_t i = 0; i < labels && groups->known->round[a] == 0; i++) {
             const double steps = rint((double)groups->y[a * labels + i] * DCRF_VALUE_MOST);
             size_t value = steps > 0 ? (size_t)steps : 0; /* a NaN gives 0 */
             value = value < DCRF_VALUE_MOST ? value : DCRF_VALUE_MOST;

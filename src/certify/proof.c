@@ -9,6 +9,7 @@
  * and the rest is tried again.
  *
  * At the end the gap is that of the undecided rest alone. */
+#include "certify/certificate.h"
 #include "certify/groups.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -35,6 +36,8 @@ struct dcrf_proof {
     struct dcrf_knowledge known;
     size_t labels;
     dcrf_proof_info info;
+    uint8_t *certificate; /* NULL: none */
+    size_t certificate_size;
 };
 
 struct run {
@@ -43,6 +46,7 @@ struct run {
     const dcrf_solver *solver;
     const struct dcrf_lp *lp;
     dcrf_proof_settings settings;
+    size_t first_rounds; /* with the first epsilon */
     double began_s;
 };
 
@@ -152,7 +156,7 @@ static dcrf_status exclude_by_gap(struct run *run, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     dcrf_energy energy;
     double error_of;
-    if (!run->lp->has_best)
+    if (!run->lp->has_best || run->settings.certificate)
         return DCRF_OK;
     const dcrf_status status = find_energy(known, &energy, &error_of, error);
     if (status < 0)
@@ -171,7 +175,7 @@ static dcrf_status decide_constant(struct run *run, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
     const size_t label = known->labels[0], stride = known->model->stride;
-    if (!run->lp->has_best || known->model->cliques.count > 0)
+    if (!run->lp->has_best || known->model->cliques.count > 0 || run->settings.certificate)
         return DCRF_OK;
     const double unit = 2 * run->lp->best.pairwise_roundings * 0x1p-24 * (1 + 1e-3);
     for (size_t a = 0; a < n; a++) {
@@ -255,6 +259,7 @@ static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
         status = eliminate(run, error);
     if (status == DCRF_OK)
         status = decide_groups(run, error);
+    run->first_rounds = known->rounds;
     run->groups.epsilon = REST_EPSILON;
     double handicap = FIRST_HANDICAP * mean;
     for (int k = 0; k < MOST_RELAXATIONS && status == DCRF_OK && !is_over(run); k++) {
@@ -286,7 +291,7 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
     /* The gap is that of the rest; the errors of the energy are in the bound alone. */
     info->lower_bound = info->energy.total - excess - 2 * error_of;
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->energy.total - excess, floor);
-    if (bound > info->lower_bound) {
+    if (bound > info->lower_bound && !run->settings.certificate) {
         info->lower_bound = bound;
         info->relative_gap =
             fmin(info->relative_gap, dcrf_relative_gap(info->energy.total, bound, floor));
@@ -294,6 +299,64 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
     info->sweeps = run->groups.sweeps;
     info->seconds = dcrf_time_s() - run->began_s;
     return DCRF_OK;
+}
+
+/* ---- the certificate ------------------------------------------------------------------------ */
+
+static bool is_exact(const dcrf_plan *plan) {
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        if (plan->kernels[m].op->methods->kind != DCRF_OPERATOR_EXACT)
+            return false;
+    return true;
+}
+
+/* The values, one plane for each label that has some. */
+static bool pack_values(const struct run *run, struct dcrf_certificate_content *content) {
+    const size_t n = run->known->model->variables, labels = run->known->model->labels;
+    content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
+    if (!content->plane)
+        return false;
+    for (size_t i = 0; i < labels; i++) {
+        size_t a = 0;
+        while (a < n && run->groups.value[a * labels + i] == 0)
+            a++;
+        if (a < n)
+            content->plane[i] = (uint16_t)++content->plane_count;
+    }
+    content->values = dcrf_allocate(content->plane_count, n);
+    for (size_t i = 0; i < labels && content->values; i++)
+        for (size_t a = 0; a < n && content->plane[i] > 0; a++)
+            content->values[(content->plane[i] - (size_t)1) * n + a] =
+                run->groups.value[a * labels + i];
+    return content->values != NULL;
+}
+
+static dcrf_status make_certificate(const struct run *run, dcrf_proof *made, dcrf_error *error) {
+    const struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables;
+    struct dcrf_certificate_content content = {.energy = made->info.energy.total,
+                                               .lower_bound = made->info.lower_bound,
+                                               .proven = made->info.proven,
+                                               .rounds = known->rounds};
+    dcrf_status status =
+        dcrf_identity_of_model(&content.identity, known->model, is_exact(known->plan), error);
+    if (status < 0)
+        return status;
+    content.epsilon = dcrf_allocate(known->rounds + 1, sizeof *content.epsilon);
+    content.labels = dcrf_allocate(n, sizeof *content.labels);
+    content.round = dcrf_allocate(n, sizeof *content.round);
+    if (content.epsilon && content.labels && content.round && pack_values(run, &content)) {
+        for (size_t r = 0; r <= known->rounds; r++)
+            content.epsilon[r] = r < run->first_rounds ? FIRST_EPSILON : REST_EPSILON;
+        memcpy(content.labels, known->labels, n * sizeof *content.labels);
+        memcpy(content.round, known->round, n * sizeof *content.round);
+        status =
+            dcrf_certificate_encode(&content, &made->certificate, &made->certificate_size, error);
+    } else {
+        status = dcrf_fail_memory(error, "a certificate");
+    }
+    dcrf_certificate_clear(&content);
+    return status;
 }
 
 static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
@@ -306,6 +369,8 @@ static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
         status = prove_groups(run, error);
     if (status == DCRF_OK)
         status = conclude(run, &made->info, error);
+    if (status == DCRF_OK && run->settings.certificate)
+        status = make_certificate(run, made, error);
     dcrf_groups_clear(&run->groups);
     return status;
 }
@@ -340,6 +405,7 @@ void dcrf_proof_free(dcrf_proof **proof) {
     if (!proof || !*proof)
         return;
     dcrf_knowledge_clear(&(*proof)->known);
+    dcrf_release((*proof)->certificate);
     dcrf_release(*proof);
     *proof = NULL;
 }
@@ -354,6 +420,11 @@ void dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels) {
 
 const uint8_t *dcrf_proof_possible(const dcrf_proof *proof) {
     return proof->known.possible;
+}
+
+const uint8_t *dcrf_proof_certificate(const dcrf_proof *proof, size_t *size) {
+    *size = proof->certificate_size;
+    return proof->certificate;
 }
 
 void dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts) {

@@ -1,0 +1,496 @@
+/* The check of a certificate, by the rules of docs/certificate.md.
+ *
+ * Round after round, the variables that the certificate decides there must either have one possible
+ * label left (after dead ends are eliminated) or be a group whose margins are all positive:
+ *
+ *   r_ai = cost_ai - sum_{b in group} K_ab F(v_ai, v_bi) - 2 [i != x_a] sum_{b undecided, not in
+ * the group, i possible at b} K_ab,         r_ai > r_a(x_a) for every possible i != x_a,
+ *
+ * with values that keep F at 1 between v_a(x_b) and v_b(x_b) wherever x_a != x_b. Then they are
+ * decided, and 2 K_ab is taken off cost_a(x_b) for all others. What is undecided at the end gives
+ * the bound. This code shares nothing with the solvers and with the proofs but the layout of a
+ * certificate. */
+#include "certify/check.h"
+
+#include "certify/knowledge.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/timer.h"
+
+#include <dcrf/verify.h>
+#include <math.h>
+#include <string.h>
+
+#define VALUES (DCRF_VALUE_MOST + 1)
+
+/* Sums of n products in double, four of them to a margin, and what was left out below 5e-18. */
+static double tolerance(const struct dcrf_check *check, size_t a) {
+    const double n = (double)check->model->variables;
+    double largest = 0, weights = 0;
+    for (size_t i = 0; i < check->model->labels; i++)
+        largest = fmax(largest, fabs((double)check->model->unary[a * check->model->stride + i]));
+    for (size_t m = 0; m < check->model->kernel_count; m++)
+        weights += check->model->kernels[m].weight;
+    return 4 * (n * 0x1p-52 + 1e-12) * check->row_sums[a] + 0x1p-48 * largest +
+           4 * n * 5e-18 * weights;
+}
+
+/* ---- dead ends ------------------------------------------------------------------------------ */
+
+static bool may_agree(const struct dcrf_check *check, size_t p, size_t label) {
+    const struct dcrf_cliques *cliques = &check->model->cliques;
+    bool all = true;
+    for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+        all &= check->possible[cliques->members[k] * check->model->labels + label] != 0;
+    return all;
+}
+
+static void fill_undecided(struct dcrf_check *check) {
+    for (size_t a = 0; a < check->model->variables; a++)
+        check->counts[a] = check->wanted[a] = !check->is_decided[a];
+}
+
+/* *excluded: how many labels. */
+static dcrf_status eliminate(struct dcrf_check *check, size_t *excluded, dcrf_error *error) {
+    const struct dcrf_cliques *cliques = &check->model->cliques;
+    const size_t n = check->model->variables, labels = check->model->labels;
+    *excluded = 0;
+    fill_undecided(check);
+    check->kind = DCRF_CHECK_POSSIBLE;
+    const dcrf_status status = dcrf_check_add_up(check, error);
+    if (status < 0)
+        return status;
+    for (size_t k = 0; k < n * labels; k++)
+        check->sums[k] *= 2;
+    for (size_t p = 0; p < cliques->count; p++)
+        for (size_t i = 0; i < labels; i++)
+            for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+                if (may_agree(check, p, i))
+                    check->sums[cliques->members[k] * labels + i] += cliques->costs[p];
+    for (size_t a = 0; a < n; a++) {
+        double lowest = INFINITY;
+        for (size_t i = 0; i < labels; i++)
+            lowest = fmin(lowest, check->cost[a * labels + i]);
+        for (size_t i = 0; i < labels && !check->is_decided[a]; i++)
+            if (check->possible[a * labels + i] &&
+                check->cost[a * labels + i] - lowest - check->sums[a * labels + i] >
+                    tolerance(check, a)) {
+                check->possible[a * labels + i] = 0;
+                ++*excluded;
+            }
+    }
+    return DCRF_OK;
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+static double share(size_t value, size_t node) {
+    return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
+}
+
+/* F between two values: the clipped line at the nodes, linear in between. */
+static void fill_line(struct dcrf_check *check, double epsilon) {
+    for (size_t v = 0; v < VALUES; v++)
+        for (size_t w = 0; w < VALUES; w++) {
+            const size_t h = v / DCRF_VALUE_STEPS, k = w / DCRF_VALUE_STEPS;
+            double sum = 0;
+            for (size_t node = h; node <= h + 1; node++)
+                for (size_t other = k; other <= k + 1; other++) {
+                    const double line =
+                        ((double)other - (double)node) / ((DCRF_VALUE_NODES - 1) * epsilon);
+                    sum += share(v, node) * share(w, other) * fmax(-1, fmin(1, line));
+                }
+            check->line[v * VALUES + w] = sum;
+        }
+}
+
+/* No pair of members with different labels may have a slack. */
+static bool are_told_apart(const struct dcrf_check *check) {
+    size_t smallest_own = DCRF_VALUE_MOST, largest_other = 0;
+    for (size_t a = 0; a < check->model->variables; a++)
+        for (size_t i = 0; i < check->model->labels && check->member[a]; i++) {
+            const size_t value = dcrf_certificate_value(check->content, a, i);
+            if (i == check->content->labels[a])
+                smallest_own = value < smallest_own ? value : smallest_own;
+            else
+                largest_other = value > largest_other ? value : largest_other;
+        }
+    return check->line[largest_other * VALUES + smallest_own] >= 1;
+}
+
+/* check->sums becomes the reduced costs r of the members. */
+static dcrf_status reduce(struct dcrf_check *check, dcrf_error *error) {
+    const size_t count = check->model->variables * check->model->labels;
+    fill_undecided(check);
+    memcpy(check->wanted, check->member, check->model->variables);
+    check->kind = DCRF_CHECK_GROUP;
+    check->labels = check->content->labels;
+    const dcrf_status status = dcrf_check_add_up(check, error);
+    for (size_t k = 0; k < count && status == DCRF_OK; k++)
+        check->sums[k] = check->cost[k] - check->sums[k];
+    return status;
+}
+
+static double margin(const struct dcrf_check *check, size_t a, size_t label) {
+    const double *reduced = check->sums + a * check->model->labels;
+    return reduced[label] - reduced[check->content->labels[a]] - tolerance(check, a);
+}
+
+static double smallest_margin(const struct dcrf_check *check, size_t a) {
+    double smallest = INFINITY;
+    for (size_t i = 0; i < check->model->labels; i++)
+        if (i != check->content->labels[a] && check->possible[a * check->model->labels + i])
+            smallest = fmin(smallest, margin(check, a, i));
+    return smallest;
+}
+
+/* A clique that the group keeps whole gives its cost to its members, the neediest first; one that
+ * could agree on another label takes its cost from those who would have to change. */
+static bool pay_clique(struct dcrf_check *check, size_t p) {
+    const struct dcrf_cliques *cliques = &check->model->cliques;
+    const size_t begin = cliques->offsets[p], end = cliques->offsets[p + 1];
+    const size_t labels = check->model->labels;
+    const uint16_t *x = check->content->labels;
+    const double cost = cliques->costs[p];
+    bool is_whole = true;
+    double low = INFINITY, high = 0;
+    for (size_t k = begin; k < end; k++) {
+        const size_t a = cliques->members[k];
+        is_whole &=
+            (check->is_decided[a] || check->member[a]) && x[a] == x[cliques->members[begin]];
+        if (check->member[a] && isfinite(smallest_margin(check, a))) {
+            low = fmin(low, smallest_margin(check, a));
+            high = fmax(high, smallest_margin(check, a));
+        }
+    }
+    for (int halving = 0; halving < 60 && is_whole && isfinite(low); halving++) {
+        const double level = halving == 0 ? high + cost : low + (high - low) / 2;
+        double used = 0;
+        if (halving == 0) {
+            high = level;
+            continue;
+        }
+        for (size_t k = begin; k < end; k++)
+            if (check->member[cliques->members[k]])
+                used += fmax(0, level - smallest_margin(check, cliques->members[k]));
+        *(used <= cost * (1 - 1e-12) ? &low : &high) = level;
+    }
+    for (size_t k = begin; k < end && is_whole && isfinite(low); k++) {
+        const size_t a = cliques->members[k];
+        if (check->member[a])
+            check->sums[a * labels + x[a]] -= fmax(0, low - smallest_margin(check, a));
+    }
+    for (size_t i = 0; i < labels; i++) {
+        double sum = 0;
+        size_t payers = 0;
+        if (!may_agree(check, p, i))
+            continue;
+        for (size_t k = begin; k < end; k++) {
+            const size_t a = cliques->members[k];
+            payers += check->member[a] && x[a] != i;
+            sum += check->member[a] && x[a] != i ? fmax(0, margin(check, a, i)) : 0;
+        }
+        if (payers > 0 && !(sum > cost * (1 + 1e-12)))
+            return false;
+        for (size_t k = begin; k < end; k++) {
+            const size_t a = cliques->members[k];
+            if (check->member[a] && x[a] != i)
+                check->sums[a * labels + i] -=
+                    cost * (1 + 1e-12) / sum * fmax(0, margin(check, a, i));
+        }
+    }
+    return true;
+}
+
+static bool have_margins(struct dcrf_check *check) {
+    const struct dcrf_cliques *cliques = &check->model->cliques;
+    for (size_t p = 0; p < cliques->count; p++)
+        if (cliques->costs[p] > 0 && cliques->offsets[p + 1] - cliques->offsets[p] > 1 &&
+            !pay_clique(check, p))
+            return false;
+    for (size_t a = 0; a < check->model->variables; a++)
+        if (check->member[a] && !(smallest_margin(check, a) > 0))
+            return false;
+    return true;
+}
+
+/* ---- rounds --------------------------------------------------------------------------------- */
+
+static bool is_single(const struct dcrf_check *check, size_t a) {
+    size_t count = 0;
+    for (size_t i = 0; i < check->model->labels; i++)
+        count += check->possible[a * check->model->labels + i];
+    return count == 1 && check->possible[a * check->model->labels + check->content->labels[a]];
+}
+
+/* Does the round hold with what is known? */
+static dcrf_status try_round(struct dcrf_check *check, size_t round, bool *holds,
+                             dcrf_error *error) {
+    bool is_easy = true;
+    for (size_t a = 0; a < check->model->variables; a++) {
+        check->member[a] = check->content->round[a] == round;
+        is_easy &= !check->member[a] || is_single(check, a);
+        *holds = !check->member[a] ||
+                 check->possible[a * check->model->labels + check->content->labels[a]];
+        if (!*holds)
+            return DCRF_OK;
+    }
+    *holds = is_easy;
+    if (is_easy)
+        return DCRF_OK;
+    fill_line(check, check->content->epsilon[round - 1]);
+    if (!are_told_apart(check))
+        return DCRF_OK;
+    const dcrf_status status = reduce(check, error);
+    *holds = status == DCRF_OK && have_margins(check);
+    return status;
+}
+
+/* Take the variables of a round as decided. */
+static dcrf_status decide(struct dcrf_check *check, size_t round, dcrf_error *error) {
+    const size_t n = check->model->variables, labels = check->model->labels;
+    for (size_t a = 0; a < n; a++)
+        if (check->content->round[a] == round) {
+            check->is_decided[a] = 1;
+            memset(check->possible + a * labels, 0, labels);
+            check->possible[a * labels + check->content->labels[a]] = 1;
+        }
+    for (size_t a = 0; a < n; a++) {
+        check->counts[a] = check->content->round[a] == round;
+        check->wanted[a] = !check->is_decided[a];
+    }
+    check->kind = DCRF_CHECK_LABELS;
+    check->labels = check->content->labels;
+    const dcrf_status status = dcrf_check_add_up(check, error);
+    for (size_t k = 0; k < n * labels && status == DCRF_OK; k++)
+        check->cost[k] -= 2 * check->sums[k];
+    return status;
+}
+
+static dcrf_status check_round(struct dcrf_check *check, size_t round, dcrf_error *error) {
+    bool holds = false;
+    size_t excluded;
+    dcrf_status status = try_round(check, round, &holds, error);
+    if (status == DCRF_OK && !holds)
+        status = eliminate(check, &excluded, error);
+    if (status == DCRF_OK && !holds)
+        status = try_round(check, round, &holds, error);
+    if (status == DCRF_OK && !holds)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the certificate does not prove what it claims: the variables of round "
+                         "%zu lack a margin",
+                         round);
+    return status < 0 ? status : decide(check, round, error);
+}
+
+/* ---- energy and bound ----------------------------------------------------------------------- */
+
+static bool is_broken(const struct dcrf_cliques *cliques, size_t p, const uint16_t *labels) {
+    bool is_broken = false;
+    for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+        is_broken |= labels[cliques->members[k]] != labels[cliques->members[cliques->offsets[p]]];
+    return is_broken;
+}
+
+static dcrf_status find_energy(struct dcrf_check *check, const uint16_t *labels, double *energy,
+                               dcrf_error *error) {
+    const struct dcrf_cliques *cliques = &check->model->cliques;
+    const size_t n = check->model->variables;
+    memset(check->counts, 1, n);
+    memset(check->wanted, 1, n);
+    check->kind = DCRF_CHECK_LABELS;
+    check->labels = labels;
+    *energy = 0;
+    const dcrf_status status = dcrf_check_add_up(check, error);
+    for (size_t a = 0; a < n; a++) {
+        *energy += (double)check->model->unary[a * check->model->stride + labels[a]];
+        for (size_t i = 0; i < check->model->labels; i++)
+            *energy += i != labels[a] ? check->sums[a * check->model->labels + i] : 0;
+    }
+    for (size_t p = 0; p < cliques->count; p++)
+        *energy += is_broken(cliques, p, labels) ? cliques->costs[p] : 0;
+    return status;
+}
+
+/* How far the labelling can be above the optimum. */
+static dcrf_status find_excess(struct dcrf_check *check, double *excess, dcrf_error *error) {
+    const struct dcrf_cliques *cliques = &check->model->cliques;
+    const size_t n = check->model->variables, labels = check->model->labels;
+    size_t members = 0;
+    *excess = 0;
+    for (size_t a = 0; a < n; a++)
+        members += check->member[a] = !check->is_decided[a];
+    if (members == 0)
+        return DCRF_OK;
+    fill_line(check, check->content->epsilon[check->content->rounds]);
+    if (!are_told_apart(check))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the certificate does not prove what it claims: the values of the rest "
+                         "do not tell its labels apart");
+    const dcrf_status status = reduce(check, error);
+    if (status < 0)
+        return status;
+    for (size_t a = 0; a < n; a++) {
+        const double *reduced = check->sums + a * labels;
+        const double own = reduced[check->content->labels[a]];
+        double lowest = own;
+        for (size_t i = 0; i < labels && check->member[a]; i++)
+            lowest = check->possible[a * labels + i] ? fmin(lowest, reduced[i]) : lowest;
+        *excess += check->member[a] ? own - lowest + tolerance(check, a) : 0;
+    }
+    for (size_t p = 0; p < cliques->count; p++) {
+        bool agrees = false;
+        for (size_t i = 0; i < labels; i++)
+            agrees |= may_agree(check, p, i);
+        *excess += agrees && is_broken(cliques, p, check->content->labels) ? cliques->costs[p] : 0;
+    }
+    return DCRF_OK;
+}
+
+static dcrf_status eliminate_rest(struct dcrf_check *check, dcrf_error *error) {
+    size_t excluded = 1, undecided = 0;
+    dcrf_status status = DCRF_OK;
+    for (size_t a = 0; a < check->model->variables; a++)
+        undecided += !check->is_decided[a];
+    while (undecided > 0 && excluded > 0 && status == DCRF_OK)
+        status = eliminate(check, &excluded, error);
+    return status;
+}
+
+static dcrf_status conclude(struct dcrf_check *check, dcrf_verification *made, dcrf_error *error) {
+    const dcrf_model *model = check->model;
+    double excess = 0, slack = 0;
+    dcrf_status status = eliminate_rest(check, error);
+    if (status == DCRF_OK)
+        status = find_excess(check, &excess, error);
+    if (status == DCRF_OK)
+        status = find_energy(check, check->content->labels, &made->energy, error);
+    if (status < 0)
+        return status;
+    for (size_t a = 0; a < model->variables; a++) {
+        slack += tolerance(check, a);
+        made->proven += is_single(check, a);
+    }
+    const double floor = dcrf_unary_floor(model), scale = 1 + fabs(made->energy);
+    made->lower_bound = made->energy - excess - slack;
+    made->relative_gap = dcrf_relative_gap(made->energy, made->energy - excess, floor);
+    if (made->claimed_lower_bound > made->lower_bound + 2 * slack ||
+        made->claimed_proven > made->proven ||
+        !(fabs(made->claimed_energy - made->energy) <= 1e-6 * scale))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the certificate claims more than it proves: energy %.10g, bound %.10g, "
+                         "%zu variables proven, where %.10g, %.10g and %zu were found",
+                         made->claimed_energy, made->claimed_lower_bound, made->claimed_proven,
+                         made->energy, made->lower_bound, made->proven);
+    return DCRF_OK;
+}
+
+static dcrf_status compare_labels(struct dcrf_check *check, const uint16_t *labels,
+                                  dcrf_verification *made, dcrf_error *error) {
+    const dcrf_model *model = check->model;
+    for (size_t a = 0; a < model->variables; a++) {
+        if (labels[a] >= model->labels)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "the label of variable %zu is %u; there are %zu labels", a,
+                             (unsigned)labels[a], model->labels);
+        const bool is_possible = check->possible[a * model->labels + labels[a]];
+        size_t count = 0;
+        for (size_t i = 0; i < model->labels; i++)
+            count += check->possible[a * model->labels + i];
+        made->wrong += !is_possible;
+        made->right += is_possible && count == 1;
+    }
+    const dcrf_status status = find_energy(check, labels, &made->labels_energy, error);
+    made->labels_gap =
+        dcrf_relative_gap(made->labels_energy, made->lower_bound, dcrf_unary_floor(model));
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static dcrf_status run(struct dcrf_check *check, const uint16_t *labels, dcrf_verification *made,
+                       dcrf_error *error) {
+    const dcrf_model *model = check->model;
+    const size_t n = model->variables;
+    check->row_sums = dcrf_allocate_zero(n, sizeof *check->row_sums);
+    check->possible = dcrf_allocate(n, model->labels);
+    check->is_decided = dcrf_allocate_zero(n, 1);
+    check->cost = dcrf_allocate(n, model->labels * sizeof *check->cost);
+    check->sums = dcrf_allocate(n, model->labels * sizeof *check->sums);
+    check->counts = dcrf_allocate(n, 1);
+    check->wanted = dcrf_allocate(n, 1);
+    check->member = dcrf_allocate(n, 1);
+    check->line = dcrf_allocate(VALUES, VALUES * sizeof *check->line);
+    if (!check->row_sums || !check->possible || !check->is_decided || !check->cost ||
+        !check->sums || !check->counts || !check->wanted || !check->member || !check->line)
+        return dcrf_fail_memory(error, "the check of a certificate");
+    memset(check->possible, 1, n * model->labels);
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < model->labels; i++)
+            check->cost[a * model->labels + i] = (double)model->unary[a * model->stride + i];
+    dcrf_status status = dcrf_check_kernels_init(check, error);
+    for (size_t r = 1; r <= check->content->rounds && status == DCRF_OK; r++)
+        status = check_round(check, r, error);
+    if (status == DCRF_OK)
+        status = conclude(check, made, error);
+    return status < 0 || !labels ? status : compare_labels(check, labels, made, error);
+}
+
+static void clear(struct dcrf_check *check) {
+    dcrf_check_kernels_clear(check);
+    dcrf_release(check->row_sums);
+    dcrf_release(check->possible);
+    dcrf_release(check->is_decided);
+    dcrf_release(check->cost);
+    dcrf_release(check->sums);
+    dcrf_release(check->counts);
+    dcrf_release(check->wanted);
+    dcrf_release(check->member);
+    dcrf_release(check->line);
+}
+
+static dcrf_status compare_models(const struct dcrf_certificate_content *content,
+                                  const dcrf_model *model, dcrf_error *error) {
+    struct dcrf_identity identity;
+    dcrf_status status =
+        dcrf_identity_of_model(&identity, model, content->identity.is_exact, error);
+    if (status == DCRF_OK)
+        status = dcrf_identity_compare(&content->identity, &identity, error);
+    dcrf_identity_clear(&identity);
+    return status;
+}
+
+dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
+                                    dcrf_workspace *workspace, const uint16_t *labels,
+                                    uint8_t *possible, dcrf_verification *verification,
+                                    dcrf_error *error) {
+    const double began_s = dcrf_time_s();
+    struct dcrf_certificate_content content;
+    if (!bytes || !model || !workspace || !verification)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "checking a certificate needs its bytes, a model and a workspace");
+    dcrf_status status = dcrf_model_require_potts(model, "a certificate", error);
+    if (status == DCRF_OK)
+        status = dcrf_certificate_decode(&content, bytes, size, error);
+    if (status < 0)
+        return status;
+    struct dcrf_check check = {.model = model, .content = &content, .workspace = workspace};
+    dcrf_verification made = {.is_exact = content.identity.is_exact,
+                              .variables = model->variables,
+                              .claimed_energy = content.energy,
+                              .claimed_lower_bound = content.lower_bound,
+                              .claimed_proven = content.proven,
+                              .labels_energy = (double)NAN,
+                              .labels_gap = (double)NAN};
+    status = compare_models(&content, model, error);
+    if (status == DCRF_OK)
+        status = run(&check, labels, &made, error);
+    if (status == DCRF_OK && possible)
+        memcpy(possible, check.possible, model->variables * model->labels);
+    made.seconds = dcrf_time_s() - began_s;
+    if (status == DCRF_OK)
+        *verification = made;
+    clear(&check);
+    dcrf_certificate_clear(&content);
+    return status;
+}

@@ -1,0 +1,299 @@
+/* Certificates: what is written can be checked, and nothing else passes. */
+#include "toy.h"
+
+#include "certify/certificate.h"
+#include "certify/knowledge.h"
+#include "core/memory.h"
+#include "filter/plan.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- the hash ------------------------------------------------------------------------------- */
+
+/* The examples of FIPS 180-4 (NIST's "SHA-256" example computations). */
+static void hash_of_known_messages(void **state) {
+    (void)state;
+    static const struct {
+        const char *message, *digest;
+    } known[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        struct dcrf_sha256 hash;
+        uint8_t digest[DCRF_SHA256_BYTES];
+        char text[2 * DCRF_SHA256_BYTES + 1];
+        dcrf_sha256_begin(&hash);
+        for (const char *c = known[k].message; *c; c++) /* byte by byte */
+            dcrf_sha256_add(&hash, c, 1);
+        dcrf_sha256_end(&hash, digest);
+        for (size_t i = 0; i < sizeof digest; i++)
+            snprintf(text + 2 * i, 3, "%02x", digest[i]);
+        assert_string_equal(text, known[k].digest);
+    }
+}
+
+/* ---- toys ----------------------------------------------------------------------------------- */
+
+static dcrf_proof *prove(const struct toy *toy, const dcrf_plan *plan) {
+    dcrf_settings settings;
+    dcrf_proof_settings limits;
+    dcrf_solver *solver;
+    dcrf_proof *proof;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    dcrf_proof_settings_defaults(&limits);
+    limits.certificate = 1;
+    assert_int_equal(dcrf_solver_new(&solver, plan, toy->workspace, &settings, NULL), DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) > 0);
+    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
+    dcrf_solver_free(&solver);
+    return proof;
+}
+
+static struct toy toy_of(uint64_t seed) {
+    const double strengths[] = {0.05, 0.2, 0.6, 3};
+    return new_toy(seed, 6 + seed % 5, 2 + seed % 3, seed / 2 % 4, strengths[seed / 3 % 4],
+                   TOY_POTTS, 1);
+}
+
+/* What a proof says and what the check finds. Exact toys are held against the formula's optimum as
+ * well: the check's kernels are its own. */
+static void certificates_hold(void **state) {
+    (void)state;
+    size_t proven = 0, variables = 0;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct toy toy = toy_of(seed);
+        const size_t cells = toy.variables * toy.labels;
+        dcrf_plan *plan;
+        dcrf_proof_info info;
+        dcrf_verification found;
+        dcrf_error error = {0};
+        uint8_t possible[10 * 4];
+        uint16_t labels[10];
+        size_t size;
+        const dcrf_operator_kind kind = seed % 2 ? DCRF_OPERATOR_FAST : DCRF_OPERATOR_EXACT;
+        assert_int_equal(dcrf_plan_new(&plan, toy.model, kind, toy.workspace, NULL), DCRF_OK);
+        dcrf_proof *proof = prove(&toy, plan);
+        dcrf_proof_get_info(proof, &info);
+        dcrf_proof_labels(proof, labels);
+        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        assert_non_null(bytes);
+        const dcrf_status status = dcrf_verify_certificate(bytes, size, toy.model, toy.workspace,
+                                                           labels, possible, &found, &error);
+        if (status < 0)
+            fail_msg("toy %zu: %s", (size_t)seed, error.message);
+        const double scale = 1 + fabs(info.energy.total);
+        assert_int_equal(found.is_exact, kind == DCRF_OPERATOR_EXACT);
+        assert_int_equal(found.variables, toy.variables);
+        assert_true(found.proven >= info.proven);
+        assert_true(fabs(found.energy - info.energy.total) <= 1e-6 * scale);
+        assert_true(found.energy == found.labels_energy);
+        assert_true(found.lower_bound >= info.lower_bound - 1e-9 * scale);
+        assert_true(found.lower_bound <= found.energy);
+        assert_int_equal(found.wrong, 0);
+        assert_int_equal(found.right, found.proven);
+        for (size_t k = 0; k < cells; k++)
+            assert_true(possible[k] <= dcrf_proof_possible(proof)[k]);
+        if (kind == DCRF_OPERATOR_EXACT) {
+            uint16_t best[10];
+            const double optimum = toy_optimum(&toy, best);
+            assert_true(found.lower_bound <= optimum + 1e-12 * scale);
+            for (size_t a = 0; a < toy.variables; a++) /* one optimum: without ties the only one */
+                assert_true(possible[a * toy.labels + best[a]]);
+            assert_int_equal(dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, best,
+                                                     NULL, &found, NULL),
+                             DCRF_OK);
+            assert_int_equal(found.wrong, 0);
+            assert_true(fabs(found.labels_energy - optimum) <= 1e-11 * scale);
+        }
+        /* A wrong labelling is found out where something is proven. */
+        if (found.proven > 0) {
+            size_t a = 0;
+            while (info.proven < toy.variables && a + 1 < toy.variables &&
+                   possible[a * toy.labels + (labels[a] + 1) % toy.labels])
+                a++;
+            labels[a] = (uint16_t)((labels[a] + 1) % toy.labels);
+            assert_int_equal(dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, labels,
+                                                     NULL, &found, NULL),
+                             DCRF_OK);
+            assert_int_equal(found.wrong, !possible[a * toy.labels + labels[a]]);
+        }
+        proven += info.proven;
+        variables += toy.variables;
+        dcrf_proof_free(&proof);
+        dcrf_plan_free(&plan);
+        free_toy(&toy);
+    }
+    print_message("%zu of %zu variables proven by certificates\n", proven, variables);
+    assert_true(proven * 10 > variables * 8);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+struct example {
+    struct toy toy;
+    dcrf_proof *proof;
+    struct dcrf_certificate_content content;
+};
+
+static struct example new_example(uint64_t seed) {
+    struct example example = {.toy = toy_of(seed)};
+    size_t size;
+    example.proof = prove(&example.toy, example.toy.plan);
+    const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
+    assert_int_equal(dcrf_certificate_decode(&example.content, bytes, size, NULL), DCRF_OK);
+    return example;
+}
+
+static void free_example(struct example *example) {
+    dcrf_certificate_clear(&example->content);
+    dcrf_proof_free(&example->proof);
+    free_toy(&example->toy);
+}
+
+static dcrf_status check_content(const struct example *example, dcrf_error *error) {
+    uint8_t *bytes;
+    size_t size;
+    dcrf_verification found;
+    assert_int_equal(dcrf_certificate_encode(&example->content, &bytes, &size, NULL), DCRF_OK);
+    const dcrf_status status = dcrf_verify_certificate(
+        bytes, size, example->toy.model, example->toy.workspace, NULL, NULL, &found, error);
+    dcrf_release(bytes);
+    return status;
+}
+
+/* A file whose checksum was made right again: what it says is checked all the same. */
+static void forgeries_are_refused(void **state) {
+    (void)state;
+    size_t refused = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct example example = new_example(seed);
+        struct dcrf_certificate_content *content = &example.content;
+        const size_t n = example.toy.variables;
+        dcrf_error error = {0};
+        assert_int_equal(check_content(&example, NULL), DCRF_OK);
+        /* Another label. */
+        const size_t a = seed % n;
+        const uint16_t kept = content->labels[a];
+        content->labels[a] = (uint16_t)((kept + 1) % example.toy.labels);
+        assert_true(check_content(&example, &error) < 0);
+        content->labels[a] = kept;
+        /* All that was left open is claimed as well. */
+        size_t open = 0;
+        for (size_t b = 0; b < n; b++)
+            if (content->round[b] == 0) {
+                content->round[b] = (uint16_t)(content->rounds > 0 ? content->rounds : 0);
+                open++;
+            }
+        if (open > 0 && content->rounds > 0) {
+            assert_true(check_content(&example, &error) < 0);
+            refused++;
+        }
+        free_example(&example);
+    }
+    print_message("%zu certificates claimed more than was proven\n", refused);
+    assert_true(refused > 3);
+    struct example example = new_example(0);
+    dcrf_error error;
+    example.content.lower_bound += 1e-3;
+    assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error, check_content(&example, &error));
+    example.content.lower_bound -= 1e-3;
+    example.content.proven++;
+    assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error, check_content(&example, &error));
+    example.content.proven--;
+    example.content.energy *= 1.01;
+    assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error, check_content(&example, &error));
+    free_example(&example);
+}
+
+/* The order of rounds matters: everything at once is not proven by values for one after the other.
+ * And values that do not tell labels apart prove nothing. */
+static void values_matter(void **state) {
+    (void)state;
+    size_t refused = 0, changed = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct example example = new_example(seed);
+        memset(example.content.values, 0, example.content.plane_count * example.toy.variables);
+        refused += check_content(&example, NULL) < 0;
+        changed++;
+        free_example(&example);
+    }
+    assert_true(refused * 2 > changed);
+}
+
+static dcrf_status check_against(const struct example *example, const struct toy *other,
+                                 dcrf_error *error) {
+    size_t size;
+    dcrf_verification found;
+    const uint8_t *bytes = dcrf_proof_certificate(example->proof, &size);
+    return dcrf_verify_certificate(bytes, size, other->model, other->workspace, NULL, NULL, &found,
+                                   error);
+}
+
+static void other_problems_are_refused(void **state) {
+    (void)state;
+    struct example example = new_example(4);
+    struct toy *toy = &example.toy, larger = toy_of(5);
+    const double constants[10] = {1};
+    const size_t same[] = {0, 1, 2, 3};
+    dcrf_error error;
+    assert_int_equal(check_against(&example, toy, NULL), DCRF_OK);
+    assert_fails(DCRF_ERROR_SIZE, "variables", error, check_against(&example, &larger, &error));
+    free_toy(&larger);
+    /* The same sizes, other numbers. */
+    struct toy other = new_toy(1004, toy->variables, toy->labels, 2, 0.2, TOY_POTTS, 1);
+    assert_fails(DCRF_ERROR_ARGUMENT, "unary", error, check_against(&example, &other, &error));
+    free_toy(&other);
+    const double weight = toy->model->kernels[0].weight;
+    assert_int_equal(dcrf_model_set_weight(toy->model, 0, weight * 1.0000001, NULL), DCRF_OK);
+    assert_fails(DCRF_ERROR_ARGUMENT, "weight", error, check_against(&example, toy, &error));
+    assert_int_equal(dcrf_model_set_weight(toy->model, 0, weight, NULL), DCRF_OK);
+    toy->model->kernels[1].features.channel[0] += 1e-9;
+    assert_fails(DCRF_ERROR_ARGUMENT, "image", error, check_against(&example, toy, &error));
+    toy->model->kernels[1].features.channel[0] -= 1e-9;
+    assert_int_equal(dcrf_model_set_cliques(toy->model, 0, NULL, NULL, NULL, NULL), DCRF_OK);
+    assert_fails(DCRF_ERROR_ARGUMENT, "cliques", error, check_against(&example, toy, &error));
+    change_toy(toy, constants, same);
+    assert_fails(DCRF_ERROR_ARGUMENT, "unary", error, check_against(&example, toy, &error));
+    free_example(&example);
+}
+
+/* Every single byte counts. */
+static void changed_bytes_are_refused(void **state) {
+    (void)state;
+    struct example example = new_example(7);
+    size_t size;
+    dcrf_verification found;
+    dcrf_error error;
+    const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
+    uint8_t *changed = malloc(size);
+    for (size_t k = 0; k < size; k++) {
+        memcpy(changed, bytes, size);
+        changed[k] ^= (uint8_t)(1u << k % 8);
+        assert_true(dcrf_verify_certificate(changed, size, example.toy.model, example.toy.workspace,
+                                            NULL, NULL, &found, &error) < 0);
+        assert_true(dcrf_verify_certificate(bytes, k, example.toy.model, example.toy.workspace,
+                                            NULL, NULL, &found, &error) < 0);
+    }
+    memcpy(changed, bytes, size);
+    changed[size - 1] ^= 1;
+    assert_fails(DCRF_ERROR_ARGUMENT, "checksum", error,
+                 dcrf_verify_certificate(changed, size, example.toy.model, example.toy.workspace,
+                                         NULL, NULL, &found, &error));
+    free(changed);
+    free_example(&example);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hash_of_known_messages),     cmocka_unit_test(certificates_hold),
+        cmocka_unit_test(forgeries_are_refused),      cmocka_unit_test(values_matter),
+        cmocka_unit_test(other_problems_are_refused), cmocka_unit_test(changed_bytes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
