@@ -58,6 +58,7 @@ static void print_result(const built_model *built, const dcrf_certificate *certi
                "weights (--strength, dcrf tune) or better\nunaries help, more iterations do "
                "not.\n");
     }
+    print_single_pixels(built, certificate->right, certificate->wrong);
     printf("%zu iteration%s, %s; %.2f s\n", certificate->iterations,
            certificate->iterations == 1 ? "" : "s", stop_reason(certificate->stop),
            certificate->seconds);
@@ -71,6 +72,8 @@ static json_t *result_to_json(const certify_settings *settings, const built_mode
                   (json_int_t)certificate->iterations, "stop", dcrf_status_name(certificate->stop),
                   "setup_s", setup_s, "solve_s", certificate->seconds, "polish_s", "best_energy",
                   number_or_null(certificate->best_energy), "constant", certificate->is_constant);
+    root = json_merge(root, json_pack("{s:I, s:I}", "pixels_right", (json_int_t)certificate->right,
+                                      "pixels_wrong", (json_int_t)certificate->wrong));
     root = json_merge(root, energies_to_json(&certificate->energy, &proven));
     root = json_merge(root, model_report(&settings->model, built));
     return json_merge(root, json_pack("{s:o}", "settings",

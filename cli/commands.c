@@ -14,10 +14,11 @@ extern const cli_command presets_command;
 extern const cli_command solve_command;
 extern const cli_command superpixels_command;
 extern const cli_command tune_command;
+extern const cli_command verify_command;
 
 const cli_command *const commands[] = {
     &batch_command,   &certify_command, &completion_command,  &energy_command, &filter_command,
-    &presets_command, &solve_command,   &superpixels_command, &tune_command,
+    &presets_command, &solve_command,   &superpixels_command, &tune_command,   &verify_command,
 };
 const size_t command_count = sizeof commands / sizeof commands[0];
 

@@ -107,6 +107,20 @@ uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels) {
     return picture;
 }
 
+uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left) {
+    static const double colours[][IMAGE_CHANNELS] = {{255, 150, 0}, {220, 30, 0}, {120, 0, 140}};
+    uint16_t *picture = new_picture(shown);
+    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
+        const uint16_t *below = shown->colours + a * IMAGE_CHANNELS;
+        const size_t left = labels_left[shown->first + a];
+        const double grey = (below[0] + below[1] + below[2]) / 3.0;
+        for (size_t c = 0; c < IMAGE_CHANNELS; c++)
+            picture[a * IMAGE_CHANNELS + c] =
+                to_sample(left <= 1 ? 110 + 0.5 * grey : colours[left > 4 ? 2 : left - 2][c]);
+    }
+    return picture;
+}
+
 uint16_t *picture_grey(const scene *shown, const float *numbers) {
     const size_t pixels = shown->width * shown->height;
     uint16_t *picture = calloc(pixels, sizeof *picture);

@@ -32,6 +32,10 @@ uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const pale
 /* The scene with lines where labels change, dark with a light rim, visible on any ground. */
 uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels);
 
+/* The scene in pale grey where one label is left, in colour where more are: two orange, three red,
+ * more purple. */
+uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left);
+
 /* Numbers from 0 to 1 as grey values. */
 uint16_t *picture_grey(const scene *shown, const float *numbers);
 

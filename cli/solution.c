@@ -123,6 +123,62 @@ static bool start_from_file(const solver_options *options, const built_model *bu
     return done;
 }
 
+/* The proof's labelling is that of the solver or a better one. */
+static bool take_proof(const dcrf_plan *plan, const built_model *built, const dcrf_proof *proof,
+                       solution *found, cli_problem *problem) {
+    dcrf_solver_info *info = &found->info;
+    dcrf_energy energy;
+    dcrf_error error;
+    size_t size;
+    const uint8_t *certificate = dcrf_proof_certificate(proof, &size);
+    dcrf_proof_get_info(proof, &found->proven);
+    dcrf_proof_counts(proof, found->labels_left);
+    found->has_proof = true;
+    dcrf_proof_labels(proof, found->unary_labels); /* not in use yet */
+    if (dcrf_energy_of_labels(plan, built->workspace, found->unary_labels, &energy, NULL, &error) <
+        0)
+        return library_problem(problem, "proof", &error);
+    if (energy.total < info->energy.total || certificate) {
+        info->energy = energy;
+        memcpy(found->labels, found->unary_labels, found->proven.variables * sizeof *found->labels);
+    }
+    if (!(info->lower_bound >= found->proven.lower_bound))
+        info->lower_bound = found->proven.lower_bound;
+    info->relative_gap =
+        dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
+    if (!certificate)
+        return true;
+    found->certificate = malloc(size);
+    if (!found->certificate)
+        return out_of_memory(problem, "certificate");
+    memcpy(found->certificate, certificate, size);
+    found->certificate_size = size;
+    return true;
+}
+
+/* What is proven about single pixels. */
+static bool prove(const solver_options *options, const dcrf_plan *plan, const built_model *built,
+                  const dcrf_solver *solver, progress *watch, solution *found,
+                  cli_problem *problem) {
+    dcrf_proof_settings limits;
+    dcrf_proof *proof;
+    dcrf_error error;
+    if (options->method != DCRF_METHOD_LP)
+        return true;
+    dcrf_proof_settings_defaults(&limits);
+    limits.time_limit_s = options->time_limit_s;
+    limits.certificate = options->proving == PROVE_BY_CERTIFICATE;
+    limits.cancel = progress_cancel;
+    limits.cancel_user = watch;
+    if (options->proving == PROVE_BY_GAP)
+        limits.sweeps = 0;
+    if (dcrf_proof_new(&proof, solver, &limits, &error) < 0)
+        return library_problem(problem, "proof", &error);
+    const bool done = take_proof(plan, built, proof, found, problem);
+    dcrf_proof_free(&proof);
+    return done;
+}
+
 static bool run_solver(const solver_options *options, const built_model *built,
                        const dcrf_plan *plan, dcrf_settings *settings, double began_s,
                        progress *watch, solution *found, cli_problem *problem) {
@@ -139,7 +195,8 @@ static bool run_solver(const solver_options *options, const built_model *built,
     found->setup_s = seconds_now() - began_s;
     if (done && dcrf_solver_run(solver, &error) < 0)
         done = library_problem(problem, "solver", &error);
-    done = done && take_results(solver, dcrf_model_variables(built->model), found, problem);
+    done = done && take_results(solver, dcrf_model_variables(built->model), found, problem) &&
+           prove(options, plan, built, solver, watch, found, problem);
     dcrf_solver_free(&solver);
     return done;
 }
@@ -158,12 +215,13 @@ static bool allocate(const built_model *built, solution *found) {
     found->unary_labels = calloc(variables, sizeof *found->unary_labels);
     found->marginals = calloc(variables, found->stride * sizeof *found->marginals);
     found->confidence = calloc(variables, sizeof *found->confidence);
+    found->labels_left = calloc(variables, sizeof *found->labels_left);
     found->pixels = variables;
     found->label_count = dcrf_model_labels(built->model);
     found->before = calloc(found->label_count, sizeof *found->before);
     found->after = calloc(found->label_count, sizeof *found->after);
     return found->labels && found->unary_labels && found->marginals && found->confidence &&
-           found->before && found->after;
+           found->labels_left && found->before && found->after;
 }
 
 bool solution_find(const solver_options *options, const model_options *model,
@@ -198,5 +256,7 @@ void solution_free(solution *found) {
     free(found->moments);
     free(found->before);
     free(found->after);
+    free(found->labels_left);
+    free(found->certificate);
     *found = (solution){0};
 }

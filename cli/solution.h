@@ -5,6 +5,8 @@
 #include "model_options.h"
 #include "progress.h"
 
+#include <dcrf/proof.h>
+
 typedef struct solver_options {
     int method;          /* dcrf_method */
     size_t iterations;   /* 0: the method's own */
@@ -15,7 +17,15 @@ typedef struct solver_options {
     size_t seed;
     const char *start_file; /* NULL: none */
     int lp_schedule;        /* dcrf_lp_schedule */
+    int proving;            /* how_much_to_prove: no option of its own */
 } solver_options;
+
+/* About single pixels, after a run of the LP. */
+typedef enum how_much_to_prove {
+    PROVE_BY_GAP = 0,    /* what the bound says at once */
+    PROVE_FULLY,         /* all that can be */
+    PROVE_BY_CERTIFICATE /* the same so that others can check it */
+} how_much_to_prove;
 
 extern const cli_option method_option_table[];
 extern const cli_option solver_option_table[]; /* whatever the method */
@@ -46,6 +56,12 @@ typedef struct solution {
     dcrf_changes changes; /* against the unary minimum */
     size_t *before;       /* pixels of every label in the unary minimum, */
     size_t *after;        /* and in the labelling */
+    bool has_proof; /* LP only */
+    dcrf_proof_info proven;
+    uint16_t *labels_left; /* labels that an optimal labelling can have, one number a pixel; 1 is
+                              proven */
+    uint8_t *certificate;  /* NULL: not wanted */
+    size_t certificate_size;
 } solution;
 
 /* Solve. `began_s` is when the setup began, `trace` asks for moments. After an interruption the

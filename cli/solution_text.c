@@ -67,6 +67,24 @@ double seconds_of_run(const solution *found) {
     return found->setup_s + seconds_of_solving(&found->info) + found->info.polish_s;
 }
 
+void print_single_pixels(const built_model *built, size_t right, size_t wrong) {
+    const double pixels = (double)dcrf_model_variables(built->model);
+    printf("%-14s%16.4f %%  of the pixels: every optimal labelling has their label\n",
+           "proven right", 100 * (double)right / pixels);
+    printf("%-14s%16.4f %%  of the pixels: no optimal labelling has their label\n", "proven wrong",
+           100 * (double)wrong / pixels);
+}
+
+static void print_proven(FILE *stream, const solution *found) {
+    const dcrf_proof_info *proven = &found->proven;
+    if (!found->has_proof)
+        return;
+    fprintf(stream, "%-14s%16.4f %%  of the pixels: every optimal labelling has their label\n",
+            "proven", 100 * (double)proven->proven / (double)proven->variables);
+    if (proven->proven == proven->variables)
+        fputs("              this labelling is the only optimal one\n", stream);
+}
+
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
     char size[IMAGE_TEXT_BYTES], class[CLASS_TEXT_BYTES];
@@ -85,6 +103,7 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
             class_text_with_number(&built->classes, found->constant.label, class));
     const proof proven = {info->lower_bound, info->relative_gap};
     print_proof(stream, &proven, info->is_constant != 0);
+    print_proven(stream, found);
     print_warnings(stream, found);
     fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing\n",
             info->iterations, info->iterations == 1 ? "" : "s", stop_reason(info->stop),
@@ -108,12 +127,23 @@ static json_t *run_to_json(const solution *found) {
                      number_or_null(info->objective), "constant", info->is_constant);
 }
 
+static json_t *proven_to_json(const dcrf_proof_info *proven) {
+    const double variables = (double)proven->variables;
+    return json_pack("{s:{s:f, s:I, s:I, s:f, s:I, s:f}}", "proven", "fraction",
+                     (double)proven->proven / variables, "pixels", (json_int_t)proven->proven,
+                     "pixels_by_gap", (json_int_t)proven->proven_by_gap, "labels_left",
+                     (double)proven->possible / variables, "sweeps", (json_int_t)proven->sweeps,
+                     "seconds", proven->seconds);
+}
+
 json_t *solution_to_json(const model_options *model, const built_model *built,
                          const solution *found, json_t *settings) {
     const proof proven = {found->info.lower_bound, found->info.relative_gap};
     json_t *root = run_to_json(found);
     root = json_merge(root, energies_to_json(&found->info.energy, &proven));
     root = json_merge(root, changes_to_json(found));
+    if (found->has_proof)
+        root = json_merge(root, proven_to_json(&found->proven));
     root = json_merge(root, model_report(model, built));
     return json_merge(root, json_pack("{s:o}", "settings", settings));
 }

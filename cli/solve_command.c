@@ -26,8 +26,12 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     solution found;
     char *explanation = NULL;
     strength_sweep sweep = {0};
-    bool done = solution_find(&settings->solver, &settings->model, settings->image_file, built,
-                              began_s, trace, talk, &found, problem);
+    solver_options options = settings->solver;
+    options.proving = outputs->certificate_file                     ? PROVE_BY_CERTIFICATE
+                      : outputs->proof_file || outputs->report_file ? PROVE_FULLY
+                                                                    : PROVE_BY_GAP;
+    bool done = solution_find(&options, &settings->model, settings->image_file, built, began_s,
+                              trace, talk, &found, problem);
     if (done && explain)
         done = sweep_run(&settings->model, settings->image_file, built, &sweep, problem) &&
                explain_settings(&settings->model, built, &found, &sweep, &explanation, problem);
@@ -45,6 +49,10 @@ static bool run_solve(const void *given, cli_problem *problem) {
     const double began_s = seconds_now();
     built_model built;
     palette colours;
+    if ((settings->outputs.proof_file || settings->outputs.certificate_file) &&
+        settings->solver.method != DCRF_METHOD_LP)
+        return bad_input(problem, settings->outputs.proof_file ? "--proof" : "--certificate",
+                         "only --method lp proves something");
     if (!solve_outputs_check(&settings->outputs, problem) ||
         !model_build(&settings->model, settings->image_file, &built, problem))
         return false;

@@ -27,6 +27,12 @@ const cli_option solve_output_table[] = {
     {"confidence-map", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, confidence_file),
      "the marginal of the chosen label at every pixel: a grey PNG, white is sure, a .npy, or for "
      "a volume a NIfTI file"},
+    {"proof", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, proof_file),
+     "prove as many pixels as can be, and write which: a PNG, grey where every optimal labelling "
+     "has the label and coloured where more labels are left, or their number in a .npy or for a "
+     "volume a NIfTI file; lp only"},
+    {"certificate", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, certificate_file),
+     "the same proof in a form that dcrf verify and others can check; lp only"},
     {"marginals", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, marginals_file),
      "the method's last distributions: a .npy of the shape (H, W, labels), or for a volume a "
      "NIfTI file"},
@@ -78,11 +84,12 @@ static bool check_one(const char *file, int formats, cli_problem *problem) {
     return output_check(file, problem);
 }
 
-#define OUTPUT_FILES 8
+#define OUTPUT_FILES 10
 
 static void list_files(const solve_outputs *outputs, const char *files[OUTPUT_FILES]) {
     const char *const all[OUTPUT_FILES] = {outputs->labels_file,     outputs->overlay_file,
                                            outputs->boundaries_file, outputs->confidence_file,
+                                           outputs->proof_file,      outputs->certificate_file,
                                            outputs->marginals_file,  outputs->trace_file,
                                            outputs->json_file,       outputs->report_file};
     memcpy(files, all, sizeof all);
@@ -95,6 +102,8 @@ bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
            check_one(outputs->overlay_file, PNG, problem) &&
            check_one(outputs->boundaries_file, PNG, problem) &&
            check_one(outputs->confidence_file, PNG | NPY | NIFTI, problem) &&
+           check_one(outputs->proof_file, PNG | NPY | NIFTI, problem) &&
+           check_one(outputs->certificate_file, ANY, problem) &&
            check_one(outputs->marginals_file, NPY | NIFTI, problem) &&
            check_one(outputs->trace_file, ANY, problem) &&
            check_one(outputs->json_file, ANY, problem) &&
@@ -119,6 +128,7 @@ bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli
     const bool volume = image_is_volume(image);
     return fits(outputs->labels_file, volume, problem) &&
            fits(outputs->confidence_file, volume, problem) &&
+           fits(outputs->proof_file, volume, problem) &&
            fits(outputs->marginals_file, volume, problem);
 }
 
@@ -159,21 +169,27 @@ typedef struct writing {
     cli_problem *problem;
 } writing;
 
+/* Whole numbers, in the order of the format. */
+static bool write_label_numbers(const char *file, FILE *stream, const writing *w,
+                                const uint16_t *numbers) {
+    const cli_image *image = &w->results->built->image;
+    if (format_of(file) == NIFTI)
+        return nifti_write_labels(stream, file, image->geometry, numbers, w->problem);
+    size_t shape[3];
+    const size_t axes = image_shape(image, shape);
+    npy_write_labels(stream, shape, axes, numbers);
+    return true;
+}
+
 static bool write_labels(const char *file, FILE *stream, const writing *w) {
     const cli_image *image = &w->results->built->image;
     const uint16_t *labels = w->results->found->labels;
-    if (format_of(file) == NIFTI)
-        return nifti_write_labels(stream, file, image->geometry, labels, w->problem);
-    if (format_of(file) != NPY)
-        return w->outputs->label_format == LABELS_GREY
-                   ? png_write_samples(stream, file, labels, image->width, image->height, 1,
-                                       w->problem)
-                   : png_write_labels(stream, file, labels, image->width, image->height,
-                                      w->results->colours->rgb, w->problem);
-    size_t shape[3];
-    const size_t axes = image_shape(image, shape);
-    npy_write_labels(stream, shape, axes, labels);
-    return true;
+    if (format_of(file) == NIFTI || format_of(file) == NPY)
+        return write_label_numbers(file, stream, w, labels);
+    return w->outputs->label_format == LABELS_GREY
+               ? png_write_samples(stream, file, labels, image->width, image->height, 1, w->problem)
+               : png_write_labels(stream, file, labels, image->width, image->height,
+                                  w->results->colours->rgb, w->problem);
 }
 
 /* Write a picture and free it. */
@@ -216,6 +232,20 @@ static bool write_confidence(const char *file, FILE *stream, const writing *w) {
     if (format_of(file) == NPY || format_of(file) == NIFTI)
         return write_floats(file, stream, w, confidence, 1);
     return write_picture(file, stream, w, picture_grey(&w->shown, confidence), 1);
+}
+
+static bool write_proof(const char *file, FILE *stream, const writing *w) {
+    const uint16_t *left = w->results->found->labels_left;
+    if (format_of(file) == NPY || format_of(file) == NIFTI)
+        return write_label_numbers(file, stream, w, left);
+    return write_picture(file, stream, w, picture_proof(&w->shown, left), IMAGE_CHANNELS);
+}
+
+static bool write_certificate(const char *file, FILE *stream, const writing *w) {
+    const solution *found = w->results->found;
+    (void)file;
+    fwrite(found->certificate, 1, found->certificate_size, stream); /* looked at by the commit */
+    return true;
 }
 
 static bool write_marginals(const char *file, FILE *stream, const writing *w) {
@@ -282,6 +312,8 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
                       write_one(&w, outputs->overlay_file, write_overlay) &&
                       write_one(&w, outputs->boundaries_file, write_boundaries) &&
                       write_one(&w, outputs->confidence_file, write_confidence) &&
+                      write_one(&w, outputs->proof_file, write_proof) &&
+                      write_one(&w, outputs->certificate_file, write_certificate) &&
                       write_one(&w, outputs->marginals_file, write_marginals) &&
                       write_one(&w, outputs->trace_file, write_trace_file) &&
                       write_one(&w, outputs->report_file, write_report) &&

@@ -15,6 +15,8 @@ typedef struct solve_outputs {
     const char *overlay_file;
     const char *boundaries_file;
     const char *confidence_file;
+    const char *proof_file;
+    const char *certificate_file;
     const char *palette_file;
     int label_format; /* label_format */
     const char *trace_file;

@@ -2,7 +2,8 @@
  *
  * The labelling may come from anywhere: a method of this library, another program, a file. The
  * bound is that of the LP relaxation's dual (dcrf/solver.h), with all roundings taken off, so it is
- * never above the lowest energy; Potts compatibilities only.
+ * never above the lowest energy; Potts compatibilities only. Where more is proven about single
+ * variables (dcrf/proof.h), the certificate says how many labels are right and how many wrong.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_CERTIFY_H
@@ -33,12 +34,14 @@ DCRF_API void dcrf_certify_settings_defaults(dcrf_certify_settings *settings);
 typedef struct dcrf_certificate {
     dcrf_energy energy;  /* of the labelling */
     double lower_bound;  /* on the energy of every labelling */
-    double relative_gap; /* (energy - lower_bound) / |energy| */
+    double relative_gap; /* dcrf_relative_gap of the two */
     double best_energy;  /* the lowest energy met on the way, at most that of the labelling */
     int is_constant;     /* the labelling has one label only */
     size_t iterations;
     dcrf_status stop; /* why it stopped */
     double seconds;
+    size_t right; /* variables whose label is proven to be that of every optimal labelling, */
+    size_t wrong; /* and those whose label is proven to be that of none */
 } dcrf_certificate;
 
 /* Certify a labelling (one label a variable). */

@@ -24,6 +24,8 @@ typedef struct dcrf_proof_settings {
     size_t sweeps;       /* over all labels, at most */
     int certificate;     /* make a certificate: then the LP's bound is not used, only what can be
                           * checked from one set of values (docs/certificate.md) */
+    dcrf_cancel_callback cancel; /* NULL: none; what is proven so far is the result */
+    void *cancel_user;
     unsigned char reserved[64];
 } dcrf_proof_settings;
 

@@ -5,6 +5,7 @@
 #include "solver/solver.h"
 
 #include <dcrf/certify.h>
+#include <dcrf/proof.h>
 #include <math.h>
 #include <string.h>
 
@@ -70,6 +71,40 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
     }
 }
 
+/* Which labels are proven, and what more that says about the gap. */
+static dcrf_status prove(const dcrf_solver *solver, const uint16_t *labels,
+                         const dcrf_certify_settings *settings, dcrf_certificate *certificate,
+                         dcrf_error *error) {
+    dcrf_proof_settings limits;
+    dcrf_proof *proof;
+    dcrf_proof_info info;
+    dcrf_proof_settings_defaults(&limits);
+    limits.time_limit_s = settings->time_limit_s;
+    if (certificate->stop == DCRF_STOP_CANCELLED)
+        limits.sweeps = 0;
+    const dcrf_status status = dcrf_proof_new(&proof, solver, &limits, error);
+    if (status < 0)
+        return status;
+    dcrf_proof_get_info(proof, &info);
+    const size_t label_count = dcrf_model_labels(dcrf_plan_model(solver->problem.plan));
+    const uint8_t *possible = dcrf_proof_possible(proof);
+    for (size_t a = 0; a < info.variables; a++) {
+        size_t count = 0;
+        for (size_t i = 0; i < label_count; i++)
+            count += possible[a * label_count + i];
+        certificate->wrong += !possible[a * label_count + labels[a]];
+        certificate->right += count == 1 && possible[a * label_count + labels[a]];
+    }
+    dcrf_proof_free(&proof);
+    if (info.lower_bound > certificate->lower_bound) {
+        certificate->lower_bound = info.lower_bound;
+        certificate->relative_gap =
+            dcrf_relative_gap(certificate->energy.total, info.lower_bound,
+                              dcrf_unary_floor(dcrf_plan_model(solver->problem.plan)));
+    }
+    return DCRF_OK;
+}
+
 dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
                          const dcrf_certify_settings *settings, dcrf_certificate *certificate,
                          dcrf_error *error) {
@@ -91,6 +126,8 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
     status = dcrf_solver_consider(solver, labels, &made.energy, error);
     if (status == DCRF_OK)
         status = run(solver, settings, began_s, &made, error);
+    if (status == DCRF_OK)
+        status = prove(solver, labels, settings, &made, error);
     dcrf_solver_free(&solver);
     if (status < 0)
         return status;

@@ -188,6 +188,10 @@ static double put_out(void *context, size_t begin, size_t end) {
     return (double)count;
 }
 
+static bool is_over(const struct dcrf_groups *groups) {
+    return groups->is_over && groups->is_over(groups->is_over_user);
+}
+
 dcrf_status dcrf_groups_decide(struct dcrf_groups *groups, dcrf_error *error) {
     struct dcrf_knowledge *known = groups->known;
     dcrf_pool *pool = dcrf_workspace_pool(known->workspace);
@@ -197,6 +201,8 @@ dcrf_status dcrf_groups_decide(struct dcrf_groups *groups, dcrf_error *error) {
     for (size_t a = 0; a < n; a++)
         groups->member[a] = known->round[a] == 0;
     while (out > 0) {
+        if (is_over(groups))
+            return DCRF_OK;
         const dcrf_status status = reduce_all(groups, error);
         if (status < 0)
             return status;
@@ -257,7 +263,7 @@ dcrf_status dcrf_groups_relax(struct dcrf_groups *groups, size_t steps, double h
     const size_t n = known->model->variables;
     groups->handicap = handicap;
     dcrf_status status = dcrf_knowledge_sum_undecided(known, error);
-    for (size_t step = 0; step < steps && status == DCRF_OK; step++) {
+    for (size_t step = 0; step < steps && status == DCRF_OK && !is_over(groups); step++) {
         fill_table(groups, known->table);
         for (size_t i = 0; i < known->model->labels; i++) {
             struct channel channel = {groups, i};

@@ -4,15 +4,19 @@
 
 #include "certify/knowledge.h"
 
+#include <stdbool.h>
+
 struct dcrf_groups {
     struct dcrf_knowledge *known;
-    double epsilon;  /* of the clipped line, in units of y */
-    float *y;        /* variables x labels: marginals of the relaxation */
-    uint8_t *value;  /* variables x labels: y in steps, as it is used */
-    uint8_t *member; /* of the group in hand */
-    double *reduced; /* variables x labels: reduced costs of the members */
-    double handicap; /* added to the cost of x while relaxing */
-    size_t sweeps;   /* over all labels, so far */
+    double epsilon;              /* of the clipped line, in units of y */
+    float *y;                    /* variables x labels: marginals of the relaxation */
+    uint8_t *value;              /* variables x labels: y in steps, as it is used */
+    uint8_t *member;             /* of the group in hand */
+    double *reduced;             /* variables x labels: reduced costs of the members */
+    double handicap;             /* added to the cost of x while relaxing */
+    size_t sweeps;               /* over all labels, so far */
+    bool (*is_over)(void *user); /* asked before every sweep; NULL: never */
+    void *is_over_user;
 };
 
 dcrf_status dcrf_groups_init(struct dcrf_groups *groups, struct dcrf_knowledge *known,

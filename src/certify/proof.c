@@ -26,7 +26,7 @@
 #define FIRST_EPSILON 0.03125
 #define REST_EPSILON 0.25
 #define RELAX_STEPS 12
-#define MOST_RELAXATIONS 10
+#define MOST_FRUITLESS 3
 /* The first handicap, as a part of the mean row sum; halved from one relaxation to the next. */
 #define FIRST_HANDICAP 0.125
 /* A round that decides less than this part of the rest is the last with its dual point. */
@@ -195,8 +195,10 @@ static dcrf_status decide_constant(struct run *run, dcrf_error *error) {
 
 /* ---- by groups ------------------------------------------------------------------------------ */
 
-static bool is_over(const struct run *run) {
+static bool is_over(void *user) {
+    const struct run *run = user;
     return run->known->undecided == 0 || run->groups.sweeps >= run->settings.sweeps ||
+           (run->settings.cancel && run->settings.cancel(run->settings.cancel_user) != 0) ||
            (run->settings.time_limit_s > 0 &&
             dcrf_time_s() - run->began_s >= run->settings.time_limit_s);
 }
@@ -262,14 +264,21 @@ static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
     run->first_rounds = known->rounds;
     run->groups.epsilon = REST_EPSILON;
     double handicap = FIRST_HANDICAP * mean;
-    for (int k = 0; k < MOST_RELAXATIONS && status == DCRF_OK && !is_over(run); k++) {
+    int fruitless = 0;
+    while (fruitless < MOST_FRUITLESS && status == DCRF_OK && !is_over(run)) {
+        const size_t before = known->undecided;
         status = dcrf_groups_relax(&run->groups, RELAX_STEPS, handicap, error);
         if (status == DCRF_OK)
             status = consider_labels(run, &best, error);
         if (status == DCRF_OK)
             status = decide_groups(run, error);
+        if ((double)(before - known->undecided) < WORTHWHILE * (double)before)
+            fruitless++;
         handicap /= 2;
     }
+    /* A good bound needs no handicap. */
+    if (status == DCRF_OK && !is_over(run))
+        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, 0, error);
     return status;
 }
 
@@ -363,6 +372,8 @@ static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
     dcrf_status status = dcrf_groups_init(&run->groups, run->known, FIRST_EPSILON, error);
     if (status < 0)
         return status;
+    run->groups.is_over = is_over;
+    run->groups.is_over_user = run;
     status = exclude_by_gap(run, error);
     made->info.proven_by_gap = run->known->model->variables - run->known->undecided;
     if (status == DCRF_OK)
@@ -378,6 +389,8 @@ static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
 dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
                            const dcrf_proof_settings *settings, dcrf_error *error) {
     const double began_s = dcrf_time_s();
+    if (!out)
+        return dcrf_fail_null(error, "the place for the proof");
     *out = NULL;
     dcrf_status status = check(solver, settings, error);
     if (status < 0)
