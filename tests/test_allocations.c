@@ -183,12 +183,20 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-static dcrf_status prove(const dcrf_solver *solver, dcrf_error *error) {
+static dcrf_status prove(const dcrf_solver *solver, const dcrf_model *model,
+                         dcrf_workspace *workspace, dcrf_error *error) {
     dcrf_proof *proof;
     dcrf_proof_settings settings;
     dcrf_proof_settings_defaults(&settings);
-    const dcrf_status status = dcrf_proof_new(&proof, solver, &settings, error);
+    settings.certificate = 1;
+    dcrf_status status = dcrf_proof_new(&proof, solver, &settings, error);
     assert_true((status < 0) == (proof == NULL));
+    if (status == DCRF_OK) {
+        dcrf_verification found;
+        size_t size;
+        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        status = dcrf_verify_certificate(bytes, size, model, workspace, NULL, NULL, &found, error);
+    }
     dcrf_proof_free(&proof);
     return status;
 }
@@ -218,7 +226,7 @@ static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, d
     if (status == DCRF_OK)
         status = run_solver(solver, error);
     if (status == DCRF_OK && method == DCRF_METHOD_LP)
-        status = prove(solver, error);
+        status = prove(solver, model, workspace, error);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_workspace_free(&workspace);

@@ -312,7 +312,22 @@ static dcrf_status find_energy(struct dcrf_check *check, const uint16_t *labels,
     return status;
 }
 
-/* How far the labelling can be above the optimum. */
+/* sums[a * labels + i] of the pairs inside the rest; returns their part of the energy of x. */
+static dcrf_status find_pairs(struct dcrf_check *check, double *sum, dcrf_error *error) {
+    const size_t labels = check->model->labels;
+    fill_undecided(check);
+    check->kind = DCRF_CHECK_LABELS;
+    check->labels = check->content->labels;
+    const dcrf_status status = dcrf_check_add_up(check, error);
+    *sum = 0;
+    for (size_t a = 0; a < check->model->variables && status == DCRF_OK; a++)
+        for (size_t i = 0; i < labels && check->wanted[a]; i++)
+            *sum += i != check->content->labels[a] ? check->sums[a * labels + i] : 0;
+    return status;
+}
+
+/* How far the labelling can be above the optimum: the energy of the rest, less what its dual point
+ * proves. Labels that this leaves no room for are excluded. */
 static dcrf_status find_excess(struct dcrf_check *check, double *excess, dcrf_error *error) {
     const struct dcrf_cliques *cliques = &check->model->cliques;
     const size_t n = check->model->variables, labels = check->model->labels;
@@ -323,20 +338,20 @@ static dcrf_status find_excess(struct dcrf_check *check, double *excess, dcrf_er
     if (members == 0)
         return DCRF_OK;
     fill_line(check, check->content->epsilon[check->content->rounds]);
-    if (!are_told_apart(check))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the certificate does not prove what it claims: the values of the rest "
-                         "do not tell its labels apart");
-    const dcrf_status status = reduce(check, error);
+    dcrf_status status = find_pairs(check, excess, error);
+    if (status == DCRF_OK)
+        status = reduce(check, error);
     if (status < 0)
         return status;
+    double *lowest = check->row_sums + n; /* there is room */
     for (size_t a = 0; a < n; a++) {
-        const double *reduced = check->sums + a * labels;
-        const double own = reduced[check->content->labels[a]];
-        double lowest = own;
+        lowest[a] = INFINITY;
         for (size_t i = 0; i < labels && check->member[a]; i++)
-            lowest = check->possible[a * labels + i] ? fmin(lowest, reduced[i]) : lowest;
-        *excess += check->member[a] ? own - lowest + tolerance(check, a) : 0;
+            if (check->possible[a * labels + i])
+                lowest[a] = fmin(lowest[a], check->sums[a * labels + i]);
+        if (check->member[a])
+            *excess += check->cost[a * labels + check->content->labels[a]] - lowest[a] +
+                       tolerance(check, a);
     }
     for (size_t p = 0; p < cliques->count; p++) {
         bool agrees = false;
@@ -344,6 +359,11 @@ static dcrf_status find_excess(struct dcrf_check *check, double *excess, dcrf_er
             agrees |= may_agree(check, p, i);
         *excess += agrees && is_broken(cliques, p, check->content->labels) ? cliques->costs[p] : 0;
     }
+    *excess = fmax(*excess, 0);
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels && check->member[a]; i++)
+            if (check->sums[a * labels + i] - lowest[a] > *excess + tolerance(check, a))
+                check->possible[a * labels + i] = 0;
     return DCRF_OK;
 }
 
@@ -367,10 +387,17 @@ static dcrf_status conclude(struct dcrf_check *check, dcrf_verification *made, d
         status = find_energy(check, check->content->labels, &made->energy, error);
     if (status < 0)
         return status;
+    size_t single = 0; /* with the label of the certificate */
     for (size_t a = 0; a < model->variables; a++) {
+        size_t count = 0;
+        for (size_t i = 0; i < model->labels; i++)
+            count += check->possible[a * model->labels + i];
         slack += tolerance(check, a);
-        made->proven += is_single(check, a);
+        single += is_single(check, a);
+        made->proven += count == 1;
     }
+    if (single == model->variables)
+        excess = 0;
     const double floor = dcrf_unary_floor(model), scale = 1 + fabs(made->energy);
     made->lower_bound = made->energy - excess - slack;
     made->relative_gap = dcrf_relative_gap(made->energy, made->energy - excess, floor);
@@ -412,7 +439,7 @@ static dcrf_status run(struct dcrf_check *check, const uint16_t *labels, dcrf_ve
                        dcrf_error *error) {
     const dcrf_model *model = check->model;
     const size_t n = model->variables;
-    check->row_sums = dcrf_allocate_zero(n, sizeof *check->row_sums);
+    check->row_sums = dcrf_allocate_zero(n, 2 * sizeof *check->row_sums);
     check->possible = dcrf_allocate(n, model->labels);
     check->is_decided = dcrf_allocate_zero(n, 1);
     check->cost = dcrf_allocate(n, model->labels * sizeof *check->cost);

@@ -45,13 +45,15 @@ dcrf_status dcrf_groups_init(struct dcrf_groups *groups, struct dcrf_knowledge *
     groups->value = dcrf_allocate_zero(n, labels);
     groups->member = dcrf_allocate(n, 1);
     groups->reduced = dcrf_allocate(n, labels * sizeof *groups->reduced);
-    if (groups->y && groups->value && groups->member && groups->reduced)
+    groups->pairs = dcrf_allocate(n, sizeof *groups->pairs);
+    if (groups->pairs && groups->y && groups->value && groups->member && groups->reduced)
         return DCRF_OK;
     dcrf_groups_clear(groups);
     return dcrf_fail_memory(error, "a proof for groups of variables");
 }
 
 void dcrf_groups_clear(struct dcrf_groups *groups) {
+    dcrf_release(groups->pairs);
     dcrf_release(groups->y);
     dcrf_release(groups->value);
     dcrf_release(groups->member);
@@ -97,7 +99,9 @@ static void take_values(void *context, size_t begin, size_t end, size_t worker) 
             const double steps = rint((double)groups->y[a * labels + i] * DCRF_VALUE_MOST);
             size_t value = steps > 0 ? (size_t)steps : 0; /* a NaN gives 0 */
             value = value < DCRF_VALUE_MOST ? value : DCRF_VALUE_MOST;
-            if (groups->known->labels[a] == i)
+            if (groups->is_free)
+                ;
+            else if (groups->known->labels[a] == i)
                 value = value > high * DCRF_VALUE_STEPS ? value : high * DCRF_VALUE_STEPS;
             else
                 value = value < low * DCRF_VALUE_STEPS ? value : low * DCRF_VALUE_STEPS;
@@ -282,8 +286,9 @@ dcrf_status dcrf_groups_relax(struct dcrf_groups *groups, size_t steps, double h
 
 /* ---- what is left --------------------------------------------------------------------------- */
 
-/* How far x can be above the optimum: sum_a (r_a(x_a) - min_i r_ai), all undecided variables
- * together, because their pairs have no slack at x. */
+/* The least energy of what is undecided is at least sum_a min_i r_ai, whatever the values: x is at
+ * most sum_a (cost_a(x_a) + sum_b K_ab [x_a != x_b] - min_i r_ai) above it. known->sum holds the
+ * pairs of x. */
 static double sum_excess(void *context, size_t begin, size_t end) {
     const struct dcrf_groups *groups = context;
     const struct dcrf_knowledge *known = groups->known;
@@ -293,11 +298,12 @@ static double sum_excess(void *context, size_t begin, size_t end) {
         if (known->round[a] != 0)
             continue;
         const double *reduced = groups->reduced + a * labels;
-        double lowest = reduced[known->labels[a]];
+        double lowest = INFINITY;
         for (size_t i = 0; i < labels; i++)
             if (known->possible[a * labels + i])
                 lowest = fmin(lowest, reduced[i]);
-        sum += reduced[known->labels[a]] - lowest + known->error[a];
+        sum +=
+            known->cost[a * labels + known->labels[a]] + known->sum[a] - lowest + known->error[a];
     }
     return sum;
 }
@@ -319,6 +325,52 @@ static double sum_broken(const struct dcrf_knowledge *known) {
     return sum;
 }
 
+/* known->sum[a] = sum_{b undecided} K_ab [x_a != x_b] of the undecided a. */
+static dcrf_status sum_pairs(struct dcrf_groups *groups, dcrf_error *error) {
+    struct dcrf_knowledge *known = groups->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    /* From node 0, those that have the label at node 1. */
+    float table[3 * DCRF_LANES] = {0, 1};
+    table[DCRF_LANES] = -1;
+    double *pairs = groups->pairs;
+    memset(pairs, 0, n * sizeof *pairs);
+    memset(known->fraction, 0, n * sizeof *known->fraction);
+    for (size_t i = 0; i < labels; i++) {
+        size_t count = 0;
+        for (size_t a = 0; a < n; a++) {
+            known->bin[a] = known->round[a] != 0 ? 2 : known->labels[a] == i;
+            count += known->bin[a] == 1;
+        }
+        if (count == 0)
+            continue;
+        const dcrf_status status = dcrf_knowledge_sum(known, 3, table, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            pairs[a] += known->bin[a] == 0 ? known->sum[a] : 0;
+    }
+    memcpy(known->sum, pairs, n * sizeof *pairs);
+    return DCRF_OK;
+}
+
+/* What exceeds the smallest reduced cost by more than the excess is in no optimal labelling. */
+static void exclude(struct dcrf_groups *groups, double excess) {
+    struct dcrf_knowledge *known = groups->known;
+    const size_t labels = known->model->labels;
+    for (size_t a = 0; a < known->model->variables; a++) {
+        const double *reduced = groups->reduced + a * labels;
+        double lowest = INFINITY;
+        if (known->round[a] != 0)
+            continue;
+        for (size_t i = 0; i < labels; i++)
+            if (known->possible[a * labels + i])
+                lowest = fmin(lowest, reduced[i]);
+        for (size_t i = 0; i < labels; i++)
+            if (reduced[i] - lowest > excess + known->error[a])
+                known->possible[a * labels + i] = 0;
+    }
+}
+
 dcrf_status dcrf_groups_excess(struct dcrf_groups *groups, double *excess, dcrf_error *error) {
     struct dcrf_knowledge *known = groups->known;
     dcrf_pool *pool = dcrf_workspace_pool(known->workspace);
@@ -326,12 +378,18 @@ dcrf_status dcrf_groups_excess(struct dcrf_groups *groups, double *excess, dcrf_
     *excess = 0;
     if (known->undecided == 0)
         return DCRF_OK;
+    groups->is_free = true;
     dcrf_parallel_for(pool, n, GRAIN, take_values, groups);
+    groups->is_free = false;
     for (size_t a = 0; a < n; a++)
         groups->member[a] = known->round[a] == 0;
-    const dcrf_status status = reduce_all(groups, error);
+    dcrf_status status = reduce_all(groups, error);
     if (status == DCRF_OK)
-        *excess =
-            (dcrf_parallel_sum(pool, n, sum_excess, groups) + sum_broken(known)) * (1 + 0x1p-20);
-    return status;
+        status = sum_pairs(groups, error);
+    if (status < 0)
+        return status;
+    *excess = (dcrf_parallel_sum(pool, n, sum_excess, groups) + sum_broken(known)) * (1 + 0x1p-20);
+    *excess = fmax(*excess, 0);
+    exclude(groups, *excess);
+    return DCRF_OK;
 }

@@ -12,6 +12,8 @@ struct dcrf_groups {
     float *y;                    /* variables x labels: marginals of the relaxation */
     uint8_t *value;              /* variables x labels: y in steps, as it is used */
     uint8_t *member;             /* of the group in hand */
+    bool is_free;                /* values need not tell the labels of x apart */
+    double *pairs;               /* of x, one number for every variable */
     double *reduced;             /* variables x labels: reduced costs of the members */
     double handicap;             /* added to the cost of x while relaxing */
     size_t sweeps;               /* over all labels, so far */
@@ -31,7 +33,8 @@ dcrf_status dcrf_groups_decide(struct dcrf_groups *groups, dcrf_error *error);
 dcrf_status dcrf_groups_relax(struct dcrf_groups *groups, size_t steps, double handicap,
                               dcrf_error *error);
 
-/* How far the energy of x can be above the lowest one, by the dual point groups->y. */
+/* How far the energy of x can be above the lowest one, by the dual point groups->y; and exclude the
+ * labels that this gap leaves no room for. */
 dcrf_status dcrf_groups_excess(struct dcrf_groups *groups, double *excess, dcrf_error *error);
 
 /* With groups_cliques.c: let the members pay for their cliques, and put those out that cannot.

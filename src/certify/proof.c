@@ -25,6 +25,7 @@
  * values are told apart by more steps. */
 #define FIRST_EPSILON 0.03125
 #define REST_EPSILON 0.25
+#define BOUND_EPSILON (1.0 / (DCRF_VALUE_NODES - 1))
 #define RELAX_STEPS 12
 #define MOST_FRUITLESS 3
 /* The first handicap, as a part of the mean row sum; halved from one relaxation to the next. */
@@ -276,9 +277,12 @@ static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
             fruitless++;
         handicap /= 2;
     }
-    /* A good bound needs no handicap. */
-    if (status == DCRF_OK && !is_over(run))
+    /* A good bound needs no handicap, and a narrow line. */
+    for (; status == DCRF_OK && !is_over(run) && run->groups.epsilon > BOUND_EPSILON;
+         run->groups.epsilon = fmax(run->groups.epsilon / 2, BOUND_EPSILON))
         status = dcrf_groups_relax(&run->groups, RELAX_STEPS, 0, error);
+    if (status == DCRF_OK && !is_over(run))
+        status = dcrf_groups_relax(&run->groups, 2 * RELAX_STEPS, 0, error);
     return status;
 }
 
@@ -288,15 +292,26 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
     struct dcrf_knowledge *known = run->known;
     double excess, error_of;
     dcrf_status status = dcrf_groups_excess(&run->groups, &excess, error);
+    /* In a certificate a round is a group or follows from dead ends; this does not. */
+    if (status == DCRF_OK && !run->settings.certificate)
+        status = dcrf_knowledge_decide(known, NULL, error);
     if (status == DCRF_OK)
         status = find_energy(known, &info->energy, &error_of, error);
     if (status < 0)
         return status;
     const double floor = dcrf_unary_floor(known->model), bound = run->solver->info.lower_bound;
+    bool is_only_one = true; /* this labelling is left */
     info->variables = known->model->variables;
-    info->proven = info->variables - known->undecided;
-    for (size_t k = 0; k < info->variables * known->model->labels; k++)
-        info->possible += known->possible[k];
+    for (size_t a = 0; a < info->variables; a++) {
+        size_t count = 0;
+        for (size_t i = 0; i < known->model->labels; i++)
+            count += known->possible[a * known->model->labels + i];
+        info->proven += count == 1;
+        info->possible += count;
+        is_only_one &= count == 1 && known->possible[a * known->model->labels + known->labels[a]];
+    }
+    if (is_only_one)
+        excess = 0;
     /* The gap is that of the rest; the errors of the energy are in the bound alone. */
     info->lower_bound = info->energy.total - excess - 2 * error_of;
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->energy.total - excess, floor);
@@ -356,7 +371,9 @@ static dcrf_status make_certificate(const struct run *run, dcrf_proof *made, dcr
     content.round = dcrf_allocate(n, sizeof *content.round);
     if (content.epsilon && content.labels && content.round && pack_values(run, &content)) {
         for (size_t r = 0; r <= known->rounds; r++)
-            content.epsilon[r] = r < run->first_rounds ? FIRST_EPSILON : REST_EPSILON;
+            content.epsilon[r] = r < run->first_rounds ? FIRST_EPSILON
+                                 : r < known->rounds   ? REST_EPSILON
+                                                       : run->groups.epsilon;
         memcpy(content.labels, known->labels, n * sizeof *content.labels);
         memcpy(content.round, known->round, n * sizeof *content.round);
         status =

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Proofs for single pixels and certificates: dcrf solve --proof --certificate, verify, certify."""
+
+import json
+import os
+import subprocess
+import unittest
+
+import formats
+from case import HEIGHT, IMAGE, LABELS, LABELLING, REGIONS, UNARY, WIDTH, Case
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/check_certificate.py")
+MODEL = ("--spatial", "2,.2", "--bilateral", "4,50,.3")
+
+
+def python_with_numpy():
+    for python in ("python3", "/usr/bin/python3"):
+        try:
+            if subprocess.run([python, "-c", "import numpy"], capture_output=True, check=False).returncode == 0:
+                return python
+        except OSError:
+            pass
+    return None
+
+
+class ProofTest(Case):
+    def solve(self, *more, operator="exact"):
+        self.good("solve", self.image, "--unary", self.unary, "--operator", operator, *MODEL,
+                  "--certificate", "proof.cert", "--proof", "left.npy", "-o", "found.png", "--json",
+                  "run.json", *more)
+        return json.loads(self.read("run.json"))
+
+    def verify(self, *more, model=MODEL, image=None, unary=None):
+        return json.loads(self.good("verify", image or self.image, "--unary", unary or self.unary,
+                                    "--certificate", "proof.cert", "--json", "-", *model, *more))
+
+    def refused(self, words, *more, model=MODEL, image=None, unary=None):
+        self.bad("proof.cert", words, "verify", image or self.image, "--unary", unary or self.unary,
+                 "--certificate", "proof.cert", *model, *more)
+
+    def test_certificates_hold(self):
+        cliques = ("--cliques", self.write("regions.png", formats.number_png(REGIONS)), "--gamma", ".5")
+        proven = 0
+        for operator in ("exact", "fast"):
+            for more in ((), cliques, ("--normalize", "none")):
+                run = self.solve(*more, operator=operator)
+                found = self.verify(*more, "--labels", "found.png")
+                self.assertEqual(found["operator"], operator)
+                self.assertEqual(found["pixels"], WIDTH * HEIGHT)
+                self.assertAlmostEqual(found["energy"], run["energy"], delta=1e-5 * run["energy"])
+                self.assertAlmostEqual(found["labels_energy"], found["energy"], delta=1e-9)
+                self.assertLessEqual(found["lower_bound"], run["energy"])
+                self.assertGreaterEqual(found["pixels_proven"], run["proven"]["pixels"])
+                proven += run["proven"]["pixels"]
+                self.assertEqual((found["pixels_right"], found["pixels_wrong"]),
+                                 (found["pixels_proven"], 0))
+                left = formats.read_npy(self.read("left.npy"), "|u1")
+                shape, numbers = left[0], list(left[1])
+                self.assertEqual(tuple(shape), (HEIGHT, WIDTH))
+                self.assertEqual(numbers.count(1), run["proven"]["pixels"])
+                self.assertTrue(all(1 <= number <= LABELS for number in numbers))
+        self.assertGreater(proven, WIDTH * HEIGHT)
+
+    def test_other_problems_are_refused(self):
+        self.solve()
+        self.verify()
+        other = [[(r, g, b ^ 1) for r, g, b in row] for row in IMAGE]
+        self.refused("image", image=self.write("other.png", formats.png(other)))
+        unary = list(UNARY)
+        unary[7] += 0.125
+        self.refused("unary", unary=self.write("other.npy", formats.npy(unary, (HEIGHT, WIDTH, LABELS))))
+        self.refused("sigma", model=("--spatial", "2,.2", "--bilateral", "4,51,.3"))
+        self.refused("weight", model=("--spatial", "2,.3", "--bilateral", "4,50,.3"))
+        self.refused("kernels", model=("--spatial", "2,.2", "--bilateral", "none"))
+        self.refused("normalization", "--normalize", "none")
+        whole = self.read("proof.cert")
+        for place in (9, 40, len(whole) // 2, len(whole) - 1):
+            self.write("proof.cert", whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1:])
+            self.refused("checksum")
+        self.write("proof.cert", whole[:-1])
+        self.refused("certificate")
+        self.write("proof.cert", b"something else")
+        self.refused("certificate")
+
+    def test_wrong_labels_are_found(self):
+        run = self.solve()
+        found = self.verify("--labels", self.labels)
+        foreign = json.loads(self.good("certify", self.image, "--unary", self.unary, "--labels",
+                                       self.labels, "--operator", "exact", *MODEL, "--json", "-"))
+        best = formats.read_png(self.read("found.png"))[4]
+        self.assertGreater(found["pixels_wrong"], 0)
+        self.assertGreater(foreign["pixels_wrong"], 0)
+        self.assertLessEqual(found["pixels_wrong"] + found["pixels_right"], WIDTH * HEIGHT)
+        self.assertGreater(found["labels_energy"], run["energy"])
+        if run["proven"]["pixels"] == WIDTH * HEIGHT:
+            differ = sum(a != (b,) for one, other in zip(best, LABELLING) for a, b in zip(one, other))
+            self.assertEqual(found["pixels_wrong"], differ)
+
+    def test_picture_and_words(self):
+        text = self.good("solve", self.image, "--unary", self.unary, *MODEL, "--proof", "left.png")
+        self.assertIn("proven", text)
+        self.assertTrue(self.read("left.png").startswith(b"\x89PNG"))
+        self.bad("--proof", "lp", "solve", self.image, "--unary", self.unary, "--method", "mf", "--proof",
+                 "x.png")
+        self.bad("--certificate", "lp", "solve", self.image, "--unary", self.unary, "--method", "qp",
+                 "--certificate", "x.cert")
+
+    def test_script(self):
+        python = python_with_numpy()
+        if not python:
+            self.skipTest("no numpy")
+        image = self.write("image.npy", formats.npy([c for row in IMAGE for rgb in row for c in rgb],
+                                                    (HEIGHT, WIDTH, 3)))
+        run = self.solve()
+        command = [python, SCRIPT, self.unary, self.path("proof.cert"), "-", image]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(f"{run['proven']['pixels']} of {WIDTH * HEIGHT} pixels proven", done.stdout)
+        # Another image, other unaries, one changed byte.
+        for change in ([python, SCRIPT, self.unary, self.path("proof.cert"), "-", "-"],
+                       [python, SCRIPT, image, self.path("proof.cert"), "-", image]):
+            done = subprocess.run(change, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("refused", done.stderr)
+        data = bytearray(self.read("proof.cert"))
+        data[100] ^= 1
+        self.write("proof.cert", bytes(data))
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertIn("refused", done.stderr)
+        with open(SCRIPT, encoding="utf-8") as stream:
+            self.assertLessEqual(len(stream.readlines()), 150)
+
+
+if __name__ == "__main__":
+    unittest.main()
