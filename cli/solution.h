@@ -56,7 +56,7 @@ typedef struct solution {
     dcrf_changes changes; /* against the unary minimum */
     size_t *before;       /* pixels of every label in the unary minimum, */
     size_t *after;        /* and in the labelling */
-    bool has_proof; /* LP only */
+    bool has_proof;       /* LP only */
     dcrf_proof_info proven;
     uint16_t *labels_left; /* labels that an optimal labelling can have, one number a pixel; 1 is
                               proven */

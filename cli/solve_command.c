@@ -27,9 +27,9 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     char *explanation = NULL;
     strength_sweep sweep = {0};
     solver_options options = settings->solver;
-    options.proving = outputs->certificate_file                     ? PROVE_BY_CERTIFICATE
-                      : outputs->proof_file || outputs->report_file ? PROVE_FULLY
-                                                                    : PROVE_BY_GAP;
+    options.proving = outputs->certificate_file ? PROVE_BY_CERTIFICATE
+                      : outputs->proof_file     ? PROVE_FULLY
+                                                : PROVE_BY_GAP;
     bool done = solution_find(&options, &settings->model, settings->image_file, built, began_s,
                               trace, talk, &found, problem);
     if (done && explain)
@@ -52,7 +52,7 @@ static bool run_solve(const void *given, cli_problem *problem) {
     if ((settings->outputs.proof_file || settings->outputs.certificate_file) &&
         settings->solver.method != DCRF_METHOD_LP)
         return bad_input(problem, settings->outputs.proof_file ? "--proof" : "--certificate",
-                         "only --method lp proves something");
+                         "only the LP proves something: add --method lp");
     if (!solve_outputs_check(&settings->outputs, problem) ||
         !model_build(&settings->model, settings->image_file, &built, problem))
         return false;
