@@ -142,8 +142,11 @@ static bool take_proof(const dcrf_plan *plan, const built_model *built, const dc
         info->energy = energy;
         memcpy(found->labels, found->unary_labels, found->proven.variables * sizeof *found->labels);
     }
-    if (!(info->lower_bound >= found->proven.lower_bound))
-        info->lower_bound = found->proven.lower_bound;
+    /* The proof's energies are in double; the last digits of the others may be below. */
+    const double bound = found->proven.lower_bound < info->energy.total ? found->proven.lower_bound
+                                                                        : info->energy.total;
+    if (!(info->lower_bound >= bound))
+        info->lower_bound = bound;
     info->relative_gap =
         dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
     if (!certificate)

@@ -97,9 +97,10 @@ static dcrf_status prove(const dcrf_solver *solver, const uint16_t *labels,
     }
     dcrf_proof_free(&proof);
     if (info.lower_bound > certificate->lower_bound) {
-        certificate->lower_bound = info.lower_bound;
+        /* The proof's energies are in double; the last digits of the others may be below. */
+        certificate->lower_bound = fmin(info.lower_bound, certificate->best_energy);
         certificate->relative_gap =
-            dcrf_relative_gap(certificate->energy.total, info.lower_bound,
+            dcrf_relative_gap(certificate->energy.total, certificate->lower_bound,
                               dcrf_unary_floor(dcrf_plan_model(solver->problem.plan)));
     }
     return DCRF_OK;
