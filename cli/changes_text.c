@@ -30,7 +30,9 @@ static bool has_shrunk(const solution *found, size_t label) {
 
 static void print_strength(FILE *stream, const applied_strength *strength) {
     fprintf(stream, "%-14s%18.4g  ", "strength", strength->nats);
-    if (strength->automatic && strength->nats == strength->measured.strength)
+    if (strength->for_scribbles)
+        fputs("chosen for scribbles\n", stream);
+    else if (strength->automatic && strength->nats == strength->measured.strength)
         fputs("measured, to suit the unaries\n", stream);
     else
         fprintf(stream, "given; %.3g would suit the unaries\n", strength->measured.strength);

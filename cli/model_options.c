@@ -138,6 +138,14 @@ static bool set_unary(const model_options *options, built_model *built, cli_prob
     dcrf_error error;
     pixel_array unary;
     const dcrf_grid grid = image_grid(&built->image);
+    built->from_scribbles = options->unary.scribbles_file != NULL;
+    if (built->from_scribbles)
+        return (model_from_scribbles(&options->unary, &built->image, built->workspace,
+                                     &built->model, &built->scribbles, problem) ||
+                problem_of_option(problem, unary_option(&options->unary))) &&
+               (dcrf_model_apply_temperature(built->model, options->strength.temperature, &error) >=
+                    0 ||
+                library_problem(problem, "--temperature", &error));
     if (!unary_read(&options->unary, &built->image, &unary, &built->unary, problem))
         return false;
     const bool done =
@@ -149,10 +157,29 @@ static bool set_unary(const model_options *options, built_model *built, cli_prob
     return done;
 }
 
+static bool is_default_kernel(const cli_option *option, const kernel_setting *given) {
+    kernel_setting usual;
+    cli_problem problem;
+    return option->parse(option, option->fallback, &usual, &problem) && given->on == usual.on &&
+           given->sigma_px == usual.sigma_px && given->sigma_colour == usual.sigma_colour &&
+           given->weight == usual.weight;
+}
+
+/* Kernels for scribbles take the place of the usual ones, and of no others. */
+static bool are_default_kernels(const kernel_options *options) {
+    return is_default_kernel(&kernel_option_table[0], &options->spatial) &&
+           is_default_kernel(&kernel_option_table[1], &options->bilateral) &&
+           options->normalization == DCRF_NORMALIZE_SYMMETRIC;
+}
+
 static bool add_kernels(const model_options *options, const char *image_file, built_model *built,
                         cli_problem *problem) {
     dcrf_error error;
-    built->kernel_count = kernels_from_options(&options->kernels, &built->image, built->kernels);
+    built->has_scribble_kernels = built->from_scribbles && are_default_kernels(&options->kernels);
+    built->kernel_count =
+        built->has_scribble_kernels
+            ? scribble_kernels(&built->scribbles, &built->image, built->kernels)
+            : kernels_from_options(&options->kernels, &built->image, built->kernels);
     for (size_t k = 0; k < built->kernel_count; k++)
         if (dcrf_model_add_kernel(built->model, &built->kernels[k], &error) < 0)
             return library_problem(problem, image_file, &error);
@@ -167,12 +194,21 @@ bool model_check_kernels(const model_options *options, cli_problem *problem) {
 }
 
 static bool set_strength(const model_options *options, built_model *built, cli_problem *problem) {
+    /* Kernels for scribbles have weights of their own unless a strength is asked for. */
+    const bool for_scribbles = built->has_scribble_kernels && isnan(options->strength.nats);
     bool weighted[KERNELS_MAX] = {false};
     dcrf_measured_strength measured;
     kernels_weighted(&options->kernels, weighted);
-    return strength_measure(built->model, built->workspace, &measured, problem) &&
-           strength_apply(&options->strength, &measured, weighted, built->kernels,
-                          built->kernel_count, built->model, &built->strength, problem);
+    for (size_t k = 0; built->has_scribble_kernels && k < built->kernel_count; k++)
+        weighted[k] = for_scribbles;
+    if (!strength_measure(built->model, built->workspace, &measured, problem) ||
+        !strength_apply(&options->strength, &measured, weighted, built->kernels,
+                        built->kernel_count, built->model, &built->strength, problem))
+        return false;
+    built->strength.for_scribbles = for_scribbles;
+    if (for_scribbles) /* what is measured is for unaries whose pixels err by themselves */
+        built->strength.measured.strength = built->strength.nats;
+    return true;
 }
 
 bool clique_regions_find(const model_options *options, const char *image_file,
@@ -239,10 +275,10 @@ bool model_build(const model_options *options, const char *image_file, built_mod
     const bool done =
         model_check_kernels(options, problem) && unary_check_options(&options->unary, problem) &&
         unary_check_size(&options->unary, image_file, problem) &&
-        image_read(image_file, &built->image, problem) && set_unary(options, built, problem) &&
+        image_read(image_file, &built->image, problem) &&
+        start_workspace(options, built, problem) && set_unary(options, built, problem) &&
         name_classes(options, built, problem) && add_kernels(options, image_file, built, problem) &&
-        start_workspace(options, built, problem) && set_strength(options, built, problem) &&
-        add_cliques(options, image_file, built, problem);
+        set_strength(options, built, problem) && add_cliques(options, image_file, built, problem);
     if (!done)
         model_free(built);
     return done;

@@ -4,6 +4,7 @@
 
 #include "classes.h"
 #include "options.h"
+#include "scribbles.h"
 #include "strength.h"
 #include "unary.h"
 
@@ -88,6 +89,9 @@ typedef struct built_model {
     dcrf_kernel kernels[KERNELS_MAX]; /* as in the model, for reports */
     size_t kernel_count;
     applied_strength strength;
+    bool from_scribbles;       /* the energies are, */
+    bool has_scribble_kernels; /* and so are the kernels */
+    scribble_summary scribbles;
     dcrf_workspace *workspace;
 } built_model;
 

@@ -85,6 +85,19 @@ static void print_proven(FILE *stream, const solution *found) {
         fputs("              this labelling is the only optimal one\n", stream);
 }
 
+static void print_scribbles(FILE *stream, const built_model *built) {
+    const dcrf_scribbles_info *info = &built->scribbles.info;
+    const dcrf_scribbles_settings *used = &built->scribbles.settings;
+    fprintf(stream,
+            "strokes on %zu pixels; energies from colours and ways to the strokes, fitted %zu "
+            "times\n",
+            info->strokes, info->rounds);
+    if (built->has_scribble_kernels)
+        fprintf(stream, "kernels for scribbles: --spatial %g,%g --bilateral %g,%.3g,%g\n",
+                used->spatial_sigma, used->spatial_weight, used->bilateral_sigma,
+                used->bilateral_channel_sigma, used->bilateral_weight);
+}
+
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
     char size[IMAGE_TEXT_BYTES], class[CLASS_TEXT_BYTES];
@@ -94,6 +107,8 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
         fprintf(stream, ", %zu cliques", dcrf_model_cliques(built->model));
     fprintf(stream, "; method %s\n", dcrf_method_name(info->method));
     unary_facts_print(stream, &built->unary);
+    if (built->from_scribbles)
+        print_scribbles(stream, built);
     print_changes(stream, built, found);
     print_energies(stream, &info->energy);
     print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);

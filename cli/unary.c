@@ -81,8 +81,9 @@ const cli_option unary_option_table[] = {
      offsetof(unary_options, prior_unknown),
      "the number in the map where all labels are equally likely; auto: 255 where it occurs"},
     {"scribbles", 0, "FILE", NULL, false, parse_text, offsetof(unary_options, scribbles_file),
-     "instead of --unary: strokes in colours or numbers on a map; a mixture of Gaussians learns "
-     "the colours under each label's strokes, and strokes keep their label"},
+     "instead of --unary: strokes in colours or numbers on a map, which keep their labels; "
+     "energies "
+     "follow from the colours under each label's strokes and the ways to them"},
     {"scribble-unknown", 0, "auto|none|VALUE|#RRGGBB", "auto", false, parse_unknown,
      offsetof(unary_options, scribble_unknown),
      "where there is no stroke; auto: 255 where it occurs, else 0; in colours the more frequent of "
@@ -247,10 +248,9 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
                 unary_facts *facts, cli_problem *problem) {
     unary_facts found = {.kind = DCRF_UNARY_AUTO};
     *unary = (pixel_array){0};
-    const bool done = options->array_file ? unary_from_array(options, image, unary, &found, problem)
-                      : options->prior_file
-                          ? unary_from_prior(options, image, unary, &found, problem)
-                          : unary_from_scribbles(options, image, unary, problem);
+    const bool done = options->array_file
+                          ? unary_from_array(options, image, unary, &found, problem)
+                          : unary_from_prior(options, image, unary, &found, problem);
     if (facts)
         *facts = found;
     if (!done && !options->in_dataset)

@@ -54,8 +54,8 @@ const char *unary_file(const unary_options *options);
  */
 bool unary_check_size(const unary_options *options, const char *image_file, cli_problem *problem);
 
-/* Energies over the image, one channel per label. NaN and infinity among energies pass. `facts` may
- * be NULL. */
+/* Energies over the image, one channel per label; for scribbles see scribbles.h. NaN and infinity
+ * among energies pass. `facts` may be NULL. */
 bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,
                 unary_facts *facts, cli_problem *problem);
 
@@ -63,10 +63,8 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
 void unary_facts_print(FILE *stream, const unary_facts *facts);
 json_t *unary_facts_to_json(const unary_facts *facts);
 
-/* The two sources that are maps (unary_maps.c). */
+/* The source that is a map (unary_maps.c). */
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,
                       unary_facts *facts, cli_problem *problem);
-bool unary_from_scribbles(const unary_options *options, const cli_image *image, pixel_array *unary,
-                          cli_problem *problem);
 
 #endif

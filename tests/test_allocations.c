@@ -379,6 +379,28 @@ static dcrf_status measure_strength(dcrf_error *error) {
     return status;
 }
 
+static dcrf_status use_scribbles(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    uint8_t strokes[WIDTH * HEIGHT];
+    const dcrf_view stroke_view = dcrf_view_interleaved(strokes, DCRF_U8, &grid, 1);
+    dcrf_workspace *workspace = NULL;
+    dcrf_scribbles *scribbles = NULL;
+    memset(strokes, 255, sizeof strokes);
+    strokes[0] = 0;
+    strokes[WIDTH * HEIGHT - 1] = 1;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_scribbles_new(&scribbles, &grid, &image, LABELS, NULL, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_scribbles_set_strokes(scribbles, &stroke_view, error);
+    if (status == DCRF_OK)
+        status = dcrf_scribbles_update(scribbles, error);
+    dcrf_scribbles_free(&scribbles);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
 static const struct {
     const char *name;
     scenario run;
@@ -400,6 +422,7 @@ static const struct {
     {"superpixels by SLIC", use_slic, 17},
     {"enlarged unaries", enlarge_unary, 9},
     {"the strength that suits a model", measure_strength, 12},
+    {"scribbles", use_scribbles, 40},
 };
 
 static void failing_allocations_are_errors(void **state) {

@@ -17,6 +17,7 @@
 #include <dcrf/model.h>
 #include <dcrf/operator.h>
 #include <dcrf/proof.h>
+#include <dcrf/scribbles.h>
 #include <dcrf/solver.h>
 #include <dcrf/status.h>
 #include <dcrf/strength.h>

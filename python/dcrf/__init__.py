@@ -14,6 +14,7 @@ from ._model import Model, certify, energy, solve, superpixels
 from ._operator import Operator
 from ._presets import PRESETS
 from ._results import Certificate, Energy, Result
+from ._scribbles import Scribbles
 
 __version__ = _core.version()
 # What a progress callback returns to stop a run.
@@ -27,6 +28,7 @@ __all__ = [
     "ProblemError",
     "Result",
     "STOP",
+    "Scribbles",
     "certify",
     "energy",
     "metrics",

@@ -190,7 +190,40 @@ class Model:
         progress: _Progress | None = None,
     ) -> Certificate: ...
 
-def solve(image: ArrayLike | None = None, *, method: _Method = "mf", **options: Any) -> Result: ...
+class Scribbles:
+    image: NDArray[Any]
+    shape: tuple[int, ...]
+    def __init__(
+        self,
+        image: ArrayLike,
+        labels: int = 2,
+        *,
+        spacing: float | Sequence[float] = 1.0,
+        shape: Sequence[int] | None = None,
+        threads: int = 0,
+        **settings: float,
+    ) -> None: ...
+    def update(self, strokes: ArrayLike) -> NDArray[np.uint16]: ...
+    @property
+    def labels(self) -> NDArray[np.uint16]: ...
+    @property
+    def marginals(self) -> NDArray[np.float32]: ...
+    @property
+    def energies(self) -> NDArray[np.float32]: ...
+    @property
+    def settings(self) -> dict[str, float]: ...
+    @property
+    def kernels(self) -> dict[str, tuple[float, ...] | None]: ...
+    @property
+    def info(self) -> dict[str, Any]: ...
+
+def solve(
+    image: ArrayLike | None = None,
+    *,
+    method: _Method = "mf",
+    scribbles: ArrayLike | None = None,
+    **options: Any,
+) -> Result: ...
 
 class ProblemError(ValueError):
     index: int

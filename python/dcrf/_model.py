@@ -13,6 +13,7 @@ from ._layout import find_grid, grid_of_image, place_channels_last
 from ._presets import PRESETS
 from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result
+from ._scribbles import options_from_scribbles
 from ._unary import label_energies, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
@@ -486,8 +487,11 @@ _MODEL_OPTIONS = (
 ).split()
 
 
-def solve(image=None, *, method="mf", **options):
+def solve(image=None, *, method="mf", scribbles=None, **options):
     """Make a model and solve it: all options of ``Model`` and of ``Model.solve``.
+
+    ``scribbles``, instead of energies, is a map of strokes as ``Scribbles.update`` takes it; energies
+    and kernels are then those of ``Scribbles``, unless kernels are given.
 
     >>> import numpy as np
     >>> image = np.zeros((6, 8, 3), np.uint8); image[:, 4:] = 200
@@ -498,6 +502,8 @@ def solve(image=None, *, method="mf", **options):
     True
     """
     own = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
+    if scribbles is not None:
+        own = options_from_scribbles(image, scribbles, own)
     return Model(image, **own).solve(method, _caller=3, **options)
 
 

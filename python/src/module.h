@@ -85,5 +85,6 @@ extern PyType_Spec dcrf_py_model_spec;
 extern PyType_Spec dcrf_py_densecrf_spec;
 extern PyType_Spec dcrf_py_operator_spec;
 extern PyType_Spec dcrf_py_unrolled_spec;
+extern PyType_Spec dcrf_py_scribbles_spec;
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef DCRF_SUPERPIXEL_METHOD_H
 #define DCRF_SUPERPIXEL_METHOD_H
 
-#include "superpixel/colour.h"
+#include "model/colour.h"
 
 #include <dcrf/superpixel.h>
 

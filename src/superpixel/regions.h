@@ -2,7 +2,7 @@
 #ifndef DCRF_SUPERPIXEL_REGIONS_H
 #define DCRF_SUPERPIXEL_REGIONS_H
 
-#include "superpixel/colour.h"
+#include "model/colour.h"
 
 #include <stdint.h>
 

@@ -269,6 +269,19 @@ class ScribbleTest(Case):
                                                 for y in range(12)], 5))
         self.assertEqual(self.result(pgm), expected)
 
+    def test_solve_with_kernels_for_scribbles(self):
+        scribbles = self.draw("s.png", (0, 1, 255))
+        for method in ("mf", "qp", "lp"):
+            text = self.good("solve", self.photo, "--scribbles", scribbles, "-o", "m.png", "-m", method)
+            self.assertIn("strokes on 16 pixels", text)
+            self.assertRegex(text, r"kernels for scribbles: --spatial [\d.]+,[\d.]+ --bilateral ")
+            mask = formats.read_png(self.read("m.png"))[4]
+            self.assertEqual([[v for v, in row] for row in mask], self.truth)
+        # Kernels that were asked for are used.
+        text = self.good("solve", self.photo, "--scribbles", scribbles, "-o", "m.png", "-m", "mf",
+                         "--bilateral=none")
+        self.assertNotIn("kernels for scribbles", text)
+
     def test_strokes_are_hard(self):
         scribbles = self.draw("s.png", (0, 1, 255))
         right = self.result(scribbles)["energy"]

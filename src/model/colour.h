@@ -1,6 +1,6 @@
 /* Images in the colour spaces in which superpixels measure distances. */
-#ifndef DCRF_SUPERPIXEL_COLOUR_H
-#define DCRF_SUPERPIXEL_COLOUR_H
+#ifndef DCRF_MODEL_COLOUR_H
+#define DCRF_MODEL_COLOUR_H
 
 #include "core/threads.h"
 

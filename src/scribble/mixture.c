@@ -14,41 +14,32 @@
  * Images. IEEE Transactions on Signal Processing 39, 1991), which needs no random numbers: the
  * cluster with the largest scatter along its principal axis is cut through its mean across that
  * axis, until there are enough. */
-#include "gaussian_mixture.h"
+#include "scribble/mixture.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define POWER_ITERATIONS 50
 #define PIVOT_SHARE_MIN 1e-12
+#define LOST_WEIGHT_SHARE 1e-9
+#define NEGLIGIBLE_NATS 30 /* exp(-30) of a sum is lost in what a fit leaves open */
 
 static const double log_two_pi = 1.8378770664093454836;
-
-mixture_settings mixture_defaults(void) {
-    return (mixture_settings){
-        .components_max = MIXTURE_COMPONENTS_MAX,
-        .points_a_component_min = 50,
-        .variance_min = 1,
-        .iterations_max = 100,
-        .tolerance = 1e-5,
-    };
-}
 
 /* ---- one component -------------------------------------------------------------------------- */
 
 /* Weighted sums over points, from which a component is made. */
-typedef struct moments {
+struct moments {
     double weight;
-    double first[MIXTURE_DIMENSION_MAX];
-    double second[MIXTURE_DIMENSION_MAX][MIXTURE_DIMENSION_MAX]; /* lower triangle */
-} moments;
+    double first[DCRF_MIXTURE_DIMENSION_MAX];
+    double second[DCRF_MIXTURE_DIMENSION_MAX][DCRF_MIXTURE_DIMENSION_MAX]; /* lower triangle */
+};
 
 /* Relative to an origin near the points, so that nothing cancels. */
-static void add_point(moments *sums, const float *point, const double *origin, size_t dimension,
-                      double weight) {
-    double difference[MIXTURE_DIMENSION_MAX];
+static void add_point(struct moments *sums, const float *point, const double *origin,
+                      size_t dimension, double weight) {
+    double difference[DCRF_MIXTURE_DIMENSION_MAX];
     for (size_t i = 0; i < dimension; i++)
         difference[i] = (double)point[i] - origin[i];
     sums->weight += weight;
@@ -61,7 +52,7 @@ static void add_point(moments *sums, const float *point, const double *origin, s
 
 /* S = L L'. The matrix is positive definite because of what is added to its diagonal; where
  * rounding takes that away, a little is put back. */
-static void factorize(mixture_component *component, size_t dimension) {
+static void factorize(struct dcrf_mixture_component *component, size_t dimension) {
     double log_determinant = 0;
     for (size_t i = 0; i < dimension; i++)
         for (size_t j = 0; j <= i; j++) {
@@ -71,6 +62,7 @@ static void factorize(mixture_component *component, size_t dimension) {
             if (i == j) {
                 sum = fmax(sum, PIVOT_SHARE_MIN * component->covariance[i][i]);
                 component->factor[i][i] = sqrt(sum);
+                component->inverse_diagonal[i] = 1 / component->factor[i][i];
                 log_determinant += log(sum);
             } else {
                 component->factor[i][j] = sum / component->factor[j][j];
@@ -80,9 +72,9 @@ static void factorize(mixture_component *component, size_t dimension) {
         log(component->weight) - 0.5 * ((double)dimension * log_two_pi + log_determinant);
 }
 
-static void component_from_moments(mixture_component *component, const moments *sums,
-                                   const double *origin, size_t dimension, double total_weight,
-                                   double variance_min) {
+static void component_from_moments(struct dcrf_mixture_component *component,
+                                   const struct moments *sums, const double *origin,
+                                   size_t dimension, double total_weight, double variance_min) {
     component->weight = sums->weight / total_weight;
     for (size_t i = 0; i < dimension; i++)
         component->mean[i] = origin[i] + sums->first[i] / sums->weight;
@@ -97,21 +89,21 @@ static void component_from_moments(mixture_component *component, const moments *
     factorize(component, dimension);
 }
 
-static double component_log_density(const mixture_component *component, const float *point,
-                                    size_t dimension) {
-    double solved[MIXTURE_DIMENSION_MAX], square = 0;
+static double component_log_density(const struct dcrf_mixture_component *component,
+                                    const float *point, size_t dimension) {
+    double solved[DCRF_MIXTURE_DIMENSION_MAX], square = 0;
     for (size_t i = 0; i < dimension; i++) {
         double sum = (double)point[i] - component->mean[i];
         for (size_t k = 0; k < i; k++)
             sum -= component->factor[i][k] * solved[k];
-        solved[i] = sum / component->factor[i][i];
+        solved[i] = sum * component->inverse_diagonal[i];
         square += solved[i] * solved[i];
     }
     return component->log_scale - 0.5 * square;
 }
 
 /* The log densities of all components, and of the mixture. */
-static double log_densities(const gaussian_mixture *mixture, const float *point,
+static double log_densities(const struct dcrf_mixture *mixture, const float *point,
                             double *of_component) {
     double largest = -HUGE_VAL, sum = 0;
     for (size_t k = 0; k < mixture->components; k++) {
@@ -119,37 +111,42 @@ static double log_densities(const gaussian_mixture *mixture, const float *point,
         largest = of_component[k] > largest ? of_component[k] : largest;
     }
     for (size_t k = 0; k < mixture->components; k++)
-        sum += exp(of_component[k] - largest);
+        if (of_component[k] > largest - NEGLIGIBLE_NATS)
+            sum += exp(of_component[k] - largest);
     return largest + log(sum);
 }
 
-double mixture_log_density(const gaussian_mixture *mixture, const float *point) {
-    double of_component[MIXTURE_COMPONENTS_MAX];
+double dcrf_mixture_log_density(const struct dcrf_mixture *mixture, const float *point) {
+    double of_component[DCRF_MIXTURE_COMPONENTS_MAX];
     return log_densities(mixture, point, of_component);
 }
 
 /* ---- the start: binary splitting ------------------------------------------------------------ */
 
-typedef struct fitting {
-    const float *points;
-    size_t count;
-    size_t dimension;
-    const mixture_settings *settings;
-    double origin[MIXTURE_DIMENSION_MAX];
+struct fitting {
+    struct dcrf_weighted_points data;
+    const struct dcrf_mixture_settings *settings;
+    double total_weight;
+    double origin[DCRF_MIXTURE_DIMENSION_MAX];
     uint8_t *cluster; /* of every point */
-} fitting;
+};
 
-static moments cluster_moments(const fitting *f, size_t cluster) {
-    moments sums = {0};
-    for (size_t n = 0; n < f->count; n++)
-        if (f->cluster[n] == cluster)
-            add_point(&sums, f->points + n * f->dimension, f->origin, f->dimension, 1);
+static const float *point_at(const struct fitting *f, size_t n) {
+    return f->data.points + n * f->data.dimension;
+}
+
+static struct moments cluster_moments(const struct fitting *f, size_t cluster) {
+    struct moments sums = {0};
+    for (size_t n = 0; n < f->data.count; n++)
+        if (f->data.weights[n] > 0 && f->cluster[n] == cluster)
+            add_point(&sums, point_at(f, n), f->origin, f->data.dimension, f->data.weights[n]);
     return sums;
 }
 
 /* The largest eigenvalue of a covariance and its eigenvector, by the power method from the axis
  * with the largest variance. */
-static double principal_axis(const mixture_component *component, size_t dimension, double *axis) {
+static double principal_axis(const struct dcrf_mixture_component *component, size_t dimension,
+                             double *axis) {
     size_t widest = 0;
     double length = 0;
     for (size_t i = 1; i < dimension; i++)
@@ -157,7 +154,7 @@ static double principal_axis(const mixture_component *component, size_t dimensio
             widest = i;
     memcpy(axis, component->covariance[widest], dimension * sizeof *axis);
     for (size_t step = 0; step < POWER_ITERATIONS; step++) {
-        double next[MIXTURE_DIMENSION_MAX] = {0}, square = 0;
+        double next[DCRF_MIXTURE_DIMENSION_MAX] = {0}, square = 0;
         for (size_t i = 0; i < dimension; i++) {
             for (size_t j = 0; j < dimension; j++)
                 next[i] += component->covariance[i][j] * axis[j];
@@ -171,14 +168,14 @@ static double principal_axis(const mixture_component *component, size_t dimensio
 }
 
 /* Move the points beyond the mean of `from` along its axis into `to`; false where none would. */
-static bool split(const fitting *f, const mixture_component *component, const double *axis,
-                  size_t from, size_t to) {
+static bool split(const struct fitting *f, const struct dcrf_mixture_component *component,
+                  const double *axis, size_t from, size_t to) {
     size_t moved = 0;
-    for (size_t n = 0; n < f->count; n++) {
+    for (size_t n = 0; n < f->data.count; n++) {
         double side = 0;
-        for (size_t i = 0; i < f->dimension; i++)
-            side += axis[i] * ((double)f->points[n * f->dimension + i] - component->mean[i]);
-        if (f->cluster[n] == from && side > 0) {
+        for (size_t i = 0; i < f->data.dimension; i++)
+            side += axis[i] * ((double)point_at(f, n)[i] - component->mean[i]);
+        if (f->data.weights[n] > 0 && f->cluster[n] == from && side > 0) {
             f->cluster[n] = (uint8_t)to;
             moved++;
         }
@@ -186,28 +183,30 @@ static bool split(const fitting *f, const mixture_component *component, const do
     return moved > 0;
 }
 
-static void component_of_cluster(const fitting *f, size_t cluster, mixture_component *component) {
-    const moments sums = cluster_moments(f, cluster);
-    component_from_moments(component, &sums, f->origin, f->dimension, (double)f->count,
+static void component_of_cluster(const struct fitting *f, size_t cluster,
+                                 struct dcrf_mixture_component *component) {
+    const struct moments sums = cluster_moments(f, cluster);
+    component_from_moments(component, &sums, f->origin, f->data.dimension, f->total_weight,
                            f->settings->variance_min);
 }
 
-static size_t wanted_components(const fitting *f) {
-    const size_t affordable = f->count / f->settings->points_a_component_min;
+static size_t wanted_components(const struct fitting *f) {
+    const double affordable = f->total_weight / f->settings->weight_per_component_min;
     const size_t most = f->settings->components_max;
-    return affordable < 1 ? 1 : affordable < most ? affordable : most;
+    return !(affordable >= 2) ? 1 : affordable < (double)most ? (size_t)affordable : most;
 }
 
-static void start_from_clusters(const fitting *f, gaussian_mixture *mixture) {
+static void start_from_clusters(const struct fitting *f, struct dcrf_mixture *mixture) {
     const size_t wanted = wanted_components(f);
     mixture->components = 1;
     component_of_cluster(f, 0, &mixture->of[0]);
     while (mixture->components < wanted) {
-        double axis[MIXTURE_DIMENSION_MAX], widest_axis[MIXTURE_DIMENSION_MAX] = {0}, widest = 0;
+        double axis[DCRF_MIXTURE_DIMENSION_MAX], widest_axis[DCRF_MIXTURE_DIMENSION_MAX] = {0},
+                                                 widest = 0;
         size_t chosen = 0;
         for (size_t k = 0; k < mixture->components; k++) {
             const double scatter =
-                mixture->of[k].weight * principal_axis(&mixture->of[k], f->dimension, axis);
+                mixture->of[k].weight * principal_axis(&mixture->of[k], f->data.dimension, axis);
             if (scatter > widest) {
                 widest = scatter;
                 chosen = k;
@@ -225,44 +224,66 @@ static void start_from_clusters(const fitting *f, gaussian_mixture *mixture) {
 /* ---- expectation maximization --------------------------------------------------------------- */
 
 /* One iteration; returns the mean log density under the mixture as it was before. */
-static double improve(const fitting *f, gaussian_mixture *mixture) {
-    moments sums[MIXTURE_COMPONENTS_MAX];
+static double improve(const struct fitting *f, struct dcrf_mixture *mixture) {
+    const size_t dimension = f->data.dimension;
+    struct moments sums[DCRF_MIXTURE_COMPONENTS_MAX];
     double total = 0;
     memset(sums, 0, sizeof sums);
-    for (size_t n = 0; n < f->count; n++) {
-        const float *point = f->points + n * f->dimension;
-        double of_component[MIXTURE_COMPONENTS_MAX];
-        const double log_density = log_densities(mixture, point, of_component);
-        total += log_density;
+    for (size_t n = 0; n < f->data.count; n++) {
+        double of_component[DCRF_MIXTURE_COMPONENTS_MAX];
+        const double weight = f->data.weights[n];
+        if (!(weight > 0))
+            continue;
+        const double log_density = log_densities(mixture, point_at(f, n), of_component);
+        total += weight * log_density;
         for (size_t k = 0; k < mixture->components; k++)
-            add_point(&sums[k], point, f->origin, f->dimension, exp(of_component[k] - log_density));
+            if (of_component[k] > log_density - NEGLIGIBLE_NATS)
+                add_point(&sums[k], point_at(f, n), f->origin, dimension,
+                          weight * exp(of_component[k] - log_density));
     }
     /* A component that has lost all its points stays as it was, with hardly any weight. */
     for (size_t k = 0; k < mixture->components; k++)
-        if (sums[k].weight > 1e-6)
-            component_from_moments(&mixture->of[k], &sums[k], f->origin, f->dimension,
-                                   (double)f->count, f->settings->variance_min);
-    return total / (double)f->count;
+        if (sums[k].weight > LOST_WEIGHT_SHARE * f->total_weight)
+            component_from_moments(&mixture->of[k], &sums[k], f->origin, dimension, f->total_weight,
+                                   f->settings->variance_min);
+    return total / f->total_weight;
 }
 
-bool mixture_fit(gaussian_mixture *mixture, const float *points, size_t count, size_t dimension,
-                 const mixture_settings *settings) {
-    fitting f = {points, count, dimension, settings, {0}, calloc(count, 1)};
-    if (!f.cluster)
-        return false;
-    for (size_t n = 0; n < count; n++)
-        for (size_t i = 0; i < dimension; i++)
-            f.origin[i] += (double)points[n * dimension + i] / (double)count;
-    memset(mixture, 0, sizeof *mixture);
-    mixture->dimension = dimension;
-    start_from_clusters(&f, mixture);
-    free(f.cluster);
+static void measure_points(struct fitting *f) {
+    for (size_t n = 0; n < f->data.count; n++) {
+        f->total_weight += f->data.weights[n];
+        for (size_t i = 0; i < f->data.dimension; i++)
+            f->origin[i] += f->data.weights[n] * (double)point_at(f, n)[i];
+    }
+    for (size_t i = 0; i < f->data.dimension; i++)
+        f->origin[i] /= f->total_weight;
+}
+
+/* Some iterations, or fewer once they gain nothing. */
+static void iterate(const struct fitting *f, struct dcrf_mixture *mixture, size_t iterations) {
     double before = -HUGE_VAL;
-    for (size_t iteration = 0; iteration < settings->iterations_max; iteration++) {
-        const double now = improve(&f, mixture);
-        if (now - before < settings->tolerance)
+    for (size_t iteration = 0; iteration < iterations; iteration++) {
+        const double now = improve(f, mixture);
+        if (now - before < f->settings->tolerance)
             break;
         before = now;
     }
-    return true;
+}
+
+void dcrf_mixture_fit(struct dcrf_mixture *mixture, const struct dcrf_weighted_points *points,
+                      const struct dcrf_mixture_settings *settings, uint8_t *cluster) {
+    struct fitting f = {.data = *points, .settings = settings, .cluster = cluster};
+    measure_points(&f);
+    memset(cluster, 0, points->count);
+    memset(mixture, 0, sizeof *mixture);
+    mixture->dimension = points->dimension;
+    start_from_clusters(&f, mixture);
+    iterate(&f, mixture, settings->iterations_max);
+}
+
+void dcrf_mixture_refit(struct dcrf_mixture *mixture, const struct dcrf_weighted_points *points,
+                        const struct dcrf_mixture_settings *settings) {
+    struct fitting f = {.data = *points, .settings = settings};
+    measure_points(&f);
+    iterate(&f, mixture, settings->iterations_max);
 }

@@ -13,7 +13,7 @@
  * Luv:  u = 13 L (u' - u'n),  u' = 4 X / (X + 15 Y + 3 Z),
  *       v = 13 L (v' - v'n),  v' = 9 Y / (X + 15 Y + 3 Z).
  * Lab:  a = 500 (f(X / Xn) - f(Y / Yn)),  b = 200 (f(Y / Yn) - f(Z / Zn)). */
-#include "superpixel/colour.h"
+#include "model/colour.h"
 
 #include "core/error.h"
 #include "core/memory.h"

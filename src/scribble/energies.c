@@ -1,0 +1,166 @@
+/* The unary energies of scribbles. At a variable a with the colour c, for label l:
+ *
+ *   min(C, w ln(max_k p(c | k) / p(c | l)))                     colour, at most C
+ * + D g_l / (g_l + g)                                           distance
+ *
+ * where g_l is the geodesic distance to the nearest stroke of label l and g the least one to a
+ * stroke of any other. On a stroke: 0 for its label, DCRF_SCRIBBLES_BINDING_ENERGY for the others;
+ * and that much, too, for a label that has no stroke anywhere.
+ *
+ * The length of a step from a to b is that of the change in beliefs, plus a little for the way
+ * itself (Bai and Sapiro: A Geodesic Framework for Fast Interactive Image and Video Segmentation
+ * and Matting. ICCV 2007):
+ *
+ *   1/2 sum_l |P_a(l) - P_b(l)| + s |a - b|.
+ *
+ * The sum is the total variation distance; for two labels it is |P_a(1) - P_b(1)|. The beliefs P
+ * are what the colours say, p(c | l) / sum_k p(c | k), as in the paper, or better, once there are
+ * some, the marginals of the dense CRF: these are smooth where colours are noisy, and still sharp
+ * at the edges of things. */
+#include "scribble/energies.h"
+
+#include "core/memory.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#define UNITS 4096 /* of the integers that lengths are rounded to, in a length of 1 */
+#define ROWS_PER_CHUNK 4
+#define VARIABLES_PER_CHUNK 1024
+
+int dcrf_stroke_energies_init(struct dcrf_stroke_energies *energies, const dcrf_grid *grid,
+                              const dcrf_scribbles_settings *settings,
+                              const struct dcrf_colour_model *colours, dcrf_pool *pool) {
+    const size_t variables = grid->size[0] * grid->size[1] * grid->size[2];
+    const size_t workers = dcrf_pool_threads(pool);
+    *energies = (struct dcrf_stroke_energies){
+        .grid = grid, .settings = settings, .colours = colours, .variables = variables};
+    dcrf_neighbourhood_of(grid, &energies->neighbourhood);
+    const size_t steps = energies->neighbourhood.steps;
+    energies->lengths = dcrf_allocate_zero(variables, steps * sizeof *energies->lengths);
+    energies->distances = dcrf_allocate(variables, colours->labels * sizeof *energies->distances);
+    energies->queue_count = workers < colours->labels ? workers : colours->labels;
+    energies->queues = dcrf_allocate_zero(energies->queue_count, sizeof *energies->queues);
+    bool done = energies->lengths && energies->distances && energies->queues;
+    for (size_t i = 0; done && i < energies->queue_count; i++)
+        done = dcrf_geodesic_queue_init(&energies->queues[i], variables);
+    if (!done)
+        dcrf_stroke_energies_clear(energies);
+    return done;
+}
+
+void dcrf_stroke_energies_clear(struct dcrf_stroke_energies *energies) {
+    for (size_t i = 0; energies->queues && i < energies->queue_count; i++)
+        dcrf_geodesic_queue_clear(&energies->queues[i]);
+    dcrf_release(energies->queues);
+    dcrf_release(energies->lengths);
+    dcrf_release(energies->distances);
+    *energies = (struct dcrf_stroke_energies){0};
+}
+
+/* ---- lengths -------------------------------------------------------------------------------- */
+
+static double total_variation(const struct dcrf_stroke_energies *e, size_t a, size_t b) {
+    const float *first = e->beliefs + a * e->stride, *second = e->beliefs + b * e->stride;
+    float sum = 0;
+    for (size_t label = 0; label < e->colours->labels; label++)
+        sum += fabsf(first[label] - second[label]);
+    return 0.5 * (double)sum;
+}
+
+static void measure_steps(struct dcrf_stroke_energies *e, size_t k, const size_t position[3],
+                          size_t first) {
+    const struct dcrf_neighbourhood *n = &e->neighbourhood;
+    const int *offset = n->offset[k];
+    for (size_t i = 1; i < DCRF_MAX_AXES; i++)
+        if (position[i] + (size_t)(ptrdiff_t)offset[i] >= e->grid->size[i])
+            return; /* the row is at the border; the sum wraps around below zero */
+    const size_t begin = offset[0] < 0, end = e->grid->size[0] - (offset[0] > 0);
+    const double way = e->settings->step_length * n->length[k];
+    for (size_t x = begin; x < end; x++) {
+        const size_t a = first + x, b = a + (size_t)n->distance[k];
+        const double length = UNITS * (total_variation(e, a, b) + way) + 0.5;
+        e->lengths[a * n->steps + k] = (uint16_t)fmin(fmax(length, 1), DCRF_GEODESIC_MOST_LENGTH);
+    }
+}
+
+static void measure_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct dcrf_stroke_energies *e = context;
+    for (size_t row = begin; row < end; row++) {
+        const size_t position[DCRF_MAX_AXES] = {0, row % e->grid->size[1], row / e->grid->size[1]};
+        for (size_t k = 0; k < e->neighbourhood.steps; k++)
+            measure_steps(e, k, position, row * e->grid->size[0]);
+    }
+}
+
+/* ---- distances and energies ----------------------------------------------------------------- */
+
+static void search_labels(void *context, size_t begin, size_t end, size_t worker) {
+    struct dcrf_stroke_energies *e = context;
+    const bool has_one_for_each = e->queue_count == e->colours->labels;
+    for (size_t label = begin; label < end; label++)
+        dcrf_geodesic_distances(e->grid, &e->neighbourhood, e->lengths, e->strokes, (int32_t)label,
+                                &e->queues[has_one_for_each ? label : worker],
+                                e->distances + label * e->variables);
+}
+
+/* The least distance of a variable to strokes, the label of it, and the least one to strokes of any
+ * other. */
+struct nearest {
+    uint32_t first, second;
+    size_t label;
+};
+
+static struct nearest find_nearest(const struct dcrf_stroke_energies *e, size_t a) {
+    struct nearest nearest = {DCRF_GEODESIC_FAR, DCRF_GEODESIC_FAR, 0};
+    for (size_t label = 0; label < e->colours->labels; label++) {
+        const uint32_t distance = e->distances[label * e->variables + a];
+        if (distance < nearest.first) {
+            nearest.second = nearest.first;
+            nearest.first = distance;
+            nearest.label = label;
+        } else if (distance < nearest.second) {
+            nearest.second = distance;
+        }
+    }
+    return nearest;
+}
+
+static float energy_of_label(const struct dcrf_stroke_energies *e, size_t a, size_t label,
+                             const struct nearest *nearest) {
+    const struct dcrf_colour_model *colours = e->colours;
+    if (e->strokes[a] >= 0)
+        return (size_t)e->strokes[a] == label ? 0 : (float)DCRF_SCRIBBLES_BINDING_ENERGY;
+    if (colours->mixtures[label].components == 0)
+        return (float)DCRF_SCRIBBLES_BINDING_ENERGY;
+    const double own = e->distances[label * e->variables + a];
+    const double other = nearest->label == label ? nearest->second : nearest->first;
+    const double deficit =
+        (double)colours->deficit[colours->bins->bin_of[a] * colours->labels + label];
+    return (float)(fmin(e->settings->colour_limit, e->settings->colour_weight * deficit) +
+                   e->settings->distance_weight * own / (own + other));
+}
+
+static void write_energies(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_stroke_energies *e = context;
+    for (size_t a = begin; a < end; a++) {
+        const struct nearest nearest = find_nearest(e, a);
+        for (size_t label = 0; label < e->colours->labels; label++)
+            e->out[a * e->stride + label] = energy_of_label(e, a, label, &nearest);
+    }
+}
+
+void dcrf_stroke_energies_compute(struct dcrf_stroke_energies *energies, const int32_t *strokes,
+                                  const float *beliefs, float *out, size_t stride,
+                                  dcrf_pool *pool) {
+    const size_t rows = energies->variables / energies->grid->size[0];
+    energies->strokes = strokes;
+    energies->beliefs = beliefs;
+    energies->out = out;
+    energies->stride = stride;
+    dcrf_parallel_for(pool, rows, ROWS_PER_CHUNK, measure_rows, energies);
+    dcrf_parallel_for(pool, energies->colours->labels, 1, search_labels, energies);
+    dcrf_parallel_for(pool, energies->variables, VARIABLES_PER_CHUNK, write_energies, energies);
+}

@@ -1,0 +1,38 @@
+/* Unary energies from a model of colours and from geodesic distances to strokes. */
+#ifndef DCRF_SCRIBBLE_ENERGIES_H
+#define DCRF_SCRIBBLE_ENERGIES_H
+
+#include "scribble/colour_model.h"
+#include "scribble/geodesic.h"
+
+#include <dcrf/scribbles.h>
+
+struct dcrf_stroke_energies {
+    const dcrf_grid *grid;
+    const dcrf_scribbles_settings *settings;
+    const struct dcrf_colour_model *colours;
+    size_t variables;
+    struct dcrf_neighbourhood neighbourhood;
+    uint16_t *lengths;                  /* of the steps to later neighbours */
+    uint32_t *distances;                /* of every variable, label after label */
+    struct dcrf_geodesic_queue *queues; /* one per label, or per worker if these are fewer */
+    size_t queue_count;
+    const int32_t *strokes; /* while they are computed */
+    const float *beliefs;
+    float *out;
+    size_t stride;
+};
+
+/* Everything pointed to must outlive the energies. False: out of memory; nothing is left to
+ * clear. */
+int dcrf_stroke_energies_init(struct dcrf_stroke_energies *energies, const dcrf_grid *grid,
+                              const dcrf_scribbles_settings *settings,
+                              const struct dcrf_colour_model *colours, dcrf_pool *pool);
+void dcrf_stroke_energies_clear(struct dcrf_stroke_energies *energies);
+
+/* Measure distances to the strokes, over a block of what is believed so far, a distribution over
+ * labels for each variable, and write the energies, a block with the same stride. */
+void dcrf_stroke_energies_compute(struct dcrf_stroke_energies *energies, const int32_t *strokes,
+                                  const float *beliefs, float *out, size_t stride, dcrf_pool *pool);
+
+#endif
