@@ -425,6 +425,12 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #define SMALLER_FLOAT(a, b) ((pair_vector)VECTOR_OF(min, ps)(a, b))
 #define LARGER_DOUBLE(a, b) ((pair_double_vector)VECTOR_OF(max, pd)(a, b))
 #define SMALLER_DOUBLE(a, b) ((pair_double_vector)VECTOR_OF(min, pd)(a, b))
+#elif defined(__wasm__)
+#include <wasm_simd128.h>
+#define LARGER_FLOAT(a, b) ((pair_vector)wasm_f32x4_pmax((v128_t)(a), (v128_t)(b)))
+#define SMALLER_FLOAT(a, b) ((pair_vector)wasm_f32x4_pmin((v128_t)(a), (v128_t)(b)))
+#define LARGER_DOUBLE(a, b) ((pair_double_vector)wasm_f64x2_pmax((v128_t)(a), (v128_t)(b)))
+#define SMALLER_DOUBLE(a, b) ((pair_double_vector)wasm_f64x2_pmin((v128_t)(a), (v128_t)(b)))
 #else
 #include <arm_neon.h>
 #define LARGER_FLOAT(a, b) ((pair_vector)vmaxq_f32((float32x4_t)(a), (float32x4_t)(b)))
