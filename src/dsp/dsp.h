@@ -10,6 +10,7 @@
 #include "dsp/pairs.h"
 
 #include <dcrf/cpu.h>
+#include <dcrf/operator.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -131,6 +132,8 @@ struct dcrf_shared_softmax {
 
 struct dcrf_dsp {
     dcrf_cpu cpu;
+    size_t
+        narrowest; /* rows of gather, blur, convolve and scale may be this short: 4 or DCRF_LANES */
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
     void (*convolve)(const struct dcrf_convolve *convolve);
@@ -162,6 +165,12 @@ struct dcrf_dsp {
 
 /* The table in use. */
 const struct dcrf_dsp *dcrf_dsp(void);
+
+/* How long rows of so many channels are inside a filter. */
+static inline size_t dcrf_dsp_padded(const struct dcrf_dsp *dsp, size_t channels) {
+    const size_t lanes = channels <= dsp->narrowest ? dsp->narrowest : DCRF_LANES;
+    return (channels + lanes - 1) / lanes * lanes;
+}
 
 /* The table for one instruction set, for the test that compares them; NULL where it is not
  * available. */

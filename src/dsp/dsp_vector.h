@@ -73,8 +73,12 @@ INLINE void store_tail(float *at, tail_vector value) {
         break;                                                                                     \
     }
 #else
+/* Half of eight is one vector of four. */
 #define FOR_WIDTH(width, body, ...)                                                                \
     switch ((width) / TAIL_LANES) {                                                                \
+    case 0:                                                                                        \
+        body(__VA_ARGS__, 1, 0);                                                                   \
+        break;                                                                                     \
     case 1:                                                                                        \
         body(__VA_ARGS__, TAIL_LANES / DSP_LANES, 0);                                              \
         break;                                                                                     \

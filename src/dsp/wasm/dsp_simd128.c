@@ -10,24 +10,18 @@ void dcrf_dsp_fill_vectors(struct dcrf_dsp *dsp);
  * move, which a browser's compiler keeps in memory instead: thirty times slower. */
 static void convolve_row(const struct dcrf_convolve *c, size_t q, float factor) {
     float *out = c->out + q * c->out_step;
-    for (size_t at = 0; at < c->width; at += 2 * DSP_LANES) {
-        const size_t low = c->in_offset + at, high = low + DSP_LANES;
+    for (size_t at = 0; at < c->width; at += DSP_LANES) {
+        const size_t from = c->in_offset + at;
         const float *const *before = c->in + c->radius + q, *const *after = before;
-        wide_vector sum_low = c->tap[0] * load_wide(*before + low);
-        wide_vector sum_high = c->tap[0] * load_wide(*before + high);
+        wide_vector sum = c->tap[0] * load_wide(*before + from);
         for (size_t k = 1; k <= c->radius; k++) {
             before--, after++;
-            sum_low += c->tap[k] * (load_wide(*before + low) + load_wide(*after + low));
-            sum_high += c->tap[k] * (load_wide(*before + high) + load_wide(*after + high));
+            sum += c->tap[k] * (load_wide(*before + from) + load_wide(*after + from));
         }
-        sum_low *= factor;
-        sum_high *= factor;
-        if (c->accumulate) {
-            sum_low += load_wide(out + at);
-            sum_high += load_wide(out + at + DSP_LANES);
-        }
-        store_wide(out + at, sum_low);
-        store_wide(out + at + DSP_LANES, sum_high);
+        sum *= factor;
+        if (c->accumulate)
+            sum += load_wide(out + at);
+        store_wide(out + at, sum);
     }
 }
 
@@ -38,5 +32,6 @@ static void convolve_rowwise(const struct dcrf_convolve *c) {
 
 void dcrf_dsp_fill_simd128(struct dcrf_dsp *dsp) {
     dcrf_dsp_fill_vectors(dsp);
+    dsp->narrowest = DSP_LANES;
     dsp->convolve = convolve_rowwise;
 }
