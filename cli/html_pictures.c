@@ -10,6 +10,7 @@
 
 typedef struct page_picture {
     const char *id;
+    const char *name; /* in the choices of the comparison */
     const char *caption;
     size_t channels;         /* 0: labels */
     const uint16_t *samples; /* labels, grey or RGB */
@@ -34,41 +35,66 @@ static bool write_picture(const page *p, const page_picture *picture) {
 typedef struct picture_set {
     page_picture of[PICTURES_MAX];
     size_t count;
-    uint16_t *drawn[3];
+    uint16_t
+        *drawn[PICTURES_MAX]; /* NULL: the samples belong to somebody else, or memory was out */
 } picture_set;
+
+static void add_picture(picture_set *set, page_picture added, uint16_t *drawn) {
+    if (drawn)
+        added.samples = drawn;
+    set->drawn[set->count] = drawn;
+    set->of[set->count++] = added;
+}
 
 static picture_set draw_pictures(const page *p, const scene *shown) {
     const solution *found = p->results->found;
-    uint16_t *overlay = picture_overlay(shown, found->labels, p->colours);
-    uint16_t *boundaries = picture_boundaries(shown, found->labels);
-    uint16_t *confidence = picture_grey(shown, found->confidence);
-    const picture_set set = {
-        {{"image", "the image", IMAGE_CHANNELS, shown->colours},
-         {"unary", "the unary minimum: every pixel for itself", 0,
-          found->unary_labels + shown->first},
-         {"result", "the result", 0, found->labels + shown->first},
-         {"overlay", "the result over the image", IMAGE_CHANNELS, overlay},
-         {"boundaries", "where labels meet", IMAGE_CHANNELS, boundaries},
-         {"confidence", "how sure the method is: white is sure", 1, confidence}},
-        6,
-        {overlay, boundaries, confidence}};
+    const size_t first = shown->first;
+    picture_set set = {.count = 0};
+    add_picture(&set, (page_picture){"image", "image", "the image", IMAGE_CHANNELS, shown->colours},
+                NULL);
+    if (option_text(p->results->record, "scribbles"))
+        add_picture(&set, (page_picture){"strokes", "strokes", "the strokes", IMAGE_CHANNELS, NULL},
+                    picture_strokes(shown, p->results->built->model, p->colours));
+    add_picture(&set,
+                (page_picture){"unary", "unary minimum",
+                               "the unary minimum: every pixel for itself", 0,
+                               found->unary_labels + first},
+                NULL);
+    add_picture(&set, (page_picture){"result", "result", "the result", 0, found->labels + first},
+                NULL);
+    add_picture(
+        &set,
+        (page_picture){"overlay", "overlay", "the result over the image", IMAGE_CHANNELS, NULL},
+        picture_overlay(shown, found->labels, p->colours));
+    add_picture(
+        &set, (page_picture){"boundaries", "boundaries", "where labels meet", IMAGE_CHANNELS, NULL},
+        picture_boundaries(shown, found->labels));
+    add_picture(&set,
+                (page_picture){"confidence", "confidence", "how sure the method is: white is sure",
+                               1, NULL},
+                picture_grey(shown, found->confidence));
+    if (found->has_proof)
+        add_picture(&set,
+                    (page_picture){"proof", "proof",
+                                   "proven where grey; where two labels are left orange, three "
+                                   "red, more purple",
+                                   IMAGE_CHANNELS, NULL},
+                    picture_proof(shown, found->labels_left));
     return set;
 }
 
 static void free_pictures(picture_set *set) {
-    for (size_t i = 0; i < sizeof set->drawn / sizeof set->drawn[0]; i++)
+    for (size_t i = 0; i < set->count; i++)
         free(set->drawn[i]);
 }
 
-static bool write_pictures(const page *p) {
-    picture_set set = draw_pictures(p, p->shown);
+static bool write_pictures(const page *p, const picture_set *set) {
     fprintf(p->stream, "<section><h2>%s</h2><div class='pictures'>\n",
             image_is_volume(&p->results->built->image) ? "Pictures of the slice" : "Pictures");
     bool done = true;
-    for (size_t i = 0; done && i < set.count; i++)
-        done = write_picture(p, &set.of[i]);
+    for (size_t i = 0; done && i < set->count; i++)
+        done = write_picture(p, &set->of[i]);
     fputs("</div></section>\n", p->stream);
-    free_pictures(&set);
     return done;
 }
 
@@ -121,14 +147,12 @@ static bool write_slices(const page *p) {
 
 /* ---- the comparison ------------------------------------------------------------------------- */
 
-static void write_choice(const page *p, const char *side, const char *name, const char *chosen) {
-    static const char *const names[][2] = {
-        {"image", "image"},     {"unary", "unary minimum"},   {"result", "result"},
-        {"overlay", "overlay"}, {"boundaries", "boundaries"}, {"confidence", "confidence"}};
+static void write_choice(const page *p, const picture_set *set, const char *side, const char *name,
+                         const char *chosen) {
     fprintf(p->stream, "<label>%s<select id='%s'>", name, side);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        fprintf(p->stream, "<option value='%s'%s>%s</option>", names[i][0],
-                strcmp(names[i][0], chosen) == 0 ? " selected" : "", names[i][1]);
+    for (size_t i = 0; i < set->count; i++)
+        fprintf(p->stream, "<option value='%s'%s>%s</option>", set->of[i].id,
+                strcmp(set->of[i].id, chosen) == 0 ? " selected" : "", set->of[i].name);
     fputs("</select></label>\n", p->stream);
 }
 
@@ -140,10 +164,11 @@ static void write_legend_entry(const page *p, size_t label) {
     fputs("</span>", p->stream);
 }
 
-static void write_comparison(const page *p) {
+static void write_comparison(const page *p, const picture_set *set) {
     fputs("<section><h2>Compare</h2><div class='choices'>\n", p->stream);
-    write_choice(p, "left", "Left", "unary");
-    write_choice(p, "right", "Right", "overlay");
+    const bool has_strokes = option_text(p->results->record, "scribbles") != NULL;
+    write_choice(p, set, "left", "Left", has_strokes ? "strokes" : "unary");
+    write_choice(p, set, "right", "Right", "overlay");
     /* Tall pictures stay within the window. */
     fprintf(p->stream,
             "</div><div class='compare' id='compare' style='max-width:calc(85vh*%zu/%zu)'>",
@@ -187,7 +212,7 @@ static bool write_strip(const page *p) {
         snprintf(caption, sizeof caption, "strength %.3g%s: %.1f %% change, %zu of %zu labels left",
                  point->nats, point->factor == 1 ? " (in force)" : "", 100 * point->changed_share,
                  point->changes.labels_after, point->changes.labels_before);
-        const page_picture picture = {id, caption, 0, point->labels + p->shown->first};
+        const page_picture picture = {id, NULL, caption, 0, point->labels + p->shown->first};
         done = write_picture(p, &picture);
     }
     fputs("</div></section>\n", p->stream);
@@ -195,6 +220,9 @@ static bool write_strip(const page *p) {
 }
 
 bool html_pictures_write(const page *p) {
-    write_comparison(p);
-    return write_pictures(p) && write_slices(p) && write_strip(p);
+    picture_set set = draw_pictures(p, p->shown);
+    write_comparison(p, &set);
+    const bool done = write_pictures(p, &set) && write_slices(p) && write_strip(p);
+    free_pictures(&set);
+    return done;
 }

@@ -1,5 +1,6 @@
 #include "pictures.h"
 
+#include <dcrf/scribbles.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -107,16 +108,48 @@ uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels) {
     return picture;
 }
 
+/* A pale grey that colours stand out from. */
+static double pale(const uint16_t rgb[IMAGE_CHANNELS]) {
+    return 110 + 0.5 * (rgb[0] + rgb[1] + rgb[2]) / 3.0;
+}
+
 uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left) {
     static const double colours[][IMAGE_CHANNELS] = {{255, 150, 0}, {220, 30, 0}, {120, 0, 140}};
     uint16_t *picture = new_picture(shown);
     for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
         const uint16_t *below = shown->colours + a * IMAGE_CHANNELS;
         const size_t left = labels_left[shown->first + a];
-        const double grey = (below[0] + below[1] + below[2]) / 3.0;
         for (size_t c = 0; c < IMAGE_CHANNELS; c++)
             picture[a * IMAGE_CHANNELS + c] =
-                to_sample(left <= 1 ? 110 + 0.5 * grey : colours[left > 4 ? 2 : left - 2][c]);
+                to_sample(left <= 1 ? pale(below) : colours[left > 4 ? 2 : left - 2][c]);
+    }
+    return picture;
+}
+
+/* The label that a stroke binds a pixel to: every other one costs more than any opinion would.
+ * `labels` where there is none. */
+static size_t bound_label(const float *row, size_t labels) {
+    size_t best = 0;
+    for (size_t i = 1; i < labels; i++)
+        if (row[i] < row[best])
+            best = i;
+    for (size_t i = 0; i < labels; i++)
+        if (i != best && row[i] - row[best] < DCRF_SCRIBBLES_BINDING_ENERGY / 2)
+            return labels;
+    return best;
+}
+
+uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const palette *colours) {
+    size_t stride;
+    const float *unary = dcrf_model_unary(model, &stride);
+    const size_t labels = dcrf_model_labels(model);
+    uint16_t *picture = new_picture(shown);
+    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
+        const size_t label = bound_label(unary + (shown->first + a) * stride, labels);
+        for (size_t c = 0; c < IMAGE_CHANNELS; c++)
+            picture[a * IMAGE_CHANNELS + c] =
+                label < labels ? colours->rgb[label % PALETTE_COLOURS][c]
+                               : to_sample(pale(shown->colours + a * IMAGE_CHANNELS));
     }
     return picture;
 }

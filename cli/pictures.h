@@ -5,6 +5,8 @@
 #include "io/image.h"
 #include "palette.h"
 
+#include <dcrf/model.h>
+
 #include <stdint.h>
 
 /* What pictures show: the photograph, or a slice of a volume, from the volume's darkest to its
@@ -35,6 +37,10 @@ uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels);
 /* The scene in pale grey where one label is left, in colour where more are: two orange, three red,
  * more purple. */
 uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left);
+
+/* The scene in pale grey, with strokes in the colours of their labels: the pixels that unary
+ * energies made from scribbles bind to one label. */
+uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const palette *colours);
 
 /* Numbers from 0 to 1 as grey values. */
 uint16_t *picture_grey(const scene *shown, const float *numbers);

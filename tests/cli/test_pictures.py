@@ -271,7 +271,7 @@ class ReportTest(Case):
         self.assertEqual(page.pictures["picture-result"], self.read("l.png"))
         strengths = {n for n in page.pictures if n.startswith("picture-strength-")}
         self.assertEqual(set(page.pictures) - strengths, {"picture-" + n for n in (
-            "image", "unary", "result", "overlay", "boundaries", "confidence")})
+            "image", "unary", "result", "overlay", "boundaries", "confidence", "proof")})
         self.check_headline(page, "l.png")
         self.assertIn("class='bound'", source)
         self.assertIn("lower bound", source)
@@ -280,6 +280,28 @@ class ReportTest(Case):
         self.assertEqual(words[0], "dcrf")
         self.good(*words[1:], "-o", "again.png")
         self.assertEqual(self.read("again.png"), self.read("l.png"))
+
+    def test_page_of_strokes(self):
+        """Strokes stand in the colours of their labels, on the left of the comparison; a proof has a picture."""
+        strokes = [[255] * WIDTH for _ in range(HEIGHT)]
+        strokes[0][0] = strokes[1][0] = 0
+        strokes[4][5] = strokes[3][5] = 1
+        path = self.write("strokes.png", formats.number_png(strokes))
+        self.good("solve", self.image, "--scribbles", path, "--report", "r.html", "-m", "lp")
+        source = self.read("r.html").decode()
+        page = Page(source)
+        self.assertRegex(source, "<option value='strokes' selected>")
+        self.assertIn("picture-proof", page.pictures)
+        shown = formats.read_png(page.pictures["picture-strokes"])[4]
+        coloured = {(x, y) for y in range(HEIGHT) for x in range(WIDTH) if strokes[y][x] != 255}
+        inks = {label: {shown[y][x] for x, y in coloured if strokes[y][x] == label} for label in (0, 1)}
+        self.assertEqual([len(ink) for ink in inks.values()], [1, 1])
+        self.assertNotEqual(inks[0], inks[1])
+        for y in range(HEIGHT):
+            for x in range(WIDTH):
+                if (x, y) not in coloured:
+                    self.assertEqual(len(set(shown[y][x])), 1)
+                    self.assertGreaterEqual(shown[y][x][0], 110)
 
     def test_page_without_a_bound(self):
         self.good("solve", self.image, "--unary", self.unary, "--report", "r.html", "-m", "mf")
