@@ -10,10 +10,10 @@ Programs written for pydensecrf use ``dcrf.pydensecrf``.
 
 from . import _core, metrics
 from ._many import ProblemError, solve_each, solve_many
-from ._model import Model, certify, energy, solve, superpixels
+from ._model import Model, certify, energy, solve, superpixels, verify
 from ._operator import Operator
 from ._presets import PRESETS
-from ._results import Certificate, Energy, Result
+from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import Scribbles
 
 __version__ = _core.version()
@@ -29,6 +29,7 @@ __all__ = [
     "Result",
     "STOP",
     "Scribbles",
+    "Verification",
     "certify",
     "energy",
     "metrics",
@@ -36,4 +37,5 @@ __all__ = [
     "solve_each",
     "solve_many",
     "superpixels",
+    "verify",
 ]

@@ -34,8 +34,25 @@ class Certificate:
     iterations: int
     stop: str
     seconds: float
+    right: int
+    wrong: int
     @property
     def energy(self) -> float: ...
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    is_exact: bool
+    energy: float
+    lower_bound: float
+    relative_gap: float
+    labels_energy: float
+    labels_gap: float
+    right: int
+    wrong: int
+    seconds: float
+    possible: NDArray[np.bool_]
+    @property
+    def proven(self) -> NDArray[np.bool_]: ...
 
 class Result:
     labels: NDArray[np.int32]
@@ -54,12 +71,16 @@ class Result:
     trace: dict[str, NDArray[np.float64]]
     changes: dict[str, Any]
     warnings: list[str]
+    possible: NDArray[np.bool_] | None
+    proven: NDArray[np.bool_] | None
+    certificate: bytes | None
     def __init__(
         self,
         labels: NDArray[np.int32],
         marginals: NDArray[np.float32] | None,
         info: dict[str, Any],
         image: NDArray[Any] | None = None,
+        possible: NDArray[np.bool_] | None = None,
     ) -> None: ...
     def overlay(self, image: ArrayLike | None = None, opacity: float = 0.5) -> NDArray[np.uint8]: ...
     def picture(self) -> NDArray[np.uint8]: ...
@@ -176,8 +197,13 @@ class Model:
         trace: bool = True,
         progress: _Progress | None = None,
         out: NDArray[np.integer[Any]] | None = None,
+        proof: bool = False,
+        certificate: bool = False,
         **settings: float | None,
     ) -> Result: ...
+    def verify(
+        self, certificate: bytes, labels: ArrayLike | None = None, void: int | None = None
+    ) -> Verification: ...
     def energy(self, labels: ArrayLike, void: int | None = None) -> Energy: ...
     def certify(
         self,
@@ -256,6 +282,14 @@ def certify(
     iterations: int | None = None,
     **options: Any,
 ) -> Certificate: ...
+def verify(
+    image: ArrayLike | None = None,
+    *,
+    certificate: bytes,
+    labels: ArrayLike | None = None,
+    void: int | None = None,
+    **options: Any,
+) -> Verification: ...
 def superpixels(
     image: ArrayLike,
     method: Literal["slic", "meanshift"] = "slic",

@@ -81,7 +81,12 @@ class Model:
         marginals: _Array | None,
         start: _Array | None,
         progress: _Progress | None,
+        possible: _Array | None = None,
+        certificate: bool = False,
         /,
+    ) -> dict[str, Any]: ...
+    def verify(
+        self, certificate: bytes, labels: _Array | None, possible: _Array, /
     ) -> dict[str, Any]: ...
     def certify(
         self,

@@ -12,7 +12,7 @@ from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._layout import find_grid, grid_of_image, place_channels_last
 from ._presets import PRESETS
 from ._recorded import RecordedModel
-from ._results import Certificate, Energy, Result
+from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import options_from_scribbles
 from ._unary import label_energies, unary_energies, unary_numbers
 
@@ -348,7 +348,17 @@ class Model:
     # ---- what it is good for
 
     def solve(
-        self, method="mf", *, start=None, marginals=True, trace=True, progress=None, out=None, **settings
+        self,
+        method="mf",
+        *,
+        start=None,
+        marginals=True,
+        trace=True,
+        progress=None,
+        out=None,
+        proof=False,
+        certificate=False,
+        **settings,
     ):
         """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound.
 
@@ -356,6 +366,8 @@ class Model:
         with what there is, an exception goes through. ``out`` is an array for the labels.
         Settings are those of the library: iterations, time_limit_s, gap, stationarity, damping,
         rounding_draws, seed, polish, polish_rounds, lp_schedule ("huber", "proximal" or "paper").
+        ``proof`` says which labels are possible at every pixel, ``certificate`` the same so that
+        others can check it; both need the method "lp".
         """
         caller = settings.pop("_caller", 2)  # who is to see warnings, in frames
         settings = {name: value for name, value in settings.items() if value is not None}
@@ -371,13 +383,29 @@ class Model:
             rows = np.empty(self.shape + (padded,), np.float32)
         if start is not None:
             start = _labelling(start, self.shape, self.labels)
-        info = self._core.solve(method, settings, labels, rows, start, progress)
+        possible = None
+        if proof or certificate:
+            possible = np.empty(self.shape + (self.labels,), np.uint8)
+        info = self._core.solve(
+            method, settings, labels, rows, start, progress, possible, bool(certificate)
+        )
         if rows is not None:
             rows = np.moveaxis(rows[..., : self.labels], -1, 0)
-        result = Result(_as_integers(labels, out), rows, info, self.image)
+        if possible is not None:
+            possible = np.moveaxis(possible.astype(bool), -1, 0)
+        result = Result(_as_integers(labels, out), rows, info, self.image, possible)
         for text in result.warnings:
             warnings.warn(text, stacklevel=caller)
         return result
+
+    def verify(self, certificate, labels=None, void=None):
+        """Check a certificate (bytes) of ``solve(..., certificate=True)``, and hold a labelling against it.
+        Raises ValueError where it was changed, is about another model, or does not hold."""
+        possible = np.empty(self.shape + (self.labels,), np.uint8)
+        if labels is not None:
+            labels = self._complete(labels, void)
+        found = self._core.verify(certificate, labels, possible)
+        return Verification(possible=np.moveaxis(possible.astype(bool), -1, 0), **found)
 
     def energy(self, labels, void=None):
         """The energy of a labelling, and its parts. Pixels that are masked or hold ``void`` have no label: they get
@@ -522,6 +550,20 @@ def certify(image=None, *, labels, void=None, time_limit_s=None, gap=None, itera
     return Model(image, **options).certify(
         labels, void=void, time_limit_s=time_limit_s, gap=gap, iterations=iterations
     )
+
+
+def verify(image=None, *, certificate, labels=None, void=None, **options):
+    """Check a certificate against an image and its unaries; the options are those of ``Model``.
+
+    >>> import numpy as np
+    >>> image = np.zeros((6, 8, 3), np.uint8); image[:, 4:] = 200
+    >>> probabilities = np.full((6, 8, 2), 0.5); probabilities[:, :4] = 0.6, 0.4
+    >>> result = solve(image, probabilities=probabilities, method="lp", certificate=True)
+    >>> found = verify(image, probabilities=probabilities, certificate=result.certificate)
+    >>> bool((found.proven == result.proven).all())
+    True
+    """
+    return Model(image, **options).verify(certificate, labels, void)
 
 
 def superpixels(

@@ -32,6 +32,8 @@ class Certificate:
     iterations: int
     stop: str
     seconds: float
+    right: int  # pixels whose label is proven to be that of every optimal labelling,
+    wrong: int  # and those whose label is proven to be that of none
 
     @property
     def energy(self):
@@ -42,6 +44,26 @@ class Certificate:
             f"energy {self.energy:.6g}, no labelling is below {self.lower_bound:.6g}: "
             f"within {100 * self.relative_gap:.3g} % of the best"
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What a certificate proves, computed again. ``possible`` is bool (labels, ...), ``proven`` bool."""
+
+    is_exact: bool
+    energy: float
+    lower_bound: float
+    relative_gap: float
+    labels_energy: float
+    labels_gap: float
+    right: int
+    wrong: int
+    seconds: float
+    possible: np.ndarray
+
+    @property
+    def proven(self):
+        return self.possible.sum(0) == 1
 
 
 _TRACE = ("iteration", "time_s", "objective", "best_energy", "lower_bound")
@@ -56,10 +78,15 @@ class Result:
     everywhere: the weights drown the unary energies); ``trace``, a dictionary of arrays; ``seconds``;
     ``changes``, a dictionary of what became of the unary minimum (``pixels_changed``, ``labels_before``,
     ``labels_after``, ``labels_vanished``, ``largest_label``, ``largest_share``), and ``warnings``, a list
-    of texts: reasons to look twice.
+    of texts: reasons to look twice. After ``solve(..., proof=True)``: ``possible`` bool (labels, ...), the
+    labels that an optimal labelling can have, and ``proven`` bool, where that is one; with
+    ``certificate=True`` also ``certificate``, bytes for ``dcrf.verify``. Else these are None.
     """
 
-    def __init__(self, labels, marginals, info, image=None):
+    def __init__(self, labels, marginals, info, image=None, possible=None):
+        self.possible = possible
+        self.proven = None if possible is None else possible.sum(0) == 1
+        self.certificate = info.get("certificate")
         self.labels = labels
         self.marginals = marginals
         self.method = info["method"]

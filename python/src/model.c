@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     PyObject_HEAD dcrf_model *model;
@@ -338,8 +339,27 @@ struct run {
     uint16_t *labels;      /* out */
     float *marginals;      /* out; NULL: not wanted */
     const uint16_t *start; /* NULL: none */
+    uint8_t *possible;     /* out; NULL: no proof is wanted */
+    int certificate;       /* is one wanted? */
     dcrf_solver *solver;
+    dcrf_proof *proof;
 };
+
+/* The same: what is proven about single variables. The proof's labelling is the solver's or a
+ * better one. */
+static dcrf_status prove(model_object *self, struct run *run, dcrf_error *error) {
+    dcrf_proof_settings settings;
+    dcrf_proof_settings_defaults(&settings);
+    settings.time_limit_s = run->settings.time_limit_s;
+    settings.certificate = run->certificate;
+    const dcrf_status status = dcrf_proof_new(&run->proof, run->solver, &settings, error);
+    if (status < 0)
+        return status;
+    memcpy(run->possible, dcrf_proof_possible(run->proof),
+           dcrf_model_variables(self->model) * dcrf_model_labels(self->model));
+    dcrf_proof_labels(run->proof, run->labels);
+    return DCRF_OK;
+}
 
 /* Without the interpreter lock. */
 static dcrf_status run_solver(model_object *self, struct run *run, dcrf_error *error) {
@@ -353,6 +373,8 @@ static dcrf_status run_solver(model_object *self, struct run *run, dcrf_error *e
     if (status < 0)
         return status;
     dcrf_solver_labels(run->solver, run->labels);
+    if (run->possible && (status = prove(self, run, error)) < 0)
+        return status;
     dcrf_measured_strength measured;
     status = dcrf_model_measure_strength(self->model, self->workspace, &measured, error);
     if (status == DCRF_OK)
@@ -364,17 +386,36 @@ static dcrf_status run_solver(model_object *self, struct run *run, dcrf_error *e
     return status;
 }
 
-/* solve(method, settings, labels out, marginals out or None, start or None, progress or None) */
+/* The energy, the bound and the gap after a proof, into what the solver says; then its certificate.
+ */
+static int add_proof(PyObject *dictionary, const struct run *run) {
+    dcrf_proof_info info;
+    size_t size;
+    const uint8_t *bytes = dcrf_proof_certificate(run->proof, &size);
+    dcrf_proof_get_info(run->proof, &info);
+    PyObject *certificate = bytes ? PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)size)
+                                  : Py_NewRef(Py_None);
+    PyObject *more = Py_BuildValue("{s:N,s:d,s:d,s:N}", "energies", energy_dictionary(&info.energy),
+                                   "lower_bound", info.lower_bound, "relative_gap",
+                                   info.relative_gap, "certificate", certificate);
+    const int done = more ? PyDict_Update(dictionary, more) : -1;
+    Py_XDECREF(more);
+    return done;
+}
+
+/* solve(method, settings, labels out, marginals out or None, start or None, progress or None,
+ * possible labels out or None, is a certificate wanted?) */
 static PyObject *solve(PyObject *object, PyObject *arguments) {
     model_object *self = (model_object *)object;
     const char *name;
     PyObject *settings, *labels, *marginals, *start, *callable, *result = NULL;
-    Py_buffer buffer[3] = {{0}, {0}, {0}};
+    PyObject *possible = Py_None;
+    Py_buffer buffer[4] = {{0}, {0}, {0}, {0}};
     struct run run = {.solver = NULL};
     dcrf_method method;
     dcrf_error error;
-    if (!PyArg_ParseTuple(arguments, "sOOOOO", &name, &settings, &labels, &marginals, &start,
-                          &callable))
+    if (!PyArg_ParseTuple(arguments, "sOOOOO|Op", &name, &settings, &labels, &marginals, &start,
+                          &callable, &possible, &run.certificate))
         return NULL;
     if (!dcrf_method_from_name(name, &method))
         return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'mf', 'qp' or 'lp'",
@@ -390,6 +431,9 @@ static PyObject *solve(PyObject *object, PyObject *arguments) {
         run.marginals = dcrf_py_contiguous(marginals, "the marginals", 'f', n * row, 1, &buffer[1]);
     if (run.labels && start != Py_None)
         run.start = dcrf_py_contiguous(start, "the start", 'H', n, 0, &buffer[2]);
+    if (run.labels && possible != Py_None)
+        run.possible = dcrf_py_contiguous(possible, "the possible labels", 'B',
+                                          n * dcrf_model_labels(self->model), 1, &buffer[3]);
     if (!PyErr_Occurred()) {
         struct dcrf_py_progress progress = {.callable = callable};
         run.settings.progress = dcrf_py_progress;
@@ -400,12 +444,58 @@ static PyObject *solve(PyObject *object, PyObject *arguments) {
         PyEval_RestoreThread(progress.thread);
         if (!progress.has_failed)
             result = status < 0 ? dcrf_py_raise(&error) : info_dictionary(run.solver, &run.changes);
+        if (result && run.proof && add_proof(result, &run) < 0)
+            Py_CLEAR(result);
+        dcrf_proof_free(&run.proof);
         dcrf_solver_free(&run.solver);
     }
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         PyBuffer_Release(&buffer[i]);
     dcrf_py_leave(&self->is_busy);
     return result;
+}
+
+/* verify(certificate, labels or None, possible labels out) */
+static PyObject *verify(PyObject *object, PyObject *arguments) {
+    model_object *self = (model_object *)object;
+    PyObject *array, *possible_array;
+    Py_buffer bytes, buffer[2] = {{0}, {0}};
+    dcrf_verification found;
+    dcrf_error error;
+    dcrf_status status = DCRF_OK;
+    if (!PyArg_ParseTuple(arguments, "y*OO", &bytes, &array, &possible_array))
+        return NULL;
+    if (dcrf_py_enter(&self->is_busy, self->model != NULL) < 0) {
+        PyBuffer_Release(&bytes);
+        return NULL;
+    }
+    const size_t n = dcrf_model_variables(self->model);
+    const uint16_t *labels = NULL;
+    uint8_t *possible = dcrf_py_contiguous(possible_array, "the possible labels", 'B',
+                                           n * dcrf_model_labels(self->model), 1, &buffer[0]);
+    if (possible && array != Py_None)
+        labels = dcrf_py_contiguous(array, "the labelling", 'H', n, 0, &buffer[1]);
+    const int is_good = !PyErr_Occurred();
+    if (is_good) {
+        Py_BEGIN_ALLOW_THREADS status =
+            dcrf_verify_certificate(bytes.buf, (size_t)bytes.len, self->model, self->workspace,
+                                    labels, possible, &found, &error);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&buffer[0]);
+    PyBuffer_Release(&buffer[1]);
+    PyBuffer_Release(&bytes);
+    dcrf_py_leave(&self->is_busy);
+    if (!is_good)
+        return NULL;
+    if (status < 0)
+        return dcrf_py_raise(&error);
+    return Py_BuildValue("{s:O,s:d,s:d,s:d,s:d,s:d,s:n,s:n,s:d}", "is_exact",
+                         found.is_exact ? Py_True : Py_False, "energy", found.energy, "lower_bound",
+                         found.lower_bound, "relative_gap", found.relative_gap, "labels_energy",
+                         found.labels_energy, "labels_gap", found.labels_gap, "right",
+                         (Py_ssize_t)found.right, "wrong", (Py_ssize_t)found.wrong, "seconds",
+                         found.seconds);
 }
 
 /* certify(labels, time_limit_s, gap, iterations, progress or None); negative: the default */
@@ -450,12 +540,13 @@ static PyObject *certify(PyObject *object, PyObject *arguments) {
     PyObject *energies = energy_dictionary(&certificate.energy);
     if (!energies)
         return NULL;
-    return Py_BuildValue("{s:N,s:d,s:d,s:d,s:O,s:n,s:s,s:d}", "energies", energies, "lower_bound",
-                         certificate.lower_bound, "relative_gap", certificate.relative_gap,
-                         "best_energy", certificate.best_energy, "is_constant",
-                         certificate.is_constant ? Py_True : Py_False, "iterations",
-                         (Py_ssize_t)certificate.iterations, "stop",
-                         dcrf_status_name(certificate.stop), "seconds", certificate.seconds);
+    return Py_BuildValue(
+        "{s:N,s:d,s:d,s:d,s:O,s:n,s:s,s:d,s:n,s:n}", "energies", energies, "lower_bound",
+        certificate.lower_bound, "relative_gap", certificate.relative_gap, "best_energy",
+        certificate.best_energy, "is_constant", certificate.is_constant ? Py_True : Py_False,
+        "iterations", (Py_ssize_t)certificate.iterations, "stop",
+        dcrf_status_name(certificate.stop), "seconds", certificate.seconds, "right",
+        (Py_ssize_t)certificate.right, "wrong", (Py_ssize_t)certificate.wrong);
 }
 
 /* ---- for gradient.c ------------------------------------------------------------------------- */
@@ -509,6 +600,7 @@ static PyMethodDef methods[] = {
     {"energy", energy, METH_O, NULL},
     {"solve", solve, METH_VARARGS, NULL},
     {"certify", certify, METH_VARARGS, NULL},
+    {"verify", verify, METH_VARARGS, NULL},
     {0},
 };
 

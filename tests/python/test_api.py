@@ -147,6 +147,43 @@ class Values(unittest.TestCase):
         self.assertLess(certificate.relative_gap, 0.1)
         self.assertIn("energy", str(certificate))
 
+    def test_proofs(self):
+        image, p, truth = scene()
+        model = dcrf.Model(image, probabilities=p, bilateral=(20, 10, 1))
+        plain = model.solve("lp")
+        self.assertIsNone(plain.proven)
+        self.assertIsNone(plain.certificate)
+        result = model.solve("lp", proof=True)
+        self.assertEqual(result.proven.shape, result.labels.shape)
+        self.assertEqual(result.possible.shape, (model.labels,) + result.labels.shape)
+        self.assertTrue((result.proven == (result.possible.sum(0) == 1)).all())
+        self.assertTrue(np.take_along_axis(result.possible, result.labels[None].astype(int), 0).all())
+        self.assertGreater(result.proven.mean(), 0.5)
+        self.assertLessEqual(result.energy, plain.energy * (1 + 1e-6))
+        self.assertLessEqual(result.lower_bound, result.energy)
+        with self.assertRaises(NotImplementedError):
+            model.solve("mf", proof=True)
+
+    def test_certificates(self):
+        image, p, truth = scene()
+        model = dcrf.Model(image, probabilities=p, bilateral=(20, 10, 1))
+        result = model.solve("lp", certificate=True)
+        found = model.verify(result.certificate, result.labels)
+        self.assertTrue((found.possible <= result.possible).all())
+        self.assertEqual((found.right, found.wrong), (found.proven.sum(), 0))
+        self.assertAlmostEqual(found.energy, result.energy, delta=1e-6 * result.energy)
+        self.assertLessEqual(found.lower_bound, found.energy)
+        wrong = (result.labels + 1) % model.labels
+        self.assertEqual(model.verify(result.certificate, wrong).right, 0)
+        self.assertGreaterEqual(model.verify(result.certificate, wrong).wrong, found.proven.sum())
+        changed = bytearray(result.certificate)
+        changed[200] ^= 1
+        for certificate in (bytes(changed), b"", result.certificate[:-1]):
+            with self.assertRaises(ValueError):
+                model.verify(certificate)
+        with self.assertRaisesRegex(ValueError, "weight"):
+            dcrf.verify(image, probabilities=p, bilateral=(20, 10, 2), certificate=result.certificate)
+
     def test_weights_keep_the_lattice(self):
         image, p, _ = scene()
         model = dcrf.Model(image, probabilities=p, bilateral=(20, 10, 1))
