@@ -22,6 +22,8 @@ struct session {
     uint16_t *labelling;
     float *marginals; /* stride floats to a pixel */
     size_t stride;
+    uint8_t *strokes; /* labels, 255 where nothing was drawn */
+    dcrf_scribbles *scribbles;
     int32_t *regions; /* superpixels; NULL: none */
     size_t region_count;
     dcrf_workspace *workspace;
@@ -30,11 +32,18 @@ struct session {
     dcrf_solver *solver;
 };
 
+/* The host's: whether the call that runs is to end soon. */
+__attribute__((import_module("env"), import_name("should_stop"))) int dcrf_host_should_stop(void);
+
 static dcrf_error last_error;
 static dcrf_moment last_moment;
 
 EXPORT(const char *, dcrf_web_error)(void) {
     return last_error.message;
+}
+
+EXPORT(dcrf_status, dcrf_web_error_status)(void) {
+    return last_error.status;
 }
 
 static dcrf_status out_of_memory(void) {
@@ -56,11 +65,13 @@ EXPORT(void, dcrf_web_free)(struct session *s) {
     end_run(s);
     dcrf_plan_free(&s->plan);
     dcrf_model_free(&s->model);
+    dcrf_scribbles_free(&s->scribbles);
     dcrf_workspace_free(&s->workspace);
     free(s->image);
     free(s->unary);
     free(s->labelling);
     free(s->marginals);
+    free(s->strokes);
     free(s->regions);
     free(s);
 }
@@ -87,7 +98,8 @@ EXPORT(struct session *, dcrf_web_new)
     s->unary = calloc(s->pixels, labels * sizeof *s->unary);
     s->labelling = calloc(s->pixels, sizeof *s->labelling);
     s->marginals = calloc(s->pixels, s->stride * sizeof *s->marginals);
-    if (!s->image || !s->unary || !s->labelling || !s->marginals) {
+    s->strokes = calloc(s->pixels, sizeof *s->strokes);
+    if (!s->image || !s->unary || !s->labelling || !s->marginals || !s->strokes) {
         out_of_memory();
         dcrf_web_free(s);
         return NULL;
@@ -95,10 +107,14 @@ EXPORT(struct session *, dcrf_web_new)
     return s;
 }
 
-/* The arrays: pixels x channels bytes, pixels x labels floats, pixels 16-bit numbers, pixels x
- * stride floats. */
+/* The arrays: pixels x channels bytes, pixels bytes, pixels x labels floats, pixels 16-bit numbers,
+ * pixels x stride floats. */
 EXPORT(unsigned char *, dcrf_web_image)(struct session *s) {
     return s->image;
+}
+
+EXPORT(uint8_t *, dcrf_web_strokes)(struct session *s) {
+    return s->strokes;
 }
 
 EXPORT(float *, dcrf_web_unary)(struct session *s) {
@@ -152,6 +168,62 @@ EXPORT(dcrf_status, dcrf_web_set_weight)(struct session *s, size_t kernel, doubl
     return dcrf_model_set_weight(s->model, kernel, weight, &last_error);
 }
 
+/* ---- strokes -------------------------------------------------------------------------------- */
+
+static int scribbles_should_stop(void *user, size_t round, dcrf_scribbles_stage stage) {
+    (void)user, (void)round, (void)stage;
+    return dcrf_host_should_stop();
+}
+
+/* The kernels that suit strokes: sigma and weight of the spatial one; sigma, sigma of the colours
+ * and weight of the bilateral one. */
+EXPORT(const double *, dcrf_web_scribble_kernels)(void) {
+    static double figures[5];
+    dcrf_scribbles_settings settings;
+    dcrf_scribbles_defaults(&settings);
+    figures[0] = settings.spatial_sigma;
+    figures[1] = settings.spatial_weight;
+    figures[2] = settings.bilateral_sigma;
+    figures[3] = settings.bilateral_channel_sigma;
+    figures[4] = settings.bilateral_weight;
+    return figures;
+}
+
+static dcrf_status need_scribbles(struct session *s) {
+    if (s->scribbles)
+        return DCRF_OK;
+    dcrf_scribbles_settings settings;
+    dcrf_scribbles_defaults(&settings);
+    settings.progress = scribbles_should_stop;
+    const dcrf_view image = image_view(s);
+    return dcrf_scribbles_new(&s->scribbles, &s->grid, &image, s->labels, &settings, s->workspace,
+                              &last_error);
+}
+
+/* Read the strokes array: the mask and its marginals, and the model's unary energies.
+ * DCRF_STOP_CANCELLED where the host wanted it to end. */
+EXPORT(dcrf_status, dcrf_web_scribble)(struct session *s) {
+    end_run(s);
+    const dcrf_view strokes = dcrf_view_interleaved(s->strokes, DCRF_U8, &s->grid, 1);
+    dcrf_status status = need_scribbles(s);
+    if (status >= 0)
+        status = dcrf_scribbles_set_strokes(s->scribbles, &strokes, &last_error);
+    if (status >= 0)
+        status = dcrf_scribbles_update(s->scribbles, &last_error);
+    if (status != DCRF_OK)
+        return status;
+    status = dcrf_scribbles_labels(s->scribbles, s->labelling, &last_error);
+    if (status >= 0)
+        status = dcrf_scribbles_marginals(s->scribbles, s->marginals, s->stride, &last_error);
+    size_t stride;
+    const float *energies = dcrf_model_unary(dcrf_scribbles_model(s->scribbles), &stride);
+    dcrf_view view = dcrf_view_interleaved(energies, DCRF_F32, &s->grid, stride);
+    view.channels = s->labels;
+    return status < 0 ? status : dcrf_model_set_unary(s->model, &view, &last_error);
+}
+
+/* ---- superpixels ---------------------------------------------------------------------------- */
+
 /* Superpixels of the image: method 0 is mean shift, 1 SLIC, anything else none. */
 EXPORT(dcrf_status, dcrf_web_superpixels)(struct session *s, int method) {
     free(s->regions);
@@ -195,16 +267,18 @@ EXPORT(dcrf_status, dcrf_web_set_cliques)(struct session *s, double gamma, doubl
 static int keep_moment(void *user, const dcrf_moment *moment) {
     (void)user;
     last_moment = *moment;
-    return 0;
+    return dcrf_host_should_stop();
 }
 
 static dcrf_status need_plan(struct session *s, dcrf_operator_kind kind) {
     return s->plan ? DCRF_OK : dcrf_plan_new(&s->plan, s->model, kind, s->workspace, &last_error);
 }
 
-/* Prepare a run. Negative numbers mean the default. `warm`: begin from the marginals array. */
+/* Prepare a run. Negative numbers mean the default. `of_scribbles`: on the model of the strokes,
+ * which has its own kernels and no cliques; its plan is there already. */
 EXPORT(dcrf_status, dcrf_web_start)
-(struct session *s, int method, double iterations, double gap, double time_limit_s, int warm) {
+(struct session *s, int method, double iterations, double gap, double time_limit_s,
+ int of_scribbles) {
     end_run(s);
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, (dcrf_method)method);
@@ -215,12 +289,12 @@ EXPORT(dcrf_status, dcrf_web_start)
     if (time_limit_s >= 0)
         settings.time_limit_s = time_limit_s;
     settings.progress = keep_moment;
-    dcrf_status status = need_plan(s, DCRF_OPERATOR_FAST);
-    if (status >= 0)
-        status = dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &last_error);
-    if (status >= 0 && warm)
-        status = dcrf_solver_start_marginals(s->solver, s->marginals, s->stride, &last_error);
-    return status;
+    if (of_scribbles)
+        return dcrf_solver_new(&s->solver, dcrf_scribbles_plan(s->scribbles), s->workspace,
+                               &settings, &last_error);
+    const dcrf_status status = need_plan(s, DCRF_OPERATOR_FAST);
+    return status < 0 ? status
+                      : dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &last_error);
 }
 
 EXPORT(dcrf_status, dcrf_web_step)(struct session *s) {

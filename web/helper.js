@@ -4,7 +4,7 @@ import { wasiImports } from './wasi.js';
 const onMessage = async ({ module, memory, stackTop }) => {
   const instance = await WebAssembly.instantiate(module, {
     wasi_snapshot_preview1: wasiImports(() => memory),
-    env: { memory },
+    env: { memory, should_stop: () => 0 },
   });
   instance.exports.__stack_pointer.value = stackTop;
   instance.exports.dcrf_wasm_help();

@@ -7,8 +7,11 @@ const inNode = typeof process !== 'undefined' && Boolean(process.versions?.node)
 const WITH_VECTORS = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 17, 11]);
 
+/* A status of the library. */
+export const ERROR_MEMORY = -2;
+
 const FILES = { simd: 'dcrf.wasm', threads: 'dcrf-threads.wasm', plain: 'dcrf-plain.wasm' };
-const FIRST_PAGES = 64, MOST_PAGES = 65536;
+const FIRST_PAGES = 64, MOST_PAGES = 65535;
 const HELPER_STACK_BYTES = 1 << 20;
 
 /** Whether this host has WebAssembly's vector instructions. */
@@ -48,8 +51,9 @@ async function startHelper(message) {
 /**
  * @param variant 'simd', 'threads' or 'plain'; by default what this host can do best
  * @param threads how many may work, where memory can be shared; by default one for each core
+ * @param shouldStop asked from inside long calls: whether to end them
  */
-export async function load({ variant, threads, base = import.meta.url } = {}) {
+export async function load({ variant, threads, base = import.meta.url, shouldStop = () => false } = {}) {
   const wanted = threads ?? await coreCount();
   const best = !hasVectors() ? 'plain' : canShareMemory() && wanted > 1 ? 'threads' : 'simd';
   const chosen = variant ?? best;
@@ -60,7 +64,7 @@ export async function load({ variant, threads, base = import.meta.url } = {}) {
   let exports;
   const instance = await WebAssembly.instantiate(module, {
     wasi_snapshot_preview1: wasiImports(() => memory ?? exports.memory),
-    env: memory ? { memory } : {},
+    env: { memory, should_stop: () => (shouldStop() ? 1 : 0) },
   });
   exports = instance.exports;
   exports._initialize?.();
@@ -118,7 +122,9 @@ export class Library {
 
   /* What a call returned, or its error. */
   check(status) {
-    if (status < 0) throw new Error(this.text(this.exports.dcrf_web_error()));
-    return status;
+    if (status >= 0) return status;
+    const error = new Error(this.text(this.exports.dcrf_web_error()));
+    error.status = this.exports.dcrf_web_error_status();
+    throw error;
   }
 }

@@ -95,6 +95,34 @@ export class Session {
     this.call('set_weight', kernel, weight);
   }
 
+  /** Use these kernels, their weights times `strength`; what was planned for them before is kept. */
+  useKernels(kernels, strength = 1) {
+    const shape = JSON.stringify(kernels.map(({ weight, ...rest }) => rest));
+    if (this.kernels === 0) {
+      for (const kernel of kernels) this.addKernel(kernel);
+      this.shape = shape;
+    } else if (this.shape !== shape) throw new Error('a session keeps its kernels; make another for others');
+    kernels.forEach(({ weight }, i) => this.setWeight(i, weight * strength));
+    this.strength = 2 * strength * kernels.reduce((sum, { weight }) => sum + weight, 0);
+  }
+
+  /** The kernels that suit strokes. */
+  get scribbleKernels() {
+    const [sigma, weight, bilateralSigma, colourSigma, bilateralWeight] =
+      this.library.view(Float64Array, this.library.exports.dcrf_web_scribble_kernels(), 5);
+    return [{ sigma, weight }, { sigma: bilateralSigma, colourSigma, weight: bilateralWeight }];
+  }
+
+  /**
+   * Strokes: a label for each pixel that was drawn on, 255 elsewhere. Makes the mask and the unary energies of the
+   * model. False where the host wanted it to stop.
+   */
+  scribble(strokes) {
+    if (strokes.length !== this.pixels) throw new Error(`strokes has ${strokes.length} numbers, not one for each of ${this.pixels} pixels`);
+    this.array(Uint8Array, 'strokes', this.pixels).set(strokes);
+    return this.call('scribble') === 0;
+  }
+
   /** Superpixels as cliques; undefined: none. Returns how many there are. */
   setCliques(cliques) {
     if (!cliques) {
@@ -117,13 +145,14 @@ export class Session {
 
   /**
    * Run a method. Between its steps the host gets to handle its messages, so an AbortSignal ends it; then, as
-   * in the library, the best labelling so far is the result, unpolished.
+   * in the library, the best labelling so far is the result, unpolished. `ofScribbles`: on the model of the strokes,
+   * with its own kernels and no cliques.
    */
-  async run({ method = 'mf', iterations = DEFAULT, gap = DEFAULT, timeLimit = DEFAULT, warm = false, signal,
+  async run({ method = 'mf', iterations = DEFAULT, gap = DEFAULT, timeLimit = DEFAULT, ofScribbles = false, signal,
     onProgress } = {}) {
     const begin = performance.now();
     const { exports } = this.library;
-    this.call('start', named(METHODS, method, 'method'), iterations, gap, timeLimit, warm ? 1 : 0);
+    this.call('start', named(METHODS, method, 'method'), iterations, gap, timeLimit, ofScribbles ? 1 : 0);
     const setupMs = performance.now() - begin;
     const trace = [];
     let stop = 0, worked = performance.now();

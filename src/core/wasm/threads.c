@@ -23,6 +23,8 @@ struct dcrf_pool {
 #ifdef __wasm_atomics__
 
 #define SPINS_BEFORE_SLEEP 2000
+/* How long the caller sleeps between two looks at a helper that the system has not let run. */
+#define NAP_NS 50000
 #define DOOR_OPEN ((size_t)1 << 31)
 
 static struct {
@@ -94,8 +96,10 @@ static void run_with_helpers(const dcrf_pool *pool, size_t count, size_t grain, 
     __builtin_wasm_memory_atomic_notify((int *)&loop.generation, MOST_THREADS);
     run_chunks(0);
     atomic_fetch_and(&loop.door, ~DOOR_OPEN);
-    while (atomic_load(&loop.door) > 0) {
-    }
+    size_t inside;
+    for (int spins = 0; (inside = atomic_load(&loop.door)) > 0; spins++)
+        if (spins > SPINS_BEFORE_SLEEP)
+            __builtin_wasm_memory_atomic_wait32((int *)&loop.door, (int)inside, NAP_NS);
 }
 
 #else
