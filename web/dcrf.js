@@ -2,6 +2,7 @@
  * how good it is. Types and explanations are in dcrf.d.ts. */
 import { load } from './load.js';
 import { Session } from './session.js';
+import { NOTHING } from './strokes.js';
 
 export { canShareMemory, hasVectors, Library, load } from './load.js';
 export { Session } from './session.js';
@@ -24,6 +25,19 @@ export async function solve({ image, unary, labels, kind, layout, kernels = DEFA
     for (const kernel of kernels) session.addKernel(kernel);
     session.setCliques(cliques);
     return await session.run(settings);
+  } finally {
+    session.free();
+  }
+}
+
+/** From strokes to a mask. */
+export async function scribble({ image, strokes, labels, library }) {
+  library ??= await (shared ??= load({ threads: 1 }));
+  const largest = strokes.reduce((most, label) => (label !== NOTHING && label > most ? label : most), 0);
+  const session = new Session(library, image, labels ?? largest + 1);
+  try {
+    session.scribble(strokes);
+    return session.result();
   } finally {
     session.free();
   }
