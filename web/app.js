@@ -62,6 +62,11 @@ const client = new Client({
     drawPlot($('plot'), state.trace);
     showFigures({ energy: { total: moment.bestEnergy }, lowerBound: moment.lowerBound, iterations: moment.iteration });
   },
+  /* A first look at what is being refined. */
+  mask(mask) {
+    state.result = mask;
+    painter.draw();
+  },
   result(result) {
     state.result = result;
     if (result.trace) state.trace = result.trace;

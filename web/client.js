@@ -5,7 +5,7 @@ const PATIENCE_MS = 1500;
 const KEPT = 'Your strokes are kept; the next one starts again.';
 
 export class Client {
-  /** @param handlers { ready, progress, result, failed }: called with the worker's messages */
+  /** @param handlers { ready, progress, mask, result, failed }: called with the worker's messages */
   constructor(handlers) {
     this.handlers = handlers;
     this.newest = 0;
@@ -43,7 +43,7 @@ export class Client {
     if (message.type === 'full') return this.broken(`Out of memory (${message.message}). ${KEPT} Fewer labels or a smaller picture need less.`);
     if (message.type === 'unusable') return this.handlers.failed(message);
     if (message.type === 'ready') return this.handlers.ready(message);
-    if (message.type === 'progress') return message.id === this.newest && this.handlers.progress(message);
+    if (message.type === 'progress' || message.type === 'mask') return message.id === this.newest && this.handlers[message.type](message);
     if (message.id === this.running) {
       this.running = undefined;
       clearTimeout(this.impatience);

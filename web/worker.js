@@ -43,6 +43,12 @@ function setModel(session, { unary, strength, cliques }) {
   return { isPlain, kernels, cliqueCount: isPlain ? 0 : session.setCliques(cliques === 'none' ? undefined : { method: cliques, ...CLIQUES }) };
 }
 
+function maskOf(session, id, size, labels, begin) {
+  const { width, height } = sizes[size];
+  const mask = session.result();
+  return { id, size, width, height, labels: mask.labels, confidence: confidenceOf(mask, labels), milliseconds: performance.now() - begin };
+}
+
 const PROOF = { method: 'lp', gap: 1e-5, iterations: 1000, timeLimit: 30 };
 
 async function solve(job) {
@@ -54,11 +60,9 @@ async function solve(job) {
   const session = engineFor(size, labels, job.unary ? 'unary' : 'strokes');
   if (strokes && !session.scribble(strokes)) return { type: 'cancelled', id };
   const scribbleMs = performance.now() - begin;
-  if (size === 'preview') {
-    const mask = session.result();
-    return { type: 'result', id, size, width, height, labels: mask.labels, confidence: confidenceOf(mask, labels),
-      milliseconds: performance.now() - begin };
-  }
+  if (size === 'preview') return { type: 'result', ...maskOf(session, id, size, labels, begin) };
+  /* The mask of the strokes is there already; the method refines it. */
+  if (strokes && !isProof) postMessage({ type: 'mask', ...maskOf(session, id, size, labels, begin) });
   const { isPlain, kernels, cliqueCount } = setModel(session, job);
   let told = performance.now();
   const result = await session.run({ method, ...(isProof ? PROOF : {}), ofScribbles: isPlain, signal: controller.signal,

@@ -266,6 +266,26 @@ test('a dropped photograph', { skip: !existsSync(photograph) && 'no photograph' 
   await compareWithCommand(photograph);
 });
 
+test('one thread, and no vectors: slower, and the same mask', async () => {
+  const plain = await serve('--no-isolation');
+  const old = await launch(undefined, ['--js-flags=--no-enable-sse4-1']); /* so V8 has no wasm vectors */
+  const first = page;
+  try {
+    ({ page } = await open(old.context, plain.url));
+    assert.equal(await page.evaluate(() => crossOriginIsolated), false);
+    assert.match(await message(), /no WebAssembly vectors/);
+    await drag(page, [[15, 15], [225, 15]]);
+    await choose(1);
+    await drag(page, [[40, 80], [80, 100]]);
+    await settled(page);
+    await compareWithCommand('docs/images/scene.png');
+  } finally {
+    page = first;
+    await old.close();
+    plain.stop();
+  }
+});
+
 test('no request leaves the page, and it works without a network', async () => {
   assert.ok(requests.length > 10);
   assert.deepEqual(requests.filter((address) => !address.startsWith(server.url) && !address.startsWith('blob:')), []);
