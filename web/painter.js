@@ -133,7 +133,7 @@ export class Painter {
     const context = canvas.getContext('2d');
     context.imageSmoothingEnabled = false;
     context.drawImage(view && !isBeside ? view : this.base, 0, 0, canvas.width, canvas.height);
-    context.globalAlpha = STROKE_OPACITY;
+    context.globalAlpha = page.state.unary ? 0 : STROKE_OPACITY; /* strokes do not count beside unaries */
     context.drawImage(layer, 0, 0);
     context.globalAlpha = 1;
     if (this.cursor && document.activeElement === canvas) {
