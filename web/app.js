@@ -171,7 +171,7 @@ function showControls() {
   $('prove').disabled = Boolean(missing()) || Boolean(state.job?.isProof);
   $('stop').disabled = !state.job;
   $('save-mask').disabled = !state.result;
-  $('save-json').disabled = !state.result?.kernels;
+  $('save-json').disabled = !state.result?.energy;
   $('save-strokes').disabled = done.length === 0;
   $('save-certificate').disabled = !state.result?.certificate;
   $('drop-unary').hidden = !state.unary;

@@ -24,6 +24,7 @@ export interface Kernel {
 /** Superpixels whose pixels should agree; one that does not costs gamma * exp(-variance / eta). */
 export interface Cliques {
   method?: 'slic' | 'meanshift';
+  /** By default what suits the strength. */
   gamma?: number;
   eta?: number;
 }
@@ -94,7 +95,10 @@ export interface Problem extends RunSettings, UnaryOptions {
   unary: ArrayLike<number>;
   /** How many; by default what fits the size of `unary`. */
   labels?: number;
+  /** By default a spatial and a bilateral one, with the strength that suits the unaries. */
   kernels?: Kernel[];
+  /** Twice the sum of the weights, in nats: multiplies those of `kernels`, or replaces the automatic one. */
+  strength?: 'auto' | number;
   cliques?: Cliques;
   /** Of load(); by default one that is loaded with the first problem and uses one thread. */
   library?: Library;
@@ -130,7 +134,6 @@ export interface LoadOptions {
 export function load(options?: LoadOptions): Promise<Library>;
 export function hasVectors(): boolean;
 export function canShareMemory(): boolean;
-export const DEFAULT_KERNELS: Kernel[];
 
 /** A loaded module. */
 export class Library {
@@ -153,6 +156,10 @@ export class Session {
   /** Returns the kernel's number. */
   addKernel(kernel: Kernel): number;
   setWeight(kernel: number, weight: number): void;
+  /** The default kernels, with the strength that suits the unaries, times `factor`. */
+  useDefaultKernels(factor?: number): void;
+  /** What it costs a pixel to disagree with everything, in nats: twice the sum of the weights. */
+  strength: number;
   /** Returns how many cliques there are; without an argument none. */
   setCliques(cliques?: Cliques): number;
   /** Strokes make a mask and the unary energies. False where `shouldStop` said so. */

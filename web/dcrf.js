@@ -7,12 +7,10 @@ import { NOTHING } from './strokes.js';
 export { canShareMemory, hasVectors, Library, load } from './load.js';
 export { Session } from './session.js';
 
-export const DEFAULT_KERNELS = [{ sigma: 3, weight: 1.5 }, { sigma: 80, colourSigma: 13, weight: 5 }];
-
 let shared;
 
 /** Solve one problem; the module is loaded with the first. */
-export async function solve({ image, unary, labels, kind, layout, kernels = DEFAULT_KERNELS, cliques, library,
+export async function solve({ image, unary, labels, kind, layout, kernels, strength = 'auto', cliques, library,
   ...settings }) {
   library ??= await (shared ??= load({ threads: 1 }));
   const count = labels ?? unary.length / (image.width * image.height);
@@ -22,7 +20,9 @@ export async function solve({ image, unary, labels, kind, layout, kernels = DEFA
   const session = new Session(library, image, count);
   try {
     session.setUnary(unary, { kind, layout });
-    for (const kernel of kernels) session.addKernel(kernel);
+    if (kernels) for (const kernel of kernels) session.addKernel(kernel);
+    else session.useDefaultKernels();
+    if (strength !== 'auto') session.strength = strength;
     session.setCliques(cliques);
     return await session.run(settings);
   } finally {

@@ -168,6 +168,33 @@ EXPORT(dcrf_status, dcrf_web_set_weight)(struct session *s, size_t kernel, doubl
     return dcrf_model_set_weight(s->model, kernel, weight, &last_error);
 }
 
+/* The default kernels, with the strength that suits the unary energies, times `factor`. */
+EXPORT(dcrf_status, dcrf_web_default_kernels)(struct session *s, double factor) {
+    end_run(s);
+    dcrf_status status = DCRF_OK;
+    if (dcrf_model_kernels(s->model) == 0) {
+        dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
+        const dcrf_view image = image_view(s);
+        const size_t count = dcrf_default_kernels(&image, kernels);
+        for (size_t i = 0; i < count && status >= 0; i++)
+            status = dcrf_model_add_kernel(s->model, &kernels[i], &last_error);
+    }
+    dcrf_measured_strength measured;
+    if (status >= 0)
+        status = dcrf_model_measure_strength(s->model, s->workspace, &measured, &last_error);
+    return status < 0 ? status
+                      : dcrf_model_set_strength(s->model, measured.strength * factor, &last_error);
+}
+
+EXPORT(dcrf_status, dcrf_web_set_strength)(struct session *s, double strength) {
+    end_run(s);
+    return dcrf_model_set_strength(s->model, strength, &last_error);
+}
+
+EXPORT(double, dcrf_web_strength)(const struct session *s) {
+    return dcrf_model_strength(s->model);
+}
+
 /* ---- strokes -------------------------------------------------------------------------------- */
 
 static int scribbles_should_stop(void *user, size_t round, dcrf_scribbles_stage stage) {
@@ -250,9 +277,12 @@ EXPORT(size_t, dcrf_web_region_count)(const struct session *s) {
     return s->region_count;
 }
 
-/* The superpixels as cliques, with costs gamma * exp(-variance / eta); gamma = 0: no cliques. */
+/* The superpixels as cliques, with costs gamma * exp(-variance / eta); gamma = 0: no cliques, and
+ * below zero what suits the strength. */
 EXPORT(dcrf_status, dcrf_web_set_cliques)(struct session *s, double gamma, double eta) {
     end_run(s);
+    if (gamma < 0)
+        gamma = dcrf_default_gamma(s->model);
     if (!s->regions || !(gamma > 0))
         return dcrf_model_set_cliques(s->model, 0, NULL, NULL, NULL, &last_error);
     const dcrf_view map = dcrf_view_interleaved(s->regions, DCRF_I32, &s->grid, 1);

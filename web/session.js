@@ -103,7 +103,21 @@ export class Session {
       this.shape = shape;
     } else if (this.shape !== shape) throw new Error('a session keeps its kernels; make another for others');
     kernels.forEach(({ weight }, i) => this.setWeight(i, weight * strength));
-    this.strength = 2 * strength * kernels.reduce((sum, { weight }) => sum + weight, 0);
+  }
+
+  /** The default kernels, with the strength that suits the unaries, times `factor`. */
+  useDefaultKernels(factor = 1) {
+    this.call('default_kernels', factor);
+    this.kernels = 2;
+  }
+
+  /** What it costs a pixel to disagree with everything: twice the sum of the weights, in nats. */
+  get strength() {
+    return this.library.exports.dcrf_web_strength(this.handle);
+  }
+
+  set strength(nats) {
+    this.call('set_strength', nats);
   }
 
   /** The kernels that suit strokes. */
@@ -129,7 +143,7 @@ export class Session {
       this.call('set_cliques', 0, 1);
       return 0;
     }
-    const { method = 'slic', gamma = 20, eta = 500 } = cliques;
+    const { method = 'slic', gamma = DEFAULT, eta = 500 } = cliques;
     if (this.superpixels !== method) {
       this.superpixels = undefined;
       this.call('superpixels', named(SUPERPIXELS, method, 'superpixel method'));

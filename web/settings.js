@@ -9,12 +9,13 @@ const number = (value) => String(Number(value.toPrecision(9)));
  * @param chosen { method, strength, cliques, stem }: strength multiplies the kernels' weights
  */
 export function settingsOf({ picture, unary, result, labels }, { method, strength, cliques, stem }) {
-  const [spatial, bilateral] = result.kernels.map(({ weight, ...kernel }) => ({ ...kernel, weight: number(weight * strength) }));
+  const [spatial, bilateral] = (result.kernels ?? []).map(({ weight, ...kernel }) => ({ ...kernel, weight: number(weight * strength) }));
   const source = !unary ? { scribbles: `${stem}-strokes.png`, 'scribble-unknown': '255' }
     : unary.isArray ? { unary: unary.name, 'unary-kind': unary.kind } : { 'labels-prior': unary.name, confidence: '0.7' };
   const settings = {
-    method: result?.method ?? method, ...source, spatial: `${spatial.sigma},${spatial.weight}`,
-    bilateral: `${bilateral.sigma},${bilateral.colourSigma},${bilateral.weight}`,
+    method: result?.method ?? method, ...source,
+    ...(spatial ? { spatial: `${spatial.sigma},${spatial.weight}`, bilateral: `${bilateral.sigma},${bilateral.colourSigma},${bilateral.weight}` }
+      : { strength: number(result.strengthNats) }),
     ...(cliques === 'none' ? {} : { cliques, gamma: CLIQUES.gamma, eta: CLIQUES.eta }),
   };
   const finite = (value) => (Number.isFinite(value) ? value : null);

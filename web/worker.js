@@ -1,5 +1,4 @@
 /* The worker: the library and one session for each size of the picture. Jobs arrive as messages, also while one runs. */
-import { DEFAULT_KERNELS } from './dcrf.js';
 import { ERROR_MEMORY, load } from './load.js';
 import { Session } from './session.js';
 import { CLIQUES } from './settings.js';
@@ -36,10 +35,11 @@ function confidenceOf({ labels, marginals }, count) {
 
 /* Set up the model of a job. Returns whether the model of the strokes will do as it is. */
 function setModel(session, { unary, strength, cliques }) {
-  const kernels = unary ? DEFAULT_KERNELS : session.scribbleKernels;
+  const kernels = unary ? undefined : session.scribbleKernels;
   const isPlain = !unary && strength === 1 && cliques === 'none';
   if (unary) session.setUnary(unary.values, { kind: unary.kind });
-  if (!isPlain) session.useKernels(kernels, strength);
+  if (unary) session.useDefaultKernels(strength);
+  else if (!isPlain) session.useKernels(kernels, strength);
   return { isPlain, kernels, cliqueCount: isPlain ? 0 : session.setCliques(cliques === 'none' ? undefined : { method: cliques, ...CLIQUES }) };
 }
 
@@ -74,7 +74,7 @@ async function solve(job) {
   if (controller.signal.aborted && !current.wantsResult) return { type: 'cancelled', id };
   const { marginals, ...rest } = result;
   return { type: 'result', id, size, width, height, ...rest, confidence: confidenceOf(result, labels), cliqueCount, isProof, kernels,
-    strengthNats: 2 * strength * kernels.reduce((sum, { weight }) => sum + weight, 0), scribbleMs,
+    strengthNats: kernels ? 2 * strength * kernels.reduce((sum, { weight }) => sum + weight, 0) : session.strength, scribbleMs,
     milliseconds: performance.now() - begin };
 }
 
