@@ -173,7 +173,6 @@ function showControls() {
   $('save-mask').disabled = !state.result;
   $('save-json').disabled = !state.result?.energy;
   $('save-strokes').disabled = done.length === 0;
-  $('save-certificate').disabled = !state.result?.certificate;
   $('drop-unary').hidden = !state.unary;
   $('method-value').textContent = METHOD_NAMES[METHODS[$('method').value]];
   $('strength-value').textContent = `× ${Number((2 ** $('strength').value).toPrecision(3))}`;
@@ -379,7 +378,6 @@ on('save-mask', 'click', async () => {
 });
 on('save-strokes', 'click', async () => download(`${stem()}-strokes.png`, await strokesPng()));
 on('save-json', 'click', () => download(`${stem()}-settings.json`, new Blob([`${JSON.stringify(settings(), null, 2)}\n`], { type: 'application/json' })));
-on('save-certificate', 'click', () => download(`${stem()}.certificate`, new Blob([state.result.certificate])));
 on('views', 'change', (event) => {
   state.view = event.target.value;
   showControls();

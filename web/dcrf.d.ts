@@ -166,6 +166,8 @@ export class Session {
   scribble(strokes: Uint8Array): boolean;
   readonly scribbleKernels: Kernel[];
   run(settings?: RunSettings): Promise<Result>;
+  /** After a run of 'lp': 1 for each pixel that has the same label in every best labelling. */
+  prove(settings?: { timeLimit?: number }): Uint8Array;
   /** The last labels and marginals. */
   result(): { labels: Uint16Array; marginals: Float32Array };
   energyOf(labels: ArrayLike<number>): Energy;

@@ -20,6 +20,7 @@ struct session {
     unsigned char *image; /* channels of a pixel next to each other */
     float *unary;         /* the energies of a pixel next to each other */
     uint16_t *labelling;
+    uint16_t *counts; /* of labels that are possible; NULL while nothing was proven */
     float *marginals; /* stride floats to a pixel */
     size_t stride;
     uint8_t *strokes; /* labels, 255 where nothing was drawn */
@@ -70,6 +71,7 @@ EXPORT(void, dcrf_web_free)(struct session *s) {
     free(s->image);
     free(s->unary);
     free(s->labelling);
+    free(s->counts);
     free(s->marginals);
     free(s->strokes);
     free(s->regions);
@@ -341,6 +343,30 @@ EXPORT(dcrf_status, dcrf_web_read)(struct session *s) {
 EXPORT(dcrf_status, dcrf_web_finish)(struct session *s) {
     const dcrf_status status = dcrf_solver_finish(s->solver, &last_error);
     return status < 0 ? status : dcrf_web_read(s);
+}
+
+/* After a run of the LP: labels and, in the counts array, how many labels are possible for each
+ * pixel in a best labelling. One: proven. */
+EXPORT(dcrf_status, dcrf_web_prove)(struct session *s, double time_limit_s) {
+    if (!s->counts)
+        s->counts = calloc(s->pixels, sizeof *s->counts);
+    if (!s->counts)
+        return out_of_memory();
+    dcrf_proof_settings settings;
+    dcrf_proof_settings_defaults(&settings);
+    settings.time_limit_s = time_limit_s;
+    dcrf_proof *proof = NULL;
+    const dcrf_status status = dcrf_proof_new(&proof, s->solver, &settings, &last_error);
+    if (status >= 0) {
+        dcrf_proof_labels(proof, s->labelling);
+        dcrf_proof_counts(proof, s->counts);
+    }
+    dcrf_proof_free(&proof);
+    return status;
+}
+
+EXPORT(uint16_t *, dcrf_web_counts)(struct session *s) {
+    return s->counts;
 }
 
 /* ---- figures -------------------------------------------------------------------------------- */

@@ -188,6 +188,15 @@ export class Session {
       times: { setup: setupMs, solve: solveMs, finish: performance.now() - begin - setupMs - solveMs } };
   }
 
+  /**
+   * After a run of 'lp': which pixels have the same label in every best labelling. 1: proven, 0: not (yet). The labels of
+   * result() may have become better.
+   */
+  prove({ timeLimit = 10 } = {}) {
+    this.call('prove', timeLimit);
+    return Uint8Array.from(this.array(Uint16Array, 'counts', this.pixels), (count) => (count === 1 ? 1 : 0));
+  }
+
   info() {
     const [total, unary, pairwise, cliques, objective, lowerBound, relativeGap, iterations, constant] =
       this.library.view(Float64Array, this.library.exports.dcrf_web_info(this.handle), 9);

@@ -72,8 +72,11 @@ async function solve(job) {
       postMessage({ type: 'progress', id, moment });
     } });
   if (controller.signal.aborted && !current.wantsResult) return { type: 'cancelled', id };
+  const proven = isProof ? session.prove() : undefined;
+  if (proven) result.labels = session.result().labels;
   const { marginals, ...rest } = result;
-  return { type: 'result', id, size, width, height, ...rest, confidence: confidenceOf(result, labels), cliqueCount, isProof, kernels,
+  return { type: 'result', id, size, width, height, ...rest, confidence: confidenceOf(result, labels), cliqueCount, isProof, kernels, proven,
+    provenShare: proven ? proven.reduce((sum, one) => sum + one, 0) / proven.length : undefined,
     strengthNats: kernels ? 2 * strength * kernels.reduce((sum, { weight }) => sum + weight, 0) : session.strength, scribbleMs,
     milliseconds: performance.now() - begin };
 }

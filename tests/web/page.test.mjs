@@ -153,6 +153,7 @@ test('a proof has a bound below the energy, and a newer stroke cancels it', asyn
   assert.ok(bound <= energy && energy - bound < 0.01 * Math.abs(energy), `${bound} <= ${energy}`);
   assert.match(await message(), /no labelling is better by more than/);
   assert.ok(await page.locator('#plot path.bound').count() === 1);
+  assert.ok(await page.evaluate(() => playground.result.provenShare) > 0.5);
   await picture('proof');
   await page.click('#prove');
   await choose(0);
