@@ -95,8 +95,12 @@ static bool take_results(const dcrf_solver *solver, size_t variables, solution *
     dcrf_error error;
     dcrf_solver_get_info(solver, &found->info);
     dcrf_solver_labels(solver, found->labels);
-    if (dcrf_solver_marginals(solver, found->marginals, found->stride, &error) < 0)
+    if (found->was_cut_short) { /* there may be no marginals: those of the labels */
+        for (size_t a = 0; a < variables; a++)
+            found->marginals[a * found->stride + found->labels[a]] = 1;
+    } else if (dcrf_solver_marginals(solver, found->marginals, found->stride, &error) < 0) {
         return library_problem(problem, "marginals", &error);
+    }
     for (size_t a = 0; a < variables; a++)
         found->confidence[a] = found->marginals[a * found->stride + found->labels[a]];
     const dcrf_moment *moments = dcrf_solver_trace(solver, &found->moment_count);
@@ -182,6 +186,13 @@ static bool prove(const solver_options *options, const dcrf_plan *plan, const bu
     return done;
 }
 
+/* Memory that runs out late in a run does not take away what was found before. */
+static bool holds_result(const dcrf_solver *solver, const dcrf_error *error) {
+    dcrf_solver_info info;
+    dcrf_solver_get_info(solver, &info);
+    return error->status == DCRF_ERROR_MEMORY && isfinite(info.energy.total);
+}
+
 static bool run_solver(const solver_options *options, const built_model *built,
                        const dcrf_plan *plan, dcrf_settings *settings, double began_s,
                        progress *watch, solution *found, cli_problem *problem) {
@@ -196,10 +207,12 @@ static bool run_solver(const solver_options *options, const built_model *built,
                 library_problem(problem, "solver", &error);
     done = done && start_from_file(options, built, solver, problem);
     found->setup_s = seconds_now() - began_s;
-    if (done && dcrf_solver_run(solver, &error) < 0)
-        done = library_problem(problem, "solver", &error);
+    if (done && dcrf_solver_run(solver, &error) < 0) {
+        found->was_cut_short = holds_result(solver, &error);
+        done = found->was_cut_short || library_problem(problem, "solver", &error);
+    }
     done = done && take_results(solver, dcrf_model_variables(built->model), found, problem) &&
-           prove(options, plan, built, solver, watch, found, problem);
+           (found->was_cut_short || prove(options, plan, built, solver, watch, found, problem));
     dcrf_solver_free(&solver);
     return done;
 }

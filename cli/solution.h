@@ -62,6 +62,7 @@ typedef struct solution {
                               proven */
     uint8_t *certificate;  /* NULL: not wanted */
     size_t certificate_size;
+    bool was_cut_short; /* memory ran out; this is what was found until then */
 } solution;
 
 /* Solve. `began_s` is when the setup began, `trace` asks for moments. After an interruption the

@@ -54,6 +54,8 @@ const char *stop_reason(dcrf_status stop) {
         return "the time was up";
     case DCRF_STOP_CANCELLED:
         return "interrupted";
+    case DCRF_ERROR_MEMORY:
+        return "the memory was used up";
     default:
         return "done";
     }
@@ -123,6 +125,10 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing\n",
             info->iterations, info->iterations == 1 ? "" : "s", stop_reason(info->stop),
             found->setup_s, seconds_of_solving(info), info->polish_s);
+    if (found->was_cut_short || info->left_out != DCRF_OK)
+        fprintf(stream, "note: memory ran out: %s\n",
+                found->was_cut_short ? "this is the best labelling until then"
+                                     : "a part of the search was left out");
 }
 
 /* ---- for programs --------------------------------------------------------------------------- */

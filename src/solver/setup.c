@@ -20,8 +20,7 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings *settings = &solver->settings;
     solver->best = dcrf_allocate_zero(model->variables, sizeof *solver->best);
     solver->candidate = dcrf_allocate_zero(model->variables, sizeof *solver->candidate);
-    solver->start = dcrf_allocate(model->variables, model->stride * sizeof *solver->start);
-    if (!solver->best || !solver->candidate || !solver->start ||
+    if (!solver->best || !solver->candidate ||
         !dcrf_candidates_init(&solver->candidates, settings->method, model->variables) ||
         (settings->trace && !dcrf_trace_init(&solver->trace, settings->iterations)) ||
         (settings->rounding_draws > 0 &&
@@ -107,6 +106,14 @@ dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error) {
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
+/* Few runs are given a start: the block for one is taken when it is. */
+static dcrf_status need_start(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_model *model = solver->problem.model;
+    if (!solver->start)
+        solver->start = dcrf_allocate(model->variables, model->stride * sizeof *solver->start);
+    return solver->start ? DCRF_OK : dcrf_fail_memory(error, "a start");
+}
+
 dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels,
                                      dcrf_error *error) {
     const dcrf_status usable = dcrf_solver_check(solver, error);
@@ -116,9 +123,10 @@ dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels
     dcrf_energy energy;
     if (!labels)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there are no labels to start from");
-    const dcrf_status status =
-        dcrf_solver_consider(solver, labels, &energy, error); /* checks them too */
+    dcrf_status status = dcrf_solver_consider(solver, labels, &energy, error); /* checks them too */
     if (status < 0)
+        return status;
+    if ((status = need_start(solver, error)) < 0)
         return status;
     dcrf_round_inverse(labels, model->variables, model->stride, solver->start);
     return dcrf_solver_start(solver, solver->start, error);
@@ -153,6 +161,9 @@ dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *margin
         return dcrf_fail(error, marginals ? DCRF_ERROR_SIZE : DCRF_ERROR_ARGUMENT,
                          "marginals to start from need a row of %zu floats a variable",
                          model->labels);
+    dcrf_status status = need_start(solver, error);
+    if (status < 0)
+        return status;
     for (size_t a = 0; a < model->variables; a++)
         if (!copy_row(marginals + a * stride, solver->start + a * model->stride, model->labels,
                       model->stride))
@@ -160,8 +171,7 @@ dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *margin
                              "the marginals of variable %zu are no distribution over %zu labels", a,
                              model->labels);
     dcrf_solver_round(solver, solver->start, solver->candidate);
-    const dcrf_status status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
-    if (status < 0)
+    if ((status = dcrf_solver_consider(solver, solver->candidate, &energy, error)) < 0)
         return status;
     return dcrf_solver_start(solver, solver->start, error);
 }

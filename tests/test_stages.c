@@ -1,0 +1,212 @@
+/* The stages of a run: what the candidates find, that limits hold in every one of them, and that
+ * the exact operators begin where the fast ones end. */
+#include "scene.h"
+#include "toy.h"
+
+#include "core/timer.h"
+
+#include <dcrf/solver.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Energies come through float kernels: 4e-6 of terms that add up to less than 60. */
+#define AGREEMENT 2e-4
+
+static dcrf_solver_info info_of(const dcrf_solver *solver) {
+    dcrf_solver_info info;
+    dcrf_solver_get_info(solver, &info);
+    return info;
+}
+
+/* Kernels that leave the unaries something to say. */
+static void weaken(struct scene *scene) {
+    for (size_t m = 0; m < KERNELS; m++)
+        set_weight(scene, m, 0.02);
+}
+
+/* Each candidate is tried once, has a time, and bounds the result. */
+static void candidates_can_be_read(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 30; seed++)
+        for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+            struct toy toy = new_toy(seed, 30, 4, seed % 3, 0.4, TOY_POTTS, 1);
+            dcrf_settings settings;
+            dcrf_solver *solver;
+            dcrf_settings_defaults(&settings, method);
+            assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                             DCRF_OK);
+            dcrf_solver_info info = info_of(solver);
+            assert_true(isnan(info.energy.total)); /* nothing is computed before a run */
+            assert_true(dcrf_solver_run(solver, NULL) > 0);
+            info = info_of(solver);
+            const bool is_proven =
+                dcrf_relative_gap(info.candidates[DCRF_CANDIDATE_CONSTANT].energy,
+                                  info.candidates[DCRF_CANDIDATE_FLOW].lower_bound,
+                                  info.unary_floor) <= 1e-5;
+            const bool wants[DCRF_CANDIDATE_KINDS] = {
+                [DCRF_CANDIDATE_UNARY] = true,
+                [DCRF_CANDIDATE_CONSTANT] = true,
+                [DCRF_CANDIDATE_FLOW] = info.candidates[DCRF_CANDIDATE_FLOW].was_tried != 0,
+                [DCRF_CANDIDATE_MEAN_FIELD] = method != DCRF_METHOD_MF && !is_proven,
+                [DCRF_CANDIDATE_ANNEALING] = method == DCRF_METHOD_LP && !is_proven};
+            double time_s = 0;
+            for (int k = 0; k < DCRF_CANDIDATE_KINDS; k++) {
+                const dcrf_candidate *candidate = &info.candidates[k];
+                assert_non_null(dcrf_candidate_name((dcrf_candidate_kind)k));
+                assert_int_equal(candidate->was_tried, wants[k]);
+                assert_int_equal(candidate->status, DCRF_OK);
+                if (k != DCRF_CANDIDATE_FLOW && candidate->was_tried)
+                    assert_true(info.energy.total <= candidate->energy);
+                else
+                    assert_true(isnan(candidate->energy));
+                time_s += candidate->time_s;
+            }
+            assert_null(dcrf_candidate_name(DCRF_CANDIDATE_KINDS));
+            assert_true(fabs(time_s - info.start_s) < 1e-9);
+            dcrf_solver_free(&solver);
+            free_toy(&toy);
+        }
+}
+
+/* No method ends above mean field. */
+static void mean_field_is_never_better(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct toy toy =
+            new_toy(seed, 40, 4, seed % 3, 0.1 * (double)(1 + seed % 12), TOY_POTTS, 1);
+        double energy[3];
+        for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+            dcrf_settings settings;
+            dcrf_solver *solver;
+            dcrf_settings_defaults(&settings, method);
+            settings.polish = seed % 2 == 0;
+            settings.iterations = method == DCRF_METHOD_MF ? settings.iterations : 2;
+            assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                             DCRF_OK);
+            assert_true(dcrf_solver_run(solver, NULL) > 0);
+            energy[method] = info_of(solver).energy.total;
+            dcrf_solver_free(&solver);
+        }
+        assert_true(energy[DCRF_METHOD_QP] <= energy[DCRF_METHOD_MF] + AGREEMENT);
+        assert_true(energy[DCRF_METHOD_LP] <= energy[DCRF_METHOD_MF] + AGREEMENT);
+        free_toy(&toy);
+    }
+}
+
+/* ---- cancelling ----------------------------------------------------------------------------- */
+
+struct patience {
+    size_t asked, most;
+};
+
+static int is_over(void *user) {
+    struct patience *patience = user;
+    return ++patience->asked > patience->most;
+}
+
+/* A run is asked to stop at its first question, its second, and so on through all its stages: it
+ * does, it asks no more than a few times after that, and it holds a labelling with its energy. */
+static void cancelling_works_at_every_question(void **state) {
+    (void)state;
+    struct scene scene = new_scene(dcrf_grid_2d(24, 20), 4, 1, DCRF_OPERATOR_FAST, NO_MATRICES);
+    uint16_t *labels = malloc(scene.variables * sizeof *labels);
+    weaken(&scene);
+    for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++)
+        for (size_t most = 0;; most += 1 + most / 16) {
+            struct patience patience = {0, most};
+            dcrf_settings settings;
+            dcrf_solver *solver;
+            dcrf_energy energy;
+            dcrf_settings_defaults(&settings, method);
+            settings.rounding_draws = 4;
+            settings.iterations = 30;
+            settings.cancel = is_over;
+            settings.cancel_user = &patience;
+            assert_int_equal(dcrf_solver_new(&solver, scene.plan, scene.workspace, &settings, NULL),
+                             DCRF_OK);
+            const dcrf_status stop = dcrf_solver_run(solver, NULL);
+            const dcrf_solver_info info = info_of(solver);
+            dcrf_solver_labels(solver, labels);
+            assert_int_equal(
+                dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, NULL),
+                DCRF_OK);
+            assert_memory_equal(&energy.total, &info.energy.total, sizeof energy.total);
+            assert_true(stop > 0);
+            dcrf_solver_free(&solver);
+            if (patience.asked <= most) { /* it was not asked: the run came to its end */
+                assert_true(most > 20);
+                break;
+            }
+            /* The callback is not asked again once it has said so. */
+            assert_int_equal(patience.asked, most + 1);
+        }
+    free(labels);
+    free_scene(&scene);
+}
+
+/* A time limit covers every stage: passing it in the first one leaves out the others. */
+static void no_time_at_all(void **state) {
+    (void)state;
+    struct toy toy = new_toy(5, 60, 4, 3, 0.4, TOY_POTTS, 1);
+    for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+        dcrf_settings settings;
+        dcrf_solver *solver;
+        uint16_t labels[60];
+        dcrf_settings_defaults(&settings, method);
+        settings.time_limit_s = 1e-9;
+        settings.rounding_draws = 1000000; /* would take minutes */
+        assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_TIME);
+        const dcrf_solver_info info = info_of(solver);
+        dcrf_solver_labels(solver, labels);
+        assert_int_equal(info.iterations, 0);
+        assert_true(fabs(info.energy.total - toy_energy(&toy, labels)) <= AGREEMENT);
+        dcrf_solver_free(&solver);
+    }
+    free_toy(&toy);
+}
+
+/* ---- exact after fast ----------------------------------------------------------------------- */
+
+static void exact_after_fast(void **state) {
+    (void)state;
+    struct scene scene = new_scene(dcrf_grid_2d(60, 40), 3, 1, DCRF_OPERATOR_EXACT, NO_MATRICES);
+    dcrf_settings settings;
+    dcrf_solver *solver;
+    weaken(&scene);
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.trace = 1;
+    settings.gap = 1e-3;
+    assert_int_equal(dcrf_solver_new(&solver, scene.plan, scene.workspace, &settings, NULL),
+                     DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) > 0);
+    const dcrf_solver_info info = info_of(solver);
+    assert_int_equal(info.candidates[DCRF_CANDIDATE_FAST].was_tried, 1);
+    assert_int_equal(info.candidates[DCRF_CANDIDATE_FAST].status, DCRF_OK);
+    assert_true(info.energy.total <= info.candidates[DCRF_CANDIDATE_FAST].energy);
+    assert_int_equal(info.candidates[DCRF_CANDIDATE_ANNEALING].was_tried, 0);
+    /* First the moments of the one stage, then those of the other. */
+    size_t count, of_fast = 0;
+    const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
+    while (of_fast < count && moments[of_fast].stage == DCRF_STAGE_FAST)
+        of_fast++;
+    for (size_t k = of_fast; k < count; k++)
+        assert_int_equal(moments[k].stage, DCRF_STAGE_SOLVE);
+    for (size_t k = 1; k < count; k++)
+        assert_true(moments[k].time_s >= moments[k - 1].time_s);
+    assert_true(of_fast > 0);
+    dcrf_solver_free(&solver);
+    free_scene(&scene);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(candidates_can_be_read),
+        cmocka_unit_test(mean_field_is_never_better),
+        cmocka_unit_test(cancelling_works_at_every_question),
+        cmocka_unit_test(no_time_at_all),
+        cmocka_unit_test(exact_after_fast),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
