@@ -22,6 +22,8 @@ typedef struct dcrf_certify_settings {
     size_t iterations;   /* at most */
     dcrf_progress_callback progress; /* as in dcrf_settings; NULL: none */
     void *progress_user;
+    dcrf_cancel_callback cancel; /* likewise */
+    void *cancel_user;
     unsigned char reserved[64];
 } dcrf_certify_settings;
 

@@ -84,7 +84,8 @@ DCRF_API const dcrf_grid *dcrf_model_grid(const dcrf_model *model);
  * which are those of the labels. Valid until they are replaced. */
 DCRF_API const float *dcrf_model_unary(const dcrf_model *model, size_t *stride);
 
-/* Replace the unary energies; the view has one channel a label. */
+/* Replace the unary energies; the view has one channel a label. The model keeps floats: doubles and
+ * 32-bit integers are rounded to the nearest, and every energy and bound is about what is kept. */
 DCRF_API dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies,
                                           dcrf_error *error);
 

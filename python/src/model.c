@@ -525,7 +525,8 @@ static PyObject *certify(PyObject *object, PyObject *arguments) {
         return dcrf_py_abandon(&self->is_busy);
     struct dcrf_py_progress progress = {.callable = callable};
     settings.progress = dcrf_py_progress;
-    settings.progress_user = &progress;
+    settings.cancel = dcrf_py_cancel;
+    settings.progress_user = settings.cancel_user = &progress;
     progress.thread = PyEval_SaveThread();
     dcrf_status status = need_plan(self, &error);
     if (status == DCRF_OK)

@@ -44,6 +44,8 @@ static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
     lp.polish = 0;
     lp.progress = settings->progress;
     lp.progress_user = settings->progress_user;
+    lp.cancel = settings->cancel;
+    lp.cancel_user = settings->cancel_user;
     return lp;
 }
 

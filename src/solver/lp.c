@@ -43,6 +43,7 @@ static dcrf_status take_memory(struct dcrf_lp *lp, dcrf_error *error) {
         (status = dcrf_clique_dual_init(&lp->cliques, &lp->space, error)) < 0 ||
         (status = dcrf_dual_init(&lp->best, &lp->space, error)) < 0)
         return status;
+    lp->pairs.interrupt = &lp->problem->stop->interrupt;
     return lp->schedule->init(lp, error);
 }
 

@@ -175,6 +175,9 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
         .epsilon = huber->epsilon, .bins = choose_bins(lp), .is_precise = needs_precision(lp)};
     dcrf_status status =
         dcrf_pair_dual(&lp->pairs, &shape, huber->z, DEAD * huber->epsilon, &huber->current, error);
+    report->objective = huber->objective;
+    if (status > 0)
+        return DCRF_OK; /* interrupted: nothing has moved */
     if (status == DCRF_OK)
         status = dcrf_lp_record_point(lp, &huber->current, &shape, huber->z, lp->pairs.alive,
                                       lp->pairs.alive_count, error);

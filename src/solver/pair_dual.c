@@ -246,6 +246,8 @@ static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_
                                        .y = filter->packed + first,
                                        .channels = count,
                                        .stride = context->stride};
+        if (dcrf_is_interrupted(filter->interrupt))
+            return DCRF_STOP_CANCELLED;
         p.channel = first;
         const dcrf_status status =
             op->methods->line_double
@@ -311,7 +313,7 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
             shape->is_precise
                 ? filter_precisely(filter, op, shape, &levels, &context, error)
                 : filter_kernel(filter, op, shape->epsilon, &levels, context.stride, error);
-        if (status < 0)
+        if (status != DCRF_OK)
             return status;
         if (!shape->is_precise)
             dcrf_parallel_for(pool, model->variables, GRAIN, unpack, &context);

@@ -2,6 +2,7 @@
 #ifndef DCRF_SOLVER_PAIR_DUAL_H
 #define DCRF_SOLVER_PAIR_DUAL_H
 
+#include "core/interrupt.h"
 #include "solver/dual.h"
 
 /* How differences of y become a dual point. epsilon = 0: sign(y_b - y_a), told apart by `bins`
@@ -22,6 +23,7 @@ struct dcrf_pair_filter {
     size_t alive_count;
     float *largest; /* per chunk of variables and label */
     float *nodes, *table;
+    const struct dcrf_interrupt *interrupt; /* of what is long; NULL: none */
     double *precise; /* blocks of PRECISE_CHANNELS and a sum; NULL until it is first needed */
 };
 
@@ -30,7 +32,8 @@ dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
 void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter);
 
 /* dual->pairwise = A alpha with alpha_ab:i = K_ab F(y_ai, y_bi). Labels whose entries are all below
- * `threshold` are dead: their alpha is zero, which is feasible, and they cost nothing. */
+ * `threshold` are dead: their alpha is zero, which is feasible, and they cost nothing. Where it was
+ * interrupted it returns DCRF_STOP_CANCELLED, and there is no point. */
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error);

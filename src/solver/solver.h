@@ -20,9 +20,9 @@ struct dcrf_solver {
     bool is_running;  /* the clock of the run goes */
     bool is_polishing;
     size_t run_iterations;
-    uint16_t *best;                     /* labels */
-    uint16_t *candidate;                /* labels */
-    float *start; /* block: a start on its way to the method; NULL until there is one */
+    uint16_t *best;      /* labels */
+    uint16_t *candidate; /* labels */
+    float *start;        /* block: a start on its way to the method; NULL until there is one */
     struct dcrf_polisher *polisher;     /* NULL: off */
     struct dcrf_thresholds *thresholds; /* NULL: off */
     struct dcrf_trace trace;
