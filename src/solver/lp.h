@@ -38,6 +38,7 @@ struct dcrf_lp_huber {
     double epsilon;
     size_t steps_at_epsilon;
     double objective; /* smoothed, at the z of the last step */
+    double roundings; /* of the last point that was computed in floats */
     double momentum;  /* t_k of the accelerated method */
 };
 

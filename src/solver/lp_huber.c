@@ -94,7 +94,7 @@ static void narrow(struct dcrf_lp *lp) {
 
 /* Is the rounding error that is subtracted a large part of what is left to prove? */
 static bool needs_precision(const struct dcrf_lp *lp) {
-    return lp->best.pairwise_roundings * 0x1p-24 * lp->space.total >
+    return lp->huber.roundings * 0x1p-24 * lp->space.total >
            IMPRECISE * (*lp->problem->best_energy - lp->bound);
 }
 
@@ -185,6 +185,8 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
         return status;
     if (huber->current.clique)
         dcrf_clique_project(&lp->cliques, NULL, huber->z, huber->epsilon, 0, &huber->current);
+    if (!shape.is_precise)
+        huber->roundings = huber->current.pairwise_roundings;
     improve_bound(lp);
     report->objective = huber->objective =
         lp->space.constant + dcrf_parallel_sum(pool, model->variables, sum_objective, lp);

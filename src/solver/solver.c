@@ -81,25 +81,58 @@ static void measure_gap(dcrf_solver_info *info) {
         dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
 }
 
+/* ---- moves ---------------------------------------------------------------------------------- */
+
+dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error) {
+    const double began_s = dcrf_time_s();
+    dcrf_energy energy;
+    solver->is_polishing = true;
+    dcrf_status status = dcrf_polish(solver->polisher, labels, solver->settings.polish_rounds,
+                                     &solver->stop.interrupt, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_consider(solver, labels, &energy, error);
+    solver->is_polishing = false;
+    solver->info.polish_s += dcrf_time_s() - began_s;
+    return status;
+}
+
+/* Polish a copy of the labels, unless they are the best ones, which come last. */
+static dcrf_status polish_copy(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
+    const size_t bytes = solver->problem.model->variables * sizeof *labels;
+    if (memcmp(labels, solver->best, bytes) == 0 || dcrf_stop_is_due(&solver->stop))
+        return DCRF_OK;
+    if (labels != solver->candidate)
+        memcpy(solver->candidate, labels, bytes);
+    return dcrf_solver_polish(solver, solver->candidate, error);
+}
+
+static dcrf_status polish_best(dcrf_solver *solver, dcrf_error *error) {
+    memcpy(solver->candidate, solver->best,
+           solver->problem.model->variables * sizeof *solver->best);
+    return dcrf_solver_polish(solver, solver->candidate, error);
+}
+
 /* ---- starting ------------------------------------------------------------------------------- */
 
 /* The part of a time limit that the iterations leave to polishing, at most. */
 #define POLISHING_PART 0.1
-/* What polishing takes at the end, in units of what it took at the start: up to three labellings,
- * worse ones. */
-#define LAST_POLISHING 4
+/* What polishing takes at the end, in units of what it took at the start. */
+#define LAST_POLISHING 3
 
-/* A run that stops by its gap stops the sooner, the better the labelling it is measured by. */
+/* A run that stops by its gap stops the sooner, the better the labelling it is measured by. That of
+ * mean field is polished too: moves can lead further from it than from a better one. */
 static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings *settings = &solver->settings;
     const double before_s = solver->info.polish_s;
     solver->stop.reserve_s = solver->polisher ? POLISHING_PART * settings->time_limit_s : 0;
     if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop))
         return DCRF_OK;
-    memcpy(solver->candidate, solver->best,
-           solver->problem.model->variables * sizeof *solver->best);
-    const dcrf_status status =
-        dcrf_solver_leave_out(solver, dcrf_solver_polish(solver, solver->candidate, error));
+    dcrf_status status = DCRF_OK;
+    if (solver->candidates.has_snapshot[DCRF_SNAPSHOT_USUAL])
+        status = polish_copy(solver, solver->candidates.snapshots[DCRF_SNAPSHOT_USUAL], error);
+    if (status == DCRF_OK)
+        status = polish_best(solver, error);
+    status = dcrf_solver_leave_out(solver, status);
     solver->stop.reserve_s =
         fmin(solver->stop.reserve_s, LAST_POLISHING * (solver->info.polish_s - before_s));
     return status;
@@ -227,29 +260,6 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error) {
-    const double began_s = dcrf_time_s();
-    dcrf_energy energy;
-    solver->is_polishing = true;
-    dcrf_status status = dcrf_polish(solver->polisher, labels, solver->settings.polish_rounds,
-                                     &solver->stop.interrupt, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, labels, &energy, error);
-    solver->is_polishing = false;
-    solver->info.polish_s += dcrf_time_s() - began_s;
-    return status;
-}
-
-/* Polish a copy of the labels, unless they are the best ones, which come last. */
-static dcrf_status polish_copy(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
-    const size_t bytes = solver->problem.model->variables * sizeof *labels;
-    if (memcmp(labels, solver->best, bytes) == 0 || dcrf_stop_is_due(&solver->stop))
-        return DCRF_OK;
-    if (labels != solver->candidate)
-        memcpy(solver->candidate, labels, bytes);
-    return dcrf_solver_polish(solver, solver->candidate, error);
-}
-
 /* Is there a bound, and is the best labelling further above it than is wanted? */
 static bool is_gap_open(const dcrf_solver *solver) {
     const dcrf_solver_info *info = &solver->info;
@@ -272,11 +282,7 @@ static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
         status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_USUAL], error);
     if (status == DCRF_OK && candidates->has_snapshot[DCRF_SNAPSHOT_EARLY] && is_gap_open(solver))
         status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_EARLY], error);
-    if (status < 0)
-        return status;
-    memcpy(solver->candidate, solver->best,
-           solver->problem.model->variables * sizeof *solver->best);
-    return dcrf_solver_polish(solver, solver->candidate, error);
+    return status < 0 ? status : polish_best(solver, error);
 }
 
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
