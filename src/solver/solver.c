@@ -201,6 +201,16 @@ static bool is_due(const dcrf_solver *solver) {
     return every > 0 ? solver->info.iterations % every == 0 : solver->settings.trace != 0;
 }
 
+/* A method with a bound gets its labellings polished on the way too, after 16, 32, 64, ...
+ * iterations: what the gap is measured by should not be what keeps it open. */
+#define FIRST_MOVES 16
+
+static bool is_time_for_moves(const dcrf_solver *solver) {
+    const size_t k = solver->info.iterations;
+    return solver->settings.gap > 0 && solver->polisher && solver->method->lower_bound &&
+           k >= FIRST_MOVES && (k & (k - 1)) == 0;
+}
+
 dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_status usable = dcrf_solver_check(solver, error);
     if (usable < 0)
@@ -223,6 +233,12 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     if ((is_due(solver) || report.labels) && (status = evaluate(solver, report.labels, error)) < 0)
         return info->stop = status;
 
+    if (is_time_for_moves(solver)) {
+        dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
+        status = dcrf_solver_leave_out(solver, polish_copy(solver, solver->candidate, error));
+        if (status < 0)
+            return info->stop = status;
+    }
     measure_gap(info);
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_SOLVE);
     dcrf_trace_add(&solver->trace, &moment);
