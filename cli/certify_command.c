@@ -98,6 +98,7 @@ static bool certify(const certify_settings *settings, const built_model *built,
     limits.progress = progress_moment;
     limits.progress_user = &watch;
     limits.cancel = progress_cancel;
+    limits.cancel_user = &watch;
     *setup_s = seconds_now() - began_s;
     progress_begin(&watch, feedback_wanted(&settings->feedback), limits.iterations,
                    limits.time_limit_s);

@@ -27,7 +27,7 @@
 #define FEWEST_BINS 8
 #define FINEST_EPSILON (1.0 / 512)
 #define EXHAUSTED 0.3
-#define IMPRECISE 0.5
+#define IMPRECISE 0.7
 /* A label is dead while all its entries are below this part of epsilon: its alpha would be small
  * anyhow. */
 #define DEAD 0.0625
