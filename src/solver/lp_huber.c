@@ -8,7 +8,7 @@
  *   z^{k+1} = y^{k+1} + (t_k - 1) / t_{k+1} (y^{k+1} - y^k)   clipped to [0, 1],
  *
  * with D_a the row sums: one step length a variable, so the projection stays the plain one. Then
- * epsilon is halved, down to what the bins resolve.
+ * epsilon is halved, a few times at once and from then on when the bound says so.
  *
  * -grad F_eps(z) - phi is A alpha + v at the feasible dual point alpha_ab = K_ab clip((z_b - z_a) /
  * epsilon): every step brings a dual point for free. So are averages of them, weighted by t_k as
@@ -25,8 +25,12 @@
 
 #define STEPS_PER_EPSILON 8
 #define FEWEST_BINS 8
+/* Where 256 bins resolve it no more. */
 #define FINEST_EPSILON (1.0 / 512)
+/* At the optimum of the smoothed problem its value is below what the dual point proves. A width is
+ * exhausted when the value is within this part of the gap above the bound (docs/lp.md). */
 #define EXHAUSTED 0.3
+/* Points are computed in double where the error of floats is this part of the gap. */
 #define IMPRECISE 0.7
 /* A label is dead while all its entries are below this part of epsilon: its alpha would be small
  * anyhow. */
