@@ -9,8 +9,6 @@
 
 #include "core/timer.h"
 
-#include <string.h>
-
 /* Below this, one pass over all pairs costs no more than one through a lattice. */
 #define LEAST_VARIABLES 2048
 /* The labelling is measured by other operators afterwards, which differ by more than this. */
@@ -60,16 +58,6 @@ static dcrf_settings settings_of(dcrf_solver *solver) {
     return settings;
 }
 
-static void take_labels(dcrf_solver *solver, const dcrf_solver *fast) {
-    const size_t bytes = solver->problem.model->variables * sizeof *solver->candidate;
-    memcpy(solver->candidate, fast->best, bytes);
-    for (size_t k = 0; k < DCRF_SNAPSHOTS; k++)
-        if (fast->candidates.has_snapshot[k]) {
-            memcpy(solver->candidates.snapshots[k], fast->candidates.snapshots[k], bytes);
-            solver->candidates.has_snapshot[k] = true;
-        }
-}
-
 dcrf_status dcrf_fast_start(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings settings = settings_of(solver);
     dcrf_workspace *workspace = solver->problem.workspace;
@@ -82,7 +70,7 @@ dcrf_status dcrf_fast_start(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK)
         status = dcrf_solver_run(fast, error);
     if (status >= 0)
-        take_labels(solver, fast);
+        dcrf_solver_labels(fast, solver->candidate);
     dcrf_solver_free(&fast);
     dcrf_plan_free(&plan);
     return status < 0 ? status : DCRF_OK;

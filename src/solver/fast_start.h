@@ -7,8 +7,8 @@
 /* Are the operators exact, and are there so many variables that the fast ones save time? */
 bool dcrf_wants_fast_start(const dcrf_solver *solver);
 
-/* Solve with the fast operators and leave the labelling in solver->candidate and the labellings of
- * mean field in the snapshots. All memory is its own, and freed. */
+/* Solve with the fast operators and leave the labelling in solver->candidate. All memory is its
+ * own, and freed. */
 dcrf_status dcrf_fast_start(dcrf_solver *solver, dcrf_error *error);
 
 #endif

@@ -128,7 +128,8 @@ static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
     if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop))
         return DCRF_OK;
     dcrf_status status = DCRF_OK;
-    if (solver->candidates.has_snapshot[DCRF_SNAPSHOT_USUAL])
+    if (solver->candidates.has_snapshot[DCRF_SNAPSHOT_USUAL] &&
+        !solver->info.candidates[DCRF_CANDIDATE_FAST].was_tried)
         status = polish_copy(solver, solver->candidates.snapshots[DCRF_SNAPSHOT_USUAL], error);
     if (status == DCRF_OK)
         status = polish_best(solver, error);
@@ -283,21 +284,29 @@ static bool is_gap_open(const dcrf_solver *solver) {
            solver->settings.gap;
 }
 
-/* The method's own labelling too, where another one (a constant one, say) is better: moves lead
- * from it to where they cannot get from the other. And that of mean field, where there is one: so
- * no method ends above it. Under weights that drown the unaries the LP ends at a constant labelling
- * that is far from the best, and no move leads away from it: then mean field on its way there helps
- * too. */
-static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
+/* The labellings of mean field, where there are any: so no method ends above it. Under weights that
+ * drown the unaries the LP ends at a constant labelling that is far from the best, and no move
+ * leads away from it: then mean field on its way there helps too. */
+static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
     const struct dcrf_candidates *candidates = &solver->candidates;
-    dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
-    dcrf_status status = polish_copy(solver, solver->candidate, error);
-    if (status == DCRF_OK && is_gap_open(solver))
+    dcrf_status status = DCRF_OK;
+    if (is_gap_open(solver))
         status = dcrf_solver_try_mean_field(solver, error);
     if (status == DCRF_OK && candidates->has_snapshot[DCRF_SNAPSHOT_USUAL])
         status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_USUAL], error);
     if (status == DCRF_OK && candidates->has_snapshot[DCRF_SNAPSHOT_EARLY] && is_gap_open(solver))
         status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_EARLY], error);
+    return status;
+}
+
+/* The method's own labelling too, where another one (a constant one, say) is better: moves lead
+ * from it to where they cannot get from the other. With exact operators moves are slow, and the
+ * fast ones have seen to mean field. */
+static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
+    dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
+    dcrf_status status = polish_copy(solver, solver->candidate, error);
+    if (status == DCRF_OK && !solver->info.candidates[DCRF_CANDIDATE_FAST].was_tried)
+        status = polish_mean_field(solver, error);
     return status < 0 ? status : polish_best(solver, error);
 }
 
