@@ -157,11 +157,30 @@ static json_t *proven_to_json(const dcrf_proof_info *proven) {
                      "seconds", proven->seconds);
 }
 
+/* What was tried before the method's iterations. */
+static json_t *candidates_to_json(const dcrf_solver_info *info) {
+    json_t *tried = json_object();
+    for (int k = 0; tried && k < DCRF_CANDIDATE_KINDS; k++) {
+        const dcrf_candidate *candidate = &info->candidates[k];
+        if (!candidate->was_tried)
+            continue;
+        json_t *entry =
+            json_pack("{s:o, s:o, s:f}", "energy", number_or_null(candidate->energy), "lower_bound",
+                      number_or_null(candidate->lower_bound), "time_s", candidate->time_s);
+        if (json_object_set_new(tried, dcrf_candidate_name((dcrf_candidate_kind)k), entry) != 0) {
+            json_decref(tried);
+            tried = NULL;
+        }
+    }
+    return tried;
+}
+
 json_t *solution_to_json(const model_options *model, const built_model *built,
                          const solution *found, json_t *settings) {
     const proof proven = {found->info.lower_bound, found->info.relative_gap};
     json_t *root = run_to_json(found);
     root = json_merge(root, energies_to_json(&found->info.energy, &proven));
+    root = json_merge(root, json_pack("{s:o}", "candidates", candidates_to_json(&found->info)));
     root = json_merge(root, changes_to_json(found));
     if (found->has_proof)
         root = json_merge(root, proven_to_json(&found->proven));
@@ -177,7 +196,7 @@ static void write_number(FILE *stream, double value) {
 }
 
 void write_trace(FILE *stream, const solution *found) {
-    fputs("time_s,iteration,objective,energy,best_energy,lower_bound\n", stream);
+    fputs("time_s,iteration,objective,energy,best_energy,lower_bound,relative_gap,stage\n", stream);
     for (size_t k = 0; k < found->moment_count; k++) {
         const dcrf_moment *moment = &found->moments[k];
         fprintf(stream, "%.6f,%zu", moment->time_s, moment->iteration);
@@ -185,6 +204,7 @@ void write_trace(FILE *stream, const solution *found) {
         write_number(stream, moment->energy);
         write_number(stream, moment->best_energy);
         write_number(stream, moment->lower_bound);
-        fputc('\n', stream);
+        write_number(stream, moment->relative_gap);
+        fprintf(stream, ",%s\n", dcrf_stage_name(moment->stage));
     }
 }

@@ -8,6 +8,7 @@
 #include "solver/solver.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const char *const names[] = {"unary", "constant", "flow", "mean field", "annealing", "fast"};
 
@@ -140,6 +141,17 @@ static dcrf_status try_fast(dcrf_solver *solver, dcrf_candidate *candidate, dcrf
 
 typedef dcrf_status (*attempt)(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error);
 
+static void say(const dcrf_solver *solver, dcrf_candidate_kind kind) {
+    const dcrf_candidate *candidate = &solver->info.candidates[kind];
+    char line[128];
+    if (!solver->settings.log)
+        return;
+    snprintf(line, sizeof line, "%s, candidate %s: energy %.9g, bound %.9g, %.3f s",
+             solver->method->name, dcrf_candidate_name(kind), candidate->energy,
+             candidate->lower_bound, candidate->time_s);
+    solver->settings.log(solver->settings.log_user, line);
+}
+
 /* Once each; errors that are not for want of memory come back. */
 static dcrf_status try_once(dcrf_solver *solver, dcrf_candidate_kind kind, attempt make,
                             dcrf_error *error) {
@@ -152,6 +164,7 @@ static dcrf_status try_once(dcrf_solver *solver, dcrf_candidate_kind kind, attem
     candidate->time_s = dcrf_time_s() - began_s;
     candidate->status = status < 0 ? status : dcrf_stop_reason(&solver->stop);
     solver->info.start_s += candidate->time_s;
+    say(solver, kind);
     return dcrf_solver_leave_out(solver, status);
 }
 
