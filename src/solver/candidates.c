@@ -190,20 +190,16 @@ static bool is_proven(const dcrf_solver *solver) {
                              solver->info.unary_floor) <= PROVEN;
 }
 
-/* A start for the QP or the LP: with the fast operators where the solver's own are slow. */
-static dcrf_status find_start(dcrf_solver *solver, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    if (dcrf_wants_fast_start(solver) && !dcrf_stop_is_due(&solver->stop)) {
-        status = try_once(solver, DCRF_CANDIDATE_FAST, try_fast, error);
-        if (status < 0 || solver->info.candidates[DCRF_CANDIDATE_FAST].status >= 0)
-            return status;
-    }
-    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop))
-        status = dcrf_solver_try_mean_field(solver, error);
-    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) &&
-        solver->settings.method == DCRF_METHOD_LP)
-        status = try_once(solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
-    return status;
+static bool is_slow(const dcrf_solver *solver) {
+    return solver->info.candidates[DCRF_CANDIDATE_FAST].status >= 0 &&
+           dcrf_wants_fast_start(solver);
+}
+
+/* Try one that may not be wanted, unless the time is up. */
+static dcrf_status try_if(bool is_wanted, dcrf_solver *solver, dcrf_candidate_kind kind,
+                          attempt make, dcrf_error *error) {
+    return is_wanted && !dcrf_stop_is_due(&solver->stop) ? try_once(solver, kind, make, error)
+                                                         : DCRF_OK;
 }
 
 dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_error *error) {
@@ -216,13 +212,22 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
     dcrf_status status = try_once(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
     if (status == DCRF_OK && !isfinite(solver->info.energy.total))
         status = solver->info.candidates[DCRF_CANDIDATE_UNARY].status;
-    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop))
-        status = try_once(solver, DCRF_CANDIDATE_CONSTANT, try_constant, error);
-    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop) && wants_flow(solver))
-        status = try_once(solver, DCRF_CANDIDATE_FLOW, try_flow, error);
-    if (status == DCRF_OK && !has_start && solver->settings.method != DCRF_METHOD_MF &&
-        !is_proven(solver))
-        status = find_start(solver, error);
+    if (status == DCRF_OK)
+        status = try_if(true, solver, DCRF_CANDIDATE_CONSTANT, try_constant, error);
+    /* A start for the QP or the LP: with the fast operators where the solver's own are slow. */
+    const bool needs_start = !has_start && solver->settings.method != DCRF_METHOD_MF;
+    if (status == DCRF_OK)
+        status =
+            try_if(needs_start && is_slow(solver), solver, DCRF_CANDIDATE_FAST, try_fast, error);
+    if (status == DCRF_OK)
+        status = try_if(needs_start && !is_slow(solver), solver, DCRF_CANDIDATE_MEAN_FIELD,
+                        try_mean_field, error);
+    if (status == DCRF_OK)
+        status = try_if(wants_flow(solver), solver, DCRF_CANDIDATE_FLOW, try_flow, error);
+    if (status == DCRF_OK)
+        status = try_if(needs_start && !is_slow(solver) && !is_proven(solver) &&
+                            solver->settings.method == DCRF_METHOD_LP,
+                        solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
     candidates->have_run = status == DCRF_OK;
     return status;
 }

@@ -230,7 +230,8 @@ class SolveTest(SolveCase):
         result = self.solve("--trace", "t.csv", "-n", "7", "--gap", "1e-13")
         rows = list(csv.DictReader(io.StringIO(self.read("t.csv").decode())))
         self.assertEqual(list(rows[0]), ["time_s", "iteration", "objective", "energy",
-                                         "best_energy", "lower_bound"])
+                                         "best_energy", "lower_bound", "relative_gap",
+                                         "stage"])
         self.assertEqual(len(rows), result["iterations"])
         best = [float(row["best_energy"]) for row in rows]
         bounds = [float(row["lower_bound"]) for row in rows if row["lower_bound"]]
