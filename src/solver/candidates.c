@@ -76,6 +76,8 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf
 /* ---- mean field ----------------------------------------------------------------------------- */
 
 #define EARLY_UPDATES 5
+/* Before the LP, at most. */
+#define MOST_UPDATES 100
 
 static void take_snapshot(dcrf_solver *solver, size_t which, const float *marginals) {
     dcrf_solver_round(solver, marginals, solver->candidates.snapshots[which]);
@@ -84,19 +86,31 @@ static void take_snapshot(dcrf_solver *solver, size_t which, const float *margin
 
 static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_error *error) {
     const struct dcrf_start nowhere = {0};
+    const size_t usual = DCRF_DEFAULT_MF_ITERATIONS;
+    const size_t most = solver->settings.method == DCRF_METHOD_LP ? MOST_UPDATES : usual;
     struct dcrf_step_report report = {.stationarity = (double)INFINITY};
     dcrf_status status = dcrf_mean_field.start(state, &nowhere, error);
-    for (size_t k = 1;
-         k <= DCRF_DEFAULT_MF_ITERATIONS && status == DCRF_OK &&
-         report.stationarity > DCRF_DEFAULT_MF_STATIONARITY && !dcrf_stop_is_due(&solver->stop);
-         k++) {
+    size_t k = 0;
+    while (k < most && status == DCRF_OK && report.stationarity > DCRF_DEFAULT_MF_STATIONARITY &&
+           !dcrf_stop_is_due(&solver->stop)) {
         status = dcrf_mean_field.step(state, &report, error);
-        if (status == DCRF_OK && k == EARLY_UPDATES)
-            take_snapshot(solver, DCRF_SNAPSHOT_EARLY, dcrf_mean_field.marginals(state));
+        k++;
+        if (status == DCRF_OK && (k == EARLY_UPDATES || k == usual))
+            take_snapshot(solver, k == usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_EARLY,
+                          dcrf_mean_field.marginals(state));
     }
     if (status == DCRF_OK)
-        take_snapshot(solver, DCRF_SNAPSHOT_USUAL, dcrf_mean_field.marginals(state));
+        take_snapshot(solver, k <= usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_CONVERGED,
+                      dcrf_mean_field.marginals(state));
     return status;
+}
+
+/* The one that has come furthest. */
+const uint16_t *dcrf_candidates_mean_field(const struct dcrf_candidates *candidates) {
+    for (size_t k = DCRF_SNAPSHOTS; k-- > DCRF_SNAPSHOT_USUAL;)
+        if (candidates->has_snapshot[k])
+            return candidates->snapshots[k];
+    return NULL;
 }
 
 static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_candidate *candidate,
@@ -109,7 +123,7 @@ static dcrf_status try_mean_field(dcrf_solver *solver, dcrf_candidate *candidate
     status = update_mean_field(solver, state, error);
     dcrf_mean_field.free(state);
     if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, solver->candidates.snapshots[DCRF_SNAPSHOT_USUAL],
+        status = dcrf_solver_consider(solver, dcrf_candidates_mean_field(&solver->candidates),
                                       &energy, error);
     if (status == DCRF_OK)
         candidate->energy = energy.total;

@@ -11,10 +11,10 @@
 
 #include <dcrf/solver.h>
 
-/* Labellings of mean field on its way: after as many updates as the method makes by default, so
- * that no other method ends above it, and after fewer, where weights that drown the unaries have
- * not yet had their way. */
-enum { DCRF_SNAPSHOT_EARLY, DCRF_SNAPSHOT_USUAL, DCRF_SNAPSHOTS };
+/* Labellings of mean field on its way: after as many updates as the method makes by default and,
+ * for the LP, where it has converged, so that no other method ends above it; and after fewer, where
+ * weights that drown the unaries have not yet had their way. */
+enum { DCRF_SNAPSHOT_EARLY, DCRF_SNAPSHOT_USUAL, DCRF_SNAPSHOT_CONVERGED, DCRF_SNAPSHOTS };
 
 struct dcrf_candidates {
     bool have_run;
@@ -28,6 +28,9 @@ void dcrf_candidates_clear(struct dcrf_candidates *candidates);
 
 /* Run the stage, where it has not run yet. Candidates that run out of memory are left out. */
 dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_error *error);
+
+/* The labelling of mean field that has come furthest; NULL: there is none. */
+const uint16_t *dcrf_candidates_mean_field(const struct dcrf_candidates *candidates);
 
 /* Mean field alone, where it was not tried yet. */
 dcrf_status dcrf_solver_try_mean_field(dcrf_solver *solver, dcrf_error *error);

@@ -128,9 +128,9 @@ static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
     if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop))
         return DCRF_OK;
     dcrf_status status = DCRF_OK;
-    if (solver->candidates.has_snapshot[DCRF_SNAPSHOT_USUAL] &&
-        !solver->info.candidates[DCRF_CANDIDATE_FAST].was_tried)
-        status = polish_copy(solver, solver->candidates.snapshots[DCRF_SNAPSHOT_USUAL], error);
+    const uint16_t *mean_field = dcrf_candidates_mean_field(&solver->candidates);
+    if (mean_field)
+        status = polish_copy(solver, mean_field, error);
     if (status == DCRF_OK)
         status = polish_best(solver, error);
     status = dcrf_solver_leave_out(solver, status);
@@ -292,10 +292,9 @@ static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
     dcrf_status status = DCRF_OK;
     if (is_gap_open(solver))
         status = dcrf_solver_try_mean_field(solver, error);
-    if (status == DCRF_OK && candidates->has_snapshot[DCRF_SNAPSHOT_USUAL])
-        status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_USUAL], error);
-    if (status == DCRF_OK && candidates->has_snapshot[DCRF_SNAPSHOT_EARLY] && is_gap_open(solver))
-        status = polish_copy(solver, candidates->snapshots[DCRF_SNAPSHOT_EARLY], error);
+    for (size_t k = 0; k < DCRF_SNAPSHOTS && status == DCRF_OK; k++)
+        if (candidates->has_snapshot[k] && (k != DCRF_SNAPSHOT_EARLY || is_gap_open(solver)))
+            status = polish_copy(solver, candidates->snapshots[k], error);
     return status;
 }
 
