@@ -43,6 +43,7 @@ struct kernels {
     dcrf_normalization normalization;
     size_t superpixel; /* side of square cliques; 0: none */
     bool is_verified;  /* have the verifier look at what the LP claims: that takes seconds */
+    bool is_proven;    /* prove single pixels: that takes seconds too */
 };
 
 struct solved {
@@ -69,6 +70,24 @@ static void check_claims(dcrf_solver *solver, const dcrf_solver_info *info, cons
     assert_true(info->lower_bound <= verdict.lower_bound);
     assert_true(info->lower_bound >= verdict.lower_bound - 5e-4 * verdict.energy);
     free(labels);
+}
+
+/* Nearly all pixels can be proven, and the gap of the rest is next to nothing. */
+static void check_proof(const dcrf_solver *solver, const dcrf_solver_info *info) {
+    dcrf_proof *proof;
+    dcrf_proof_settings settings;
+    dcrf_proof_info found;
+    dcrf_proof_settings_defaults(&settings);
+    assert_int_equal(dcrf_proof_new(&proof, solver, &settings, NULL), DCRF_OK);
+    dcrf_proof_get_info(proof, &found);
+    print_message("proven %.3f %% of the pixels (%.3f %% by the gap), gap %.5f %%; %zu sweeps\n",
+                  100 * (double)found.proven / (double)found.variables,
+                  100 * (double)found.proven_by_gap / (double)found.variables,
+                  100 * found.relative_gap, found.sweeps);
+    assert_true((double)found.proven > 0.99 * (double)found.variables);
+    assert_true(found.lower_bound >= info->lower_bound);
+    assert_true(found.relative_gap <= info->relative_gap);
+    dcrf_proof_free(&proof);
 }
 
 static struct solved solve(const struct photo *photo, const struct kernels *kernels,
@@ -118,6 +137,8 @@ static struct solved solve(const struct photo *photo, const struct kernels *kern
         print_message("certified gap %.4f %%\n", 100 * info.relative_gap);
         if (kernels->is_verified)
             check_claims(solver, &info, plan, workspace);
+        if (kernels->is_proven)
+            check_proof(solver, &info);
     }
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
@@ -134,7 +155,7 @@ static struct solved solve(const struct photo *photo, const struct kernels *kern
  * (mean field 48,563 and 48,520 after 20 and 100 iterations, QP 49,273), plus 0.2 %. */
 static void strong_smoothing(void **state) {
     const struct photo *photo = *state;
-    const struct kernels kernels = {3, 3, 50, 8, 5, DCRF_NORMALIZE_SYMMETRIC, 0, false};
+    const struct kernels kernels = {3, 3, 50, 8, 5, DCRF_NORMALIZE_SYMMETRIC, 0, false, false};
     if (!photo)
         return;
     assert_true(solve(&photo[0], &kernels, DCRF_METHOD_MF, 20).rounded < 48563 * 1.002);
@@ -150,7 +171,7 @@ static void strong_smoothing(void **state) {
 /* The same prototype: mean field 54,163 and 55,369, QP 54,271 and 56,313. */
 static void default_kernels(void **state) {
     const struct photo *photo = *state;
-    struct kernels kernels = {3, 1.5, 80, 13, 5, DCRF_NORMALIZE_SYMMETRIC, 0, false};
+    struct kernels kernels = {3, 1.5, 80, 13, 5, DCRF_NORMALIZE_SYMMETRIC, 0, false, false};
     if (!photo)
         return;
     const double limits[2][2] = {{54163, 54271}, {55369, 56313}};
@@ -158,6 +179,7 @@ static void default_kernels(void **state) {
         const struct solved mf = solve(&photo[k], &kernels, DCRF_METHOD_MF, 100);
         const struct solved qp = solve(&photo[k], &kernels, DCRF_METHOD_QP, 100);
         kernels.is_verified = k == 0;
+        kernels.is_proven = k == 1;
         const struct solved lp = solve(&photo[k], &kernels, DCRF_METHOD_LP, LP_ITERATIONS);
         assert_true(mf.rounded < limits[k][0] * 1.002);
         assert_true(qp.rounded < limits[k][1] * 1.002);
@@ -169,7 +191,7 @@ static void default_kernels(void **state) {
 /* Square superpixels of 16 pixels: every clique that polishing can afford becomes unanimous. */
 static void cliques(void **state) {
     const struct photo *photo = *state;
-    const struct kernels kernels = {3, 1.5, 80, 13, 5, DCRF_NORMALIZE_SYMMETRIC, 16, false};
+    const struct kernels kernels = {3, 1.5, 80, 13, 5, DCRF_NORMALIZE_SYMMETRIC, 16, false, false};
     if (!photo)
         return;
     const struct solved mf = solve(&photo[0], &kernels, DCRF_METHOD_MF, 100);
@@ -182,7 +204,7 @@ static void cliques(void **state) {
 /* Unnormalized kernels of this strength drown the unaries: a constant labelling, 182,764, wins. */
 static void drowned_unaries(void **state) {
     const struct photo *photo = *state;
-    const struct kernels kernels = {2, 3, 30, 8, 2, DCRF_NORMALIZE_NONE, 0, true};
+    const struct kernels kernels = {2, 3, 30, 8, 2, DCRF_NORMALIZE_NONE, 0, true, false};
     if (!photo)
         return;
     const struct solved mf = solve(&photo[2], &kernels, DCRF_METHOD_MF, 20);
@@ -197,10 +219,10 @@ static void drowned_unaries(void **state) {
 static void cross_validated(void **state) {
     const struct photo *photo = *state;
     const struct kernels rows[] = {
-        {4.10, 77.047, 47.79, 4.69, 100, DCRF_NORMALIZE_NONE, 0, false},
-        {2.36, 22.89, 48.73, 6.52, 60.5, DCRF_NORMALIZE_NONE, 0, false},
-        {6.53, 4.46, 50, 9.74, 11.56, DCRF_NORMALIZE_NONE, 0, false},
-        {3.74, 17.67, 39.76, 9.49, 54.56, DCRF_NORMALIZE_NONE, 0, false}};
+        {4.10, 77.047, 47.79, 4.69, 100, DCRF_NORMALIZE_NONE, 0, false, false},
+        {2.36, 22.89, 48.73, 6.52, 60.5, DCRF_NORMALIZE_NONE, 0, false, false},
+        {6.53, 4.46, 50, 9.74, 11.56, DCRF_NORMALIZE_NONE, 0, false, false},
+        {3.74, 17.67, 39.76, 9.49, 54.56, DCRF_NORMALIZE_NONE, 0, false, false}};
     if (!photo)
         return;
     for (size_t k = 0; k < 8; k++) {
