@@ -11,7 +11,6 @@ for the same processor time, and both are scored on the test images. All start a
 import argparse
 import json
 import pathlib
-import re
 import resource
 import subprocess
 import tempfile
@@ -93,10 +92,8 @@ def tune(command, dataset, seconds, seconds_for_one):
              "--objective", "iou", "--budget", str(budget), "--out", folder + "/out"],
             check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         spent = children_seconds() - before
-        best = (pathlib.Path(folder) / "out" / "best.json").read_text()
-    kernels = {}
-    for name, numbers in re.findall(r'"(spatial|bilateral)":\s*\[?\s*"?([^"\]]+)"?', best):
-        kernels[name] = tuple(float(number) for number in re.findall(r"[-+.\deE]+", numbers))
+        best = json.loads((pathlib.Path(folder) / "out" / "best.json").read_text())["settings"]
+    kernels = {name: tuple(map(float, best[name].split(","))) for name in ("spatial", "bilateral")}
     return budget, spent, kernels
 
 
