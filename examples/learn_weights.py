@@ -4,7 +4,7 @@
 
 DATASET is a folder as docs/datasets.md describes it, with splits val and test, and unaries as dataset.json
 says. The parameters are learned on the validation images by the cross-entropy of mean field's
-probabilities at the true labels, with Adam; then `dcrf tune` looks for them on the same images with the same method
+tempered probabilities at the true labels, with Adam; then `dcrf tune` looks for them on the same images with the same method
 for the same processor time, and both are scored on the test images. All start at the same point.
 """
 
@@ -56,7 +56,9 @@ def score(layer, items, void):
 def learn(layer, items, void, seconds):
     """Adam on single images until the processor time is spent; sigmas by every fourth round only, since their
     gradients cost a lattice each. Returns rounds and seconds."""
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+    # Mean field is too sure of itself; a temperature of its own keeps that from pulling the weights down.
+    log_temper = torch.nn.Parameter(torch.zeros(()))
+    optimizer = torch.optim.Adam([*layer.parameters(), log_temper], lr=0.05)
     start, rounds = time.process_time(), 0
     while time.process_time() - start < seconds:
         with_sigmas = rounds % 4 == 3
@@ -64,7 +66,8 @@ def learn(layer, items, void, seconds):
         total = 0.0
         for key, (logits, image, truth) in enumerate(items):
             q = layer(logits[None], image[None], keys=[key])
-            loss = torch.nn.functional.nll_loss(torch.log(q.clamp_min(1e-6)), truth[None], ignore_index=void)
+            tempered = torch.log_softmax(torch.exp(log_temper) * torch.log(q.clamp_min(1e-6)), 1)
+            loss = torch.nn.functional.nll_loss(tempered, truth[None], ignore_index=void)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -15,6 +15,7 @@ from ._operator import Operator
 from ._presets import PRESETS
 from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import Scribbles
+from ._tune import tune
 
 __version__ = _core.version()
 # What a progress callback returns to stop a run.
@@ -37,5 +38,6 @@ __all__ = [
     "solve_each",
     "solve_many",
     "superpixels",
+    "tune",
     "verify",
 ]

@@ -229,9 +229,9 @@ class Scribbles:
         threads: int = 0,
         **settings: float,
     ) -> None: ...
-    def update(self, strokes: ArrayLike) -> NDArray[np.uint16]: ...
+    def update(self, strokes: ArrayLike) -> NDArray[np.int32]: ...
     @property
-    def labels(self) -> NDArray[np.uint16]: ...
+    def labels(self) -> NDArray[np.int32]: ...
     @property
     def marginals(self) -> NDArray[np.float32]: ...
     @property
@@ -290,6 +290,18 @@ def verify(
     void: int | None = None,
     **options: Any,
 ) -> Verification: ...
+def tune(
+    problems: Iterable[Mapping[str, Any]],
+    truths: Iterable[ArrayLike],
+    *,
+    objective: Literal["iou", "accuracy"] = "iou",
+    budget: int = 40,
+    ignore: int = 255,
+    method: _Method = "mf",
+    threads: int = 0,
+    progress: Callable[[dict[str, Any]], object] | None = None,
+    **options: Any,
+) -> dict[str, Any]: ...
 def superpixels(
     image: ArrayLike,
     method: Literal["slic", "meanshift"] = "slic",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _core
-from ._arrays import array, one_or_many
+from ._arrays import array, one_or_many, thread_count
 from ._layout import place_channels_last
 
 _COUNTS = ("components", "refits", "iterations")
@@ -71,11 +71,11 @@ class Scribbles:
             place_channels_last(self.image, self.shape, "the image"),
             self._label_count,
             chosen,
-            threads,
+            thread_count(threads),
         )
 
     def update(self, strokes):
-        """The mask of these strokes, uint16: a map of the label of every pixel that was drawn on, and
+        """The mask of these strokes, int32: a map of the label of every pixel that was drawn on, and
         -1 or 255 elsewhere."""
         strokes = place_channels_last(_stroke_map(strokes), self.shape, "the strokes")
         self._core.set_strokes(strokes)
@@ -87,7 +87,7 @@ class Scribbles:
         """The mask of the last update."""
         labels = np.empty(self.shape, np.uint16)
         self._core.labels(labels)
-        return labels
+        return labels.astype(np.int32)
 
     @property
     def marginals(self):

@@ -230,6 +230,26 @@ class Options(unittest.TestCase):
         with self.assertRaises(ValueError):
             model.energy(gaps)
 
+    def test_tune(self):
+        problems, truths = [], []
+        for seed in range(3):
+            image, p, truth = scene(24, 32, seed=seed)
+            problems.append({"image": image, "probabilities": p})
+            truths.append(np.where(np.arange(32) % 8 == 0, 255, truth))
+        seen = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = dcrf.tune(problems, truths, budget=9, progress=seen.append)
+            results = dcrf.solve_many(problems, method="mf", **found["options"])
+        self.assertLessEqual(len(seen), 9)
+        self.assertEqual(found["start"], seen[0]["score"])
+        self.assertEqual(found["score"], max(one["score"] for one in seen))
+        scores = [dcrf.metrics.mean_iou(r.labels, t) for r, t in zip(results, truths)]
+        self.assertAlmostEqual(np.mean(scores), found["score"], delta=0.02)  # one confusion, or one for each
+        for bad in ({"objective": "luck"}, {"truths": truths[:2]}):
+            with self.assertRaises(ValueError):
+                dcrf.tune(**{"problems": problems, "truths": truths, **bad})
+
     def test_pictures(self):
         result = solve(self.image, probabilities=self.p)
         self.assertEqual(result.overlay().shape, self.image.shape)
