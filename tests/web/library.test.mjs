@@ -23,9 +23,9 @@ if (existsSync(photographs))
 const KERNELS = [{ sigma: 3, weight: 0.4 }, { sigma: 30, colourSigma: 8, weight: 0.8 }];
 const KERNEL_OPTIONS = ['--spatial', '3,0.4', '--bilateral', '30,8,0.8'];
 
-function native(scene, options) {
+function native(scene, options, kernels = KERNEL_OPTIONS) {
   const [json, labels] = ['result.json', 'labels.npy'].map((name) => join(scratch, name));
-  execFileSync('build/dcrf', ['solve', scene.image, '--unary', scene.unary, '-q', '--json', json, '-o', labels, ...KERNEL_OPTIONS,
+  execFileSync('build/dcrf', ['solve', scene.image, '--unary', scene.unary, '-q', '--json', json, '-o', labels, ...kernels,
     ...options]);
   return { result: JSON.parse(readFileSync(json)), labels: readNpy(labels).data };
 }
@@ -68,6 +68,33 @@ test('QP, LP and cliques on the scene as natively', async () => {
     const same = agreement(result.labels, expected.labels);
     assert.ok(same >= 0.9999, `${method}: ${100 * same} % of the labels agree`);
   }
+});
+
+test('the default kernels and their strength are the command\'s', async () => {
+  const [scene] = scenes;
+  const image = readPng(scene.image), unary = readNpy(scene.unary);
+  const result = await solve({ image, unary: unary.data, labels: 5 });
+  const expected = native(scene, ['-m', 'mf'], []);
+  close(result.energy.total, expected.result.energy, 1e-5, 'energy');
+  assert.ok(agreement(result.labels, expected.labels) >= 0.9999);
+});
+
+test('what is proven holds for the best of all labellings', async () => {
+  const pixels = 8, image = { data: Uint8Array.from([10, 12, 200, 205, 14, 9, 210, 190]), width: 4, height: 2 };
+  const session = new Session(await load({ threads: 1 }), image, 2);
+  session.setUnary(Float32Array.from([0, 1, 0.6, 0.5, 1, 0, 0.2, 0.3, 0, 0.8, 0.7, 0, 1, 0.1, 0.4, 0]));
+  for (const kernel of [{ sigma: 1, weight: 0.2 }, { sigma: 2, colourSigma: 20, weight: 0.3 }]) session.addKernel(kernel);
+  let best = { total: Infinity };
+  for (let number = 0; number < 1 << pixels; number++) {
+    const labels = Array.from({ length: pixels }, (_, a) => number >> a & 1), { total } = session.energyOf(labels);
+    if (total < best.total) best = { total, labels };
+  }
+  const { energy, lowerBound } = await session.run({ method: 'lp' });
+  assert.ok(lowerBound <= best.total && best.total <= energy.total + 1e-6);
+  const proven = session.prove(), { labels } = session.result();
+  assert.ok(proven.includes(1));
+  proven.forEach((one, a) => one && assert.equal(labels[a], best.labels[a]));
+  session.free();
 });
 
 test('the energy of a labelling, marginals and kinds of unaries', async () => {
