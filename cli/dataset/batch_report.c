@@ -89,6 +89,7 @@ static void write_row(const batch_page *p, size_t method) {
     write_energy(p, row->rounded, false);
     write_energy(p, row->lower_bound, false);
     write_cell(p, 100 * row->relative_gap, 3, false);
+    write_percent(p, row->proven_share, false);
     write_cell(p, row->is_unary ? (double)NAN : row->iterations, 1, false);
     write_cell(p, seconds_of(row), 3, false);
     fprintf(p->stream, "<td>%zu</td>", row->constant);
@@ -100,7 +101,7 @@ static void write_main_table(const batch_page *p) {
     fputs("<section><h2>Methods</h2><div class='scroll'><table>\n<tr><th>method</th>", p->stream);
     if (p->found->data->has_truth)
         fputs("<th>accuracy %</th><th>class accuracy %</th><th>mean IoU %</th>", p->stream);
-    fputs("<th>energy</th><th>own rounding</th><th>lower bound</th><th>gap %</th>"
+    fputs("<th>energy</th><th>own rounding</th><th>lower bound</th><th>gap %</th><th>proven %</th>"
           "<th>iterations</th><th>seconds</th><th>constant</th><th>changed %</th></tr>\n",
           p->stream);
     for (size_t m = 0; m < p->found->row_count; m++)

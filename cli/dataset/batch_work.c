@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Results of other versions or layouts are made anew. */
-#define KEY_FORMAT "dcrf " DCRF_VERSION " batch 2"
+#define KEY_FORMAT "dcrf " DCRF_VERSION " batch 3"
 
 /* ---- settings of a method ------------------------------------------------------------------- */
 

@@ -20,6 +20,7 @@ json_t *outcome_to_json(const outcome *o) {
                              "energy_rounded", number_or_null(o->rounded), "setup_s", o->setup_s,
                              "solve_s", o->solve_s, "polish_s", o->polish_s);
     root = json_merge(root, energies_to_json(&o->energy, &proven));
+    root = json_merge(root, json_pack("{s:o}", "proven", number_or_null(o->proven_share)));
     if (o->counts.classes > 0)
         root = json_merge(root, json_pack("{s:o}", "score", score_to_json(&o->counts)));
     return root;
@@ -52,6 +53,7 @@ bool outcome_from_json(outcome *o, const json_t *json) {
            take_number(json, "energy_cliques", &o->energy.cliques) &&
            take_number(json, "energy_rounded", &o->rounded) &&
            take_number(json, "lower_bound", &o->lower_bound) &&
+           take_number(json, "proven", &o->proven_share) &&
            take_number(json, "relative_gap", &o->relative_gap) &&
            take_number(json, "setup_s", &o->setup_s) && take_number(json, "solve_s", &o->solve_s) &&
            take_number(json, "polish_s", &o->polish_s) &&

@@ -17,8 +17,9 @@ typedef struct outcome {
     size_t iterations;
     dcrf_status stop;
     bool is_constant;
-    size_t changed; /* pixels with another label than the unary minimum */
-    score counts;   /* no classes: there is no truth */
+    double proven_share; /* of the pixels, whose label every optimal labelling has; NaN: no proof */
+    size_t changed;      /* pixels with another label than the unary minimum */
+    score counts;        /* no classes: there is no truth */
     double setup_s;
     double solve_s;
     double polish_s;

@@ -27,6 +27,7 @@ static void add_outcome(summary_row *row, const outcome *o) {
     row->rounded += o->rounded;
     row->lower_bound += o->lower_bound;
     row->relative_gap += o->relative_gap;
+    row->proven_share += o->proven_share;
     row->iterations += (double)o->iterations;
     row->changed_share += changed_share_of(o);
     row->constant += o->is_constant;
@@ -39,9 +40,10 @@ static void add_outcome(summary_row *row, const outcome *o) {
 
 static void take_means(summary_row *row) {
     const double images = row->images == 0 ? NAN : (double)row->images;
-    double *const sums[] = {&row->energy,       &row->rounded,    &row->lower_bound,
-                            &row->relative_gap, &row->iterations, &row->changed_share,
-                            &row->setup_s,      &row->solve_s,    &row->polish_s};
+    double *const sums[] = {&row->energy,        &row->rounded,      &row->lower_bound,
+                            &row->relative_gap,  &row->proven_share, &row->iterations,
+                            &row->changed_share, &row->setup_s,      &row->solve_s,
+                            &row->polish_s};
     for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
         *sums[i] /= images;
 }

@@ -15,6 +15,7 @@ typedef struct summary_row {
     double rounded;      /* energy of the method's own rounding */
     double lower_bound;  /* NaN for methods without one */
     double relative_gap; /* NaN for methods without one */
+    double proven_share; /* of the pixels; NaN for methods without a bound */
     double iterations;
     double changed_share; /* of the pixels, with another label than the unary minimum */
     size_t constant;      /* images with one label only */

@@ -63,13 +63,13 @@ static json_t *scores_to_json(const score *counts) {
 }
 
 static json_t *row_to_json(const summary_row *row) {
-    json_t *json =
-        json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "method", row->method, "images",
-                  (json_int_t)row->images, "energy", number_or_null(row->energy), "energy_rounded",
-                  number_or_null(row->rounded), "lower_bound", number_or_null(row->lower_bound),
-                  "relative_gap", number_or_null(row->relative_gap), "iterations",
-                  number_or_null(row->iterations), "constant", (json_int_t)row->constant,
-                  "changed_share", number_or_null(row->changed_share));
+    json_t *json = json_pack(
+        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "method", row->method, "images",
+        (json_int_t)row->images, "energy", number_or_null(row->energy), "energy_rounded",
+        number_or_null(row->rounded), "lower_bound", number_or_null(row->lower_bound),
+        "relative_gap", number_or_null(row->relative_gap), "proven_share",
+        number_or_null(row->proven_share), "iterations", number_or_null(row->iterations),
+        "constant", (json_int_t)row->constant, "changed_share", number_or_null(row->changed_share));
     return row->counts.classes == 0 ? json : json_merge(json, scores_to_json(&row->counts));
 }
 

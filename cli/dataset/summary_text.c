@@ -30,7 +30,8 @@ static void write_number(FILE *stream, double value) {
 }
 
 static void write_csv_head(FILE *stream, const summary *found) {
-    fputs("method,images,energy,energy_rounded,lower_bound,relative_gap,iterations,constant,"
+    fputs("method,images,energy,energy_rounded,lower_bound,relative_gap,proven_share,iterations,"
+          "constant,"
           "changed_share",
           stream);
     if (found->data->has_truth) {
@@ -55,6 +56,7 @@ void summary_write_csv(FILE *stream, const summary *found) {
         write_number(stream, row->rounded);
         write_number(stream, row->lower_bound);
         write_number(stream, row->relative_gap);
+        write_number(stream, row->proven_share);
         write_number(stream, row->iterations);
         fprintf(stream, ",%zu", row->constant);
         write_number(stream, row->changed_share);
@@ -123,12 +125,13 @@ static void write_energy(FILE *stream, double energy) {
 
 static void write_main_table(FILE *stream, const summary *found) {
     const bool scored = found->data->has_truth;
-    fputs("| method | images | energy | own rounding | lower bound | gap % | iterations | constant "
+    fputs("| method | images | energy | own rounding | lower bound | gap % | proven % | iterations "
+          "| constant "
           "| changed % |",
           stream);
     if (scored)
         fputs(" accuracy % | class accuracy % | mean IoU % |", stream);
-    write_rule(stream, scored ? 11 : 8);
+    write_rule(stream, scored ? 12 : 9);
     for (size_t m = 0; m < found->row_count; m++) {
         const summary_row *row = &found->rows[m];
         fprintf(stream, "| %s | %zu |", row->method, row->images);
@@ -136,6 +139,7 @@ static void write_main_table(FILE *stream, const summary *found) {
         write_energy(stream, row->rounded);
         write_energy(stream, row->lower_bound);
         write_percent(stream, row->relative_gap);
+        write_percent(stream, row->proven_share);
         write_cell(stream, row->iterations, 1);
         fprintf(stream, " %zu |", row->constant);
         write_percent(stream, row->changed_share);
@@ -148,7 +152,8 @@ static void write_main_table(FILE *stream, const summary *found) {
     }
     fputs("\nMeans over the images. Own rounding: the labelling of a method's last iteration, "
           "unpolished.\nConstant: images that got one label everywhere. Changed: pixels with "
-          "another label than the\nunaries alone give them.\n",
+          "another label than the\nunaries alone give them. Proven: pixels whose label every "
+          "optimal labelling has.\n",
           stream);
 }
 

@@ -185,7 +185,11 @@ class NumberTest(ReportCase):
             self.check_scores(row, row["method"])
             self.check_means(row, self.results(row["method"]))
         self.assertEqual({r["iou_absent"] for r in rows}, {""})
-        self.assertEqual([bool(r["lower_bound"]) for r in rows], [m == "lp" for m in METHODS])
+        for column in ("lower_bound", "proven_share"):
+            self.assertEqual([bool(r[column]) for r in rows], [m == "lp" for m in METHODS])
+        proven = [r["proven"] for r in self.results("lp")]
+        self.assertTrue(all(0 <= share <= 1 for share in proven) and any(proven), proven)
+        self.agrees(rows[METHODS.index("lp")]["proven_share"], mean(proven))
 
     def test_json_says_the_same(self):
         self.good(*self.batch("--split", "test"))
@@ -214,9 +218,10 @@ class NumberTest(ReportCase):
             self.assertEqual(cells[2], row["images"])
             self.assertEqual(cells[3], "%.2f" % float(row["energy"]))
             self.assertEqual(cells[5], "%.2f" % float(row["lower_bound"]) if row["lower_bound"] else "")
-            self.assertEqual(cells[9], "%.2f" % (100 * float(row["changed_share"])))
-            self.assertEqual(cells[10], "%.2f" % (100 * float(row["pixel_accuracy"])))
-            self.assertEqual(cells[12], "%.2f" % (100 * float(row["mean_iou"])))
+            self.assertEqual(cells[7], "%.2f" % (100 * float(row["proven_share"])) if row["proven_share"] else "")
+            self.assertEqual(cells[10], "%.2f" % (100 * float(row["changed_share"])))
+            self.assertEqual(cells[11], "%.2f" % (100 * float(row["pixel_accuracy"])))
+            self.assertEqual(cells[13], "%.2f" % (100 * float(row["mean_iou"])))
         of_class = [line for line in lines if line.startswith(r"| a\<b\&c |")][0]
         self.assertEqual([c.strip() for c in of_class.split("|")[2:-1]],
                          ["%.2f" % (100 * float(r["iou_a<b&c"])) for r in self.table()])
@@ -356,7 +361,8 @@ class LooksTest(ReportCase):
         self.make(count=2, truth=False)
         self.good(*self.batch())
         self.assertEqual(list(self.table()[0]), ["method", "images", "energy", "energy_rounded", "lower_bound",
-                                                 "relative_gap", "iterations", "constant", "changed_share"])
+                                                 "relative_gap", "proven_share", "iterations", "constant",
+                                                 "changed_share"])
         self.assertNotIn("iou", json.loads(self.out("summary.json"))["methods"][0])
         self.assertNotIn("IoU", self.out("summary.md").decode())
         self.assertNotIn("truth", self.texts(self.svg("pictures.svg")))
