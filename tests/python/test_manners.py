@@ -326,6 +326,9 @@ class Many(unittest.TestCase):
 
     def test_interrupt(self):
         """Ctrl-C while problems that would take minutes are being solved."""
+        # Shells let jobs in the background ignore it, and Python then does not install its handler.
+        old = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, old)
         rng = np.random.default_rng(0)
         problems = [{"unary": rng.random((3, 60, 60))} for _ in range(4)]
 
