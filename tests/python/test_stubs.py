@@ -23,7 +23,8 @@ def main():
         print("skipped: there is no mypy")
         return 77
     package = pathlib.Path(__import__("dcrf").__file__).parent.parent
-    os.environ["MYPYPATH"] = str(package)
+    if package.name != "site-packages":  # mypy finds installed packages by itself
+        os.environ["MYPYPATH"] = str(package)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["MYPY_CACHE_DIR"] = cache
         allowed = pathlib.Path(cache) / "allowed"  # dcrf.torch cannot be imported without torch
