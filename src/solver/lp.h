@@ -37,9 +37,10 @@ struct dcrf_lp_huber {
     double average_weight;    /* sum of the weights in it */
     double epsilon;
     size_t steps_at_epsilon;
-    double objective; /* smoothed, at the z of the last step */
-    double roundings; /* of the last point that was computed in floats */
-    double momentum;  /* t_k of the accelerated method */
+    double bound_before; /* when it was last asked whether the bound has stalled */
+    double objective;    /* smoothed, at the z of the last step */
+    double roundings;    /* of the last point that was computed in floats */
+    double momentum;     /* t_k of the accelerated method */
 };
 
 /* Proximal steps; see lp_proximal.c. */

@@ -30,6 +30,9 @@
 /* At the optimum of the smoothed problem its value is below what the dual point proves. A width is
  * exhausted when the value is within this part of the gap above the bound (docs/lp.md). */
 #define EXHAUSTED 0.3
+/* So it is when so many steps have not brought the bound nearer by this part of the gap. */
+#define STALL_STEPS 16
+#define STALLED 0.1
 /* Points are computed in double where the error of floats is this part of the gap. */
 #define IMPRECISE 0.7
 /* A label is dead while all its entries are below this part of epsilon: its alpha would be small
@@ -62,6 +65,7 @@ static void begin_at(struct dcrf_lp *lp, double epsilon) {
     memcpy(huber->z, lp->y, model->variables * model->stride * sizeof *huber->z);
     huber->epsilon = epsilon;
     huber->steps_at_epsilon = 0;
+    huber->bound_before = lp->bound;
     huber->momentum = 1;
     huber->average_weight = 0;
 }
@@ -81,9 +85,15 @@ static size_t choose_bins(const struct dcrf_lp *lp) {
     return bins < most ? bins : most;
 }
 
-static bool is_exhausted(const struct dcrf_lp *lp) {
+static bool is_exhausted(struct dcrf_lp *lp) {
+    struct dcrf_lp_huber *huber = &lp->huber;
     const double gap = *lp->problem->best_energy - lp->bound;
-    return lp->huber.objective - lp->bound <= EXHAUSTED * gap;
+    bool has_stalled = false;
+    if (huber->steps_at_epsilon % STALL_STEPS == 0) {
+        has_stalled = lp->bound - huber->bound_before <= STALLED * gap;
+        huber->bound_before = lp->bound;
+    }
+    return has_stalled || huber->objective - lp->bound <= EXHAUSTED * gap;
 }
 
 static void narrow(struct dcrf_lp *lp) {
