@@ -15,6 +15,7 @@ const cli_option feedback_option_table[] = {
 };
 
 #define QUIET_S 2.0
+#define LEAST_PERCENT_SHOWN 1e-4 /* of a gap: below, digits say nothing */
 
 feedback feedback_wanted(const feedback_options *options) {
     return options->quiet ? FEEDBACK_QUIET : options->verbose ? FEEDBACK_VERBOSE : FEEDBACK_NORMAL;
@@ -41,7 +42,9 @@ static void draw(progress *p, const dcrf_moment *moment) {
     terminal_line_add(text, "  energy %.8g", moment->best_energy);
     if (!isnan(moment->lower_bound))
         terminal_line_add(text, "  bound %.8g", moment->lower_bound);
-    if (!isnan(gap))
+    if (100 * gap < LEAST_PERCENT_SHOWN)
+        terminal_line_add(text, "  gap below %g %%", LEAST_PERCENT_SHOWN);
+    else if (!isnan(gap))
         terminal_line_add(text, "  gap %.3g %%", 100 * gap);
     if (done > 0)
         terminal_line_add(text, "  at most %.0f s left", ceil(moment->time_s * (1 - done) / done));

@@ -360,7 +360,7 @@ class FeedbackTest(Case):
     def test_progress_on_a_terminal(self):
         shown = self.on_terminal("--time-limit", "2.5")
         lines = shown.split("\r")
-        self.assertRegex(lines[1], r"^\[[#.]{20}\] \d+  energy [\d.]+  bound [\d.]+  gap [\d.]+ %"
+        self.assertRegex(lines[1], r"^\[[#.]{20}\] \d+  energy [\d.]+  bound [\d.]+  gap (below )?[\d.]+ %"
                                    r"  at most \d s left\x1b\[K$")
         self.assertTrue(all(len(line) < 100 + 3 for line in lines))
         self.assertTrue(shown.endswith("\r\x1b[K"))
