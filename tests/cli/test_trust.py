@@ -120,14 +120,16 @@ class SignalTest(Case):
             before = set(os.listdir(self.folder))
             command = [case.COMMAND, "solve", self.image, "--unary", self.unary, "-q", "-o", "l.png", "--overlay",
                        "pipe.png"]
-            with subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE) as run:
+            # Whoever runs the tests in the background may have had signals ignored, which is inherited.
+            usual = lambda: signal.signal(number, signal.SIG_DFL)
+            with subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, preexec_fn=usual) as run:
                 # The labels are complete in a temporary file; the pipe has no reader.
                 deadline = time.monotonic() + 60
                 while set(os.listdir(self.folder)) == before and time.monotonic() < deadline:
                     time.sleep(0.01)
                 self.assertTrue(any(f.startswith(".dcrf-temporary-") for f in os.listdir(self.folder)))
                 run.send_signal(number)
-                self.assertEqual(run.wait(), -number)
+                self.assertEqual(run.wait(timeout=60), -number)
             self.assertEqual(set(os.listdir(self.folder)), before)
 
 
