@@ -68,7 +68,8 @@ static void null_for_a_model(void **state) {
     size_t stride = 7;
     make(&s);
     assert_null_is_refused(dcrf_model_new(NULL, &s.grid, 2, &error));
-    assert_null_is_refused(dcrf_model_new(&s.model, NULL, 2, &error));
+    dcrf_model *model = NULL;
+    assert_null_is_refused(dcrf_model_new(&model, NULL, 2, &error));
     assert_null_is_refused(dcrf_model_set_unary(NULL, &s.energies, &error));
     assert_null_is_refused(dcrf_model_set_unary(s.model, NULL, &error));
     assert_null_is_refused(dcrf_model_add_kernel(NULL, &s.kernel, &error));
