@@ -137,7 +137,7 @@ class Batch(unittest.TestCase):
         self.assertFalse(os.path.exists(self.out()))
 
     def test_a_folder_that_cannot_be_made(self):
-        run = mpi.mpirun(RANKS, *self.command(DCRF_MPI, self.small, self.small + "/absent/out"))
+        run = mpi.mpirun(RANKS, *self.command(DCRF_MPI, self.small, self.small + "/dataset.json/out"))
         self.check_ends(run, 1, "cannot be made")
 
 
