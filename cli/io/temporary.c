@@ -1,6 +1,7 @@
 #include "io/temporary.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -18,29 +19,35 @@
  * there is room for, is not guarded. */
 #define GUARDED_MAX 64
 #define PATH_BYTES 4096
-enum { SLOT_FREE, SLOT_CHANGING, SLOT_USED };
+enum { SLOT_FREE, SLOT_USED };
 
 static struct {
     atomic_int state;
     char path[PATH_BYTES];
 } guarded[GUARDED_MAX];
 
+/* Between threads; the handler goes by the states alone. */
+static pthread_mutex_t slots = PTHREAD_MUTEX_INITIALIZER;
+
 static void guard(const char *path) {
     const size_t bytes = strlen(path) + 1;
+    pthread_mutex_lock(&slots);
     for (size_t i = 0; bytes <= PATH_BYTES && i < GUARDED_MAX; i++) {
-        int expected = SLOT_FREE;
-        if (!atomic_compare_exchange_strong(&guarded[i].state, &expected, SLOT_CHANGING))
+        if (atomic_load(&guarded[i].state) != SLOT_FREE)
             continue;
         memcpy(guarded[i].path, path, bytes);
         atomic_store(&guarded[i].state, SLOT_USED);
-        return;
+        break;
     }
+    pthread_mutex_unlock(&slots);
 }
 
 static void release(const char *path) {
+    pthread_mutex_lock(&slots);
     for (size_t i = 0; i < GUARDED_MAX; i++)
         if (atomic_load(&guarded[i].state) == SLOT_USED && strcmp(guarded[i].path, path) == 0)
             atomic_store(&guarded[i].state, SLOT_FREE);
+    pthread_mutex_unlock(&slots);
 }
 
 /* ---- signals -------------------------------------------------------------------------------- */
