@@ -1,6 +1,7 @@
 #include "changes_text.h"
 
 #include "io/json.h"
+#include "json_text.h"
 
 /* A label has shrunk where it keeps less than this part of what the unaries gave it. */
 #define SHRUNK_PART 0.5
@@ -84,17 +85,31 @@ void print_warnings(FILE *stream, const solution *found) {
 
 /* ---- for programs --------------------------------------------------------------------------- */
 
-static json_t *losses_to_json(const solution *found, bool (*lost)(const solution *, size_t)) {
+/* With the class under `key` where it has a name; takes the object over. */
+static json_t *with_class_name(json_t *object, const char *key, const class_names *names,
+                               size_t label) {
+    if (object && label < names->count &&
+        json_object_set_new(object, key, json_text(names->lines[label])) != 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    return object;
+}
+
+static json_t *losses_to_json(const built_model *built, const solution *found,
+                              bool (*lost)(const solution *, size_t)) {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < found->label_count; i++)
-        if (lost(found, i) &&
-            json_array_append_new(list, json_pack("{s:I, s:f, s:f}", "label", (json_int_t)i,
-                                                  "share_before", share(found, found->before[i]),
-                                                  "share_after", share(found, found->after[i]))) !=
-                0) {
+    for (size_t i = 0; list && i < found->label_count; i++) {
+        if (!lost(found, i))
+            continue;
+        json_t *loss =
+            json_pack("{s:I, s:f, s:f}", "label", (json_int_t)i, "share_before",
+                      share(found, found->before[i]), "share_after", share(found, found->after[i]));
+        if (json_array_append_new(list, with_class_name(loss, "name", &built->classes, i)) != 0) {
             json_decref(list);
             list = NULL;
         }
+    }
     return list;
 }
 
@@ -109,14 +124,16 @@ static json_t *warnings_to_json(const solution *found) {
     return list;
 }
 
-json_t *changes_to_json(const solution *found) {
+json_t *changes_to_json(const built_model *built, const solution *found) {
     const dcrf_changes *changes = &found->changes;
-    return json_pack(
-        "{s:{s:I, s:f, s:I, s:I, s:o, s:o, s:I, s:f}, s:o}", "changes", "pixels_changed",
-        (json_int_t)changes->changed, "share_changed", share(found, changes->changed),
-        "labels_before", (json_int_t)changes->labels_before, "labels_after",
-        (json_int_t)changes->labels_after, "vanished", losses_to_json(found, has_vanished),
-        "shrunk", losses_to_json(found, has_shrunk), "largest_label",
-        (json_int_t)changes->largest_label, "largest_share", changes->largest_share, "warnings",
-        warnings_to_json(found));
+    json_t *counted = json_pack(
+        "{s:I, s:f, s:I, s:I, s:o, s:o, s:I, s:f}", "pixels_changed", (json_int_t)changes->changed,
+        "share_changed", share(found, changes->changed), "labels_before",
+        (json_int_t)changes->labels_before, "labels_after", (json_int_t)changes->labels_after,
+        "vanished", losses_to_json(built, found, has_vanished), "shrunk",
+        losses_to_json(built, found, has_shrunk), "largest_label",
+        (json_int_t)changes->largest_label, "largest_share", changes->largest_share);
+    counted =
+        with_class_name(counted, "largest_label_name", &built->classes, changes->largest_label);
+    return json_pack("{s:o, s:o}", "changes", counted, "warnings", warnings_to_json(found));
 }

@@ -181,7 +181,7 @@ json_t *solution_to_json(const model_options *model, const built_model *built,
     json_t *root = run_to_json(found);
     root = json_merge(root, energies_to_json(&found->info.energy, &proven));
     root = json_merge(root, json_pack("{s:o}", "candidates", candidates_to_json(&found->info)));
-    root = json_merge(root, changes_to_json(found));
+    root = json_merge(root, changes_to_json(built, found));
     if (found->has_proof)
         root = json_merge(root, proven_to_json(&found->proven));
     root = json_merge(root, model_report(model, built));

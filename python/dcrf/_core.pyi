@@ -83,6 +83,7 @@ class Model:
         progress: _Progress | None,
         possible: _Array | None = None,
         certificate: bool = False,
+        judge_strength: bool = True,
         /,
     ) -> dict[str, Any]: ...
     def verify(

@@ -132,6 +132,7 @@ class Model:
         self._spatial_share = float(spatial_share)
         if not 0 <= self._spatial_share <= 1:
             raise ValueError(f"spatial_share is {spatial_share!r}; it must lie between 0 and 1")
+        self._is_strength_judged = True
         self._sharing = {}  # kernels without weights of their own: their number, is it spatial?
         self._core.set_unary(energies)
         self._core.apply_temperature(self._temperature)
@@ -387,7 +388,7 @@ class Model:
         if proof or certificate:
             possible = np.empty(self.shape + (self.labels,), np.uint8)
         info = self._core.solve(
-            method, settings, labels, rows, start, progress, possible, bool(certificate)
+            method, settings, labels, rows, start, progress, possible, bool(certificate), self._is_strength_judged
         )
         if rows is not None:
             rows = np.moveaxis(rows[..., : self.labels], -1, 0)
@@ -530,9 +531,13 @@ def solve(image=None, *, method="mf", scribbles=None, **options):
     True
     """
     own = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
+    has_scribble_kernels = scribbles is not None and not own.keys() & {"spatial", "bilateral", "strength"}
     if scribbles is not None:
         own = options_from_scribbles(image, scribbles, own)
-    return Model(image, **own).solve(method, _caller=3, **options)
+    model = Model(image, **own)
+    # What suits is measured for energies whose pixels err by themselves, and those of scribbles do not.
+    model._is_strength_judged = not has_scribble_kernels
+    return model.solve(method, _caller=3, **options)
 
 
 def energy(image=None, *, labels, void=None, **options):

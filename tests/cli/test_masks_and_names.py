@@ -89,6 +89,15 @@ class NameTest(Case):
                                          "--classes", file, "--json", "-"))
             self.assertEqual(found["classes"][2], "water")
         self.assertNotIn("classes", json.loads(self.solve("--json", "-")))
+        names = ["sky", "grass & <hay>", "water"]
+        changes = json.loads(self.solve("--classes", file, "--strength", "50", "--json", "-"))["changes"]
+        self.assertEqual(changes["largest_label_name"], names[changes["largest_label"]])
+        self.assertTrue(changes["vanished"])
+        for loss in changes["vanished"] + changes["shrunk"]:
+            self.assertEqual(loss["name"], names[loss["label"]])
+        changes = json.loads(self.solve("--strength", "50", "--json", "-"))["changes"]
+        self.assertNotIn("largest_label_name", changes)
+        self.assertNotIn("name", changes["vanished"][0])
         # A result is a config, and keeps the names.
         self.good("solve", "--config", "run.json", "--json", "again.json", "-q")
         self.assertEqual(json.loads(self.read("again.json"))["classes"], ["sky", "grass & <hay>", "water"])

@@ -2,6 +2,7 @@
 
 import threading
 import unittest
+import warnings
 
 import numpy as np
 
@@ -68,7 +69,10 @@ class ScribblesTest(unittest.TestCase):
         scribbles = dcrf.Scribbles(self.image)
         mask = scribbles.update(self.strokes)
         for method in ("mf", "qp", "lp"):
-            result = dcrf.solve(self.image, scribbles=self.strokes, method=method)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # nothing is wrong with kernels made for scribbles
+                result = dcrf.solve(self.image, scribbles=self.strokes, method=method)
+            self.assertEqual(result.warnings, [])
             self.assertLess((result.labels != self.truth).sum(), 38)
             self.assertLess((result.labels != mask).mean(), 0.01)
             np.testing.assert_array_equal(result.labels[self.strokes >= 0], self.strokes[self.strokes >= 0])
@@ -77,6 +81,13 @@ class ScribblesTest(unittest.TestCase):
         self.assertEqual(model.solve("lp").energy, result.energy)
         alone = dcrf.solve(self.image, scribbles=self.strokes, method="mf", spatial=None, bilateral=None)
         np.testing.assert_array_equal(alone.labels, scribbles.energies.argmin(0))
+
+    def test_kernels_of_ones_own_are_judged(self):
+        for own in ({"strength": 1e6}, {"spatial": (3, 1e6)}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = dcrf.solve(self.image, scribbles=self.strokes, **own)
+            self.assertTrue(any("times as strong" in text for text in result.warnings), own)
 
     def test_settings(self):
         scribbles = dcrf.Scribbles(self.image, refits=0, distance_weight=1.0)

@@ -1,0 +1,109 @@
+/* What the library found, as dictionaries. */
+#include "results.h"
+
+PyObject *dcrf_py_energy_dictionary(const dcrf_energy *energy) {
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "total", energy->total, "unary", energy->unary,
+                         "pairwise", energy->pairwise, "cliques", energy->cliques);
+}
+
+static PyObject *trace_list(const dcrf_solver *solver) {
+    size_t count;
+    const dcrf_moment *moments = dcrf_solver_trace(solver, &count);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        const dcrf_moment *moment = &moments[i];
+        PyObject *row = Py_BuildValue("(ndddd)", (Py_ssize_t)moment->iteration, moment->time_s,
+                                      moment->objective, moment->best_energy, moment->lower_bound);
+        if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *warning_list(unsigned warnings) {
+    static const dcrf_warning all[] = {DCRF_WARNING_CONSTANT, DCRF_WARNING_LABEL_GONE,
+                                       DCRF_WARNING_TOO_STRONG};
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sizeof all / sizeof all[0]; i++) {
+        if (!(warnings & (unsigned)all[i]))
+            continue;
+        PyObject *text = PyUnicode_FromString(dcrf_warning_text(all[i]));
+        if (!text || PyList_Append(list, text) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+/* What the labelling makes of the unary minimum. */
+static PyObject *changes_dictionary(const dcrf_changes *changes) {
+    PyObject *warnings = warning_list(changes->warnings);
+    if (!warnings)
+        return NULL;
+    return Py_BuildValue(
+        "{s:n,s:n,s:n,s:n,s:n,s:d,s:N}", "pixels_changed", (Py_ssize_t)changes->changed,
+        "labels_before", (Py_ssize_t)changes->labels_before, "labels_after",
+        (Py_ssize_t)changes->labels_after, "labels_vanished", (Py_ssize_t)changes->labels_vanished,
+        "largest_label", (Py_ssize_t)changes->largest_label, "largest_share",
+        changes->largest_share, "warnings", warnings);
+}
+
+PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, const dcrf_changes *changed) {
+    dcrf_solver_info info;
+    dcrf_solver_get_info(solver, &info);
+    PyObject *energies = dcrf_py_energy_dictionary(&info.energy);
+    PyObject *trace = trace_list(solver), *changes = changes_dictionary(changed);
+    PyObject *dictionary =
+        energies && trace && changes
+            ? Py_BuildValue("{s:s,s:n,s:s,s:O,s:O,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d}}",
+                            "method", dcrf_method_name(info.method), "iterations",
+                            (Py_ssize_t)info.iterations, "stop", dcrf_status_name(info.stop),
+                            "changes", changes, "energies", energies, "objective", info.objective,
+                            "lower_bound", info.lower_bound, "relative_gap", info.relative_gap,
+                            "unpolished_energy", info.unpolished.total, "is_constant",
+                            info.is_constant ? Py_True : Py_False, "trace", trace, "seconds",
+                            "start", info.start_s, "solve", info.solve_s, "evaluate",
+                            info.evaluate_s, "round", info.round_s, "polish", info.polish_s)
+            : NULL;
+    Py_XDECREF(energies);
+    Py_XDECREF(trace);
+    Py_XDECREF(changes);
+    return dictionary;
+}
+
+int dcrf_py_add_proof(PyObject *dictionary, const dcrf_proof *proof) {
+    dcrf_proof_info info;
+    size_t size;
+    const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+    dcrf_proof_get_info(proof, &info);
+    PyObject *certificate = bytes ? PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)size)
+                                  : Py_NewRef(Py_None);
+    PyObject *more = Py_BuildValue(
+        "{s:N,s:d,s:d,s:N}", "energies", dcrf_py_energy_dictionary(&info.energy), "lower_bound",
+        info.lower_bound, "relative_gap", info.relative_gap, "certificate", certificate);
+    const int done = more ? PyDict_Update(dictionary, more) : -1;
+    Py_XDECREF(more);
+    return done;
+}
+
+PyObject *dcrf_py_certificate_dictionary(const dcrf_certificate *certificate) {
+    PyObject *energies = dcrf_py_energy_dictionary(&certificate->energy);
+    if (!energies)
+        return NULL;
+    return Py_BuildValue(
+        "{s:N,s:d,s:d,s:d,s:O,s:n,s:s,s:d,s:n,s:n}", "energies", energies, "lower_bound",
+        certificate->lower_bound, "relative_gap", certificate->relative_gap, "best_energy",
+        certificate->best_energy, "is_constant", certificate->is_constant ? Py_True : Py_False,
+        "iterations", (Py_ssize_t)certificate->iterations, "stop",
+        dcrf_status_name(certificate->stop), "seconds", certificate->seconds, "right",
+        (Py_ssize_t)certificate->right, "wrong", (Py_ssize_t)certificate->wrong);
+}
+
+PyObject *dcrf_py_verification_dictionary(const dcrf_verification *found) {
+    return Py_BuildValue("{s:O,s:d,s:d,s:d,s:d,s:d,s:n,s:n,s:d}", "is_exact",
+                         found->is_exact ? Py_True : Py_False, "energy", found->energy,
+                         "lower_bound", found->lower_bound, "relative_gap", found->relative_gap,
+                         "labels_energy", found->labels_energy, "labels_gap", found->labels_gap,
+                         "right", (Py_ssize_t)found->right, "wrong", (Py_ssize_t)found->wrong,
+                         "seconds", found->seconds);
+}
