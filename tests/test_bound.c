@@ -130,15 +130,20 @@ struct fixture {
     float y[MOST_VARIABLES * MOST_STRIDE];
 };
 
-static void open_space(struct fixture *f, uint64_t seed, dcrf_operator_kind kind, dcrf_rng *rng) {
-    f->m = make(seed, kind, rng);
-    set_unary(&f->m);
+/* Of the model in the fixture. */
+static void open_points(struct fixture *f) {
     assert_int_equal(
         dcrf_dual_space_init(&f->space, f->m.plan, f->m.workspace, DCRF_CLIQUE_MIN, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_space_measure(&f->space, NULL), DCRF_OK);
     assert_int_equal(dcrf_pair_filter_init(&f->filter, &f->space, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_init(&f->dual, &f->space, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_init(&f->other, &f->space, NULL), DCRF_OK);
+}
+
+static void open_space(struct fixture *f, uint64_t seed, dcrf_operator_kind kind, dcrf_rng *rng) {
+    f->m = make(seed, kind, rng);
+    set_unary(&f->m);
+    open_points(f);
 }
 
 static void close_space(struct fixture *f) {
@@ -245,6 +250,96 @@ static void random_points(void **state) {
     }
 }
 
+/* ---- what a point says of its errors -------------------------------------------------------- */
+
+/* Toys have short sums, whose errors hide behind those of the other sums in a bound. Here are rows
+ * of hundreds of terms, and each number of a point is held against what the point says of its
+ * errors. At the indicators of a labelling x, (A alpha)_ai = sum_b K_ab ([x_b = i] - [x_a = i]). */
+#define MANY 240
+#define MANY_LABELS 3
+
+static long double matrix[MANY][MANY], row_sum[MANY];
+
+static void read_large_matrix(const dcrf_plan *plan, dcrf_workspace *workspace, double weight) {
+    const dcrf_operator *op = dcrf_plan_operator(plan, 0);
+    double in[MANY] = {0}, out[MANY];
+    for (size_t a = 0; a < MANY; a++)
+        row_sum[a] = 0;
+    for (size_t b = 0; b < MANY; b++) {
+        in[b] = 1;
+        assert_int_equal(op->methods->apply_double(op, workspace, in, out, 1, NULL), DCRF_OK);
+        in[b] = 0;
+        for (size_t a = 0; a < MANY; a++) {
+            matrix[a][b] = (long double)weight * (long double)out[a];
+            row_sum[a] += matrix[a][b];
+        }
+    }
+}
+
+static dcrf_kernel large_kernel(dcrf_operator_kind kind, double weight, dcrf_rng *rng) {
+    static float features[2 * MANY];
+    const dcrf_grid grid = dcrf_grid_1d(MANY);
+    for (size_t k = 0; k < 2 * MANY; k++)
+        features[k] = (float)(3 * dcrf_rng_uniform(rng));
+    dcrf_kernel kernel =
+        kind == DCRF_OPERATOR_GRID
+            ? dcrf_kernel_spatial(1 + 30 * dcrf_rng_uniform(rng), weight)
+            : dcrf_kernel_features(dcrf_view_interleaved(features, DCRF_F32, &grid, 2), weight);
+    kernel.normalization = dcrf_rng_next(rng) % 2 ? DCRF_NORMALIZE_SYMMETRIC : DCRF_NORMALIZE_NONE;
+    return kernel;
+}
+
+static void stated_errors(void **state) {
+    (void)state;
+    long double largest[2][3] = {{0}}; /* in roundings: of floats and of doubles, by operator */
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed + 30000);
+        const dcrf_operator_kind kind = kinds[seed % 3];
+        const double weight = 0.1 + dcrf_rng_uniform(&rng);
+        const dcrf_kernel kernel = large_kernel(kind, weight, &rng);
+        static float unary[MANY * MANY_LABELS], y[MANY * MOST_STRIDE];
+        const dcrf_grid grid = dcrf_grid_1d(MANY);
+        const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, MANY_LABELS);
+        struct fixture f = {0};
+        assert_int_equal(dcrf_workspace_new(&f.m.workspace, 1, NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_new(&f.m.model, &grid, MANY_LABELS, NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_set_unary(f.m.model, &view, NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_add_kernel(f.m.model, &kernel, NULL), DCRF_OK);
+        assert_int_equal(dcrf_plan_new(&f.m.plan, f.m.model, kind, f.m.workspace, NULL), DCRF_OK);
+        read_large_matrix(f.m.plan, f.m.workspace, weight);
+        open_points(&f);
+        size_t x[MANY];
+        for (size_t a = 0; a < MANY; a++) {
+            x[a] = dcrf_rng_next(&rng) % MANY_LABELS;
+            for (size_t i = 0; i < MOST_STRIDE; i++)
+                y[a * MOST_STRIDE + i] = i == x[a];
+        }
+        for (int precise = 0; precise < 2; precise++) {
+            const struct dcrf_pair_shape shape = {
+                .epsilon = 1.0 / 32, .bins = 16, .is_precise = precise};
+            assert_int_equal(dcrf_pair_dual(&f.filter, &shape, y, 0, &f.dual, NULL), DCRF_OK);
+            for (size_t k = 0; k < MANY * MANY_LABELS; k++) {
+                const size_t a = k / MANY_LABELS, i = k % MANY_LABELS;
+                long double sum = 0;
+                for (size_t b = 0; b < MANY; b++)
+                    sum += matrix[a][b] * (long double)((x[b] == i) - (x[a] == i));
+                const long double error =
+                    fabsl(sum - (long double)f.dual.pairwise[a * MOST_STRIDE + i]) / row_sum[a];
+                if (!(error <= (long double)f.dual.pairwise_roundings * 0x1p-24L))
+                    fail_msg("seed %d, precise %d: %Lg of the row sum, not %g", (int)seed, precise,
+                             error, f.dual.pairwise_roundings * 0x1p-24);
+                long double *most = &largest[precise][seed % 3];
+                *most = fmaxl(*most, error * (precise ? 0x1p53L : 0x1p24L));
+            }
+        }
+        close_space(&f);
+    }
+    for (size_t k = 0; k < 3; k++)
+        print_message("operator %zu: errors of up to %.1Lf roundings to float, %.1Lf to double\n",
+                      k, largest[0][k], largest[1][k]);
+}
+
 /* ---- the whole solver ----------------------------------------------------------------------- */
 
 static void solvers(void **state) {
@@ -283,6 +378,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tight_points),
         cmocka_unit_test(random_points),
+        cmocka_unit_test(stated_errors),
         cmocka_unit_test(solvers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
