@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,11 @@ struct lattice {
 };
 
 static size_t slot_of(const struct lattice *lattice, const short *key) {
-    size_t hash = 1469598103934665603u;
+    uint64_t hash = 1469598103934665603u;
     for (size_t i = 0; i < lattice->dimension; i++)
         hash = (hash ^ (unsigned short)key[i]) * 1099511628211u;
     hash ^= hash >> 29;
-    size_t at = hash % lattice->slots;
+    size_t at = (size_t)(hash % lattice->slots);
     while (lattice->slot[at] >= 0 &&
            memcmp(lattice->key + (size_t)lattice->slot[at] * lattice->dimension, key,
                   lattice->dimension * sizeof *key) != 0)

@@ -211,6 +211,32 @@ static void forgeries_are_refused(void **state) {
     free_example(&example);
 }
 
+/* Sizes of which the low 32 bits are right: a machine whose size_t has no more must not read those
+ * alone. */
+static void sizes_beyond_32_bits_are_refused(void **state) {
+    (void)state;
+    struct example example = new_example(0);
+    const size_t first = 16; /* behind 8 bytes of magic, the version and the operator */
+    for (size_t field = 0; field < 6; field++) {
+        uint8_t *bytes;
+        size_t size;
+        dcrf_verification found;
+        dcrf_error error;
+        assert_int_equal(dcrf_certificate_encode(&example.content, &bytes, &size, NULL), DCRF_OK);
+        assert_int_equal(bytes[first], example.toy.variables);
+        bytes[first + 8 * field + 4] = 1;
+        struct dcrf_sha256 hash;
+        dcrf_sha256_begin(&hash);
+        dcrf_sha256_add(&hash, bytes, size - DCRF_SHA256_BYTES);
+        dcrf_sha256_end(&hash, bytes + size - DCRF_SHA256_BYTES);
+        assert_int_equal(dcrf_verify_certificate(bytes, size, example.toy.model,
+                                                 example.toy.workspace, NULL, NULL, &found, &error),
+                         DCRF_ERROR_ARGUMENT);
+        dcrf_release(bytes);
+    }
+    free_example(&example);
+}
+
 /* The order of rounds matters: everything at once is not proven by values for one after the other.
  * And values that do not tell labels apart prove nothing. */
 static void values_matter(void **state) {
@@ -291,9 +317,13 @@ static void changed_bytes_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_of_known_messages),     cmocka_unit_test(certificates_hold),
-        cmocka_unit_test(forgeries_are_refused),      cmocka_unit_test(values_matter),
-        cmocka_unit_test(other_problems_are_refused), cmocka_unit_test(changed_bytes_are_refused),
+        cmocka_unit_test(hash_of_known_messages),
+        cmocka_unit_test(certificates_hold),
+        cmocka_unit_test(forgeries_are_refused),
+        cmocka_unit_test(sizes_beyond_32_bits_are_refused),
+        cmocka_unit_test(values_matter),
+        cmocka_unit_test(other_problems_are_refused),
+        cmocka_unit_test(changed_bytes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

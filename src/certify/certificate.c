@@ -36,9 +36,13 @@ void dcrf_certificate_clear(struct dcrf_certificate_content *content) {
 struct sink {
     uint8_t *bytes;
     size_t count;
+    bool is_too_long; /* to be counted */
 };
 
 static void put(struct sink *sink, const void *bytes, size_t count) {
+    sink->is_too_long |= count > SIZE_MAX - DCRF_SHA256_BYTES - sink->count;
+    if (sink->is_too_long)
+        return;
     if (sink->bytes)
         memcpy(sink->bytes + sink->count, bytes, count);
     sink->count += count;
@@ -111,7 +115,7 @@ dcrf_status dcrf_certificate_encode(const struct dcrf_certificate_content *conte
                                     size_t *count, dcrf_error *error) {
     struct sink sink = {0};
     put_content(&sink, content);
-    *bytes = dcrf_allocate(sink.count + DCRF_SHA256_BYTES, 1);
+    *bytes = sink.is_too_long ? NULL : dcrf_allocate(sink.count + DCRF_SHA256_BYTES, 1);
     if (!*bytes)
         return dcrf_fail_memory(error, "a certificate");
     sink = (struct sink){.bytes = *bytes};
@@ -123,11 +127,13 @@ dcrf_status dcrf_certificate_encode(const struct dcrf_certificate_content *conte
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Reading past the end gives zeros and is remembered. */
+/* Reading past the end gives zeros and is remembered, and so are sizes that this machine cannot
+ * count to. */
 struct source {
     const uint8_t *bytes;
     size_t left;
     bool is_short;
+    bool has_large_size;
 };
 
 static const uint8_t *take(struct source *source, size_t count) {
@@ -150,6 +156,12 @@ static uint64_t take_number(struct source *source, size_t width) {
     return value;
 }
 
+static size_t take_size(struct source *source) {
+    const uint64_t size = take_number(source, 8);
+    source->has_large_size |= size > SIZE_MAX;
+    return (size_t)size;
+}
+
 static double take_double(struct source *source) {
     const uint64_t bits = take_number(source, 8);
     double value;
@@ -163,12 +175,12 @@ static dcrf_status broken(const char *what, dcrf_error *error) {
 
 /* Sizes that the bytes that are left can hold, so that no number in a file asks for memory that its
  * size does not justify. */
-static bool are_sizes_possible(const struct dcrf_identity *identity, uint64_t rounds,
+static bool are_sizes_possible(const struct dcrf_identity *identity, size_t rounds,
                                const struct source *source) {
-    return identity->variables >= 1 && identity->variables <= source->left / 4 &&
-           identity->labels >= 1 && identity->labels <= DCRF_MAX_LABELS &&
-           identity->kernel_count <= source->left / 48 && rounds <= MOST_ROUNDS &&
-           rounds <= source->left / 8;
+    return !source->has_large_size && identity->variables >= 1 &&
+           identity->variables <= source->left / 4 && identity->labels >= 1 &&
+           identity->labels <= DCRF_MAX_LABELS && identity->kernel_count <= source->left / 48 &&
+           rounds <= MOST_ROUNDS && rounds <= source->left / 8;
 }
 
 static dcrf_status take_kernels(struct dcrf_identity *identity, struct source *source,
@@ -193,10 +205,10 @@ static dcrf_status take_kernels(struct dcrf_identity *identity, struct source *s
 static dcrf_status take_values(struct dcrf_certificate_content *content, struct source *source,
                                dcrf_error *error) {
     const size_t n = content->identity.variables, labels = content->identity.labels;
-    const uint64_t count = take_number(source, 8);
-    if (count > labels || source->left / (n + 2) < count)
+    content->plane_count = take_size(source);
+    if (source->has_large_size || content->plane_count > labels ||
+        source->left / (n + 2) < content->plane_count)
         return broken("it ends too early", error);
-    content->plane_count = (size_t)count;
     content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
     content->values = dcrf_allocate(n, content->plane_count);
     if (!content->plane || !content->values)
@@ -242,12 +254,12 @@ static dcrf_status take_content(struct dcrf_certificate_content *content, struct
     if (take_number(source, 4) != VERSION)
         return broken("its version is another one", error);
     identity->is_exact = take_number(source, 4) != 0;
-    identity->variables = take_number(source, 8);
-    identity->labels = take_number(source, 8);
-    identity->kernel_count = take_number(source, 8);
-    identity->clique_count = take_number(source, 8);
-    content->rounds = take_number(source, 8);
-    content->proven = take_number(source, 8);
+    identity->variables = take_size(source);
+    identity->labels = take_size(source);
+    identity->kernel_count = take_size(source);
+    identity->clique_count = take_size(source);
+    content->rounds = take_size(source);
+    content->proven = take_size(source);
     content->energy = take_double(source);
     content->lower_bound = take_double(source);
     memcpy(identity->unary, take(source, DCRF_SHA256_BYTES), DCRF_SHA256_BYTES);
@@ -268,7 +280,8 @@ dcrf_status dcrf_certificate_decode(struct dcrf_certificate_content *content, co
     *content = (struct dcrf_certificate_content){0};
     if (count < sizeof magic + DCRF_SHA256_BYTES || memcmp(bytes, magic, sizeof magic) != 0)
         return broken("it does not begin like one", error);
-    struct source source = {bytes + sizeof magic, count - sizeof magic - DCRF_SHA256_BYTES, false};
+    struct source source = {.bytes = bytes + sizeof magic,
+                            .left = count - sizeof magic - DCRF_SHA256_BYTES};
     hash_bytes(bytes, count - DCRF_SHA256_BYTES, digest);
     if (memcmp(digest, bytes + count - DCRF_SHA256_BYTES, DCRF_SHA256_BYTES) != 0)
         return broken("it was changed or cut off (its checksum is wrong)", error);

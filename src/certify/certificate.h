@@ -20,7 +20,7 @@ struct dcrf_identity_kernel {
 
 struct dcrf_identity {
     bool is_exact; /* else the fast operators */
-    uint64_t variables, labels, kernel_count, clique_count;
+    size_t variables, labels, kernel_count, clique_count;
     uint8_t unary[DCRF_SHA256_BYTES];
     uint8_t cliques[DCRF_SHA256_BYTES]; /* members and costs */
     struct dcrf_identity_kernel *kernels;
@@ -37,8 +37,8 @@ dcrf_status dcrf_identity_compare(const struct dcrf_identity *certificate,
 struct dcrf_certificate_content {
     struct dcrf_identity identity;
     double energy, lower_bound; /* as claimed */
-    uint64_t proven;            /* as claimed */
-    uint64_t rounds;
+    size_t proven;              /* as claimed */
+    size_t rounds;
     double *epsilon; /* rounds + 1: of every round, and of the rest */
     uint16_t *labels;
     uint16_t *round;    /* when a variable is decided, from 1 on; 0: never */
