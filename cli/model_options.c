@@ -299,29 +299,35 @@ bool model_plan(const model_options *options, const char *image_file, const buil
            library_problem(problem, image_file, &error);
 }
 
-bool model_read_labels(const built_model *built, const char *path, uint16_t **labels,
-                       cli_problem *problem) {
+bool model_read_labels(const built_model *built, const char *path, const unknown_value *void_number,
+                       uint16_t **labels, cli_problem *problem) {
     int32_t *numbers;
     const size_t count = image_pixels(&built->image);
     const size_t label_count = dcrf_model_labels(built->model);
+    const bool has_void = void_number && void_number->kind == UNKNOWN_NUMBER;
+    const int32_t no_label = has_void ? void_number->value : -1;
     char text[IMAGE_TEXT_BYTES];
     *labels = NULL;
     if (!label_map_read(path, &built->image, &numbers, problem))
         return false;
     bool done = true;
-    const bool is_mask = map_is_mask(numbers, count);
+    const bool is_mask = !has_void && map_is_mask(numbers, count);
     if (is_mask && label_count == 2)
         map_number_mask(numbers, count);
     for (size_t i = 0; done && i < count; i++)
-        if (numbers[i] < 0 || (size_t)numbers[i] >= label_count)
+        if ((numbers[i] < 0 || (size_t)numbers[i] >= label_count) &&
+            !(has_void && numbers[i] == no_label))
             done = bad_input(
                 problem, path, "has the label %d at %s; the unary has labels 0 to %zu%s",
                 (int)numbers[i], image_place_text(&built->image, i, text), label_count - 1,
                 is_mask ? " (a 0/255 mask does for two labels only)" : "");
     if (done && !(*labels = malloc(count * sizeof **labels)))
         done = out_of_memory(problem, path);
+    if (done && has_void)
+        dcrf_label_by_unary(built->model, *labels);
     for (size_t i = 0; done && i < count; i++)
-        (*labels)[i] = (uint16_t)numbers[i];
+        if (!has_void || numbers[i] != no_label)
+            (*labels)[i] = (uint16_t)numbers[i];
     free(numbers);
     return done;
 }

@@ -108,9 +108,11 @@ void model_free(built_model *built);
 bool model_plan(const model_options *options, const char *image_file, const built_model *built,
                 dcrf_plan **plan, cli_problem *problem);
 
-/* Read a labelling of the image with one of the model's labels at every pixel, to be freed. */
-bool model_read_labels(const built_model *built, const char *path, uint16_t **labels,
-                       cli_problem *problem);
+/* Read a labelling of the image with one of the model's labels at every pixel, to be freed. Pixels
+ * of the number `void_number` (NULL: there is none) have no label: they get that of their smallest
+ * unary. */
+bool model_read_labels(const built_model *built, const char *path, const unknown_value *void_number,
+                       uint16_t **labels, cli_problem *problem);
 
 /* What every JSON result says of its model; NULL when memory is out. */
 json_t *model_report(const model_options *options, const built_model *built);

@@ -119,7 +119,7 @@ static bool start_from_file(const solver_options *options, const built_model *bu
     dcrf_error error;
     if (!options->start_file)
         return true;
-    if (!model_read_labels(built, options->start_file, &labels, problem))
+    if (!model_read_labels(built, options->start_file, NULL, &labels, problem))
         return problem_of_option(problem, "--start");
     const bool done = dcrf_solver_start_labels(solver, labels, &error) >= 0 ||
                       library_problem(problem, options->start_file, &error);

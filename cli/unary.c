@@ -33,8 +33,7 @@ static bool parse_hexadecimal_colour(const char *text, int32_t *value) {
     return true;
 }
 
-static bool parse_unknown(const cli_option *option, const char *text, void *value,
-                          cli_problem *problem) {
+bool parse_unknown(const cli_option *option, const char *text, void *value, cli_problem *problem) {
     unknown_value *unknown = value;
     char subject[32];
     double number;

@@ -15,6 +15,7 @@ typedef struct unknown_value {
     enum { UNKNOWN_AUTO, UNKNOWN_NONE, UNKNOWN_NUMBER, UNKNOWN_COLOUR } kind;
     int32_t value; /* a colour: red * 65536 + green * 256 + blue */
 } unknown_value;
+option_parser parse_unknown; /* unknown_value */
 
 typedef struct unary_options {
     const char *array_file;

@@ -2,36 +2,18 @@
 #include "command.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/output.h"
-#include "solution_text.h"
+#include "judged.h"
 
 #include <dcrf/verify.h>
-#include <math.h>
-#include <stdlib.h>
 
 typedef struct verify_settings {
-    const char *image_file;
+    judged_settings judged;
     const char *certificate_file;
-    const char *labels_file; /* NULL: none */
-    const char *json_file;   /* NULL: none */
-    source_options sources;
-    feedback_options feedback;
-    model_options model;
 } verify_settings;
 
 static const cli_option certificate_table[] = {
     {"certificate", 0, "FILE", NULL, true, parse_text, offsetof(verify_settings, certificate_file),
      "what dcrf solve --certificate wrote"},
-    {"labels", 0, "FILE", NULL, false, parse_text, offsetof(verify_settings, labels_file),
-     "a labelling to hold against it, of any origin: a grey or indexed picture, an integer .npy, "
-     "or "
-     "a NIfTI volume"},
-    {0},
-};
-
-static const cli_option output_table[] = {
-    {"json", 0, "FILE|-", NULL, false, parse_text, offsetof(verify_settings, json_file),
-     "the result as JSON; - writes it to the standard output, instead of the summary"},
     {0},
 };
 
@@ -41,7 +23,10 @@ static void print_number(const char *name, double value, const char *unit, const
     printf("%-16s%16.4f%s  %s\n", name, value, unit, what);
 }
 
-static void print_result(const verify_settings *settings, const dcrf_verification *found) {
+static void print_result(const judged_settings *settings, const built_model *built,
+                         const void *verified) {
+    const dcrf_verification *found = verified;
+    (void)built;
     const double pixels = (double)found->variables;
     printf("The certificate holds, for %s.\n",
            found->is_exact ? "the exact operator: the kernels were computed here"
@@ -62,7 +47,11 @@ static void print_result(const verify_settings *settings, const dcrf_verificatio
     printf("%.2f s\n", found->seconds);
 }
 
-static json_t *result_to_json(const dcrf_verification *found) {
+static json_t *result_to_json(const judged_settings *settings, const built_model *built,
+                              const void *verified) {
+    const dcrf_verification *found = verified;
+    (void)settings;
+    (void)built;
     return json_pack(
         "{s:b, s:s, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:I, s:f}", "holds", 1, "operator",
         found->is_exact ? "exact" : "fast", "pixels", (json_int_t)found->variables, "energy",
@@ -75,66 +64,38 @@ static json_t *result_to_json(const dcrf_verification *found) {
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
-static bool verify(const verify_settings *settings, const built_model *built,
-                   const uint16_t *labels, dcrf_verification *found, cli_problem *problem) {
+static bool verify(const judged_settings *settings, const built_model *built,
+                   const uint16_t *labels, double began_s, cli_problem *problem) {
+    (void)began_s;
+    static const judged_report report = {print_result, result_to_json};
+    const char *file = ((const verify_settings *)settings)->certificate_file;
+    dcrf_verification found;
     file_bytes bytes;
     dcrf_error error;
-    if (!file_read(settings->certificate_file, &bytes, problem))
+    if (!file_read(file, &bytes, problem))
         return false;
-    const bool done = dcrf_verify_certificate(bytes.data, bytes.size, built->model,
-                                              built->workspace, labels, NULL, found, &error) >= 0 ||
-                      library_problem(problem, settings->certificate_file, &error);
+    const bool done =
+        dcrf_verify_certificate(bytes.data, bytes.size, built->model, built->workspace, labels,
+                                NULL, &found, &error) >= 0 ||
+        library_problem(problem, file, &error);
     file_free(&bytes);
-    return done;
+    return done && judged_say(settings, built, &report, &found, problem);
 }
 
-static bool report(const verify_settings *settings, const dcrf_verification *found,
-                   cli_problem *problem) {
-    const bool quiet = feedback_wanted(&settings->feedback) == FEEDBACK_QUIET;
-    if (!quiet && !(settings->json_file && output_is_standard(settings->json_file)))
-        print_result(settings, found);
-    return output_flush_standard(problem) &&
-           (!settings->json_file ||
-            json_save_and_free(settings->json_file, result_to_json(found), problem));
+static bool run_verify(const void *settings, cli_problem *problem) {
+    return judge_labelling(settings, verify, problem);
 }
-
-static bool run_verify(const void *given, cli_problem *problem) {
-    const verify_settings *settings = given;
-    built_model built;
-    dcrf_verification found;
-    uint16_t *labels = NULL;
-    if (settings->json_file && !output_check(settings->json_file, problem))
-        return false;
-    if (!model_build(&settings->model, settings->image_file, &built, problem))
-        return false;
-    const bool done = (!settings->labels_file ||
-                       model_read_labels(&built, settings->labels_file, &labels, problem)) &&
-                      verify(settings, &built, labels, &found, problem) &&
-                      report(settings, &found, problem);
-    free(labels);
-    model_free(&built);
-    return done;
-}
-
-static const cli_option operands[] = {
-    {.name = "IMAGE",
-     .parse = parse_text,
-     .offset = offsetof(verify_settings, image_file),
-     .help = IMAGE_OPERAND_HELP},
-    {0},
-};
 
 static const option_group groups[] = {
     {"Certificate", certificate_table, 0},
-    {"Results", output_table, 0},
-    MODEL_OPTION_GROUPS(verify_settings, model),
-    {"Settings from elsewhere", source_option_table, offsetof(verify_settings, sources)},
-    {"Feedback", feedback_option_table, offsetof(verify_settings, feedback)},
+    {"A labelling to hold against it", judged_optional_labels_table, 0},
+    JUDGED_OPTION_GROUPS,
+    {"Feedback", feedback_option_table, offsetof(judged_settings, feedback)},
     {0},
 };
 
 const cli_command verify_command = {
-    {"verify", operands, groups},
+    {"verify", judged_operand_table, groups},
     "check a certificate against the image, by code of its own",
     "Computes again, from the image, the unaries and the settings, what a certificate of dcrf "
     "solve "

@@ -57,6 +57,30 @@ class EnergyTest(Case):
         self.assertEqual(spatial["kernels"][0], both["kernels"][0])
         self.check(none, energy=unary_energy(), energy_pairwise=0)
 
+    def test_pixels_without_a_label(self):
+        """They get the label of their smallest unary, as if it had been written there."""
+        void = {3, 10, len(PIXELS) - 1}
+        rows = [UNARY[p * LABELS:(p + 1) * LABELS] for p in range(len(PIXELS))]
+        given = [LABELLING[y][x] for x, y in PIXELS]
+        holes = [77 if p in void else label for p, label in enumerate(given)]
+        filled = [rows[p].index(min(rows[p])) if p in void else label for p, label in enumerate(given)]
+        self.assertNotEqual(filled, given)
+        with_holes, whole = (
+            self.write(name, formats.number_png([values[y * WIDTH:(y + 1) * WIDTH] for y in range(HEIGHT)]))
+            for name, values in (("holes.png", holes), ("whole.png", filled)))
+        self.assertEqual(self.energy("--void", "77", labels=with_holes), self.energy(labels=whole))
+        self.assertEqual(self.energy("--void", "none", labels=whole), self.energy(labels=whole))
+        judged = [self.good("certify", self.image, "--unary", self.unary, "-n", "3", "-q", "--json", "-", "--labels",
+                            *more) for more in ((with_holes, "--void", "77"), (whole,))]
+        energies = [{key: value for key, value in json.loads(text).items() if key.startswith(("energy", "pixels"))}
+                    for text in judged]
+        self.assertEqual(*energies)
+        start = ("energy", self.image, "--unary", self.unary, "--labels", with_holes)
+        self.bad(with_holes, "has the label 77", *start)
+        self.bad(with_holes, "has the label 77", *start, "--void", "78")
+        for value in ("auto", "#ff0000", "x", "1.5"):
+            self.bad("--void", "is not one of none|VALUE", *start, "--void", value)
+
     def test_table(self):
         lines = self.good("energy", self.image, "--unary", self.unary, "--labels",
                           self.labels).splitlines()
