@@ -2,10 +2,13 @@
  * extreme features. How close it is to the formula is the subject of test_lattice_accuracy. */
 #include "dense.h"
 
+#include "filter/lattice.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Identities between applications of one operator: a few dozen roundings of 6e-8, relative to the
  * size of what is added up. */
@@ -350,9 +353,62 @@ static void distant_points_give_the_identity(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
+/* The sweep through a lattice of many layers against one pass after the other: the same sums, so
+ * the same bytes, for every number of threads, in both orders, whether the input is kept or not. */
+static void sweep_is_passes(void **state) {
+    (void)state;
+    const size_t dimensions[] = {2, 3, 5}, width = 24;
+    for (size_t i = 0; i < 3; i++)
+        for (size_t threads = 1; threads <= 3; threads += 2) {
+            dcrf_workspace *workspace = new_workspace(threads);
+            dcrf_pool *pool = dcrf_workspace_pool(workspace);
+            dcrf_operator *op = new_lattice(12000, dimensions[i], i == 0 ? 150 : 40,
+                                            DCRF_NORMALIZE_NONE, workspace);
+            const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)op;
+            const size_t rows = lattice->vertices + 1, axes = lattice->corners;
+            assert_true(lattice->layers.count > 5);
+            float *in = random_block(rows, width, -1, 1, 5);
+            memset(in + lattice->vertices * width, 0, width * sizeof *in);
+            float *buffer[4];
+            for (size_t k = 0; k < 4; k++) {
+                buffer[k] = malloc(rows * width * sizeof *in);
+                memcpy(buffer[k], in, rows * width * sizeof *in);
+            }
+            for (size_t count = axes - 1; count <= axes; count++)
+                for (int upwards = 0; upwards < 2; upwards++) {
+                    const float *from = in;
+                    for (size_t pass = 0; pass < count; pass++) {
+                        const size_t axis = upwards ? pass : axes - 1 - pass;
+                        const struct dcrf_blur blur = {
+                            .neighbour = {dcrf_lattice_neighbours(lattice, axis), NULL},
+                            .in = {from, NULL},
+                            .out = buffer[pass % 2],
+                            .width = width,
+                            .centre = DCRF_LATTICE_CENTRE,
+                            .side = DCRF_LATTICE_SIDE};
+                        dcrf_dsp()->blur(&blur, 0, lattice->vertices);
+                        from = blur.out;
+                    }
+                    const float *kept = dcrf_lattice_blur(lattice, pool, width, in, upwards == 1,
+                                                          count, buffer[2], buffer[3]);
+                    assert_memory_equal(kept, from, rows * width * sizeof *in);
+                    memcpy(buffer[3], in, rows * width * sizeof *in);
+                    const float *lost = dcrf_lattice_blur(
+                        lattice, pool, width, buffer[3], upwards == 1, count, buffer[2], buffer[3]);
+                    assert_memory_equal(lost, from, rows * width * sizeof *in);
+                }
+            for (size_t k = 0; k < 4; k++)
+                free(buffer[k]);
+            free(in);
+            dcrf_operator_free(&op);
+            dcrf_workspace_free(&workspace);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(directions_are_adjoint),
+        cmocka_unit_test(sweep_is_passes),
         cmocka_unit_test(matrices_are_symmetric_with_their_diagonal),
         cmocka_unit_test(one_direction_is_not_symmetric),
         cmocka_unit_test(apply_is_linear_and_nonnegative),

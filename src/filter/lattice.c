@@ -33,29 +33,10 @@ struct blurrer {
     float *buffer[BUFFERS]; /* (vertices + 1) x width; row `vertices` is zero */
 };
 
-static void blur_axis(const struct blurrer *blurrer, size_t axis, const float *in, float *out) {
-    struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(blurrer->lattice, axis), NULL},
-                             .in = {in, NULL},
-                             .out = out,
-                             .width = blurrer->width,
-                             .centre = DCRF_LATTICE_CENTRE,
-                             .side = DCRF_LATTICE_SIDE};
-    dcrf_parallel_for(blurrer->pool, blurrer->lattice->vertices, VERTEX_GRAIN, blur_task, &blur);
-}
-
-/* Blur `in` along the first `count` axes of an order, upwards from axis 0 or downwards from the
- * last and round again, between two buffers of which `in` may be the second. Returns the one that
- * holds the result. */
 static float *blur_chain(const struct blurrer *blurrer, const float *in, bool upwards, size_t count,
                          float *one, float *other) {
-    const size_t axes = blurrer->lattice->corners;
-    for (size_t i = 0; i < count; i++) {
-        blur_axis(blurrer, upwards ? i % axes : axes - 1 - i % axes, in, one);
-        in = one;
-        one = other;
-        other = (float *)in;
-    }
-    return other;
+    return dcrf_lattice_blur(blurrer->lattice, blurrer->pool, blurrer->width, in, upwards, count,
+                             one, other);
 }
 
 /* Blur buffer[0] in one direction. Returns the buffer that holds the result, doubled where it is
@@ -301,6 +282,7 @@ void dcrf_lattice_free(dcrf_operator *base) {
     dcrf_release(lattice->entry_variable);
     dcrf_release(lattice->entry_weight);
     dcrf_release(lattice->neighbours);
+    dcrf_release(lattice->layers.first);
     dcrf_release(lattice);
 }
 

@@ -4,6 +4,7 @@
  *   lattice_table.c   from the integer key of a vertex to its number
  *   lattice_sort.c    large lattices: vertices in the order of their keys
  *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
+ *   lattice_blur.c    the blur, axis after axis or all in one sweep
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
  *   lattice_diagonal.c  its diagonal
  *   lattice_double.c  the symmetric operator in double
@@ -26,6 +27,14 @@ struct dcrf_refinement {
     bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
 };
 
+/* Ranges of vertices that follow each other, such that a step along an axis leads at most `reach`
+ * layers away. */
+struct dcrf_lattice_layers {
+    size_t count;
+    uint32_t *first; /* count + 1 */
+    size_t reach[DCRF_MAX_CORNERS];
+};
+
 /* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
 struct dcrf_lattice {
     dcrf_operator base;
@@ -39,6 +48,7 @@ struct dcrf_lattice {
     uint32_t *entry_variable;
     float *entry_weight;
     uint32_t *neighbours; /* corners x vertices x 2: along each axis, one step back and one ahead */
+    struct dcrf_lattice_layers layers;
 };
 
 static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice *lattice,
@@ -115,6 +125,7 @@ struct dcrf_lattice_order {
     uint32_t *number;                /* of each vertex of the table; NULL: as in the table */
     uint64_t *code;                  /* in the new order: a key as one number, */
     uint64_t step[DCRF_MAX_CORNERS]; /* and what one step ahead along each axis adds to it */
+    unsigned layer_shift;            /* code >> layer_shift: the layer of a vertex */
 };
 
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_table *table,
@@ -132,6 +143,18 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **op, const struct dcrf_featu
                                      dcrf_error *error);
 dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
                                    dcrf_workspace *workspace, dcrf_error *error);
+
+/* ---- lattice_blur.c ------------------------------------------------------------------------- */
+
+/* Divide the vertices into layers; `order` as made for them. */
+dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
+                                    const struct dcrf_lattice_order *order, dcrf_error *error);
+
+/* Blur `in` along the first `count` axes of an order, upwards from axis 0 or downwards from the
+ * last and round again, between two buffers of which `in` may be the second. All have vertices + 1
+ * rows of `width` floats, the last one zero. Returns the buffer that holds the result. */
+float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                         const float *in, bool upwards, size_t count, float *one, float *other);
 
 /* ---- lattice.c ------------------------------------------------------------------------------ */
 

@@ -328,6 +328,8 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
         status = invert(&build, error);
     if (status == DCRF_OK)
         status = connect(&build, error);
+    if (status == DCRF_OK)
+        status = dcrf_lattice_layers_new(lattice, &build.order, error);
     build_clear(&build);
     if (status < 0) {
         dcrf_lattice_free(&lattice->base);
@@ -337,7 +339,8 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     lattice->base.vertices = lattice->vertices;
     lattice->base.bytes = sizeof *lattice + n * corners * entry_bytes +
                           (lattice->vertices + 2) * sizeof *lattice->first +
-                          lattice->vertices * corners * 2 * sizeof(uint32_t);
+                          lattice->vertices * corners * 2 * sizeof(uint32_t) +
+                          (lattice->layers.count + 1) * sizeof *lattice->layers.first;
     *out = &lattice->base;
     return DCRF_OK;
 }

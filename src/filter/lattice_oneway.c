@@ -11,11 +11,6 @@ static void gather_task(void *context, size_t begin, size_t end, size_t worker) 
     dcrf_dsp()->gather(context, begin, end);
 }
 
-static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    dcrf_dsp()->blur(context, begin, end);
-}
-
 void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                          size_t in_stride, size_t width, float *result, float *scratch) {
     /* The blurs go to and fro; the last one must end in `result`. */
@@ -33,17 +28,7 @@ void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, co
                                 .width = width,
                                 .factor = 1};
     dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, gather_task, &splat);
-    for (size_t axis = 0; axis < lattice->corners; axis++) {
-        struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(lattice, axis), NULL},
-                                 .in = {from, NULL},
-                                 .out = to,
-                                 .width = width,
-                                 .centre = DCRF_LATTICE_CENTRE,
-                                 .side = DCRF_LATTICE_SIDE};
-        dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, blur_task, &blur);
-        to = from;
-        from = blur.out;
-    }
+    dcrf_lattice_blur(lattice, pool, width, from, true, lattice->corners, to, from);
 }
 
 void dcrf_lattice_slice(const struct dcrf_lattice *lattice, const float *spread, size_t width,

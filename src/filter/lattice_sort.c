@@ -1,10 +1,15 @@
 /* Numbering the vertices of a large lattice in the order of their keys.
  *
- * The order by first coordinate, then second and so on does not change when one vector is added to
+ * The order by one coordinate, then another and so on does not change when one vector is added to
  * all keys: the neighbours of vertices that follow each other, one step along an axis, follow each
  * other too. A blur then runs through memory in three even streams, where numbers in the order of
  * appearance make every neighbour a jump; and neighbours are found by merging, without a table. A
  * lattice that fits in the cache gains nothing.
+ *
+ * The last coordinate, which is minus the sum of those that a key has, comes first. It depends on
+ * the last feature alone, so the vertices of a spatial lattice come in the order of the lines of
+ * the picture. A step along an axis changes it by 1, or by d along its own axis: vertices with one
+ * value of it, a layer, have their neighbours in layers nearby (lattice_blur.c).
  *
  * A key is packed into one number of 64 bits, its coordinates in fields that have room for a step
  * in either direction, so that a step is the addition of a constant. Where fields do not fit, the
@@ -15,11 +20,14 @@
 
 #include <string.h>
 
-/* Rows of 32 bytes that fit in a second-level cache of 1 MB, both buffers of a blur. */
-#define FEWEST_VERTICES 32768
+/* Rows of 32 bytes that fit in a second-level cache of 1 MB, both buffers of a blur, several times
+ * over. */
+#define FEWEST_VERTICES 4096
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
 
+/* Field 0 holds the last coordinate, field i > 0 coordinate i - 1; the one before the last follows
+ * from them. */
 struct fields {
     size_t dimension;
     int64_t lowest[DCRF_MAX_FEATURES];
@@ -27,15 +35,24 @@ struct fields {
     unsigned bits; /* all together */
 };
 
+static int64_t field_value(const int32_t *key, size_t dimension, size_t field) {
+    if (field > 0)
+        return key[field - 1];
+    int64_t sum = 0;
+    for (size_t i = 0; i < dimension; i++)
+        sum += key[i];
+    return -sum;
+}
+
 static bool fields_init(struct fields *fields, const struct dcrf_table *table) {
     const size_t d = table->dimension;
     const int64_t step = (int64_t)d + 1;
     unsigned width[DCRF_MAX_FEATURES];
     *fields = (struct fields){.dimension = d};
     for (size_t i = 0; i < d; i++) {
-        int64_t lowest = table->keys[i], highest = lowest;
+        int64_t lowest = field_value(table->keys, d, i), highest = lowest;
         for (size_t v = 1; v < table->count; v++) {
-            const int64_t value = table->keys[v * d + i];
+            const int64_t value = field_value(table->keys + v * d, d, i);
             lowest = value < lowest ? value : lowest;
             highest = value > highest ? value : highest;
         }
@@ -54,7 +71,8 @@ static bool fields_init(struct fields *fields, const struct dcrf_table *table) {
 static uint64_t pack(const struct fields *fields, const int32_t *key) {
     uint64_t code = 0;
     for (size_t i = 0; i < fields->dimension; i++)
-        code |= (uint64_t)(key[i] - fields->lowest[i]) << fields->shift[i];
+        code |= (uint64_t)(field_value(key, fields->dimension, i) - fields->lowest[i])
+                << fields->shift[i];
     return code;
 }
 
@@ -113,8 +131,11 @@ dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struc
         order->number[sorted[i].vertex] = (uint32_t)i;
     }
     for (size_t axis = 0; axis <= d; axis++) /* as step_key in lattice_build.c */
-        for (size_t i = 0; i < d; i++)
-            order->step[axis] += (i == axis ? (uint64_t)0 - d : 1) << fields.shift[i];
+        for (size_t i = 0; i < d; i++) {
+            const size_t coordinate = i == 0 ? d : i - 1;
+            order->step[axis] += (coordinate == axis ? (uint64_t)0 - d : 1) << fields.shift[i];
+        }
+    order->layer_shift = fields.shift[0];
     dcrf_release(items);
     return DCRF_OK;
 }

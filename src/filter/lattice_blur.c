@@ -1,0 +1,151 @@
+/* The blur of the lattice along one axis after the other.
+ *
+ * A pass along one axis reads and writes every vertex once, so six passes over a lattice that does
+ * not fit in the cache move it through memory six times. But vertices are numbered by layers, and a
+ * step along an axis reaches only a few layers far: as soon as one pass is so far ahead, the next
+ * can follow it. All passes then sweep through the vertices together, one behind the other, and
+ * what lies between the first and the last stays in the cache. Every value is the same sum as in
+ * separate passes.
+ *
+ * In a step of the sweep each pass takes one layer, and what one pass takes neither reads what
+ * another writes in that step nor overwrites what it still needs: pass j is behind pass j - 1 by
+ * more layers than either of them reaches. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/lattice.h"
+
+#include <string.h>
+
+/* Vertices a task takes. */
+#define GRAIN 128
+/* The fewest vertices of a layer: layers that follow each other are joined. */
+#define FEWEST_IN_LAYER 512
+/* Both buffers together: below that they fit in a second-level cache. */
+#define LARGE_BYTES ((size_t)1 << 19)
+/* Passes of a sweep; more begin another one. */
+#define MOST_PASSES DCRF_MAX_CORNERS
+
+/* ---- layers --------------------------------------------------------------------------------- */
+
+/* How many layers a step along an axis leads away at most. */
+static size_t measure_reach(const struct dcrf_lattice *lattice, const uint32_t *layer,
+                            size_t axis) {
+    const uint32_t *ahead = dcrf_lattice_neighbours(lattice, axis) + 1;
+    size_t reach = 0;
+    for (size_t v = 0; v < lattice->vertices; v++, ahead += 2) {
+        if (*ahead == lattice->vertices)
+            continue;
+        const size_t from = layer[v], to = layer[*ahead];
+        const size_t distance = from > to ? from - to : to - from;
+        reach = distance > reach ? distance : reach;
+    }
+    return reach;
+}
+
+dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
+                                    const struct dcrf_lattice_order *order, dcrf_error *error) {
+    struct dcrf_lattice_layers *layers = &lattice->layers;
+    const size_t n = lattice->vertices;
+    const size_t most = order->code ? n / FEWEST_IN_LAYER + 1 : 1;
+    layers->first = dcrf_allocate(most + 1, sizeof *layers->first);
+    uint32_t *layer = dcrf_allocate(n, sizeof *layer);
+    if (!layers->first || !layer) {
+        dcrf_release(layer);
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    }
+    layers->count = 1;
+    layers->first[0] = 0;
+    for (size_t v = 0; v < n; v++) {
+        const bool is_next =
+            order->code && v - layers->first[layers->count - 1] >= FEWEST_IN_LAYER &&
+            order->code[v] >> order->layer_shift != order->code[v - 1] >> order->layer_shift;
+        if (is_next)
+            layers->first[layers->count++] = (uint32_t)v;
+        layer[v] = (uint32_t)(layers->count - 1);
+    }
+    layers->first[layers->count] = (uint32_t)n;
+    for (size_t axis = 0; axis < lattice->corners; axis++)
+        layers->reach[axis] = measure_reach(lattice, layer, axis);
+    dcrf_release(layer);
+    return DCRF_OK;
+}
+
+/* ---- the sweep ------------------------------------------------------------------------------ */
+
+struct part {
+    const struct dcrf_blur *pass;
+    size_t begin, end; /* vertices */
+    size_t tasks;
+};
+
+struct step {
+    size_t count;
+    struct part parts[MOST_PASSES];
+};
+
+static void run_tasks(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct step *step = context;
+    for (size_t task = begin; task < end; task++) {
+        const struct part *part = step->parts;
+        size_t at = task;
+        for (; at >= part->tasks; part++)
+            at -= part->tasks;
+        const size_t from = part->begin + at * GRAIN;
+        dcrf_dsp()->blur(part->pass, from, part->end - from < GRAIN ? part->end : from + GRAIN);
+    }
+}
+
+/* All passes, pass j in layer i of the step i + behind[j]. */
+static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const struct dcrf_blur *pass,
+                  const size_t *behind, size_t count, bool is_large) {
+    const struct dcrf_lattice_layers *layers = &lattice->layers;
+    const size_t layer_count = is_large ? layers->count : 1;
+    for (size_t i = 0; i < layer_count + behind[count - 1]; i++) {
+        struct step step = {0};
+        size_t tasks = 0;
+        for (size_t j = 0; j < count; j++) {
+            const size_t layer = i - behind[j]; /* wraps before its first */
+            if (layer >= layer_count)
+                continue;
+            struct part *part = &step.parts[step.count++];
+            *part = (struct part){.pass = &pass[j],
+                                  .begin = is_large ? layers->first[layer] : 0,
+                                  .end = is_large ? layers->first[layer + 1] : lattice->vertices};
+            part->tasks = (part->end - part->begin + GRAIN - 1) / GRAIN;
+            tasks += part->tasks;
+        }
+        dcrf_parallel_for(pool, tasks, 1, run_tasks, &step);
+    }
+}
+
+float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                         const float *in, bool upwards, size_t count, float *one, float *other) {
+    const size_t axes = lattice->corners, *reach = lattice->layers.reach;
+    const bool is_large = 2 * lattice->vertices * width * sizeof *in > LARGE_BYTES;
+    for (size_t done = 0; done < count;) {
+        const size_t passes = count - done < MOST_PASSES ? count - done : MOST_PASSES;
+        struct dcrf_blur pass[MOST_PASSES];
+        size_t behind[MOST_PASSES] = {0}, last_reach = 0;
+        for (size_t j = 0; j < passes; j++) {
+            const size_t axis = upwards ? (done + j) % axes : axes - 1 - (done + j) % axes;
+            const size_t own = is_large ? reach[axis] : 0;
+            pass[j] =
+                (struct dcrf_blur){.neighbour = {dcrf_lattice_neighbours(lattice, axis), NULL},
+                                   .in = {in, NULL},
+                                   .out = one,
+                                   .width = width,
+                                   .centre = DCRF_LATTICE_CENTRE,
+                                   .side = DCRF_LATTICE_SIDE};
+            if (j > 0)
+                behind[j] = behind[j - 1] + 1 + (own > last_reach ? own : last_reach);
+            last_reach = own;
+            in = one;
+            one = other;
+            other = (float *)in;
+        }
+        sweep(lattice, pool, pass, behind, passes, is_large);
+        done += passes;
+    }
+    return other;
+}
