@@ -312,6 +312,34 @@ static double check(struct problem *p) {
     return share;
 }
 
+/* The operator of every third variable or so is a problem of its own. */
+static void check_part(const struct problem *whole) {
+    struct problem p = *whole;
+    const size_t n = whole->variables;
+    uint8_t *kept = calloc(n, 1);
+    p.variables = 0;
+    for (size_t a = 0; a < n; a++)
+        p.variables += kept[a] = a == n / 2 || a * a % 7 < 2;
+    p.matrix = malloc(p.variables * p.variables * sizeof *p.matrix);
+    p.row_sums = calloc(p.variables, sizeof *p.row_sums);
+    size_t row = 0;
+    for (size_t a = 0; a < n; a++) {
+        size_t column = 0;
+        for (size_t b = 0; b < n && kept[a]; b++)
+            if (kept[b]) {
+                p.matrix[row * p.variables + column++] = whole->matrix[a * n + b];
+                p.row_sums[row] += whole->matrix[a * n + b];
+            }
+        row += kept[a];
+    }
+    assert_int_equal(whole->op->methods->part(whole->op, kept, p.workspace, &p.op, NULL), DCRF_OK);
+    check(&p);
+    dcrf_operator_free(&p.op);
+    free(p.matrix);
+    free(p.row_sums);
+    free(kept);
+}
+
 static const dcrf_normalization normalizations[] = {DCRF_NORMALIZE_NONE, DCRF_NORMALIZE_SYMMETRIC};
 
 /* ---- the tests ------------------------------------------------------------------------------ */
@@ -333,6 +361,7 @@ static void every_number_of_variables(void **state) {
         if (SANITIZED && counts[k] > 100)
             break;
         struct problem p = new_clouds(counts[k], 3, 2, 1, DCRF_F32, normalizations[k % 2]);
+        check_part(&p);
         check(&p);
         free_problem(&p);
     }
@@ -343,6 +372,7 @@ static void pictures(void **state) {
     for (size_t k = 0; k < 2; k++) {
         struct problem p = SANITIZED ? new_picture(13, 9, 5, 13, normalizations[k], 2)
                                      : new_picture(29, 23, 5, 13, normalizations[k], 2);
+        check_part(&p);
         check(&p);
         free_problem(&p);
     }

@@ -20,10 +20,37 @@
 #define GRAIN 1024
 #define TABLE_NODES (DCRF_VALUE_NODES + 2)
 
+/* Every b is in one sum for a label, times at most 2, whatever the number of calls that add it up;
+ * a margin is a difference of two labels, and a pair that was left out has at most the slack 4
+ * K_ab. The sums in double are of a few dozen terms. */
+static void find_errors(struct dcrf_knowledge *known) {
+    const dcrf_model *model = known->model;
+    for (size_t a = 0; a < model->variables; a++) {
+        double largest = 0;
+        for (size_t i = 0; i < model->labels; i++)
+            largest = fmax(largest, fabs((double)model->unary[a * model->stride + i]));
+        known->error[a] = 4 * (double)known->roundings * UNIT * (1 + SLACK) * known->row_sums[a] +
+                          4 * known->left_out[a] + 0x1p-44 * (largest + known->row_sums[a]) + TINY;
+    }
+}
+
+/* What an operator makes of the known errors: its roundings, and what it leaves out of the rows of
+ * its variables (NULL: all). */
+static dcrf_status count_errors(struct dcrf_knowledge *known, const dcrf_operator *op,
+                                double weight, const uint32_t *members, dcrf_error *error) {
+    const size_t own = op->methods->ordered_roundings(op, TABLE_NODES);
+    known->roundings = own > known->roundings ? own : known->roundings;
+    if (!op->methods->left_out)
+        return DCRF_OK;
+    const dcrf_status status = op->methods->left_out(op, known->workspace, known->indicated, error);
+    for (size_t k = 0; k < op->variables && status == DCRF_OK; k++)
+        known->left_out[members ? members[k] : k] += weight * known->indicated[k];
+    return status;
+}
+
 /* The row sums in double, rounded up, and the accuracy of the filters. */
 static dcrf_status sum_rows(struct dcrf_knowledge *known, dcrf_error *error) {
     const size_t n = known->model->variables;
-    size_t roundings = 0;
     for (size_t m = 0; m < known->plan->kernel_count; m++) {
         const dcrf_operator *op = known->plan->kernels[m].op;
         const double weight = known->model->kernels[m].weight;
@@ -37,25 +64,10 @@ static dcrf_status sum_rows(struct dcrf_knowledge *known, dcrf_error *error) {
             return status;
         for (size_t a = 0; a < n; a++)
             known->row_sums[a] += weight * known->indicated[a] * (1 + 0x1p-40);
-        const size_t own = op->methods->ordered_roundings(op, TABLE_NODES);
-        roundings = own > roundings ? own : roundings;
-        if (op->methods->left_out &&
-            (status = op->methods->left_out(op, known->workspace, known->indicated, error)) < 0)
+        if ((status = count_errors(known, op, weight, NULL, error)) < 0)
             return status;
-        for (size_t a = 0; a < n && op->methods->left_out; a++)
-            known->left_out[a] += weight * known->indicated[a];
     }
-    /* Every b is in one sum for a label, times at most 2, whatever the number of calls that add it
-     * up; a margin is a difference of two labels, and a pair that was left out has at most the
-     * slack 4 K_ab. The sums in double are of a few dozen terms. */
-    for (size_t a = 0; a < n; a++) {
-        double largest = 0;
-        for (size_t i = 0; i < known->model->labels; i++)
-            largest =
-                fmax(largest, fabs((double)known->model->unary[a * known->model->stride + i]));
-        known->error[a] = 4 * (double)roundings * UNIT * (1 + SLACK) * known->row_sums[a] +
-                          4 * known->left_out[a] + 0x1p-44 * (largest + known->row_sums[a]) + TINY;
-    }
+    find_errors(known);
     return DCRF_OK;
 }
 
@@ -65,7 +77,7 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
     const dcrf_model *model = plan->model;
     const size_t n = model->variables;
     *known = (struct dcrf_knowledge){
-        .plan = plan, .model = model, .workspace = workspace, .undecided = n};
+        .plan = plan, .model = model, .workspace = workspace, .undecided = n, .member_count = n};
     dcrf_status status = dcrf_model_require_potts(model, "a proof for single variables", error);
     if (status < 0)
         return status;
@@ -101,7 +113,19 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
     return DCRF_OK;
 }
 
+static void drop_parts(struct dcrf_knowledge *known) {
+    for (size_t m = 0; known->parts && m < known->plan->kernel_count; m++)
+        dcrf_operator_free(&known->parts[m]);
+    dcrf_release(known->parts);
+    known->parts = NULL;
+}
+
 void dcrf_knowledge_clear(struct dcrf_knowledge *known) {
+    drop_parts(known);
+    dcrf_release(known->members);
+    dcrf_release(known->packed_bin);
+    dcrf_release(known->packed_fraction);
+    dcrf_release(known->packed);
     dcrf_release(known->labels);
     dcrf_release(known->possible);
     dcrf_release(known->round);
@@ -119,6 +143,12 @@ void dcrf_knowledge_clear(struct dcrf_knowledge *known) {
     *known = (struct dcrf_knowledge){0};
 }
 
+/* ---- sums over kernels ---------------------------------------------------------------------- */
+
+static const dcrf_operator *operator_of(const struct dcrf_knowledge *known, size_t kernel) {
+    return known->parts ? known->parts[kernel] : known->plan->kernels[kernel].op;
+}
+
 struct weighted {
     struct dcrf_knowledge *known;
     double weight;
@@ -127,29 +157,114 @@ struct weighted {
 static void add_filtered(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct weighted *w = context;
-    for (size_t a = begin; a < end; a++)
-        w->known->sum[a] += w->weight * (double)w->known->filtered[a];
+    const uint32_t *members = w->known->parts ? w->known->members : NULL;
+    for (size_t k = begin; k < end; k++)
+        w->known->sum[members ? members[k] : k] += w->weight * (double)w->known->filtered[k];
 }
 
 dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,
                                dcrf_error *error) {
     const size_t n = known->model->variables;
     memset(known->sum, 0, n * sizeof *known->sum);
+    for (size_t k = 0; k < known->member_count && known->parts; k++) {
+        known->packed_bin[k] = known->bin[known->members[k]];
+        known->packed_fraction[k] = known->fraction[known->members[k]];
+    }
     for (size_t m = 0; m < known->plan->kernel_count; m++) {
-        const dcrf_operator *op = known->plan->kernels[m].op;
+        const dcrf_operator *op = operator_of(known, m);
         struct weighted weighted = {known, known->model->kernels[m].weight};
         if (weighted.weight == 0)
             continue;
         const struct dcrf_ordered channel = {.bins = bins,
                                              .table = table,
-                                             .bin = known->bin,
-                                             .fraction = known->fraction,
+                                             .bin = known->parts ? known->packed_bin : known->bin,
+                                             .fraction = known->parts ? known->packed_fraction
+                                                                      : known->fraction,
                                              .out = known->filtered};
         const dcrf_status status = op->methods->ordered(op, known->workspace, &channel, error);
         if (status < 0)
             return status;
-        dcrf_parallel_for(dcrf_workspace_pool(known->workspace), n, GRAIN, add_filtered, &weighted);
+        dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->member_count, GRAIN,
+                          add_filtered, &weighted);
     }
+    return DCRF_OK;
+}
+
+/* known->sum = sum_m w_m K_m known->indicator, at the members; the indicator is zero elsewhere. */
+static dcrf_status sum_indicated(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    memset(known->sum, 0, n * sizeof *known->sum);
+    for (size_t k = 0; k < known->member_count && known->parts; k++)
+        known->packed[k] = known->indicator[known->members[k]];
+    const double *in = known->parts ? known->packed : known->indicator;
+    double *out = known->parts ? known->packed + n : known->indicated;
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = operator_of(known, m);
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        const dcrf_status status =
+            op->methods->apply_double(op, known->workspace, in, out, 1, error);
+        if (status < 0)
+            return status;
+        for (size_t k = 0; k < known->member_count; k++)
+            known->sum[known->parts ? known->members[k] : k] += weight * out[k];
+    }
+    return DCRF_OK;
+}
+
+/* ---- smaller operators ---------------------------------------------------------------------- */
+
+static bool can_shrink(const struct dcrf_knowledge *known) {
+    for (size_t m = 0; m < known->plan->kernel_count; m++)
+        if (!known->plan->kernels[m].op->methods->part)
+            return false;
+    return known->undecided > 0 && 2 * known->undecided <= known->member_count;
+}
+
+static dcrf_status allocate_packed(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    if (!known->members)
+        known->members = dcrf_allocate(n, sizeof *known->members);
+    if (!known->packed_bin)
+        known->packed_bin = dcrf_allocate(n, sizeof *known->packed_bin);
+    if (!known->packed_fraction)
+        known->packed_fraction = dcrf_allocate(n, sizeof *known->packed_fraction);
+    if (!known->packed)
+        known->packed = dcrf_allocate(n, 2 * sizeof *known->packed);
+    return known->members && known->packed_bin && known->packed_fraction && known->packed
+               ? DCRF_OK
+               : dcrf_fail_memory(error, "a proof");
+}
+
+/* Operators of the undecided variables. */
+static dcrf_status shrink(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables, kernels = known->plan->kernel_count;
+    dcrf_status status = allocate_packed(known, error);
+    if (status < 0)
+        return status;
+    drop_parts(known);
+    known->parts = dcrf_allocate_zero(kernels, sizeof *known->parts);
+    if (!known->parts)
+        return dcrf_fail_memory(error, "a proof");
+    known->member_count = 0;
+    for (size_t a = 0; a < n; a++) {
+        known->bin[a] = known->round[a] == 0;
+        if (known->round[a] == 0)
+            known->members[known->member_count++] = (uint32_t)a;
+    }
+    for (size_t m = 0; m < kernels; m++) {
+        const dcrf_operator *whole = known->plan->kernels[m].op;
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        status = whole->methods->part(whole, known->bin, known->workspace, &known->parts[m], error);
+        if (status == DCRF_OK)
+            status = count_errors(known, known->parts[m], weight, known->members, error);
+        if (status < 0)
+            return status;
+    }
+    find_errors(known);
     return DCRF_OK;
 }
 
@@ -201,7 +316,7 @@ dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *m
         for (size_t a = 0; a < n; a++)
             known->cost[a * labels + i] -= 2 * known->sum[a];
     }
-    return DCRF_OK;
+    return can_shrink(known) ? shrink(known, error) : DCRF_OK;
 }
 
 /* ---- dead ends ------------------------------------------------------------------------------ */
@@ -227,42 +342,23 @@ static void add_clique_costs(struct dcrf_knowledge *known, size_t label) {
 
 dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error) {
     const size_t n = known->model->variables;
-    memset(known->sum, 0, n * sizeof *known->sum);
     for (size_t a = 0; a < n; a++)
         known->indicator[a] = known->round[a] == 0;
-    for (size_t m = 0; m < known->plan->kernel_count; m++) {
-        const dcrf_operator *op = known->plan->kernels[m].op;
-        const dcrf_status status = op->methods->apply_double(op, known->workspace, known->indicator,
-                                                             known->indicated, 1, error);
-        if (status < 0)
-            return status;
-        for (size_t a = 0; a < n; a++)
-            known->sum[a] += known->model->kernels[m].weight * known->indicated[a];
-    }
+    const dcrf_status status = sum_indicated(known, error);
     memcpy(known->indicated, known->sum, n * sizeof *known->sum);
-    return DCRF_OK;
+    return status;
 }
 
 /* known->sum[a] = 2 sum_{b != a undecided, label possible at b} K_ab: the filter in double, which
  * has a row for variables that count themselves. */
 static dcrf_status sum_possible(struct dcrf_knowledge *known, size_t label, dcrf_error *error) {
     const size_t n = known->model->variables, labels = known->model->labels;
-    memset(known->sum, 0, n * sizeof *known->sum);
     for (size_t a = 0; a < n; a++)
         known->indicator[a] = known->round[a] == 0 && known->possible[a * labels + label];
-    for (size_t m = 0; m < known->plan->kernel_count; m++) {
-        const dcrf_operator *op = known->plan->kernels[m].op;
-        const double weight = known->model->kernels[m].weight;
-        if (weight == 0)
-            continue;
-        const dcrf_status status = op->methods->apply_double(op, known->workspace, known->indicator,
-                                                             known->indicated, 1, error);
-        if (status < 0)
-            return status;
-        for (size_t a = 0; a < n; a++)
-            known->sum[a] += 2 * weight * known->indicated[a];
-    }
-    return DCRF_OK;
+    const dcrf_status status = sum_indicated(known, error);
+    for (size_t a = 0; a < n; a++)
+        known->sum[a] *= 2;
+    return status;
 }
 
 dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known, dcrf_error *error) {

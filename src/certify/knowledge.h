@@ -35,10 +35,19 @@ struct dcrf_knowledge {
     double *cost;     /* variables x labels */
     double *row_sums; /* sum_m w_m (K_m 1)_a, rounded up */
     double *left_out; /* sum of the w_m K_ab that the operators leave out, at most */
+    size_t roundings; /* of the filters: the most of any */
     /* How far a difference of two costs of a variable, each less a sum of K_ab times at most 2, can
      * be from the truth. */
     double *error;
     double *indicator, *indicated; /* before and after a filter in double */
+    /* Where the operators can be made smaller, they are those of `member_count` variables, among
+     * which are all undecided ones (NULL: of all). What goes through them is packed first. */
+    dcrf_operator **parts;
+    uint32_t *members;
+    size_t member_count;
+    uint8_t *packed_bin;
+    float *packed_fraction;
+    double *packed; /* 2 n: before and after a filter in double */
     /* One label on its way through the ordered filter. */
     uint8_t *bin;
     float *fraction;

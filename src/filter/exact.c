@@ -35,6 +35,11 @@ static dcrf_status left_out(const dcrf_operator *op, dcrf_workspace *workspace, 
     return dcrf_exact_left_out((const struct dcrf_exact *)op, workspace, mass, error);
 }
 
+static dcrf_status part(const dcrf_operator *op, const uint8_t *kept, dcrf_workspace *workspace,
+                        dcrf_operator **out, dcrf_error *error) {
+    return dcrf_exact_part((const struct dcrf_exact *)op, kept, workspace, out, error);
+}
+
 /* Products are summed up over a tile, a block and in double; then the result is rounded. */
 #define SUM_ROUNDINGS (DCRF_TILE + BLOCK_TILES + 2)
 
@@ -123,6 +128,7 @@ static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT
                                                      .line_roundings = line_roundings,
                                                      .double_error = double_error,
                                                      .left_out = left_out,
+                                                     .part = part,
                                                      .diagonal = diagonal,
                                                      .normalize = normalize,
                                                      .free = free_exact};
@@ -185,24 +191,16 @@ static void fill_planes(struct dcrf_exact *op, const struct dcrf_features *featu
     double rounded[DCRF_MAX_FEATURES] = {0}, largest[DCRF_MAX_FEATURES] = {0};
     bool is_whole = true;
     for (size_t k = 0; k < d; k++)
-        for (size_t t = 0; t < op->tiles; t++) {
-            double low = INFINITY, high = -INFINITY;
-            for (size_t i = 0; i < DCRF_TILE; i++) {
-                const size_t at = (t * d + k) * DCRF_TILE + i, place = t * DCRF_TILE + i;
-                const double raw =
-                    dcrf_features_value(features, op->order[place], arrangement->feature[k]);
-                const double value = raw * arrangement->unit[k];
-                op->features[at] = value;
-                op->features_single[at] = (float)value;
-                rounded[k] = fmax(rounded[k], fabs(value - (double)(float)value));
-                largest[k] = fmax(largest[k], fabs(raw));
-                is_whole &= raw == floor(raw);
-                low = fmin(low, value);
-                high = fmax(high, value);
-            }
-            const double root = sqrt(arrangement->weight[k]);
-            op->box[2 * k * op->tiles + t] = low * root;
-            op->box[(2 * k + 1) * op->tiles + t] = high * root;
+        for (size_t place = 0; place < op->tiles * DCRF_TILE; place++) {
+            const size_t at = dcrf_exact_at(op, place, k);
+            const double raw =
+                dcrf_features_value(features, op->order[place], arrangement->feature[k]);
+            const double value = raw * arrangement->unit[k];
+            op->features[at] = value;
+            op->features_single[at] = (float)value;
+            rounded[k] = fmax(rounded[k], fabs(value - (double)(float)value));
+            largest[k] = fmax(largest[k], fabs(raw));
+            is_whole &= raw == floor(raw);
         }
     double squared = 0, reach = 0;
     for (size_t k = 0; k < d; k++) {
@@ -213,8 +211,42 @@ static void fill_planes(struct dcrf_exact *op, const struct dcrf_features *featu
     op->has_exact_squares = is_whole && reach <= 0x1p24;
 }
 
-static bool allocate_planes(struct dcrf_exact *op) {
-    const size_t d = op->metric.features, places = op->tiles * DCRF_TILE;
+static void fill_boxes(struct dcrf_exact *op) {
+    size_t k = 0;
+    for (size_t g = 0; g < op->metric.groups; g++) {
+        const double root = sqrt(op->metric.weight[g]);
+        for (size_t last = k + op->metric.size[g]; k < last; k++)
+            for (size_t t = 0; t < op->tiles; t++) {
+                double low = INFINITY, high = -INFINITY;
+                for (size_t place = t * DCRF_TILE; place < (t + 1) * DCRF_TILE; place++) {
+                    low = fmin(low, op->features[dcrf_exact_at(op, place, k)]);
+                    high = fmax(high, op->features[dcrf_exact_at(op, place, k)]);
+                }
+                op->box[2 * k * op->tiles + t] = low * root;
+                op->box[(2 * k + 1) * op->tiles + t] = high * root;
+            }
+    }
+}
+
+dcrf_status dcrf_exact_measure_tiles(struct dcrf_exact *op, dcrf_workspace *workspace,
+                                     dcrf_error *error) {
+    fill_boxes(op);
+    const dcrf_status status = dcrf_exact_find_near(op, workspace, error);
+    return status < 0 ? status : dcrf_exact_measure(op, workspace, error);
+}
+
+dcrf_status dcrf_exact_allocate(struct dcrf_exact **out, size_t variables,
+                                const struct dcrf_metric *metric, dcrf_error *error) {
+    struct dcrf_exact *op = dcrf_allocate_zero(1, sizeof *op);
+    *out = NULL;
+    if (!op)
+        return dcrf_fail_memory(error, "an exact operator");
+    op->base.methods = &methods;
+    op->base.variables = variables;
+    op->metric = *metric;
+    op->tiles = (variables + DCRF_TILE - 1) / DCRF_TILE;
+    op->blocks = (op->tiles + BLOCK_TILES - 1) / BLOCK_TILES;
+    const size_t d = metric->features, places = op->tiles * DCRF_TILE;
     op->order = dcrf_allocate(places, sizeof *op->order);
     op->features = dcrf_allocate(places, d * sizeof *op->features);
     op->features_single = dcrf_allocate(places, d * sizeof *op->features_single);
@@ -225,32 +257,32 @@ static bool allocate_planes(struct dcrf_exact *op) {
     op->base.bytes = sizeof *op + op->tiles * 2 * d * sizeof *op->box +
                      places * (sizeof *op->order + sizeof *op->row_sums +
                                (d + 1) * (sizeof(double) + sizeof(float)));
-    return op->order && op->features && op->features_single && op->scale && op->scale_single &&
-           op->row_sums && op->box;
+    if (!op->order || !op->features || !op->features_single || !op->scale || !op->scale_single ||
+        !op->row_sums || !op->box) {
+        free_exact(&op->base);
+        return dcrf_fail_memory(error, "an exact operator");
+    }
+    *out = op;
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *features,
                            dcrf_workspace *workspace, dcrf_error *error) {
-    *out = NULL;
-    struct dcrf_exact *op = dcrf_allocate_zero(1, sizeof *op);
-    if (!op)
-        return dcrf_fail_memory(error, "an exact operator");
+    struct dcrf_metric metric;
     struct arrangement arrangement;
-    arrange(features, &op->metric, &arrangement);
-    op->base.methods = &methods;
-    op->base.variables = features->variables;
-    op->tiles = (features->variables + DCRF_TILE - 1) / DCRF_TILE;
-    op->blocks = (op->tiles + BLOCK_TILES - 1) / BLOCK_TILES;
-    dcrf_status status = allocate_planes(op) ? order(op, features, error)
-                                             : dcrf_fail_memory(error, "an exact operator");
+    struct dcrf_exact *op;
+    *out = NULL;
+    arrange(features, &metric, &arrangement);
+    dcrf_status status = dcrf_exact_allocate(&op, features->variables, &metric, error);
+    if (status < 0)
+        return status;
+    status = order(op, features, error);
     if (status == DCRF_OK) {
         fill_planes(op, features, &arrangement);
         for (size_t place = 0; place < features->variables; place++)
             op->scale[place] = op->scale_single[place] = 1;
-        status = dcrf_exact_find_near(op, workspace, error);
+        status = dcrf_exact_measure_tiles(op, workspace, error);
     }
-    if (status == DCRF_OK)
-        status = dcrf_exact_measure(op, workspace, error);
     if (status < 0) {
         free_exact(&op->base);
         return status;

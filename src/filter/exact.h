@@ -56,6 +56,21 @@ static inline size_t dcrf_exact_word(const struct dcrf_exact *op, size_t i, size
     return i * op->blocks - i * (i + 1) / 2 + j;
 }
 
+/* Where feature k of a place stands in the planes. */
+static inline size_t dcrf_exact_at(const struct dcrf_exact *op, size_t place, size_t k) {
+    return (place / DCRF_TILE * op->metric.features + k) * DCRF_TILE + place % DCRF_TILE;
+}
+
+/* Memory for an operator; and, when order and features are there, all that follows from them. */
+dcrf_status dcrf_exact_allocate(struct dcrf_exact **op, size_t variables,
+                                const struct dcrf_metric *metric, dcrf_error *error);
+dcrf_status dcrf_exact_measure_tiles(struct dcrf_exact *op, dcrf_workspace *workspace,
+                                     dcrf_error *error);
+
+/* The operator of the variables with kept[a] != 0 (at least one), in their order. */
+dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
+                            dcrf_workspace *workspace, dcrf_operator **out, dcrf_error *error);
+
 /* Order the variables, whose features stand in rows of `dimension` floats. */
 void dcrf_exact_order(const float *rows, size_t variables, size_t dimension, uint32_t *order);
 

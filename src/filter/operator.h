@@ -78,6 +78,10 @@ struct dcrf_operator_methods {
      * NULL: it leaves nothing out. */
     dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, double *mass,
                             dcrf_error *error);
+    /* The operator of the variables with kept[a] != 0 (at least one), in their order: rows and
+     * columns of this one, but for what is left out. NULL: it would be no smaller. */
+    dcrf_status (*part)(const dcrf_operator *op, const uint8_t *kept, dcrf_workspace *workspace,
+                        dcrf_operator **out, dcrf_error *error);
     dcrf_status (*diagonal)(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                             dcrf_error *error);
     /* Give an operator that is right up to a factor the right factor. Called before use where there
