@@ -9,6 +9,7 @@
 #include "palette.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const uint8_t okabe_ito[][3] = {
@@ -81,28 +82,37 @@ static double squared_distance(const seen_colour *a, const seen_colour *b) {
 #define LEVELS 9 /* of each channel in the grid of candidates */
 #define CANDIDATES (LEVELS * LEVELS * LEVELS)
 
-void palette_default(palette *colours) {
-    uint8_t candidates[CANDIDATES][3];
-    seen_colour seen[CANDIDATES];
-    double nearest[CANDIDATES];
+typedef struct candidate {
+    uint8_t rgb[3];
+    seen_colour seen;
+    double nearest; /* squared distance to the nearest colour that was taken */
+} candidate;
+
+bool palette_default(palette *colours, cli_problem *problem) {
+    candidate *candidates = malloc(CANDIDATES * sizeof *candidates);
+    if (!candidates)
+        return out_of_memory(problem, "the palette");
     for (size_t k = 0; k < CANDIDATES; k++) {
         const size_t level[3] = {k / (LEVELS * LEVELS), k / LEVELS % LEVELS, k % LEVELS};
         for (int c = 0; c < 3; c++)
-            candidates[k][c] = (uint8_t)(level[c] * 255 / (LEVELS - 1));
-        seen[k] = see(candidates[k]);
-        nearest[k] = INFINITY;
+            candidates[k].rgb[c] = (uint8_t)(level[c] * 255 / (LEVELS - 1));
+        candidates[k].seen = see(candidates[k].rgb);
+        candidates[k].nearest = INFINITY;
     }
     memcpy(colours->rgb, okabe_ito, sizeof okabe_ito);
     for (size_t i = 0; i < PALETTE_COLOURS; i++) {
         if (i >= OKABE_ITO_COLOURS) {
-            size_t farthest = 0;
+            const candidate *farthest = candidates;
             for (size_t k = 1; k < CANDIDATES; k++)
-                if (nearest[k] > nearest[farthest])
-                    farthest = k;
-            memcpy(colours->rgb[i], candidates[farthest], sizeof colours->rgb[i]);
+                if (candidates[k].nearest > farthest->nearest)
+                    farthest = &candidates[k];
+            memcpy(colours->rgb[i], farthest->rgb, sizeof colours->rgb[i]);
         }
         const seen_colour added = see(colours->rgb[i]);
         for (size_t k = 0; k < CANDIDATES; k++)
-            nearest[k] = fmin(nearest[k], squared_distance(&seen[k], &added));
+            candidates[k].nearest =
+                fmin(candidates[k].nearest, squared_distance(&candidates[k].seen, &added));
     }
+    free(candidates);
+    return true;
 }

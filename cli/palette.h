@@ -14,7 +14,7 @@ typedef struct palette {
 } palette;
 
 /* The default: label i has colour i, labels beyond begin again. */
-void palette_default(palette *colours);
+bool palette_default(palette *colours, cli_problem *problem);
 
 /* Replace the first colours by those of a text file, one per line, "#rrggbb" or "R G B" from 0 to
  * 255 with or without a name after it; palettes of GIMP are such files. A line may also be "LABEL

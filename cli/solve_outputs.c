@@ -137,7 +137,8 @@ _Static_assert(LABELS_INDEXED == 0 && LABELS_GREY == 1, "indexed|grey");
 bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, palette *colours,
                            cli_problem *problem) {
     class_names names = {0};
-    palette_default(colours);
+    if (!palette_default(colours, problem))
+        return false;
     if (outputs->palette_file && !palette_read(outputs->palette_file, colours, &names, problem))
         return problem_of_option(problem, "--palette");
     /* Palettes name as many colours as they have, often more than there are labels. */

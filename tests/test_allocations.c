@@ -1,13 +1,19 @@
-/* Every allocation of every scenario fails once: an error with a message, and no leak.
+/* Every allocation of every scenario fails once: an error with a message, and no leak. And every
+ * scenario does with a stack of 64 KB, in the thread that calls and in those of the pool.
  *
  * To add a scenario write one function and one line in `scenarios`. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_setattr_default_np */
+#endif
 #include "alloc_injection.h"
+#include "dense.h"
 #include "unit.h"
 
 #include "core/workspace.h"
 #include "model/kernel.h"
 
 #include <dcrf/dcrf.h>
+#include <pthread.h>
 
 #define WIDTH 6
 #define HEIGHT 5
@@ -434,7 +440,43 @@ static void failing_allocations_are_errors(void **state) {
     }
 }
 
+#if defined(__GLIBC__)
+static void *run_all(void *statuses) {
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
+        dcrf_error error;
+        ((dcrf_status *)statuses)[i] = scenarios[i].run(&error);
+    }
+    return NULL;
+}
+
+/* A thread that reaches beyond its stack meets a page that cannot be written, and the test dies. */
+static void a_stack_of_64_kb_is_enough(void **state) {
+    (void)state;
+    dcrf_status statuses[sizeof scenarios / sizeof scenarios[0]];
+    pthread_attr_t usual, small;
+    pthread_t thread;
+    if (SANITIZED)
+        skip(); /* which surround every variable with others */
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 64 * 1024), 0);
+    assert_int_equal(pthread_setattr_default_np(&small), 0);
+    assert_int_equal(pthread_create(&thread, NULL, run_all, statuses), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(pthread_setattr_default_np(&usual), 0);
+    pthread_attr_destroy(&usual);
+    pthread_attr_destroy(&small);
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
+        assert_int_equal(statuses[i], DCRF_OK);
+}
+#endif
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(failing_allocations_are_errors)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failing_allocations_are_errors),
+#if defined(__GLIBC__)
+        cmocka_unit_test(a_stack_of_64_kb_is_enough),
+#endif
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

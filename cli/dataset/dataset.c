@@ -155,7 +155,8 @@ static bool read_classes(dataset *data, cli_problem *problem) {
 
 static bool read_palette(dataset *data, cli_problem *problem) {
     char path[PATH_BYTES];
-    palette_default(&data->colours);
+    if (!palette_default(&data->colours, problem))
+        return false;
     return !make_path(path, data->folder, "", "palette", ".txt") || access(path, F_OK) != 0 ||
            (check_plain(path, problem) && palette_read(path, &data->colours, NULL, problem));
 }

@@ -1,7 +1,9 @@
 """Nothing of the user's is deleted, adopted or lost: folders that are not dcrf's, results that were damaged,
 signals while files are written."""
 
+import gzip
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -10,6 +12,7 @@ import unittest
 import case
 import datasets
 import torture
+import volumes
 from case import Case
 
 TREASURES = [".env.docker", ".bashrc.backup", ".notes.txt.abcdef", "results/.key.backup", "notes.txt"]
@@ -131,6 +134,42 @@ class SignalTest(Case):
                 run.send_signal(number)
                 self.assertEqual(run.wait(timeout=60), -number)
             self.assertEqual(set(os.listdir(self.folder)), before)
+
+
+class StackTest(FolderCase):
+    def setUp(self):
+        if os.environ.get("DCRF_TEST_BUILD") == "sanitized":
+            self.skipTest("skipped: sanitizers surround every variable on the stack with others")
+        super().setUp()
+
+    def good_on_64_kb(self, *arguments):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_STACK, (64 * 1024, 64 * 1024))
+
+        # A short environment: it lies on the stack too.
+        return self.good(*arguments, preexec_fn=limit, env={"PATH": os.environ["PATH"]})
+
+    def test_a_stack_of_64_kb_is_enough(self):
+        image, unary = "data/images/p0.png", "data/unaries/p0.npy"
+        self.assertTrue(os.path.exists(self.path(image)) and os.path.exists(self.path(unary)))
+        model = (image, "--unary", unary, "--unary-kind", "energies", "--unary-scale", "0.05")
+        for method in ("mf", "qp", "lp"):
+            self.good_on_64_kb("solve", *model, "-m", method, "--cliques", "slic", "-o", "l.png", "--overlay", "o.png",
+                               "--report", "r.html", "--json", "j.json", "--trace", "t.csv", "--marginals", "m.npy")
+        self.good_on_64_kb("solve", *model, "-m", "lp", "--operator", "exact", "--proof", "p.png", "--certificate",
+                           "c.cert", "--explain")
+        self.good_on_64_kb("certify", *model, "--labels", "l.png", "-t", "2")
+        self.good_on_64_kb("verify", *model, "--labels", "l.png", "--certificate", "c.cert", "--operator", "exact")
+        self.good_on_64_kb("energy", *model, "--labels", "l.png")
+        for method in ("meanshift", "slic"):
+            self.good_on_64_kb("superpixels", image, "--method", method, "-o", "s.npy", "--boundaries", "b.png")
+        self.good_on_64_kb("batch", "data", "--methods", "mf5,qp,lp+cliques", "--out", "b", "--curves", "1", "-q")
+        self.good_on_64_kb("tune", "data", "--method", "mf3", "--budget", "3", "--out", "t", "-q")
+        size = (9, 8, 7)
+        values = [float(i % 9 * 20) for i in range(9 * 8 * 7)]
+        self.write("v.nii.gz", gzip.compress(volumes.nifti(values, size)))
+        self.write("prior.nii.gz", gzip.compress(volumes.nifti([float(v > 60) for v in values], size)))
+        self.good_on_64_kb("solve", "v.nii.gz", "--labels-prior", "prior.nii.gz", "-o", "l.nii.gz")
 
 
 if __name__ == "__main__":
