@@ -171,7 +171,7 @@ static void measure(const dcrf_grid *grid, const float *colours, double sigma, d
         .epsilon = 0x1p-6, .y = y, .out = out, .channels = LABELS, .stride = STRIDE};
     MEASURE(line, op->methods->line(op, workspace, &what, &error));
     MEASURE(line_double, op->methods->line_double(op, workspace, &what, wide, &error));
-    MEASURE(left_out, op->methods->left_out(op, workspace, ones, &error));
+    MEASURE(left_out, op->methods->left_out(op, workspace, false, ones, &error));
     MEASURE(applied,
             dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, y, out, LABELS, STRIDE, &error));
     const double naive_s = naive(grid, colours, sigma, colour_sigma, y, out, &distance);

@@ -24,7 +24,7 @@ struct dsp_entry {
 /* Every entry of the table, by what it serves. */
 #define DSP_FILTER_ENTRIES 7
 #define DSP_SOFTMAX_ENTRIES 3
-#define DSP_PAIR_ENTRIES 10
+#define DSP_PAIR_ENTRIES 14
 extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];
 extern const struct dsp_entry dsp_softmax_entries[DSP_SOFTMAX_ENTRIES];
 extern const struct dsp_entry dsp_pair_entries[DSP_PAIR_ENTRIES];

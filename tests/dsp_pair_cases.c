@@ -28,9 +28,13 @@ const struct dsp_entry dsp_pair_entries[DSP_PAIR_ENTRIES] = {
     {"pairs.transpose", single_run_transpose},
     {"pairs.add", single_run_add},
     {"pairs.line", single_run_line},
+    {"pairs.sums", single_run_sums},
+    {"pairs.disagreement", single_run_disagreement},
     {"pairs_double.values", double_run_values},
     {"pairs_double.product", double_run_product},
     {"pairs_double.transpose", double_run_transpose},
     {"pairs_double.add", double_run_add},
     {"pairs_double.line", double_run_line},
+    {"pairs_double.sums", double_run_sums},
+    {"pairs_double.disagreement", double_run_disagreement},
 };

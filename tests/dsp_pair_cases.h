@@ -28,9 +28,7 @@ static struct dsp_result NAME(result)(const REAL *value, const REAL *plain, cons
 /* The exponents are at most 13, in base e. */
 #define LARGEST_EXPONENT 13
 
-static struct dsp_result NAME(run_values)(const struct dcrf_dsp *dsp, uint64_t number,
-                                          size_t repeats, double *time_s) {
-    enum { COUNT = DCRF_TILE * DCRF_TILE };
+static struct dcrf_metric NAME(metric)(uint64_t number) {
     const size_t d = 1 + number % DCRF_MAX_FEATURES;
     struct dcrf_metric metric = {.features = d};
     for (size_t left = d; left > 0; metric.groups++) {
@@ -39,6 +37,18 @@ static struct dsp_result NAME(run_values)(const struct dcrf_dsp *dsp, uint64_t n
             LARGEST_EXPONENT / log(2) / (16 * (double)d) / (1 + (double)metric.groups);
         left -= metric.size[metric.groups];
     }
+    return metric;
+}
+
+static size_t NAME(value_roundings)(const struct dcrf_metric *metric) {
+    return DCRF_PAIR_ROUNDINGS + LARGEST_EXPONENT * (metric->features + metric->groups + 6);
+}
+
+static struct dsp_result NAME(run_values)(const struct dcrf_dsp *dsp, uint64_t number,
+                                          size_t repeats, double *time_s) {
+    enum { COUNT = DCRF_TILE * DCRF_TILE };
+    const struct dcrf_metric metric = NAME(metric)(number);
+    const size_t d = metric.features;
     REAL *a = NAME(reals)(d * DCRF_TILE, -2, 2, number), *b = NAME(reals)(d * DCRF_TILE, -2, 2, 1);
     REAL *scale = NAME(reals)(2 * DCRF_TILE, 0.5, 1, number + 2);
     REAL *value = NAME(reals)(COUNT, 0, 1, 3), *plain = NAME(reals)(COUNT, 0, 1, 3);
@@ -49,13 +59,65 @@ static struct dsp_result NAME(run_values)(const struct dcrf_dsp *dsp, uint64_t n
         dsp->LOOPS.values(&metric, a, b, scale_a, scale + DCRF_TILE, value);
     *time_s = (dcrf_time_s() - start_s) / (double)repeats;
     dcrf_dsp_for(DCRF_CPU_C)->LOOPS.values(&metric, a, b, scale_a, scale + DCRF_TILE, plain);
-    const size_t operations = DCRF_PAIR_ROUNDINGS + LARGEST_EXPONENT * (d + metric.groups + 6);
-    struct dsp_result r = NAME(result)(value, plain, plain, COUNT, operations);
+    struct dsp_result r = NAME(result)(value, plain, plain, COUNT, NAME(value_roundings)(&metric));
     free(a);
     free(b);
     free(scale);
     free(value);
     free(plain);
+    return r;
+}
+
+static struct dsp_result NAME(run_sums)(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                        double *time_s) {
+    enum { COUNT = 2 * DCRF_TILE };
+    const struct dcrf_metric metric = NAME(metric)(number);
+    const size_t d = metric.features;
+    REAL *a = NAME(reals)(d * DCRF_TILE, -2, 2, number), *b = NAME(reals)(d * DCRF_TILE, -2, 2, 1);
+    REAL *weight = NAME(reals)(2 * DCRF_TILE, 0, 1, number + 2);
+    REAL *value = NAME(reals)(COUNT, 0, 1, 3), *plain = NAME(reals)(COUNT, 0, 1, 3);
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->LOOPS.sums(&metric, a, b, weight, weight + DCRF_TILE, value, value + DCRF_TILE);
+    *time_s = (dcrf_time_s() - start_s) / (double)repeats;
+    dcrf_dsp_for(DCRF_CPU_C)
+        ->LOOPS.sums(&metric, a, b, weight, weight + DCRF_TILE, plain, plain + DCRF_TILE);
+    struct dsp_result r =
+        NAME(result)(value, plain, plain, COUNT, NAME(value_roundings)(&metric) + DCRF_TILE + 1);
+    free(a);
+    free(b);
+    free(weight);
+    free(value);
+    free(plain);
+    return r;
+}
+
+static struct dsp_result NAME(run_disagreement)(const struct dcrf_dsp *dsp, uint64_t number,
+                                                size_t repeats, double *time_s) {
+    const struct dcrf_metric metric = NAME(metric)(number);
+    const size_t d = metric.features;
+    REAL *a = NAME(reals)(d * DCRF_TILE, -2, 2, number), *b = NAME(reals)(d * DCRF_TILE, -2, 2, 1);
+    REAL *scale = NAME(reals)(2 * DCRF_TILE, 0, 1, number + 2);
+    REAL *labels = NAME(reals)(2 * DCRF_TILE, 0, 3, number + 4);
+    for (size_t i = 0; i < 2 * DCRF_TILE; i++)
+        labels[i] = (REAL)(int)labels[i];
+    double sum = 0, plain_sum = 0;
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->LOOPS.disagreement(&metric, a, b, scale, scale + DCRF_TILE, labels, labels + DCRF_TILE,
+                                &sum);
+    *time_s = (dcrf_time_s() - start_s) / (double)repeats;
+    for (size_t i = 0; i < repeats; i++)
+        dcrf_dsp_for(DCRF_CPU_C)
+            ->LOOPS.disagreement(&metric, a, b, scale, scale + DCRF_TILE, labels,
+                                 labels + DCRF_TILE, &plain_sum);
+    const REAL value = (REAL)(sum - plain_sum), size = (REAL)plain_sum, none = 0;
+    struct dsp_result r =
+        NAME(result)(&value, &none, &size, 1, NAME(value_roundings)(&metric) + 2 * DCRF_TILE + 4);
+    free(a);
+    free(b);
+    free(scale);
+    free(labels);
     return r;
 }
 

@@ -42,7 +42,8 @@ static dcrf_status count_errors(struct dcrf_knowledge *known, const dcrf_operato
     known->roundings = own > known->roundings ? own : known->roundings;
     if (!op->methods->left_out)
         return DCRF_OK;
-    const dcrf_status status = op->methods->left_out(op, known->workspace, known->indicated, error);
+    const dcrf_status status =
+        op->methods->left_out(op, known->workspace, false, known->indicated, error);
     for (size_t k = 0; k < op->variables && status == DCRF_OK; k++)
         known->left_out[members ? members[k] : k] += weight * known->indicated[k];
     return status;
@@ -63,7 +64,7 @@ static dcrf_status sum_rows(struct dcrf_knowledge *known, dcrf_error *error) {
         if (status < 0)
             return status;
         for (size_t a = 0; a < n; a++)
-            known->row_sums[a] += weight * known->indicated[a] * (1 + 0x1p-40);
+            known->row_sums[a] += weight * known->indicated[a] * (1 + 0x1p-32);
         if ((status = count_errors(known, op, weight, NULL, error)) < 0)
             return status;
     }

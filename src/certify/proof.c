@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
+#include "energy/energy_double.h"
 #include "solver/lp.h"
 #include "solver/solver.h"
 
@@ -81,62 +82,6 @@ static dcrf_status check(const dcrf_solver *solver, const dcrf_proof_settings *s
     return DCRF_OK;
 }
 
-/* ---- the energy ----------------------------------------------------------------------------- */
-
-static double clique_costs(const struct dcrf_knowledge *known) {
-    const struct dcrf_cliques *cliques = &known->model->cliques;
-    double sum = 0;
-    for (size_t p = 0; p < cliques->count; p++)
-        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
-            if (known->labels[cliques->members[k]] !=
-                known->labels[cliques->members[cliques->offsets[p]]]) {
-                sum += cliques->costs[p];
-                break;
-            }
-    return sum;
-}
-
-/* The energy of x by the operators in double, and how far it can be off. */
-static dcrf_status find_energy(struct dcrf_knowledge *known, dcrf_energy *energy, double *error_of,
-                               dcrf_error *error) {
-    const dcrf_model *model = known->model;
-    const size_t n = model->variables;
-    double magnitude = 0;
-    *energy = (dcrf_energy){.cliques = clique_costs(known)};
-    *error_of = 0;
-    for (size_t a = 0; a < n; a++) {
-        const double unary = (double)model->unary[a * model->stride + known->labels[a]];
-        energy->unary += unary;
-        magnitude += fabs(unary) + known->row_sums[a];
-        *error_of += known->left_out[a];
-    }
-    for (size_t i = 0; i < model->labels; i++) {
-        size_t count = 0;
-        for (size_t a = 0; a < n; a++) {
-            known->indicator[a] = known->labels[a] == i;
-            count += known->labels[a] == i;
-        }
-        if (count == 0)
-            continue;
-        for (size_t m = 0; m < known->plan->kernel_count; m++) {
-            const dcrf_operator *op = known->plan->kernels[m].op;
-            if (model->kernels[m].weight == 0)
-                continue;
-            const dcrf_status status = op->methods->apply_double(
-                op, known->workspace, known->indicator, known->indicated, 1, error);
-            if (status < 0)
-                return status;
-            /* Pairs are counted from the side that does not have the label. */
-            for (size_t a = 0; a < n; a++)
-                if (known->labels[a] != i)
-                    energy->pairwise += model->kernels[m].weight * known->indicated[a];
-        }
-    }
-    energy->total = energy->unary + energy->pairwise + energy->cliques;
-    *error_of += (4 * (double)n + 4000) * 0x1p-53 * (magnitude + energy->cliques);
-    return DCRF_OK;
-}
-
 /* ---- by the gap ----------------------------------------------------------------------------- */
 
 struct exclusion {
@@ -159,7 +104,8 @@ static dcrf_status exclude_by_gap(struct run *run, dcrf_error *error) {
     double error_of;
     if (!run->lp->has_best || run->settings.certificate)
         return DCRF_OK;
-    const dcrf_status status = find_energy(known, &energy, &error_of, error);
+    const dcrf_status status = dcrf_energy_in_double(known->plan, known->workspace, known->labels,
+                                                     &energy, &error_of, error);
     if (status < 0)
         return status;
     struct exclusion exclusion = {run, energy.total + error_of -
@@ -296,7 +242,8 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
     if (status == DCRF_OK && !run->settings.certificate)
         status = dcrf_knowledge_decide(known, NULL, error);
     if (status == DCRF_OK)
-        status = find_energy(known, &info->energy, &error_of, error);
+        status = dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy,
+                                       &error_of, error);
     if (status < 0)
         return status;
     const double floor = dcrf_unary_floor(known->model), bound = run->solver->info.lower_bound;

@@ -225,9 +225,9 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->softmax = softmax;
     dsp->shared_softmax = shared_softmax;
     dsp->negative_exponential = negative_exponential;
-    dsp->pairs =
-        (struct dcrf_pairs){pair_values, pair_product, pair_transpose, pair_add, pair_line};
-    dsp->pairs_double =
-        (struct dcrf_pairs_double){pair_double_values, pair_double_product, pair_double_transpose,
-                                   pair_double_add, pair_double_line};
+    dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
+                                     pair_line,   pair_sums,    pair_disagreement};
+    dsp->pairs_double = (struct dcrf_pairs_double){
+        pair_double_values, pair_double_product, pair_double_transpose,   pair_double_add,
+        pair_double_line,   pair_double_sums,    pair_double_disagreement};
 }

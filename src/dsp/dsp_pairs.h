@@ -34,51 +34,65 @@ INLINE VECTOR NAME(power)(VECTOR x) {
 /* Vectors of one row that are computed together, so that features of b are read once for them. */
 #define VALUE_VECTORS 2
 
+/* The values of b's variable j with the vectors of a from place v on. */
+INLINE void NAME(values_at)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                            size_t v, size_t j, size_t groups, const size_t *size, VECTOR *value) {
+    VECTOR exponent[VALUE_VECTORS] = {{0}};
+    size_t feature = 0;
+#pragma GCC unroll 2
+    for (size_t g = 0; g < groups; g++) {
+        VECTOR squared[VALUE_VECTORS] = {{0}};
+#pragma GCC unroll 8
+        for (size_t k = 0; k < size[g]; k++, feature++) {
+            const REAL at = b[feature * DCRF_TILE + j];
+#pragma GCC unroll 2
+            for (size_t q = 0; q < VALUE_VECTORS; q++) {
+                const VECTOR difference =
+                    NAME(load)(a + feature * DCRF_TILE + v + q * PAIR_LANES) - at;
+                squared[q] += difference * difference;
+            }
+        }
+#pragma GCC unroll 2
+        for (size_t q = 0; q < VALUE_VECTORS; q++)
+            exponent[q] -= (REAL)metric->weight[g] * squared[q];
+    }
+#pragma GCC unroll 2
+    for (size_t q = 0; q < VALUE_VECTORS; q++)
+        value[q] = NAME(power)(exponent[q]);
+}
+
+/* Constants for the usual groups: two or three coordinates alone, and with three colours. */
+#define BY_GROUPS(function, ...)                                                                   \
+    do {                                                                                           \
+        const size_t *size_ = metric->size;                                                        \
+        if (metric->groups == 1 && size_[0] == 2)                                                  \
+            function(__VA_ARGS__, 1, (const size_t[]){2});                                         \
+        else if (metric->groups == 2 && size_[0] == 2 && size_[1] == 3)                            \
+            function(__VA_ARGS__, 2, (const size_t[]){2, 3});                                      \
+        else                                                                                       \
+            function(__VA_ARGS__, metric->groups, size_);                                          \
+    } while (0)
+
 INLINE void NAME(values_of)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
                             const REAL *scale_a, const REAL *scale_b, REAL *kernel, size_t groups,
                             const size_t *size) {
     for (size_t v = 0; v < DCRF_TILE; v += VALUE_VECTORS * PAIR_LANES)
 #pragma GCC unroll 2
         for (size_t j = 0; j < DCRF_TILE; j++) {
-            VECTOR exponent[VALUE_VECTORS] = {{0}};
-            size_t feature = 0;
-#pragma GCC unroll 2
-            for (size_t g = 0; g < groups; g++) {
-                VECTOR squared[VALUE_VECTORS] = {{0}};
-#pragma GCC unroll 8
-                for (size_t k = 0; k < size[g]; k++, feature++) {
-                    const REAL at = b[feature * DCRF_TILE + j];
-#pragma GCC unroll 2
-                    for (size_t q = 0; q < VALUE_VECTORS; q++) {
-                        const VECTOR difference =
-                            NAME(load)(a + feature * DCRF_TILE + v + q * PAIR_LANES) - at;
-                        squared[q] += difference * difference;
-                    }
-                }
-#pragma GCC unroll 2
-                for (size_t q = 0; q < VALUE_VECTORS; q++)
-                    exponent[q] -= (REAL)metric->weight[g] * squared[q];
-            }
+            VECTOR value[VALUE_VECTORS];
+            NAME(values_at)(metric, a, b, v, j, groups, size, value);
 #pragma GCC unroll 2
             for (size_t q = 0; q < VALUE_VECTORS; q++) {
-                VECTOR value = NAME(power)(exponent[q]);
                 if (scale_a)
-                    value *= NAME(load)(scale_a + v + q * PAIR_LANES) * scale_b[j];
-                NAME(store)(kernel + j * DCRF_TILE + v + q * PAIR_LANES, value);
+                    value[q] *= NAME(load)(scale_a + v + q * PAIR_LANES) * scale_b[j];
+                NAME(store)(kernel + j * DCRF_TILE + v + q * PAIR_LANES, value[q]);
             }
         }
 }
 
-/* Constants for the usual groups: two or three coordinates alone, and with three colours. */
 static void NAME(values)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
                          const REAL *scale_a, const REAL *scale_b, REAL *kernel) {
-    const size_t *size = metric->size;
-    if (metric->groups == 1 && size[0] == 2)
-        NAME(values_of)(metric, a, b, scale_a, scale_b, kernel, 1, (const size_t[]){2});
-    else if (metric->groups == 2 && size[0] == 2 && size[1] == 3)
-        NAME(values_of)(metric, a, b, scale_a, scale_b, kernel, 2, (const size_t[]){2, 3});
-    else
-        NAME(values_of)(metric, a, b, scale_a, scale_b, kernel, metric->groups, size);
+    BY_GROUPS(NAME(values_of), metric, a, b, scale_a, scale_b, kernel);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
@@ -208,6 +222,68 @@ INLINE VECTOR NAME(totals)(const VECTOR *of) {
 }
 #undef LOWER
 #undef UPPER
+
+/* ---- sums of kernel values ------------------------------------------------------------------ */
+
+INLINE void NAME(sums_of)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                          const REAL *weight_a, const REAL *weight_b, REAL *out_a, REAL *out_b,
+                          size_t groups, const size_t *size) {
+    VECTOR sum_b[DCRF_TILE] = {{0}};
+    for (size_t v = 0; v < DCRF_TILE; v += VALUE_VECTORS * PAIR_LANES) {
+        VECTOR sum_a[VALUE_VECTORS] = {{0}};
+#pragma GCC unroll 2
+        for (size_t j = 0; j < DCRF_TILE; j++) {
+            VECTOR value[VALUE_VECTORS];
+            NAME(values_at)(metric, a, b, v, j, groups, size, value);
+#pragma GCC unroll 2
+            for (size_t q = 0; q < VALUE_VECTORS; q++) {
+                sum_a[q] += value[q] * weight_b[j];
+                sum_b[j] += value[q] * NAME(load)(weight_a + v + q * PAIR_LANES);
+            }
+        }
+#pragma GCC unroll 2
+        for (size_t q = 0; q < VALUE_VECTORS; q++)
+            NAME(store)(out_a + v + q * PAIR_LANES, sum_a[q]);
+    }
+    for (size_t j = 0; j < DCRF_TILE; j += PAIR_LANES)
+        NAME(store)(out_b + j, NAME(totals)(sum_b + j));
+}
+
+static void NAME(sums)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                       const REAL *weight_a, const REAL *weight_b, REAL *out_a, REAL *out_b) {
+    BY_GROUPS(NAME(sums_of), metric, a, b, weight_a, weight_b, out_a, out_b);
+}
+
+INLINE void NAME(disagreement_of)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                                  const REAL *scale_a, const REAL *scale_b, const REAL *labels_a,
+                                  const REAL *labels_b, double *sum, size_t groups,
+                                  const size_t *size) {
+    VECTOR sum_a[PAIR_LANES] = {{0}}; /* only the first is used, and its total */
+    for (size_t v = 0; v < DCRF_TILE; v += VALUE_VECTORS * PAIR_LANES) {
+        VECTOR part[VALUE_VECTORS] = {{0}};
+#pragma GCC unroll 2
+        for (size_t j = 0; j < DCRF_TILE; j++) {
+            VECTOR value[VALUE_VECTORS];
+            NAME(values_at)(metric, a, b, v, j, groups, size, value);
+#pragma GCC unroll 2
+            for (size_t q = 0; q < VALUE_VECTORS; q++) {
+                const INTEGERS differs = NAME(load)(labels_a + v + q * PAIR_LANES) != labels_b[j];
+                part[q] += (VECTOR)((INTEGERS)value[q] & differs) * scale_b[j];
+            }
+        }
+#pragma GCC unroll 2
+        for (size_t q = 0; q < VALUE_VECTORS; q++)
+            sum_a[0] += part[q] * NAME(load)(scale_a + v + q * PAIR_LANES);
+    }
+    *sum += (double)NAME(totals)(sum_a)[0];
+}
+
+static void NAME(disagreement)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                               const REAL *scale_a, const REAL *scale_b, const REAL *labels_a,
+                               const REAL *labels_b, double *sum) {
+    BY_GROUPS(NAME(disagreement_of), metric, a, b, scale_a, scale_b, labels_a, labels_b, sum);
+}
+#undef BY_GROUPS
 
 typedef double NAME(doubles) __attribute__((vector_size(PAIR_LANES * sizeof(double))));
 

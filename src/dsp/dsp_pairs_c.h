@@ -1,26 +1,54 @@
 /* The loops over pairs in plain C, for one type of numbers: included by dsp_c.c with REAL, LINE
  * (the struct), POWER (2^x) and NAME (of a function) defined. */
 
+static REAL NAME(value)(const struct dcrf_metric *metric, const REAL *a, const REAL *b) {
+    REAL exponent = 0;
+    size_t feature = 0;
+    for (size_t g = 0; g < metric->groups; g++) {
+        REAL squared = 0;
+        for (size_t k = 0; k < metric->size[g]; k++, feature++) {
+            const REAL difference = a[feature * DCRF_TILE] - b[feature * DCRF_TILE];
+            squared += difference * difference;
+        }
+        exponent += (REAL)metric->weight[g] * squared;
+    }
+    /* As the other sets do: what is smaller counts nothing. */
+    return POWER(exponent < 126 ? -exponent : -126);
+}
+
 static void NAME(values)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
                          const REAL *scale_a, const REAL *scale_b, REAL *kernel) {
     for (size_t j = 0; j < DCRF_TILE; j++)
         for (size_t i = 0; i < DCRF_TILE; i++) {
-            REAL exponent = 0;
-            size_t feature = 0;
-            for (size_t g = 0; g < metric->groups; g++) {
-                REAL squared = 0;
-                for (size_t k = 0; k < metric->size[g]; k++, feature++) {
-                    const REAL difference = a[feature * DCRF_TILE + i] - b[feature * DCRF_TILE + j];
-                    squared += difference * difference;
-                }
-                exponent += (REAL)metric->weight[g] * squared;
-            }
-            /* As the other sets do: what is smaller counts nothing. */
-            REAL value = POWER(exponent < 126 ? -exponent : -126);
+            REAL value = NAME(value)(metric, a + i, b + j);
             if (scale_a)
                 value *= scale_a[i] * scale_b[j];
             kernel[j * DCRF_TILE + i] = value;
         }
+}
+
+static void NAME(sums)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                       const REAL *weight_a, const REAL *weight_b, REAL *out_a, REAL *out_b) {
+    for (size_t i = 0; i < DCRF_TILE; i++)
+        out_a[i] = out_b[i] = 0;
+    for (size_t j = 0; j < DCRF_TILE; j++)
+        for (size_t i = 0; i < DCRF_TILE; i++) {
+            const REAL value = NAME(value)(metric, a + i, b + j);
+            out_a[i] += value * weight_b[j];
+            out_b[j] += value * weight_a[i];
+        }
+}
+
+static void NAME(disagreement)(const struct dcrf_metric *metric, const REAL *a, const REAL *b,
+                               const REAL *scale_a, const REAL *scale_b, const REAL *labels_a,
+                               const REAL *labels_b, double *sum) {
+    for (size_t j = 0; j < DCRF_TILE; j++) {
+        REAL part = 0;
+        for (size_t i = 0; i < DCRF_TILE; i++)
+            if (labels_a[i] != labels_b[j])
+                part += NAME(value)(metric, a + i, b + j) * scale_a[i];
+        *sum += (double)(part * scale_b[j]);
+    }
 }
 
 static void NAME(product)(const REAL *kernel, const REAL *in, REAL *out, size_t channels) {

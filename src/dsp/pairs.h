@@ -60,6 +60,13 @@ struct dcrf_metric {
         /* sums[i] += in[i]; count is a multiple of DCRF_TILE. */                                  \
         void (*add)(const real *in, double *sums, size_t count);                                   \
         void (*line)(const struct clipped_line *line);                                             \
+        /* out_a[a] = sum_b K_ab weight_b[b] and out_b[b] = sum_a K_ab weight_a[a], no scales. */  \
+        void (*sums)(const struct dcrf_metric *metric, const real *a, const real *b,               \
+                     const real *weight_a, const real *weight_b, real *out_a, real *out_b);        \
+        /* *sum += sum_ab scale_a scale_b K_ab [label a != label b]; labels are small integers. */ \
+        void (*disagreement)(const struct dcrf_metric *metric, const real *a, const real *b,       \
+                             const real *scale_a, const real *scale_b, const real *labels_a,       \
+                             const real *labels_b, double *sum);                                   \
     }
 
 DCRF_DECLARE_PAIRS(float, dcrf_pairs, dcrf_pair_line);

@@ -118,6 +118,7 @@ dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspa
     struct dcrf_pair_sum pairs = {.plan = plan,
                                   .workspace = workspace,
                                   .labels = listed,
+                                  .differing = labels,
                                   .fill = fill_indicators,
                                   .sum = sum_indicators,
                                   .subject = &x};

@@ -20,7 +20,13 @@ static dcrf_status filter_block(const struct dcrf_pair_sum *pairs, dcrf_error *e
 
 static dcrf_status sum_kernel(struct dcrf_pair_sum *pairs, double *total, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(pairs->workspace);
-    const size_t variables = pairs->plan->model->variables;
+    const dcrf_model *model = pairs->plan->model;
+    const size_t variables = model->variables;
+    const dcrf_operator *op = pairs->plan->kernels[pairs->kernel].op;
+    if (pairs->differing && op->methods->disagreement &&
+        model->kernels[pairs->kernel].compatibility == DCRF_COMPATIBILITY_POTTS)
+        return op->methods->disagreement(op, pairs->workspace, pairs->differing, false, total,
+                                         error);
     *total = 0;
     for (pairs->first = 0; pairs->first < pairs->label_count; pairs->first += LABELS_PER_BLOCK) {
         const size_t left = pairs->label_count - pairs->first;

@@ -30,9 +30,18 @@ static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspac
     return dcrf_exact_line_double((const struct dcrf_exact *)op, workspace, what, out, error);
 }
 
-static dcrf_status left_out(const dcrf_operator *op, dcrf_workspace *workspace, double *mass,
-                            dcrf_error *error) {
-    return dcrf_exact_left_out((const struct dcrf_exact *)op, workspace, mass, error);
+static dcrf_status disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
+                                const uint16_t *labels, bool in_double, double *sum,
+                                dcrf_error *error) {
+    return dcrf_exact_disagreement((const struct dcrf_exact *)op, workspace, labels, in_double, sum,
+                                   error);
+}
+
+static dcrf_status left_out(const dcrf_operator *base, dcrf_workspace *workspace, bool in_double,
+                            double *sums, dcrf_error *error) {
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    return in_double ? dcrf_exact_left_out_double(op, workspace, sums, error)
+                     : dcrf_exact_left_out(op, workspace, sums, error);
 }
 
 static dcrf_status part(const dcrf_operator *op, const uint8_t *kept, dcrf_workspace *workspace,
@@ -75,10 +84,10 @@ static size_t line_roundings(const dcrf_operator *base) {
     return roundings(base) + 1;
 }
 
-/* Values and sums in double, with the pairs that are left out there; and the scales. */
+/* Values and sums in double, and the scales. */
 static double double_error(const dcrf_operator *base) {
     const struct dcrf_exact *op = (const struct dcrf_exact *)base;
-    return 0x1p-40 + (op->is_normalized ? op->row_sum_error : 0);
+    return DCRF_EXACT_ERROR_DOUBLE + (op->is_normalized ? op->row_sum_error : 0);
 }
 
 static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
@@ -124,6 +133,7 @@ static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT
                                                      .line = line,
                                                      .apply_double = apply_double,
                                                      .line_double = line_double,
+                                                     .disagreement = disagreement,
                                                      .ordered_roundings = ordered_roundings,
                                                      .line_roundings = line_roundings,
                                                      .double_error = double_error,

@@ -15,6 +15,12 @@
 #include "dsp/dsp.h"
 #include "filter/operator.h"
 
+/* What may be left out, of every row sum: in float, and in double. */
+#define DCRF_EXACT_LEFT_OUT 0x1p-22
+#define DCRF_EXACT_LEFT_OUT_DOUBLE 0x1p-34
+/* Values and sums in double, relative, but for what is left out. */
+#define DCRF_EXACT_ERROR_DOUBLE 0x1p-40
+
 /* Tiles to a block: the pairs of tiles of two blocks are the bits of one word. */
 #define BLOCK_TILES 8
 
@@ -111,6 +117,11 @@ dcrf_status dcrf_exact_apply(const struct dcrf_exact *op, dcrf_workspace *worksp
                              const struct dcrf_application *application, dcrf_error *error);
 dcrf_status dcrf_exact_apply_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                     const double *in, double *out, size_t channels,
+                                    dcrf_error *error);
+
+/* *sum = sum_ab K_ab [x_a != x_b], in float or in double. */
+dcrf_status dcrf_exact_disagreement(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                                    const uint16_t *labels, bool in_double, double *sum,
                                     dcrf_error *error);
 
 /* The ordered filter with bins, and with the clipped line. */

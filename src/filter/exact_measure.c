@@ -14,10 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CORE 7
-/* Values and sums in double, with what is left out there. */
-#define MOST_ERROR_OF_DOUBLES 0x1p-40
-#define SQUARE (DCRF_TILE * DCRF_TILE)
+#define CORE 15
 
 struct measure {
     const struct dcrf_exact *op;
@@ -33,30 +30,22 @@ struct measure {
 /* What tiles a and b give each other: sums[0] the rows of a, sums[1] those of b. */
 static void sum_in_double(const struct dcrf_exact *op, size_t a, size_t b,
                           double sums[2][DCRF_TILE]) {
-    const struct dcrf_pairs_double *loops = &dcrf_dsp()->pairs_double;
     const size_t size = op->metric.features * DCRF_TILE;
-    double kernel[SQUARE], transposed[SQUARE], ones[DCRF_TILE];
-    loops->values(&op->metric, op->features + a * size, op->features + b * size, NULL, NULL,
-                  kernel);
-    FILL_ONES(op, b, ones);
-    loops->product(kernel, ones, sums[0], 1);
-    loops->transpose(kernel, transposed);
-    FILL_ONES(op, a, ones);
-    loops->product(transposed, ones, sums[1], 1);
+    double ones[2][DCRF_TILE];
+    FILL_ONES(op, a, ones[0]);
+    FILL_ONES(op, b, ones[1]);
+    dcrf_dsp()->pairs_double.sums(&op->metric, op->features + a * size, op->features + b * size,
+                                  ones[0], ones[1], sums[0], sums[1]);
 }
 
 static void sum_in_float(const struct dcrf_exact *op, size_t a, size_t b,
                          double sums[2][DCRF_TILE]) {
-    const struct dcrf_pairs *loops = &dcrf_dsp()->pairs;
     const size_t size = op->metric.features * DCRF_TILE;
-    float kernel[SQUARE], transposed[SQUARE], ones[DCRF_TILE], part[2][DCRF_TILE] = {{0}};
-    loops->values(&op->metric, op->features_single + a * size, op->features_single + b * size, NULL,
-                  NULL, kernel);
-    FILL_ONES(op, b, ones);
-    loops->product(kernel, ones, part[0], 1);
-    loops->transpose(kernel, transposed);
-    FILL_ONES(op, a, ones);
-    loops->product(transposed, ones, part[1], 1);
+    float ones[2][DCRF_TILE], part[2][DCRF_TILE];
+    FILL_ONES(op, a, ones[0]);
+    FILL_ONES(op, b, ones[1]);
+    dcrf_dsp()->pairs.sums(&op->metric, op->features_single + a * size,
+                           op->features_single + b * size, ones[0], ones[1], part[0], part[1]);
     for (size_t side = 0; side < 2; side++)
         for (size_t k = 0; k < DCRF_TILE; k++)
             sums[side][k] = (double)part[side][k];
@@ -99,7 +88,7 @@ static double error_of_rest(const struct dcrf_exact *op, const double *sums, con
         const double roundings = dcrf_exact_value_roundings(op, exponent) + DCRF_TILE + 1;
         worst = fmax(worst, rest[place] * roundings / sums[place]);
     }
-    return worst * 0x1p-24 + MOST_ERROR_OF_DOUBLES;
+    return worst * 0x1p-24 + DCRF_EXACT_ERROR_DOUBLE + DCRF_EXACT_LEFT_OUT_DOUBLE;
 }
 
 dcrf_status dcrf_exact_measure(struct dcrf_exact *op, dcrf_workspace *workspace,

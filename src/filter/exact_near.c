@@ -16,10 +16,6 @@
 #include <math.h>
 #include <string.h>
 
-/* What may be left out, of every row sum. */
-#define MOST_LEFT_OUT 0x1p-22
-#define MOST_LEFT_OUT_DOUBLE 0x1p-44
-
 /* Steps of a quarter. All that is beyond the last is counted as if it were there. */
 #define STEPS_PER_BIT 4
 #define STEPS 255
@@ -105,7 +101,7 @@ static void find_limits(void *context, size_t begin, size_t end, size_t worker) 
             row_sum += step < STEPS ? count[step] * value_at(step + 1) : 0;
         }
         /* A row holds its own diagonal. */
-        op->limit[tile] = find_limit(mass, MOST_LEFT_OUT_DOUBLE * fmax(row_sum, 1));
+        op->limit[tile] = find_limit(mass, DCRF_EXACT_LEFT_OUT_DOUBLE * fmax(row_sum, 1));
     }
 }
 
@@ -220,7 +216,7 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_
     for (size_t t = 0; t < op->tiles; t++) {
         const double row_sum = least_row_sum(op, t);
         op->least_row_sum = fmin(op->least_row_sum, row_sum);
-        limit[t] = find_limit(mass + t * (STEPS + 1), MOST_LEFT_OUT * row_sum);
+        limit[t] = find_limit(mass + t * (STEPS + 1), DCRF_EXACT_LEFT_OUT * row_sum);
     }
     for (size_t i = 0; i < op->blocks; i++)
         for (size_t j = i; j < op->blocks; j++)

@@ -66,18 +66,23 @@ struct dcrf_operator_methods {
      * where the rounding of floats would cost too much; not made to be fast. */
     dcrf_status (*apply_double)(const dcrf_operator *op, dcrf_workspace *workspace,
                                 const double *in, double *out, size_t channels, dcrf_error *error);
+    /* *sum = sum_ab K_ab [x_a != x_b] of the labelling x, in float or in double. NULL: by the
+     * indicators of the labels. */
+    dcrf_status (*disagreement)(const dcrf_operator *op, dcrf_workspace *workspace,
+                                const uint16_t *labels, bool in_double, double *sum,
+                                dcrf_error *error);
     /* How many roundings to float an output of the ordered filter can suffer one after the other:
      * where |F| <= 1, its error is at most roundings * 2^-24 * (K 1)_a, to first order. */
     size_t (*ordered_roundings)(const dcrf_operator *op, size_t bins);
     size_t (*line_roundings)(const dcrf_operator *op);
-    /* How far apply_double (of |in| <= 1) and line_double can be from the kernel's formula, as a
-     * part of the row sum, with all that is left out. NULL: the operator is not that of the
-     * formula. */
+    /* How far kernel values and sums in double can be from the kernel's formula, relative, but for
+     * what is left out. NULL: the operator is not that of the formula. */
     double (*double_error)(const dcrf_operator *op);
-    /* mass[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one a variable.
-     * NULL: it leaves nothing out. */
-    dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, double *mass,
-                            dcrf_error *error);
+    /* sums[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one a variable, in
+     * float or in double. An ordered filter that leaves a pair out is one with F = 0 there, so a
+     * bound stays one without a word of this; an energy does not. NULL: it leaves nothing out. */
+    dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, bool in_double,
+                            double *sums, dcrf_error *error);
     /* The operator of the variables with kept[a] != 0 (at least one), in their order: rows and
      * columns of this one, but for what is left out. NULL: it would be no smaller. */
     dcrf_status (*part)(const dcrf_operator *op, const uint8_t *kept, dcrf_workspace *workspace,

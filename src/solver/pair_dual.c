@@ -280,11 +280,13 @@ static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_ope
                                        filter->alive_count, stride, error);
 }
 
-/* A number in double is a sum of at most 2 n + 1000 terms, and of as many as there are bins. */
+/* A number in double is a sum of at most 2 n + 1000 terms, and of as many as there are bins. Where
+ * the operator is that of a formula, its values are not quite those of the formula. */
 static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape *shape,
                            size_t variables) {
     if (shape->is_precise)
-        return (3 * (double)variables + 2000) * DCRF_DOUBLE_ROUNDING;
+        return (3 * (double)variables + 2000) * DCRF_DOUBLE_ROUNDING +
+               (op->methods->double_error ? op->methods->double_error(op) * 0x1p24 : 0);
     return (double)(op->methods->line ? op->methods->line_roundings(op)
                                       : op->methods->ordered_roundings(op, shape->bins));
 }
