@@ -16,6 +16,8 @@ void __real_free(void *memory);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument);
 
+void (*release_what_is_kept)(void);
+
 /* Atomic: the library's threads may allocate too. */
 static atomic_bool active;
 static atomic_size_t requests;
@@ -87,6 +89,8 @@ size_t check_failing_allocations(const char *name, scenario run) {
         atomic_store(&outstanding, 0);
         atomic_store(&active, true);
         const dcrf_status status = run(&error);
+        if (release_what_is_kept)
+            release_what_is_kept();
         atomic_store(&active, false);
 
         if (atomic_load(&outstanding) != 0)

@@ -18,4 +18,7 @@ typedef dcrf_status (*scenario)(dcrf_error *error);
  * Returns the number of requests that were refused. */
 size_t check_failing_allocations(const char *name, scenario run);
 
+/* Called after every run, where the library may keep memory that it has released. */
+extern void (*release_what_is_kept)(void);
+
 #endif

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* pthread_setattr_default_np */
 #endif
 #include "alloc_injection.h"
+#include "core/memory.h"
 #include "dense.h"
 #include "unit.h"
 
@@ -472,6 +473,7 @@ static void a_stack_of_64_kb_is_enough(void **state) {
 #endif
 
 int main(void) {
+    release_what_is_kept = dcrf_release_kept;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failing_allocations_are_errors),
 #if defined(__GLIBC__)

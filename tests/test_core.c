@@ -90,6 +90,26 @@ static void memory_is_aligned_and_checked(void **state) {
 
 /* The first output follows from the definitions alone: state[1] is the second splitmix64 output,
  * which for the seed 0 is 6e789e6aa1b965f4 in the reference. */
+/* What is released is handed out again for a size like its own, and cleared where zeros are asked
+ * for; what is much smaller or larger gets other memory. */
+static void large_memory_is_kept(void **state) {
+    (void)state;
+    const size_t bytes = (size_t)8 << 20;
+    unsigned char *memory = dcrf_allocate(bytes, 1);
+    assert_non_null(memory);
+    memset(memory, 1, bytes);
+    dcrf_release(memory);
+    unsigned char *small = dcrf_allocate(bytes / 4, 1), *large = dcrf_allocate(bytes * 2, 1);
+    unsigned char *again = dcrf_allocate_zero(bytes - 5, 1);
+    assert_true(small && large && again && small != memory && large != memory);
+    for (size_t i = 0; i < bytes - 5; i++)
+        assert_true(again[i] == 0);
+    dcrf_release(small);
+    dcrf_release(large);
+    dcrf_release(again);
+    dcrf_release_kept();
+}
+
 static void random_numbers_repeat(void **state) {
     (void)state;
     dcrf_rng one, two;
@@ -192,6 +212,7 @@ int main(void) {
         cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(multiplication_notices_overflow),
         cmocka_unit_test(memory_is_aligned_and_checked),
+        cmocka_unit_test(large_memory_is_kept),
         cmocka_unit_test(random_numbers_repeat),
         cmocka_unit_test(time_does_not_run_backwards),
         cmocka_unit_test(workspace_grows_and_keeps),

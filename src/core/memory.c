@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +20,147 @@ size_t dcrf_align(size_t bytes) {
     return (bytes + DCRF_ALIGNMENT - 1) / DCRF_ALIGNMENT * DCRF_ALIGNMENT;
 }
 
-#ifdef MADV_HUGEPAGE
+/* Large arrays ask for huge pages: fewer page faults when they are first written, fewer misses of
+ * the address cache when they are gathered from. And they are kept when they are released, up to
+ * MOST_KEPT_BYTES: the system clears every page that it hands out, which takes longer than a pass
+ * over it, and calls that follow each other want arrays of the same sizes. The system may take the
+ * pages of what is kept at any time (MADV_FREE), and there is never more memory in use and kept
+ * together than was in use at one time.
+ */
+#if defined(MADV_HUGEPAGE) && defined(MADV_FREE)
+#define HAS_HUGE_PAGES
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HUGE_FROM_BYTES (HUGE_PAGE_BYTES / 2)
+#define MOST_BLOCKS 64
 
-/* Large arrays ask for huge pages: fewer page faults when they are first written, fewer misses of
- * the address cache when they are gathered from. A wish; nothing depends on it. */
-static void *allocate_huge(size_t bytes) {
-    const size_t size = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    void *memory = aligned_alloc(HUGE_PAGE_BYTES, size);
+/* Memory checkers are to see what is released. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MOST_KEPT_BYTES ((size_t)0)
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
+    __has_feature(thread_sanitizer)
+#define MOST_KEPT_BYTES ((size_t)0)
+#endif
+#endif
+#ifndef MOST_KEPT_BYTES
+#define MOST_KEPT_BYTES ((size_t)512 << 20)
+#endif
+
+static struct {
+    struct block {
+        void *memory; /* NULL: the entry is free */
+        size_t bytes;
+        size_t kept_since; /* 0: in use; else when it was released */
+    } blocks[MOST_BLOCKS];
+    size_t used_bytes, most_used_bytes, kept_bytes;
+    size_t releases;
+} store;
+static pthread_mutex_t store_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void store_enter(void) {
+    pthread_mutex_lock(&store_mutex);
+}
+
+static void store_leave(void) {
+    pthread_mutex_unlock(&store_mutex);
+}
+
+/* A child of fork must not find the store locked by a thread that it does not have. */
+static pthread_once_t store_once = PTHREAD_ONCE_INIT;
+
+static void follow_forks(void) {
+    pthread_atfork(store_enter, store_leave, store_leave);
+}
+
+/* Give the block that was kept longest back to the system. */
+static void drop_oldest(void) {
+    struct block *oldest = NULL;
+    for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
+        if (block->memory && block->kept_since > 0 &&
+            (!oldest || block->kept_since < oldest->kept_since))
+            oldest = block;
+    if (!oldest)
+        return;
+    store.kept_bytes -= oldest->bytes;
+    free(oldest->memory);
+    *oldest = (struct block){0};
+}
+
+/* The smallest block that is kept and large enough, unless it is much too large. */
+static struct block *find_kept(size_t bytes) {
+    struct block *best = NULL;
+    for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
+        if (block->memory && block->kept_since > 0 && block->bytes >= bytes &&
+            block->bytes - bytes <= bytes / 4 && (!best || block->bytes < best->bytes))
+            best = block;
+    return best;
+}
+
+static struct block *find_entry(const void *memory) {
+    for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
+        if (block->memory == memory)
+            return block;
+    return NULL;
+}
+
+static void *take_huge(size_t bytes) {
+    void *memory = aligned_alloc(HUGE_PAGE_BYTES, bytes);
     if (memory)
-        madvise(memory, size, MADV_HUGEPAGE);
+        madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
+}
+
+static void *allocate_huge(size_t size) {
+    const size_t bytes = (size + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (MOST_KEPT_BYTES == 0)
+        return take_huge(bytes);
+    pthread_once(&store_once, follow_forks);
+    store_enter();
+    struct block *kept = find_kept(bytes);
+    void *memory = NULL;
+    if (kept) {
+        kept->kept_since = 0;
+        store.kept_bytes -= kept->bytes;
+        store.used_bytes += kept->bytes;
+        memory = kept->memory;
+    } else {
+        while (store.kept_bytes > 0 &&
+               store.used_bytes + store.kept_bytes + bytes > store.most_used_bytes)
+            drop_oldest();
+        struct block *entry = find_entry(NULL);
+        memory = take_huge(bytes);
+        if (memory && entry) {
+            *entry = (struct block){.memory = memory, .bytes = bytes};
+            store.used_bytes += bytes;
+        }
+    }
+    if (store.used_bytes > store.most_used_bytes)
+        store.most_used_bytes = store.used_bytes;
+    store_leave();
+    return memory;
+}
+
+/* Keep a block, if it is one of those. */
+static bool keep(void *memory) {
+    if (MOST_KEPT_BYTES == 0 || !memory || (uintptr_t)memory % HUGE_PAGE_BYTES != 0)
+        return false;
+    store_enter();
+    struct block *block = find_entry(memory);
+    const bool is_kept = block && block->bytes <= MOST_KEPT_BYTES;
+    if (block) {
+        store.used_bytes -= block->bytes;
+        if (is_kept) {
+            madvise(memory, block->bytes, MADV_FREE);
+            block->kept_since = ++store.releases;
+            store.kept_bytes += block->bytes;
+            while (store.kept_bytes > MOST_KEPT_BYTES)
+                drop_oldest();
+        } else {
+            *block = (struct block){0};
+        }
+    }
+    store_leave();
+    return is_kept;
 }
 #endif
 
@@ -39,7 +169,7 @@ void *dcrf_allocate(size_t count, size_t bytes) {
     /* PTRDIFF_MAX: pointers into the array must be subtractable. */
     if (!dcrf_multiply(count, bytes, &size) || size > (size_t)PTRDIFF_MAX - DCRF_ALIGNMENT)
         return NULL;
-#ifdef MADV_HUGEPAGE
+#ifdef HAS_HUGE_PAGES
     if (size >= HUGE_FROM_BYTES)
         return allocate_huge(size);
 #endif
@@ -55,5 +185,19 @@ void *dcrf_allocate_zero(size_t count, size_t bytes) {
 }
 
 void dcrf_release(void *memory) {
+#ifdef HAS_HUGE_PAGES
+    if (keep(memory))
+        return;
+#endif
     free(memory);
+}
+
+void dcrf_release_kept(void) {
+#ifdef HAS_HUGE_PAGES
+    store_enter();
+    while (store.kept_bytes > 0)
+        drop_oldest();
+    store.most_used_bytes = store.used_bytes;
+    store_leave();
+#endif
 }

@@ -20,7 +20,11 @@ size_t dcrf_align(size_t bytes);
 void *dcrf_allocate(size_t count, size_t bytes);
 void *dcrf_allocate_zero(size_t count, size_t bytes);
 
-/* Free what dcrf_allocate gave; NULL is fine. */
+/* Free what dcrf_allocate gave; NULL is fine. Large arrays are kept for the next that ask (see
+ * memory.c). */
 void dcrf_release(void *memory);
+
+/* Give what is kept back to the system. */
+void dcrf_release_kept(void);
 
 #endif
