@@ -97,6 +97,76 @@ static struct dsp_result run_gather(const struct dcrf_dsp *dsp, uint64_t number,
     return r;
 }
 
+/* Both ways; a splat is told from a slice by `splats`. */
+static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                  double *time_s, bool splats) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t width = row_width(number), corners = 1 + number / 4 % 9;
+    const size_t count = random_below(&rng, 20), stride = width + 8 * random_below(&rng, 3);
+    const size_t vertices = 1 + random_below(&rng, 40);
+    uint32_t *first = malloc((count + 1) * sizeof *first);
+    first[0] = 0;
+    for (size_t i = 0; i < count; i++)
+        first[i + 1] = first[i] + 1 + (uint32_t)random_below(&rng, 7);
+    const size_t places = first[count];
+    uint32_t *variable = malloc((places + 1) * sizeof *variable);
+    for (size_t i = 0; i < places; i++) /* each once, backwards */
+        variable[i] = (uint32_t)(places - 1 - i);
+    uint32_t *vertex = malloc((count * corners + 1) * sizeof *vertex);
+    for (size_t i = 0; i < count * corners; i++)
+        vertex[i] = (uint32_t)random_below(&rng, vertices);
+    const size_t in_count = splats ? places * stride + width : vertices * width;
+    float *weight = random_floats(places * corners + 1, number + 1);
+    float *in = random_floats(in_count, 2), *size_in = absolutes(in, in_count);
+    float *size_weight = absolutes(weight, places * corners + 1);
+    struct dsp_result r = {.count = splats ? vertices * width : places * stride + width,
+                           .operations = (splats ? 2 * places + count * corners : corners) + 4};
+    r.value = random_floats(r.count, 3);
+    r.size = absolutes(r.value, r.count);
+    struct dcrf_runs runs = {.corners = corners,
+                             .first = first,
+                             .vertex = vertex,
+                             .variable = variable,
+                             .weight = weight,
+                             .vertices = splats ? r.value : in,
+                             .variables = splats ? in : r.value,
+                             .stride = stride,
+                             .width = width,
+                             .factor = splats ? 1 : -1.5f,
+                             .accumulate = number / 8 % 2};
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++) { /* in two parts */
+        (splats ? dsp->splat_runs : dsp->slice_runs)(&runs, 0, count / 3);
+        (splats ? dsp->splat_runs : dsp->slice_runs)(&runs, count / 3, count);
+    }
+    *time_s = clocked(start_s, repeats);
+    runs.weight = size_weight;
+    runs.vertices = splats ? r.size : size_in;
+    runs.variables = splats ? size_in : r.size;
+    runs.factor = splats ? 1 : 1.5f;
+    const struct dcrf_dsp *plain = dcrf_dsp_for(DCRF_CPU_C);
+    (splats ? plain->splat_runs : plain->slice_runs)(&runs, 0, count);
+    free(first);
+    free(variable);
+    free(vertex);
+    free(weight);
+    free(size_weight);
+    free(in);
+    free(size_in);
+    return r;
+}
+
+static struct dsp_result run_splat_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                        double *time_s) {
+    return run_runs(dsp, number, repeats, time_s, true);
+}
+
+static struct dsp_result run_slice_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                        double *time_s) {
+    return run_runs(dsp, number, repeats, time_s, false);
+}
+
 static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                   double *time_s) {
     dcrf_rng rng;
@@ -348,6 +418,8 @@ static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t n
 
 const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"gather", run_gather},
+    {"splat_runs", run_splat_runs},
+    {"slice_runs", run_slice_runs},
     {"blur", run_blur},
     {"convolve", run_convolve},
     {"scale", run_scale},

@@ -22,7 +22,7 @@ struct dsp_entry {
 };
 
 /* Every entry of the table, by what it serves. */
-#define DSP_FILTER_ENTRIES 7
+#define DSP_FILTER_ENTRIES 9
 #define DSP_SOFTMAX_ENTRIES 3
 #define DSP_PAIR_ENTRIES 14
 extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];

@@ -88,9 +88,9 @@ static void tables_are_complete(void **state) {
         if (!dsp)
             continue;
         assert_int_equal(dsp->cpu, cpu);
-        assert_true(dsp->gather && dsp->blur && dsp->convolve && dsp->scale && dsp->weigh &&
-                    dsp->read && dsp->gaussian_sum && dsp->softmax && dsp->shared_softmax &&
-                    dsp->negative_exponential);
+        assert_true(dsp->gather && dsp->splat_runs && dsp->slice_runs && dsp->blur &&
+                    dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
+                    dsp->softmax && dsp->shared_softmax && dsp->negative_exponential);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
                     dsp->pairs.add && dsp->pairs.line);
         assert_true(dsp->pairs_double.values && dsp->pairs_double.product &&

@@ -321,7 +321,7 @@ static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *works
     /* The original embeds four variables at a time and fills the last four up with zeros, whose
      * vertices then exist and pass on what reaches them. */
     const struct dcrf_refinement single = {
-        .rounds = 1, .is_single = true, .has_origin = crf->variables % 4 != 0};
+        .rounds = 1, .is_single = true, .has_origin = crf->variables % 4 != 0, .has_runs = true};
     status = dcrf_lattice_new_refined(op, &features, single, workspace, error);
     dcrf_features_clear(&features);
     return status;

@@ -4,7 +4,8 @@
  * in all lattices its part of q is not needed any more, so the message is sliced into its place;
  * after the last block the softmax follows in the same pass over the variables, while the rows are
  * in the cache. A matrix mixes blocks, so its message is collected in the spare rows. Where labels
- * are left out, message and result go to the spare rows, so that the update can be taken back. */
+ * are left out, message and result go to the spare rows, so that the update can be taken back.
+ * Large lattices are sliced in the order of their simplices, all variables before the softmax. */
 #include "compat/densecrf.h"
 #include "core/error.h"
 #include "core/timer.h"
@@ -26,6 +27,7 @@ struct update {
     float *shift, *scale; /* of the result */
     float *scratch;       /* for each thread, one chunk of a block */
     size_t first, width;  /* the block */
+    bool has_some;        /* the message holds the part of some terms, sliced before the chunks */
     bool is_last;
 };
 
@@ -52,18 +54,39 @@ static void add_message(const struct update *update, const struct dcrf_densecrf_
     }
 }
 
+/* Is this term sliced before the chunks? */
+static bool is_sliced_whole(const struct update *update, const struct dcrf_densecrf_term *term) {
+    return term->compatibility == DCRF_COMPATIBILITY_POTTS &&
+           dcrf_lattice_slices_by_runs(dcrf_densecrf_lattice(term), update->width);
+}
+
+/* The part of the message that comes from large lattices, for all variables. */
+static void slice_whole(struct update *update) {
+    const struct dcrf_field *field = update->field;
+    update->has_some = update->has_matrix;
+    for (size_t m = 0; m < field->crf->term_count; m++) {
+        const struct dcrf_densecrf_term *term = &field->crf->terms[m];
+        if (!is_sliced_whole(update, term))
+            continue;
+        dcrf_lattice_slice_all(dcrf_densecrf_lattice(term), field->pool, update->spread[m],
+                               update->width, term->gain * term->mu[0], update->has_some,
+                               update->message + update->first, field->stride);
+        update->has_some = true;
+    }
+}
+
 static void slice_chunk(const struct update *update, size_t begin, size_t end, size_t worker) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
     float *rows = update->message + begin * field->stride;
     float *scratch = update->scratch + worker * DCRF_DENSECRF_GRAIN * update->width;
-    bool is_clear = update->has_matrix;
+    bool is_clear = update->has_some;
     for (size_t pass = 0; pass < 2; pass++) /* scalars first: they need not add */
         for (size_t m = 0; m < crf->term_count; m++) {
             const struct dcrf_densecrf_term *term = &crf->terms[m];
             const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
             const bool is_scalar = term->compatibility == DCRF_COMPATIBILITY_POTTS;
-            if (is_scalar != (pass == 0))
+            if (is_scalar != (pass == 0) || is_sliced_whole(update, term))
                 continue;
             if (is_scalar) {
                 dcrf_lattice_slice(lattice, update->spread[m], update->width, begin, end,
@@ -166,6 +189,7 @@ static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *worksp
             dcrf_lattice_spread(dcrf_densecrf_lattice(&crf->terms[m]), field->pool,
                                 field->q + update.first, field->stride, update.width, result[m],
                                 shared);
+        slice_whole(&update);
         dcrf_parallel_for(field->pool, n, DCRF_DENSECRF_GRAIN, update_chunk, &update);
     }
     field->rest_peak = dcrf_field_collect_peaks(field, true);

@@ -34,6 +34,27 @@ struct dcrf_gather {
     bool accumulate; /* add to out */
 };
 
+/* Runs of variables that share a simplex, and with it their vertices:
+ *
+ *   splat   vertices row v += sum of weight * variables row a
+ *   slice   variables row a = factor * sum of weight * vertices row v, or += that
+ *
+ * over the places of a run (the variables a) and its corners (the vertices v). The rows of a run
+ * are loaded once for all of its variables. */
+struct dcrf_runs {
+    size_t corners;
+    const uint32_t *first;    /* the places of run r: first[r] .. first[r + 1] - 1 */
+    const uint32_t *vertex;   /* runs x corners */
+    const uint32_t *variable; /* one per place */
+    const float *weight;      /* places x corners */
+    float *vertices;          /* rows of `width` floats */
+    float *variables;         /* rows `stride` apart; not written by a splat */
+    size_t stride;
+    size_t width;
+    float factor;    /* of a slice */
+    bool accumulate; /* in a slice */
+};
+
 /* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same of a
  * second input where there is one; all rows are `width` floats apart. */
 struct dcrf_blur {
@@ -135,6 +156,8 @@ struct dcrf_dsp {
     size_t
         narrowest; /* rows of gather, blur, convolve and scale may be this short: 4 or DCRF_LANES */
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
+    void (*splat_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
+    void (*slice_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
     void (*convolve)(const struct dcrf_convolve *convolve);
     /* out row i = scale[i] * in row i; the rows of out are `width` floats apart. */

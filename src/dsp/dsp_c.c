@@ -28,6 +28,35 @@ static void gather(const struct dcrf_gather *g, size_t begin, size_t end) {
     }
 }
 
+static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    for (size_t r = begin; r < end; r++)
+        for (size_t k = 0; k < runs->corners; k++) {
+            float sum[DCRF_DSP_WIDTH] = {0};
+            for (size_t place = runs->first[r]; place < runs->first[r + 1]; place++) {
+                const float *row = runs->variables + runs->variable[place] * runs->stride;
+                for (size_t i = 0; i < runs->width; i++)
+                    sum[i] += runs->weight[place * runs->corners + k] * row[i];
+            }
+            store_row(runs->vertices + runs->vertex[r * runs->corners + k] * runs->width, sum,
+                      runs->width, 1, true);
+        }
+}
+
+static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    for (size_t r = begin; r < end; r++)
+        for (size_t place = runs->first[r]; place < runs->first[r + 1]; place++) {
+            float sum[DCRF_DSP_WIDTH] = {0};
+            for (size_t k = 0; k < runs->corners; k++) {
+                const float *row =
+                    runs->vertices + runs->vertex[r * runs->corners + k] * runs->width;
+                for (size_t i = 0; i < runs->width; i++)
+                    sum[i] += runs->weight[place * runs->corners + k] * row[i];
+            }
+            store_row(runs->variables + runs->variable[place] * runs->stride, sum, runs->width,
+                      runs->factor, runs->accumulate);
+        }
+}
+
 static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
     const size_t inputs = b->in[1] ? 2 : 1;
     for (size_t v = begin; v < end; v++) {
@@ -216,6 +245,8 @@ static void negative_exponential(const float *in, const float *shift, const floa
 void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->narrowest = DCRF_LANES;
     dsp->gather = gather;
+    dsp->splat_runs = splat_runs;
+    dsp->slice_runs = slice_runs;
     dsp->blur = blur;
     dsp->convolve = convolve;
     dsp->scale = scale_rows;

@@ -219,6 +219,18 @@ INLINE struct row row_load(const float *in, size_t wide, size_t tail) {
     return row;
 }
 
+/* row += weight * other */
+INLINE void row_add_row(struct row *row, float weight, const struct row *other, size_t wide,
+                        size_t tail) {
+    UNROLL
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] += weight * other->wide[i];
+    if (tail)
+        row->tail += weight * other->tail;
+}
+
+#include "dsp/dsp_runs.h"
+
 /* row += weight * (one + other) */
 INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
                          const struct row *other, size_t wide, size_t tail) {
@@ -518,6 +530,8 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 
 void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
+    dsp->splat_runs = splat_runs;
+    dsp->slice_runs = slice_runs;
     dsp->blur = blur;
     dsp->convolve = convolve;
     dsp->scale = scale_rows;

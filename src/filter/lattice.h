@@ -4,6 +4,7 @@
  *   lattice_table.c   from the integer key of a vertex to its number
  *   lattice_sort.c    large lattices: vertices in the order of their keys
  *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
+ *   lattice_runs.c    variables by their simplices: another way to splat and to slice
  *   lattice_blur.c    the blur, axis after axis or all in one sweep
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
  *   lattice_diagonal.c  its diagonal
@@ -25,6 +26,7 @@ struct dcrf_refinement {
     size_t rounds;
     bool is_single;  /* embed in single precision; one round only */
     bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
+    bool has_runs;   /* splat by runs: the lattice is used by the calls of lattice_oneway.c only */
 };
 
 /* Ranges of vertices that follow each other, such that a step along an axis leads at most `reach`
@@ -33,6 +35,23 @@ struct dcrf_lattice_layers {
     size_t count;
     uint32_t *first; /* count + 1 */
     size_t reach[DCRF_MAX_CORNERS];
+};
+
+/* The variables in the order of their simplices, band after band of them (see lattice_runs.c). In a
+ * band, runs are ordered by their lowest vertex, and divided into segments such that the vertices
+ * of one are beyond those of the last but one: all even segments can be splat at the same time, and
+ * then all odd ones. */
+struct dcrf_lattice_runs {
+    size_t count;
+    uint32_t *first;    /* count + 1: the places of a run */
+    uint32_t *vertex;   /* count x corners */
+    uint32_t *variable; /* of each place */
+    float *weight;      /* variables x corners, by place: what a splat multiplies by */
+    bool is_symmetric;  /* a slice multiplies by the same */
+    size_t segment_count;
+    uint32_t *segment; /* segment_count + 1: the first run of each */
+    size_t band_count, band_variables;
+    uint32_t *band; /* band_count + 1: the first segment of each */
 };
 
 /* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
@@ -49,6 +68,7 @@ struct dcrf_lattice {
     float *entry_weight;
     uint32_t *neighbours; /* corners x vertices x 2: along each axis, one step back and one ahead */
     struct dcrf_lattice_layers layers;
+    struct dcrf_lattice_runs runs; /* instead of the entries by vertex, where there are any */
 };
 
 static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice *lattice,
@@ -144,6 +164,17 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **op, const struct dcrf_featu
 dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
                                    dcrf_workspace *workspace, dcrf_error *error);
 
+/* ---- lattice_runs.c ------------------------------------------------------------------------- */
+
+/* Make the runs from the corners of the variables. */
+dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, dcrf_error *error);
+void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
+size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
+
+/* vertices = S in, rows of `width` floats. */
+void dcrf_lattice_splat_runs(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                             size_t in_stride, size_t width, float *vertices);
+
 /* ---- lattice_blur.c ------------------------------------------------------------------------- */
 
 /* Divide the vertices into layers; `order` as made for them. */
@@ -183,6 +214,13 @@ void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, co
 void dcrf_lattice_slice(const struct dcrf_lattice *lattice, const float *spread, size_t width,
                         size_t begin, size_t end, float factor, bool accumulate, float *out,
                         size_t out_stride);
+
+/* Is slicing all variables at once, in the order of their simplices, the faster way? Then
+ * dcrf_lattice_slice_all does that. */
+bool dcrf_lattice_slices_by_runs(const struct dcrf_lattice *lattice, size_t width);
+void dcrf_lattice_slice_all(const struct dcrf_lattice *lattice, dcrf_pool *pool,
+                            const float *spread, size_t width, float factor, bool accumulate,
+                            float *out, size_t out_stride);
 
 /* Multiply what variables put in by `in` and what they take out by `out`: one factor a variable, or
  * NULL. */

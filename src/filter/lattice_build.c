@@ -172,7 +172,17 @@ static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
 
 /* ---- inversion ------------------------------------------------------------------------------ */
 
-/* Put the entries of a chunk where its cursors say, and take over the joint numbers. */
+/* Take over the joint numbers. */
+static void rename_corners(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct build *build = context;
+    const struct chunk *chunk = &build->chunks[begin / GRAIN];
+    uint32_t *vertex = build->lattice->corner_vertex;
+    for (size_t e = begin * build->lattice->corners; e < end * build->lattice->corners; e++)
+        vertex[e] = chunk->global[vertex[e]];
+}
+
+/* The same, and put the entries of a chunk where its cursors say. */
 static void invert_chunk(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     struct build *build = context;
@@ -191,6 +201,10 @@ static void invert_chunk(void *context, size_t begin, size_t end, size_t worker)
 static dcrf_status invert(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     const size_t n = lattice->base.variables, corners = lattice->corners;
+    if (build->refinement.has_runs) {
+        dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, rename_corners, build);
+        return dcrf_lattice_runs_new(lattice, error);
+    }
     lattice->first = dcrf_allocate_zero(lattice->vertices + 2, sizeof *lattice->first);
     lattice->entry_variable = dcrf_allocate(n, corners * sizeof *lattice->entry_variable);
     lattice->entry_weight = dcrf_allocate(n, corners * sizeof *lattice->entry_weight);
@@ -335,12 +349,15 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
         dcrf_lattice_free(&lattice->base);
         return status;
     }
-    const size_t entry_bytes = 2 * (sizeof(uint32_t) + sizeof(float)); /* by variable, by vertex */
+    const size_t entry_bytes = sizeof(uint32_t) + sizeof(float);
     lattice->base.vertices = lattice->vertices;
-    lattice->base.bytes = sizeof *lattice + n * corners * entry_bytes +
-                          (lattice->vertices + 2) * sizeof *lattice->first +
-                          lattice->vertices * corners * 2 * sizeof(uint32_t) +
-                          (lattice->layers.count + 1) * sizeof *lattice->layers.first;
+    lattice->base.bytes =
+        sizeof *lattice + n * corners * entry_bytes +
+        (refinement.has_runs
+             ? dcrf_lattice_runs_bytes(lattice)
+             : n * corners * entry_bytes + (lattice->vertices + 2) * sizeof *lattice->first) +
+        lattice->vertices * corners * 2 * sizeof(uint32_t) +
+        (lattice->layers.count + 1) * sizeof *lattice->layers.first;
     *out = &lattice->base;
     return DCRF_OK;
 }

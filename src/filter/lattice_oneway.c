@@ -3,13 +3,7 @@
 
 #include <string.h>
 
-#define VERTEX_GRAIN 512
 #define VARIABLE_GRAIN 4096
-
-static void gather_task(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    dcrf_dsp()->gather(context, begin, end);
-}
 
 void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                          size_t in_stride, size_t width, float *result, float *scratch) {
@@ -18,16 +12,7 @@ void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, co
     float *to = lattice->corners % 2 == 0 ? scratch : result;
     memset(result + lattice->vertices * width, 0, width * sizeof *result);
     memset(scratch + lattice->vertices * width, 0, width * sizeof *scratch);
-    struct dcrf_gather splat = {.first = lattice->first,
-                                .index = lattice->entry_variable,
-                                .weight = lattice->entry_weight,
-                                .in = in,
-                                .in_stride = in_stride,
-                                .out = from,
-                                .out_stride = width,
-                                .width = width,
-                                .factor = 1};
-    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, gather_task, &splat);
+    dcrf_lattice_splat_runs(lattice, pool, in, in_stride, width, from);
     dcrf_lattice_blur(lattice, pool, width, from, true, lattice->corners, to, from);
 }
 
@@ -58,8 +43,10 @@ static void scale_chunk(void *context, size_t begin, size_t end, size_t worker) 
     struct dcrf_lattice *lattice = scaling->lattice;
     const size_t corners = lattice->corners;
     if (scaling->in)
-        for (size_t e = begin * corners; e < end * corners; e++)
-            lattice->entry_weight[e] *= scaling->in[lattice->entry_variable[e]];
+        for (size_t place = begin; place < end; place++)
+            for (size_t k = 0; k < corners; k++)
+                lattice->runs.weight[place * corners + k] *=
+                    scaling->in[lattice->runs.variable[place]];
     if (scaling->out)
         for (size_t a = begin; a < end; a++)
             for (size_t k = 0; k < corners; k++)
@@ -69,5 +56,6 @@ static void scale_chunk(void *context, size_t begin, size_t end, size_t worker) 
 void dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                         const float *out) {
     struct scaling scaling = {lattice, in, out};
+    lattice->runs.is_symmetric = lattice->runs.is_symmetric && in == out;
     dcrf_parallel_for(pool, lattice->base.variables, VARIABLE_GRAIN, scale_chunk, &scaling);
 }

@@ -1,0 +1,128 @@
+/* Splatting and slicing by runs for one instruction set: a part of dsp_vector.h.
+ *
+ * A block is so many floats of a row that those of RUN_CORNERS corners are registers together: the
+ * whole row with 32 registers of 16 lanes, 16 floats with 16 of 8. A simplex with more corners
+ * takes several turns. */
+#if DSP_LANES == 16
+#define RUN_BLOCK DCRF_DSP_WIDTH
+#elif DSP_LANES == 8
+#define RUN_BLOCK 16
+#else
+#define RUN_BLOCK 8
+#endif
+#define RUN_CORNERS 6
+/* Places between the one that is read and the one whose row is asked for. */
+#define RUN_AHEAD 16
+
+/* Ask for the row of a variable: every line of the cache that it lies in. */
+INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t places) {
+    if (place >= places)
+        return;
+    const float *row = runs->variables + runs->variable[place] * runs->stride;
+    for (size_t at = 0; at < runs->width; at += 16)
+        __builtin_prefetch(row + at);
+    __builtin_prefetch(row + runs->width - 1);
+}
+
+/* The block at `at` of the rows of `corners` corners, from `corner` on, of one run. */
+INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
+                      size_t at, size_t wide, size_t tail) {
+    struct row sum[RUN_CORNERS];
+    UNROLL
+    for (size_t k = 0; k < corners; k++)
+        row_zero(&sum[k], wide, tail);
+    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+        const float *weight = runs->weight + place * runs->corners + corner;
+        const struct row in =
+            row_load(runs->variables + runs->variable[place] * runs->stride + at, wide, tail);
+        UNROLL
+        for (size_t k = 0; k < corners; k++)
+            row_add_row(&sum[k], weight[k], &in, wide, tail);
+    }
+    const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
+    UNROLL
+    for (size_t k = 0; k < corners; k++)
+        row_store(&sum[k], runs->vertices + vertex[k] * runs->width + at, 1, true, wide, tail);
+}
+
+INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
+                      size_t at, size_t wide, size_t tail) {
+    const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
+    struct row in[RUN_CORNERS];
+    UNROLL
+    for (size_t k = 0; k < corners; k++)
+        in[k] = row_load(runs->vertices + vertex[k] * runs->width + at, wide, tail);
+    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+        const float *weight = runs->weight + place * runs->corners + corner;
+        struct row sum;
+        row_zero(&sum, wide, tail);
+        UNROLL
+        for (size_t k = 0; k < corners; k++)
+            row_add_row(&sum, weight[k], &in[k], wide, tail);
+        row_store(&sum, runs->variables + runs->variable[place] * runs->stride + at, runs->factor,
+                  runs->accumulate || corner > 0, wide, tail);
+    }
+}
+
+/* All corners of the runs, for one block; `work` is one of the two above, inlined. */
+#define RUN_CORNERS_BLOCK(work, runs, run, at, wide, tail)                                         \
+    if ((runs)->corners == RUN_CORNERS)                                                            \
+        work(runs, run, 0, RUN_CORNERS, at, wide, tail);                                           \
+    else                                                                                           \
+        for (size_t corner = 0; corner < (runs)->corners;) {                                       \
+            if ((runs)->corners - corner >= 3) {                                                   \
+                work(runs, run, corner, 3, at, wide, tail);                                        \
+                corner += 3;                                                                       \
+            } else {                                                                               \
+                work(runs, run, corner, 1, at, wide, tail);                                        \
+                corner += 1;                                                                       \
+            }                                                                                      \
+        }
+
+INLINE void splat_block(const struct dcrf_runs *runs, size_t run, size_t at, size_t wide,
+                        size_t tail){RUN_CORNERS_BLOCK(splat_run, runs, run, at, wide, tail)}
+
+INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, size_t wide,
+                        size_t tail){RUN_CORNERS_BLOCK(slice_run, runs, run, at, wide, tail)}
+
+#define FOR_RUNS(block, runs, begin, end, wide, tail)                                              \
+    const size_t places = (begin) < (end) ? (runs)->first[end] : 0;                                \
+    for (size_t run = (begin); run < (end); run++) {                                               \
+        for (size_t place = (runs)->first[run]; place < (runs)->first[run + 1]; place++)           \
+            ask_for_row(runs, place + RUN_AHEAD, places);                                          \
+        if (RUN_BLOCK >= DCRF_DSP_WIDTH) {                                                         \
+            block(runs, run, 0, wide, tail);                                                       \
+            continue;                                                                              \
+        }                                                                                          \
+        size_t at = 0;                                                                             \
+        for (; at + RUN_BLOCK <= (runs)->width; at += RUN_BLOCK)                                   \
+            block(runs, run, at, RUN_BLOCK / DSP_LANES, 0);                                        \
+        for (; at < (runs)->width; at += DSP_LANES)                                                \
+            block(runs, run, at, 1, 0);                                                            \
+    }
+
+INLINE void splat_all(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
+                      size_t tail){FOR_RUNS(splat_block, runs, begin, end, wide, tail)}
+
+INLINE void slice_all(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
+                      size_t tail) {
+    FOR_RUNS(slice_block, runs, begin, end, wide, tail)
+}
+
+#if DSP_LANES == 16
+static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    FOR_WIDTH(runs->width, splat_all, runs, begin, end)
+}
+
+static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    FOR_WIDTH(runs->width, slice_all, runs, begin, end)
+}
+#else
+static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    splat_all(runs, begin, end, 0, 0);
+}
+
+static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    slice_all(runs, begin, end, 0, 0);
+}
+#endif
