@@ -120,11 +120,12 @@ const char *kernel_name(const dcrf_kernel *kernel) {
 const cli_option clique_option_table[] = {
     {"cliques", 0, "none|meanshift|slic|FILE", "none", false, parse_text,
      offsetof(model_options, cliques_source),
-     "regions whose pixels should agree: superpixels of the image, or a map of regions, a "
+     "regions whose pixels should agree: superpixels of the image (of a volume: slic), or a map of "
+     "regions, a "
      "picture with one channel, an integer .npy or a NIfTI volume; negative numbers: in no region"},
     {"min-region", 0, "PIXELS", "0", false, parse_count, offsetof(model_options, min_region_px),
      "least size of a superpixel; smaller ones join the neighbour of the most similar colour; 0: "
-     "20 for meanshift, 64 for slic"},
+     "20 for meanshift, 64 for slic, 1024 in volumes"},
     {"gamma", 0, "auto|G", "auto", false, parse_number_or_auto, offsetof(model_options, gamma),
      "a region that is not of one label costs G * exp(-variance / E); auto: " NUMBER_TEXT(
          DCRF_DEFAULT_GAMMA_PER_STRENGTH) " times the strength of the kernels"},

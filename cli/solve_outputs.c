@@ -111,25 +111,11 @@ bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
            outputs_check_distinct(files, OUTPUT_FILES, problem);
 }
 
-/* Volumes do not fit into pictures, nor have photographs a place in space. */
-static bool fits(const char *file, bool volume, cli_problem *problem) {
-    if (file && volume && format_of(file) == PNG)
-        return bad_input(problem, file,
-                         "is a picture, and the image is a volume; write .nii.gz or "
-                         ".npy");
-    if (file && !volume && format_of(file) == NIFTI)
-        return bad_input(problem, file,
-                         "is a volume, and the image is a photograph; write .png or "
-                         ".npy");
-    return true;
-}
-
 bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli_problem *problem) {
-    const bool volume = image_is_volume(image);
-    return fits(outputs->labels_file, volume, problem) &&
-           fits(outputs->confidence_file, volume, problem) &&
-           fits(outputs->proof_file, volume, problem) &&
-           fits(outputs->marginals_file, volume, problem);
+    return image_fits_file(image, outputs->labels_file, problem) &&
+           image_fits_file(image, outputs->confidence_file, problem) &&
+           image_fits_file(image, outputs->proof_file, problem) &&
+           image_fits_file(image, outputs->marginals_file, problem);
 }
 
 _Static_assert(LABELS_INDEXED == 0 && LABELS_GREY == 1, "indexed|grey");

@@ -1,5 +1,6 @@
 /* dcrf superpixels: the regions of an image that can be the cliques of a model. */
 #include "command.h"
+#include "io/nifti.h"
 #include "io/npy.h"
 #include "io/output.h"
 #include "io/picture.h"
@@ -59,33 +60,38 @@ static bool find_regions(segmentation *s, cli_problem *problem) {
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static bool write_regions_png(const segmentation *s, FILE *stream, cli_problem *problem) {
+/* In 16 bits, for a picture or a volume. */
+static bool write_regions_short(const segmentation *s, FILE *stream, cli_problem *problem) {
     const char *file = s->settings->regions_file;
-    const size_t pixels = s->image.width * s->image.height;
+    const size_t pixels = image_pixels(&s->image);
+    const bool volume = nifti_is_name(file);
     if (s->count > (size_t)UINT16_MAX + 1)
         return bad_input(problem, file,
-                         "a PNG can number 65536 regions and there are %zu; write a .npy, or ask "
+                         "a %s can number 65536 regions and there are %zu; write a .npy, or ask "
                          "for larger ones with --min-region",
-                         s->count);
+                         volume ? "NIfTI file" : "PNG", s->count);
     uint16_t *samples = malloc(pixels * sizeof *samples);
     if (!samples)
         return out_of_memory(problem, file);
     for (size_t i = 0; i < pixels; i++)
         samples[i] = (uint16_t)s->regions[i];
-    const bool done =
-        png_write_samples(stream, file, samples, s->image.width, s->image.height, 1, problem);
+    const bool done = volume ? nifti_write_labels(stream, file, s->image.geometry, samples, problem)
+                             : png_write_samples(stream, file, samples, s->image.width,
+                                                 s->image.height, 1, problem);
     free(samples);
     return done;
 }
 
 static bool write_regions(const segmentation *s, cli_outputs *outputs, cli_problem *problem) {
-    const size_t shape[] = {s->image.height, s->image.width};
+    const char *file = s->settings->regions_file;
+    size_t shape[3];
+    const size_t axes = image_shape(&s->image, shape);
     FILE *stream;
-    if (!output_begin(outputs, s->settings->regions_file, &stream, problem))
+    if (!output_begin(outputs, file, &stream, problem))
         return false;
-    if (is_png_name(s->settings->regions_file))
-        return write_regions_png(s, stream, problem);
-    npy_write_integers(stream, shape, 2, s->regions);
+    if (is_png_name(file) || nifti_is_name(file))
+        return write_regions_short(s, stream, problem);
+    npy_write_integers(stream, shape, axes, s->regions);
     return true;
 }
 
@@ -106,18 +112,34 @@ static bool encode_boundaries(const segmentation *s, const uint8_t *boundary, FI
     return done;
 }
 
+/* Of a volume: 1 where regions meet. */
+static bool write_boundary_volume(const segmentation *s, const uint8_t *boundary, FILE *stream,
+                                  cli_problem *problem) {
+    const char *file = s->settings->boundaries_file;
+    const size_t voxels = image_pixels(&s->image);
+    uint16_t *labels = malloc(voxels * sizeof *labels);
+    if (!labels)
+        return out_of_memory(problem, file);
+    for (size_t i = 0; i < voxels; i++)
+        labels[i] = boundary[i];
+    const bool done = nifti_write_labels(stream, file, s->image.geometry, labels, problem);
+    free(labels);
+    return done;
+}
+
 static bool write_boundaries(const segmentation *s, cli_outputs *outputs, cli_problem *problem) {
     const char *file = s->settings->boundaries_file;
     const dcrf_grid grid = image_grid(&s->image);
     dcrf_error error;
     FILE *stream;
-    uint8_t *boundary = malloc(s->image.width * s->image.height);
+    uint8_t *boundary = malloc(image_pixels(&s->image));
     if (!boundary)
         return out_of_memory(problem, file);
     const bool done = (dcrf_region_boundaries(&grid, s->regions, boundary, &error) >= 0 ||
                        library_problem(problem, file, &error)) &&
                       output_begin(outputs, file, &stream, problem) &&
-                      encode_boundaries(s, boundary, stream, problem);
+                      (image_is_volume(&s->image) ? write_boundary_volume : encode_boundaries)(
+                          s, boundary, stream, problem);
     free(boundary);
     return done;
 }
@@ -140,12 +162,20 @@ static bool check_files(const superpixels_settings *settings, cli_problem *probl
            (!boundaries || output_check(boundaries, problem));
 }
 
+static bool do_files_fit(const segmentation *s, cli_problem *problem) {
+    const char *boundaries = s->settings->boundaries_file;
+    return image_fits_file(&s->image, s->settings->regions_file, problem) &&
+           image_fits_file(&s->image, boundaries, problem) &&
+           (!boundaries || !image_is_volume(&s->image) || nifti_is_name(boundaries) ||
+            bad_input(problem, boundaries, "is to be a .nii or .nii.gz, as the image is a volume"));
+}
+
 static bool run_superpixels(const void *given, cli_problem *problem) {
     const superpixels_settings *settings = given;
     segmentation s = {.settings = settings};
-    const bool done = check_files(settings, problem) &&
-                      image_read(settings->image_file, &s.image, problem) &&
-                      find_regions(&s, problem) && write_outputs(&s, problem);
+    const bool done =
+        check_files(settings, problem) && image_read(settings->image_file, &s.image, problem) &&
+        do_files_fit(&s, problem) && find_regions(&s, problem) && write_outputs(&s, problem);
     free(s.regions);
     image_free(&s.image);
     return done;
@@ -155,17 +185,18 @@ static const cli_option operands[] = {
     {.name = "IMAGE",
      .parse = parse_text,
      .offset = offsetof(superpixels_settings, image_file),
-     .help = "the photograph: " PICTURE_FORMATS_TEXT},
+     .help = "the photograph: " PICTURE_FORMATS_TEXT "; or a volume (NIfTI), for slic"},
     {0},
 };
 
 static const cli_option files[] = {
     {"output", 'o', "FILE", NULL, true, parse_text, offsetof(superpixels_settings, regions_file),
-     "where the region of every pixel goes: a grey .png of 8 bits, or of 16 where there are more "
-     "than 256 regions, or a .npy of int32"},
-    {"boundaries", 0, "B.png", NULL, false, parse_text,
+     "where the region of every pixel goes: a grey .png (of a volume: a NIfTI) of 8 bits, or of 16 "
+     "where there are more than 256 regions, or a .npy of int32"},
+    {"boundaries", 0, "FILE", NULL, false, parse_text,
      offsetof(superpixels_settings, boundaries_file),
-     "also write the image with lines where regions meet"},
+     "also write the image with lines where regions meet, as a .png; of a volume a NIfTI with 1 "
+     "there"},
     {0},
 };
 
@@ -176,7 +207,7 @@ static const cli_option options[] = {
     {"min-region", 0, "PIXELS", "0", false, parse_count,
      offsetof(superpixels_settings, min_region_px),
      "smaller regions join the neighbour of the most similar colour; 0: 20 for meanshift, a "
-     "quarter of the square of --region-size for slic"},
+     "quarter of the square (in volumes: of the cube) of --region-size for slic"},
     {"spatial-bandwidth", 0, "PIXELS", "8", false, parse_positive_number,
      offsetof(superpixels_settings, spatial_bandwidth_px),
      "meanshift: the radius of its window in the image"},
@@ -184,7 +215,8 @@ static const cli_option options[] = {
      offsetof(superpixels_settings, range_bandwidth),
      "meanshift: the radius of its window among the colours, in units of CIE Luv"},
     {"region-size", 0, "PIXELS", "16", false, parse_positive_number,
-     offsetof(superpixels_settings, region_size_px), "slic: about how wide regions are"},
+     offsetof(superpixels_settings, region_size_px),
+     "slic: about how wide regions are; in volumes in voxels along the axis of smallest spacing"},
     {"compactness", 0, "M", "10", false, parse_positive_number,
      offsetof(superpixels_settings, compactness),
      "slic: the weight of position against colour; more gives rounder regions"},

@@ -63,10 +63,22 @@ struct dcrf_mode *oracle_modes(const struct dcrf_colours *luv, float spatial, fl
 
 /* ---- components ----------------------------------------------------------------------------- */
 
+static size_t pixels_in(const size_t size[3]) {
+    return size[0] * size[1] * size[2];
+}
+
+/* The neighbour one step along an axis, or the pixel itself at the border. */
+static size_t neighbour(const size_t size[3], size_t a, int axis, int step) {
+    size_t at[3] = {a % size[0], a / size[0] % size[1], a / size[0] / size[1]};
+    if (step < 0 ? at[axis] > 0 : at[axis] + 1 < size[axis])
+        at[axis] = (size_t)((long)at[axis] + step);
+    return (at[2] * size[1] + at[1]) * size[0] + at[0];
+}
+
 /* Spread the number of a pixel over all that `linked` joins to it, until nothing changes. */
-static size_t spread(size_t width, size_t height, bool (*linked)(const void *, size_t, size_t),
+static size_t spread(const size_t size[3], bool (*linked)(const void *, size_t, size_t),
                      const void *context, int32_t *regions) {
-    const size_t pixels = width * height;
+    const size_t pixels = pixels_in(size);
     size_t count = 0, *stack = malloc(pixels * sizeof *stack);
     for (size_t a = 0; a < pixels; a++)
         regions[a] = -1;
@@ -77,14 +89,14 @@ static size_t spread(size_t width, size_t height, bool (*linked)(const void *, s
         stack[depth++] = a;
         regions[a] = (int32_t)count;
         while (depth > 0) {
-            const size_t at = stack[--depth], x = at % width, y = at / width;
-            const size_t near[4] = {x > 0 ? at - 1 : at, x + 1 < width ? at + 1 : at,
-                                    y > 0 ? at - width : at, y + 1 < height ? at + width : at};
-            for (int i = 0; i < 4; i++)
-                if (regions[near[i]] < 0 && linked(context, at, near[i])) {
-                    regions[near[i]] = (int32_t)count;
-                    stack[depth++] = near[i];
+            const size_t at = stack[--depth];
+            for (int i = 0; i < 6; i++) {
+                const size_t near = neighbour(size, at, i / 2, i % 2 ? 1 : -1);
+                if (regions[near] < 0 && linked(context, at, near)) {
+                    regions[near] = (int32_t)count;
+                    stack[depth++] = near;
                 }
+            }
         }
         count++;
     }
@@ -110,13 +122,14 @@ static bool numbers_equal(const void *context, size_t a, size_t b) {
 size_t oracle_fuse(const struct dcrf_mode *modes, size_t width, size_t height, float spatial,
                    float range, int32_t *regions) {
     const struct fusion fusion = {modes, spatial, range};
-    return spread(width, height, modes_linked, &fusion, regions);
+    return spread((size_t[]){width, height, 1}, modes_linked, &fusion, regions);
 }
 
-size_t oracle_check_regions(const int32_t *regions, size_t width, size_t height) {
-    int32_t *again = malloc(width * height * sizeof *again);
-    size_t count = spread(width, height, numbers_equal, regions, again);
-    if (memcmp(again, regions, width * height * sizeof *again) != 0)
+size_t oracle_check_regions(const int32_t *regions, const size_t size[3]) {
+    const size_t bytes = pixels_in(size) * sizeof *regions;
+    int32_t *again = malloc(bytes);
+    size_t count = spread(size, numbers_equal, regions, again);
+    if (memcmp(again, regions, bytes) != 0)
         count = 0;
     free(again);
     return count;
@@ -131,7 +144,7 @@ struct summary {
 static struct summary summarize(const struct dcrf_colours *colours, const int32_t *regions,
                                 int32_t number) {
     struct summary s = {0};
-    for (size_t a = 0; a < colours->width * colours->height; a++)
+    for (size_t a = 0; a < colours->width * colours->height * colours->depth; a++)
         if (regions[a] == number) {
             s.pixels++;
             for (int c = 0; c < 3; c++)
@@ -142,15 +155,11 @@ static struct summary summarize(const struct dcrf_colours *colours, const int32_
     return s;
 }
 
-static bool touch(const struct dcrf_colours *colours, const int32_t *regions, int32_t r,
-                  int32_t q) {
-    for (size_t a = 0; a < colours->width * colours->height; a++) {
-        const size_t right = a % colours->width + 1 < colours->width ? a + 1 : a;
-        const size_t below = a / colours->width + 1 < colours->height ? a + colours->width : a;
-        if ((regions[a] == r && (regions[right] == q || regions[below] == q)) ||
-            (regions[a] == q && (regions[right] == r || regions[below] == r)))
-            return true;
-    }
+static bool touch(const size_t size[3], const int32_t *regions, int32_t r, int32_t q) {
+    for (size_t a = 0; a < pixels_in(size); a++)
+        for (int i = 0; i < 6; i++)
+            if (regions[a] == r && regions[neighbour(size, a, i / 2, i % 2 ? 1 : -1)] == q)
+                return true;
     return false;
 }
 
@@ -162,8 +171,9 @@ static double distance(const struct summary *a, const struct summary *b) {
 }
 
 size_t oracle_join(const struct dcrf_colours *colours, size_t min_region_px, int32_t *regions) {
-    const size_t pixels = colours->width * colours->height;
-    size_t count = oracle_check_regions(regions, colours->width, colours->height);
+    const size_t size[3] = {colours->width, colours->height, colours->depth};
+    const size_t pixels = pixels_in(size);
+    size_t count = oracle_check_regions(regions, size);
     struct summary *all = malloc(pixels * sizeof *all);
     int32_t *joined = malloc(pixels * sizeof *joined);
     while (count > 1) {
@@ -176,7 +186,7 @@ size_t oracle_join(const struct dcrf_colours *colours, size_t min_region_px, int
         if (all[smallest].pixels >= (double)min_region_px)
             break;
         for (size_t r = 0; r < count; r++)
-            if ((int32_t)r != smallest && touch(colours, regions, smallest, (int32_t)r) &&
+            if ((int32_t)r != smallest && touch(size, regions, smallest, (int32_t)r) &&
                 (best < 0 ||
                  distance(&all[r], &all[smallest]) < distance(&all[best], &all[smallest])))
                 best = (int32_t)r;
@@ -184,7 +194,7 @@ size_t oracle_join(const struct dcrf_colours *colours, size_t min_region_px, int
             if (regions[a] == smallest)
                 regions[a] = best;
         memcpy(joined, regions, pixels * sizeof *joined);
-        count = spread(colours->width, colours->height, numbers_equal, joined, regions);
+        count = spread(size, numbers_equal, joined, regions);
     }
     free(joined);
     free(all);
@@ -193,51 +203,70 @@ size_t oracle_join(const struct dcrf_colours *colours, size_t min_region_px, int
 
 /* ---- SLIC ----------------------------------------------------------------------------------- */
 
-static double squared_between(const struct dcrf_colours *lab, size_t a, size_t b) {
-    double sum = 0;
-    for (int c = 0; c < 3; c++) {
-        const double difference = (double)colour_at(lab, a, c) - (double)colour_at(lab, b, c);
-        sum += difference * difference;
+/* A pixel or a centre; places are multiples of the steps between neighbours. */
+struct point {
+    float at[3], colour[3];
+};
+
+struct volume {
+    const struct dcrf_colours *lab;
+    size_t size[3];
+    float step[3];
+};
+
+static struct point point_in(const struct volume *v, size_t a) {
+    const size_t at[3] = {a % v->size[0], a / v->size[0] % v->size[1], a / v->size[0] / v->size[1]};
+    struct point p;
+    for (int i = 0; i < 3; i++) {
+        p.at[i] = (float)at[i] * v->step[i];
+        p.colour[i] = colour_at(v->lab, a, i);
     }
+    return p;
+}
+
+static double gradient_at(const struct volume *v, size_t a) {
+    double sum = 0;
+    for (int axis = 0; axis < 3; axis++)
+        for (int c = 0; c < 3; c++) {
+            const double difference =
+                (double)colour_at(v->lab, neighbour(v->size, a, axis, -1), c) -
+                (double)colour_at(v->lab, neighbour(v->size, a, axis, 1), c);
+            sum += difference * difference;
+        }
     return sum;
 }
 
-static double gradient_at(const struct dcrf_colours *lab, size_t x, size_t y) {
-    const size_t w = lab->width, a = y * w + x;
-    return squared_between(lab, x > 0 ? a - 1 : a, x + 1 < w ? a + 1 : a) +
-           squared_between(lab, y > 0 ? a - w : a, y + 1 < lab->height ? a + w : a);
-}
-
-/* The flattest pixel of the 3 x 3 around (x, y); it itself, then the first, of equals. */
-static size_t flattest_near(const struct dcrf_colours *lab, size_t x, size_t y) {
-    size_t best = y * lab->width + x;
-    double least = gradient_at(lab, x, y);
-    for (int dy = -1; dy <= 1; dy++)
-        for (int dx = -1; dx <= 1; dx++) {
-            const long nx = (long)x + dx, ny = (long)y + dy;
-            if (nx < 0 || ny < 0 || nx >= (long)lab->width || ny >= (long)lab->height)
-                continue;
-            if (gradient_at(lab, (size_t)nx, (size_t)ny) < least) {
-                least = gradient_at(lab, (size_t)nx, (size_t)ny);
-                best = (size_t)ny * lab->width + (size_t)nx;
-            }
+/* The flattest pixel of the 3 x 3 x 3 around (x, y, z); it itself, then the first, of equals. */
+static size_t flattest_near(const struct volume *v, const size_t at[3]) {
+    size_t best = (at[2] * v->size[1] + at[1]) * v->size[0] + at[0];
+    double least = gradient_at(v, best);
+    for (size_t a = 0; a < pixels_in(v->size); a++) {
+        const size_t here[3] = {a % v->size[0], a / v->size[0] % v->size[1],
+                                a / v->size[0] / v->size[1]};
+        bool is_near = true;
+        for (int i = 0; i < 3; i++)
+            is_near &= here[i] + 1 >= at[i] && here[i] <= at[i] + 1;
+        if (is_near && gradient_at(v, a) < least) {
+            least = gradient_at(v, a);
+            best = a;
         }
+    }
     return best;
 }
 
-static void assign_pixels(const struct dcrf_colours *lab, const struct dcrf_mode *centres, size_t k,
+static void assign_pixels(const struct volume *v, const struct point *centres, size_t k,
                           float reach, float weight, int32_t *nearest) {
-    for (size_t a = 0; a < lab->width * lab->height; a++) {
-        const struct dcrf_mode p = point_of(lab, a);
+    for (size_t a = 0; a < pixels_in(v->size); a++) {
+        const struct point p = point_in(v, a);
         float least = INFINITY;
         nearest[a] = -1;
         for (size_t i = 0; i < k; i++) {
-            const struct dcrf_mode *q = &centres[i];
-            const float dx = p.x - q->x, dy = p.y - q->y;
+            const struct point *q = &centres[i];
+            const float dx = p.at[0] - q->at[0], dy = p.at[1] - q->at[1], dz = p.at[2] - q->at[2];
             const float d0 = p.colour[0] - q->colour[0], d1 = p.colour[1] - q->colour[1],
                         d2 = p.colour[2] - q->colour[2];
-            const float d = d0 * d0 + d1 * d1 + d2 * d2 + weight * (dx * dx + dy * dy);
-            if (fabsf(dx) <= reach && fabsf(dy) <= reach && d < least) {
+            const float d = d0 * d0 + d1 * d1 + d2 * d2 + weight * (dx * dx + dy * dy + dz * dz);
+            if (fabsf(dx) <= reach && fabsf(dy) <= reach && fabsf(dz) <= reach && d < least) {
                 least = d;
                 nearest[a] = (int32_t)i;
             }
@@ -245,46 +274,57 @@ static void assign_pixels(const struct dcrf_colours *lab, const struct dcrf_mode
     }
 }
 
-static void move_centres(const struct dcrf_colours *lab, const int32_t *nearest, size_t k,
-                         struct dcrf_mode *centres) {
+static void move_centres(const struct volume *v, const int32_t *nearest, size_t k,
+                         struct point *centres) {
     for (size_t i = 0; i < k; i++) {
-        double n = 0, sum[5] = {0};
-        for (size_t a = 0; a < lab->width * lab->height; a++)
+        double n = 0, place[3] = {0}, colour[3] = {0};
+        for (size_t a = 0; a < pixels_in(v->size); a++)
             if (nearest[a] == (int32_t)i) {
                 n++;
-                sum[0] += (double)(a % lab->width);
-                sum[1] += (double)(a / lab->width);
+                place[0] += (double)(a % v->size[0]);
+                place[1] += (double)(a / v->size[0] % v->size[1]);
+                place[2] += (double)(a / v->size[0] / v->size[1]);
                 for (int c = 0; c < 3; c++)
-                    sum[2 + c] += (double)colour_at(lab, a, c);
+                    colour[c] += (double)colour_at(v->lab, a, c);
             }
-        if (n > 0)
-            centres[i] =
-                (struct dcrf_mode){(float)(sum[0] / n),
-                                   (float)(sum[1] / n),
-                                   {(float)(sum[2] / n), (float)(sum[3] / n), (float)(sum[4] / n)}};
+        for (int c = 0; n > 0 && c < 3; c++) {
+            centres[i].at[c] = (float)(place[c] / n) * v->step[c];
+            centres[i].colour[c] = (float)(colour[c] / n);
+        }
     }
 }
 
-size_t oracle_slic(const struct dcrf_colours *lab, double size_px, double compactness,
-                   size_t iterations, int32_t *regions) {
-    const size_t pixels = lab->width * lab->height;
-    const size_t columns = (size_t)fmax(1, nearbyint((double)lab->width / size_px));
-    const size_t rows = (size_t)fmax(1, nearbyint((double)lab->height / size_px));
-    struct dcrf_mode *centres = malloc(rows * columns * sizeof *centres);
-    int32_t *nearest = malloc(pixels * sizeof *nearest);
-    for (size_t i = 0; i < rows * columns; i++) {
-        const double x = ((double)(i % columns) + 0.5) * (double)lab->width / (double)columns;
-        const double y = ((double)(i / columns) + 0.5) * (double)lab->height / (double)rows;
-        /* The epsilon: halves of whole numbers must not fall below themselves. */
-        centres[i] = point_of(lab, flattest_near(lab, (size_t)(x + 1e-9), (size_t)(y + 1e-9)));
+size_t oracle_slic(const struct dcrf_colours *lab, const double step[3], double size_px,
+                   double compactness, size_t iterations, int32_t *regions) {
+    struct volume v = {.lab = lab, .size = {lab->width, lab->height, lab->depth}};
+    size_t along[3], k = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        v.step[axis] = (float)step[axis];
+        const double wanted = nearbyint((double)v.size[axis] * (double)v.step[axis] / size_px);
+        along[axis] = wanted < 1 ? 1 : (size_t)wanted;
+        if (along[axis] > v.size[axis])
+            along[axis] = v.size[axis];
+        k *= along[axis];
+    }
+    struct point *centres = malloc(k * sizeof *centres);
+    int32_t *nearest = malloc(pixels_in(v.size) * sizeof *nearest);
+    for (size_t i = 0; i < k; i++) {
+        const size_t number[3] = {i % along[0], i / along[0] % along[1], i / along[0] / along[1]};
+        size_t at[3];
+        for (int axis = 0; axis < 3; axis++)
+            /* The epsilon: halves of whole numbers must not fall below themselves. */
+            at[axis] =
+                (size_t)(((double)number[axis] + 0.5) * (double)v.size[axis] / (double)along[axis] +
+                         1e-9);
+        centres[i] = point_in(&v, flattest_near(&v, at));
     }
     const float weight = (float)(compactness / size_px * (compactness / size_px));
     for (size_t round = 0; round < iterations; round++) {
         if (round > 0)
-            move_centres(lab, nearest, rows * columns, centres);
-        assign_pixels(lab, centres, rows * columns, (float)size_px, weight, nearest);
+            move_centres(&v, nearest, k, centres);
+        assign_pixels(&v, centres, k, (float)size_px, weight, nearest);
     }
-    const size_t count = spread(lab->width, lab->height, numbers_equal, nearest, regions);
+    const size_t count = spread(v.size, numbers_equal, nearest, regions);
     free(nearest);
     free(centres);
     return count;

@@ -281,6 +281,24 @@ static dcrf_status use_slic(dcrf_error *error) {
     return use_superpixels(DCRF_SUPERPIXEL_SLIC, error);
 }
 
+static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
+    static int32_t regions[WIDTH * HEIGHT * 3];
+    const dcrf_grid grid = dcrf_grid_3d(WIDTH, HEIGHT, 3);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 1);
+    dcrf_superpixel_settings settings;
+    dcrf_superpixel_defaults(&settings);
+    settings.method = DCRF_SUPERPIXEL_SLIC;
+    settings.min_region_px = 4;
+    settings.region_size_px = 2;
+    dcrf_workspace *workspace = NULL;
+    size_t count;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
 /* ---- the compatible mean field -------------------------------------------------------------- */
 
 static dcrf_status use_densecrf(dcrf_error *error) {
@@ -427,6 +445,7 @@ static const struct {
     {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
     {"superpixels by SLIC", use_slic, 17},
+    {"superpixels of a volume", use_slic_of_a_volume, 19},
     {"enlarged unaries", enlarge_unary, 9},
     {"the strength that suits a model", measure_strength, 12},
     {"scribbles", use_scribbles, 40},

@@ -3,6 +3,7 @@
 #include "io/file.h"
 #include "io/nifti.h"
 #include "io/picture.h"
+#include "io/png_format.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -153,6 +154,17 @@ const char *image_place_text(const cli_image *image, size_t pixel, char text[IMA
     else
         snprintf(text, IMAGE_TEXT_BYTES, "x = %zu, y = %zu", x, row);
     return text;
+}
+
+bool image_fits_file(const cli_image *image, const char *file, cli_problem *problem) {
+    const bool volume = image_is_volume(image);
+    if (file && volume && is_png_name(file))
+        return bad_input(problem, file,
+                         "is a picture, and the image is a volume; write .nii.gz or .npy");
+    if (file && !volume && nifti_is_name(file))
+        return bad_input(problem, file,
+                         "is a volume, and the image is a photograph; write .png or .npy");
+    return true;
 }
 
 size_t image_shape(const cli_image *image, size_t shape[3]) {

@@ -33,6 +33,10 @@ void image_free(cli_image *image);
 bool image_is_volume(const cli_image *image);
 size_t image_pixels(const cli_image *image);
 
+/* Volumes do not fit into pictures, nor have photographs a place in space. `file`, which is to be
+ * written, may be NULL. */
+bool image_fits_file(const cli_image *image, const char *file, cli_problem *problem);
+
 /* "6 x 5 pixels" or "6 x 5 x 4 voxels"; "x = 4, y = 2", with z in a volume. For messages. */
 #define IMAGE_TEXT_BYTES 96
 const char *image_size_text(const cli_image *image, char text[IMAGE_TEXT_BYTES]);

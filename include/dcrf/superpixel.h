@@ -6,9 +6,10 @@
  *   SLIC        k-means in colour and position, started from a regular grid (Achanta et al. 2012):
  *               compact regions of about one size, many times faster.
  *
- * A region is connected through the sides of its pixels (4-connectivity), every pixel is in one
- * region, and regions are numbered from 0 in the order of their first pixels. The same image gives
- * the same regions for every number of threads and every instruction set.
+ * SLIC takes volumes too. A region is connected through the sides of its pixels (4-connectivity; 6
+ * in volumes), every pixel is in one region, and regions are numbered from 0 in the order of their
+ * first pixels. The same image gives the same regions for every number of threads and every
+ * instruction set.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_SUPERPIXEL_H
@@ -39,12 +40,14 @@ DCRF_API int dcrf_superpixel_method_from_name(const char *name, dcrf_superpixel_
 #define DCRF_SUPERPIXEL_ITERATIONS 10
 /* The least size of a region of mean shift where min_region_px is 0. */
 #define DCRF_SUPERPIXEL_MIN_REGION_PX 20
+/* The part of the voxels of a volume that may be brighter, or darker, than its scale. */
+#define DCRF_SUPERPIXEL_OUTLIERS 0.005
 
 typedef struct dcrf_superpixel_settings {
     dcrf_superpixel_method method;
     /* Smaller regions are joined to the neighbour of the most similar colour. 1: none are. 0: as
      * the method does it, DCRF_SUPERPIXEL_MIN_REGION_PX for mean shift and a quarter of the square
-     * of region_size_px for SLIC. */
+     * (in volumes: of the cube) of region_size_px for SLIC. */
     size_t min_region_px;
     /* Mean shift: the radii of the window, in pixels (1 to 256) and in units of CIE Luv. */
     double spatial_bandwidth_px;
@@ -60,17 +63,23 @@ typedef struct dcrf_superpixel_settings {
 /* Mean shift with the values above. */
 DCRF_API void dcrf_superpixel_defaults(dcrf_superpixel_settings *settings);
 
-/* The regions of an image of one channel (grey) or three (sRGB), on the scale 0 to 255, over a grid
- * of one or two axes; `settings` = NULL: the defaults. Distances are in pixels, whatever the
- * spacing of the grid. `regions` has room for one number a pixel, *count is how many regions there
- * are. On an error neither is touched. */
+/* The regions of an image of one channel (grey) or three (sRGB), on the scale 0 to 255;
+ * `settings` = NULL: the defaults. Over a grid of one or two axes distances are in pixels, whatever
+ * the spacing.
+ *
+ * Over a grid of three axes, a volume, the method must be SLIC. One channel may have any scale: it
+ * is brought to 0 to 255, so that DCRF_SUPERPIXEL_OUTLIERS of the voxels end at either end.
+ * Distances are in units of the smallest spacing.
+ *
+ * `regions` has room for one number per pixel, *count is how many regions there are. On an error
+ * neither is touched. */
 DCRF_API dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
                                       const dcrf_superpixel_settings *settings,
                                       dcrf_workspace *workspace, int32_t *regions, size_t *count,
                                       dcrf_error *error);
 
-/* Where regions meet: boundary[a] is 1 where the neighbour to the right of pixel a or the one below
- * it has another number, else 0. Lines are one pixel wide. Grids of one or two axes. */
+/* Where regions meet: boundary[a] is 1 where the neighbour to the right of pixel a, the one below
+ * it or the one behind it has another number, else 0. Lines are one pixel wide. */
 DCRF_API dcrf_status dcrf_region_boundaries(const dcrf_grid *grid, const int32_t *regions,
                                             uint8_t *boundary, dcrf_error *error);
 

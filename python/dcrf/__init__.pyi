@@ -312,5 +312,6 @@ def superpixels(
     range_bandwidth: float | None = None,
     min_region: int | None = None,
     shape: Sequence[int] | None = None,
+    spacing: float | Sequence[float] = 1.0,
     threads: int = 0,
 ) -> NDArray[np.int32]: ...

@@ -32,6 +32,7 @@ def unary_energies(
 ) -> tuple[str, str]: ...
 def superpixels(
     shape: Sequence[int],
+    spacing: Sequence[float],
     image: _Array,
     method: str,
     region_size_px: float,

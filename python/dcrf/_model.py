@@ -117,9 +117,10 @@ class Model:
                 cliques, clique_cost, min_region = (chosen[name] for name in ("cliques", "clique_cost", "min_region"))
         self._normalize = normalize
         choice(normalize, NORMALIZATIONS, "normalize")
+        self._spacing = one_or_many(spacing, len(self.shape), "spacing")
         self._core = RecordedModel(
             self.shape,
-            one_or_many(spacing, len(self.shape), "spacing"),
+            self._spacing,
             self.labels,
             choice(operator, OPERATORS, "operator"),
             thread_count(threads),
@@ -328,7 +329,7 @@ class Model:
             if self.image is None:
                 raise ValueError("superpixels need an image")
             cliques = superpixels(
-                _on_the_scale(self._channels), cliques, shape=self.shape, min_region=min_region
+                self._channels, cliques, shape=self.shape, spacing=self._spacing, min_region=min_region
             )
         regions = array(cliques, "the clique map", integers=True)
         if regions.dtype.kind == "f":
@@ -581,11 +582,13 @@ def superpixels(
     range_bandwidth=None,
     min_region=None,
     shape=None,
+    spacing=1.0,
     threads=0,
 ):
     """Regions of one colour: int32, numbered from 0. ``method`` is "slic" or "meanshift".
 
-    The image is (H, W), (H, W, 3) or (3, H, W), on the scale 0 to 255.
+    The image is (H, W), (H, W, 3) or (3, H, W), on the scale 0 to 255. A volume, for "slic", is (D, H, W) with
+    ``shape=volume.shape``, on any scale; distances are then in units of the smallest ``spacing``.
 
     >>> import numpy as np
     >>> image = np.zeros((32, 32, 3), np.uint8); image[:, 16:] = 255
@@ -594,12 +597,15 @@ def superpixels(
     """
     values = array(image, "the image")
     shape = grid_of_image(values, shape)
-    channels = _on_the_scale(place_channels_last(values, tuple(shape), "the image"))
+    channels = place_channels_last(values, tuple(shape), "the image")
+    if len(shape) < 3 or channels.shape[-1] > 1:
+        channels = _on_the_scale(channels)
     regions = np.empty(shape, np.int32)
     numbers = [
         -1.0 if value is None else float(value)
         for value in (region_size, compactness, spatial_bandwidth, range_bandwidth)
     ]
     least = -1 if min_region is None else int(min_region)
-    _core.superpixels(tuple(shape), channels, method, *numbers, least, thread_count(threads), regions)
+    steps = one_or_many(spacing, len(shape), "spacing")
+    _core.superpixels(tuple(shape), steps, channels, method, *numbers, least, thread_count(threads), regions)
     return regions

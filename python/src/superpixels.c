@@ -6,12 +6,12 @@ static size_t image_elements(const dcrf_grid *grid) {
     return grid->size[0] * grid->size[1] * grid->size[2];
 }
 
-/* superpixels(shape, image, method, region_size_px, compactness, spatial_bandwidth_px,
+/* superpixels(shape, spacing, image, method, region_size_px, compactness, spatial_bandwidth_px,
  * range_bandwidth, min_region_px, threads, regions out): numbers below 0 mean the default. Returns
  * how many regions there are. */
 PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
     (void)module;
-    PyObject *shape, *image, *array;
+    PyObject *shape, *spacing, *image, *array;
     double size, compactness, spatial, range;
     Py_ssize_t least, threads;
     const char *name;
@@ -23,14 +23,14 @@ PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
     dcrf_workspace *workspace = NULL;
     dcrf_status status;
     size_t count = 0;
-    if (!PyArg_ParseTuple(arguments, "OOsddddnnO", &shape, &image, &name, &size, &compactness,
-                          &spatial, &range, &least, &threads, &array))
+    if (!PyArg_ParseTuple(arguments, "OOOsddddnnO", &shape, &spacing, &image, &name, &size,
+                          &compactness, &spatial, &range, &least, &threads, &array))
         return NULL;
     dcrf_superpixel_defaults(&settings);
     if (!dcrf_superpixel_method_from_name(name, &settings.method))
         return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'slic' or 'meanshift'",
                             name);
-    if (dcrf_py_grid(shape, NULL, &grid) < 0 ||
+    if (dcrf_py_grid(shape, spacing, &grid) < 0 ||
         dcrf_py_view(image, &grid, "the image", &image_buffer, &view) < 0)
         return NULL;
     int32_t *regions =

@@ -20,6 +20,7 @@
 #include "model/view.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* Farther from every colour than any range bandwidth, and its square is still a float. */
 #define FAR_COLOUR 1e9f
@@ -120,14 +121,19 @@ static void convert_rows(void *context, size_t begin, size_t end, size_t worker)
 
 static dcrf_status check_scale(const float *samples, const dcrf_grid *grid, size_t channels,
                                dcrf_error *error) {
-    const size_t width = grid->size[0], count = width * grid->size[1] * channels;
-    for (size_t i = 0; i < count; i++)
-        if (!(samples[i] >= 0 && samples[i] <= 255))
+    const size_t width = grid->size[0], height = grid->size[1];
+    for (size_t i = 0; i < width * height * grid->size[2] * channels; i++)
+        if (!(samples[i] >= 0 && samples[i] <= 255)) {
+            const size_t row = i / channels / width;
+            char slice[32] = "";
+            if (grid->axes > 2)
+                snprintf(slice, sizeof slice, ", z = %zu", row / height);
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "the image of the superpixels holds %g at x = %zu, y = %zu, channel "
+                             "the image of the superpixels holds %g at x = %zu, y = %zu%s, channel "
                              "%zu; its scale must be 0 to 255",
-                             (double)samples[i], i / channels % width, i / channels / width,
+                             (double)samples[i], i / channels % width, row % height, slice,
                              i % channels);
+        }
     return DCRF_OK;
 }
 
@@ -138,14 +144,15 @@ static dcrf_status read_samples(const dcrf_grid *grid, const dcrf_view *image, f
     return status < 0 ? status : check_scale(samples, grid, image->channels, error);
 }
 
-static dcrf_status allocate_planes(struct dcrf_colours *colours, size_t width, size_t height,
+static dcrf_status allocate_planes(struct dcrf_colours *colours, const dcrf_grid *grid,
                                    dcrf_error *error) {
-    *colours = (struct dcrf_colours){.width = width, .height = height};
+    const size_t width = grid->size[0], height = grid->size[1], depth = grid->size[2];
+    *colours = (struct dcrf_colours){.width = width, .height = height, .depth = depth};
     colours->stride = width + DCRF_COLOUR_PADDING;
     for (size_t i = 0; i < 3; i++) {
         size_t row_bytes;
         if (dcrf_multiply(colours->stride, sizeof(float), &row_bytes))
-            colours->plane[i] = dcrf_allocate(height, row_bytes);
+            colours->plane[i] = dcrf_allocate(height * depth, row_bytes);
         if (!colours->plane[i]) {
             dcrf_colours_clear(colours);
             return dcrf_fail_memory(error, "the colours of the superpixels");
@@ -157,18 +164,18 @@ static dcrf_status allocate_planes(struct dcrf_colours *colours, size_t width, s
 dcrf_status dcrf_colours_new(struct dcrf_colours *colours, const dcrf_grid *grid,
                              const dcrf_view *image, enum dcrf_colour_space space, dcrf_pool *pool,
                              dcrf_error *error) {
-    const size_t rows_a_chunk = 8, width = grid->size[0], height = grid->size[1];
-    float *samples = dcrf_allocate(width * height, image->channels * sizeof *samples);
+    const size_t rows_a_chunk = 8, rows = grid->size[1] * grid->size[2];
+    float *samples = dcrf_allocate(grid->size[0] * rows, image->channels * sizeof *samples);
     dcrf_status status = samples ? read_samples(grid, image, samples, error)
                                  : dcrf_fail_memory(error, "the image of the superpixels");
     if (status >= 0)
-        status = allocate_planes(colours, width, height, error);
+        status = allocate_planes(colours, grid, error);
     if (status >= 0) {
         struct conversion conversion = {
             .colours = colours, .samples = samples, .channels = image->channels, .space = space};
         for (int i = 0; i < 256; i++)
             conversion.of_integer[i] = linear_intensity(i);
-        dcrf_parallel_for(pool, height, rows_a_chunk, convert_rows, &conversion);
+        dcrf_parallel_for(pool, rows, rows_a_chunk, convert_rows, &conversion);
     }
     dcrf_release(samples);
     return status;

@@ -235,7 +235,7 @@ dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
     if (links && filtering.modes) {
         dcrf_mean_shift_modes(luv, settings, pool, filtering.modes);
         link_neighbours(&filtering, links);
-        *count = dcrf_regions_from_links(links, luv->width, luv->height, regions);
+        *count = dcrf_regions_from_links(links, luv, regions);
     } else {
         status = dcrf_fail_memory(error, "mean shift");
     }

@@ -11,8 +11,11 @@
 dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
                             const dcrf_superpixel_settings *settings, dcrf_pool *pool,
                             int32_t *regions, size_t *count, dcrf_error *error);
-dcrf_status dcrf_slic(const struct dcrf_colours *lab, const dcrf_superpixel_settings *settings,
-                      dcrf_pool *pool, int32_t *regions, size_t *count, dcrf_error *error);
+
+/* `step` is how far neighbours are apart along each axis, in units of the smallest. */
+dcrf_status dcrf_slic(const struct dcrf_colours *lab, const double step[3],
+                      const dcrf_superpixel_settings *settings, dcrf_pool *pool, int32_t *regions,
+                      size_t *count, dcrf_error *error);
 
 /* Where mean shift from a pixel ends: position and colour. */
 struct dcrf_mode {

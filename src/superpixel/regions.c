@@ -3,8 +3,8 @@
  * The graph is a list of edges a region, one entry for each side of a pixel between two regions.
  * When a region is joined to another the lists are concatenated, and the far ends of edges are
  * looked up when they are read. Only lists of regions below the minimum are ever read, and such a
- * region has at most four sides a pixel, so the work is O(N min_region_px) at worst, and in
- * practice little more than O(N).
+ * region has at most four sides a pixel (six in a volume), so the work is O(N min_region_px) at
+ * worst, and in practice little more than O(N).
  *
  * The next region to join comes from a heap ordered by (pixels, number). Entries of regions that
  * have been joined or have grown since are skipped. */
@@ -43,9 +43,14 @@ static size_t number_roots(int32_t *parent, size_t count) {
     return roots;
 }
 
-size_t dcrf_regions_from_links(const uint8_t *links, size_t width, size_t height,
+static size_t pixels_of(const struct dcrf_colours *picture) {
+    return picture->width * picture->height * picture->depth;
+}
+
+size_t dcrf_regions_from_links(const uint8_t *links, const struct dcrf_colours *picture,
                                int32_t *regions) {
-    const size_t pixels = width * height;
+    const size_t pixels = pixels_of(picture), width = picture->width;
+    const size_t slice = width * picture->height;
     for (size_t a = 0; a < pixels; a++)
         regions[a] = (int32_t)a;
     for (size_t a = 0; a < pixels; a++) {
@@ -53,6 +58,8 @@ size_t dcrf_regions_from_links(const uint8_t *links, size_t width, size_t height
             unite(regions, (int32_t)a, (int32_t)(a + 1));
         if (links[a] & DCRF_LINK_DOWN)
             unite(regions, (int32_t)a, (int32_t)(a + width));
+        if (links[a] & DCRF_LINK_BACK)
+            unite(regions, (int32_t)a, (int32_t)(a + slice));
     }
     return number_roots(regions, pixels);
 }
@@ -177,12 +184,12 @@ static void measure_regions(struct joining *j, const int32_t *regions,
         j->regions[r] = (struct region){.first_edge = -1, .last_edge = -1};
         j->parent[r] = (int32_t)r;
     }
-    for (size_t y = 0; y < colours->height; y++)
+    for (size_t row = 0; row < colours->height * colours->depth; row++)
         for (size_t x = 0; x < colours->width; x++) {
-            struct region *region = &j->regions[regions[y * colours->width + x]];
+            struct region *region = &j->regions[regions[row * colours->width + x]];
             region->pixels++;
             for (size_t c = 0; c < 3; c++)
-                region->colour_sum[c] += (double)colours->plane[c][y * colours->stride + x];
+                region->colour_sum[c] += (double)colours->plane[c][row * colours->stride + x];
         }
 }
 
@@ -199,12 +206,16 @@ static void add_edge(struct joining *j, size_t *edge_count, int32_t from, int32_
 
 /* Count the sides of pixels between two regions, two edges each; where there is room for the edges,
  * add them too. */
-static size_t list_edges(struct joining *j, const int32_t *regions, size_t width, size_t height) {
+static size_t list_edges(struct joining *j, const int32_t *regions,
+                         const struct dcrf_colours *picture) {
+    const size_t pixels = pixels_of(picture), width = picture->width;
+    const size_t slice = width * picture->height;
     size_t count = 0;
-    for (size_t a = 0; a < width * height; a++) {
-        const bool inside[2] = {(a + 1) % width != 0, a + width < width * height};
-        const size_t neighbour[2] = {a + 1, a + width};
-        for (size_t i = 0; i < 2; i++) {
+    for (size_t a = 0; a < pixels; a++) {
+        const bool inside[3] = {(a + 1) % width != 0, a % slice + width < slice,
+                                a + slice < pixels};
+        const size_t neighbour[3] = {a + 1, a + width, a + slice};
+        for (size_t i = 0; i < 3; i++) {
             if (!inside[i] || regions[a] == regions[neighbour[i]])
                 continue;
             if (j->edges) {
@@ -228,11 +239,12 @@ static void free_joining(struct joining *j) {
 static dcrf_status start_joining(struct joining *j, const int32_t *regions, size_t count,
                                  const struct dcrf_colours *colours, dcrf_error *error) {
     *j = (struct joining){.count = count, .alive = count};
-    const size_t edges = list_edges(j, regions, colours->width, colours->height);
+    const size_t edges = list_edges(j, regions, colours);
     if (edges > INT32_MAX)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
-                         "the regions of an image of %zu x %zu pixels are too fragmented to join",
-                         colours->width, colours->height);
+                         "the regions of an image of %zu x %zu x %zu pixels are too fragmented to "
+                         "join",
+                         colours->width, colours->height, colours->depth);
     j->regions = dcrf_allocate(count, sizeof *j->regions);
     j->parent = dcrf_allocate(count, sizeof *j->parent);
     j->edges = dcrf_allocate(edges, sizeof *j->edges);
@@ -243,7 +255,7 @@ static dcrf_status start_joining(struct joining *j, const int32_t *regions, size
         return dcrf_fail_memory(error, "joining small regions");
     }
     measure_regions(j, regions, colours);
-    list_edges(j, regions, colours->width, colours->height);
+    list_edges(j, regions, colours);
     return DCRF_OK;
 }
 
@@ -258,7 +270,7 @@ dcrf_status dcrf_regions_join_small(int32_t *regions, size_t *count,
         return status;
     join_all_small(&j, min_region_px);
     *count = number_roots(j.parent, j.count);
-    for (size_t a = 0; a < colours->width * colours->height; a++)
+    for (size_t a = 0; a < pixels_of(colours); a++)
         regions[a] = j.parent[regions[a]];
     free_joining(&j);
     return DCRF_OK;

@@ -9,10 +9,12 @@
 /* What a pixel is linked to: bits of one byte a pixel. */
 #define DCRF_LINK_RIGHT 1
 #define DCRF_LINK_DOWN 2
+#define DCRF_LINK_BACK 4 /* to the next slice of a volume */
 
 /* Number the components of the graph of links from 0, in the order of their first pixels; returns
- * how many there are. There is no link out of the picture. */
-size_t dcrf_regions_from_links(const uint8_t *links, size_t width, size_t height, int32_t *regions);
+ * how many there are. There is no link out of the picture, of which only the size matters. */
+size_t dcrf_regions_from_links(const uint8_t *links, const struct dcrf_colours *picture,
+                               int32_t *regions);
 
 /* Join every region of fewer than min_region_px pixels to a neighbour, until there is none or only
  * one region is left; *count is how many there are, before and after. The smallest region goes

@@ -7,15 +7,19 @@
  *   D^2 = |c_j - c_k|^2 + (m / S)^2 |p_j - p_k|^2,        m = compactness, S = region size.
  *
  *   centres     start on a regular grid of about S pixels, each at the pixel of smallest gradient
- *               among the 3 x 3 around its grid point;
- *   assignment  a pixel goes to the nearest of the centres that are at most S away from it in x and
- *               in y (the first of equals);
+ *               among the 3 x 3 (in volumes 3 x 3 x 3) around its grid point;
+ *   assignment  a pixel goes to the nearest of the centres that are at most S away from it along
+ *               each axis (the first of equals);
  *   update      a centre goes to the mean of its pixels; one without pixels stays.
  *
  * After the last round, regions are the connected components of the pixels of each centre (pixels
  * that no centre reaches count as one more), so that there can be a few more than centres; small
  * ones are joined to a neighbour afterwards (regions.c), the most similar one where the paper takes
  * the nearest.
+ *
+ * Along an axis of a volume whose voxels are wider than along others, a step counts as many times
+ * as they are wider: distances are in units of the smallest spacing. A picture is a volume of one
+ * slice.
  *
  * Distances are floats, sums exact (see DCRF_COLOUR_STEPS), and a band of rows looks at all centres
  * in the same order: the result does not depend on the number of threads. */
@@ -32,19 +36,22 @@
 #define NO_CENTRE (-1)
 
 struct centre {
-    float x, y;
+    float at[3]; /* x, y and z in units of the smallest spacing */
     float colour[3];
 };
 
 struct cluster_sum {
-    double pixels, x, y, colour[3];
+    double pixels, at[3], colour[3];
 };
 
 struct clustering {
     const struct dcrf_colours *lab;
-    float reach_px;
+    size_t size[3]; /* of the picture */
+    float step[3];  /* between neighbours, in units of the smallest spacing */
+    float reach;
     float position_weight; /* (m / S)^2 */
-    size_t columns, rows;  /* of centres */
+    size_t along[3];       /* centres */
+    size_t count;          /* of them all */
     struct centre *centres;
     struct cluster_sum *sums;
     int32_t *nearest; /* centre of each pixel */
@@ -62,156 +69,200 @@ static float squared_difference(const struct dcrf_colours *lab, size_t at, size_
     return sum;
 }
 
-/* Squared gradient; beyond the border the picture continues as at the border. */
-static float gradient(const struct dcrf_colours *lab, size_t x, size_t y) {
-    const size_t left = x > 0 ? x - 1 : x, right = x + 1 < lab->width ? x + 1 : x;
-    const size_t above = y > 0 ? y - 1 : y, below = y + 1 < lab->height ? y + 1 : y;
-    return squared_difference(lab, y * lab->stride + left, y * lab->stride + right) +
-           squared_difference(lab, above * lab->stride + x, below * lab->stride + x);
+static size_t offset_of(const struct clustering *k, const size_t at[3]) {
+    return (at[2] * k->size[1] + at[1]) * k->lab->stride + at[0];
 }
 
-static struct centre centre_near(const struct dcrf_colours *lab, size_t x, size_t y) {
-    size_t best_x = x, best_y = y;
-    float best = gradient(lab, x, y);
-    const size_t first_x = x > 0 ? x - 1 : 0, first_y = y > 0 ? y - 1 : 0;
-    for (size_t near_y = first_y; near_y <= y + 1 && near_y < lab->height; near_y++)
-        for (size_t near_x = first_x; near_x <= x + 1 && near_x < lab->width; near_x++) {
-            const float here = gradient(lab, near_x, near_y);
-            if (here < best) {
-                best = here;
-                best_x = near_x;
-                best_y = near_y;
+/* Squared gradient; beyond the border the picture continues as at the border. */
+static float gradient(const struct clustering *k, const size_t at[3]) {
+    float sum = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        size_t before[3] = {at[0], at[1], at[2]}, after[3] = {at[0], at[1], at[2]};
+        before[axis] -= at[axis] > 0;
+        after[axis] += at[axis] + 1 < k->size[axis];
+        sum += squared_difference(k->lab, offset_of(k, before), offset_of(k, after));
+    }
+    return sum;
+}
+
+/* The centre at the flattest pixel of those around a place; it itself, then the first, of equals.
+ */
+static struct centre centre_near(const struct clustering *k, const size_t place[3]) {
+    size_t first[3], at[3], best_at[3] = {place[0], place[1], place[2]};
+    float best = gradient(k, place);
+    for (int axis = 0; axis < 3; axis++)
+        first[axis] = place[axis] > 0 ? place[axis] - 1 : 0;
+    for (at[2] = first[2]; at[2] <= place[2] + 1 && at[2] < k->size[2]; at[2]++)
+        for (at[1] = first[1]; at[1] <= place[1] + 1 && at[1] < k->size[1]; at[1]++)
+            for (at[0] = first[0]; at[0] <= place[0] + 1 && at[0] < k->size[0]; at[0]++) {
+                const float here = gradient(k, at);
+                if (here < best) {
+                    best = here;
+                    memcpy(best_at, at, sizeof best_at);
+                }
             }
-        }
-    struct centre centre = {.x = (float)best_x, .y = (float)best_y};
-    for (int c = 0; c < 3; c++)
-        centre.colour[c] = lab->plane[c][best_y * lab->stride + best_x];
+    struct centre centre;
+    for (int i = 0; i < 3; i++) {
+        centre.at[i] = (float)best_at[i] * k->step[i];
+        centre.colour[i] = k->lab->plane[i][offset_of(k, best_at)];
+    }
     return centre;
 }
 
 static void place_centres(struct clustering *k) {
-    const struct dcrf_colours *lab = k->lab;
-    for (size_t row = 0; row < k->rows; row++)
-        for (size_t column = 0; column < k->columns; column++) {
-            const size_t x = (2 * column + 1) * lab->width / (2 * k->columns);
-            const size_t y = (2 * row + 1) * lab->height / (2 * k->rows);
-            k->centres[row * k->columns + column] = centre_near(lab, x, y);
+    for (size_t number = 0; number < k->count; number++) {
+        size_t place[3], rest = number;
+        for (int axis = 0; axis < 3; axis++) {
+            place[axis] = (2 * (rest % k->along[axis]) + 1) * k->size[axis] / (2 * k->along[axis]);
+            rest /= k->along[axis];
         }
+        k->centres[number] = centre_near(k, place);
+    }
 }
 
 /* ---- assignment and update ------------------------------------------------------------------ */
 
-/* Narrow first .. last - 1 to the numbers at most `reach` from the centre. The bounds may be off by
- * one where they are rounded, so the differences decide. */
-static void clip_reach(float centre, float reach, size_t *first, size_t *last) {
-    const float low = floorf(centre - reach), high = ceilf(centre + reach);
+/* Narrow first .. last - 1 to the numbers whose places are at most `reach` from the centre. The
+ * bounds may be off by one where they are rounded, so the differences decide. */
+static void clip_reach(float centre, float reach, float step, size_t *first, size_t *last) {
+    const float low = floorf((centre - reach) / step), high = ceilf((centre + reach) / step);
     if (low > (float)*first)
         *first = (size_t)low;
     if (high + 1 < (float)*last)
         *last = (size_t)high + 1; /* high >= 0: centres are inside the picture */
-    while (*first < *last && fabsf((float)*first - centre) > reach)
+    while (*first < *last && fabsf((float)*first * step - centre) > reach)
         ++*first;
-    while (*first < *last && fabsf((float)(*last - 1) - centre) > reach)
+    while (*first < *last && fabsf((float)(*last - 1) * step - centre) > reach)
         --*last;
 }
 
-static void offer_centre(const struct clustering *k, int32_t number, size_t top, size_t bottom) {
+/* Offer a centre to the pixels of one row that lie in `left` .. `right` - 1. */
+static void offer_to_row(const struct clustering *k, int32_t number, size_t row, size_t left,
+                         size_t right, float dy, float dz) {
     const struct dcrf_colours *lab = k->lab;
     const struct centre *centre = &k->centres[number];
-    size_t left = 0, right = lab->width;
-    clip_reach(centre->x, k->reach_px, &left, &right);
-    clip_reach(centre->y, k->reach_px, &top, &bottom);
-    for (size_t y = top; y < bottom; y++) {
-        const float dy = (float)y - centre->y;
-        const float *plane[3];
-        for (int c = 0; c < 3; c++)
-            plane[c] = lab->plane[c] + y * lab->stride;
-        float *distance = k->distance + y * lab->width;
-        int32_t *nearest = k->nearest + y * lab->width;
-        for (size_t x = left; x < right; x++) {
-            const float dx = (float)(int32_t)x - centre->x, d0 = plane[0][x] - centre->colour[0],
-                        d1 = plane[1][x] - centre->colour[1], d2 = plane[2][x] - centre->colour[2];
-            const float here =
-                d0 * d0 + d1 * d1 + d2 * d2 + k->position_weight * (dx * dx + dy * dy);
-            const bool nearer = here < distance[x];
-            nearest[x] = nearer ? number : nearest[x];
-            distance[x] = nearer ? here : distance[x];
-        }
+    const float *plane[3], step = k->step[0], dz_squared = dz * dz;
+    for (int c = 0; c < 3; c++)
+        plane[c] = lab->plane[c] + row * lab->stride;
+    float *distance = k->distance + row * lab->width;
+    int32_t *nearest = k->nearest + row * lab->width;
+    for (size_t x = left; x < right; x++) {
+        const float dx = (float)(int32_t)x * step - centre->at[0],
+                    d0 = plane[0][x] - centre->colour[0], d1 = plane[1][x] - centre->colour[1],
+                    d2 = plane[2][x] - centre->colour[2];
+        const float here =
+            d0 * d0 + d1 * d1 + d2 * d2 + k->position_weight * (dx * dx + dy * dy + dz_squared);
+        const bool nearer = here < distance[x];
+        nearest[x] = nearer ? number : nearest[x];
+        distance[x] = nearer ? here : distance[x];
+    }
+}
+
+/* Offer a centre to rows `begin` .. `end` - 1, which are those of all slices below each other. */
+static void offer_centre(const struct clustering *k, int32_t number, size_t begin, size_t end) {
+    const struct centre *centre = &k->centres[number];
+    const size_t height = k->size[1];
+    size_t left = 0, right = k->size[0], front = begin / height, back = (end - 1) / height + 1;
+    clip_reach(centre->at[2], k->reach, k->step[2], &front, &back);
+    if (front >= back)
+        return;
+    clip_reach(centre->at[0], k->reach, k->step[0], &left, &right);
+    for (size_t z = front; z < back; z++) {
+        size_t top = z * height < begin ? begin - z * height : 0;
+        size_t bottom = (z + 1) * height > end ? end - z * height : height;
+        clip_reach(centre->at[1], k->reach, k->step[1], &top, &bottom);
+        for (size_t y = top; y < bottom; y++)
+            offer_to_row(k, number, z * height + y, left, right,
+                         (float)y * k->step[1] - centre->at[1],
+                         (float)z * k->step[2] - centre->at[2]);
     }
 }
 
 static void assign_rows(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct clustering *k = context;
-    const size_t width = k->lab->width;
+    const size_t width = k->size[0];
     for (size_t a = begin * width; a < end * width; a++) {
         k->nearest[a] = NO_CENTRE;
         k->distance[a] = INFINITY;
     }
-    for (size_t number = 0; number < k->rows * k->columns; number++)
+    for (size_t number = 0; number < k->count; number++)
         offer_centre(k, (int32_t)number, begin, end);
 }
 
+/* Sums of places are of whole numbers, and so exact; the steps come afterwards. */
 static void move_centres(struct clustering *k) {
     const struct dcrf_colours *lab = k->lab;
-    const size_t count = k->rows * k->columns;
-    memset(k->sums, 0, count * sizeof *k->sums);
-    for (size_t y = 0; y < lab->height; y++)
-        for (size_t x = 0; x < lab->width; x++) {
-            const int32_t number = k->nearest[y * lab->width + x];
+    memset(k->sums, 0, k->count * sizeof *k->sums);
+    for (size_t row = 0; row < k->size[1] * k->size[2]; row++)
+        for (size_t x = 0; x < k->size[0]; x++) {
+            const int32_t number = k->nearest[row * k->size[0] + x];
             if (number == NO_CENTRE)
                 continue;
             struct cluster_sum *sum = &k->sums[number];
             sum->pixels += 1;
-            sum->x += (double)x;
-            sum->y += (double)y;
+            sum->at[0] += (double)x;
+            sum->at[1] += (double)(row % k->size[1]);
+            sum->at[2] += (double)(row / k->size[1]);
             for (int c = 0; c < 3; c++)
-                sum->colour[c] += (double)lab->plane[c][y * lab->stride + x];
+                sum->colour[c] += (double)lab->plane[c][row * lab->stride + x];
         }
-    for (size_t number = 0; number < count; number++) {
+    for (size_t number = 0; number < k->count; number++) {
         const struct cluster_sum *sum = &k->sums[number];
         struct centre *centre = &k->centres[number];
         if (sum->pixels == 0)
             continue;
-        centre->x = (float)(sum->x / sum->pixels);
-        centre->y = (float)(sum->y / sum->pixels);
-        for (int c = 0; c < 3; c++)
-            centre->colour[c] = (float)(sum->colour[c] / sum->pixels);
+        for (int i = 0; i < 3; i++) {
+            centre->at[i] = (float)(sum->at[i] / sum->pixels) * k->step[i];
+            centre->colour[i] = (float)(sum->colour[i] / sum->pixels);
+        }
     }
 }
 
 static void link_neighbours(const struct clustering *k, uint8_t *links) {
-    const size_t width = k->lab->width, height = k->lab->height;
-    for (size_t y = 0; y < height; y++)
-        for (size_t x = 0; x < width; x++) {
-            const int32_t *here = &k->nearest[y * width + x];
-            uint8_t link = 0;
-            if (x + 1 < width && here[0] == here[1])
-                link |= DCRF_LINK_RIGHT;
-            if (y + 1 < height && here[0] == here[width])
-                link |= DCRF_LINK_DOWN;
-            links[y * width + x] = link;
-        }
+    const size_t width = k->size[0], slice = width * k->size[1];
+    for (size_t z = 0; z < k->size[2]; z++)
+        for (size_t y = 0; y < k->size[1]; y++)
+            for (size_t x = 0; x < width; x++) {
+                const size_t a = z * slice + y * width + x;
+                const int32_t *here = &k->nearest[a];
+                uint8_t link = 0;
+                if (x + 1 < width && here[0] == here[1])
+                    link |= DCRF_LINK_RIGHT;
+                if (y + 1 < k->size[1] && here[0] == here[width])
+                    link |= DCRF_LINK_DOWN;
+                if (z + 1 < k->size[2] && here[0] == here[slice])
+                    link |= DCRF_LINK_BACK;
+                links[a] = link;
+            }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static size_t centres_along(size_t size_px, double region_size_px) {
-    const double count = nearbyint((double)size_px / region_size_px);
-    return count > 1 ? (size_t)count : 1;
+static size_t centres_along(size_t size, float step, double region_size) {
+    const double count = nearbyint((double)size * (double)step / region_size);
+    return (size_t)fmin(fmax(count, 1), (double)size);
 }
 
-dcrf_status dcrf_slic(const struct dcrf_colours *lab, const dcrf_superpixel_settings *settings,
-                      dcrf_pool *pool, int32_t *regions, size_t *count, dcrf_error *error) {
-    const size_t pixels = lab->width * lab->height;
+dcrf_status dcrf_slic(const struct dcrf_colours *lab, const double step[3],
+                      const dcrf_superpixel_settings *settings, dcrf_pool *pool, int32_t *regions,
+                      size_t *count, dcrf_error *error) {
+    const size_t pixels = lab->width * lab->height * lab->depth, rows = lab->height * lab->depth;
+    /* Every band looks at every centre, so bands of volumes are slices. */
+    const size_t band = lab->depth > 1 ? lab->height : ROWS_A_BAND;
     const double weight = settings->compactness / settings->region_size_px;
     struct clustering k = {.lab = lab,
-                           .reach_px = (float)settings->region_size_px,
+                           .size = {lab->width, lab->height, lab->depth},
+                           .reach = (float)settings->region_size_px,
                            .position_weight = (float)(weight * weight),
-                           .columns = centres_along(lab->width, settings->region_size_px),
-                           .rows = centres_along(lab->height, settings->region_size_px)};
-    k.centres = dcrf_allocate(k.rows * k.columns, sizeof *k.centres);
-    k.sums = dcrf_allocate(k.rows * k.columns, sizeof *k.sums);
+                           .count = 1};
+    for (int axis = 0; axis < 3; axis++) {
+        k.step[axis] = (float)step[axis];
+        k.along[axis] = centres_along(k.size[axis], k.step[axis], settings->region_size_px);
+        k.count *= k.along[axis];
+    }
+    k.centres = dcrf_allocate(k.count, sizeof *k.centres);
+    k.sums = dcrf_allocate(k.count, sizeof *k.sums);
     k.nearest = dcrf_allocate(pixels, sizeof *k.nearest);
     k.distance = dcrf_allocate(pixels, sizeof *k.distance);
     uint8_t *links = dcrf_allocate(pixels, sizeof *links);
@@ -221,10 +272,10 @@ dcrf_status dcrf_slic(const struct dcrf_colours *lab, const dcrf_superpixel_sett
         for (size_t i = 0; i < settings->iterations; i++) {
             if (i > 0)
                 move_centres(&k);
-            dcrf_parallel_for(pool, lab->height, ROWS_A_BAND, assign_rows, &k);
+            dcrf_parallel_for(pool, rows, band, assign_rows, &k);
         }
         link_neighbours(&k, links);
-        *count = dcrf_regions_from_links(links, lab->width, lab->height, regions);
+        *count = dcrf_regions_from_links(links, lab, regions);
     } else {
         status = dcrf_fail_memory(error, "SLIC");
     }

@@ -7,6 +7,7 @@
 #include "superpixel/regions.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Positions are floats, exact to 0.01 px up to here. */
@@ -54,11 +55,17 @@ static dcrf_status check_range(const char *name, double value, double least, dou
                      least, most);
 }
 
-static dcrf_status check_settings(const dcrf_superpixel_settings *s, dcrf_error *error) {
+static dcrf_status check_settings(const dcrf_superpixel_settings *s, const dcrf_grid *grid,
+                                  dcrf_error *error) {
     const double most_distance = 1000; /* beyond that of any two colours */
     dcrf_status status = DCRF_OK;
     switch (s->method) {
     case DCRF_SUPERPIXEL_MEAN_SHIFT:
+        if (grid->axes > 2)
+            return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                             "mean shift is for grids of one or two axes, not of %zu; SLIC makes "
+                             "superpixels of volumes",
+                             grid->axes);
         status =
             check_range("spatial bandwidth", s->spatial_bandwidth_px, 1, MOST_BANDWIDTH_PX, error);
         if (status >= 0)
@@ -78,23 +85,13 @@ static dcrf_status check_settings(const dcrf_superpixel_settings *s, dcrf_error 
                      (int)s->method);
 }
 
-/* A grid whose pixels have neighbours to the right and below. */
-static dcrf_status check_plane(const dcrf_grid *grid, size_t *pixels, dcrf_error *error) {
-    const dcrf_status status = dcrf_grid_check(grid, pixels, error);
-    if (status < 0)
-        return status;
-    if (grid->axes > 2)
-        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
-                         "superpixels are for grids of one or two axes, not of %zu", grid->axes);
-    return DCRF_OK;
-}
-
 static dcrf_status check_image(const dcrf_grid *grid, const dcrf_view *image, dcrf_error *error) {
-    if (grid->size[0] > MOST_PX_ALONG_AN_AXIS || grid->size[1] > MOST_PX_ALONG_AN_AXIS)
-        return dcrf_fail(error, DCRF_ERROR_SIZE,
-                         "superpixels are for images of at most %d pixels along an axis, not of "
-                         "%zu x %zu",
-                         MOST_PX_ALONG_AN_AXIS, grid->size[0], grid->size[1]);
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        if (grid->size[axis] > MOST_PX_ALONG_AN_AXIS)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "superpixels are for images of at most %d pixels along an axis, not "
+                             "of %zu x %zu x %zu",
+                             MOST_PX_ALONG_AN_AXIS, grid->size[0], grid->size[1], grid->size[2]);
     if (!image)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the image of the superpixels is missing");
     if (image->channels != 1 && image->channels != 3)
@@ -107,12 +104,26 @@ static dcrf_status check_image(const dcrf_grid *grid, const dcrf_view *image, dc
 
 /* ---- superpixels ---------------------------------------------------------------------------- */
 
-static size_t least_region_px(const dcrf_superpixel_settings *s) {
+/* How far neighbours are apart along each axis: in pictures 1, in volumes in units of the smallest
+ * spacing. */
+static void find_steps(const dcrf_grid *grid, double step[DCRF_MAX_AXES]) {
+    double smallest = grid->spacing[0];
+    for (size_t axis = 0; axis < grid->axes; axis++)
+        smallest = fmin(smallest, grid->spacing[axis]);
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        step[axis] = grid->axes > 2 ? grid->spacing[axis] / smallest : 1;
+}
+
+static size_t least_region_px(const dcrf_superpixel_settings *s, const dcrf_grid *grid,
+                              const double step[DCRF_MAX_AXES]) {
     if (s->min_region_px > 0)
         return s->min_region_px;
     if (s->method == DCRF_SUPERPIXEL_MEAN_SHIFT)
         return DCRF_SUPERPIXEL_MIN_REGION_PX;
-    return (size_t)(s->region_size_px * s->region_size_px / 4);
+    const double size = s->region_size_px;
+    const double usual =
+        grid->axes > 2 ? size * size * size / (step[0] * step[1] * step[2]) : size * size;
+    return (size_t)fmax(usual / 4, 1);
 }
 
 static dcrf_status find_regions(const dcrf_grid *grid, const dcrf_view *image,
@@ -120,17 +131,73 @@ static dcrf_status find_regions(const dcrf_grid *grid, const dcrf_view *image,
                                 int32_t *regions, size_t *count, dcrf_error *error) {
     const bool slic = settings->method == DCRF_SUPERPIXEL_SLIC;
     struct dcrf_colours colours;
+    double step[DCRF_MAX_AXES];
+    find_steps(grid, step);
     dcrf_status status = dcrf_colours_new(&colours, grid, image,
                                           slic ? DCRF_COLOUR_LAB : DCRF_COLOUR_LUV, pool, error);
     if (status < 0)
         return status;
-    status = (slic ? dcrf_slic : dcrf_mean_shift)(&colours, settings, pool, regions, count, error);
+    status = slic ? dcrf_slic(&colours, step, settings, pool, regions, count, error)
+                  : dcrf_mean_shift(&colours, settings, pool, regions, count, error);
     if (status >= 0)
-        status =
-            dcrf_regions_join_small(regions, count, &colours, least_region_px(settings), error);
+        status = dcrf_regions_join_small(regions, count, &colours,
+                                         least_region_px(settings, grid, step), error);
     dcrf_colours_clear(&colours);
     return status;
 }
+
+/* ---- volumes -------------------------------------------------------------------------------- */
+
+static int compare_floats(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The values below and above which DCRF_SUPERPIXEL_OUTLIERS of the voxels lie each, by sorting
+ * those on a regular grid of them. */
+static dcrf_status find_scale(const float *values, size_t count, float *low, float *high,
+                              dcrf_error *error) {
+    const size_t most = (size_t)1 << 20, every = (count - 1) / most + 1;
+    const size_t taken = (count - 1) / every + 1;
+    float *sorted = dcrf_allocate(taken, sizeof *sorted);
+    if (!sorted)
+        return dcrf_fail_memory(error, "the scale of a volume");
+    for (size_t i = 0; i < taken; i++)
+        sorted[i] = values[i * every];
+    qsort(sorted, taken, sizeof *sorted, compare_floats);
+    const size_t outliers = (size_t)(DCRF_SUPERPIXEL_OUTLIERS * (double)taken);
+    *low = sorted[outliers];
+    *high = sorted[taken - 1 - outliers];
+    dcrf_release(sorted);
+    return DCRF_OK;
+}
+
+/* Intensities have no scale of their own: bring them to 0 to 255. */
+static dcrf_status find_regions_of_intensities(const dcrf_grid *grid, const dcrf_view *image,
+                                               const dcrf_superpixel_settings *settings,
+                                               dcrf_pool *pool, int32_t *regions, size_t *count,
+                                               dcrf_error *error) {
+    const size_t voxels = grid->size[0] * grid->size[1] * grid->size[2];
+    float low = 0, high = 0, *values = dcrf_allocate(voxels, sizeof *values);
+    dcrf_status status = values ? dcrf_view_copy(image, grid, "the volume of the superpixels", NULL,
+                                                 values, 1, error)
+                                : dcrf_fail_memory(error, "the volume of the superpixels");
+    if (status >= 0)
+        status = find_scale(values, voxels, &low, &high, error);
+    if (status >= 0) {
+        const double width = (double)high - (double)low;
+        for (size_t a = 0; a < voxels; a++) {
+            const double part = width > 0 ? ((double)values[a] - (double)low) / width : 0;
+            values[a] = (float)(255 * fmin(fmax(part, 0), 1));
+        }
+        const dcrf_view scaled = dcrf_view_interleaved(values, DCRF_F32, grid, 1);
+        status = find_regions(grid, &scaled, settings, pool, regions, count, error);
+    }
+    dcrf_release(values);
+    return status;
+}
+
+/* ---- the interface -------------------------------------------------------------------------- */
 
 dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
                              const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
@@ -140,18 +207,18 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
     dcrf_superpixel_defaults(&used);
     if (settings)
         used = *settings;
-    dcrf_status status = check_plane(grid, &pixels, error);
+    dcrf_status status = dcrf_grid_check(grid, &pixels, error);
     if (status >= 0)
         status = check_image(grid, image, error);
     if (status >= 0)
-        status = check_settings(&used, error);
+        status = check_settings(&used, grid, error);
     if (status < 0)
         return status;
     int32_t *numbers = dcrf_allocate(pixels, sizeof *numbers);
     if (!numbers)
         return dcrf_fail_memory(error, "the superpixels");
-    status =
-        find_regions(grid, image, &used, dcrf_workspace_pool(workspace), numbers, &found, error);
+    status = (grid->axes > 2 && image->channels == 1 ? find_regions_of_intensities : find_regions)(
+        grid, image, &used, dcrf_workspace_pool(workspace), numbers, &found, error);
     if (status >= 0) {
         memcpy(regions, numbers, pixels * sizeof *regions);
         *count = found;
@@ -163,15 +230,13 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
 dcrf_status dcrf_region_boundaries(const dcrf_grid *grid, const int32_t *regions, uint8_t *boundary,
                                    dcrf_error *error) {
     size_t pixels;
-    const dcrf_status status = check_plane(grid, &pixels, error);
+    const dcrf_status status = dcrf_grid_check(grid, &pixels, error);
     if (status < 0)
         return status;
-    const size_t width = grid->size[0], height = grid->size[1];
-    for (size_t y = 0; y < height; y++)
-        for (size_t x = 0; x < width; x++) {
-            const int32_t *here = &regions[y * width + x];
-            boundary[y * width + x] =
-                (x + 1 < width && here[0] != here[1]) || (y + 1 < height && here[0] != here[width]);
-        }
+    const size_t width = grid->size[0], slice = width * grid->size[1];
+    for (size_t a = 0; a < pixels; a++)
+        boundary[a] = ((a + 1) % width != 0 && regions[a] != regions[a + 1]) ||
+                      (a % slice + width < slice && regions[a] != regions[a + width]) ||
+                      (a + slice < pixels && regions[a] != regions[a + slice]);
     return DCRF_OK;
 }

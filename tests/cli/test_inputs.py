@@ -439,7 +439,7 @@ class VolumeTest(Case):
         self.good("filter", self.volume, "--row-sums", "-o", "r.npy")
         self.assertEqual(formats.read_npy(self.read("r.npy"))[0], self.SIZE[::-1])
         self.bad("y.png", "a volume makes no picture", "filter", self.volume, "-o", "y.png")
-        self.bad(self.volume, "one or two axes", "superpixels", self.volume, "-o", "y.png")
+        self.bad(self.volume, "one or two axes", "superpixels", self.volume, "-o", "y.npy")
         self.bad("y.nii", "a picture makes no volume", "filter", self.image, "-o", "y.nii")
 
 

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """dcrf superpixels, and superpixels as cliques."""
 
+import gzip
+import itertools
+import json
 import os
 import unittest
 
 import formats
+import volumes
 from case import HEIGHT, PIXELS, WIDTH, Case, colour
 
 SHARED_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data")
@@ -104,6 +108,49 @@ class SuperpixelsTest(Case):
                  "--boundaries", "-")
         # One output that cannot be written: the other does not appear either.
         self.bad("no/b.png", "cannot be created", *start, "--boundaries", "no/b.png")
+
+
+class VolumeTest(Case):
+    """Eight boxes of one intensity each, on a scale that is not 0 to 255."""
+
+    SIDE = 8
+
+    def setUp(self):
+        super().setUp()
+        size = (2 * self.SIDE,) * 3
+        places = list(itertools.product(range(2 * self.SIDE), repeat=3))  # z, y, x
+        self.boxes = [(x >= self.SIDE) + 2 * (y >= self.SIDE) + 4 * (z >= self.SIDE) for z, y, x in places]
+        self.volume = self.write("v.nii.gz", gzip.compress(volumes.nifti([300.0 * box - 1000 for box in self.boxes],
+                                                                         size)))
+        self.inner = [all(k != self.SIDE - 1 for k in place) for place in places]
+        self.start = ("superpixels", self.volume, "--method", "slic", "--region-size", str(self.SIDE))
+
+    def test_boxes_are_found(self):
+        self.assertEqual(self.good(*self.start, "-o", "r.npy", "--boundaries", "b.nii.gz"), "")
+        shape, regions = formats.read_npy(self.read("r.npy"), "<i4")
+        self.assertEqual(shape, (2 * self.SIDE,) * 3)
+        self.assertEqual(regions, self.boxes)
+        boundaries = volumes.read_nifti(self.read("b.nii.gz"))[3]
+        self.assertEqual([value == 0 for value in boundaries], self.inner)
+        self.good(*self.start, "-o", "r.nii.gz")
+        self.assertEqual(volumes.read_nifti(self.read("r.nii.gz"))[3], self.boxes)
+
+    def test_cliques(self):
+        prior = self.write("prior.nii.gz", gzip.compress(volumes.nifti(
+            [float((i * 7919) % 11 < 6) for i in range(len(self.boxes))], (2 * self.SIDE,) * 3)))
+        model = (self.volume, "--labels-prior", prior, "--json", "-", "-q")
+        by_name = json.loads(self.good("solve", *model, "--cliques", "slic", "--min-region", "64"))
+        self.good("superpixels", self.volume, "--method", "slic", "--min-region", "64", "-o", "r.nii.gz")
+        by_file = json.loads(self.good("solve", *model, "--cliques", "r.nii.gz"))
+        self.assertEqual(by_name["cliques"], by_file["cliques"])
+        self.assertEqual(by_name["energy"], by_file["energy"])
+
+    def test_refusals(self):
+        self.bad(self.volume, "mean shift is for grids of one or two axes", "superpixels", self.volume, "-o", "r.npy")
+        self.bad("r.png", "the image is a volume", *self.start, "-o", "r.png")
+        self.bad("b.png", "the image is a volume", *self.start, "-o", "r.npy", "--boundaries", "b.png")
+        self.bad("b.npy", "is to be a .nii", *self.start, "-o", "r.npy", "--boundaries", "b.npy")
+        self.bad("r.nii", "the image is a photograph", "superpixels", self.image, "-o", "r.nii")
 
 
 class CliquesTest(Case):

@@ -192,6 +192,25 @@ class Values(unittest.TestCase):
         self.assertTrue((model.solve("mf").labels == other.solve("mf").labels).all())
         self.assertEqual(model.solve("mf").energy, other.solve("mf").energy)
 
+    def test_superpixels_of_volumes(self):
+        z, y, x = np.mgrid[:6, :16, :16]
+        boxes = x // 8 + 2 * (y // 8) + 4 * (z // 3)
+        volume = 500.0 * boxes - 1000
+        # 8 x 8 x 3 voxels of 1 x 1 x 2.5 mm are about cubes of 8 mm.
+        regions = dcrf.superpixels(volume, shape=volume.shape, region_size=8, spacing=(2.5, 1, 1))
+        np.testing.assert_array_equal(regions, boxes)
+        other_scale = dcrf.superpixels(volume / 1e6, shape=volume.shape, region_size=8, spacing=(2.5, 1, 1))
+        np.testing.assert_array_equal(other_scale, boxes)
+        with self.assertRaisesRegex(NotImplementedError, "mean shift is for grids of one or two axes"):
+            dcrf.superpixels(volume, "meanshift", shape=volume.shape)
+        energies = np.random.default_rng(0).random((2,) + volume.shape)
+        options = {"unary": energies, "spacing": (2.5, 1, 1), "clique_cost": 3.0, "bilateral": (3, 500)}
+        named = dcrf.Model(volume, cliques="slic", **options)
+        given = dcrf.Model(volume, cliques=dcrf.superpixels(volume, shape=volume.shape, spacing=(2.5, 1, 1)), **options)
+        labels = energies.argmin(0)
+        self.assertEqual(named.energy(labels), given.energy(labels))
+        self.assertGreater(named.energy(labels).cliques, 0)
+
     def test_cliques(self):
         image, p, truth = scene()
         regions = truth.astype(np.int64)
