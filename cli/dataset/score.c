@@ -25,15 +25,15 @@ bool score_new(score *s, size_t classes, size_t band_px) {
     *s = (score){.classes = classes, .band_px = band_px};
     if (classes == 0)
         return true;
-    if (classes <= SIZE_MAX / classes)
-        s->confusion = calloc(classes * classes, sizeof *s->confusion);
-    if (!s->confusion)
+    s->of_class = calloc(classes, SCORE_CLASS_COUNTS * sizeof *s->of_class);
+    if (!s->of_class)
         *s = (score){0};
-    return s->confusion != NULL;
+    return s->of_class != NULL;
 }
 
 void score_free(score *s) {
-    free(s->confusion);
+    confusion_free(&s->pairs);
+    free(s->of_class);
     *s = (score){0};
 }
 
@@ -106,35 +106,68 @@ static void count_bands(score *s, const uint16_t *labels, const int32_t *truth, 
     }
 }
 
+/* Count pixels for which there is room. */
+static void count_pair(score *s, uint16_t truth, uint16_t label, uint64_t pixels) {
+    assert(truth < s->classes && label < s->classes);
+    confusion_add(&s->pairs, truth, label, pixels);
+    s->of_class[truth * SCORE_CLASS_COUNTS + SCORE_IN_TRUTH] += pixels;
+    s->of_class[label * SCORE_CLASS_COUNTS + SCORE_IN_LABELS] += pixels;
+    if (truth == label)
+        s->of_class[truth * SCORE_CLASS_COUNTS + SCORE_RIGHT] += pixels;
+}
+
+static void count_pairs(score *s, const confusion *pairs) {
+    for (size_t i = 0; i < pairs->capacity; i++)
+        if (pairs->cells[i].pixels > 0)
+            count_pair(s, pairs->cells[i].truth, pairs->cells[i].label, pairs->cells[i].pixels);
+}
+
+/* The pairs of an image; false when memory is out. */
+static bool list_pairs(const uint16_t *labels, const int32_t *truth, size_t count,
+                       confusion *pairs) {
+    for (size_t i = 0; i < count;) {
+        size_t end = i + 1; /* of a run of equal pairs */
+        while (end < count && truth[end] == truth[i] && labels[end] == labels[i])
+            end++;
+        if (truth[i] != TRUTH_VOID) {
+            if (!confusion_reserve(pairs, pairs->used + 1))
+                return false;
+            confusion_add(pairs, (uint16_t)truth[i], labels[i], end - i);
+        }
+        i = end;
+    }
+    return true;
+}
+
 bool score_count(score *s, const uint16_t *labels, const int32_t *truth, size_t width,
                  size_t height) {
     const size_t count = width * height;
     if (count == 0)
         return true;
-    if (s->band_px > 0) {
-        uint8_t *column_px = malloc(count);
-        if (!column_px)
-            return false;
+    confusion pairs = {0};
+    uint8_t *column_px = s->band_px > 0 ? malloc(count) : NULL;
+    const bool has_room = (column_px || s->band_px == 0) &&
+                          list_pairs(labels, truth, count, &pairs) &&
+                          confusion_reserve(&s->pairs, s->pairs.used + pairs.used);
+    if (has_room && s->band_px > 0)
         count_bands(s, labels, truth, width, height, column_px);
-        free(column_px);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (truth[i] == TRUTH_VOID)
-            continue;
-        assert(truth[i] >= 0 && (size_t)truth[i] < s->classes && labels[i] < s->classes);
-        s->confusion[(size_t)truth[i] * s->classes + labels[i]]++;
-    }
-    return true;
+    if (has_room)
+        count_pairs(s, &pairs);
+    confusion_free(&pairs);
+    free(column_px);
+    return has_room;
 }
 
-void score_add(score *s, const score *part) {
+bool score_add(score *s, const score *part) {
     assert(s->classes == part->classes && s->band_px == part->band_px);
-    for (size_t i = 0; i < s->classes * s->classes; i++)
-        s->confusion[i] += part->confusion[i];
+    if (!confusion_reserve(&s->pairs, s->pairs.used + part->pairs.used))
+        return false;
+    count_pairs(s, &part->pairs);
     for (size_t band = 1; band <= s->band_px; band++) {
         s->band_pixels[band] += part->band_pixels[band];
         s->band_right[band] += part->band_right[band];
     }
+    return true;
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -143,52 +176,34 @@ static double ratio(uint64_t part, uint64_t whole) {
     return whole > 0 ? (double)part / (double)whole : NAN;
 }
 
-static uint64_t right_of(const score *s, size_t label) {
+static uint64_t count_of(const score *s, size_t label, size_t what) {
     assert(label < s->classes);
-    return s->confusion[label * s->classes + label];
+    return s->of_class[label * SCORE_CLASS_COUNTS + what];
 }
 
-/* Pixels that have the class in the truth. */
-static uint64_t truth_of(const score *s, size_t label) {
+static uint64_t sum_of(const score *s, size_t what) {
     uint64_t sum = 0;
-    for (size_t other = 0; other < s->classes; other++)
-        sum += s->confusion[label * s->classes + other];
-    return sum;
-}
-
-/* Pixels that have the class in the labelling. */
-static uint64_t labelled_as(const score *s, size_t label) {
-    uint64_t sum = 0;
-    for (size_t other = 0; other < s->classes; other++)
-        sum += s->confusion[other * s->classes + label];
+    for (size_t label = 0; label < s->classes; label++)
+        sum += count_of(s, label, what);
     return sum;
 }
 
 uint64_t score_pixels(const score *s) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < s->classes * s->classes; i++)
-        sum += s->confusion[i];
-    return sum;
-}
-
-static uint64_t right_pixels(const score *s) {
-    uint64_t sum = 0;
-    for (size_t label = 0; label < s->classes; label++)
-        sum += right_of(s, label);
-    return sum;
+    return sum_of(s, SCORE_IN_TRUTH);
 }
 
 double score_accuracy(const score *s) {
-    return ratio(right_pixels(s), score_pixels(s));
+    return ratio(sum_of(s, SCORE_RIGHT), score_pixels(s));
 }
 
 double score_class_accuracy(const score *s, size_t label) {
-    return ratio(right_of(s, label), truth_of(s, label));
+    return ratio(count_of(s, label, SCORE_RIGHT), count_of(s, label, SCORE_IN_TRUTH));
 }
 
 double score_iou(const score *s, size_t label) {
-    const uint64_t right = right_of(s, label), truth = truth_of(s, label);
-    return truth > 0 ? ratio(right, truth + labelled_as(s, label) - right) : NAN;
+    const uint64_t right = count_of(s, label, SCORE_RIGHT);
+    const uint64_t truth = count_of(s, label, SCORE_IN_TRUTH);
+    return truth > 0 ? ratio(right, truth + count_of(s, label, SCORE_IN_LABELS) - right) : NAN;
 }
 
 /* The mean over the classes that have a value. */
@@ -220,18 +235,18 @@ double score_band_accuracy(const score *s, size_t band_px) {
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static json_t *confusion_to_json(const score *s) {
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < s->classes * s->classes; i++) {
-        if (s->confusion[i] == 0)
-            continue;
-        json_t *entry = json_pack("[I, I, I]", (json_int_t)(i / s->classes),
-                                  (json_int_t)(i % s->classes), (json_int_t)s->confusion[i]);
+json_t *score_pairs_to_json(const score *s) {
+    confusion_cell *cells = confusion_sorted(&s->pairs);
+    json_t *list = cells ? json_array() : NULL;
+    for (size_t i = 0; list && i < s->pairs.used; i++) {
+        json_t *entry = json_pack("[I, I, I]", (json_int_t)cells[i].truth,
+                                  (json_int_t)cells[i].label, (json_int_t)cells[i].pixels);
         if (json_array_append_new(list, entry) != 0) {
             json_decref(list);
             list = NULL;
         }
     }
+    free(cells);
     return list;
 }
 
@@ -248,8 +263,9 @@ static json_t *bands_to_json(const uint64_t *counts, size_t band_px) {
 json_t *score_to_json(const score *s) {
     /* Members that are NULL make this NULL, and the others are dropped. */
     return json_pack("{s:I, s:o, s:o, s:o}", "classes", (json_int_t)s->classes, "confusion",
-                     confusion_to_json(s), "band_pixels", bands_to_json(s->band_pixels, s->band_px),
-                     "band_right", bands_to_json(s->band_right, s->band_px));
+                     score_pairs_to_json(s), "band_pixels",
+                     bands_to_json(s->band_pixels, s->band_px), "band_right",
+                     bands_to_json(s->band_right, s->band_px));
 }
 
 /* A whole number from 0 to `most`. */
@@ -264,7 +280,7 @@ static bool take_count(const json_t *json, uint64_t most, uint64_t *count) {
 /* Every pair of classes at most once, and a sum that is a number of JSON again. */
 static bool take_confusion(score *s, const json_t *list) {
     uint64_t left = INT64_MAX;
-    if (!json_is_array(list))
+    if (!json_is_array(list) || !confusion_reserve(&s->pairs, json_array_size(list)))
         return false;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
@@ -274,10 +290,9 @@ static bool take_confusion(score *s, const json_t *list) {
             !take_count(json_array_get(entry, 1), s->classes - 1, &label) ||
             !take_count(json_array_get(entry, 2), left, &pixels))
             return false;
-        uint64_t *place = &s->confusion[(size_t)truth * s->classes + (size_t)label];
-        if (pixels == 0 || *place > 0)
+        if (pixels == 0 || confusion_get(&s->pairs, (uint16_t)truth, (uint16_t)label) > 0)
             return false;
-        *place = pixels;
+        count_pair(s, (uint16_t)truth, (uint16_t)label, pixels);
         left -= pixels;
     }
     return true;
@@ -285,7 +300,7 @@ static bool take_confusion(score *s, const json_t *list) {
 
 /* A band holds the narrower ones, and is held by the image. */
 static bool take_bands(score *s, const json_t *pixels, const json_t *right) {
-    const uint64_t most_pixels = score_pixels(s), most_right = right_pixels(s);
+    const uint64_t most_pixels = score_pixels(s), most_right = sum_of(s, SCORE_RIGHT);
     for (size_t band = 1; band <= s->band_px; band++) {
         uint64_t *count = &s->band_pixels[band], *count_right = &s->band_right[band];
         if (!take_count(json_array_get(pixels, band - 1), most_pixels, count) ||

@@ -17,6 +17,8 @@
 #ifndef DCRF_CLI_DATASET_SCORE_H
 #define DCRF_CLI_DATASET_SCORE_H
 
+#include "dataset/confusion.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,10 +27,14 @@
 #define SCORE_BAND_MAX_PX 64
 #define TRUTH_VOID (-1)
 
+/* Of each class: the pixels that have it in truth and labelling, in the truth, in the labelling. */
+enum { SCORE_RIGHT, SCORE_IN_TRUTH, SCORE_IN_LABELS, SCORE_CLASS_COUNTS };
+
 typedef struct score {
     size_t classes;
-    size_t band_px;      /* the widest band that is counted */
-    uint64_t *confusion; /* classes x classes: truth by rows, labels by columns */
+    size_t band_px;     /* the widest band that is counted */
+    confusion pairs;    /* how often a truth got a label */
+    uint64_t *of_class; /* SCORE_CLASS_COUNTS sums of these for each class */
     /* Element k: pixels within k pixels of a boundary, and those of them that are right. */
     uint64_t band_pixels[SCORE_BAND_MAX_PX + 1];
     uint64_t band_right[SCORE_BAND_MAX_PX + 1];
@@ -43,8 +49,9 @@ void score_free(score *s);
 bool score_count(score *s, const uint16_t *labels, const int32_t *truth, size_t width,
                  size_t height);
 
-/* Count what `part` has counted; both have the same classes and band. */
-void score_add(score *s, const score *part);
+/* Count what `part` has counted; both have the same classes and band. False when memory is out;
+ * then nothing was counted. */
+bool score_add(score *s, const score *part);
 
 uint64_t score_pixels(const score *s);
 double score_accuracy(const score *s);
@@ -53,6 +60,9 @@ double score_mean_class_accuracy(const score *s);
 double score_iou(const score *s, size_t label);
 double score_mean_iou(const score *s);
 double score_band_accuracy(const score *s, size_t band_px);
+
+/* [[truth, label, pixels], ...] in this order, zeros left out. NULL when memory is out. */
+json_t *score_pairs_to_json(const score *s);
 
 /* {"classes": M, "confusion": [[truth, label, pixels], ...], "band_pixels": [...], "band_right":
  * [...]}, zeros of the confusion left out, bands from 1 on. NULL when memory is out. */

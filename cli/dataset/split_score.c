@@ -85,10 +85,10 @@ static bool solve_and_count(scoring *s, prepared_image *image, dcrf_workspace *w
     if (!prepared_solve(image, workspace, s->choice, s->scorer->method, &found, NULL, problem))
         return false;
     pthread_mutex_lock(&s->mutex);
-    score_add(s->total, &found.counts);
+    const bool added = score_add(s->total, &found.counts) || out_of_memory(problem, "scores");
     pthread_mutex_unlock(&s->mutex);
     outcome_free(&found);
-    return true;
+    return added;
 }
 
 /* An image belongs to one thread at a time, so its place in the list does too. */
@@ -136,7 +136,8 @@ bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *t
     if (done && count.interrupted)
         done = crew_was_interrupted(problem, "tune");
     if (done) {
-        ranks_sum(total->confusion, classes * classes);
+        /* All values are made of these; nobody asks for pairs of classes. */
+        ranks_sum(total->of_class, SCORE_CLASS_COUNTS * classes);
         ranks_sum(total->band_pixels, SCORE_BAND_MAX_PX + 1);
         ranks_sum(total->band_right, SCORE_BAND_MAX_PX + 1);
     } else {

@@ -20,8 +20,8 @@ static double changed_share_of(const outcome *o) {
     return (double)o->changed / ((double)o->width * (double)o->height);
 }
 
-/* Sums for now; the means are taken at the end. */
-static void add_outcome(summary_row *row, const outcome *o) {
+/* Sums for now; the means are taken at the end. False when memory is out. */
+static bool add_outcome(summary_row *row, const outcome *o) {
     row->images++;
     row->energy += o->energy.total;
     row->rounded += o->rounded;
@@ -34,8 +34,7 @@ static void add_outcome(summary_row *row, const outcome *o) {
     row->setup_s += o->setup_s;
     row->solve_s += o->solve_s;
     row->polish_s += o->polish_s;
-    if (o->counts.classes != 0)
-        score_add(&row->counts, &o->counts);
+    return o->counts.classes == 0 || score_add(&row->counts, &o->counts);
 }
 
 static void take_means(summary_row *row) {
@@ -77,8 +76,8 @@ static bool gather_image(summary *found, const store *results, size_t index) {
         outcome outcomes[METHODS_MAX] = {0};
         cli_problem missing;
         if (read_outcomes(found, results, image, outcomes, &missing))
-            for (size_t m = 0; m < found->row_count; m++) {
-                add_outcome(&found->rows[m], &outcomes[m]);
+            for (size_t m = 0; remembered && m < found->row_count; m++) {
+                remembered = add_outcome(&found->rows[m], &outcomes[m]);
                 found->changed_share[index] =
                     fmax(found->changed_share[index], changed_share_of(&outcomes[m]));
             }

@@ -7,11 +7,14 @@
  *                 "confusion": [[...], ...]}],
  *    "failures": [{"image", "message"}]}
  *
- * Bands are from 1 pixel on; the confusion has the truth by rows and the labels by columns. */
+ * Bands are from 1 pixel on; the confusion has the truth by rows and the labels by columns. With
+ * more than MATRIX_CLASSES_MAX classes it is [[truth, label, pixels], ...] without the zeros. */
 #include "dataset/summary.h"
 
 #include "io/json.h"
 #include "json_text.h"
+
+#define MATRIX_CLASSES_MAX 256
 
 /* Append, and tell whether that went well; `value` may be NULL. */
 static bool append(json_t *array, json_t *value) {
@@ -37,14 +40,16 @@ static json_t *values_to_json(const score *counts, double (*value)(const score *
 }
 
 static json_t *confusion_to_json(const score *counts) {
+    if (counts->classes > MATRIX_CLASSES_MAX)
+        return score_pairs_to_json(counts);
     json_t *matrix = json_array();
     bool whole = matrix != NULL;
     for (size_t truth = 0; whole && truth < counts->classes; truth++) {
         json_t *row = json_array();
         whole = row != NULL;
         for (size_t label = 0; whole && label < counts->classes; label++)
-            whole = append(
-                row, json_integer((json_int_t)counts->confusion[truth * counts->classes + label]));
+            whole = append(row, json_integer((json_int_t)confusion_get(
+                                    &counts->pairs, (uint16_t)truth, (uint16_t)label)));
         whole = append(matrix, finished(row, whole));
     }
     return finished(matrix, whole);

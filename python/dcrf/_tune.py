@@ -11,11 +11,10 @@ _FIRST_STEP, _LAST_STEP = 2.0, 1.15
 
 
 def _score(results, truths, count, objective, ignore):
-    counts = sum(metrics.confusion(result.labels, truth, count, ignore) for result, truth in zip(results, truths))
-    right, union = np.diag(counts), counts.sum(0) + counts.sum(1) - np.diag(counts)
+    counts = sum(metrics.class_counts(result.labels, truth, count, ignore) for result, truth in zip(results, truths))
     if objective == "accuracy":
-        return float(right.sum() / counts.sum())
-    return float(np.mean(right[union > 0] / union[union > 0]))
+        return float(counts[0].sum() / counts[1].sum())
+    return metrics.mean_over_classes(metrics.iou_from_counts(counts))
 
 
 def tune(problems, truths, *, objective="iou", budget=40, ignore=255, method="mf", threads=0, progress=None, **options):
