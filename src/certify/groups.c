@@ -109,6 +109,11 @@ static void take_values(void *context, size_t begin, size_t end, size_t worker) 
         }
 }
 
+/* What a sweep is of one over all variables. */
+static double share_of_rest(const struct dcrf_knowledge *known) {
+    return (double)known->member_count / (double)known->model->variables;
+}
+
 /* ---- margins -------------------------------------------------------------------------------- */
 
 struct channel {
@@ -167,7 +172,7 @@ static dcrf_status reduce_all(struct dcrf_groups *groups, dcrf_error *error) {
         }
         dcrf_parallel_for(pool, n, GRAIN, reduce, &channel);
     }
-    groups->sweeps++;
+    groups->sweeps += share_of_rest(known);
     return DCRF_OK;
 }
 
@@ -278,7 +283,7 @@ dcrf_status dcrf_groups_relax(struct dcrf_groups *groups, size_t steps, double h
                 return status;
             dcrf_parallel_for(pool, n, GRAIN, reduce, &channel);
         }
-        groups->sweeps++;
+        groups->sweeps += share_of_rest(known);
         dcrf_parallel_for(pool, n, GRAIN, descend, groups);
     }
     return status;

@@ -16,7 +16,7 @@ struct dcrf_groups {
     double *pairs;               /* of x, one number for every variable */
     double *reduced;             /* variables x labels: reduced costs of the members */
     double handicap;             /* added to the cost of x while relaxing */
-    size_t sweeps;               /* over all labels, so far */
+    double sweeps;               /* over all labels and variables, so far */
     bool (*is_over)(void *user); /* asked before every sweep; NULL: never */
     void *is_over_user;
 };

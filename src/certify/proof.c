@@ -9,6 +9,7 @@
  * and the rest is tried again.
  *
  * At the end the gap is that of the undecided rest alone. */
+#include "certify/blobs.h"
 #include "certify/certificate.h"
 #include "certify/groups.h"
 #include "core/error.h"
@@ -144,7 +145,7 @@ static dcrf_status decide_constant(struct run *run, dcrf_error *error) {
 
 static bool is_over(void *user) {
     const struct run *run = user;
-    return run->known->undecided == 0 || run->groups.sweeps >= run->settings.sweeps ||
+    return run->known->undecided == 0 || run->groups.sweeps >= (double)run->settings.sweeps ||
            (run->settings.cancel && run->settings.cancel(run->settings.cancel_user) != 0) ||
            (run->settings.time_limit_s > 0 &&
             dcrf_time_s() - run->began_s >= run->settings.time_limit_s);
@@ -194,6 +195,31 @@ static dcrf_status consider_labels(struct run *run, double *best, dcrf_error *er
     return status;
 }
 
+/* The relaxation of the rest with handicaps, as long as it decides something; then without, because
+ * a good bound needs none, and a narrow line. */
+static dcrf_status relax_rest(struct run *run, double handicap, double *best, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    dcrf_status status = DCRF_OK;
+    run->groups.epsilon = REST_EPSILON;
+    for (int fruitless = 0; fruitless < MOST_FRUITLESS && status == DCRF_OK && !is_over(run);
+         handicap /= 2) {
+        const size_t before = known->undecided;
+        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, handicap, error);
+        if (status == DCRF_OK)
+            status = consider_labels(run, best, error);
+        if (status == DCRF_OK)
+            status = decide_groups(run, error);
+        if ((double)(before - known->undecided) < WORTHWHILE * (double)before)
+            fruitless++;
+    }
+    for (; status == DCRF_OK && !is_over(run) && run->groups.epsilon > BOUND_EPSILON;
+         run->groups.epsilon = fmax(run->groups.epsilon / 2, BOUND_EPSILON))
+        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, 0, error);
+    if (status == DCRF_OK && !is_over(run))
+        status = dcrf_groups_relax(&run->groups, 2 * RELAX_STEPS, 0, error);
+    return status;
+}
+
 static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
@@ -210,25 +236,14 @@ static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
         status = decide_groups(run, error);
     run->first_rounds = known->rounds;
     run->groups.epsilon = REST_EPSILON;
-    double handicap = FIRST_HANDICAP * mean;
-    int fruitless = 0;
-    while (fruitless < MOST_FRUITLESS && status == DCRF_OK && !is_over(run)) {
-        const size_t before = known->undecided;
-        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, handicap, error);
-        if (status == DCRF_OK)
-            status = consider_labels(run, &best, error);
-        if (status == DCRF_OK)
-            status = decide_groups(run, error);
-        if ((double)(before - known->undecided) < WORTHWHILE * (double)before)
-            fruitless++;
-        handicap /= 2;
+    /* A rest that resists may have another label than that of x. */
+    bool is_better = true;
+    while (is_better && status == DCRF_OK && !is_over(run)) {
+        status = relax_rest(run, FIRST_HANDICAP * mean, &best, error);
+        is_better = false;
+        if (status == DCRF_OK && !is_over(run))
+            status = dcrf_blobs_move(&run->groups, &best, &is_better, error);
     }
-    /* A good bound needs no handicap, and a narrow line. */
-    for (; status == DCRF_OK && !is_over(run) && run->groups.epsilon > BOUND_EPSILON;
-         run->groups.epsilon = fmax(run->groups.epsilon / 2, BOUND_EPSILON))
-        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, 0, error);
-    if (status == DCRF_OK && !is_over(run))
-        status = dcrf_groups_relax(&run->groups, 2 * RELAX_STEPS, 0, error);
     return status;
 }
 
@@ -267,7 +282,7 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
         info->relative_gap =
             fmin(info->relative_gap, dcrf_relative_gap(info->energy.total, bound, floor));
     }
-    info->sweeps = run->groups.sweeps;
+    info->sweeps = (size_t)ceil(run->groups.sweeps);
     info->seconds = dcrf_time_s() - run->began_s;
     return DCRF_OK;
 }
