@@ -214,6 +214,38 @@ static dcrf_status sum_indicated(struct dcrf_knowledge *known, dcrf_error *error
     return DCRF_OK;
 }
 
+dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t *rest, size_t size,
+                                   size_t first, size_t count, double *columns, dcrf_error *error) {
+    const size_t members = known->member_count;
+    double *in = dcrf_allocate_zero(members, 2 * count * sizeof *in), *out;
+    uint32_t *place = dcrf_allocate(size, sizeof *place); /* of each among the members */
+    dcrf_status status = in && place ? DCRF_OK : dcrf_fail_memory(error, "a proof");
+    if (status == DCRF_OK) {
+        for (size_t k = 0, at = 0; k < size; k++, at++) {
+            while (known->parts && known->members[at] != rest[k])
+                at++;
+            place[k] = known->parts ? (uint32_t)at : rest[k];
+        }
+        for (size_t c = 0; c < count; c++)
+            in[place[first + c] * count + c] = 1;
+        memset(columns, 0, size * count * sizeof *columns);
+    }
+    for (size_t m = 0; m < known->plan->kernel_count && status == DCRF_OK; m++) {
+        const dcrf_operator *op = operator_of(known, m);
+        const double weight = known->model->kernels[m].weight;
+        out = in + members * count;
+        if (weight == 0)
+            continue;
+        status = op->methods->apply_double(op, known->workspace, in, out, count, error);
+        for (size_t k = 0; k < size && status == DCRF_OK; k++)
+            for (size_t c = 0; c < count; c++)
+                columns[k * count + c] += weight * out[place[k] * count + c];
+    }
+    dcrf_release(in);
+    dcrf_release(place);
+    return status;
+}
+
 /* ---- smaller operators ---------------------------------------------------------------------- */
 
 static bool can_shrink(const struct dcrf_knowledge *known) {

@@ -79,6 +79,11 @@ dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known, dcrf_error *e
 /* known->indicated[a] = sum_{b undecided} K_ab, a itself included where it is undecided. */
 dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error);
 
+/* columns[k * count + c] = sum_m w_m K_m between rest[k] and rest[first + c], for c < count, among
+ * `size` undecided variables in their order. */
+dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t *rest, size_t size,
+                                   size_t first, size_t count, double *columns, dcrf_error *error);
+
 /* Can all members of a clique have the label? */
 int dcrf_knowledge_may_agree(const struct dcrf_knowledge *known, size_t clique, size_t label);
 

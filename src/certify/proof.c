@@ -12,6 +12,7 @@
 #include "certify/blobs.h"
 #include "certify/certificate.h"
 #include "certify/groups.h"
+#include "certify/rest.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
@@ -50,6 +51,7 @@ struct run {
     const struct dcrf_lp *lp;
     dcrf_proof_settings settings;
     size_t first_rounds; /* with the first epsilon */
+    double excess;       /* of the labelling over the optimum, at most, if the rest was solved */
     double began_s;
 };
 
@@ -220,6 +222,27 @@ static dcrf_status relax_rest(struct run *run, double handicap, double *best, dc
     return status;
 }
 
+/* A better labelling of the rest, and if it is small, all that can be known about it. */
+static dcrf_status solve_rest(struct run *run, double *best, bool *is_better, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    dcrf_status status = DCRF_OK;
+    if (!dcrf_rest_is_small(known))
+        return dcrf_blobs_move(&run->groups, best, is_better, error);
+    const size_t before = known->undecided;
+    const bool may_exclude = !run->settings.certificate;
+    status = dcrf_rest_solve(known, run->groups.y, may_exclude, is_better, &run->excess, error);
+    if (status == DCRF_OK && *is_better) {
+        dcrf_energy energy;
+        status = dcrf_energy_of_labels(known->plan, known->workspace, known->labels, &energy, NULL,
+                                       error);
+        *best = status == DCRF_OK ? energy.total : *best;
+    }
+    if (status == DCRF_OK && may_exclude)
+        status = dcrf_knowledge_decide(known, NULL, error);
+    *is_better |= known->undecided < before && known->undecided > 0;
+    return status;
+}
+
 static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
@@ -242,7 +265,7 @@ static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
         status = relax_rest(run, FIRST_HANDICAP * mean, &best, error);
         is_better = false;
         if (status == DCRF_OK && !is_over(run))
-            status = dcrf_blobs_move(&run->groups, &best, &is_better, error);
+            status = solve_rest(run, &best, &is_better, error);
     }
     return status;
 }
@@ -272,6 +295,8 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
         info->possible += count;
         is_only_one &= count == 1 && known->possible[a * known->model->labels + known->labels[a]];
     }
+    if (!run->settings.certificate) /* which does not hold that proof */
+        excess = fmin(excess, run->excess);
     if (is_only_one)
         excess = 0;
     /* The gap is that of the rest; the errors of the energy are in the bound alone. */
@@ -382,6 +407,7 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
                       .solver = solver,
                       .lp = solver->state,
                       .settings = *settings,
+                      .excess = (double)INFINITY,
                       .began_s = began_s};
     status = dcrf_knowledge_init(&proof->known, solver->problem.plan, solver->problem.workspace,
                                  solver->best, error);
