@@ -173,8 +173,8 @@ static bool are_default_kernels(const kernel_options *options) {
            options->normalization == DCRF_NORMALIZE_SYMMETRIC;
 }
 
-static bool add_kernels(const model_options *options, const char *image_file, built_model *built,
-                        cli_problem *problem) {
+bool model_add_kernels(const model_options *options, const char *image_file, built_model *built,
+                       cli_problem *problem) {
     dcrf_error error;
     built->has_scribble_kernels = built->from_scribbles && are_default_kernels(&options->kernels);
     built->kernel_count =
@@ -194,7 +194,7 @@ bool model_check_kernels(const model_options *options, cli_problem *problem) {
                           options->kernels.normalization == DCRF_NORMALIZE_SYMMETRIC, problem);
 }
 
-static bool set_strength(const model_options *options, built_model *built, cli_problem *problem) {
+bool model_set_strength(const model_options *options, built_model *built, cli_problem *problem) {
     /* Kernels for scribbles have weights of their own unless a strength is asked for. */
     const bool for_scribbles = built->has_scribble_kernels && isnan(options->strength.nats);
     bool weighted[KERNELS_MAX] = {false};
@@ -255,14 +255,14 @@ static bool add_cliques(const model_options *options, const char *image_file, bu
     return done;
 }
 
-static bool start_workspace(const model_options *options, built_model *built,
-                            cli_problem *problem) {
+bool model_start_workspace(const model_options *options, built_model *built,
+                           cli_problem *problem) {
     dcrf_error error;
     return dcrf_workspace_new(&built->workspace, options->kernels.threads, &error) >= 0 ||
            library_problem(problem, "--threads", &error);
 }
 
-static bool name_classes(const model_options *options, built_model *built, cli_problem *problem) {
+bool model_name_classes(const model_options *options, built_model *built, cli_problem *problem) {
     const char *file = options->unary.classes_file;
     return !file ||
            (lines_read(file, &built->classes, problem) &&
@@ -277,9 +277,10 @@ bool model_build(const model_options *options, const char *image_file, built_mod
         model_check_kernels(options, problem) && unary_check_options(&options->unary, problem) &&
         unary_check_size(&options->unary, image_file, problem) &&
         image_read(image_file, &built->image, problem) &&
-        start_workspace(options, built, problem) && set_unary(options, built, problem) &&
-        name_classes(options, built, problem) && add_kernels(options, image_file, built, problem) &&
-        set_strength(options, built, problem) && add_cliques(options, image_file, built, problem);
+        model_start_workspace(options, built, problem) && set_unary(options, built, problem) &&
+        model_name_classes(options, built, problem) &&
+        model_add_kernels(options, image_file, built, problem) &&
+        model_set_strength(options, built, problem) && add_cliques(options, image_file, built, problem);
     if (!done)
         model_free(built);
     return done;

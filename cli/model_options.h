@@ -104,6 +104,13 @@ bool model_build(const model_options *options, const char *image_file, built_mod
                  cli_problem *problem);
 void model_free(built_model *built);
 
+/* The steps of building one that do not depend on where image and energies come from. */
+bool model_start_workspace(const model_options *options, built_model *built, cli_problem *problem);
+bool model_name_classes(const model_options *options, built_model *built, cli_problem *problem);
+bool model_add_kernels(const model_options *options, const char *image_file, built_model *built,
+                       cli_problem *problem);
+bool model_set_strength(const model_options *options, built_model *built, cli_problem *problem);
+
 /* The operators of the model; the plan must be freed before the model. */
 bool model_plan(const model_options *options, const char *image_file, const built_model *built,
                 dcrf_plan **plan, cli_problem *problem);

@@ -102,6 +102,19 @@ bool parse_positive_count(const cli_option *option, const char *text, void *valu
     return true;
 }
 
+bool parse_bytes(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    static const char letters[] = "KMGT";
+    char *end;
+    const double number = strtod(text, &end);
+    const char *letter = *end ? strchr(letters, *end) : NULL;
+    const double unit = letter ? pow(1024, (double)(letter - letters) + 1) : 1;
+    end += letter != NULL;
+    if (end == text || *end || !(number > 0) || !(number * unit < (double)SIZE_MAX))
+        return bad_value(option, text, "a number of bytes such as 512M or 4G", problem);
+    *(size_t *)value = (size_t)(number * unit);
+    return true;
+}
+
 bool parse_choice(const cli_option *option, const char *text, void *value, cli_problem *problem) {
     const size_t length = strlen(text);
     int place = 0;

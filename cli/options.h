@@ -99,6 +99,7 @@ option_parser parse_positive_number; /* double, finite, above zero */
 option_parser parse_number_or_auto;  /* double, finite, not below zero; NaN: the word auto */
 option_parser parse_count;           /* size_t */
 option_parser parse_positive_count;  /* size_t, above zero */
+option_parser parse_bytes;           /* size_t, above zero: "4G", "512M", "100000" */
 option_parser parse_choice;          /* int: the place among the words of a form like "a|b|c" */
 option_parser parse_config; /* const option_record *: all settings, whatever their origin */
 option_parser parse_preset; /* const char *: its name */

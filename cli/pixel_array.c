@@ -116,52 +116,73 @@ static bool find_layout(const fitting *f, array_layout *layout, cli_problem *pro
     return true;
 }
 
+/* How a .npy lies over the image, by its header. */
+static bool place_npy(const file_bytes *bytes, const char *path, const cli_image *image,
+                      array_layout layout, array_fit fit, array_place *place,
+                      cli_problem *problem) {
+    fitting f = {&place->npy, 0, path, image, fit};
+    if (!npy_parse(bytes->data, bytes->size, path, &place->npy, problem))
+        return false;
+    f.first = is_batch_of_one(&place->npy, image);
+    if (!find_layout(&f, &layout, problem))
+        return false;
+    place->axis = f.first + (layout == LAYOUT_CHW);
+    grid_from(&f, layout == LAYOUT_CHW, false, &place->grid);
+    place->channel_axis = place->npy.axes - f.first == place->grid.axes + 1;
+    place->channels = !place->channel_axis   ? 1
+                      : layout == LAYOUT_CHW ? place->npy.shape[f.first]
+                                             : place->npy.shape[place->npy.axes - 1];
+    place->is_planar = layout == LAYOUT_CHW;
+    place->offset = (size_t)(place->npy.elements - bytes->data);
+    return true;
+}
+
 bool pixel_array_check(const char *path, const cli_image *image, array_layout layout, array_fit fit,
                        cli_problem *problem) {
-    npy_array npy;
+    array_place place;
     file_bytes bytes;
-    fitting f = {&npy, 0, path, image, fit};
     if (!file_is_plain(path))
         return true;
     if (!file_map(path, &bytes, problem))
         return false;
-    bool done = true;
-    if (npy_recognize(bytes.data, bytes.size)) {
-        done = npy_parse(bytes.data, bytes.size, path, &npy, problem);
-        f.first = done && is_batch_of_one(&npy, image);
-        done = done && find_layout(&f, &layout, problem);
-    }
+    const bool done = !npy_recognize(bytes.data, bytes.size) ||
+                      place_npy(&bytes, path, image, layout, fit, &place, problem);
     file_free(&bytes);
+    return done;
+}
+
+bool pixel_array_place(const char *path, const cli_image *image, array_layout layout, array_fit fit,
+                       array_place *place, cli_problem *problem) {
+    file_bytes bytes;
+    if (!file_map(path, &bytes, problem))
+        return false;
+    const bool done = place_npy(&bytes, path, image, layout, fit, place, problem);
+    file_free(&bytes);
+    place->npy.elements = NULL;
     return done;
 }
 
 static bool array_from_npy(const char *path, const cli_image *image, array_layout layout,
                            array_fit fit, pixel_array *array, cli_problem *problem) {
-    npy_array npy;
-    fitting f = {&npy, 0, path, image, fit};
-    if (!npy_parse(array->bytes.data, array->bytes.size, path, &npy, problem))
+    array_place place;
+    if (!place_npy(&array->bytes, path, image, layout, fit, &place, problem))
         return false;
-    f.first = is_batch_of_one(&npy, image);
-    if (!find_layout(&f, &layout, problem))
-        return false;
-    array->values = npy_floats_in_place(&npy);
+    array->values = npy_floats_in_place(&place.npy);
     if (!array->values) {
-        if (!npy_to_floats(&npy, path, &array->own_values, problem))
+        if (!npy_to_floats(&place.npy, path, &array->own_values, problem))
             return false;
         array->values = array->own_values;
         file_free(&array->bytes);
     }
-    grid_from(&f, layout == LAYOUT_CHW, false, &array->grid);
-    array->channel_axis = npy.axes - f.first == array->grid.axes + 1;
-    const size_t channels = !array->channel_axis   ? 1
-                            : layout == LAYOUT_CHW ? npy.shape[f.first]
-                                                   : npy.shape[npy.axes - 1];
-    array->view = layout == LAYOUT_CHW
-                      ? dcrf_view_planar(array->values, DCRF_F32, &array->grid, channels)
-                      : dcrf_view_interleaved(array->values, DCRF_F32, &array->grid, channels);
-    array->axes = npy.axes;
-    memcpy(array->shape, npy.shape, sizeof array->shape);
-    array->integers = npy_holds_integers(&npy);
+    array->grid = place.grid;
+    array->channel_axis = place.channel_axis;
+    array->view =
+        place.is_planar
+            ? dcrf_view_planar(array->values, DCRF_F32, &array->grid, place.channels)
+            : dcrf_view_interleaved(array->values, DCRF_F32, &array->grid, place.channels);
+    array->axes = place.npy.axes;
+    memcpy(array->shape, place.npy.shape, sizeof array->shape);
+    array->integers = npy_holds_integers(&place.npy);
     return true;
 }
 

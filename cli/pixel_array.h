@@ -35,6 +35,21 @@ typedef enum array_fit { ARRAY_OF_THE_SIZE, ARRAY_MAY_BE_SMALLER } array_fit;
 bool pixel_array_check(const char *path, const cli_image *image, array_layout layout, array_fit fit,
                        cli_problem *problem);
 
+/* The header of a .npy, and where in the file the image lies. */
+typedef struct array_place {
+    npy_array npy;     /* without its elements */
+    size_t axis;       /* the first one of the image */
+    dcrf_grid grid;    /* that of the image, or smaller */
+    bool channel_axis; /* there is one, */
+    bool is_planar;    /* before those of the image */
+    size_t channels;
+    size_t offset; /* bytes before the elements */
+} array_place;
+
+/* Find a .npy's place, for readers of windows. */
+bool pixel_array_place(const char *path, const cli_image *image, array_layout layout, array_fit fit,
+                       array_place *place, cli_problem *problem);
+
 /* Read a file of the shape (H, W), (H, W, C) or (C, H, W) of the image; for a volume (D, H, W),
  * (D, H, W, C), (C, D, H, W) or a NIfTI file. An axis of size 1 in front does not matter: a batch
  * of one. Large files are mapped. */

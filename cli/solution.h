@@ -39,8 +39,24 @@ typedef struct reference {
     uint16_t label; /* of a constant labelling */
 } reference;
 
+/* How a solution in tiles was cut. */
+typedef struct tiles_facts {
+    size_t count;   /* 0: the image was solved as a whole */
+    size_t current; /* while it is solved, from 1 */
+    size_t solved;
+    size_t along[DCRF_MAX_AXES];
+    size_t window[DCRF_MAX_AXES]; /* of the first tile, overlap included */
+    size_t overlap[DCRF_MAX_AXES];
+    size_t memory_bytes;    /* the limit; 0: none */
+    double estimated_bytes; /* what it was expected to take */
+    size_t plan_bytes;      /* the largest plan and workspace */
+    double vertices;        /* of the lattice per pixel, the most in a sample */
+    double largest_gap;     /* of a tile's own problem; NaN: no bound */
+} tiles_facts;
+
 typedef struct solution {
     dcrf_solver_info info;
+    tiles_facts tiles; /* where there are some, only labels counts and energies are known */
     uint16_t *labels;
     uint16_t *unary_labels; /* the unary minimum of every pixel */
     reference unary_minimum;

@@ -100,6 +100,27 @@ static void print_scribbles(FILE *stream, const built_model *built) {
                 used->bilateral_channel_sigma, used->bilateral_weight);
 }
 
+static void print_tiles(FILE *stream, const solution *found) {
+    const tiles_facts *tiles = &found->tiles;
+    const bool volume = tiles->along[2] * tiles->window[2] > 1;
+    fprintf(stream, "in %zu tiles, %zu x %zu", tiles->count, tiles->along[0], tiles->along[1]);
+    if (volume)
+        fprintf(stream, " x %zu", tiles->along[2]);
+    fprintf(stream, "; windows of %zu x %zu", tiles->window[0], tiles->window[1]);
+    if (volume)
+        fprintf(stream, " x %zu", tiles->window[2]);
+    fprintf(stream, ", which overlap by %zu; about %.0f MiB of memory\n", 2 * tiles->overlap[0],
+            ceil(tiles->estimated_bytes / 1048576));
+    if (tiles->solved < tiles->count)
+        fprintf(stream, "note: %zu of %zu tiles are solved; the others have the labels of the "
+                        "unaries alone\n",
+                tiles->solved, tiles->count);
+    if (!isnan(tiles->largest_gap))
+        fprintf(stream, "%-14s%16.4f %%  the largest of a tile's own problem; there is no bound for "
+                        "the whole\n",
+                "gap", 100 * tiles->largest_gap);
+}
+
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
     char size[IMAGE_TEXT_BYTES], class[CLASS_TEXT_BYTES];
@@ -108,16 +129,21 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     if (dcrf_model_cliques(built->model) > 0)
         fprintf(stream, ", %zu cliques", dcrf_model_cliques(built->model));
     fprintf(stream, "; method %s\n", dcrf_method_name(info->method));
+    if (found->tiles.count > 0)
+        print_tiles(stream, found);
     unary_facts_print(stream, &built->unary);
     if (built->from_scribbles)
         print_scribbles(stream, built);
     print_changes(stream, built, found);
-    print_energies(stream, &info->energy);
-    print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
-    fputs("  the labelling of the unaries alone\n", stream);
-    print_energy_line(stream, "best constant", found->constant.energy.total);
-    fprintf(stream, "  %s everywhere\n",
-            class_text_with_number(&built->classes, found->constant.label, class));
+    if (!isnan(info->energy.total))
+        print_energies(stream, &info->energy);
+    if (found->tiles.count == 0) {
+        print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
+        fputs("  the labelling of the unaries alone\n", stream);
+        print_energy_line(stream, "best constant", found->constant.energy.total);
+        fprintf(stream, "  %s everywhere\n",
+                class_text_with_number(&built->classes, found->constant.label, class));
+    }
     const proof proven = {info->lower_bound, info->relative_gap};
     print_proof(stream, &proven, info->is_constant != 0);
     print_proven(stream, found);
@@ -157,6 +183,23 @@ static json_t *proven_to_json(const dcrf_proof_info *proven) {
                      "seconds", proven->seconds);
 }
 
+static json_t *axes_to_json(const size_t numbers[DCRF_MAX_AXES]) {
+    return json_pack("[I, I, I]", (json_int_t)numbers[0], (json_int_t)numbers[1],
+                     (json_int_t)numbers[2]);
+}
+
+static json_t *tiles_to_json(const tiles_facts *tiles) {
+    return json_pack("{s:{s:I, s:I, s:o, s:o, s:o, s:o, s:f, s:I, s:f, s:o}}", "tiles", "count",
+                     (json_int_t)tiles->count, "solved", (json_int_t)tiles->solved, "along",
+                     axes_to_json(tiles->along), "window", axes_to_json(tiles->window), "overlap",
+                     axes_to_json(tiles->overlap), "memory_limit",
+                     tiles->memory_bytes ? json_integer((json_int_t)tiles->memory_bytes)
+                                         : json_null(),
+                     "memory_estimated", tiles->estimated_bytes, "plan_bytes",
+                     (json_int_t)tiles->plan_bytes, "vertices_per_pixel", tiles->vertices,
+                     "largest_gap", number_or_null(tiles->largest_gap));
+}
+
 /* What was tried before the method's iterations. */
 static json_t *candidates_to_json(const dcrf_solver_info *info) {
     json_t *tried = json_object();
@@ -184,6 +227,8 @@ json_t *solution_to_json(const model_options *model, const built_model *built,
     root = json_merge(root, changes_to_json(built, found));
     if (found->has_proof)
         root = json_merge(root, proven_to_json(&found->proven));
+    if (found->tiles.count > 0)
+        root = json_merge(root, tiles_to_json(&found->tiles));
     root = json_merge(root, model_report(model, built));
     return json_merge(root, json_pack("{s:o}", "settings", settings));
 }

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "explain.h"
+#include "large/large.h"
 #include "solution_text.h"
 #include "solve_outputs.h"
 
@@ -12,6 +13,7 @@ typedef struct solve_settings {
     source_options sources;
     feedback_options feedback;
     solver_options solver;
+    large_options limits;
     solve_outputs outputs;
     model_options model;
 } solve_settings;
@@ -53,8 +55,17 @@ static bool run_solve(const void *given, cli_problem *problem) {
         settings->solver.method != DCRF_METHOD_LP)
         return bad_input(problem, settings->outputs.proof_file ? "--proof" : "--certificate",
                          "only the LP proves something: add --method lp");
+    const large_task task = {&settings->limits,  &settings->model,
+                             &settings->solver,  &settings->outputs,
+                             settings->image_file, settings->sources.record,
+                             feedback_wanted(&settings->feedback), began_s};
+    bool was_solved;
     if (!solve_outputs_check(&settings->outputs, problem) ||
-        !model_build(&settings->model, settings->image_file, &built, problem))
+        !large_solve(&task, &was_solved, problem))
+        return false;
+    if (was_solved)
+        return true;
+    if (!model_build(&settings->model, settings->image_file, &built, problem))
         return false;
     const bool done = solve_outputs_fit(&settings->outputs, &built.image, problem) &&
                       solve_outputs_colours(&settings->outputs, &built, &colours, problem) &&
@@ -75,6 +86,7 @@ static const option_group groups[] = {
     {"Results", solve_output_table, offsetof(solve_settings, outputs)},
     {"Method", method_option_table, offsetof(solve_settings, solver)},
     {"Solver", solver_option_table, offsetof(solve_settings, solver)},
+    {"Large images", large_option_table, offsetof(solve_settings, limits)},
     MODEL_OPTION_GROUPS(solve_settings, model),
     {"Settings from elsewhere", source_option_table, offsetof(solve_settings, sources)},
     {"Feedback", feedback_option_table, offsetof(solve_settings, feedback)},

@@ -290,12 +290,19 @@ static bool print_summary(const writing *w) {
     return output_flush_standard(w->problem);
 }
 
+/* What is said of the result, and all files in place. */
+static bool finish(writing *w) {
+    return write_one(w, w->outputs->json_file, write_json) &&
+           outputs_finish(&w->files, w->problem) && print_summary(w) &&
+           outputs_commit(&w->files, w->problem);
+}
+
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem) {
     writing w = {.outputs = outputs, .results = results, .problem = problem};
     if (!scene_new(&w.shown, &results->built->image))
         return out_of_memory(problem, "pictures");
-    const bool done = write_one(&w, outputs->labels_file, write_labels) &&
+    bool done = write_one(&w, outputs->labels_file, write_labels) &&
                       write_one(&w, outputs->overlay_file, write_overlay) &&
                       write_one(&w, outputs->boundaries_file, write_boundaries) &&
                       write_one(&w, outputs->confidence_file, write_confidence) &&
@@ -303,11 +310,17 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
                       write_one(&w, outputs->certificate_file, write_certificate) &&
                       write_one(&w, outputs->marginals_file, write_marginals) &&
                       write_one(&w, outputs->trace_file, write_trace_file) &&
-                      write_one(&w, outputs->report_file, write_report) &&
-                      write_one(&w, outputs->json_file, write_json) &&
-                      outputs_finish(&w.files, problem) && print_summary(&w) &&
-                      outputs_commit(&w.files, problem);
+                      write_one(&w, outputs->report_file, write_report);
+    done = done && finish(&w);
     outputs_discard(&w.files);
     scene_free(&w.shown);
+    return done;
+}
+
+bool solve_outputs_finish(const solve_outputs *outputs, const solve_results *results,
+                          cli_outputs *files, cli_problem *problem) {
+    writing w = {.outputs = outputs, .results = results, .files = *files, .problem = problem};
+    const bool done = finish(&w);
+    *files = w.files;
     return done;
 }

@@ -2,6 +2,7 @@
 #ifndef DCRF_CLI_SOLVE_OUTPUTS_H
 #define DCRF_CLI_SOLVE_OUTPUTS_H
 
+#include "io/output.h"
 #include "palette.h"
 #include "solution.h"
 #include "sweep.h"
@@ -58,5 +59,10 @@ bool solve_outputs_take_stdout(const solve_outputs *outputs);
 /* Print the summary and write all of them, or none. */
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem);
+
+/* The same where what belongs to pixels is already written into `files`, and only the JSON result
+ * and the summary are missing. */
+bool solve_outputs_finish(const solve_outputs *outputs, const solve_results *results,
+                          cli_outputs *files, cli_problem *problem);
 
 #endif

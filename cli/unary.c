@@ -160,8 +160,8 @@ static bool advise_integers(const unary_options *options, const dcrf_unary_look 
                      "energies were stored times 20), and with --unary-kind what they are");
 }
 
-static bool check_array(const unary_options *options, const pixel_array *unary,
-                        cli_problem *problem) {
+bool unary_check_array(const unary_options *options, const pixel_array *unary,
+                       cli_problem *problem) {
     if (!unary->channel_axis)
         return bad_input(problem, options->array_file,
                          "has only %s axes; unary energies have a %s one, of the labels",
@@ -172,8 +172,8 @@ static bool check_array(const unary_options *options, const pixel_array *unary,
     return true;
 }
 
-static bool settle_kind(const unary_options *options, const pixel_array *unary,
-                        dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
+bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
+                       dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
     dcrf_unary_kind claimed = (dcrf_unary_kind)options->kind;
     dcrf_unary_look look;
     dcrf_error error;
@@ -200,8 +200,8 @@ static bool convert_array(const unary_options *options, const cli_image *image, 
     const bool same_size = memcmp(grid.size, unary->grid.size, sizeof grid.size) == 0;
     dcrf_unary_kind kind;
     dcrf_error error;
-    if (!check_array(options, unary, problem) ||
-        !settle_kind(options, unary, &kind, facts, problem))
+    if (!unary_check_array(options, unary, problem) ||
+        !unary_settle_kind(options, unary, &kind, facts, problem))
         return false;
     facts->is_enlarged = !same_size;
     memcpy(facts->size, unary->grid.size, sizeof facts->size);

@@ -60,9 +60,34 @@ bool unary_check_size(const unary_options *options, const char *image_file, cli_
 bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,
                 unary_facts *facts, cli_problem *problem);
 
+/* What reading an array consists of: is there an axis of labels, and what are the numbers? The
+ * latter from any sample of its pixels. */
+bool unary_check_array(const unary_options *options, const pixel_array *unary,
+                       cli_problem *problem);
+bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
+                       dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem);
+
 /* One line for people, where there is something to say; JSON for programs, NULL: out of memory. */
 void unary_facts_print(FILE *stream, const unary_facts *facts);
 json_t *unary_facts_to_json(const unary_facts *facts);
+
+/* What a label map holds, gathered piece by piece. */
+typedef struct prior_look {
+    bool has_zero;
+    bool has_void; /* 255 */
+    bool has_others;
+    int32_t end; /* above all labels */
+} prior_look;
+
+/* Look at numbers of the map from pixel `first` on; labels that cannot be are refused. When all
+ * were looked at, settle how many labels there are and whether it is a mask; then numbers can be
+ * made energies, the labels of a pixel next to each other. */
+bool prior_look_at(const unary_options *options, const cli_image *image, const int32_t *numbers,
+                   size_t first, size_t count, prior_look *look, cli_problem *problem);
+bool prior_settle(const unary_options *options, const prior_look *look, size_t *labels,
+                  unary_facts *facts, cli_problem *problem);
+void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
+                    size_t pixels, size_t labels, float *energies);
 
 /* The source that is a map (unary_maps.c). */
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,

@@ -31,31 +31,41 @@ static bool allocate_energies(const cli_image *image, size_t labels, const char 
 
 /* ---- a label map with a confidence ---------------------------------------------------------- */
 
-/* Make what is unknown -1, and count the labels. */
-static bool prepare_prior(const unary_options *options, const cli_image *image, int32_t *numbers,
-                          size_t *labels, unary_facts *facts, cli_problem *problem) {
-    const char *file = options->prior_file;
+static bool is_unknown(const unary_options *options, int32_t number) {
     const unknown_value unknown = options->prior_unknown;
+    return (unknown.kind == UNKNOWN_AUTO && number == VOID_NUMBER) ||
+           (unknown.kind == UNKNOWN_NUMBER && number == unknown.value);
+}
+
+bool prior_look_at(const unary_options *options, const cli_image *image, const int32_t *numbers,
+                   size_t first, size_t count, prior_look *look, cli_problem *problem) {
     char text[IMAGE_TEXT_BYTES];
-    int32_t largest = -1;
-    if (unknown.kind == UNKNOWN_COLOUR)
-        return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
-    facts->is_mask = unknown.kind == UNKNOWN_AUTO && options->label_count <= 2 &&
-                     map_is_mask(numbers, image_pixels(image));
-    if (facts->is_mask)
-        map_number_mask(numbers, image_pixels(image));
-    for (size_t i = 0; i < image_pixels(image); i++) {
-        if ((unknown.kind == UNKNOWN_AUTO && numbers[i] == VOID_NUMBER) ||
-            (unknown.kind == UNKNOWN_NUMBER && numbers[i] == unknown.value))
-            numbers[i] = -1;
-        else if (numbers[i] < 0 || numbers[i] >= DCRF_MAX_LABELS ||
-                 (options->label_count && (size_t)numbers[i] >= options->label_count))
-            return bad_input(problem, file, "has the label %d at %s; labels run from 0 to %zu",
-                             (int)numbers[i], image_place_text(image, i, text),
+    for (size_t i = 0; i < count; i++) {
+        const int32_t number = numbers[i];
+        look->has_zero = look->has_zero || number == 0;
+        look->has_void = look->has_void || number == VOID_NUMBER;
+        look->has_others = look->has_others || (number != 0 && number != VOID_NUMBER);
+        if (is_unknown(options, number))
+            continue;
+        if ((number < 0 || number >= DCRF_MAX_LABELS ||
+             (options->label_count && (size_t)number >= options->label_count)))
+            return bad_input(problem, options->prior_file,
+                             "has the label %d at %s; labels run from 0 to %zu", (int)number,
+                             image_place_text(image, first + i, text),
                              (options->label_count ? options->label_count : DCRF_MAX_LABELS) - 1);
-        largest = numbers[i] > largest ? numbers[i] : largest;
+        look->end = number >= look->end ? number + 1 : look->end;
     }
-    *labels = options->label_count ? options->label_count : (size_t)(largest + 1);
+    return true;
+}
+
+bool prior_settle(const unary_options *options, const prior_look *look, size_t *labels,
+                  unary_facts *facts, cli_problem *problem) {
+    const char *file = options->prior_file;
+    facts->is_mask = options->prior_unknown.kind == UNKNOWN_AUTO && options->label_count <= 2 &&
+                     look->has_zero && look->has_void && !look->has_others;
+    *labels = options->label_count ? options->label_count
+              : facts->is_mask     ? 2
+                                   : (size_t)look->end;
     if (*labels < 2 || *labels > DCRF_MAX_LABELS)
         return bad_input(problem, options->label_count ? "--label-count" : file,
                          "gives %zu labels; 2 to %d are needed%s", *labels, DCRF_MAX_LABELS,
@@ -67,28 +77,35 @@ static bool prepare_prior(const unary_options *options, const cli_image *image, 
     return true;
 }
 
-static void fill_prior(double confidence, const int32_t *numbers, size_t pixels, size_t labels,
-                       float *energies) {
+void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
+                    size_t pixels, size_t labels, float *energies) {
+    const double confidence = options->confidence;
     const float chosen = (float)-log(confidence);
     const float other = (float)-log((1 - confidence) / ((double)labels - 1));
     const float unknown = (float)log((double)labels);
-    for (size_t pixel = 0; pixel < pixels; pixel++)
+    for (size_t pixel = 0; pixel < pixels; pixel++) {
+        const bool known = facts->is_mask || !is_unknown(options, numbers[pixel]);
+        const size_t mine = facts->is_mask ? numbers[pixel] == VOID_NUMBER : (size_t)numbers[pixel];
         for (size_t label = 0; label < labels; label++)
-            *energies++ = numbers[pixel] < 0                ? unknown
-                          : (size_t)numbers[pixel] == label ? chosen
-                                                            : other;
+            *energies++ = !known ? unknown : label == mine ? chosen : other;
+    }
 }
 
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,
                       unary_facts *facts, cli_problem *problem) {
     int32_t *numbers;
     size_t labels = 0;
+    prior_look look = {0};
+    if (options->prior_unknown.kind == UNKNOWN_COLOUR)
+        return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
     if (!label_map_read(options->prior_file, image, &numbers, problem))
         return false;
-    const bool done = prepare_prior(options, image, numbers, &labels, facts, problem) &&
-                      allocate_energies(image, labels, options->prior_file, unary, problem);
+    const bool done =
+        prior_look_at(options, image, numbers, 0, image_pixels(image), &look, problem) &&
+        prior_settle(options, &look, &labels, facts, problem) &&
+        allocate_energies(image, labels, options->prior_file, unary, problem);
     if (done)
-        fill_prior(options->confidence, numbers, image_pixels(image), labels, unary->own_values);
+        prior_energies(options, facts, numbers, image_pixels(image), labels, unary->own_values);
     free(numbers);
     return done;
 }

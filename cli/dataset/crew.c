@@ -17,23 +17,6 @@
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-/* "4G", "512M", "100000". */
-static bool parse_bytes(const cli_option *option, const char *text, void *value,
-                        cli_problem *problem) {
-    static const char letters[] = "KMGT";
-    char *end;
-    const double number = strtod(text, &end);
-    const char *letter = *end ? strchr(letters, *end) : NULL;
-    const double unit = letter ? pow(1024, (double)(letter - letters) + 1) : 1;
-    end += letter != NULL;
-    if (end == text || *end || !(number > 0) || !(number * unit < (double)SIZE_MAX))
-        return bad_input(problem, "--memory", "'%s' is not a number of bytes such as 512M or 4G",
-                         text);
-    (void)option;
-    *(size_t *)value = (size_t)(number * unit);
-    return true;
-}
-
 const cli_option crew_option_table[] = {
     {"jobs", 'j', "J", "0", false, parse_count, offsetof(crew_options, jobs),
      "images to work on at a time, 0: one for each core; --threads are those of one image, 0: the "

@@ -166,8 +166,8 @@ static uint16_t colour_at(const bmp_reader *r, uint32_t pixel, size_t channel) {
 }
 
 static bool read_raster(bmp_reader *r, picture *decoded) {
-    uint16_t *out = decoded->samples;
-    for (size_t y = 0; y < r->height; y++)
+    for (size_t y = 0; y < r->height; y++) {
+        uint16_t *out = picture_row(decoded, y);
         for (size_t x = 0; x < r->width; x++) {
             const uint32_t pixel = pixel_at(r, x, y);
             if (decoded->channels == 1) {
@@ -179,13 +179,16 @@ static bool read_raster(bmp_reader *r, picture *decoded) {
             for (size_t c = 0; c < 3; c++)
                 *out++ = colour_at(r, pixel, c);
         }
+        if (!picture_rows_done(decoded, y + 1))
+            return bad(r, PICTURE_STOPPED);
+    }
     return true;
 }
 
 bool bmp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                 picture *decoded, cli_problem *problem) {
     bmp_reader r = {.data = data, .size = size};
-    *decoded = (picture){0};
+    picture_begin(decoded);
     bool done = read_header(&r);
     const bool one_channel = done && r.bits <= 8;
     const size_t channels = picture_channels(purpose, one_channel);
@@ -196,9 +199,9 @@ bool bmp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
     }
     if (done && channels == 1 && !one_channel)
         done = bad(&r, PICTURE_NOT_NUMBERS);
-    if (done && !picture_allocate(decoded, r.width, r.height, channels))
-        return out_of_memory(problem, file);
     decoded->largest = UINT8_MAX;
+    if (done && !picture_allocate(decoded, r.width, r.height, channels, 1))
+        return out_of_memory(problem, file);
     if (done)
         done = read_raster(&r, decoded);
     if (!done) {

@@ -98,16 +98,18 @@ static void decode_rows(decoding *d) {
     const size_t file_channels = (size_t)jpeg->output_components;
     d->row = malloc(width * file_channels);
     d->decoded->largest = UINT8_MAX;
-    if (!d->row || !picture_allocate(d->decoded, width, height, 3)) {
+    if (!d->row || !picture_allocate(d->decoded, width, height, 3, 1)) {
         d->out_of_memory = true;
         escape(d);
     }
-    uint16_t *out = d->decoded->samples;
     while (jpeg->output_scanline < jpeg->output_height) {
+        uint16_t *out = picture_row(d->decoded, jpeg->output_scanline);
         jpeg_read_scanlines(jpeg, &d->row, 1);
         for (size_t x = 0; x < width; x++)
             for (size_t c = 0; c < 3; c++)
                 *out++ = d->row[x * file_channels + c % file_channels];
+        if (!picture_rows_done(d->decoded, jpeg->output_scanline))
+            refuse(d, PICTURE_STOPPED);
     }
     jpeg_finish_decompress(jpeg);
 }
@@ -129,7 +131,7 @@ static bool run(decoding *d, const uint8_t *data, size_t size) {
 
 bool jpeg_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
-    *decoded = (picture){0};
+    picture_begin(decoded);
     if (purpose != PICTURE_AS_COLOURS && purpose != PICTURE_MEASURED)
         return bad_input(problem, file,
                          "is a JPEG, which does not keep numbers as they were; save it as a PNG");

@@ -203,13 +203,27 @@ static void write_little_endian(FILE *stream, uint32_t bits) {
     fwrite(little, 1, sizeof little, stream);
 }
 
-void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats) {
-    const size_t count = write_header(stream, "<f4", shape, axes);
+void npy_write_header(FILE *stream, const char *type, const size_t *shape, size_t axes) {
+    write_header(stream, type, shape, axes);
+}
+
+void npy_append_floats(FILE *stream, const float *floats, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, floats + i, sizeof bits);
         write_little_endian(stream, bits);
     }
+}
+
+void npy_append_labels(FILE *stream, const uint16_t *labels, size_t count, size_t bytes_each) {
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t little[] = {(uint8_t)labels[i], (uint8_t)(labels[i] >> 8)};
+        fwrite(little, 1, bytes_each, stream);
+    }
+}
+
+void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats) {
+    npy_append_floats(stream, floats, write_header(stream, "<f4", shape, axes));
 }
 
 void npy_write_integers(FILE *stream, const size_t *shape, size_t axes, const int32_t *integers) {
@@ -227,8 +241,5 @@ void npy_write_labels(FILE *stream, const size_t *shape, size_t axes, const uint
         largest = labels[i] > largest ? labels[i] : largest;
     const size_t bytes = largest > UINT8_MAX ? 2 : 1;
     write_header(stream, bytes == 2 ? "<u2" : "|u1", shape, axes);
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t little[] = {(uint8_t)labels[i], (uint8_t)(labels[i] >> 8)};
-        fwrite(little, 1, bytes, stream);
-    }
+    npy_append_labels(stream, labels, count, bytes);
 }

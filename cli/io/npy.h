@@ -60,6 +60,12 @@ const char *npy_type_text(const npy_array *array, char text[NPY_TEXT_BYTES]);
 void npy_write_floats(FILE *stream, const size_t *shape, size_t axes, const float *floats);
 void npy_write_integers(FILE *stream, const size_t *shape, size_t axes, const int32_t *integers);
 
+/* The same in pieces: the header of an array of "<f4", "|u1" or "<u2", and elements behind it, in C
+ * order, as many at a time as there are. */
+void npy_write_header(FILE *stream, const char *type, const size_t *shape, size_t axes);
+void npy_append_floats(FILE *stream, const float *floats, size_t count);
+void npy_append_labels(FILE *stream, const uint16_t *labels, size_t count, size_t bytes_each);
+
 /* Write whole numbers, of 8 bits where all fit, of 16 otherwise. */
 void npy_write_labels(FILE *stream, const size_t *shape, size_t axes, const uint16_t *labels);
 

@@ -34,18 +34,60 @@ bool picture_keeps_numbers(const uint8_t *data, size_t size) {
     return false;
 }
 
-bool picture_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
-                    picture *decoded, cli_problem *problem) {
-    *decoded = (picture){0};
+static bool decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
+                   picture *decoded, cli_problem *problem) {
     for (size_t i = 0; i < FORMATS; i++)
         if (formats[i].recognize(data, size))
             return formats[i].decode(data, size, purpose, file, decoded, problem);
     return bad_input(problem, file, "is not a picture; " PICTURE_FORMATS_TEXT " can be read");
 }
 
+bool picture_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
+                    picture *decoded, cli_problem *problem) {
+    *decoded = (picture){0};
+    return decode(data, size, purpose, file, decoded, problem);
+}
+
+/* A sink that remembers that it was the one to stop. */
+typedef struct watched_sink {
+    const picture_sink *inner;
+    bool has_stopped;
+} watched_sink;
+
+static bool take_watched(void *user, const picture *described, const uint16_t *samples,
+                         size_t rows) {
+    watched_sink *watched = user;
+    watched->has_stopped = !watched->inner->take(watched->inner->user, described, samples, rows);
+    return !watched->has_stopped;
+}
+
+bool picture_decode_rows(const uint8_t *data, size_t size, picture_purpose purpose,
+                         const char *file, const picture_sink *sink, picture *described,
+                         cli_problem *problem) {
+    watched_sink watched = {sink, false};
+    const picture_sink outer = {take_watched, &watched, sink->band_bytes_max};
+    cli_problem own;
+    *described = (picture){.sink = &outer};
+    const bool done = decode(data, size, purpose, file, described, &own);
+    if (!done && described->is_band_too_large)
+        bad_input(problem, file,
+                  "cannot be read row by row, and is too large to be read at once; save it as a PNG "
+                  "without interlacing, or as a TIFF with strips of few rows");
+    else if (!done && !watched.has_stopped)
+        *problem = own;
+    free(described->samples);
+    described->samples = NULL;
+    described->sink = NULL;
+    return done;
+}
+
 void picture_free(picture *decoded) {
     free(decoded->samples);
-    *decoded = (picture){0};
+    picture_begin(decoded);
+}
+
+void picture_begin(picture *decoded) {
+    *decoded = (picture){.sink = decoded->sink, .is_band_too_large = decoded->is_band_too_large};
 }
 
 const char *picture_refusal(size_t width, size_t height, size_t file_bytes,
@@ -63,11 +105,32 @@ size_t picture_channels(picture_purpose purpose, bool one_channel) {
     return purpose == PICTURE_AS_COLOURS || (purpose == PICTURE_AS_IS && !one_channel) ? 3 : 1;
 }
 
-bool picture_allocate(picture *made, size_t width, size_t height, size_t channels) {
+bool picture_allocate(picture *made, size_t width, size_t height, size_t channels,
+                      size_t band_rows) {
     /* Below 2^31 pixels, 3 channels and 2 bytes: no overflow on 64 bits; calloc checks the rest. */
     made->width = width;
     made->height = height;
     made->channels = channels;
-    made->samples = calloc(height, width * channels * sizeof *made->samples);
+    made->band_rows = made->sink && band_rows < height ? band_rows : height;
+    const size_t row_bytes = width * channels * sizeof *made->samples;
+    if (made->sink && made->band_rows > made->sink->band_bytes_max / row_bytes) {
+        made->is_band_too_large = true;
+        return false;
+    }
+    made->samples = calloc(made->band_rows, row_bytes);
     return made->samples != NULL;
+}
+
+uint16_t *picture_row(const picture *decoded, size_t row) {
+    return decoded->samples + row % decoded->band_rows * decoded->width * decoded->channels;
+}
+
+bool picture_rows_done(picture *decoded, size_t end) {
+    if (!decoded->sink)
+        return true;
+    const size_t in_band = end % decoded->band_rows;
+    if (in_band != 0 && end < decoded->height)
+        return true;
+    return decoded->sink->take(decoded->sink->user, decoded, decoded->samples,
+                               in_band ? in_band : decoded->band_rows);
 }

@@ -14,14 +14,27 @@ typedef enum picture_purpose {
     PICTURE_MEASURED    /* width and height alone, from the header; no samples */
 } picture_purpose;
 
+typedef struct picture picture;
+
+/* Takes the rows of a picture as they are decoded, from the top, `rows` at a time; false stops the
+ * decoder. */
+typedef struct picture_sink {
+    bool (*take)(void *user, const picture *described, const uint16_t *samples, size_t rows);
+    void *user;
+    size_t band_bytes_max; /* of samples that are decoded together */
+} picture_sink;
+
 /* A decoded picture: 16 bits a sample, whatever the file has. */
-typedef struct picture {
+struct picture {
     size_t width;
     size_t height;
     size_t channels;   /* 3 in colour, 1 for numbers */
     uint16_t largest;  /* the sample that means full brightness: 255, 65535, or as a PNM says */
     uint16_t *samples; /* rows from the top, channels of a pixel next to each other */
-} picture;
+    const picture_sink *sink; /* NULL: all rows stay in `samples` */
+    size_t band_rows;         /* rows in `samples`; without a sink all */
+    bool is_band_too_large;   /* for the sink */
+};
 
 /* Decode a file in memory; `file` is for messages. On failure nothing is left to free; freeing is
  * allowed all the same. */
@@ -37,6 +50,13 @@ bool picture_keeps_numbers(const uint8_t *data, size_t size);
 /* Decode a file of any of the formats. */
 picture_decoder picture_decode;
 void picture_free(picture *decoded);
+
+/* The same row by row. `described` gets all but samples. Formats that are not made of rows (an
+ * interlaced PNG, WebP) come in one piece, and are refused where the sink has no room for it. When
+ * the sink stops the decoder, this fails and leaves the problem to the sink. */
+bool picture_decode_rows(const uint8_t *data, size_t size, picture_purpose purpose,
+                         const char *file, const picture_sink *sink, picture *described,
+                         cli_problem *problem);
 
 #define PICTURE_FORMATS_TEXT "PNG, JPEG, PNM, TIFF, BMP or WebP"
 

@@ -35,7 +35,19 @@ const char *picture_refusal(size_t width, size_t height, size_t file_bytes,
 /* How many channels a decoder delivers of a file that has one, or more. */
 size_t picture_channels(picture_purpose purpose, bool one_channel);
 
-/* Room for the samples, zeroed; false when memory is out. The size must have been checked. */
-bool picture_allocate(picture *made, size_t width, size_t height, size_t channels);
+/* What a decoder begins with: nothing but the sink. */
+void picture_begin(picture *decoded);
+
+/* Room for the samples, zeroed; false when memory is out. The size must have been checked, and
+ * `largest` set. The decoder makes `band_rows` rows together. */
+bool picture_allocate(picture *made, size_t width, size_t height, size_t channels,
+                      size_t band_rows);
+
+/* Where a row goes, and that all rows before `end` are complete; false: stop. A decoder goes from
+ * the top to the bottom, band by band. */
+uint16_t *picture_row(const picture *decoded, size_t row);
+bool picture_rows_done(picture *decoded, size_t end);
+
+#define PICTURE_STOPPED "was not wanted any more"
 
 #endif

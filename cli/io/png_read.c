@@ -15,7 +15,8 @@ typedef struct decoding {
     picture_purpose purpose;
     picture *pixels;
     size_t channels; /* to deliver */
-    uint8_t *rows;   /* as libpng delivers them */
+    bool interlaced; /* rows come in passes, and are complete after the last */
+    uint8_t *rows;   /* as libpng delivers them: one, or all of an interlaced picture */
     size_t row_bytes;
     size_t file_channels; /* after the transformations: 1, or 3 */
     size_t bit_depth;     /* then: 8 or 16 */
@@ -64,6 +65,7 @@ static void choose_transformations(const png_session *session, decoding *d) {
         png_set_strip_alpha(png);
     }
     png_set_packing(png); /* one byte for a number or an index of fewer bits */
+    d->interlaced = png_get_interlace_type(png, session->info) == PNG_INTERLACE_ADAM7;
     png_set_interlace_handling(png);
     png_read_update_info(png, session->info);
     d->row_bytes = png_get_rowbytes(png, session->info);
@@ -75,14 +77,16 @@ static void take_memory(png_session *session, decoding *d) {
     const size_t width = png_get_image_width(session->png, session->info);
     const size_t height = png_get_image_height(session->png, session->info);
     d->pixels->largest = d->bit_depth == 16 ? UINT16_MAX : UINT8_MAX;
-    d->rows = calloc(height, d->row_bytes);
-    if (!d->rows || !picture_allocate(d->pixels, width, height, d->channels)) {
+    const bool room = picture_allocate(d->pixels, width, height, d->channels,
+                                       d->interlaced ? height : 1);
+    d->rows = room ? calloc(d->interlaced ? height : 1, d->row_bytes) : NULL;
+    if (!d->rows) {
         session->out_of_memory = true;
         png_error(session->png, "out of memory");
     }
 }
 
-/* The palette of an indexed picture in colours; an index beyond it is damage, not black. */
+/* The palette of an indexed picture in colours. */
 static void take_palette(png_session *session, decoding *d) {
     png_colorp palette = NULL;
     int count = 0;
@@ -93,10 +97,43 @@ static void take_palette(png_session *session, decoding *d) {
     for (int i = 0; i < count; i++)
         d->palette[i] = palette[i];
     d->palette_count = (size_t)count;
+}
+
+/* One sample of 8 or 16 bits (PNG stores the high byte first). */
+static uint16_t sample_at(const uint8_t *row, size_t index, size_t bit_depth) {
+    if (bit_depth == 16)
+        return (uint16_t)(row[2 * index] << 8 | row[2 * index + 1]);
+    return row[index];
+}
+
+static uint16_t colour_at(const decoding *d, const uint8_t *row, size_t x, size_t channel) {
+    if (d->palette_count > 0) {
+        const png_color *colour = &d->palette[row[x]];
+        return channel == 0 ? colour->red : channel == 1 ? colour->green : colour->blue;
+    }
+    return sample_at(row, x * d->file_channels + channel % d->file_channels, d->bit_depth);
+}
+
+/* Row y of the picture, from the row as libpng delivers it. */
+static void take_row(png_session *session, const decoding *d, const uint8_t *row, size_t y) {
+    uint16_t *out = picture_row(d->pixels, y);
+    /* An index beyond the palette is damage, not black. */
+    for (size_t x = 0; d->palette_count > 0 && x < d->pixels->width; x++)
+        if (row[x] >= d->palette_count)
+            png_error(session->png, "uses colours that its palette does not have");
+    for (size_t x = 0; x < d->pixels->width; x++)
+        for (size_t c = 0; c < d->pixels->channels; c++)
+            *out++ = colour_at(d, row, x, c);
+    if (!picture_rows_done(d->pixels, y + 1))
+        png_error(session->png, PICTURE_STOPPED);
+}
+
+static void decode_interlaced(png_session *session, const decoding *d) {
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
+        for (size_t y = 0; y < d->pixels->height; y++)
+            png_read_row(session->png, d->rows + y * d->row_bytes, NULL);
     for (size_t y = 0; y < d->pixels->height; y++)
-        for (size_t x = 0; x < d->pixels->width; x++)
-            if (d->rows[y * d->row_bytes + x] >= d->palette_count)
-                png_error(session->png, "uses colours that its palette does not have");
+        take_row(session, d, d->rows + y * d->row_bytes, y);
 }
 
 static void decode_rows(png_session *session, void *argument) {
@@ -117,37 +154,14 @@ static void decode_rows(png_session *session, void *argument) {
     }
     choose_transformations(session, d);
     take_memory(session, d);
-    const int passes = png_get_interlace_type(png, session->info) == PNG_INTERLACE_ADAM7
-                           ? PNG_INTERLACE_ADAM7_PASSES
-                           : 1;
-    for (int pass = 0; pass < passes; pass++)
-        for (size_t y = 0; y < d->pixels->height; y++)
-            png_read_row(png, d->rows + y * d->row_bytes, NULL);
-    png_read_end(png, NULL);
     take_palette(session, d);
-}
-
-/* One sample of 8 or 16 bits (PNG stores the high byte first). */
-static uint16_t sample_at(const uint8_t *row, size_t index, size_t bit_depth) {
-    if (bit_depth == 16)
-        return (uint16_t)(row[2 * index] << 8 | row[2 * index + 1]);
-    return row[index];
-}
-
-static uint16_t colour_at(const decoding *d, const uint8_t *row, size_t x, size_t channel) {
-    if (d->palette_count > 0) {
-        const png_color *colour = &d->palette[row[x]];
-        return channel == 0 ? colour->red : channel == 1 ? colour->green : colour->blue;
+    if (d->interlaced)
+        decode_interlaced(session, d);
+    for (size_t y = 0; !d->interlaced && y < d->pixels->height; y++) {
+        png_read_row(png, d->rows, NULL);
+        take_row(session, d, d->rows, y);
     }
-    return sample_at(row, x * d->file_channels + channel % d->file_channels, d->bit_depth);
-}
-
-static void spread_samples(const decoding *d) {
-    uint16_t *out = d->pixels->samples;
-    for (size_t y = 0; y < d->pixels->height; y++)
-        for (size_t x = 0; x < d->pixels->width; x++)
-            for (size_t c = 0; c < d->pixels->channels; c++)
-                *out++ = colour_at(d, d->rows + y * d->row_bytes, x, c);
+    png_read_end(png, NULL);
 }
 
 bool png_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
@@ -155,15 +169,13 @@ bool png_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
     png_session session;
     decoding d = {
         .at = data, .left = size, .file_bytes = size, .purpose = purpose, .pixels = decoded};
-    *decoded = (picture){0};
+    picture_begin(decoded);
     if (!png_recognize(data, size))
         return bad_input(problem, file, "is not a PNG picture");
     if (!png_session_open_reading(&session))
         return out_of_memory(problem, file);
     const bool done = png_session_run(&session, decode_rows, &d);
-    if (done && purpose != PICTURE_MEASURED)
-        spread_samples(&d);
-    else if (!done && session.out_of_memory)
+    if (!done && session.out_of_memory)
         out_of_memory(problem, file);
     else if (!done)
         bad_input(problem, file, "bad PNG: %s", session.message);

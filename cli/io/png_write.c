@@ -9,21 +9,26 @@ bool is_png_name(const char *path) {
     return length >= 4 && strcmp(path + length - 4, ".png") == 0;
 }
 
-typedef struct encoding {
+struct png_writer {
+    png_session session;
     FILE *stream;
-    const uint16_t *samples;
+    const char *file;
     size_t width;
     size_t height;
     size_t channels;
-    bool wide;                /* 16 bits a sample */
-    const png_color *colours; /* of an indexed picture, or NULL */
-    size_t colour_count;
+    bool wide;                                 /* 16 bits a sample */
+    png_color colours[PNG_MAX_PALETTE_LENGTH]; /* of an indexed picture */
+    bool is_indexed;
     uint8_t *row; /* room for one */
-} encoding;
+
+    /* The rows in hand. */
+    const uint16_t *samples;
+    size_t rows;
+};
 
 static void write_to_stream(png_structp png, png_bytep data, size_t bytes) {
-    const encoding *e = png_get_io_ptr(png);
-    if (fwrite(data, 1, bytes, e->stream) != bytes)
+    const png_writer *w = png_get_io_ptr(png);
+    if (fwrite(data, 1, bytes, w->stream) != bytes)
         png_error(png, "cannot write");
 }
 
@@ -31,36 +36,103 @@ static void flush_nothing(png_structp png) {
     (void)png;
 }
 
-static int colour_type(const encoding *e) {
-    if (e->colours)
+static int colour_type(const png_writer *w) {
+    if (w->is_indexed)
         return PNG_COLOR_TYPE_PALETTE;
-    return e->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
+    return w->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
 }
 
-static void encode_rows(png_session *session, void *argument) {
-    const encoding *e = argument;
+static void write_header(png_session *session, void *argument) {
+    const png_writer *w = argument;
     png_structp png = session->png;
     png_set_write_fn(png, argument, write_to_stream, flush_nothing);
-    png_set_IHDR(png, session->info, (png_uint_32)e->width, (png_uint_32)e->height,
-                 e->wide ? 16 : 8, colour_type(e), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+    png_set_user_limits(png, 0x7fffffff, 0x7fffffff);
+    png_set_IHDR(png, session->info, (png_uint_32)w->width, (png_uint_32)w->height,
+                 w->wide ? 16 : 8, colour_type(w), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
-    if (e->colours)
-        png_set_PLTE(png, session->info, e->colours, (int)e->colour_count);
+    if (w->is_indexed)
+        png_set_PLTE(png, session->info, w->colours, PNG_MAX_PALETTE_LENGTH);
     png_write_info(png, session->info);
-    for (size_t y = 0; y < e->height; y++) {
-        const size_t samples_a_row = e->width * e->channels;
-        const uint16_t *samples = e->samples + y * samples_a_row;
-        for (size_t i = 0; i < samples_a_row; i++)
-            if (e->wide) {
-                e->row[2 * i] = (uint8_t)(samples[i] >> 8);
-                e->row[2 * i + 1] = (uint8_t)samples[i];
-            } else {
-                e->row[i] = (uint8_t)samples[i];
-            }
-        png_write_row(png, e->row);
-    }
-    png_write_end(png, session->info);
 }
+
+static void write_rows(png_session *session, void *argument) {
+    const png_writer *w = argument;
+    const size_t samples_a_row = w->width * w->channels;
+    for (size_t y = 0; y < w->rows; y++) {
+        const uint16_t *samples = w->samples + y * samples_a_row;
+        for (size_t i = 0; i < samples_a_row; i++)
+            if (w->wide) {
+                w->row[2 * i] = (uint8_t)(samples[i] >> 8);
+                w->row[2 * i + 1] = (uint8_t)samples[i];
+            } else {
+                w->row[i] = (uint8_t)samples[i];
+            }
+        png_write_row(session->png, w->row);
+    }
+}
+
+static void write_end(png_session *session, void *argument) {
+    (void)argument;
+    png_write_end(session->png, session->info);
+}
+
+static bool run(png_writer *w, void (*work)(png_session *session, void *argument),
+                cli_problem *problem) {
+    if (png_session_run(&w->session, work, w))
+        return true;
+    return w->session.out_of_memory ? out_of_memory(problem, w->file)
+                                    : failure(problem, w->file, "%s", w->session.message);
+}
+
+bool png_writer_new(png_writer **made, FILE *stream, const char *file, const png_layout *layout,
+                    cli_problem *problem) {
+    png_writer *w = *made = calloc(1, sizeof *w);
+    if (!w)
+        return out_of_memory(problem, file);
+    w->stream = stream;
+    w->file = file;
+    w->width = layout->width;
+    w->height = layout->height;
+    w->channels = layout->channels;
+    w->wide = layout->wide;
+    w->is_indexed = layout->palette && !layout->wide;
+    for (size_t i = 0; w->is_indexed && i < PNG_MAX_PALETTE_LENGTH; i++)
+        w->colours[i] =
+            (png_color){layout->palette[i][0], layout->palette[i][1], layout->palette[i][2]};
+    w->row = calloc(w->width, 2 * w->channels);
+    if (w->row && png_session_open_writing(&w->session)) {
+        if (run(w, write_header, problem))
+            return true;
+        png_writer_free(made);
+        return false;
+    }
+    free(w->row);
+    free(w);
+    *made = NULL;
+    return out_of_memory(problem, file);
+}
+
+bool png_writer_rows(png_writer *writer, const uint16_t *samples, size_t rows,
+                     cli_problem *problem) {
+    writer->samples = samples;
+    writer->rows = rows;
+    return run(writer, write_rows, problem);
+}
+
+bool png_writer_end(png_writer *writer, cli_problem *problem) {
+    return run(writer, write_end, problem);
+}
+
+void png_writer_free(png_writer **writer) {
+    if (!*writer)
+        return;
+    png_session_close_writing(&(*writer)->session);
+    free((*writer)->row);
+    free(*writer);
+    *writer = NULL;
+}
+
+/* ---- whole pictures ------------------------------------------------------------------------- */
 
 static bool need_16_bits(const uint16_t *samples, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -69,47 +141,27 @@ static bool need_16_bits(const uint16_t *samples, size_t count) {
     return false;
 }
 
-static bool encode(encoding *e, const char *file, cli_problem *problem) {
-    png_session session;
-    e->row = calloc(e->width, 2 * e->channels);
-    if (!e->row || !png_session_open_writing(&session)) {
-        free(e->row);
-        return out_of_memory(problem, file);
-    }
-    const bool done = png_session_run(&session, encode_rows, e);
-    if (!done && session.out_of_memory)
-        out_of_memory(problem, file);
-    else if (!done)
-        failure(problem, file, "%s", session.message);
-    png_session_close_writing(&session);
-    free(e->row);
+static bool encode(FILE *stream, const char *file, const uint16_t *samples,
+                   const png_layout *layout, cli_problem *problem) {
+    png_writer *writer;
+    if (!png_writer_new(&writer, stream, file, layout, problem))
+        return false;
+    const bool done = png_writer_rows(writer, samples, layout->height, problem) &&
+                      png_writer_end(writer, problem);
+    png_writer_free(&writer);
     return done;
 }
 
 bool png_write_samples(FILE *stream, const char *file, const uint16_t *samples, size_t width,
                        size_t height, size_t channels, cli_problem *problem) {
-    encoding e = {.stream = stream,
-                  .samples = samples,
-                  .width = width,
-                  .height = height,
-                  .channels = channels,
-                  .wide = need_16_bits(samples, width * height * channels)};
-    return encode(&e, file, problem);
+    const bool wide = need_16_bits(samples, width * height * channels);
+    const png_layout layout = {width, height, channels, wide, NULL};
+    return encode(stream, file, samples, &layout, problem);
 }
 
 bool png_write_labels(FILE *stream, const char *file, const uint16_t *labels, size_t width,
                       size_t height, const uint8_t palette[256][3], cli_problem *problem) {
-    png_color colours[PNG_MAX_PALETTE_LENGTH];
-    if (need_16_bits(labels, width * height))
-        return png_write_samples(stream, file, labels, width, height, 1, problem);
-    for (size_t i = 0; i < PNG_MAX_PALETTE_LENGTH; i++)
-        colours[i] = (png_color){palette[i][0], palette[i][1], palette[i][2]};
-    encoding e = {.stream = stream,
-                  .samples = labels,
-                  .width = width,
-                  .height = height,
-                  .channels = 1,
-                  .colours = colours,
-                  .colour_count = PNG_MAX_PALETTE_LENGTH};
-    return encode(&e, file, problem);
+    const bool wide = need_16_bits(labels, width * height);
+    const png_layout layout = {width, height, 1, wide, palette};
+    return encode(stream, file, labels, &layout, problem);
 }

@@ -9,6 +9,7 @@
  * separates a raw raster from what is before it. Nothing may follow the raster, though Netpbm
  * allows another picture: a header that tells too small a size is found out that way. */
 #include "io/picture_formats.h"
+#include "io/pnm.h"
 
 #include <string.h>
 
@@ -145,8 +146,8 @@ static bool read_sample(pnm_reader *r, const pnm_header *header, size_t row, siz
 
 static bool read_raster(pnm_reader *r, const pnm_header *header, picture *decoded) {
     const size_t repeat = decoded->channels / header->channels;
-    uint16_t *out = decoded->samples;
-    for (size_t row = 0; row < header->height; row++)
+    for (size_t row = 0; row < header->height; row++) {
+        uint16_t *out = picture_row(decoded, row);
         for (size_t i = 0; i < header->width * header->channels; i++) {
             size_t sample;
             if (!read_sample(r, header, row, i, &sample))
@@ -157,6 +158,9 @@ static bool read_raster(pnm_reader *r, const pnm_header *header, picture *decode
             for (size_t c = 0; c < repeat; c++)
                 *out++ = (uint16_t)sample;
         }
+        if (!picture_rows_done(decoded, row + 1))
+            return bad(r, PICTURE_STOPPED);
+    }
     if (header->plain) {
         skip_blanks(r);
         if (r->at != r->end)
@@ -169,7 +173,7 @@ bool pnm_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
                 picture *decoded, cli_problem *problem) {
     pnm_reader r = {data, data + size, NULL};
     pnm_header header = {0};
-    *decoded = (picture){0};
+    picture_begin(decoded);
     bool done = read_header(&r, &header) && check_length(&r, &header);
     const size_t channels = picture_channels(purpose, header.channels == 1);
     if (done && purpose == PICTURE_MEASURED) {
@@ -179,9 +183,9 @@ bool pnm_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
     }
     if (done && channels < header.channels)
         done = bad(&r, PICTURE_NOT_NUMBERS);
-    if (done && !picture_allocate(decoded, header.width, header.height, channels))
-        return out_of_memory(problem, file);
     decoded->largest = (uint16_t)header.largest;
+    if (done && !picture_allocate(decoded, header.width, header.height, channels, 1))
+        return out_of_memory(problem, file);
     if (done)
         done = read_raster(&r, &header, decoded);
     if (!done) {
@@ -189,4 +193,19 @@ bool pnm_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
         bad_input(problem, file, "bad PNM: %s", r.problem);
     }
     return done;
+}
+
+bool pnm_locate(const uint8_t *data, size_t size, pnm_place *place) {
+    pnm_reader r = {data, data + size, NULL};
+    pnm_header header = {0};
+    if (!pnm_recognize(data, size) || !read_header(&r, &header) || header.plain || header.bitmap ||
+        !check_length(&r, &header))
+        return false;
+    *place = (pnm_place){.width = header.width,
+                         .height = header.height,
+                         .channels = header.channels,
+                         .largest = header.largest,
+                         .sample_bytes = header.largest > UINT8_MAX ? 2 : 1,
+                         .offset = (size_t)(r.at - data)};
+    return header.largest == UINT8_MAX || header.largest == UINT16_MAX;
 }

@@ -1,7 +1,8 @@
 /* TIFF pictures, through libtiff: the first page of a file, grey, RGB or with a palette, of 1, 2,
  * 4, 8 or 16 bits, in strips or tiles, channels together or apart.
  *
- * A strip is read as a tile as wide as the picture. libtiff's messages come to a handler of this
+ * A strip is read as a tile as wide as the picture; where nothing is compressed, a row of a strip
+ * is, where it lies in the file: some writers make one strip of a whole picture. libtiff's messages come to a handler of this
  * one file, which keeps the first. */
 #include "io/picture_formats.h"
 
@@ -37,7 +38,10 @@ typedef struct decoding {
     const uint16_t *palette[3]; /* NULL: no palette, or not to be looked up */
     bool white_is_zero;         /* and colours are wanted */
 
-    uint8_t *block; /* room for one strip or tile */
+    bool in_place; /* rows are as they are stored */
+    size_t strip_height;
+    uint8_t *room;        /* for one strip or tile; NULL: in place */
+    const uint8_t *block; /* the one in hand */
     size_t block_bytes;
     size_t block_width, block_height, block_row_bytes;
 } decoding;
@@ -174,6 +178,15 @@ static bool read_header(decoding *d, picture_purpose purpose) {
 
 /* ---- pixels --------------------------------------------------------------------------------- */
 
+/* Whole bytes in the order of this machine, channels together, rows one after the other. */
+static bool can_be_read_in_place(const decoding *d) {
+    uint16_t fill_order = 0;
+    TIFFGetFieldDefaulted(d->tiff, TIFFTAG_FILLORDER, &fill_order);
+    return !TIFFIsTiled(d->tiff) && !d->compressed && !d->planes_apart &&
+           fill_order == FILLORDER_MSB2LSB &&
+           (d->bits == 8 || (d->bits == 16 && !TIFFIsByteSwapped(d->tiff)));
+}
+
 static bool measure_blocks(decoding *d) {
     uint32_t width = 0, height = 0;
     const bool tiled = TIFFIsTiled(d->tiff);
@@ -186,6 +199,8 @@ static bool measure_blocks(decoding *d) {
         if (height > d->height)
             height = (uint32_t)d->height;
     }
+    d->strip_height = height;
+    d->in_place = can_be_read_in_place(d);
     const tmsize_t bytes = tiled ? TIFFTileSize(d->tiff) : TIFFStripSize(d->tiff);
     const tmsize_t row_bytes = tiled ? TIFFTileRowSize(d->tiff) : TIFFScanlineSize(d->tiff);
     if (width == 0 || height == 0 || bytes <= 0 || row_bytes <= 0)
@@ -200,9 +215,17 @@ static bool measure_blocks(decoding *d) {
         return refuse(d, "the size of its strips or tiles is broken");
     if (d->block_bytes > d->width * d->height * d->file_channels * 2 + BLOCK_BYTES_SPARE)
         return refuse(d, "its strips or tiles are absurdly large");
-    d->block = calloc(1, d->block_bytes);
-    d->out_of_memory = !d->block;
-    return d->block != NULL;
+    if (d->in_place)
+        d->block_height = 1;
+    return true;
+}
+
+static bool take_memory(decoding *d, picture *decoded, size_t channels) {
+    if (picture_allocate(decoded, d->width, d->height, channels, d->block_height) && !d->in_place)
+        d->room = calloc(1, d->block_bytes);
+    d->out_of_memory = !decoded->samples || (!d->in_place && !d->room);
+    d->block = d->room;
+    return !d->out_of_memory;
 }
 
 /* libtiff repairs the byte counts of a file that lies about its size, from that size: then the
@@ -230,13 +253,18 @@ static bool read_block(decoding *d, size_t x, size_t y, size_t rows, size_t plan
     const uint32_t index =
         tiled ? TIFFComputeTile(d->tiff, (uint32_t)x, (uint32_t)y, 0, (uint16_t)plane)
               : TIFFComputeStrip(d->tiff, (uint32_t)y, (uint16_t)plane);
-    const size_t needed = rows * d->block_row_bytes;
+    const size_t rows_before = d->in_place ? y % d->strip_height : 0;
+    const size_t needed = (rows_before + rows) * d->block_row_bytes;
     /* Without compression libtiff reads as many bytes as there should be, not as there are. */
     if (!d->compressed && TIFFGetStrileByteCount(d->tiff, index) < needed)
         return refuse(d, STRIP_TOO_SHORT);
+    if (d->in_place) { /* check_places has seen that it lies in the file */
+        d->block = d->data + TIFFGetStrileOffset(d->tiff, index) + rows_before * d->block_row_bytes;
+        return true;
+    }
     const tmsize_t room = (tmsize_t)d->block_bytes;
-    const tmsize_t got = tiled ? TIFFReadEncodedTile(d->tiff, index, d->block, room)
-                               : TIFFReadEncodedStrip(d->tiff, index, d->block, room);
+    const tmsize_t got = tiled ? TIFFReadEncodedTile(d->tiff, index, d->room, room)
+                               : TIFFReadEncodedStrip(d->tiff, index, d->room, room);
     return got >= 0 && ((size_t)got >= needed || refuse(d, STRIP_TOO_SHORT));
 }
 
@@ -259,31 +287,33 @@ static void copy_channel(const decoding *d, picture *decoded, size_t x, size_t y
     const uint16_t top = (uint16_t)((1u << d->bits) - 1);
     for (size_t row = 0; row < d->block_height && y + row < d->height; row++)
         for (size_t column = 0; column < d->block_width && x + column < d->width; column++) {
-            const size_t place = (y + row) * d->width + x + column;
+            uint16_t *out = picture_row(decoded, y + row) + (x + column) * decoded->channels;
             uint16_t sample =
                 sample_at(d->block + row * d->block_row_bytes, column * step + first, d->bits);
             if (d->palette[0])
                 sample = d->palette[target][sample];
             else if (d->white_is_zero)
                 sample = (uint16_t)(top - sample);
-            decoded->samples[place * decoded->channels + target] = sample;
+            out[target] = sample;
         }
 }
 
 static bool read_pixels(decoding *d, picture *decoded) {
     const bool rgb = d->photometric == PHOTOMETRIC_RGB;
     const size_t planes = d->planes_apart && rgb ? 3 : 1;
-    for (size_t y = 0; y < d->height; y += d->block_height)
+    for (size_t y = 0; y < d->height; y += d->block_height) {
+        const size_t rows = d->height - y < d->block_height ? d->height - y : d->block_height;
         for (size_t x = 0; x < d->width; x += d->block_width)
             for (size_t plane = 0; plane < planes; plane++) {
-                const size_t rows =
-                    d->height - y < d->block_height ? d->height - y : d->block_height;
                 if (!read_block(d, x, y, rows, plane))
                     return false;
                 for (size_t c = 0; c < decoded->channels; c++)
                     if (!d->planes_apart || !rgb || c == plane)
                         copy_channel(d, decoded, x, y, rgb ? c : 0, c);
             }
+        if (!picture_rows_done(decoded, y + rows))
+            return refuse(d, PICTURE_STOPPED);
+    }
     return true;
 }
 
@@ -319,16 +349,14 @@ static bool decode(decoding *d, picture_purpose purpose, picture *decoded) {
     d->white_is_zero = channels == 3 && d->photometric == PHOTOMETRIC_MINISWHITE;
     if (channels == 3 && d->photometric == PHOTOMETRIC_PALETTE && !look_up_palette(d, decoded))
         return false;
-    if (!measure_blocks(d) || !check_places(d))
-        return false;
-    d->out_of_memory = !picture_allocate(decoded, d->width, d->height, channels);
-    return !d->out_of_memory && read_pixels(d, decoded);
+    return measure_blocks(d) && check_places(d) && take_memory(d, decoded, channels) &&
+           read_pixels(d, decoded);
 }
 
 bool tiff_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
     decoding d = {.data = data, .size = size};
-    *decoded = (picture){0};
+    picture_begin(decoded);
     const bool done = decode(&d, purpose, decoded);
     if (!done && d.out_of_memory)
         out_of_memory(problem, file);
@@ -339,7 +367,7 @@ bool tiff_decode(const uint8_t *data, size_t size, picture_purpose purpose, cons
                                  : "it cannot be decoded");
     if (d.tiff)
         TIFFClose(d.tiff);
-    free(d.block);
+    free(d.room);
     if (!done)
         picture_free(decoded);
     return done;

@@ -17,7 +17,7 @@ bool webp_recognize(const uint8_t *data, size_t size) {
 bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
     WebPBitstreamFeatures features;
-    *decoded = (picture){0};
+    picture_begin(decoded);
     if (WebPGetFeatures(data, size, &features) != VP8_STATUS_OK)
         return bad_input(problem, file, "bad WebP: its header is broken or truncated");
     if (features.has_animation)
@@ -34,15 +34,18 @@ bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, cons
         return bad_input(problem, file,
                          "is a WebP, which does not keep numbers as they were; save it as a PNG");
     const size_t row_bytes = 3 * width;
-    uint8_t *rgb = malloc(row_bytes * height);
     decoded->largest = UINT8_MAX;
-    const bool room = rgb && picture_allocate(decoded, width, height, 3);
-    const bool done =
+    uint8_t *rgb =
+        picture_allocate(decoded, width, height, 3, height) ? malloc(row_bytes * height) : NULL;
+    const bool room = rgb != NULL;
+    bool done =
         room ? WebPDecodeRGBInto(data, size, rgb, row_bytes * height, (int)row_bytes) ||
                    bad_input(problem, file, "bad WebP: its data are broken or truncated")
              : out_of_memory(problem, file);
     for (size_t i = 0; done && i < row_bytes * height; i++)
         decoded->samples[i] = rgb[i];
+    done = done && (picture_rows_done(decoded, height) ||
+                    bad_input(problem, file, "bad WebP: " PICTURE_STOPPED));
     if (!done)
         picture_free(decoded);
     free(rgb);
@@ -54,7 +57,7 @@ bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, cons
 bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
     (void)data, (void)size, (void)purpose;
-    *decoded = (picture){0};
+    picture_begin(decoded);
     return bad_input(problem, file,
                      "is a WebP picture, and this dcrf was built without libwebp; convert it to "
                      "PNG");

@@ -46,6 +46,14 @@ DCRF_API dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *la
                                      const dcrf_measured_strength *measured, size_t *before,
                                      size_t *after, dcrf_changes *changes, dcrf_error *error);
 
+/* The same where the labelling is not in memory: `before` and `after` say how many of `variables`
+ * variables have each label of the model, `changed` how many have another one. */
+DCRF_API dcrf_status dcrf_changes_of_counts(const dcrf_model *model, size_t variables,
+                                            size_t changed, const size_t *before,
+                                            const size_t *after,
+                                            const dcrf_measured_strength *measured,
+                                            dcrf_changes *changes, dcrf_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -22,6 +22,7 @@
 #include <dcrf/status.h>
 #include <dcrf/strength.h>
 #include <dcrf/superpixel.h>
+#include <dcrf/tiles.h>
 #include <dcrf/unary.h>
 #include <dcrf/verify.h>
 

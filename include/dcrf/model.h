@@ -80,6 +80,13 @@ DCRF_API size_t dcrf_model_kernels(const dcrf_model *model);
 DCRF_API size_t dcrf_model_cliques(const dcrf_model *model);
 DCRF_API const dcrf_grid *dcrf_model_grid(const dcrf_model *model);
 
+/* Where the grid lies in a larger one that it is a window of: the place of its first variable
+ * there, 0 at first. Kernels depend on differences of places alone, but a lattice is laid over
+ * coordinates: with the same origin as in the whole, a window's lattice has the whole's vertices.
+ * For use before a plan is made. */
+DCRF_API dcrf_status dcrf_model_set_origin(dcrf_model *model, const size_t origin[DCRF_MAX_AXES],
+                                           dcrf_error *error);
+
 /* The unary energies as the model holds them: one row of *stride floats a variable, the first of
  * which are those of the labels. Valid until they are replaced. */
 DCRF_API const float *dcrf_model_unary(const dcrf_model *model, size_t *stride);

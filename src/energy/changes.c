@@ -28,25 +28,21 @@ static int is_normalized(const dcrf_model *model) {
     return 1;
 }
 
-struct label_count {
-    size_t before;
-    size_t after;
-};
-
-static void judge(const dcrf_model *model, const struct label_count *counts,
-                  const dcrf_measured_strength *measured, dcrf_changes *changes) {
-    const double share = DCRF_WARNING_SHARE * (double)model->variables;
+static void judge(const dcrf_model *model, size_t variables, const size_t *before,
+                  const size_t *after, const dcrf_measured_strength *measured,
+                  dcrf_changes *changes) {
+    const double share = DCRF_WARNING_SHARE * (double)variables;
     for (size_t i = 0; i < model->labels; i++) {
-        changes->labels_before += counts[i].before > 0;
-        changes->labels_after += counts[i].after > 0;
-        changes->labels_vanished += counts[i].before > 0 && counts[i].after == 0;
-        if (counts[i].after == 0 && counts[i].before > 0 && (double)counts[i].before >= share)
+        changes->labels_before += before[i] > 0;
+        changes->labels_after += after[i] > 0;
+        changes->labels_vanished += before[i] > 0 && after[i] == 0;
+        if (after[i] == 0 && before[i] > 0 && (double)before[i] >= share)
             changes->warnings |= DCRF_WARNING_LABEL_GONE;
-        if (counts[i].after > counts[changes->largest_label].after)
+        if (after[i] > after[changes->largest_label])
             changes->largest_label = (uint16_t)i;
     }
     changes->largest_share =
-        (double)counts[changes->largest_label].after / (double)model->variables;
+        variables > 0 ? (double)after[changes->largest_label] / (double)variables : 0;
     if (changes->labels_after == 1 && changes->labels_before > 1)
         changes->warnings |= DCRF_WARNING_CONSTANT;
     if (measured && is_normalized(model) &&
@@ -59,7 +55,8 @@ dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
                             dcrf_changes *changes, dcrf_error *error) {
     if (!model || !labels || !changes)
         return dcrf_fail_null(error, "the model, the labelling or the place for its changes");
-    struct label_count *counts = dcrf_allocate_zero(model->labels, sizeof *counts);
+    size_t *counts = dcrf_allocate_zero(model->labels, 2 * sizeof *counts);
+    size_t *was = counts, *is = counts ? counts + model->labels : NULL;
     uint16_t *unary_labels = dcrf_allocate(model->variables, sizeof *unary_labels);
     dcrf_status status =
         counts && unary_labels ? DCRF_OK : dcrf_fail_memory(error, "the changes of a labelling");
@@ -74,20 +71,32 @@ dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
             break;
         }
         found.changed += labels[a] != unary_labels[a];
-        counts[unary_labels[a]].before++;
-        counts[labels[a]].after++;
+        was[unary_labels[a]]++;
+        is[labels[a]]++;
     }
     if (status >= 0) {
-        judge(model, counts, measured, &found);
+        judge(model, model->variables, was, is, measured, &found);
         *changes = found;
         for (size_t i = 0; i < model->labels; i++) {
             if (before)
-                before[i] = counts[i].before;
+                before[i] = was[i];
             if (after)
-                after[i] = counts[i].after;
+                after[i] = is[i];
         }
     }
     dcrf_release(unary_labels);
     dcrf_release(counts);
     return status;
+}
+
+dcrf_status dcrf_changes_of_counts(const dcrf_model *model, size_t variables, size_t changed,
+                                   const size_t *before, const size_t *after,
+                                   const dcrf_measured_strength *measured, dcrf_changes *changes,
+                                   dcrf_error *error) {
+    if (!model || !before || !after || !changes)
+        return dcrf_fail_null(error, "the model, the counts or the place for the changes");
+    dcrf_changes found = {.changed = changed};
+    judge(model, variables, before, after, measured, &found);
+    *changes = found;
+    return DCRF_OK;
 }

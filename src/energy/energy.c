@@ -7,6 +7,7 @@
  * For Potts this adds up the mass of the other labels, all of it positive: nothing cancels, and the
  * diagonal does not come in. Only labels that occur go through the operator. */
 #include "core/error.h"
+#include "energy/part.h"
 #include "energy/sums.h"
 
 #include <string.h>
@@ -15,7 +16,12 @@ struct labelling {
     const dcrf_model *model;
     const uint16_t *label_of;   /* variable -> label */
     const uint16_t *channel_of; /* label -> its place among those that occur */
+    const uint8_t *part;        /* variables that count; NULL: all */
 };
+
+static inline bool counts(const struct labelling *x, size_t variable) {
+    return !x->part || x->part[variable];
+}
 
 static void fill_indicators(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
@@ -50,6 +56,8 @@ static double sum_indicators(void *context, size_t begin, size_t end) {
     const float *diagonal = pairs->plan->kernels[pairs->kernel].diagonal;
     double sum = 0;
     for (size_t a = begin; a < end; a++) {
+        if (!counts(x, a))
+            continue;
         const float *mass = pairs->out + a * pairs->stride;
         const size_t own = x->label_of[a];
         for (size_t c = 0; c < pairs->channels; c++) {
@@ -65,12 +73,15 @@ static double sum_unary(void *context, size_t begin, size_t end) {
     const struct labelling *x = context;
     double sum = 0;
     for (size_t a = begin; a < end; a++)
-        sum += (double)x->model->unary[a * x->model->stride + x->label_of[a]];
+        if (counts(x, a))
+            sum += (double)x->model->unary[a * x->model->stride + x->label_of[a]];
     return sum;
 }
 
 static double is_not_unanimous(const void *subject, const uint32_t *members, size_t count) {
     const struct labelling *x = subject;
+    if (count > 0 && !counts(x, members[0]))
+        return 0;
     for (size_t i = 1; i < count; i++)
         if (x->label_of[members[i]] != x->label_of[members[0]])
             return 1;
@@ -97,9 +108,9 @@ static dcrf_status list_labels(const dcrf_model *model, const uint16_t *label_of
     return DCRF_OK;
 }
 
-dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspace,
-                                  const uint16_t *labels, dcrf_energy *energy,
-                                  double *pairwise_of_kernel, dcrf_error *error) {
+static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
+                            const uint16_t *labels, const uint8_t *part, dcrf_energy *energy,
+                            double *pairwise_of_kernel, dcrf_error *error) {
     if (!plan || !workspace || !labels || !energy)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the energy of a labelling needs a plan, a workspace, labels and room for "
@@ -114,7 +125,7 @@ dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspa
         dcrf_workspace_slot(workspace, &dcrf_energy_slot3, model->kernel_count, sizeof *of_kernel);
     if (!listed || !of_kernel)
         return dcrf_fail_memory(error, "the energy of a labelling");
-    struct labelling x = {model, labels, listed + model->labels};
+    struct labelling x = {model, labels, listed + model->labels, part};
     struct dcrf_pair_sum pairs = {.plan = plan,
                                   .workspace = workspace,
                                   .labels = listed,
@@ -136,4 +147,16 @@ dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspa
     if (pairwise_of_kernel)
         memcpy(pairwise_of_kernel, of_kernel, model->kernel_count * sizeof *of_kernel);
     return DCRF_OK;
+}
+
+dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                  const uint16_t *labels, dcrf_energy *energy,
+                                  double *pairwise_of_kernel, dcrf_error *error) {
+    return evaluate(plan, workspace, labels, NULL, energy, pairwise_of_kernel, error);
+}
+
+dcrf_status dcrf_energy_of_part(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                const uint16_t *labels, const uint8_t *part, dcrf_energy *energy,
+                                dcrf_error *error) {
+    return evaluate(plan, workspace, labels, part, energy, NULL, error);
 }

@@ -136,7 +136,8 @@ void dcrf_features_row(const struct dcrf_features *features, size_t variable, fl
         size_t position[DCRF_MAX_AXES];
         dcrf_grid_position(&features->grid, variable, position);
         for (size_t axis = 0; axis < features->axes; axis++)
-            *row++ = (float)((double)position[axis] * features->axis_factor[axis]);
+            *row++ = (float)((double)(position[axis] + features->origin[axis]) *
+                             features->axis_factor[axis]);
     }
     const double *channel = features->channel + variable * features->channels;
     for (size_t c = 0; c < features->channels; c++)
@@ -148,7 +149,7 @@ double dcrf_features_value(const struct dcrf_features *features, size_t variable
         return features->channel[variable * features->channels + i - features->axes];
     size_t position[DCRF_MAX_AXES];
     dcrf_grid_position(&features->grid, variable, position);
-    return (double)position[i];
+    return (double)(position[i] + features->origin[i]);
 }
 
 double dcrf_features_factor(const struct dcrf_features *features, size_t i) {

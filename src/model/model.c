@@ -121,6 +121,21 @@ dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, d
     return DCRF_OK;
 }
 
+dcrf_status dcrf_model_set_origin(dcrf_model *model, const size_t origin[DCRF_MAX_AXES],
+                                  dcrf_error *error) {
+    if (!model || !origin)
+        return dcrf_fail_null(error, "the model or its origin");
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        if (origin[axis] > INT32_MAX)
+            return dcrf_fail(error, DCRF_ERROR_SIZE, "the origin of axis %zu is %zu; it is too far",
+                             axis, origin[axis]);
+    memcpy(model->origin, origin, sizeof model->origin);
+    for (size_t m = 0; m < model->kernel_count; m++)
+        memcpy(model->kernels[m].features.origin, origin, sizeof model->origin);
+    model->revision++;
+    return DCRF_OK;
+}
+
 dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, dcrf_error *error) {
     if (!model)
         return dcrf_fail_null(error, "the model");
@@ -138,6 +153,7 @@ dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, 
     }
     if (count > 0)
         memcpy(kernels, model->kernels, count * sizeof *kernels);
+    memcpy(kernels[count].features.origin, model->origin, sizeof model->origin);
     kernels[count].normalization = kernel->normalization;
     kernels[count].weight = kernel->weight;
     kernels[count].compatibility = DCRF_COMPATIBILITY_POTTS;

@@ -24,6 +24,7 @@ struct dcrf_cliques {
 
 struct dcrf_model {
     dcrf_grid grid;
+    size_t origin[DCRF_MAX_AXES];
     size_t variables;
     size_t labels;
     size_t stride; /* floats in a row of `unary`: dcrf_padded(labels) */

@@ -58,7 +58,7 @@ static void check_png(const uint8_t *data, size_t size) {
     used = add_chunk(used, "IEND", NULL, 0);
     cli_problem problem = {0, ""};
     picture decoded;
-    if (png_decode(made, used, PICTURE_AS_IS, "input", &decoded, &problem))
+    if (picture_decode(made, used, PICTURE_AS_IS, "input", &decoded, &problem))
         fuzz_check(decoded.width == width && decoded.height == height);
     else
         fuzz_check_refused(&problem);

@@ -1,0 +1,22 @@
+/* Where a raw PNM has its samples, for readers that do not want all of them. */
+#ifndef DCRF_CLI_IO_PNM_H
+#define DCRF_CLI_IO_PNM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct pnm_place {
+    size_t width;
+    size_t height;
+    size_t channels;     /* 1 or 3, next to each other */
+    size_t largest;      /* the sample that means full brightness */
+    size_t sample_bytes; /* 1, or 2 with the high byte first */
+    size_t offset;       /* of the first sample in the file */
+} pnm_place;
+
+/* Find them; false where the file is no raw greymap or pixmap with all its samples, or one with a
+ * sample above the largest could be among them. */
+bool pnm_locate(const uint8_t *data, size_t size, pnm_place *place);
+
+#endif

@@ -1,0 +1,208 @@
+#include "io/raster.h"
+
+#include "io/file.h"
+#include "io/number_bits.h"
+#include "io/pnm.h"
+#include "io/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static bool read_bytes(const raster *from, uint64_t offset, size_t bytes, uint8_t *out,
+                       cli_problem *problem) {
+    if (from->descriptor < 0) {
+        memcpy(out, from->memory + offset, bytes);
+        return true;
+    }
+    while (bytes > 0) {
+        const ssize_t got = pread(from->descriptor, out, bytes, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return bad_input(problem, from->path, "cannot read: %s", strerror(errno));
+        if (got == 0)
+            return bad_input(problem, from->path, "was cut while it was read");
+        out += got;
+        offset += (uint64_t)got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+static double number_at(const raster *from, const uint8_t *at) {
+    const size_t bytes = from->item_bytes;
+    const uint64_t bits = number_bits(at, bytes, from->big_endian);
+    switch (from->kind) {
+    case 'f':
+        return number_from_float(bits, bytes);
+    case 'i':
+        return number_from_signed(bits, bytes);
+    case 'b':
+        return bits != 0;
+    default:
+        return (double)bits;
+    }
+}
+
+/* `count` numbers next to each other, to every `step`-th place of `out`. */
+static void convert(const raster *from, const uint8_t *at, size_t count, float *out, size_t step) {
+    if (from->item_bytes == 1 && from->kind == 'u') {
+        float values[UINT8_MAX + 1];
+        for (size_t i = 0; i <= UINT8_MAX; i++)
+            values[i] = (float)((double)i * from->factor);
+        for (size_t i = 0; i < count; i++)
+            out[i * step] = values[at[i]];
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i * step] = (float)(number_at(from, at + i * from->item_bytes) * from->factor);
+}
+
+/* A row of the window that begins with number `index` of the file; `room` is for the bytes of it. */
+static bool read_row(const raster *from, uint64_t index, size_t width, uint8_t *room, float *out,
+                     cli_problem *problem) {
+    const bool together = from->channel_stride == 1;
+    const size_t runs = together ? 1 : from->channels;
+    const size_t count = together ? width * from->channels : width;
+    for (size_t run = 0; run < runs; run++) {
+        const uint64_t first = index + run * from->channel_stride;
+        if (!read_bytes(from, from->offset + first * from->item_bytes, count * from->item_bytes,
+                        room, problem))
+            return false;
+        convert(from, room, count, out + run, together ? 1 : from->channels);
+    }
+    return true;
+}
+
+bool raster_read(const raster *from, const raster_window *window, float *out,
+                 cli_problem *problem) {
+    const size_t row = window->size[0] * from->channels;
+    uint8_t *room = malloc(row * from->item_bytes);
+    bool done = room != NULL || out_of_memory(problem, from->path);
+    for (size_t z = 0; done && z < window->size[2]; z++)
+        for (size_t y = 0; done && y < window->size[1]; y++) {
+            const uint64_t index = (window->first[2] + z) * from->stride[2] +
+                                   (window->first[1] + y) * from->stride[1] +
+                                   window->first[0] * from->stride[0];
+            done = read_row(from, index, window->size[0], room, out, problem);
+            out += row;
+        }
+    free(room);
+    return done;
+}
+
+void raster_close(raster *from) {
+    if (from->descriptor >= 0)
+        close(from->descriptor);
+    *from = (raster){.descriptor = -1};
+}
+
+/* ---- where it comes from -------------------------------------------------------------------- */
+
+static bool open_file(raster *made, cli_problem *problem) {
+    made->descriptor = open(made->path, O_RDONLY | O_CLOEXEC);
+    return made->descriptor >= 0 ||
+           bad_input(problem, made->path, "cannot open: %s", strerror(errno));
+}
+
+static void stride_interleaved(raster *made) {
+    made->channel_stride = 1;
+    made->stride[0] = made->channels;
+    made->stride[1] = made->stride[0] * made->size[0];
+    made->stride[2] = made->stride[1] * made->size[1];
+}
+
+bool raster_from_npy(const char *path, const npy_array *array, uint64_t offset, size_t axis,
+                     size_t axes, raster *made, cli_problem *problem) {
+    *made = (raster){.path = path,
+                     .descriptor = -1,
+                     .size = {1, 1, 1},
+                     .channels = 1,
+                     .kind = array->kind,
+                     .item_bytes = array->item_bytes,
+                     .big_endian = array->big_endian,
+                     .offset = offset,
+                     .factor = 1};
+    if (array->fortran_order)
+        return bad_input(problem, path,
+                         "is in Fortran order, which cannot be read by windows; save it with "
+                         "numpy.ascontiguousarray");
+    for (size_t k = 0; k < axes; k++)
+        made->size[k] = array->shape[axis + axes - 1 - k];
+    if (axis + axes < array->axes) { /* channels behind */
+        made->channels = array->shape[axis + axes];
+        stride_interleaved(made);
+    } else {
+        stride_interleaved(made);
+        made->channel_stride = made->size[0] * made->size[1] * made->size[2];
+        if (axis > 0)
+            made->channels = array->shape[axis - 1];
+    }
+    return open_file(made, problem);
+}
+
+void raster_from_floats(const float *floats, const size_t size[RASTER_AXES], size_t channels,
+                        raster *made) {
+    const uint16_t one = 1;
+    uint8_t first_byte;
+    memcpy(&first_byte, &one, 1);
+    *made = (raster){.path = "memory",
+                     .descriptor = -1,
+                     .memory = (const uint8_t *)floats,
+                     .size = {size[0], size[1], size[2]},
+                     .channels = channels,
+                     .kind = 'f',
+                     .item_bytes = sizeof *floats,
+                     .big_endian = first_byte == 0,
+                     .factor = 1};
+    stride_interleaved(made);
+}
+
+/* A raw PNM with the channels that are wanted, and no bitmap, is read where it is. */
+static bool take_pnm(const file_bytes *bytes, picture_purpose purpose, raster *made) {
+    pnm_place place;
+    if (!pnm_locate(bytes->data, bytes->size, &place) ||
+        place.channels != (purpose == PICTURE_AS_COLOURS ? 3 : 1))
+        return false;
+    made->size[0] = place.width;
+    made->size[1] = place.height;
+    made->channels = place.channels;
+    made->kind = 'u';
+    made->item_bytes = place.sample_bytes;
+    made->big_endian = true;
+    made->offset = place.offset;
+    made->factor = purpose == PICTURE_AS_COLOURS ? 255.0 / (double)place.largest : 1;
+    stride_interleaved(made);
+    return true;
+}
+
+bool raster_from_picture(const char *path, picture_purpose purpose, const char *folder_of,
+                         raster *made, cli_problem *problem) {
+    file_bytes bytes;
+    spooled stored;
+    *made = (raster){.path = path, .descriptor = -1, .size = {1, 1, 1}};
+    if (!file_map(path, &bytes, problem))
+        return false;
+    bool done;
+    if (take_pnm(&bytes, purpose, made)) {
+        done = open_file(made, problem);
+    } else if ((done = spool_picture(bytes.data, bytes.size, purpose, path, folder_of, &stored,
+                                     problem))) {
+        made->descriptor = stored.descriptor;
+        made->size[0] = stored.width;
+        made->size[1] = stored.height;
+        made->channels = stored.channels;
+        made->kind = 'u';
+        made->item_bytes = stored.sample_bytes;
+        made->big_endian = false;
+        made->factor = purpose == PICTURE_AS_COLOURS ? 255.0 / (double)stored.largest : 1;
+        stride_interleaved(made);
+    }
+    file_free(&bytes);
+    return done;
+}

@@ -1,0 +1,99 @@
+#include "io/spool.h"
+
+#include "io/output.h"
+#include "io/temporary.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a decoder may hold of a picture that does not come row by row. */
+#define BAND_BYTES_MAX ((size_t)256 << 20)
+
+typedef struct spooling {
+    const char *file;
+    FILE *stream;
+    uint8_t *row; /* room for one */
+    size_t sample_bytes;
+    cli_problem *problem;
+} spooling;
+
+static bool take_row(spooling *s, const uint16_t *samples, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        s->row[s->sample_bytes * i] = (uint8_t)samples[i];
+        if (s->sample_bytes == 2)
+            s->row[2 * i + 1] = (uint8_t)(samples[i] >> 8);
+    }
+    return fwrite(s->row, s->sample_bytes, count, s->stream) == count ||
+           failure(s->problem, s->file, "its pixels cannot be stored in a temporary file: %s",
+                   strerror(errno));
+}
+
+static bool take_rows(void *user, const picture *described, const uint16_t *samples, size_t rows) {
+    spooling *s = user;
+    const size_t count = described->width * described->channels;
+    if (!s->row) {
+        s->sample_bytes = described->largest > UINT8_MAX ? 2 : 1;
+        s->row = malloc(count * s->sample_bytes);
+        if (!s->row)
+            return out_of_memory(s->problem, s->file);
+    }
+    bool done = true;
+    for (size_t row = 0; done && row < rows; row++)
+        done = take_row(s, samples + row * count, count);
+    return done;
+}
+
+/* A file that is gone when it is closed, however the program ends. */
+static FILE *open_nameless(const char *folder_of) {
+    const char *folder = getenv("TMPDIR");
+    char beside[4096], *name;
+    if (!folder || !*folder)
+        folder = "/tmp";
+    if (!folder_of || output_is_standard(folder_of) || strncmp(folder_of, "/dev/", 5) == 0) {
+        if (snprintf(beside, sizeof beside, "%s/dcrf", folder) >= (int)sizeof beside) {
+            errno = ENAMETOOLONG;
+            return NULL;
+        }
+        folder_of = beside;
+    }
+    const int descriptor = temporary_create(folder_of, &name);
+    if (descriptor < 0)
+        return NULL;
+    temporary_remove(name);
+    free(name);
+    FILE *stream = fdopen(descriptor, "w+b");
+    if (!stream)
+        close(descriptor);
+    return stream;
+}
+
+bool spool_picture(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
+                   const char *folder_of, spooled *stored, cli_problem *problem) {
+    picture described;
+    spooling s = {.file = file, .stream = open_nameless(folder_of), .problem = problem};
+    const picture_sink sink = {take_rows, &s, BAND_BYTES_MAX};
+    *stored = (spooled){.descriptor = -1};
+    if (!s.stream)
+        return failure(problem, file, "no temporary file can be made for its pixels: %s",
+                       strerror(errno));
+    bool done = picture_decode_rows(data, size, purpose, file, &sink, &described, problem);
+    if (done && fflush(s.stream) != 0)
+        done = failure(problem, file, "its pixels cannot be stored in a temporary file: %s",
+                       strerror(errno));
+    if (done) {
+        stored->descriptor = dup(fileno(s.stream));
+        stored->width = described.width;
+        stored->height = described.height;
+        stored->channels = described.channels;
+        stored->sample_bytes = s.sample_bytes;
+        stored->largest = described.largest;
+        done = stored->descriptor >= 0 ||
+               failure(problem, file, "cannot be kept open: %s", strerror(errno));
+    }
+    fclose(s.stream);
+    free(s.row);
+    return done;
+}

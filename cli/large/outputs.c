@@ -1,0 +1,269 @@
+#include "large/outputs.h"
+
+#include "io/nifti.h"
+#include "io/npy.h"
+#include "io/png_format.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+bool large_outputs_check(const solve_outputs *options, cli_problem *problem) {
+    const struct {
+        const char *name;
+        bool given;
+    } refused[] = {{"--overlay", options->overlay_file != NULL},
+                   {"--boundaries", options->boundaries_file != NULL},
+                   {"--proof", options->proof_file != NULL},
+                   {"--certificate", options->certificate_file != NULL},
+                   {"--trace", options->trace_file != NULL},
+                   {"--report", options->report_file != NULL},
+                   {"--explain", options->explain}};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (refused[i].given)
+            return bad_input(problem, refused[i].name,
+                             "needs the whole image, which is solved in tiles; give --memory more, "
+                             "or leave it out");
+    return true;
+}
+
+/* ---- bands ---------------------------------------------------------------------------------- */
+
+/* An output that is an array over the image. */
+typedef enum field { FIELD_LABELS, FIELD_CONFIDENCE, FIELD_MARGINALS, FIELDS } field;
+
+typedef struct field_file {
+    const char *path; /* NULL: not wanted */
+    FILE *stream;
+    png_writer *png; /* of a picture */
+} field_file;
+
+struct large_outputs {
+    const solve_outputs *options;
+    const dcrf_tiling *tiling;
+    const cli_image *image;
+    size_t labels;
+    field_file files[FIELDS];
+    /* The band: rows of a picture, or all of a volume. */
+    size_t band_first; /* its first row */
+    size_t band_rows;
+    uint16_t *band_labels;
+    float *band_confidence;
+    float *band_marginals; /* the labels of a pixel next to each other */
+    uint16_t *grey;        /* a row of a picture of the confidence */
+};
+
+static size_t band_pixels(const dcrf_tiling *tiling, bool is_volume) {
+    const size_t *size = tiling->grid.size;
+    if (is_volume)
+        return size[0] * size[1] * size[2];
+    /* Tiles of an axis differ by one at most. */
+    return size[0] * (size[1] / tiling->count[1] + (size[1] % tiling->count[1] != 0));
+}
+
+double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tiling, bool is_volume,
+                           size_t labels) {
+    const double pixels = (double)band_pixels(tiling, is_volume);
+    const size_t floats = (options->confidence_file ? 1 : 0) + (options->marginals_file ? labels : 0);
+    return pixels * (double)((options->labels_file ? sizeof(uint16_t) : 0) + floats * sizeof(float));
+}
+
+static bool allocate(large_outputs *o) {
+    const size_t pixels = band_pixels(o->tiling, image_is_volume(o->image));
+    if (o->files[FIELD_LABELS].path)
+        o->band_labels = malloc(pixels * sizeof *o->band_labels);
+    if (o->files[FIELD_CONFIDENCE].path)
+        o->band_confidence = malloc(pixels * sizeof *o->band_confidence);
+    if (o->files[FIELD_MARGINALS].path)
+        o->band_marginals = malloc(pixels * o->labels * sizeof *o->band_marginals);
+    o->grey = malloc(o->image->width * sizeof *o->grey);
+    return o->grey && (o->band_labels || !o->files[FIELD_LABELS].path) &&
+           (o->band_confidence || !o->files[FIELD_CONFIDENCE].path) &&
+           (o->band_marginals || !o->files[FIELD_MARGINALS].path);
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+static size_t label_bytes(const large_outputs *o) {
+    return o->labels > UINT8_MAX + 1 ? 2 : 1;
+}
+
+static bool begin_picture(large_outputs *o, field what, const palette *colours,
+                          cli_problem *problem) {
+    field_file *file = &o->files[what];
+    const bool indexed = what == FIELD_LABELS && o->options->label_format == LABELS_INDEXED;
+    const png_layout layout = {.width = o->image->width,
+                               .height = o->image->height,
+                               .channels = 1,
+                               .wide = what == FIELD_LABELS && label_bytes(o) == 2,
+                               .palette = indexed ? colours->rgb : NULL};
+    return png_writer_new(&file->png, file->stream, file->path, &layout, problem);
+}
+
+static bool begin_file(large_outputs *o, field what, const palette *colours, cli_outputs *files,
+                       cli_problem *problem) {
+    field_file *file = &o->files[what];
+    size_t shape[NPY_MAX_AXES];
+    size_t axes = image_shape(o->image, shape);
+    if (!file->path)
+        return true;
+    if (!output_begin(files, file->path, &file->stream, problem))
+        return false;
+    if (is_png_name(file->path))
+        return begin_picture(o, what, colours, problem);
+    if (nifti_is_name(file->path))
+        return true;
+    if (what == FIELD_MARGINALS)
+        shape[axes++] = o->labels;
+    npy_write_header(file->stream,
+                     what != FIELD_LABELS    ? "<f4"
+                     : label_bytes(o) == 2 ? "<u2"
+                                             : "|u1",
+                     shape, axes);
+    return true;
+}
+
+bool large_outputs_new(large_outputs **made, const solve_outputs *options,
+                       const dcrf_tiling *tiling, const cli_image *image, size_t labels,
+                       const palette *colours, cli_outputs *files, cli_problem *problem) {
+    large_outputs *o = *made = calloc(1, sizeof *o);
+    if (!o)
+        return out_of_memory(problem, "outputs");
+    o->options = options;
+    o->tiling = tiling;
+    o->image = image;
+    o->labels = labels;
+    o->files[FIELD_LABELS].path = options->labels_file;
+    o->files[FIELD_CONFIDENCE].path = options->confidence_file;
+    o->files[FIELD_MARGINALS].path = options->marginals_file;
+    bool done = allocate(o) || out_of_memory(problem, "outputs");
+    for (int what = 0; done && what < FIELDS; what++)
+        done = begin_file(o, (field)what, colours, files, problem);
+    if (!done)
+        large_outputs_free(made);
+    return done;
+}
+
+void large_outputs_free(large_outputs **outputs) {
+    large_outputs *o = *outputs;
+    if (!o)
+        return;
+    for (int what = 0; what < FIELDS; what++)
+        png_writer_free(&o->files[what].png);
+    free(o->band_labels);
+    free(o->band_confidence);
+    free(o->band_marginals);
+    free(o->grey);
+    free(o);
+    *outputs = NULL;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static bool write_grey_rows(large_outputs *o, png_writer *png, cli_problem *problem) {
+    const size_t width = o->image->width;
+    bool done = true;
+    for (size_t row = 0; done && row < o->band_rows; row++) {
+        for (size_t x = 0; x < width; x++)
+            o->grey[x] = (uint16_t)lround(
+                255 * fmin(fmax((double)o->band_confidence[row * width + x], 0), 1));
+        done = png_writer_rows(png, o->grey, 1, problem);
+    }
+    return done;
+}
+
+/* NIfTI wants one volume after the other. */
+static bool write_planes(large_outputs *o, const field_file *file, cli_problem *problem) {
+    const size_t voxels = image_pixels(o->image);
+    float *planes = malloc(voxels * o->labels * sizeof *planes);
+    if (!planes)
+        return out_of_memory(problem, file->path);
+    for (size_t a = 0; a < voxels; a++)
+        for (size_t i = 0; i < o->labels; i++)
+            planes[i * voxels + a] = o->band_marginals[a * o->labels + i];
+    const bool done = nifti_write_floats(file->stream, file->path, o->image->geometry, planes,
+                                         o->labels, problem);
+    free(planes);
+    return done;
+}
+
+static bool write_field(large_outputs *o, field what, size_t pixels, cli_problem *problem) {
+    const field_file *file = &o->files[what];
+    const bool nifti = file->path && nifti_is_name(file->path);
+    if (!file->path)
+        return true;
+    switch (what) {
+    case FIELD_LABELS:
+        if (file->png)
+            return png_writer_rows(file->png, o->band_labels, o->band_rows, problem);
+        if (nifti)
+            return nifti_write_labels(file->stream, file->path, o->image->geometry, o->band_labels,
+                                      problem);
+        npy_append_labels(file->stream, o->band_labels, pixels, label_bytes(o));
+        return true;
+    case FIELD_CONFIDENCE:
+        if (file->png)
+            return write_grey_rows(o, file->png, problem);
+        if (nifti)
+            return nifti_write_floats(file->stream, file->path, o->image->geometry,
+                                      o->band_confidence, 1, problem);
+        npy_append_floats(file->stream, o->band_confidence, pixels);
+        return true;
+    default:
+        if (nifti)
+            return write_planes(o, file, problem);
+        npy_append_floats(file->stream, o->band_marginals, pixels * o->labels);
+        return true;
+    }
+}
+
+static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_problem *problem) {
+    bool done = true;
+    for (int what = 0; done && what < FIELDS; what++)
+        done = write_field(o, (field)what, pixels, problem) &&
+               (!is_last || !o->files[what].png || png_writer_end(o->files[what].png, problem));
+    return done;
+}
+
+/* ---- taking --------------------------------------------------------------------------------- */
+
+/* A row of the inner region, from place `from` of the window to place `to` of the band. */
+static void take_row(large_outputs *o, const dcrf_tile_result *result, size_t from, size_t to,
+                     size_t count) {
+    const uint16_t *labels = result->labels + from;
+    const float *marginals = result->marginals + from * result->stride;
+    if (o->band_labels)
+        memcpy(o->band_labels + to, labels, count * sizeof *labels);
+    for (size_t i = 0; o->band_confidence && i < count; i++)
+        o->band_confidence[to + i] = marginals[i * result->stride + labels[i]];
+    for (size_t i = 0; o->band_marginals && i < count; i++)
+        memcpy(o->band_marginals + (to + i) * o->labels, marginals + i * result->stride,
+               o->labels * sizeof *marginals);
+}
+
+bool large_outputs_take(large_outputs *o, const dcrf_tile_result *result, cli_problem *problem) {
+    const dcrf_tile *tile = result->tile;
+    const size_t width = o->image->width, height = o->image->height;
+    const bool volume = image_is_volume(o->image);
+    if (!volume) { /* rows of one row of tiles */
+        o->band_first = tile->first[1] + tile->inner_first[1];
+        o->band_rows = tile->inner_size[1];
+    }
+    for (size_t z = 0; z < tile->inner_size[2]; z++)
+        for (size_t y = 0; y < tile->inner_size[1]; y++) {
+            const size_t window_row =
+                (z + tile->inner_first[2]) * tile->size[1] + y + tile->inner_first[1];
+            const size_t row = (tile->first[2] + tile->inner_first[2] + z) * height +
+                               tile->first[1] + tile->inner_first[1] + y;
+            take_row(o, result, window_row * tile->size[0] + tile->inner_first[0],
+                     (row - o->band_first) * width + tile->first[0] + tile->inner_first[0],
+                     tile->inner_size[0]);
+        }
+    const bool is_last = tile->index + 1 == dcrf_tiling_count(o->tiling);
+    if (volume)
+        return !is_last || write_band(o, image_pixels(o->image), true, problem);
+    return (tile->index + 1) % o->tiling->count[0] != 0 ||
+           write_band(o, o->band_rows * width, is_last, problem);
+}

@@ -1,0 +1,26 @@
+/* The files of a solution in tiles: written a band of rows at a time, as soon as the last tile of a
+ * row of tiles is solved. Those of a volume are written when all of it is. */
+#ifndef DCRF_CLI_LARGE_OUTPUTS_H
+#define DCRF_CLI_LARGE_OUTPUTS_H
+
+#include "io/output.h"
+#include "solve_outputs.h"
+
+typedef struct large_outputs large_outputs;
+
+/* Can these be written in tiles? What cannot is refused with the option's name. */
+bool large_outputs_check(const solve_outputs *options, cli_problem *problem);
+
+/* Bytes that the bands take per row of tiles. */
+double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tiling, bool is_volume,
+                           size_t labels);
+
+/* Begin all files in `files`. All that is handed over must outlive the outputs. */
+bool large_outputs_new(large_outputs **outputs, const solve_outputs *options,
+                       const dcrf_tiling *tiling, const cli_image *image, size_t labels,
+                       const palette *colours, cli_outputs *files, cli_problem *problem);
+bool large_outputs_take(large_outputs *outputs, const dcrf_tile_result *result,
+                        cli_problem *problem);
+void large_outputs_free(large_outputs **outputs);
+
+#endif

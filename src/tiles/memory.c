@@ -1,0 +1,41 @@
+/* How much memory a problem takes.
+ *
+ * Per variable: tables of the lattice, features, labels; blocks of one float a label (padded) that
+ * belong to variables, and such blocks that belong to vertices of the lattice, with the tables of a
+ * vertex. The constants are fitted to peaks measured with 2 and 21 labels on a picture with grain
+ * (0.5 vertices per variable) and on noise (6), with a margin of a tenth:
+ * docs/results/large.md. */
+#include <dcrf/operator.h>
+#include <dcrf/tiles.h>
+
+#define MARGIN 1.1
+#define BYTES_PER_VERTEX 114.0
+#define BYTES_PER_FEATURE 40.0
+
+struct appetite {
+    double bytes;         /* besides features */
+    double blocks;        /* of variables */
+    double vertex_blocks; /* of vertices */
+};
+
+static struct appetite appetite_of(dcrf_method method) {
+    switch (method) {
+    case DCRF_METHOD_LP:
+        return (struct appetite){280, 20.4, 4.7};
+    case DCRF_METHOD_QP:
+        return (struct appetite){240, 7.5, 1.75};
+    case DCRF_METHOD_MF:
+        break;
+    }
+    return (struct appetite){180, 6.5, 1.75};
+}
+
+double dcrf_bytes_per_variable(dcrf_method method, size_t labels, size_t channels,
+                               double vertices) {
+    const struct appetite appetite = appetite_of(method);
+    const double block = (double)(dcrf_padded(labels) * sizeof(float));
+    /* Positions count as three features: as many as there can be. */
+    return MARGIN * (appetite.bytes + BYTES_PER_FEATURE * (double)(channels + 3) +
+                     BYTES_PER_VERTEX * vertices +
+                     block * (appetite.blocks + appetite.vertex_blocks * vertices));
+}

@@ -1,0 +1,252 @@
+/* Tiles, one after the other: model, plan, solver, result.
+ *
+ * The energy of the whole is that of all inner regions,
+ *
+ *   sum over tiles of  sum_{a inner} ( phi_a(x_a) + sum_m sum_{b in the window} w_m k_m(a, b)
+ *                                                     mu_m(x_a, x_b) ),
+ *
+ * where x_b outside of the inner region is the label that the window's own solution has there. With
+ * windows as wide as the kernels reach that is the energy of the whole up to what seams change. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/timer.h"
+#include "core/workspace.h"
+#include "energy/part.h"
+#include "model/model.h"
+
+#include <dcrf/labelling.h>
+#include <dcrf/tiles.h>
+#include <math.h>
+#include <string.h>
+
+/* Arrays over a window, as large as the largest one needs them. */
+struct window_arrays {
+    uint16_t *labels;
+    uint16_t *unary_labels;
+    uint8_t *inner; /* 1 where a variable is in the inner region */
+    float *marginals;
+    size_t marginals_room; /* floats */
+};
+
+struct run {
+    const dcrf_tiling *tiling;
+    const dcrf_tile_callbacks *callbacks;
+    dcrf_operator_kind operator_kind;
+    dcrf_workspace *workspace;
+    const dcrf_settings *settings;
+    double began_s;
+    struct window_arrays arrays;
+    dcrf_tiles_info info;
+};
+
+static void free_arrays(struct window_arrays *arrays) {
+    dcrf_release(arrays->labels);
+    dcrf_release(arrays->unary_labels);
+    dcrf_release(arrays->inner);
+    dcrf_release(arrays->marginals);
+}
+
+static dcrf_status allocate_arrays(struct run *run, dcrf_error *error) {
+    struct window_arrays *arrays = &run->arrays;
+    const size_t largest = dcrf_tiling_largest(run->tiling);
+    arrays->labels = dcrf_allocate(largest, sizeof *arrays->labels);
+    arrays->unary_labels = dcrf_allocate(largest, sizeof *arrays->unary_labels);
+    arrays->inner = dcrf_allocate(largest, sizeof *arrays->inner);
+    return arrays->labels && arrays->unary_labels && arrays->inner
+               ? DCRF_OK
+               : dcrf_fail_memory(error, "the labels of a tile");
+}
+
+/* The number of labels is known when the first model is there. */
+static dcrf_status make_room_for_marginals(struct window_arrays *arrays, const dcrf_model *model,
+                                           dcrf_error *error) {
+    const size_t needed = model->variables * model->stride;
+    if (arrays->marginals && needed <= arrays->marginals_room)
+        return DCRF_OK;
+    dcrf_release(arrays->marginals);
+    arrays->marginals = dcrf_allocate(needed, sizeof *arrays->marginals);
+    arrays->marginals_room = arrays->marginals ? needed : 0;
+    return arrays->marginals ? DCRF_OK : dcrf_fail_memory(error, "the marginals of a tile");
+}
+
+static void mark_inner(const dcrf_tile *tile, uint8_t *inner) {
+    memset(inner, 0, tile->size[0] * tile->size[1] * tile->size[2]);
+    for (size_t z = 0; z < tile->inner_size[2]; z++)
+        for (size_t y = 0; y < tile->inner_size[1]; y++) {
+            const size_t row =
+                (z + tile->inner_first[2]) * tile->size[1] + y + tile->inner_first[1];
+            memset(inner + row * tile->size[0] + tile->inner_first[0], 1, tile->inner_size[0]);
+        }
+}
+
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+static double seconds_left(const struct run *run) {
+    return run->settings->time_limit_s - (dcrf_time_s() - run->began_s);
+}
+
+/* Between tiles, and before the long steps of one. */
+static bool is_stopped(struct run *run) {
+    const dcrf_settings *settings = run->settings;
+    if (run->info.stop == DCRF_OK && settings->cancel && settings->cancel(settings->cancel_user))
+        run->info.stop = DCRF_STOP_CANCELLED;
+    if (run->info.stop == DCRF_OK && settings->time_limit_s > 0 && seconds_left(run) <= 0)
+        run->info.stop = DCRF_STOP_TIME;
+    return run->info.stop != DCRF_OK;
+}
+
+/* ---- one tile ------------------------------------------------------------------------------- */
+
+static void mark_labels(const dcrf_model *model, const uint16_t *labels, float *marginals) {
+    memset(marginals, 0, model->variables * model->stride * sizeof *marginals);
+    for (size_t a = 0; a < model->variables; a++)
+        marginals[a * model->stride + labels[a]] = 1;
+}
+
+static void note_solver(struct run *run, const dcrf_solver *solver, const dcrf_plan *plan) {
+    dcrf_tiles_info *info = &run->info;
+    dcrf_solver_info found;
+    dcrf_solver_get_info(solver, &found);
+    const size_t bytes = dcrf_plan_bytes(plan) + dcrf_workspace_bytes(run->workspace);
+    info->plan_bytes = bytes > info->plan_bytes ? bytes : info->plan_bytes;
+    info->iterations =
+        found.iterations > info->iterations ? found.iterations : info->iterations;
+    if (!isnan(found.relative_gap) && !(info->largest_gap >= found.relative_gap))
+        info->largest_gap = found.relative_gap;
+}
+
+static dcrf_status add_energy(struct run *run, const dcrf_plan *plan, dcrf_error *error) {
+    dcrf_energy energy, *total = &run->info.energy;
+    const dcrf_status status = dcrf_energy_of_part(plan, run->workspace, run->arrays.labels,
+                                                   run->arrays.inner, &energy, error);
+    if (status < 0)
+        return status;
+    total->unary += energy.unary;
+    total->pairwise += energy.pairwise;
+    total->cliques += energy.cliques;
+    total->total += energy.total;
+    return DCRF_OK;
+}
+
+static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf_settings *settings,
+                              dcrf_error *error) {
+    const dcrf_model *model = dcrf_plan_model(plan);
+    struct window_arrays *arrays = &run->arrays;
+    dcrf_solver *solver = NULL;
+    dcrf_status status = dcrf_solver_new(&solver, plan, run->workspace, settings, error);
+    if (status >= 0)
+        status = dcrf_solver_run(solver, error);
+    if (status == DCRF_STOP_CANCELLED)
+        run->info.stop = DCRF_STOP_CANCELLED;
+    if (status >= 0) {
+        note_solver(run, solver, plan);
+        dcrf_solver_labels(solver, arrays->labels);
+        status = dcrf_solver_marginals(solver, arrays->marginals, model->stride, error);
+    }
+    dcrf_solver_free(&solver);
+    return status;
+}
+
+/* Plan and solve. Where the run is stopped in between, the unary minimum stays: *solved is 0. */
+static dcrf_status solve_window(struct run *run, const dcrf_model *model, size_t tiles_left,
+                                int *solved, dcrf_error *error) {
+    dcrf_plan *plan = NULL;
+    dcrf_settings settings = *run->settings;
+    const double began_s = dcrf_time_s();
+    dcrf_status status =
+        dcrf_plan_new(&plan, model, run->operator_kind, run->workspace, error);
+    run->info.plan_s += dcrf_time_s() - began_s;
+    const double planned_s = dcrf_time_s();
+    if (status >= 0 && !is_stopped(run)) {
+        if (settings.time_limit_s > 0)
+            settings.time_limit_s = seconds_left(run) / (double)tiles_left;
+        status = run_solver(run, plan, &settings, error);
+        if (status >= 0)
+            status = add_energy(run, plan, error);
+        *solved = status >= 0;
+    }
+    run->info.solve_s += dcrf_time_s() - planned_s;
+    dcrf_plan_free(&plan);
+    return status;
+}
+
+static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf_model *model,
+                              dcrf_error *error) {
+    struct window_arrays *arrays = &run->arrays;
+    const size_t variables = tile->size[0] * tile->size[1] * tile->size[2];
+    int solved = 0;
+    if (model->variables != variables)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "the model of tile %zu has %zu variables; its window has %zu", tile->index,
+                         model->variables, variables);
+    dcrf_status status = make_room_for_marginals(arrays, model, error);
+    if (status < 0)
+        return status;
+    mark_inner(tile, arrays->inner);
+    dcrf_label_by_unary(model, arrays->unary_labels);
+    if (!is_stopped(run))
+        status = solve_window(run, model, run->info.tiles - tile->index, &solved, error);
+    if (status < 0)
+        return status;
+    if (!solved) {
+        memcpy(arrays->labels, arrays->unary_labels, variables * sizeof *arrays->labels);
+        mark_labels(model, arrays->labels, arrays->marginals);
+    }
+    run->info.solved += (size_t)solved;
+    for (size_t a = 0; a < variables; a++)
+        run->info.changed += arrays->inner[a] && arrays->labels[a] != arrays->unary_labels[a];
+    const dcrf_tile_result result = {.tile = tile,
+                                     .model = model,
+                                     .labels = arrays->labels,
+                                     .unary_labels = arrays->unary_labels,
+                                     .marginals = arrays->marginals,
+                                     .stride = model->stride,
+                                     .is_solved = solved};
+    const double began_s = dcrf_time_s();
+    status = run->callbacks->result(run->callbacks->user, &result, error);
+    run->info.model_s += dcrf_time_s() - began_s;
+    return status;
+}
+
+static dcrf_status do_tile(struct run *run, size_t index, dcrf_error *error) {
+    const dcrf_tile tile = dcrf_tiling_tile(run->tiling, index);
+    const double began_s = dcrf_time_s();
+    dcrf_model *model = NULL;
+    dcrf_status status = run->callbacks->model(run->callbacks->user, &tile, &model, error);
+    run->info.model_s += dcrf_time_s() - began_s;
+    if (status >= 0 && !model)
+        status = dcrf_fail_null(error, "the model of a tile");
+    if (status >= 0)
+        status = solve_tile(run, &tile, model, error);
+    dcrf_model_free(&model);
+    return status < 0 ? status : DCRF_OK;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+dcrf_status dcrf_tiles_solve(const dcrf_tiling *tiling, const dcrf_tile_callbacks *callbacks,
+                             dcrf_operator_kind operator_kind, dcrf_workspace *workspace,
+                             const dcrf_settings *settings, dcrf_tiles_info *info,
+                             dcrf_error *error) {
+    if (!tiling || !callbacks || !callbacks->model || !callbacks->result)
+        return dcrf_fail_null(error, "the tiling or a callback of the tiles");
+    if (!workspace || !settings || !info)
+        return dcrf_fail_null(error, "the workspace, the settings or the place for what is said");
+    struct run run = {.tiling = tiling,
+                      .callbacks = callbacks,
+                      .operator_kind = operator_kind,
+                      .workspace = workspace,
+                      .settings = settings,
+                      .began_s = dcrf_time_s(),
+                      .info = {.tiles = dcrf_tiling_count(tiling), .largest_gap = (double)NAN}};
+    dcrf_status status = allocate_arrays(&run, error);
+    for (size_t index = 0; status >= 0 && index < run.info.tiles; index++)
+        status = do_tile(&run, index, error);
+    free_arrays(&run.arrays);
+    if (status < 0)
+        return status;
+    if (run.info.solved < run.info.tiles)
+        run.info.energy = (dcrf_energy){(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    *info = run.info;
+    return DCRF_OK;
+}
