@@ -255,8 +255,7 @@ static bool add_cliques(const model_options *options, const char *image_file, bu
     return done;
 }
 
-bool model_start_workspace(const model_options *options, built_model *built,
-                           cli_problem *problem) {
+bool model_start_workspace(const model_options *options, built_model *built, cli_problem *problem) {
     dcrf_error error;
     return dcrf_workspace_new(&built->workspace, options->kernels.threads, &error) >= 0 ||
            library_problem(problem, "--threads", &error);
@@ -280,7 +279,8 @@ bool model_build(const model_options *options, const char *image_file, built_mod
         model_start_workspace(options, built, problem) && set_unary(options, built, problem) &&
         model_name_classes(options, built, problem) &&
         model_add_kernels(options, image_file, built, problem) &&
-        model_set_strength(options, built, problem) && add_cliques(options, image_file, built, problem);
+        model_set_strength(options, built, problem) &&
+        add_cliques(options, image_file, built, problem);
     if (!done)
         model_free(built);
     return done;

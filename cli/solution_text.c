@@ -112,12 +112,14 @@ static void print_tiles(FILE *stream, const solution *found) {
     fprintf(stream, ", which overlap by %zu; about %.0f MiB of memory\n", 2 * tiles->overlap[0],
             ceil(tiles->estimated_bytes / 1048576));
     if (tiles->solved < tiles->count)
-        fprintf(stream, "note: %zu of %zu tiles are solved; the others have the labels of the "
-                        "unaries alone\n",
+        fprintf(stream,
+                "note: %zu of %zu tiles are solved; the others have the labels of the "
+                "unaries alone\n",
                 tiles->solved, tiles->count);
     if (!isnan(tiles->largest_gap))
-        fprintf(stream, "%-14s%16.4f %%  the largest of a tile's own problem; there is no bound for "
-                        "the whole\n",
+        fprintf(stream,
+                "%-14s%16.4f %%  the largest of a tile's own problem; there is no bound for "
+                "the whole\n",
                 "gap", 100 * tiles->largest_gap);
 }
 
@@ -189,15 +191,14 @@ static json_t *axes_to_json(const size_t numbers[DCRF_MAX_AXES]) {
 }
 
 static json_t *tiles_to_json(const tiles_facts *tiles) {
-    return json_pack("{s:{s:I, s:I, s:o, s:o, s:o, s:o, s:f, s:I, s:f, s:o}}", "tiles", "count",
-                     (json_int_t)tiles->count, "solved", (json_int_t)tiles->solved, "along",
-                     axes_to_json(tiles->along), "window", axes_to_json(tiles->window), "overlap",
-                     axes_to_json(tiles->overlap), "memory_limit",
-                     tiles->memory_bytes ? json_integer((json_int_t)tiles->memory_bytes)
-                                         : json_null(),
-                     "memory_estimated", tiles->estimated_bytes, "plan_bytes",
-                     (json_int_t)tiles->plan_bytes, "vertices_per_pixel", tiles->vertices,
-                     "largest_gap", number_or_null(tiles->largest_gap));
+    return json_pack(
+        "{s:{s:I, s:I, s:o, s:o, s:o, s:o, s:f, s:I, s:f, s:o}}", "tiles", "count",
+        (json_int_t)tiles->count, "solved", (json_int_t)tiles->solved, "along",
+        axes_to_json(tiles->along), "window", axes_to_json(tiles->window), "overlap",
+        axes_to_json(tiles->overlap), "memory_limit",
+        tiles->memory_bytes ? json_integer((json_int_t)tiles->memory_bytes) : json_null(),
+        "memory_estimated", tiles->estimated_bytes, "plan_bytes", (json_int_t)tiles->plan_bytes,
+        "vertices_per_pixel", tiles->vertices, "largest_gap", number_or_null(tiles->largest_gap));
 }
 
 /* What was tried before the method's iterations. */

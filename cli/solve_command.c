@@ -55,10 +55,14 @@ static bool run_solve(const void *given, cli_problem *problem) {
         settings->solver.method != DCRF_METHOD_LP)
         return bad_input(problem, settings->outputs.proof_file ? "--proof" : "--certificate",
                          "only the LP proves something: add --method lp");
-    const large_task task = {&settings->limits,  &settings->model,
-                             &settings->solver,  &settings->outputs,
-                             settings->image_file, settings->sources.record,
-                             feedback_wanted(&settings->feedback), began_s};
+    const large_task task = {&settings->limits,
+                             &settings->model,
+                             &settings->solver,
+                             &settings->outputs,
+                             settings->image_file,
+                             settings->sources.record,
+                             feedback_wanted(&settings->feedback),
+                             began_s};
     bool was_solved;
     if (!solve_outputs_check(&settings->outputs, problem) ||
         !large_solve(&task, &was_solved, problem))

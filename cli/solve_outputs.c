@@ -303,14 +303,14 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
     if (!scene_new(&w.shown, &results->built->image))
         return out_of_memory(problem, "pictures");
     bool done = write_one(&w, outputs->labels_file, write_labels) &&
-                      write_one(&w, outputs->overlay_file, write_overlay) &&
-                      write_one(&w, outputs->boundaries_file, write_boundaries) &&
-                      write_one(&w, outputs->confidence_file, write_confidence) &&
-                      write_one(&w, outputs->proof_file, write_proof) &&
-                      write_one(&w, outputs->certificate_file, write_certificate) &&
-                      write_one(&w, outputs->marginals_file, write_marginals) &&
-                      write_one(&w, outputs->trace_file, write_trace_file) &&
-                      write_one(&w, outputs->report_file, write_report);
+                write_one(&w, outputs->overlay_file, write_overlay) &&
+                write_one(&w, outputs->boundaries_file, write_boundaries) &&
+                write_one(&w, outputs->confidence_file, write_confidence) &&
+                write_one(&w, outputs->proof_file, write_proof) &&
+                write_one(&w, outputs->certificate_file, write_certificate) &&
+                write_one(&w, outputs->marginals_file, write_marginals) &&
+                write_one(&w, outputs->trace_file, write_trace_file) &&
+                write_one(&w, outputs->report_file, write_report);
     done = done && finish(&w);
     outputs_discard(&w.files);
     scene_free(&w.shown);

@@ -63,9 +63,7 @@ bool prior_settle(const unary_options *options, const prior_look *look, size_t *
     const char *file = options->prior_file;
     facts->is_mask = options->prior_unknown.kind == UNKNOWN_AUTO && options->label_count <= 2 &&
                      look->has_zero && look->has_void && !look->has_others;
-    *labels = options->label_count ? options->label_count
-              : facts->is_mask     ? 2
-                                   : (size_t)look->end;
+    *labels = options->label_count ? options->label_count : facts->is_mask ? 2 : (size_t)look->end;
     if (*labels < 2 || *labels > DCRF_MAX_LABELS)
         return bad_input(problem, options->label_count ? "--label-count" : file,
                          "gives %zu labels; 2 to %d are needed%s", *labels, DCRF_MAX_LABELS,

@@ -253,6 +253,52 @@ static dcrf_status solve_lp(dcrf_error *error) {
     return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, error);
 }
 
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+static dcrf_status model_of_tile(void *user, const dcrf_tile *tile, dcrf_model **model,
+                                 dcrf_error *error) {
+    static const float unary[WIDTH * HEIGHT * LABELS] = {0, 1, 1, 0, 0, 1};
+    const dcrf_grid grid = dcrf_tiling_window(user, tile);
+    const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
+    const dcrf_kernel kernel = bilateral_kernel();
+    dcrf_status status = dcrf_model_new(model, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_unary(*model, &view, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_add_kernel(*model, &kernel, error);
+    return status;
+}
+
+static dcrf_status look_at_tile(void *user, const dcrf_tile_result *result, dcrf_error *error) {
+    (void)user, (void)error;
+    assert_true(result->labels[0] < LABELS);
+    return DCRF_OK;
+}
+
+static dcrf_status use_tiles(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const size_t window[DCRF_MAX_AXES] = {WIDTH / 2 + 2, 0, 0}, overlap[DCRF_MAX_AXES] = {1, 1, 1};
+    dcrf_tiling tiling;
+    dcrf_workspace *workspace = NULL;
+    dcrf_settings settings;
+    dcrf_tiles_info info = {0};
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    dcrf_status status = dcrf_tiling_make(&tiling, &grid, window, overlap, error);
+    const dcrf_tile_callbacks callbacks = {model_of_tile, look_at_tile, &tiling};
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                  &info, error);
+    dcrf_workspace_free(&workspace);
+    if (status == DCRF_OK && info.left_out < 0) {
+        /* The labelling is there all the same; what was left out is said. */
+        *error = (dcrf_error){info.left_out, "out of memory: a part was left out"};
+        status = info.left_out;
+    }
+    return status;
+}
+
 /* ---- superpixels ---------------------------------------------------------------------------- */
 
 static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *error) {
@@ -441,6 +487,7 @@ static const struct {
     {"mean field", solve_mean_field, 40},
     {"the QP relaxation", solve_qp, 40},
     {"the LP relaxation and a proof", solve_lp, 75},
+    {"tiles", use_tiles, 40},
     {"the compatible mean field", use_densecrf, 30},
     {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */

@@ -26,7 +26,8 @@ static void assert_png_round_trip(const uint16_t *samples, size_t width, size_t 
     assert_int_equal(fclose(stream), 0);
 
     picture pixels;
-    assert_true(picture_decode((const uint8_t *)file, bytes, PICTURE_AS_IS, "in", &pixels, &problem));
+    assert_true(
+        picture_decode((const uint8_t *)file, bytes, PICTURE_AS_IS, "in", &pixels, &problem));
     assert_int_equal(pixels.width, width);
     assert_int_equal(pixels.height, height);
     assert_int_equal(pixels.channels, channels);

@@ -70,9 +70,10 @@ bool picture_decode_rows(const uint8_t *data, size_t size, picture_purpose purpo
     *described = (picture){.sink = &outer};
     const bool done = decode(data, size, purpose, file, described, &own);
     if (!done && described->is_band_too_large)
-        bad_input(problem, file,
-                  "cannot be read row by row, and is too large to be read at once; save it as a PNG "
-                  "without interlacing, or as a TIFF with strips of few rows");
+        bad_input(
+            problem, file,
+            "cannot be read row by row, and is too large to be read at once; save it as a PNG "
+            "without interlacing, or as a TIFF with strips of few rows");
     else if (!done && !watched.has_stopped)
         *problem = own;
     free(described->samples);

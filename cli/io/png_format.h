@@ -16,8 +16,8 @@ bool is_png_name(const char *path);
 typedef struct png_layout {
     size_t width;
     size_t height;
-    size_t channels;            /* 1: grey, or labels; 3: RGB */
-    bool wide;                  /* 16 bits a sample, not 8 */
+    size_t channels;             /* 1: grey, or labels; 3: RGB */
+    bool wide;                   /* 16 bits a sample, not 8 */
     const uint8_t (*palette)[3]; /* 256 colours of an indexed picture of 8 bits; NULL: none */
 } png_layout;
 

@@ -63,7 +63,8 @@ static void convert(const raster *from, const uint8_t *at, size_t count, float *
         out[i * step] = (float)(number_at(from, at + i * from->item_bytes) * from->factor);
 }
 
-/* A row of the window that begins with number `index` of the file; `room` is for the bytes of it. */
+/* A row of the window that begins with number `index` of the file; `room` is for the bytes of it.
+ */
 static bool read_row(const raster *from, uint64_t index, size_t width, uint8_t *room, float *out,
                      cli_problem *problem) {
     const bool together = from->channel_stride == 1;

@@ -56,8 +56,7 @@ bool raster_from_picture(const char *path, picture_purpose purpose, const char *
                          raster *made, cli_problem *problem);
 
 /* Read a window: x fastest, the channels of a pixel next to each other. NaN and infinity pass. */
-bool raster_read(const raster *from, const raster_window *window, float *out,
-                 cli_problem *problem);
+bool raster_read(const raster *from, const raster_window *window, float *out, cli_problem *problem);
 
 void raster_close(raster *from);
 

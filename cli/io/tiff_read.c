@@ -2,8 +2,8 @@
  * 4, 8 or 16 bits, in strips or tiles, channels together or apart.
  *
  * A strip is read as a tile as wide as the picture; where nothing is compressed, a row of a strip
- * is, where it lies in the file: some writers make one strip of a whole picture. libtiff's messages come to a handler of this
- * one file, which keeps the first. */
+ * is, where it lies in the file: some writers make one strip of a whole picture. libtiff's messages
+ * come to a handler of this one file, which keeps the first. */
 #include "io/picture_formats.h"
 
 #include <stdio.h>

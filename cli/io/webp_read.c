@@ -38,10 +38,9 @@ bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, cons
     uint8_t *rgb =
         picture_allocate(decoded, width, height, 3, height) ? malloc(row_bytes * height) : NULL;
     const bool room = rgb != NULL;
-    bool done =
-        room ? WebPDecodeRGBInto(data, size, rgb, row_bytes * height, (int)row_bytes) ||
-                   bad_input(problem, file, "bad WebP: its data are broken or truncated")
-             : out_of_memory(problem, file);
+    bool done = room ? WebPDecodeRGBInto(data, size, rgb, row_bytes * height, (int)row_bytes) ||
+                           bad_input(problem, file, "bad WebP: its data are broken or truncated")
+                     : out_of_memory(problem, file);
     for (size_t i = 0; done && i < row_bytes * height; i++)
         decoded->samples[i] = rgb[i];
     done = done && (picture_rows_done(decoded, height) ||

@@ -5,6 +5,7 @@
 #include "io/nifti.h"
 
 #include <dcrf/dcrf.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,8 +193,7 @@ static bool open_numbers(large_inputs *inputs, const char *folder_of, cli_proble
         return false;
     if (unary->prior_file)
         return open_map(inputs, folder_of, kind, problem) && look_at_map(inputs, problem);
-    return kind == FILE_NIFTI ? open_nifti_array(inputs, problem)
-                              : open_npy_array(inputs, problem);
+    return kind == FILE_NIFTI ? open_nifti_array(inputs, problem) : open_npy_array(inputs, problem);
 }
 
 bool large_inputs_open(const model_options *options, const char *image_file, const char *folder_of,
@@ -236,9 +236,31 @@ bool large_inputs_colours(const large_inputs *inputs, const raster_window *windo
     return raster_read(&inputs->colours, window, colours, problem);
 }
 
+/* The pixel of the image that a window has at `place`. */
+static size_t pixel_of_image(const large_inputs *inputs, const raster_window *window,
+                             size_t place) {
+    const size_t x = place % window->size[0], row = place / window->size[0];
+    const size_t y = row % window->size[1], z = row / window->size[1];
+    return ((window->first[2] + z) * inputs->image.height + window->first[1] + y) *
+               inputs->image.width +
+           window->first[0] + x;
+}
+
 bool large_inputs_numbers(const large_inputs *inputs, const raster_window *window, float *numbers,
                           cli_problem *problem) {
-    return raster_read(&inputs->numbers, window, numbers, problem);
+    const size_t count = window->size[0] * window->size[1] * window->size[2] * inputs->labels;
+    char text[IMAGE_TEXT_BYTES];
+    if (!raster_read(&inputs->numbers, window, numbers, problem))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(numbers[i]))
+            return bad_input(problem, inputs->options->unary.array_file,
+                             "the unary array holds %g at %s, channel %zu", (double)numbers[i],
+                             image_place_text(&inputs->image,
+                                              pixel_of_image(inputs, window, i / inputs->labels),
+                                              text),
+                             i % inputs->labels);
+    return true;
 }
 
 static bool energies_of_map(const large_inputs *inputs, const raster_window *window,

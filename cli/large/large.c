@@ -36,10 +36,9 @@ const cli_option large_option_table[] = {
 
 static double bytes_of_whole(const large_task *task, double pixels, size_t labels, size_t channels,
                              double vertices) {
-    return FIXED_BYTES +
-           pixels * (COMMAND_BYTES_PER_PIXEL +
-                     dcrf_bytes_per_variable((dcrf_method)task->solver->method, labels, channels,
-                                             vertices));
+    return FIXED_BYTES + pixels * (COMMAND_BYTES_PER_PIXEL +
+                                   dcrf_bytes_per_variable((dcrf_method)task->solver->method,
+                                                           labels, channels, vertices));
 }
 
 /* The labels of the problem, before its files are read. */
@@ -81,9 +80,8 @@ typedef struct large_run {
 
 static double bytes_of_tiles(const large_run *run, const dcrf_tiling *tiling) {
     const cli_image *image = &run->inputs.image;
-    const double per_pixel =
-        dcrf_bytes_per_variable((dcrf_method)run->task->solver->method, run->inputs.labels,
-                                image->channels, run->vertices);
+    const double per_pixel = dcrf_bytes_per_variable(
+        (dcrf_method)run->task->solver->method, run->inputs.labels, image->channels, run->vertices);
     /* Volumes are read whole. */
     const double kept = image_is_volume(image)
                             ? (double)image_pixels(image) *
@@ -94,8 +92,7 @@ static double bytes_of_tiles(const large_run *run, const dcrf_tiling *tiling) {
                                run->inputs.labels);
 }
 
-static bool make_tiling(const large_run *run, size_t side, dcrf_tiling *tiling,
-                        dcrf_error *error) {
+static bool make_tiling(const large_run *run, size_t side, dcrf_tiling *tiling, dcrf_error *error) {
     const dcrf_grid grid = image_grid(&run->inputs.image);
     const size_t window[DCRF_MAX_AXES] = {side, side, side};
     size_t overlap[DCRF_MAX_AXES];
@@ -173,10 +170,9 @@ static dcrf_status make_model(void *user, const dcrf_tile *tile, dcrf_model **mo
     run->found.tiles.current = tile->index + 1;
     float *colours = malloc(pixels * run->inputs.image.channels * sizeof *colours);
     float *energies = malloc(pixels * run->inputs.labels * sizeof *energies);
-    const bool done =
-        colours && energies
-            ? build_window(run, &window, &grid, colours, energies, model, run->problem)
-            : out_of_memory(run->problem, "tile");
+    const bool done = colours && energies ? build_window(run, &window, &grid, colours, energies,
+                                                         model, run->problem)
+                                          : out_of_memory(run->problem, "tile");
     free(colours);
     free(energies);
     return done ? DCRF_OK : stop_with_problem(run, error);
@@ -196,7 +192,7 @@ static dcrf_status take_result(void *user, const dcrf_tile_result *result, dcrf_
             }
         }
     return large_outputs_take(run->outputs, result, run->problem) ? DCRF_OK
-                                                                 : stop_with_problem(run, error);
+                                                                  : stop_with_problem(run, error);
 }
 
 static int say_and_ask(void *user) {
@@ -227,10 +223,11 @@ static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_t
                                  .lower_bound = nan,
                                  .relative_gap = nan,
                                  .unary_floor = nan,
+                                 .left_out = info->left_out,
                                  .solve_s = info->solve_s};
-    as_one->stop = info->stop != DCRF_OK                        ? info->stop
+    as_one->stop = info->stop != DCRF_OK                      ? info->stop
                    : info->iterations >= settings->iterations ? DCRF_STOP_ITERATIONS
-                                                                : DCRF_STOP_STATIONARY;
+                                                              : DCRF_STOP_STATIONARY;
     found->unary_minimum.energy = found->constant.energy = unknown;
     found->setup_s += info->model_s + info->plan_s;
     tiles_facts *tiles = &found->tiles;
@@ -287,9 +284,8 @@ static bool begin_solution(large_run *run, cli_problem *problem) {
 static bool write_results(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
     const strength_sweep no_sweep = {0};
-    const bool summary =
-        task->talk != FEEDBACK_QUIET && !solve_outputs_take_stdout(task->outputs);
-    const solve_results results = {task->model, &run->built, &run->found,  task->record,
+    const bool summary = task->talk != FEEDBACK_QUIET && !solve_outputs_take_stdout(task->outputs);
+    const solve_results results = {task->model, &run->built, &run->found,   task->record,
                                    NULL,        &no_sweep,   &run->colours, summary};
     return solve_outputs_finish(task->outputs, &results, &run->files, problem);
 }

@@ -66,8 +66,10 @@ static size_t band_pixels(const dcrf_tiling *tiling, bool is_volume) {
 double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tiling, bool is_volume,
                            size_t labels) {
     const double pixels = (double)band_pixels(tiling, is_volume);
-    const size_t floats = (options->confidence_file ? 1 : 0) + (options->marginals_file ? labels : 0);
-    return pixels * (double)((options->labels_file ? sizeof(uint16_t) : 0) + floats * sizeof(float));
+    const size_t floats =
+        (options->confidence_file ? 1 : 0) + (options->marginals_file ? labels : 0);
+    return pixels *
+           (double)((options->labels_file ? sizeof(uint16_t) : 0) + floats * sizeof(float));
 }
 
 static bool allocate(large_outputs *o) {
@@ -118,9 +120,9 @@ static bool begin_file(large_outputs *o, field what, const palette *colours, cli
     if (what == FIELD_MARGINALS)
         shape[axes++] = o->labels;
     npy_write_header(file->stream,
-                     what != FIELD_LABELS    ? "<f4"
+                     what != FIELD_LABELS  ? "<f4"
                      : label_bytes(o) == 2 ? "<u2"
-                                             : "|u1",
+                                           : "|u1",
                      shape, axes);
     return true;
 }

@@ -73,7 +73,8 @@ static bool settle_kind(large_inputs *inputs, cli_problem *problem) {
     bool done = numbers != NULL || out_of_memory(problem, "sample");
     for (size_t k = 0; done && k < WINDOWS; k++) {
         const raster_window window = window_at(&inputs->image, k);
-        done = large_inputs_numbers(inputs, &window, numbers + k * pixels * inputs->labels, problem);
+        done =
+            large_inputs_numbers(inputs, &window, numbers + k * pixels * inputs->labels, problem);
     }
     array.grid = dcrf_grid_2d(first.size[0], first.size[1] * WINDOWS);
     array.view = dcrf_view_interleaved(numbers, DCRF_F32, &array.grid, inputs->labels);
@@ -87,10 +88,10 @@ static bool fill_sheet(const large_inputs *inputs, sheet *s, cli_problem *proble
     for (size_t k = 0; done && k < WINDOWS; k++) {
         const raster_window window = window_at(&inputs->image, k);
         const size_t first = k * s->step_pixels;
-        done = large_inputs_colours(inputs, &window,
-                                    s->image.colours + first * s->image.channels, problem) &&
-               large_inputs_energies(inputs, &window, s->energies + first * inputs->labels,
-                                     problem);
+        done =
+            large_inputs_colours(inputs, &window, s->image.colours + first * s->image.channels,
+                                 problem) &&
+            large_inputs_energies(inputs, &window, s->energies + first * inputs->labels, problem);
     }
     return done;
 }
@@ -101,8 +102,7 @@ static bool build_model(const large_inputs *inputs, const sheet *s, built_model 
                         cli_problem *problem) {
     const model_options *options = inputs->options;
     const dcrf_grid grid = dcrf_grid_2d(s->image.width, s->image.height);
-    const dcrf_view energies =
-        dcrf_view_interleaved(s->energies, DCRF_F32, &grid, inputs->labels);
+    const dcrf_view energies = dcrf_view_interleaved(s->energies, DCRF_F32, &grid, inputs->labels);
     dcrf_error error;
     return (dcrf_model_new(&built->model, &grid, inputs->labels, &error) >= 0 &&
             dcrf_model_set_unary(built->model, &energies, &error) >= 0 &&

@@ -42,8 +42,8 @@ typedef struct dcrf_tiling {
 
 typedef struct dcrf_tile {
     size_t index;
-    size_t first[DCRF_MAX_AXES]; /* variable of the grid that the window begins with */
-    size_t size[DCRF_MAX_AXES];  /* of the window */
+    size_t first[DCRF_MAX_AXES];       /* variable of the grid that the window begins with */
+    size_t size[DCRF_MAX_AXES];        /* of the window */
     size_t inner_first[DCRF_MAX_AXES]; /* in the window */
     size_t inner_size[DCRF_MAX_AXES];
 } dcrf_tile;
@@ -73,7 +73,8 @@ DCRF_API size_t dcrf_tiling_largest(const dcrf_tiling *tiling);
 
 /* About how many bytes a model of so many labels with a bilateral kernel over `channels` channels,
  * its plan and a solver of the method take per variable. `vertices` is how many lattice vertices
- * there are per variable, which depends on the picture: dcrf_operator_vertices of a sample tells. */
+ * there are per variable, which depends on the picture: dcrf_operator_vertices of a sample tells.
+ */
 DCRF_API double dcrf_bytes_per_variable(dcrf_method method, size_t labels, size_t channels,
                                         double vertices);
 
@@ -104,13 +105,14 @@ typedef struct dcrf_tiles_info {
     dcrf_status stop;   /* DCRF_OK, or why it was stopped */
     dcrf_energy energy; /* of all inner regions, each with the pairs that its window has; NaN where
                          * a tile was not solved */
-    double largest_gap; /* of a window's own problem; NaN where the method has no bound */
-    size_t iterations;  /* the most that a tile took */
-    size_t changed;     /* variables with another label than their unary minimum */
-    size_t plan_bytes;  /* the largest plan and workspace together */
-    double model_s;     /* seconds: the callbacks, */
-    double plan_s;      /* the plans, */
-    double solve_s;     /* the solvers and the energies */
+    dcrf_status left_out; /* DCRF_OK, or the error of a stage that some tile could do without */
+    double largest_gap;   /* of a window's own problem; NaN where the method has no bound */
+    size_t iterations;    /* the most that a tile took */
+    size_t changed;       /* variables with another label than their unary minimum */
+    size_t plan_bytes;    /* the largest plan and workspace together */
+    double model_s;       /* seconds: the callbacks, */
+    double plan_s;        /* the plans, */
+    double solve_s;       /* the solvers and the energies */
     unsigned char reserved[64];
 } dcrf_tiles_info;
 

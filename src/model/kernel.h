@@ -15,7 +15,7 @@ struct dcrf_features {
     size_t dimension;                  /* axes + channels */
     size_t axes;                       /* coordinates among the features: 0 or grid.axes */
     double axis_factor[DCRF_MAX_AXES]; /* spacing / sigma */
-    size_t origin[DCRF_MAX_AXES];      /* coordinates of the first variable: dcrf_model_set_origin */
+    size_t origin[DCRF_MAX_AXES]; /* coordinates of the first variable: dcrf_model_set_origin */
 
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */

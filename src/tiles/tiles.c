@@ -109,8 +109,9 @@ static void note_solver(struct run *run, const dcrf_solver *solver, const dcrf_p
     dcrf_solver_get_info(solver, &found);
     const size_t bytes = dcrf_plan_bytes(plan) + dcrf_workspace_bytes(run->workspace);
     info->plan_bytes = bytes > info->plan_bytes ? bytes : info->plan_bytes;
-    info->iterations =
-        found.iterations > info->iterations ? found.iterations : info->iterations;
+    info->iterations = found.iterations > info->iterations ? found.iterations : info->iterations;
+    if (info->left_out == DCRF_OK)
+        info->left_out = found.left_out;
     if (!isnan(found.relative_gap) && !(info->largest_gap >= found.relative_gap))
         info->largest_gap = found.relative_gap;
 }
@@ -153,8 +154,7 @@ static dcrf_status solve_window(struct run *run, const dcrf_model *model, size_t
     dcrf_plan *plan = NULL;
     dcrf_settings settings = *run->settings;
     const double began_s = dcrf_time_s();
-    dcrf_status status =
-        dcrf_plan_new(&plan, model, run->operator_kind, run->workspace, error);
+    dcrf_status status = dcrf_plan_new(&plan, model, run->operator_kind, run->workspace, error);
     run->info.plan_s += dcrf_time_s() - began_s;
     const double planned_s = dcrf_time_s();
     if (status >= 0 && !is_stopped(run)) {

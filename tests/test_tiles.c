@@ -1,0 +1,523 @@
+/* Tiles: the cut, windows against the whole, and what happens when something stops or fails. */
+#include "unit.h"
+
+#include "core/rng.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+#include <stdlib.h>
+
+static size_t below(dcrf_rng *rng, size_t end) {
+    return (size_t)(dcrf_rng_uniform(rng) * (double)end);
+}
+
+/* ---- the cut -------------------------------------------------------------------------------- */
+
+/* Every variable is in one inner region, and has its overlap around it as far as the grid goes. */
+static void check_tiling(const dcrf_grid *grid, const size_t window[3], const size_t overlap[3]) {
+    dcrf_tiling tiling;
+    dcrf_error error;
+    assert_int_equal(dcrf_tiling_make(&tiling, grid, window, overlap, &error), DCRF_OK);
+    const size_t variables = grid->size[0] * grid->size[1] * grid->size[2];
+    uint8_t *seen = calloc(variables, 1);
+    size_t largest = 0;
+    for (size_t index = 0; index < dcrf_tiling_count(&tiling); index++) {
+        const dcrf_tile tile = dcrf_tiling_tile(&tiling, index);
+        const dcrf_grid part = dcrf_tiling_window(&tiling, &tile);
+        assert_int_equal(tile.index, index);
+        assert_int_equal(part.axes, grid->axes);
+        for (size_t axis = 0; axis < 3; axis++) {
+            const size_t size = grid->size[axis], begin = tile.first[axis] + tile.inner_first[axis];
+            const size_t end = begin + tile.inner_size[axis];
+            const size_t window_end = tile.first[axis] + tile.size[axis];
+            assert_int_equal(part.size[axis], tile.size[axis]);
+            assert_true(window[axis] == 0 || tile.size[axis] <= window[axis]);
+            assert_true(tile.inner_size[axis] > 0 && window_end <= size);
+            assert_true(tile.first[axis] == 0 || tile.inner_first[axis] == overlap[axis]);
+            assert_true(window_end == size || window_end - end == overlap[axis]);
+        }
+        largest = tile.size[0] * tile.size[1] * tile.size[2] > largest
+                      ? tile.size[0] * tile.size[1] * tile.size[2]
+                      : largest;
+        for (size_t z = 0; z < tile.inner_size[2]; z++)
+            for (size_t y = 0; y < tile.inner_size[1]; y++)
+                for (size_t x = 0; x < tile.inner_size[0]; x++) {
+                    const size_t at[3] = {tile.first[0] + tile.inner_first[0] + x,
+                                          tile.first[1] + tile.inner_first[1] + y,
+                                          tile.first[2] + tile.inner_first[2] + z};
+                    seen[(at[2] * grid->size[1] + at[1]) * grid->size[0] + at[0]]++;
+                }
+    }
+    assert_int_equal(dcrf_tiling_largest(&tiling), largest);
+    for (size_t a = 0; a < variables; a++)
+        assert_int_equal(seen[a], 1);
+    free(seen);
+}
+
+static void test_tiles_cover_the_grid_once(void **state) {
+    (void)state;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 1);
+    for (int k = 0; k < 300; k++) {
+        const size_t axes = 1 + below(&rng, 3);
+        dcrf_grid grid = dcrf_grid_3d(1 + below(&rng, 40), axes > 1 ? 1 + below(&rng, 40) : 1,
+                                      axes > 2 ? 1 + below(&rng, 12) : 1);
+        size_t window[3], overlap[3];
+        grid.axes = axes;
+        for (size_t axis = 0; axis < 3; axis++) {
+            overlap[axis] = below(&rng, 6);
+            window[axis] = k % 7 == 0 ? 0 : 2 * overlap[axis] + 1 + below(&rng, 20);
+        }
+        check_tiling(&grid, window, overlap);
+    }
+}
+
+static void test_overlap_is_that_of_the_widest_kernel(void **state) {
+    (void)state;
+    dcrf_grid grid = dcrf_grid_3d(1000, 1000, 50);
+    grid.spacing[2] = 2.5;
+    const float colour = 0;
+    const dcrf_view image = dcrf_view_interleaved(&colour, DCRF_F32, &grid, 1);
+    const dcrf_kernel kernels[] = {dcrf_kernel_spatial(3, 1),
+                                   dcrf_kernel_bilateral(10.1, 5, image, 1)};
+    size_t overlap[3];
+    dcrf_tiling_overlap(&grid, kernels, 2, 2, overlap);
+    assert_int_equal(overlap[0], 21);
+    assert_int_equal(overlap[1], 21);
+    assert_int_equal(overlap[2], 9); /* 20.2 / 2.5, rounded up */
+    dcrf_tiling_overlap(&grid, kernels, 2, 1e9, overlap);
+    assert_int_equal(overlap[2], 50);
+    dcrf_tiling_overlap(&grid, kernels, 0, 2, overlap);
+    assert_int_equal(overlap[0], 0);
+}
+
+static void test_windows_need_room_for_their_overlap(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(100, 100);
+    const size_t window[3] = {40, 100, 0}, overlap[3] = {20, 20, 0};
+    dcrf_tiling tiling;
+    dcrf_error error;
+    assert_fails(DCRF_ERROR_SIZE, "windows of 40 along axis 0", error,
+                 dcrf_tiling_make(&tiling, &grid, window, overlap, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_tiling_make(&tiling, NULL, window, overlap, &error));
+    assert_int_equal(dcrf_tiling_count(NULL), 0);
+}
+
+/* ---- a picture with grain ------------------------------------------------------------------- */
+
+#define LABELS 2
+#define SIGMA 5
+
+struct scene {
+    dcrf_grid grid;
+    float *colours; /* 3 a pixel */
+    float *unary;
+    size_t models;  /* made so far */
+    size_t fail_at; /* the model that cannot be made; 0: none */
+    uint16_t *labels;
+    float *marginals;
+};
+
+/* Discs on a ground, both with grain; unaries that err at a fifth of the pixels. */
+static struct scene new_scene(size_t width, size_t height) {
+    struct scene s = {.grid = dcrf_grid_2d(width, height)};
+    const size_t pixels = width * height;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 7);
+    s.colours = calloc(pixels, 3 * sizeof *s.colours);
+    s.unary = calloc(pixels, LABELS * sizeof *s.unary);
+    s.labels = calloc(pixels, sizeof *s.labels);
+    s.marginals = calloc(pixels, LABELS * sizeof *s.marginals);
+    for (size_t a = 0; a < pixels; a++) {
+        const double x = (double)(a % width % 37) - 18, y = (double)(a / width % 29) - 14;
+        const int inside = x * x + y * y < 90;
+        for (size_t c = 0; c < 3; c++)
+            s.colours[3 * a + c] = (float)(90 + (inside ? 20 : 0) + 30 * dcrf_rng_uniform(&rng));
+        const int right = dcrf_rng_uniform(&rng) > 0.2;
+        s.unary[LABELS * a + (size_t)(inside == right)] = (float)dcrf_rng_uniform(&rng);
+        s.unary[LABELS * a + (size_t)(inside != right)] = 1.2f;
+    }
+    return s;
+}
+
+static void free_scene(struct scene *s) {
+    free(s->colours);
+    free(s->unary);
+    free(s->labels);
+    free(s->marginals);
+}
+
+static dcrf_status model_of_window(void *user, const dcrf_tile *tile, dcrf_model **model,
+                                   dcrf_error *error) {
+    struct scene *s = user;
+    const size_t width = s->grid.size[0], first = tile->first[1] * width + tile->first[0];
+    const dcrf_grid grid = dcrf_grid_2d(tile->size[0], tile->size[1]);
+    dcrf_view colours = dcrf_view_interleaved(s->colours + 3 * first, DCRF_F32, &grid, 3);
+    dcrf_view unary = dcrf_view_interleaved(s->unary + LABELS * first, DCRF_F32, &grid, LABELS);
+    colours.stride[1] = (ptrdiff_t)(3 * width * sizeof(float));
+    unary.stride[1] = (ptrdiff_t)(LABELS * width * sizeof(float));
+    const dcrf_kernel kernels[] = {dcrf_kernel_spatial(1.5, 0.4),
+                                   dcrf_kernel_bilateral(SIGMA, 15, colours, 0.8)};
+    if (++s->models == s->fail_at) {
+        *error = (dcrf_error){DCRF_ERROR_NOT_FINITE, "the disc is broken"};
+        return DCRF_ERROR_NOT_FINITE;
+    }
+    dcrf_status status = dcrf_model_new(model, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_origin(*model, tile->first, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_unary(*model, &unary, error);
+    for (size_t k = 0; status == DCRF_OK && k < 2; k++)
+        status = dcrf_model_add_kernel(*model, &kernels[k], error);
+    return status;
+}
+
+static dcrf_status take_labels(void *user, const dcrf_tile_result *result, dcrf_error *error) {
+    struct scene *s = user;
+    const dcrf_tile *tile = result->tile;
+    (void)error;
+    for (size_t y = 0; y < tile->inner_size[1]; y++)
+        for (size_t x = 0; x < tile->inner_size[0]; x++) {
+            const size_t from =
+                (y + tile->inner_first[1]) * tile->size[0] + x + tile->inner_first[0];
+            const size_t to = (tile->first[1] + tile->inner_first[1] + y) * s->grid.size[0] +
+                              tile->first[0] + tile->inner_first[0] + x;
+            s->labels[to] = result->labels[from];
+            memcpy(s->marginals + LABELS * to, result->marginals + from * result->stride,
+                   LABELS * sizeof(float));
+        }
+    return DCRF_OK;
+}
+
+static dcrf_tiles_info solve(struct scene *s, dcrf_method method, size_t window, size_t overlap,
+                             size_t threads) {
+    const size_t windows[3] = {window, window, 0}, overlaps[3] = {overlap, overlap, 0};
+    const dcrf_tile_callbacks callbacks = {model_of_window, take_labels, s};
+    dcrf_tiling tiling;
+    dcrf_workspace *workspace;
+    dcrf_settings settings;
+    dcrf_tiles_info info;
+    dcrf_error error;
+    dcrf_settings_defaults(&settings, method);
+    assert_int_equal(dcrf_tiling_make(&tiling, &s->grid, windows, overlaps, &error), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, threads, &error), DCRF_OK);
+    assert_int_equal(dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                      &info, &error),
+                     DCRF_OK);
+    dcrf_workspace_free(&workspace);
+    assert_int_equal(info.tiles, dcrf_tiling_count(&tiling));
+    return info;
+}
+
+/* The same problem by the solver itself. */
+static dcrf_energy solve_whole(struct scene *s, dcrf_method method, uint16_t *labels) {
+    const dcrf_tile all = {.size = {s->grid.size[0], s->grid.size[1], 1}};
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_energy energy;
+    dcrf_error error;
+    dcrf_settings_defaults(&settings, method);
+    assert_int_equal(model_of_window(s, &all, &model, &error), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 2, &error), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, &error), DCRF_OK);
+    assert_true(dcrf_solver_run(solver, &error) >= 0);
+    dcrf_solver_labels(solver, labels);
+    assert_int_equal(dcrf_energy_of_labels(plan, workspace, labels, &energy, NULL, &error),
+                     DCRF_OK);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return energy;
+}
+
+static void test_one_tile_is_the_whole(void **state) {
+    (void)state;
+    struct scene s = new_scene(70, 50);
+    uint16_t *labels = calloc(70 * 50, sizeof *labels);
+    for (int method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+        const dcrf_energy energy = solve_whole(&s, (dcrf_method)method, labels);
+        const dcrf_tiles_info info = solve(&s, (dcrf_method)method, 0, 10, 2);
+        assert_memory_equal(s.labels, labels, 70 * 50 * sizeof *labels);
+        assert_int_equal(info.solved, 1);
+        assert_int_equal(info.stop, DCRF_OK);
+        /* The same sums in the same order. */
+        assert_true(info.energy.total == energy.total && info.energy.unary == energy.unary &&
+                    info.energy.pairwise == energy.pairwise);
+        assert_int_equal(isnan(info.largest_gap) != 0, method != DCRF_METHOD_LP);
+    }
+    free(labels);
+    free_scene(&s);
+}
+
+/* Windows of three sigmas, in a picture of which the kernels see a part: seams are rare. The
+ * pictures differ where a label is a matter of the last digits; a picture without an overlap
+ * differs in far more places. */
+static void test_seams_are_rare(void **state) {
+    (void)state;
+    enum { WIDTH = 150, HEIGHT = 120 };
+    struct scene s = new_scene(WIDTH, HEIGHT);
+    uint16_t *labels = calloc(WIDTH * HEIGHT, sizeof *labels);
+    size_t different[2] = {0, 0};
+    const dcrf_energy energy = solve_whole(&s, DCRF_METHOD_MF, labels);
+    for (int k = 0; k < 2; k++) {
+        const size_t overlap = k == 0 ? 0 : DCRF_TILE_OVERLAP_SIGMAS * SIGMA;
+        const dcrf_tiles_info info = solve(&s, DCRF_METHOD_MF, 40 + 2 * overlap, overlap, 2);
+        assert_int_equal(info.tiles, 4 * 3);
+        assert_int_equal(info.solved, 12);
+        for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+            different[k] += s.labels[a] != labels[a];
+        if (k == 1) /* up to what the seams change */
+            assert_true(fabs(info.energy.total - energy.total) < 2e-3 * energy.total);
+    }
+    assert_true(different[1] * 4 < different[0]);
+    /* Windows of 60 pixels are nearly all seam: 0.1 % is what large ones are held to. */
+    assert_true(different[1] * 200 < WIDTH * HEIGHT);
+    free(labels);
+    free_scene(&s);
+}
+
+static void test_threads_do_not_matter(void **state) {
+    (void)state;
+    struct scene one = new_scene(90, 70), four = new_scene(90, 70);
+    const dcrf_tiles_info a = solve(&one, DCRF_METHOD_MF, 50, 10, 1);
+    const dcrf_tiles_info b = solve(&four, DCRF_METHOD_MF, 50, 10, 4);
+    assert_memory_equal(one.labels, four.labels, 90 * 70 * sizeof *one.labels);
+    assert_memory_equal(one.marginals, four.marginals, 90 * 70 * LABELS * sizeof(float));
+    assert_true(a.energy.total == b.energy.total);
+    free_scene(&one);
+    free_scene(&four);
+}
+
+/* With windows that are the whole, the inner regions' energies are parts of one sum. */
+static void test_energies_of_parts_add_up(void **state) {
+    (void)state;
+    enum { WIDTH = 41, HEIGHT = 31 };
+    struct scene s = new_scene(WIDTH, HEIGHT);
+    uint16_t *labels = calloc(WIDTH * HEIGHT, sizeof *labels);
+    const dcrf_energy energy = solve_whole(&s, DCRF_METHOD_MF, labels);
+    /* An overlap as wide as the grid: every window is all of it. */
+    const dcrf_tiles_info info = solve(&s, DCRF_METHOD_MF, 2 * WIDTH + 20, WIDTH, 2);
+    assert_int_equal(info.tiles, 1);
+    dcrf_tiling tiling;
+    dcrf_error error;
+    const size_t none[3] = {0, 0, 0}, overlap[3] = {WIDTH, WIDTH, 0};
+    assert_int_equal(dcrf_tiling_make(&tiling, &s.grid, none, overlap, &error), DCRF_OK);
+    tiling.count[0] = 3;
+    tiling.count[1] = 2;
+    const dcrf_tile_callbacks callbacks = {model_of_window, take_labels, &s};
+    dcrf_workspace *workspace;
+    dcrf_settings settings;
+    dcrf_tiles_info parts;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
+    assert_int_equal(dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                      &parts, &error),
+                     DCRF_OK);
+    dcrf_workspace_free(&workspace);
+    assert_int_equal(parts.tiles, 6);
+    assert_memory_equal(s.labels, labels, WIDTH * HEIGHT * sizeof *labels);
+    /* Double sums of some thousand terms in another order. */
+    assert_true(fabs(parts.energy.total - energy.total) <= 1e-10 * energy.total);
+    assert_true(fabs(parts.energy.pairwise - energy.pairwise) <= 1e-10 * energy.pairwise);
+    free(labels);
+    free_scene(&s);
+}
+
+/* ---- the origin ----------------------------------------------------------------------------- */
+
+/* What a lattice over a window makes of a bump in its middle is what the whole makes of it, where
+ * the window has the place that it has there, and something else where it has not. */
+static void test_origin_aligns_lattices(void **state) {
+    (void)state;
+    enum { WIDTH = 140, SIDE = 90, X = 31, Y = 27 };
+    struct scene s = new_scene(WIDTH, WIDTH);
+    const dcrf_tile all = {.size = {WIDTH, WIDTH, 1}};
+    dcrf_tile part = {.first = {X, Y, 0}, .size = {SIDE, SIDE, 1}};
+    const size_t nowhere[3] = {0, 0, 0};
+    double error_of[2] = {0, 0}, largest = 0;
+    dcrf_workspace *workspace;
+    dcrf_error error;
+    assert_int_equal(dcrf_workspace_new(&workspace, 2, &error), DCRF_OK);
+    float *out[3];
+    for (int k = 0; k < 3; k++) {
+        const size_t side = k == 0 ? WIDTH : SIDE, middle = SIDE / 2 + (k == 0 ? X : 0);
+        const size_t row = SIDE / 2 + (k == 0 ? Y : 0);
+        dcrf_model *model = NULL;
+        dcrf_plan *plan;
+        float *in = calloc(side * side, DCRF_LANES * sizeof *in);
+        out[k] = calloc(side * side, DCRF_LANES * sizeof *in);
+        assert_int_equal(model_of_window(&s, k == 0 ? &all : &part, &model, &error), DCRF_OK);
+        if (k == 2)
+            assert_int_equal(dcrf_model_set_origin(model, nowhere, &error), DCRF_OK);
+        assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error),
+                         DCRF_OK);
+        for (size_t y = row - 3; y < row + 3; y++)
+            for (size_t x = middle - 3; x < middle + 3; x++)
+                in[(y * side + x) * DCRF_LANES] = 1;
+        assert_int_equal(dcrf_operator_apply(dcrf_plan_operator(plan, 1), workspace, DCRF_SYMMETRIC,
+                                             in, out[k], 1, DCRF_LANES, &error),
+                         DCRF_OK);
+        dcrf_plan_free(&plan);
+        dcrf_model_free(&model);
+        free(in);
+    }
+    for (size_t y = SIDE / 2 - 8; y < SIDE / 2 + 8; y++)
+        for (size_t x = SIDE / 2 - 8; x < SIDE / 2 + 8; x++) {
+            const double whole = (double)out[0][((y + Y) * WIDTH + x + X) * DCRF_LANES];
+            largest = fmax(largest, whole);
+            for (int k = 0; k < 2; k++)
+                error_of[k] = fmax(error_of[k],
+                                   fabs(whole - (double)out[k + 1][(y * SIDE + x) * DCRF_LANES]));
+        }
+    for (int k = 0; k < 3; k++)
+        free(out[k]);
+    /* Vertices that pixels outside of the window make carry a little to and fro: the lattice's
+     * support is wider than three sigmas. */
+    assert_true(error_of[0] < 1e-3 * largest);
+    assert_true(error_of[1] > 10 * error_of[0]);
+    dcrf_workspace_free(&workspace);
+    free_scene(&s);
+}
+
+/* ---- when something stops it ---------------------------------------------------------------- */
+
+struct stopper {
+    const struct scene *scene;
+    size_t after_models;
+};
+
+static int stop_later(void *user) {
+    const struct stopper *stopper = user;
+    return stopper->scene->models > stopper->after_models;
+}
+
+static void test_a_stop_leaves_the_unary_minimum(void **state) {
+    (void)state;
+    enum { WIDTH = 90, HEIGHT = 60 };
+    for (int by_time = 0; by_time < 2; by_time++) {
+        struct scene s = new_scene(WIDTH, HEIGHT);
+        struct stopper stopper = {&s, 2};
+        const size_t window[3] = {50, 50, 0}, overlap[3] = {10, 10, 0};
+        const dcrf_tile_callbacks callbacks = {model_of_window, take_labels, &s};
+        dcrf_tiling tiling;
+        dcrf_workspace *workspace;
+        dcrf_settings settings;
+        dcrf_tiles_info info;
+        dcrf_error error;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+        if (by_time)
+            settings.time_limit_s = 1e-9;
+        settings.cancel = by_time ? NULL : stop_later;
+        settings.cancel_user = &stopper;
+        assert_int_equal(dcrf_tiling_make(&tiling, &s.grid, window, overlap, &error), DCRF_OK);
+        assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
+        assert_int_equal(dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace,
+                                          &settings, &info, &error),
+                         DCRF_OK);
+        dcrf_workspace_free(&workspace);
+        assert_int_equal(info.stop, by_time ? DCRF_STOP_TIME : DCRF_STOP_CANCELLED);
+        assert_int_equal(info.tiles, 6);
+        assert_int_equal(info.solved, by_time ? 0 : 2);
+        assert_true(isnan(info.energy.total));
+        /* The last tile has what the unaries say. */
+        for (size_t a = WIDTH * HEIGHT - 20; a < WIDTH * HEIGHT; a++) {
+            const float *row = s.unary + LABELS * a;
+            assert_int_equal(s.labels[a], row[1] < row[0]);
+            assert_true(s.marginals[LABELS * a + s.labels[a]] == 1);
+        }
+        free_scene(&s);
+    }
+}
+
+static void test_errors_of_callbacks_come_back(void **state) {
+    (void)state;
+    struct scene s = new_scene(60, 40);
+    const size_t window[3] = {30, 30, 0}, overlap[3] = {5, 5, 0};
+    dcrf_tile_callbacks callbacks = {model_of_window, take_labels, &s};
+    dcrf_tiling tiling;
+    dcrf_workspace *workspace;
+    dcrf_settings settings;
+    dcrf_tiles_info info = {.tiles = 77};
+    dcrf_error error;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    assert_int_equal(dcrf_tiling_make(&tiling, &s.grid, window, overlap, &error), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
+    s.fail_at = 3;
+    assert_fails(DCRF_ERROR_NOT_FINITE, "the disc is broken", error,
+                 dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                  &info, &error));
+    assert_int_equal(info.tiles, 77);
+    settings.gap = -1;
+    s.fail_at = 0;
+    assert_true(dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                 &info, &error) < 0);
+    callbacks.result = NULL;
+    assert_fails(DCRF_ERROR_ARGUMENT, "callback", error,
+                 dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                  &info, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_tiles_solve(NULL, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings, &info,
+                                  &error));
+    dcrf_workspace_free(&workspace);
+    free_scene(&s);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* The estimate rises with everything that takes memory, and is not below what a plan and the
+ * solver's own blocks take. */
+static void test_memory_is_not_underestimated(void **state) {
+    (void)state;
+    enum { SIDE = 200 };
+    assert_true(dcrf_bytes_per_variable(DCRF_METHOD_MF, 2, 3, 1) <
+                dcrf_bytes_per_variable(DCRF_METHOD_MF, 2, 3, 2));
+    assert_true(dcrf_bytes_per_variable(DCRF_METHOD_MF, 2, 3, 1) <
+                dcrf_bytes_per_variable(DCRF_METHOD_MF, 9, 3, 1));
+    assert_true(dcrf_bytes_per_variable(DCRF_METHOD_MF, 2, 1, 1) <
+                dcrf_bytes_per_variable(DCRF_METHOD_MF, 2, 3, 1));
+    assert_true(dcrf_bytes_per_variable(DCRF_METHOD_MF, 2, 3, 1) <
+                dcrf_bytes_per_variable(DCRF_METHOD_LP, 2, 3, 1));
+    struct scene s = new_scene(SIDE, SIDE);
+    const dcrf_tile all = {.size = {SIDE, SIDE, 1}};
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    dcrf_error error;
+    const dcrf_tiles_info info = solve(&s, DCRF_METHOD_MF, 0, 10, 1);
+    assert_int_equal(model_of_window(&s, &all, &model, &error), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), DCRF_OK);
+    const double vertices =
+        (double)dcrf_operator_vertices(dcrf_plan_operator(plan, 1)) / (SIDE * SIDE);
+    /* Three blocks of mean field, one of the model, one of the marginals; features as doubles. */
+    const double own = 5.0 * DCRF_LANES * sizeof(float) + 3 * sizeof(double);
+    assert_true((double)info.plan_bytes / (SIDE * SIDE) + own <
+                dcrf_bytes_per_variable(DCRF_METHOD_MF, LABELS, 3, vertices));
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    free_scene(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tiles_cover_the_grid_once),
+        cmocka_unit_test(test_overlap_is_that_of_the_widest_kernel),
+        cmocka_unit_test(test_windows_need_room_for_their_overlap),
+        cmocka_unit_test(test_one_tile_is_the_whole),
+        cmocka_unit_test(test_seams_are_rare),
+        cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_energies_of_parts_add_up),
+        cmocka_unit_test(test_origin_aligns_lattices),
+        cmocka_unit_test(test_a_stop_leaves_the_unary_minimum),
+        cmocka_unit_test(test_errors_of_callbacks_come_back),
+        cmocka_unit_test(test_memory_is_not_underestimated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
