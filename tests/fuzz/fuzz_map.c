@@ -9,10 +9,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *path = size > 2 ? memory_file(data + 2, size - 2) : NULL;
     if (!path)
         return 0;
+    /* A volume is what has a geometry; maps only ask whether there is one. */
+    static char a_geometry;
+    const bool is_volume = data[1] >= 128;
     const cli_image image = {.width = data[0] % 16u + 1,
                              .height = data[1] % 16u + 1,
-                             .depth = data[1] / 128u + 1,
-                             .channels = 3};
+                             .depth = is_volume ? 2 : 1,
+                             .channels = is_volume ? 1 : 3,
+                             .geometry =
+                                 is_volume ? (struct nifti_geometry *)(void *)&a_geometry : NULL};
     for (int colours = 0; colours < 2; colours++) {
         cli_problem problem = {0, ""};
         int32_t *numbers;
