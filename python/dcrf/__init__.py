@@ -4,11 +4,14 @@
          + sum_m sum_a sum_{b != a} w_m k_m(a, b) [x_a != x_b]    kernels, over ordered pairs
          + sum_p C_p [the pixels of clique p do not all agree]    cliques, often superpixels
 
-``solve`` makes a model and solves it; ``Model`` keeps it; ``solve_many`` uses all cores for a batch.
+``solve`` makes a model and solves it; ``Model`` keeps it; ``solve_many`` uses all cores for
+many images; ``batch`` compares methods on them.
 Programs written for pydensecrf use ``dcrf.pydensecrf``.
 """
 
 from . import _core, metrics
+from ._batch import Comparison, batch
+from ._dataset import DataSet
 from ._many import ProblemError, solve_each, solve_many
 from ._model import Model, certify, energy, solve, superpixels, verify
 from ._operator import Operator
@@ -22,6 +25,8 @@ __version__ = _core.version()
 STOP = "stop"
 __all__ = [
     "Certificate",
+    "Comparison",
+    "DataSet",
     "Energy",
     "Model",
     "Operator",
@@ -31,6 +36,7 @@ __all__ = [
     "STOP",
     "Scribbles",
     "Verification",
+    "batch",
     "certify",
     "energy",
     "metrics",

@@ -1,4 +1,5 @@
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -64,6 +65,8 @@ class Result:
     lower_bound: float
     relative_gap: float
     unpolished_energy: float
+    rounded_energy: float
+    proven_share: float
     iterations: int
     stop: str
     is_constant: bool
@@ -84,6 +87,10 @@ class Result:
     ) -> None: ...
     def overlay(self, image: ArrayLike | None = None, opacity: float = 0.5) -> NDArray[np.uint8]: ...
     def picture(self) -> NDArray[np.uint8]: ...
+    def figures(self) -> list[tuple[str, str]]: ...
+    def report(
+        self, image: ArrayLike | None = None, classes: Sequence[str] | None = None, title: str = "dcrf"
+    ) -> str: ...
     def _repr_html_(self) -> str: ...
 
 class Operator:
@@ -302,6 +309,53 @@ def tune(
     progress: Callable[[dict[str, Any]], object] | None = None,
     **options: Any,
 ) -> dict[str, Any]: ...
+class DataSet:
+    folder: str
+    labels: int
+    void: int
+    classes: list[str]
+    names: list[str]
+    has_truth: bool
+    def __init__(self, folder: str | os.PathLike[str], split: str | None = None) -> None: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    def truth(self, index: int) -> NDArray[Any] | None: ...
+
+class Comparison:
+    methods: dict[str, dict[str, Any]]
+    images: int
+    labels: int | None
+    classes: list[str] | None
+    failures: list[ProblemError]
+    labellings: dict[str, list[NDArray[np.int32] | None]] | None
+    def __init__(
+        self,
+        methods: dict[str, dict[str, Any]],
+        images: int,
+        labels: int | None,
+        classes: list[str] | None,
+        failures: list[ProblemError],
+        labellings: dict[str, list[NDArray[np.int32] | None]] | None,
+    ) -> None: ...
+    def report(self, title: str = "dcrf") -> str: ...
+    def _repr_html_(self) -> str: ...
+
+def batch(
+    problems: str | os.PathLike[str] | DataSet | Iterable[Mapping[str, Any]],
+    truths: Iterable[ArrayLike] | None = None,
+    *,
+    methods: Sequence[str] = ("mf5", "qp", "lp"),
+    split: str | None = None,
+    labels: int | None = None,
+    ignore: int = 255,
+    band: int = 8,
+    cliques: str | None = "meanshift",
+    clique_cost: float | tuple[float, float] | None = None,
+    keep: bool = False,
+    threads: int = 0,
+    errors: Literal["raise", "return"] = "raise",
+    **options: Any,
+) -> Comparison: ...
 def superpixels(
     image: ArrayLike,
     method: Literal["slic", "meanshift"] = "slic",

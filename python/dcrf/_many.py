@@ -36,15 +36,7 @@ def solve_each(problems, *, threads=0, errors="raise", **options):
     """
     from ._model import solve
 
-    if errors not in ("raise", "return"):
-        raise ValueError(f"errors is {errors!r}; it must be 'raise' or 'return'")
-    threads = thread_count(threads)
-    if threads < 0:
-        raise ValueError(f"threads is {threads}; it must not be negative")
-    threads = threads or _cores()
-    stop = threading.Event()
-
-    def one(problem):
+    def one(problem, stop):
         problem = dict(options, **problem)
         progress = problem.pop("progress", None)
 
@@ -55,16 +47,30 @@ def solve_each(problems, *, threads=0, errors="raise", **options):
 
         return solve(problem.pop("image", None), threads=1, progress=watch, **problem)
 
+    return work_on_each(problems, one, threads, errors)
+
+
+def work_on_each(items, one, threads, errors):
+    """The results of ``one(item, stop)`` over all cores, in order, as they come. ``stop`` is an event that is set
+    when nobody wants the rest any more."""
+    if errors not in ("raise", "return"):
+        raise ValueError(f"errors is {errors!r}; it must be 'raise' or 'return'")
+    threads = thread_count(threads)
+    if threads < 0:
+        raise ValueError(f"threads is {threads}; it must not be negative")
+    threads = threads or _cores()
+    stop = threading.Event()
+
     def results():
         pool = concurrent.futures.ThreadPoolExecutor(threads)
-        waiting, source = collections.deque(), enumerate(problems)
+        waiting, source = collections.deque(), enumerate(items)
         try:
             while True:
                 while len(waiting) < 2 * threads:
-                    index, problem = next(source, (None, None))
+                    index, item = next(source, (None, None))
                     if index is None:
                         break
-                    waiting.append((index, pool.submit(one, problem)))
+                    waiting.append((index, pool.submit(one, item, stop)))
                 if not waiting:
                     return
                 index, future = waiting.popleft()

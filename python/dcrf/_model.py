@@ -371,7 +371,7 @@ class Model:
         ``proof`` says which labels are possible at every pixel, ``certificate`` the same so that
         others can check it; both need the method "lp".
         """
-        caller = settings.pop("_caller", 2)  # who is to see warnings, in frames
+        caller = settings.pop("_caller", 2)  # who is to see warnings, in frames; None: nobody
         settings = {name: value for name, value in settings.items() if value is not None}
         for name, value in settings.items():
             if isinstance(value, (float, np.floating)) and float(value).is_integer():
@@ -396,7 +396,7 @@ class Model:
         if possible is not None:
             possible = np.moveaxis(possible.astype(bool), -1, 0)
         result = Result(_as_integers(labels, out), rows, info, self.image, possible)
-        for text in result.warnings:
+        for text in result.warnings if caller is not None else ():
             warnings.warn(text, stacklevel=caller)
         return result
 

@@ -1,13 +1,12 @@
 """What a solver gives back."""
 
-import base64
 import dataclasses
-import html
 import math
 
 import numpy as np
 
-from ._png import encode, palette
+from ._png import palette
+from ._report import data_address, page_of_result, table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +77,8 @@ class Result:
     everywhere: the weights drown the unary energies); ``trace``, a dictionary of arrays; ``seconds``;
     ``changes``, a dictionary of what became of the unary minimum (``pixels_changed``, ``labels_before``,
     ``labels_after``, ``labels_vanished``, ``largest_label``, ``largest_share``), and ``warnings``, a list
-    of texts: reasons to look twice. After ``solve(..., proof=True)``: ``possible`` bool (labels, ...), the
+    of texts: reasons to look twice; ``proven_share``, the part of the pixels whose label is proven to be that of
+    every optimal labelling (NaN without a bound); ``rounded_energy``, that of the last marginals rounded. After ``solve(..., proof=True)``: ``possible`` bool (labels, ...), the
     labels that an optimal labelling can have, and ``proven`` bool, where that is one; with
     ``certificate=True`` also ``certificate``, bytes for ``dcrf.verify``. Else these are None.
     """
@@ -96,6 +96,8 @@ class Result:
         self.lower_bound = info["lower_bound"]
         self.relative_gap = info["relative_gap"]
         self.unpolished_energy = info["unpolished_energy"]
+        self.rounded_energy = info["rounded_energy"]
+        self.proven_share = info["proven_share"]
         self.iterations = info["iterations"]
         self.stop = info["stop"]
         self.is_constant = info["is_constant"]
@@ -139,8 +141,13 @@ class Result:
             labels = labels[labels.shape[0] // 2]
         return palette(np.atleast_2d(labels))
 
-    def _repr_html_(self):
-        source = base64.b64encode(encode(self.picture())).decode()
+    def report(self, image=None, classes=None, title="dcrf"):
+        """A page with the pictures, the figures and what happened over time: HTML as a string that needs no other
+        file. ``classes`` are names of the labels."""
+        return page_of_result(self, image, classes, title)
+
+    def figures(self):
+        """Names and values of what is known about the labelling, as texts."""
         rows = [
             ("energy", f"{self.energy:.6g}"),
             ("unary + pairwise + cliques", " + ".join(
@@ -158,12 +165,12 @@ class Result:
             ("stopped by", self.stop),
         ]
         rows.insert(0, ("pixels changed", f"{100 * self.changes['pixels_changed'] / self.labels.size:.2f} %"))
-        rows += [("warning", text) for text in self.warnings]
-        table = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-            for name, value in rows
-        )
+        if not math.isnan(self.proven_share):
+            rows.insert(-2, ("proven", f"{100 * self.proven_share:.2f} % of the pixels"))
+        return rows + [("warning", text) for text in self.warnings]
+
+    def _repr_html_(self):
         return (
             f"<div><img style='image-rendering:pixelated;max-width:320px' "
-            f"src='data:image/png;base64,{source}'><table>{table}</table></div>"
+            f"src='{data_address(self.picture())}'>{table(self.figures())}</div>"
         )

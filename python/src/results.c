@@ -55,20 +55,28 @@ PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, const dcrf_changes 
     PyObject *trace = trace_list(solver), *changes = changes_dictionary(changed);
     PyObject *dictionary =
         energies && trace && changes
-            ? Py_BuildValue("{s:s,s:n,s:s,s:O,s:O,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d}}",
-                            "method", dcrf_method_name(info.method), "iterations",
-                            (Py_ssize_t)info.iterations, "stop", dcrf_status_name(info.stop),
-                            "changes", changes, "energies", energies, "objective", info.objective,
-                            "lower_bound", info.lower_bound, "relative_gap", info.relative_gap,
-                            "unpolished_energy", info.unpolished.total, "is_constant",
-                            info.is_constant ? Py_True : Py_False, "trace", trace, "seconds",
-                            "start", info.start_s, "solve", info.solve_s, "evaluate",
-                            info.evaluate_s, "round", info.round_s, "polish", info.polish_s)
+            ? Py_BuildValue(
+                  "{s:s,s:n,s:s,s:O,s:O,s:d,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d}}",
+                  "method", dcrf_method_name(info.method), "iterations",
+                  (Py_ssize_t)info.iterations, "stop", dcrf_status_name(info.stop), "changes",
+                  changes, "energies", energies, "objective", info.objective, "lower_bound",
+                  info.lower_bound, "relative_gap", info.relative_gap, "unpolished_energy",
+                  info.unpolished.total, "rounded_energy", info.rounded.total, "is_constant",
+                  info.is_constant ? Py_True : Py_False, "trace", trace, "seconds", "start",
+                  info.start_s, "solve", info.solve_s, "evaluate", info.evaluate_s, "round",
+                  info.round_s, "polish", info.polish_s)
             : NULL;
     Py_XDECREF(energies);
     Py_XDECREF(trace);
     Py_XDECREF(changes);
     return dictionary;
+}
+
+int dcrf_py_add_proven_share(PyObject *dictionary, double share) {
+    PyObject *number = PyFloat_FromDouble(share);
+    const int done = number ? PyDict_SetItemString(dictionary, "proven_share", number) : -1;
+    Py_XDECREF(number);
+    return done;
 }
 
 int dcrf_py_add_proof(PyObject *dictionary, const dcrf_proof *proof) {
@@ -79,8 +87,9 @@ int dcrf_py_add_proof(PyObject *dictionary, const dcrf_proof *proof) {
     PyObject *certificate = bytes ? PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)size)
                                   : Py_NewRef(Py_None);
     PyObject *more = Py_BuildValue(
-        "{s:N,s:d,s:d,s:N}", "energies", dcrf_py_energy_dictionary(&info.energy), "lower_bound",
-        info.lower_bound, "relative_gap", info.relative_gap, "certificate", certificate);
+        "{s:N,s:d,s:d,s:d,s:N}", "energies", dcrf_py_energy_dictionary(&info.energy), "lower_bound",
+        info.lower_bound, "relative_gap", info.relative_gap, "proven_share",
+        (double)info.proven / (double)info.variables, "certificate", certificate);
     const int done = more ? PyDict_Update(dictionary, more) : -1;
     Py_XDECREF(more);
     return done;

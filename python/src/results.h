@@ -11,6 +11,7 @@ PyObject *dcrf_py_verification_dictionary(const dcrf_verification *found);
 
 /* The energy, the bound and the gap after a proof, into what the solver says; then its certificate.
  * -1 and an exception where memory is out. */
+int dcrf_py_add_proven_share(PyObject *dictionary, double share);
 int dcrf_py_add_proof(PyObject *dictionary, const dcrf_proof *proof);
 
 #endif

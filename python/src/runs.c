@@ -3,6 +3,7 @@
 #include "results.h"
 #include "settings.h"
 
+#include <math.h>
 #include <string.h>
 
 PyObject *dcrf_py_energy(PyObject *object, PyObject *array) {
@@ -34,6 +35,7 @@ struct run {
     uint8_t *possible;     /* out; NULL: no proof is wanted */
     int certificate;       /* is one wanted? */
     int judge_strength;    /* may it be called too strong? */
+    double proven_share;   /* out; where no proof is wanted */
     dcrf_solver *solver;
     dcrf_proof *proof;
 };
@@ -54,6 +56,27 @@ static dcrf_status prove(struct dcrf_py_model *self, struct run *run, dcrf_error
     return DCRF_OK;
 }
 
+/* The part of the variables that a bound proves by itself, at no further work; NaN without one. */
+static dcrf_status prove_by_gap(const dcrf_solver *solver, double *share, dcrf_error *error) {
+    dcrf_solver_info found;
+    dcrf_proof_info info;
+    dcrf_proof_settings settings;
+    dcrf_proof *proof = NULL;
+    dcrf_solver_get_info(solver, &found);
+    *share = NAN;
+    if (isnan(found.lower_bound))
+        return DCRF_OK;
+    dcrf_proof_settings_defaults(&settings);
+    settings.sweeps = 0;
+    const dcrf_status status = dcrf_proof_new(&proof, solver, &settings, error);
+    if (status < 0)
+        return status;
+    dcrf_proof_get_info(proof, &info);
+    *share = (double)info.proven / (double)info.variables;
+    dcrf_proof_free(&proof);
+    return DCRF_OK;
+}
+
 /* Without the interpreter lock. */
 static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_error *error) {
     dcrf_status status = dcrf_py_need_plan(self, error);
@@ -66,7 +89,9 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
     if (status < 0)
         return status;
     dcrf_solver_labels(run->solver, run->labels);
-    if (run->possible && (status = prove(self, run, error)) < 0)
+    status = run->possible ? prove(self, run, error)
+                           : prove_by_gap(run->solver, &run->proven_share, error);
+    if (status < 0)
         return status;
     dcrf_measured_strength measured;
     if (run->judge_strength)
@@ -122,7 +147,8 @@ PyObject *dcrf_py_solve(PyObject *object, PyObject *arguments) {
         if (!progress.has_failed)
             result = status < 0 ? dcrf_py_raise(&error)
                                 : dcrf_py_info_dictionary(run.solver, &run.changes);
-        if (result && run.proof && dcrf_py_add_proof(result, run.proof) < 0)
+        if (result && (run.proof ? dcrf_py_add_proof(result, run.proof)
+                                 : dcrf_py_add_proven_share(result, run.proven_share)) < 0)
             Py_CLEAR(result);
         dcrf_proof_free(&run.proof);
         dcrf_solver_free(&run.solver);
