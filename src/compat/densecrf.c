@@ -209,37 +209,32 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-struct row_sums {
-    const struct dcrf_densecrf_term *term;
-    const float *spread;
-    float *sums;
-};
-
-static void slice_sums(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct row_sums *r = context;
-    float rows[DCRF_DENSECRF_GRAIN * DCRF_LANES];
-    dcrf_lattice_slice(dcrf_densecrf_lattice(r->term), r->spread, DCRF_LANES, begin, end,
-                       r->term->gain, false, rows, DCRF_LANES);
-    for (size_t a = begin; a < end; a++)
-        r->sums[a] = rows[(a - begin) * DCRF_LANES];
-}
-
 /* sums = gain K 1 */
 static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
                             float *sums, dcrf_error *error) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    const size_t rows = lattice->vertices + 1;
+    const size_t n = lattice->base.variables;
     const float ones[DCRF_LANES] = {1, 1, 1, 1, 1, 1, 1, 1};
-    float *spread =
-        dcrf_workspace_slot(workspace, &dcrf_spread_slot, rows, 2 * DCRF_LANES * sizeof *spread);
-    if (!spread)
+    float *rows = dcrf_allocate(n, DCRF_LANES * sizeof *rows);
+    float *scratch =
+        dcrf_workspace_slot(workspace, &dcrf_spread_slot,
+                            dcrf_lattice_filter_floats(lattice, DCRF_LANES), sizeof *scratch);
+    if (!rows || !scratch) {
+        dcrf_release(rows);
         return dcrf_fail_memory(error, "the row sums of a kernel");
-    /* Every variable reads the same row. */
-    dcrf_lattice_spread(lattice, pool, ones, 0, DCRF_LANES, spread, spread + rows * DCRF_LANES);
-    struct row_sums context = {term, spread, sums};
-    dcrf_parallel_for(pool, lattice->base.variables, DCRF_DENSECRF_GRAIN, slice_sums, &context);
+    }
+    dcrf_lattice_filter(
+        &(struct dcrf_lattice_filter){.lattice = lattice,
+                                      .pool = dcrf_workspace_pool(workspace),
+                                      .width = DCRF_LANES,
+                                      .in = ones, /* every variable reads the same row */
+                                      .out = rows,
+                                      .out_stride = DCRF_LANES,
+                                      .factor = term->gain,
+                                      .scratch = scratch});
+    for (size_t a = 0; a < n; a++)
+        sums[a] = rows[a * DCRF_LANES];
+    dcrf_release(rows);
     return DCRF_OK;
 }
 
@@ -256,10 +251,11 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
         for (size_t a = 0; a < n; a++)
             sums[a] =
                 is_symmetric ? 1 / sqrtf(sums[a] + ROW_SUM_FLOOR) : 1 / (sums[a] + ROW_SUM_FLOOR);
-        dcrf_lattice_scale(lattice, dcrf_workspace_pool(workspace),
-                           normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
-                           normalization == DCRF_DENSECRF_BEFORE ? NULL : sums);
-        status = row_sums(term, workspace, sums, error);
+        status = dcrf_lattice_scale(lattice, dcrf_workspace_pool(workspace),
+                                    normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
+                                    normalization == DCRF_DENSECRF_BEFORE ? NULL : sums, error);
+        if (status == DCRF_OK)
+            status = row_sums(term, workspace, sums, error);
     }
     term->row_sum = 0;
     for (size_t a = 0; status == DCRF_OK && a < n; a++)
@@ -268,11 +264,36 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     return status;
 }
 
+struct division {
+    const dcrf_grid *grid;
+    const dcrf_kernel *kernel;
+    const struct dcrf_features *made; /* channels not divided */
+    double *rows;
+};
+
+static void divide_features(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct division *division = context;
+    const dcrf_kernel *kernel = division->kernel;
+    const struct dcrf_features *made = division->made;
+    double *row = division->rows + begin * made->dimension;
+    for (size_t a = begin; a < end; a++, row += made->dimension) {
+        size_t position[DCRF_MAX_AXES];
+        dcrf_grid_position(division->grid, a, position);
+        for (size_t axis = 0; axis < made->axes; axis++)
+            row[axis] = (double)((float)((double)position[axis] * division->grid->spacing[axis]) /
+                                 (float)kernel->sigma[axis]);
+        for (size_t c = 0; c < made->channels; c++)
+            row[made->axes + c] = (double)((float)made->channel[a * made->channels + c] /
+                                           (float)kernel->channel_sigma[c]);
+    }
+}
+
 /* Features as the original computes them: coordinates and channels, single precision, divided by
  * sigmas in single precision. Only where that is done exactly do points on the border of simplices
  * fall where they fall there. */
 static dcrf_status single_features(struct dcrf_features *features, const dcrf_grid *grid,
-                                   const dcrf_kernel *kernel, dcrf_error *error) {
+                                   const dcrf_kernel *kernel, dcrf_pool *pool, dcrf_error *error) {
     dcrf_kernel checked = *kernel;
     struct dcrf_features made;
     checked.weight = 1; /* neither is read, and both must pass the check */
@@ -285,22 +306,14 @@ static dcrf_status single_features(struct dcrf_features *features, const dcrf_gr
         *features = made;
         return status;
     }
-    const size_t dimension = made.dimension, axes = made.axes;
-    double *rows = dcrf_allocate(made.variables, dimension * sizeof *rows), *row = rows;
+    const size_t dimension = made.dimension;
+    double *rows = dcrf_allocate(made.variables, dimension * sizeof *rows);
     if (!rows) {
         dcrf_features_clear(&made);
         return dcrf_fail_memory(error, "the features of a kernel");
     }
-    for (size_t a = 0; a < made.variables; a++, row += dimension) {
-        size_t position[DCRF_MAX_AXES];
-        dcrf_grid_position(grid, a, position);
-        for (size_t axis = 0; axis < axes; axis++)
-            row[axis] = (double)((float)((double)position[axis] * grid->spacing[axis]) /
-                                 (float)kernel->sigma[axis]);
-        for (size_t c = 0; c < made.channels; c++)
-            row[axes + c] = (double)((float)made.channel[a * made.channels + c] /
-                                     (float)kernel->channel_sigma[c]);
-    }
+    struct division division = {grid, kernel, &made, rows};
+    dcrf_parallel_for(pool, made.variables, DCRF_DENSECRF_GRAIN, divide_features, &division);
     dcrf_release(made.channel);
     made.channel = rows;
     made.kind = DCRF_KERNEL_FEATURES;
@@ -315,13 +328,19 @@ static dcrf_status single_features(struct dcrf_features *features, const dcrf_gr
 static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                  const dcrf_kernel *kernel, dcrf_operator **op, dcrf_error *error) {
     struct dcrf_features features;
-    dcrf_status status = single_features(&features, &crf->grid, kernel, error);
+    dcrf_status status =
+        single_features(&features, &crf->grid, kernel, dcrf_workspace_pool(workspace), error);
     if (status < 0)
         return status;
     /* The original embeds four variables at a time and fills the last four up with zeros, whose
      * vertices then exist and pass on what reaches them. */
-    const struct dcrf_refinement single = {
-        .rounds = 1, .is_single = true, .has_origin = crf->variables % 4 != 0, .has_runs = true};
+    const size_t row = dcrf_padded(crf->labels);
+    const struct dcrf_refinement single = {.rounds = 1,
+                                           .is_single = true,
+                                           .has_origin = crf->variables % 4 != 0,
+                                           .has_runs = true,
+                                           .row_floats =
+                                               row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH};
     status = dcrf_lattice_new_refined(op, &features, single, workspace, error);
     dcrf_features_clear(&features);
     return status;

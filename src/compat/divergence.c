@@ -16,8 +16,8 @@ struct divergence {
     const dcrf_densecrf *crf;
     const float *q; /* planes */
     const struct dcrf_densecrf_term *term;
-    const float *spread;
-    float *rows; /* a block of q */
+    float *rows;     /* a block of q */
+    float *filtered; /* gain K times them */
     size_t first, count, width;
 };
 
@@ -61,15 +61,9 @@ static double mixed(const struct divergence *d, size_t a, size_t j) {
 static double message_part(void *context, size_t begin, size_t end) {
     const struct divergence *d = context;
     double sum = 0;
-    for (size_t from = begin; from < end; from += DCRF_DENSECRF_GRAIN) {
-        const size_t to = end - from < DCRF_DENSECRF_GRAIN ? end : from + DCRF_DENSECRF_GRAIN;
-        float filtered[DCRF_DENSECRF_GRAIN * DCRF_LANES];
-        dcrf_lattice_slice(dcrf_densecrf_lattice(d->term), d->spread, d->width, from, to,
-                           d->term->gain, false, filtered, d->width);
-        for (size_t a = from; a < to; a++)
-            for (size_t k = 0; k < d->count; k++)
-                sum += (double)filtered[(a - from) * d->width + k] * mixed(d, a, d->first + k);
-    }
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < d->count; k++)
+            sum += (double)d->filtered[a * d->width + k] * mixed(d, a, d->first + k);
     return sum;
 }
 
@@ -81,8 +75,12 @@ dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *w
     const size_t n = crf->variables;
     struct divergence d = {.crf = crf, .q = q, .width = DCRF_LANES};
     d.rows = dcrf_allocate(n, d.width * sizeof *d.rows);
-    if (!d.rows)
+    d.filtered = dcrf_allocate(n, d.width * sizeof *d.filtered);
+    if (!d.rows || !d.filtered) {
+        dcrf_release(d.rows);
+        dcrf_release(d.filtered);
         return dcrf_fail_memory(error, "the divergence");
+    }
     double sum = dcrf_parallel_sum(pool, n, own_part, &d);
     dcrf_status status = DCRF_OK;
     for (d.first = 0; d.first < crf->labels && status == DCRF_OK; d.first += d.width) {
@@ -92,20 +90,27 @@ dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *w
         for (size_t m = 0; m < crf->term_count; m++) {
             d.term = &crf->terms[m];
             const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(d.term);
-            const size_t rows = lattice->vertices + 1;
-            float *spread = dcrf_workspace_slot(workspace, &dcrf_spread_slot, rows,
-                                                2 * d.width * sizeof *spread);
-            if (!spread) {
+            float *scratch =
+                dcrf_workspace_slot(workspace, &dcrf_spread_slot,
+                                    dcrf_lattice_filter_floats(lattice, d.width), sizeof *scratch);
+            if (!scratch) {
                 status = dcrf_fail_memory(error, "the divergence");
                 break;
             }
-            dcrf_lattice_spread(lattice, pool, d.rows, d.width, d.width, spread,
-                                spread + rows * d.width);
-            d.spread = spread;
+            dcrf_lattice_filter(&(struct dcrf_lattice_filter){.lattice = lattice,
+                                                              .pool = pool,
+                                                              .width = d.width,
+                                                              .in = d.rows,
+                                                              .in_stride = d.width,
+                                                              .out = d.filtered,
+                                                              .out_stride = d.width,
+                                                              .factor = d.term->gain,
+                                                              .scratch = scratch});
             sum += dcrf_parallel_sum(pool, n, message_part, &d);
         }
     }
     dcrf_release(d.rows);
+    dcrf_release(d.filtered);
     if (status == DCRF_OK)
         *divergence = sum;
     return status;

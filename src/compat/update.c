@@ -5,7 +5,9 @@
  * after the last block the softmax follows in the same pass over the variables, while the rows are
  * in the cache. A matrix mixes blocks, so its message is collected in the spare rows. Where labels
  * are left out, message and result go to the spare rows, so that the update can be taken back.
- * Large lattices are sliced in the order of their simplices, all variables before the softmax. */
+ *
+ * Large lattices filter all variables in one sweep (lattice_ring.c), before the others are sliced.
+ * One of them can do so in place; where there are two, the message is in the spare rows. */
 #include "compat/densecrf.h"
 #include "core/error.h"
 #include "core/timer.h"
@@ -13,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+static const struct dcrf_slot filtered_slot = {"what large lattices filtered"};
 const struct dcrf_slot dcrf_spread_slot = {"lattices of the compatible mean field"};
 static const struct dcrf_slot chunk_slot = {"what its threads work on"};
 
@@ -20,7 +23,8 @@ static const struct dcrf_slot chunk_slot = {"what its threads work on"};
 
 struct update {
     struct dcrf_field *field;
-    const float **spread; /* of each term */
+    const float **spread; /* of each term: the lattice, or what it filtered if it has a ring and its
+                           * compatibility is not a scalar */
     float *message;       /* rows, as long as those of q */
     bool has_matrix;      /* then the message is cleared before the first block */
     float *q;             /* rows of the result */
@@ -54,25 +58,49 @@ static void add_message(const struct update *update, const struct dcrf_densecrf_
     }
 }
 
-/* Is this term sliced before the chunks? */
-static bool is_sliced_whole(const struct update *update, const struct dcrf_densecrf_term *term) {
-    return term->compatibility == DCRF_COMPATIBILITY_POTTS &&
-           dcrf_lattice_slices_by_runs(dcrf_densecrf_lattice(term), update->width);
+static bool is_scalar(const struct dcrf_densecrf_term *term) {
+    return term->compatibility == DCRF_COMPATIBILITY_POTTS;
 }
 
-/* The part of the message that comes from large lattices, for all variables. */
-static void slice_whole(struct update *update) {
+static bool has_ring(const struct dcrf_densecrf_term *term) {
+    return dcrf_densecrf_lattice(term)->ring.rows > 0;
+}
+
+static size_t count_rings(const dcrf_densecrf *crf, bool scalar) {
+    size_t count = 0;
+    for (size_t m = 0; m < crf->term_count; m++)
+        count += has_ring(&crf->terms[m]) && is_scalar(&crf->terms[m]) == scalar;
+    return count;
+}
+
+/* The terms whose lattices have a ring: the scalar ones into the message, after the others, which
+ * still need q. */
+static void filter_rings(struct update *update, float **result, float *scratch) {
     const struct dcrf_field *field = update->field;
     update->has_some = update->has_matrix;
-    for (size_t m = 0; m < field->crf->term_count; m++) {
-        const struct dcrf_densecrf_term *term = &field->crf->terms[m];
-        if (!is_sliced_whole(update, term))
-            continue;
-        dcrf_lattice_slice_all(dcrf_densecrf_lattice(term), field->pool, update->spread[m],
-                               update->width, term->gain * term->mu[0], update->has_some,
-                               update->message + update->first, field->stride);
-        update->has_some = true;
-    }
+    for (int scalar = 0; scalar < 2; scalar++)
+        for (size_t m = 0; m < field->crf->term_count; m++) {
+            const struct dcrf_densecrf_term *term = &field->crf->terms[m];
+            if (!has_ring(term) || is_scalar(term) != (scalar == 1))
+                continue;
+            struct dcrf_lattice_filter filter = {.lattice = dcrf_densecrf_lattice(term),
+                                                 .pool = field->pool,
+                                                 .width = update->width,
+                                                 .in = field->q + update->first,
+                                                 .in_stride = field->stride,
+                                                 .out = result[m],
+                                                 .out_stride = update->width,
+                                                 .factor = term->gain,
+                                                 .scratch = scratch};
+            if (scalar) {
+                filter.out = update->message + update->first;
+                filter.out_stride = field->stride;
+                filter.factor = term->gain * term->mu[0];
+                filter.accumulate = update->has_some;
+                update->has_some = true;
+            }
+            dcrf_lattice_filter(&filter);
+        }
 }
 
 static void slice_chunk(const struct update *update, size_t begin, size_t end, size_t worker) {
@@ -85,10 +113,9 @@ static void slice_chunk(const struct update *update, size_t begin, size_t end, s
         for (size_t m = 0; m < crf->term_count; m++) {
             const struct dcrf_densecrf_term *term = &crf->terms[m];
             const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
-            const bool is_scalar = term->compatibility == DCRF_COMPATIBILITY_POTTS;
-            if (is_scalar != (pass == 0) || is_sliced_whole(update, term))
+            if (is_scalar(term) != (pass == 0) || (is_scalar(term) && has_ring(term)))
                 continue;
-            if (is_scalar) {
+            if (is_scalar(term)) {
                 dcrf_lattice_slice(lattice, update->spread[m], update->width, begin, end,
                                    term->gain * term->mu[0], is_clear, rows + update->first,
                                    field->stride);
@@ -98,9 +125,13 @@ static void slice_chunk(const struct update *update, size_t begin, size_t end, s
             for (size_t r = 0; !is_clear && r < end - begin; r++)
                 memset(rows + r * field->stride + update->first, 0, update->width * sizeof *rows);
             is_clear = true;
-            dcrf_lattice_slice(lattice, update->spread[m], update->width, begin, end, term->gain,
-                               false, scratch, update->width);
-            add_message(update, term, scratch, rows, end - begin);
+            const float *filtered = scratch;
+            if (has_ring(term))
+                filtered = update->spread[m] + begin * update->width;
+            else
+                dcrf_lattice_slice(lattice, update->spread[m], update->width, begin, end,
+                                   term->gain, false, scratch, update->width);
+            add_message(update, term, filtered, rows, end - begin);
         }
     for (size_t r = 0; !is_clear && r < end - begin; r++)
         memset(rows + r * field->stride + update->first, 0, update->width * sizeof *rows);
@@ -132,25 +163,38 @@ static void update_chunk(void *context, size_t begin, size_t end, size_t worker)
 /* ---- all blocks ----------------------------------------------------------------------------- */
 
 /* Memory for the lattices: one buffer a term and one that they share. */
-static float *take_buffers(const dcrf_densecrf *crf, dcrf_workspace *workspace, size_t width,
-                           float **result, float **shared) {
-    size_t rows = 0, most = 0;
+static bool take_buffers(const dcrf_densecrf *crf, dcrf_workspace *workspace, size_t width,
+                         float **result, float **shared) {
+    size_t floats = 0, most = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
-        const size_t own = dcrf_densecrf_lattice(&crf->terms[m])->vertices + 1;
-        rows += own;
-        most = own > most ? own : most;
+        const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(&crf->terms[m]);
+        const size_t both = dcrf_lattice_filter_floats(lattice, width);
+        const size_t scratch = has_ring(&crf->terms[m]) ? both : both / 2;
+        floats += both - scratch;
+        most = scratch > most ? scratch : most;
     }
     float *memory =
-        dcrf_workspace_slot(workspace, &dcrf_spread_slot, rows + most, width * sizeof *memory);
-    if (!memory)
-        return NULL;
+        dcrf_workspace_slot(workspace, &dcrf_spread_slot, floats + most, sizeof *memory);
+    float *filtered =
+        dcrf_workspace_slot(workspace, &filtered_slot, crf->variables * count_rings(crf, false),
+                            width * sizeof *filtered);
+    if (!memory || !filtered)
+        return false;
     *shared = memory;
-    memory += most * width;
+    memory += most;
     for (size_t m = 0; m < crf->term_count; m++) {
-        result[m] = memory;
-        memory += (dcrf_densecrf_lattice(&crf->terms[m])->vertices + 1) * width;
+        const struct dcrf_densecrf_term *term = &crf->terms[m];
+        if (!has_ring(term)) {
+            result[m] = memory;
+            memory += dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), width) / 2;
+        } else if (!is_scalar(term)) {
+            result[m] = filtered;
+            filtered += crf->variables * width;
+        } else {
+            result[m] = NULL;
+        }
     }
-    return *shared;
+    return true;
 }
 
 static bool has_matrix(const dcrf_densecrf *crf) {
@@ -173,7 +217,7 @@ static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *worksp
                             .q = is_kept ? field->spare : field->q,
                             .shift = is_kept ? field->old_shift : field->shift,
                             .scale = is_kept ? field->old_scale : field->scale};
-    update.message = update.has_matrix ? field->spare : update.q;
+    update.message = update.has_matrix || count_rings(crf, true) > 1 ? field->spare : update.q;
     update.scratch = dcrf_workspace_slot(workspace, &chunk_slot, dcrf_workspace_threads(workspace),
                                          DCRF_DENSECRF_GRAIN * most * sizeof *update.scratch);
     if (!update.scratch || !take_buffers(crf, workspace, most, result, &shared))
@@ -186,10 +230,11 @@ static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *worksp
         update.width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
         update.is_last = update.width == left;
         for (size_t m = 0; m < crf->term_count; m++)
-            dcrf_lattice_spread(dcrf_densecrf_lattice(&crf->terms[m]), field->pool,
-                                field->q + update.first, field->stride, update.width, result[m],
-                                shared);
-        slice_whole(&update);
+            if (!has_ring(&crf->terms[m]))
+                dcrf_lattice_spread(dcrf_densecrf_lattice(&crf->terms[m]), field->pool,
+                                    field->q + update.first, field->stride, update.width, result[m],
+                                    shared);
+        filter_rings(&update, result, shared);
         dcrf_parallel_for(field->pool, n, DCRF_DENSECRF_GRAIN, update_chunk, &update);
     }
     field->rest_peak = dcrf_field_collect_peaks(field, true);

@@ -12,16 +12,14 @@
 #endif
 #define RUN_CORNERS 6
 /* Places between the one that is read and the one whose row is asked for. */
-#define RUN_AHEAD 16
+#define RUN_AHEAD 64
 
-/* Ask for the row of a variable: every line of the cache that it lies in. */
+/* Ask for the row of a variable. */
 INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t places) {
     if (place >= places)
         return;
     const float *row = runs->variables + runs->variable[place] * runs->stride;
-    for (size_t at = 0; at < runs->width; at += 16)
-        __builtin_prefetch(row + at);
-    __builtin_prefetch(row + runs->width - 1);
+    ask_for(row, runs->width);
 }
 
 /* The block at `at` of the rows of `corners` corners, from `corner` on, of one run. */

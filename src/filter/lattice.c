@@ -284,6 +284,7 @@ void dcrf_lattice_free(dcrf_operator *base) {
     dcrf_release(lattice->neighbours);
     dcrf_release(lattice->layers.first);
     dcrf_lattice_runs_clear(&lattice->runs);
+    dcrf_release(lattice->ring.run);
     dcrf_release(lattice);
 }
 

@@ -2,9 +2,10 @@
  *
  *   lattice_embed.c   from a feature vector to the vertices and weights of its simplex
  *   lattice_table.c   from the integer key of a vertex to its number
- *   lattice_sort.c    large lattices: vertices in the order of their keys
+ *   lattice_sort.c    vertices in the order of their keys
  *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
  *   lattice_runs.c    variables by their simplices: another way to splat and to slice
+ *   lattice_ring.c    large lattices: splat, blur and slice in one sweep
  *   lattice_blur.c    the blur, axis after axis or all in one sweep
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
  *   lattice_diagonal.c  its diagonal
@@ -27,6 +28,7 @@ struct dcrf_refinement {
     bool is_single;  /* embed in single precision; one round only */
     bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
     bool has_runs;   /* splat by runs: the lattice is used by the calls of lattice_oneway.c only */
+    size_t row_floats; /* of the rows that will be filtered, about; 0: not known */
 };
 
 /* Ranges of vertices that follow each other, such that a step along an axis leads at most `reach`
@@ -47,11 +49,20 @@ struct dcrf_lattice_runs {
     uint32_t *vertex;   /* count x corners */
     uint32_t *variable; /* of each place */
     float *weight;      /* variables x corners, by place: what a splat multiplies by */
-    bool is_symmetric;  /* a slice multiplies by the same */
+    float *weight_out;  /* what a slice in a ring multiplies by; NULL: by the same */
     size_t segment_count;
     uint32_t *segment; /* segment_count + 1: the first run of each */
     size_t band_count, band_variables;
     uint32_t *band; /* band_count + 1: the first segment of each */
+};
+
+/* Rows that vertices take turns in (see lattice_ring.c). Where there is a ring, the vertices of the
+ * runs and the neighbours are rows of it, `rows` where there is none, and there are no corners by
+ * variable. */
+struct dcrf_lattice_ring {
+    size_t rows;   /* 0: no ring */
+    size_t span;   /* layers from the lowest vertex of a run to its highest */
+    uint32_t *run; /* layers + 1: the first run of each */
 };
 
 /* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
@@ -61,6 +72,7 @@ struct dcrf_lattice {
     size_t corners; /* of a simplex, and axes of the blur: dimension + 1 */
     size_t vertices;
     size_t rounds;           /* of the blur */
+    bool is_large;           /* the rows of the vertices do not fit in the cache */
     uint32_t *corner_vertex; /* variables x corners */
     float *corner_weight;    /* barycentric, times the square root of the operator's scale */
     size_t *first; /* vertices + 1: the entries of a vertex, by the inverse of corner_vertex */
@@ -69,6 +81,7 @@ struct dcrf_lattice {
     uint32_t *neighbours; /* corners x vertices x 2: along each axis, one step back and one ahead */
     struct dcrf_lattice_layers layers;
     struct dcrf_lattice_runs runs; /* instead of the entries by vertex, where there are any */
+    struct dcrf_lattice_ring ring;
 };
 
 static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice *lattice,
@@ -135,12 +148,16 @@ void dcrf_table_clear(struct dcrf_table *table);
 dcrf_status dcrf_table_enter(struct dcrf_table *table, const int32_t *key, uint32_t *number,
                              dcrf_error *error);
 
+/* Enter the keys 0 .. count - 1 of a list, as dcrf_table_enter does. */
+dcrf_status dcrf_table_enter_all(struct dcrf_table *table, const int32_t *keys, size_t count,
+                                 uint32_t *numbers, dcrf_error *error);
+
 /* The number of a key, or `count` where there is none. */
 uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key);
 
 /* ---- lattice_sort.c ------------------------------------------------------------------------- */
 
-/* The numbers of the vertices of a large lattice in the order of their keys. */
+/* The numbers of the vertices of a lattice, unless it is small, in the order of their keys. */
 struct dcrf_lattice_order {
     uint32_t *number;                /* of each vertex of the table; NULL: as in the table */
     uint64_t *code;                  /* in the new order: a key as one number, */
@@ -149,7 +166,7 @@ struct dcrf_lattice_order {
 };
 
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_table *table,
-                                   dcrf_error *error);
+                                   bool is_large, dcrf_error *error);
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order);
 
 /* Write the neighbours along an axis that exist, one step back and one ahead of each vertex. */
@@ -171,15 +188,50 @@ dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, dcrf_error *erro
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
+/* What splat_runs and slice_runs take, but for the rows. */
+struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width);
+
 /* vertices = S in, rows of `width` floats. */
 void dcrf_lattice_splat_runs(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                              size_t in_stride, size_t width, float *vertices);
 
+/* ---- lattice_ring.c ------------------------------------------------------------------------- */
+
+/* Make a ring, if the lattice is large and has runs and narrow layers. */
+dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
+
+/* out = factor * S' B S in, or out += that, for the first `width` floats of the rows of variables.
+ * `out` may be `in` where the lattice has a ring. */
+struct dcrf_lattice_filter {
+    const struct dcrf_lattice *lattice;
+    dcrf_pool *pool;
+    size_t width;
+    const float *in;
+    size_t in_stride;
+    float *out;
+    size_t out_stride;
+    float factor;
+    bool accumulate;
+    float *scratch; /* dcrf_lattice_filter_floats of them */
+};
+size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width);
+void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter);
+
 /* ---- lattice_blur.c ------------------------------------------------------------------------- */
+
+/* Parts of a step of a sweep, which do not depend on each other: work(context, begin, end), by
+ * `grain` at a time. */
+struct dcrf_sweep_part {
+    void (*work)(const void *context, size_t begin, size_t end);
+    const void *context;
+    size_t begin, end, grain;
+};
+void dcrf_sweep_step(dcrf_pool *pool, const struct dcrf_sweep_part *parts, size_t count);
 
 /* Divide the vertices into layers; `order` as made for them. */
 dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
-                                    const struct dcrf_lattice_order *order, dcrf_error *error);
+                                    const struct dcrf_lattice_order *order, dcrf_pool *pool,
+                                    dcrf_error *error);
 
 /* Blur `in` along the first `count` axes of an order, upwards from axis 0 or downwards from the
  * last and round again, between two buffers of which `in` may be the second. All have vertices + 1
@@ -205,8 +257,8 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
 
 /* ---- lattice_oneway.c ----------------------------------------------------------------------- */
 
-/* result = B S in, for the first `width` floats of the rows of `in`; result and scratch have
- * vertices + 1 rows of `width` floats. */
+/* Without a ring: result = B S in, for the first `width` floats of the rows of `in`; result and
+ * scratch have vertices + 1 rows of `width` floats. */
 void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                          size_t in_stride, size_t width, float *result, float *scratch);
 
@@ -215,16 +267,9 @@ void dcrf_lattice_slice(const struct dcrf_lattice *lattice, const float *spread,
                         size_t begin, size_t end, float factor, bool accumulate, float *out,
                         size_t out_stride);
 
-/* Is slicing all variables at once, in the order of their simplices, the faster way? Then
- * dcrf_lattice_slice_all does that. */
-bool dcrf_lattice_slices_by_runs(const struct dcrf_lattice *lattice, size_t width);
-void dcrf_lattice_slice_all(const struct dcrf_lattice *lattice, dcrf_pool *pool,
-                            const float *spread, size_t width, float factor, bool accumulate,
-                            float *out, size_t out_stride);
-
 /* Multiply what variables put in by `in` and what they take out by `out`: one factor a variable, or
  * NULL. */
-void dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
-                        const float *out);
+dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                               const float *out, dcrf_error *error);
 
 #endif

@@ -27,23 +27,34 @@
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
+struct reaches {
+    struct dcrf_lattice *lattice;
+    const uint32_t *layer; /* of each vertex */
+};
+
 /* How many layers a step along an axis leads away at most. */
-static size_t measure_reach(const struct dcrf_lattice *lattice, const uint32_t *layer,
-                            size_t axis) {
-    const uint32_t *ahead = dcrf_lattice_neighbours(lattice, axis) + 1;
-    size_t reach = 0;
-    for (size_t v = 0; v < lattice->vertices; v++, ahead += 2) {
-        if (*ahead == lattice->vertices)
-            continue;
-        const size_t from = layer[v], to = layer[*ahead];
-        const size_t distance = from > to ? from - to : to - from;
-        reach = distance > reach ? distance : reach;
+static void measure_reach(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct reaches *reaches = context;
+    struct dcrf_lattice *lattice = reaches->lattice;
+    const uint32_t *layer = reaches->layer;
+    for (size_t axis = begin; axis < end; axis++) {
+        const uint32_t *ahead = dcrf_lattice_neighbours(lattice, axis) + 1;
+        size_t reach = 0;
+        for (size_t v = 0; v < lattice->vertices; v++, ahead += 2) {
+            if (*ahead == lattice->vertices)
+                continue;
+            const size_t from = layer[v], to = layer[*ahead];
+            const size_t distance = from > to ? from - to : to - from;
+            reach = distance > reach ? distance : reach;
+        }
+        lattice->layers.reach[axis] = reach;
     }
-    return reach;
 }
 
 dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
-                                    const struct dcrf_lattice_order *order, dcrf_error *error) {
+                                    const struct dcrf_lattice_order *order, dcrf_pool *pool,
+                                    dcrf_error *error) {
     struct dcrf_lattice_layers *layers = &lattice->layers;
     const size_t n = lattice->vertices;
     const size_t most = order->code ? n / FEWEST_IN_LAYER + 1 : 1;
@@ -64,36 +75,45 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
         layer[v] = (uint32_t)(layers->count - 1);
     }
     layers->first[layers->count] = (uint32_t)n;
-    for (size_t axis = 0; axis < lattice->corners; axis++)
-        layers->reach[axis] = measure_reach(lattice, layer, axis);
+    struct reaches reaches = {lattice, layer};
+    dcrf_parallel_for(pool, lattice->corners, 1, measure_reach, &reaches);
     dcrf_release(layer);
     return DCRF_OK;
 }
 
 /* ---- the sweep ------------------------------------------------------------------------------ */
 
-struct part {
-    const struct dcrf_blur *pass;
-    size_t begin, end; /* vertices */
-    size_t tasks;
+struct step {
+    const struct dcrf_sweep_part *parts;
 };
 
-struct step {
-    size_t count;
-    struct part parts[MOST_PASSES];
-};
+static size_t task_count(const struct dcrf_sweep_part *part) {
+    return (part->end - part->begin + part->grain - 1) / part->grain;
+}
 
 static void run_tasks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct step *step = context;
     for (size_t task = begin; task < end; task++) {
-        const struct part *part = step->parts;
+        const struct dcrf_sweep_part *part = ((const struct step *)context)->parts;
         size_t at = task;
-        for (; at >= part->tasks; part++)
-            at -= part->tasks;
-        const size_t from = part->begin + at * GRAIN;
-        dcrf_dsp()->blur(part->pass, from, part->end - from < GRAIN ? part->end : from + GRAIN);
+        for (; at >= task_count(part); part++)
+            at -= task_count(part);
+        const size_t from = part->begin + at * part->grain;
+        const size_t left = part->end - from;
+        part->work(part->context, from, from + (left < part->grain ? left : part->grain));
     }
+}
+
+void dcrf_sweep_step(dcrf_pool *pool, const struct dcrf_sweep_part *parts, size_t count) {
+    struct step step = {parts};
+    size_t tasks = 0;
+    for (size_t i = 0; i < count; i++)
+        tasks += task_count(&parts[i]);
+    dcrf_parallel_for(pool, tasks, 1, run_tasks, &step);
+}
+
+static void blur_range(const void *context, size_t begin, size_t end) {
+    dcrf_dsp()->blur(context, begin, end);
 }
 
 /* All passes, pass j in layer i of the step i + behind[j]. */
@@ -102,20 +122,19 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
     const struct dcrf_lattice_layers *layers = &lattice->layers;
     const size_t layer_count = is_large ? layers->count : 1;
     for (size_t i = 0; i < layer_count + behind[count - 1]; i++) {
-        struct step step = {0};
-        size_t tasks = 0;
+        struct dcrf_sweep_part parts[MOST_PASSES];
+        size_t part_count = 0;
         for (size_t j = 0; j < count; j++) {
             const size_t layer = i - behind[j]; /* wraps before its first */
-            if (layer >= layer_count)
-                continue;
-            struct part *part = &step.parts[step.count++];
-            *part = (struct part){.pass = &pass[j],
-                                  .begin = is_large ? layers->first[layer] : 0,
-                                  .end = is_large ? layers->first[layer + 1] : lattice->vertices};
-            part->tasks = (part->end - part->begin + GRAIN - 1) / GRAIN;
-            tasks += part->tasks;
+            if (layer < layer_count)
+                parts[part_count++] = (struct dcrf_sweep_part){
+                    .work = blur_range,
+                    .context = &pass[j],
+                    .begin = is_large ? layers->first[layer] : 0,
+                    .end = is_large ? layers->first[layer + 1] : lattice->vertices,
+                    .grain = GRAIN};
         }
-        dcrf_parallel_for(pool, tasks, 1, run_tasks, &step);
+        dcrf_sweep_step(pool, parts, part_count);
     }
 }
 

@@ -19,6 +19,9 @@
 
 /* Variables of a chunk. */
 #define GRAIN 4096
+/* Rows of vertices that take more do not fit in a third-level cache next to what else is there. */
+#define LARGE_BYTES ((size_t)12 << 20)
+#define USUAL_ROW 24
 /* Row sums computed exactly for the calibration: so many, and more of them where rows are short, up
  * to so many terms in all. In ten dimensions rows differ so much that a few are no sample. */
 #define SAMPLES 128
@@ -115,10 +118,8 @@ static dcrf_status join_chunks(struct build *build, dcrf_error *error) {
                              chunk->misfit);
         if (chunk->status < 0)
             return dcrf_fail_memory(error, "the plan of a lattice");
-        for (size_t i = 0; i < chunk->table.count && status == DCRF_OK; i++)
-            status =
-                dcrf_table_enter(&build->table, chunk->table.keys + i * build->lattice->dimension,
-                                 &chunk->global[i], error);
+        status = dcrf_table_enter_all(&build->table, chunk->table.keys, chunk->table.count,
+                                      chunk->global, error);
     }
     return status;
 }
@@ -159,7 +160,10 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
 
 /* Take over the order of the keys, where there is one. */
 static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
-    const dcrf_status status = dcrf_lattice_order_new(&build->order, &build->table, error);
+    const size_t row = build->refinement.row_floats ? build->refinement.row_floats : USUAL_ROW;
+    build->lattice->is_large = build->lattice->vertices * row * sizeof(float) > LARGE_BYTES;
+    const dcrf_status status =
+        dcrf_lattice_order_new(&build->order, &build->table, build->lattice->is_large, error);
     if (status < 0 || !build->order.number)
         return status;
     for (size_t c = 0; c < build->chunk_count; c++) {
@@ -343,7 +347,10 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     if (status == DCRF_OK)
         status = connect(&build, error);
     if (status == DCRF_OK)
-        status = dcrf_lattice_layers_new(lattice, &build.order, error);
+        status =
+            dcrf_lattice_layers_new(lattice, &build.order, dcrf_workspace_pool(workspace), error);
+    if (status == DCRF_OK && refinement.has_runs)
+        status = dcrf_lattice_ring_new(lattice, dcrf_workspace_pool(workspace), error);
     build_clear(&build);
     if (status < 0) {
         dcrf_lattice_free(&lattice->base);
@@ -351,13 +358,14 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     }
     const size_t entry_bytes = sizeof(uint32_t) + sizeof(float);
     lattice->base.vertices = lattice->vertices;
-    lattice->base.bytes =
-        sizeof *lattice + n * corners * entry_bytes +
-        (refinement.has_runs
-             ? dcrf_lattice_runs_bytes(lattice)
-             : n * corners * entry_bytes + (lattice->vertices + 2) * sizeof *lattice->first) +
-        lattice->vertices * corners * 2 * sizeof(uint32_t) +
-        (lattice->layers.count + 1) * sizeof *lattice->layers.first;
+    lattice->base.bytes = sizeof *lattice + lattice->vertices * corners * 2 * sizeof(uint32_t) +
+                          (lattice->layers.count + 1) * sizeof *lattice->layers.first;
+    if (lattice->corner_vertex)
+        lattice->base.bytes += n * corners * entry_bytes;
+    lattice->base.bytes +=
+        refinement.has_runs
+            ? dcrf_lattice_runs_bytes(lattice)
+            : n * corners * entry_bytes + (lattice->vertices + 2) * sizeof *lattice->first;
     *out = &lattice->base;
     return DCRF_OK;
 }

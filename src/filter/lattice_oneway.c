@@ -1,4 +1,6 @@
 /* The lattice one way, in parts: for a caller that slices several lattices at once. */
+#include "core/error.h"
+#include "core/memory.h"
 #include "filter/lattice.h"
 
 #include <string.h>
@@ -37,25 +39,40 @@ struct scaling {
     const float *in, *out;
 };
 
+static void scale_runs(const struct dcrf_lattice *lattice, float *weight, const float *scale,
+                       size_t begin, size_t end) {
+    const size_t corners = lattice->corners;
+    for (size_t place = begin; place < end; place++)
+        for (size_t k = 0; k < corners; k++)
+            weight[place * corners + k] *= scale[lattice->runs.variable[place]];
+}
+
 static void scale_chunk(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct scaling *scaling = context;
     struct dcrf_lattice *lattice = scaling->lattice;
     const size_t corners = lattice->corners;
     if (scaling->in)
-        for (size_t place = begin; place < end; place++)
-            for (size_t k = 0; k < corners; k++)
-                lattice->runs.weight[place * corners + k] *=
-                    scaling->in[lattice->runs.variable[place]];
-    if (scaling->out)
+        scale_runs(lattice, lattice->runs.weight, scaling->in, begin, end);
+    if (scaling->out && lattice->runs.weight_out)
+        scale_runs(lattice, lattice->runs.weight_out, scaling->out, begin, end);
+    if (scaling->out && lattice->corner_weight)
         for (size_t a = begin; a < end; a++)
             for (size_t k = 0; k < corners; k++)
                 lattice->corner_weight[a * corners + k] *= scaling->out[a];
 }
 
-void dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
-                        const float *out) {
+dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                               const float *out, dcrf_error *error) {
     struct scaling scaling = {lattice, in, out};
-    lattice->runs.is_symmetric = lattice->runs.is_symmetric && in == out;
-    dcrf_parallel_for(pool, lattice->base.variables, VARIABLE_GRAIN, scale_chunk, &scaling);
+    const size_t n = lattice->base.variables, row = lattice->corners * sizeof(float);
+    if (lattice->ring.rows && in != out && !lattice->runs.weight_out) {
+        lattice->runs.weight_out = dcrf_allocate(n, row);
+        if (!lattice->runs.weight_out)
+            return dcrf_fail_memory(error, "the normalization of a kernel");
+        memcpy(lattice->runs.weight_out, lattice->runs.weight, n * row);
+        lattice->base.bytes += n * row;
+    }
+    dcrf_parallel_for(pool, n, VARIABLE_GRAIN, scale_chunk, &scaling);
+    return DCRF_OK;
 }

@@ -22,14 +22,11 @@
 
 /* The fewest runs of a segment. */
 #define SEGMENT_RUNS 256
-/* Runs a task slices. */
-#define SLICE_RUNS 512
+/* Rows a task clears or touches. */
 #define CLEARED_ROWS 4096
 #define TOUCHED_ROWS 1024
 #define HASH_BITS 10
-/* Of vertices that fit in a third-level cache as rows of 96 bytes, and of variables that fit in a
- * second-level one. */
-#define FEW_VERTICES 65536
+/* Variables whose rows of 96 bytes fit in a second-level cache. */
 #define BAND_VARIABLES 8192
 
 /* ---- the order ------------------------------------------------------------------------------ */
@@ -154,9 +151,8 @@ static void fill_segments(const struct dcrf_lattice *lattice, struct dcrf_lattic
 dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, dcrf_error *error) {
     struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
-    runs->is_symmetric = true;
-    runs->band_variables =
-        lattice->vertices < FEW_VERTICES && lattice->dimension > 2 ? BAND_VARIABLES : n;
+    /* The runs of a spatial lattice are in the order of the picture as they are. */
+    runs->band_variables = !lattice->is_large && lattice->dimension > 2 ? BAND_VARIABLES : n;
     runs->band_count = (n + runs->band_variables - 1) / runs->band_variables;
     runs->variable = dcrf_allocate(n, sizeof *runs->variable);
     runs->weight = dcrf_allocate(n, corners * sizeof *runs->weight);
@@ -184,6 +180,7 @@ void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
     dcrf_release(runs->vertex);
     dcrf_release(runs->variable);
     dcrf_release(runs->weight);
+    dcrf_release(runs->weight_out);
     dcrf_release(runs->segment);
     dcrf_release(runs->band);
     *runs = (struct dcrf_lattice_runs){0};
@@ -246,7 +243,7 @@ static void splat_segments(void *context, size_t begin, size_t end, size_t worke
     }
 }
 
-static struct dcrf_runs runs_of(const struct dcrf_lattice *lattice, size_t width) {
+struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     return (struct dcrf_runs){.corners = lattice->corners,
                               .first = runs->first,
@@ -260,7 +257,7 @@ static struct dcrf_runs runs_of(const struct dcrf_lattice *lattice, size_t width
 void dcrf_lattice_splat_runs(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                              size_t in_stride, size_t width, float *vertices) {
     const uint32_t *band = lattice->runs.band;
-    struct splat splat = {.lattice = lattice, .runs = runs_of(lattice, width)};
+    struct splat splat = {.lattice = lattice, .runs = dcrf_lattice_runs_of(lattice, width)};
     splat.runs.vertices = vertices;
     splat.runs.variables = (float *)in; /* a splat only reads them */
     splat.runs.stride = in_stride;
@@ -275,30 +272,4 @@ void dcrf_lattice_splat_runs(const struct dcrf_lattice *lattice, dcrf_pool *pool
         splat.first_segment = band[i] + 1;
         dcrf_parallel_for(pool, count / 2, 1, splat_segments, &splat);
     }
-}
-
-/* ---- slice ---------------------------------------------------------------------------------- */
-
-static void slice_task(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    dcrf_dsp()->slice_runs(context, begin, end);
-}
-
-/* Where the vertices do not fit in the cache. */
-#define LARGE_BYTES ((size_t)8 << 20)
-
-bool dcrf_lattice_slices_by_runs(const struct dcrf_lattice *lattice, size_t width) {
-    return lattice->runs.is_symmetric && lattice->vertices * width * sizeof(float) > LARGE_BYTES;
-}
-
-void dcrf_lattice_slice_all(const struct dcrf_lattice *lattice, dcrf_pool *pool,
-                            const float *spread, size_t width, float factor, bool accumulate,
-                            float *out, size_t out_stride) {
-    struct dcrf_runs runs = runs_of(lattice, width);
-    runs.vertices = (float *)spread; /* a slice only reads them */
-    runs.variables = out;
-    runs.stride = out_stride;
-    runs.factor = factor;
-    runs.accumulate = accumulate;
-    dcrf_parallel_for(pool, lattice->runs.count, SLICE_RUNS, slice_task, &runs);
 }

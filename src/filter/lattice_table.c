@@ -99,6 +99,23 @@ dcrf_status dcrf_table_enter(struct dcrf_table *table, const int32_t *key, uint3
     return DCRF_OK;
 }
 
+/* Keys between the one that is entered and the one whose slot is asked for. */
+#define ENTER_AHEAD 12
+
+dcrf_status dcrf_table_enter_all(struct dcrf_table *table, const int32_t *keys, size_t count,
+                                 uint32_t *numbers, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    for (size_t i = 0; i < count && status == DCRF_OK; i++) {
+        if (i + ENTER_AHEAD < count) {
+            const int32_t *ahead = keys + (i + ENTER_AHEAD) * table->dimension;
+            __builtin_prefetch(
+                &table->slot[hash_key(ahead, table->dimension) & (table->slots - 1)]);
+        }
+        status = dcrf_table_enter(table, keys + i * table->dimension, &numbers[i], error);
+    }
+    return status;
+}
+
 uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key) {
     const size_t at = find_slot(table, key, hash_key(key, table->dimension));
     const uint32_t number = table->slot[at].number;
