@@ -1,6 +1,7 @@
 """When, by what and on what a table was measured; for the scripts that write docs/results."""
 import datetime
 import os
+import pathlib
 import platform
 
 
@@ -12,3 +13,9 @@ def measured(command):
             processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), processor)
     today = datetime.datetime.now(datetime.timezone.utc).date()
     return f"Measured on {today} by `{command}`: {processor}, {len(os.sched_getaffinity(0))} cores"
+
+
+def processor_s(process):
+    """Processor seconds of a child that has not been waited for, all its threads together (Linux)."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -19,6 +19,8 @@
 
 /* Weights are doubles that a few hundred mixtures have rounded. */
 #define WEIGHT_TOLERANCE 1e-9
+/* Labels that go through the operators together. */
+#define LABELS 16
 
 struct verifier {
     const dcrf_plan *plan;
@@ -55,16 +57,19 @@ static dcrf_status find_energy(const struct verifier *v, const uint16_t *labels,
     double sum = clique_costs(v, labels);
     for (size_t a = 0; a < n; a++)
         sum += (double)v->model->unary[a * stride + labels[a]];
-    for (size_t i = 0; i < v->model->labels; i++) {
-        /* Mass that label i sees in the others. */
+    for (size_t first = 0; first < v->model->labels; first += LABELS) {
+        const size_t left = v->model->labels - first, count = left < LABELS ? left : LABELS;
+        /* What a label sees of the others. */
         for (size_t a = 0; a < n; a++)
-            v->in[a] = labels[a] != i;
+            for (size_t c = 0; c < count; c++)
+                v->in[a * count + c] = labels[a] != first + c;
         for (size_t m = 0; m < v->model->kernel_count; m++) {
-            const dcrf_status status = apply(v, m, 1, error);
+            const dcrf_status status = apply(v, m, count, error);
             if (status < 0)
                 return status;
             for (size_t a = 0; a < n; a++)
-                sum += labels[a] == i ? v->model->kernels[m].weight * v->out[a] : 0;
+                if (labels[a] >= first && labels[a] < first + count)
+                    sum += v->model->kernels[m].weight * v->out[a * count + labels[a] - first];
         }
     }
     *energy = sum;
@@ -73,24 +78,28 @@ static dcrf_status find_energy(const struct verifier *v, const uint16_t *labels,
 
 /* ---- the dual point ------------------------------------------------------------------------- */
 
-/* A flow: sum_b K_ab (y_a - y_b) = y_a (K 1)_a - (K y)_a. */
+/* A flow: sum_b K_ab (y_a - y_b) = y_a (K 1)_a - (K y)_a, for `count` channels from `first` on. */
 static dcrf_status add_flow(const struct verifier *v, const struct dcrf_lp_point *point,
-                            size_t channel, double weight, size_t kernel, int *is_feasible,
-                            dcrf_error *error) {
-    const size_t n = v->model->variables, count = point->alive_count;
-    double low = INFINITY, high = -INFINITY;
-    for (size_t a = 0; a < n; a++) {
-        v->in[a] = (double)point->y[a * count + channel];
-        low = v->in[a] < low ? v->in[a] : low;
-        high = v->in[a] > high ? v->in[a] : high;
+                            size_t first, size_t count, double weight, size_t kernel,
+                            int *is_feasible, dcrf_error *error) {
+    const size_t n = v->model->variables;
+    for (size_t c = 0; c < count; c++) {
+        double low = INFINITY, high = -INFINITY;
+        for (size_t a = 0; a < n; a++) {
+            const double y = (double)point->y[a * point->alive_count + first + c];
+            v->in[a * count + c] = y;
+            low = y < low ? y : low;
+            high = y > high ? y : high;
+        }
+        *is_feasible &= high - low <= 1;
     }
-    *is_feasible &= high - low <= 1;
-    const dcrf_status status = apply(v, kernel, 1, error);
+    const dcrf_status status = apply(v, kernel, count, error);
     if (status < 0)
         return status;
     for (size_t a = 0; a < n; a++)
-        v->dual[a * v->model->labels + point->alive[channel]] +=
-            weight * ((double)point->y[a * count + channel] * v->row_sums[a] - v->out[a]);
+        for (size_t c = 0; c < count; c++)
+            v->dual[a * v->model->labels + point->alive[first + c]] +=
+                weight * (v->in[a * count + c] * v->row_sums[a] - v->out[a * count + c]);
     return DCRF_OK;
 }
 
@@ -142,15 +151,36 @@ static dcrf_status add_ordered(const struct verifier *v, const struct dcrf_lp_po
 
 /* Where the operator takes the clipped line itself, there are no bins. */
 static dcrf_status add_line(const struct verifier *v, const struct dcrf_lp_point *point,
-                            size_t channel, double weight, size_t kernel, dcrf_error *error) {
+                            size_t first, size_t count, double weight, size_t kernel,
+                            dcrf_error *error) {
     const dcrf_operator *op = v->plan->kernels[kernel].op;
     const struct dcrf_line line = {.epsilon = point->epsilon,
-                                   .y = point->y + channel,
-                                   .channels = 1,
+                                   .y = point->y + first,
+                                   .channels = count,
                                    .stride = point->alive_count};
     const dcrf_status status = op->methods->line_double(op, v->workspace, &line, v->out, error);
     for (size_t a = 0; a < v->model->variables && status == DCRF_OK; a++)
-        v->dual[a * v->model->labels + point->alive[channel]] += weight * v->out[a];
+        for (size_t c = 0; c < count; c++)
+            v->dual[a * v->model->labels + point->alive[first + c]] +=
+                weight * v->out[a * count + c];
+    return status;
+}
+
+/* A recorded point through one kernel; with bins, which are channels themselves, label by label. */
+static dcrf_status add_point(const struct verifier *v, const struct dcrf_lp_point *point,
+                             double weight, size_t kernel, int *is_feasible, dcrf_error *error) {
+    const bool has_lines = v->plan->kernels[kernel].op->methods->line_double != NULL;
+    const size_t most = point->bins == 0 || has_lines ? LABELS : 1;
+    dcrf_status status = DCRF_OK;
+    for (size_t c = 0; c < point->alive_count && weight > 0 && status == DCRF_OK; c += most) {
+        const size_t left = point->alive_count - c, count = left < most ? left : most;
+        if (point->bins == 0)
+            status = add_flow(v, point, c, count, weight, kernel, is_feasible, error);
+        else if (has_lines)
+            status = add_line(v, point, c, count, weight, kernel, error);
+        else
+            status = add_ordered(v, point, c, weight, kernel, error);
+    }
     return status;
 }
 
@@ -173,16 +203,8 @@ static dcrf_status add_points(const struct verifier *v, const struct dcrf_lp_rec
             const struct dcrf_lp_point *point = &record->points[k];
             /* A total above 1 by rounding is scaled back. */
             const double weight = v->model->kernels[m].weight * point->weight / fmax(1, total);
-            for (size_t c = 0; c < point->alive_count && weight > 0; c++) {
-                if (point->bins == 0)
-                    status = add_flow(v, point, c, weight, m, is_feasible, error);
-                else if (v->plan->kernels[m].op->methods->line_double)
-                    status = add_line(v, point, c, weight, m, error);
-                else
-                    status = add_ordered(v, point, c, weight, m, error);
-                if (status < 0)
-                    return status;
-            }
+            if ((status = add_point(v, point, weight, m, is_feasible, error)) < 0)
+                return status;
         }
     }
     return DCRF_OK;
@@ -270,7 +292,7 @@ dcrf_status dcrf_verify(const dcrf_plan *plan, dcrf_workspace *workspace, const 
                         struct dcrf_verdict *verdict, dcrf_error *error) {
     const size_t n = plan->model->variables;
     struct verifier v = {.plan = plan, .model = plan->model, .workspace = workspace};
-    size_t channels = 1;
+    size_t channels = LABELS;
     for (size_t k = 0; k < record->count; k++)
         channels = record->points[k].bins > channels ? record->points[k].bins : channels;
     v.in = dcrf_allocate(n, channels * sizeof *v.in);
