@@ -44,10 +44,10 @@ static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number
                                              .diagonal = number % 2 ? diagonal : NULL,
                                              .extra = number / 2 % 2 ? extra : NULL,
                                              .factor = 2,
-                                             .sign = number / 4 % 2 ? -1.0f : 1.0f,
-                                             .mass = number / 4 % 2 ? 1.0f : 0.0f,
+                                             .own_factor = number / 4 % 2 ? -1.0f : 1.0f,
+                                             .all_factor = number / 4 % 2 ? 1.0f : 0.0f,
                                              .damping = 0.25f,
-                                             .field = number / 8 % 2 ? q + block : NULL,
+                                             .logits = number / 8 % 2 ? q + block : NULL,
                                              .q = q};
         for (size_t i = 0; i < repeats; i++) {
             memcpy(scratch, message, block * sizeof *message);

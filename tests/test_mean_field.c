@@ -332,12 +332,12 @@ static void apply(const struct softmax_case *c, const struct dcrf_dsp *dsp, doub
                                          .unary = c->block[0],
                                          .message = c->block[1],
                                          .extra = c->labels % 2 ? c->block[2] : NULL,
-                                         .field = c->labels % 3 ? c->block[3] : NULL,
+                                         .logits = c->labels % 3 ? c->block[3] : NULL,
                                          .q = c->block[4],
                                          .diagonal = c->labels % 5 ? c->block[5] : NULL,
                                          .factor = -2,
-                                         .sign = -1,
-                                         .mass = 1,
+                                         .own_factor = -1,
+                                         .all_factor = 1,
                                          .damping = 0.25f};
     dsp->softmax(&softmax, 0, c->rows, sums);
 }

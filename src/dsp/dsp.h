@@ -105,13 +105,13 @@ struct dcrf_view_of_bins {
 /* One mean-field update of rows of `labels` floats, `stride` = dcrf_padded(labels) apart:
  *
  *   m = message - diagonal q
- *   s = damping field + (1 - damping) (extra - unary - factor m)
+ *   s = damping logits + (1 - damping) (extra - unary - factor m)
  *   q = softmax(s), its padding zero.
  *
- * The message is overwritten. `field` (NULL: no damping) keeps s. diagonal: one a row, or NULL;
+ * The message is overwritten. `logits` (NULL: no damping) keeps s. diagonal: one a row, or NULL;
  * extra: a block, or NULL. The sums are over all rows and, but for the last, of the old q:
  *
- *   energy    sum_i q_i unary_i + m_i (mass + sign q_i)
+ *   energy    sum_i q_i unary_i + m_i (all_factor + own_factor q_i)
  *   change    sum_i |new q_i - q_i|
  *   entropy   sum_i q_i ln q_i, of the new q. */
 enum { DCRF_SOFTMAX_ENERGY, DCRF_SOFTMAX_CHANGE, DCRF_SOFTMAX_ENTROPY, DCRF_SOFTMAX_SUMS };
@@ -123,9 +123,9 @@ struct dcrf_softmax {
     const float *diagonal;
     const float *extra;
     float factor;
-    float sign, mass;
+    float own_factor, all_factor;
     float damping;
-    float *field;
+    float *logits;
     float *q;
 };
 

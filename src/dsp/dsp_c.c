@@ -146,19 +146,19 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 }
 
 /* s of one row into its message; returns the largest. */
-static float softmax_field(const struct dcrf_softmax *s, size_t r, double *energy) {
+static float softmax_logits(const struct dcrf_softmax *s, size_t r, double *energy) {
     const float *unary = s->unary + r * s->stride, *q = s->q + r * s->stride;
     float *message = s->message + r * s->stride;
     float largest = -INFINITY;
     for (size_t i = 0; i < s->labels; i++) {
         const float m = message[i] - (s->diagonal ? s->diagonal[r] * q[i] : 0);
-        *energy += (double)(q[i] * unary[i]) + (double)(m * (s->mass + s->sign * q[i]));
+        *energy += (double)(q[i] * unary[i]) + (double)(m * (s->all_factor + s->own_factor * q[i]));
         float value = -unary[i] - s->factor * m;
         if (s->extra)
             value += s->extra[r * s->stride + i];
-        if (s->field) {
-            float *field = s->field + r * s->stride + i;
-            value = *field = s->damping * *field + (1 - s->damping) * value;
+        if (s->logits) {
+            float *logit = s->logits + r * s->stride + i;
+            value = *logit = s->damping * *logit + (1 - s->damping) * value;
         }
         message[i] = value;
         largest = value > largest ? value : largest;
@@ -168,7 +168,7 @@ static float softmax_field(const struct dcrf_softmax *s, size_t r, double *energ
 
 static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     for (size_t r = begin; r < end; r++) {
-        const float largest = softmax_field(s, r, &sums[DCRF_SOFTMAX_ENERGY]);
+        const float largest = softmax_logits(s, r, &sums[DCRF_SOFTMAX_ENERGY]);
         float *value = s->message + r * s->stride, *q = s->q + r * s->stride;
         double sum = 0, weighted = 0;
         for (size_t i = 0; i < s->labels; i++) {

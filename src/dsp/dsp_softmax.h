@@ -64,14 +64,14 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
             const tail_integers mask = g + 1 == groups ? last : all;
             const tail_vector q = load_tail(s->q + at), unary = load_tail(s->unary + at);
             const tail_vector m = load_tail(s->message + at) - diagonal * q;
-            const tail_vector term = q * unary + m * (s->mass + s->sign * q);
+            const tail_vector term = q * unary + m * (s->all_factor + s->own_factor * q);
             energy += __builtin_convertvector(choose(mask, term, (tail_vector){0}), tail_doubles);
             tail_vector value = -unary - s->factor * m;
             if (s->extra)
                 value += load_tail(s->extra + at);
-            if (s->field) {
-                value = s->damping * load_tail(s->field + at) + (1 - s->damping) * value;
-                store_tail(s->field + at, value);
+            if (s->logits) {
+                value = s->damping * load_tail(s->logits + at) + (1 - s->damping) * value;
+                store_tail(s->logits + at, value);
             }
             value = choose(mask, value, none);
             store_tail(between + g * TAIL_LANES, value);

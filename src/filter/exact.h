@@ -89,13 +89,13 @@ double dcrf_exact_nearest(const struct dcrf_exact *op, size_t one, size_t other)
  * each other at most, for each bit of the words. */
 dcrf_status dcrf_exact_measure(struct dcrf_exact *op, dcrf_workspace *workspace, dcrf_error *error);
 dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_error *error);
-uint8_t dcrf_exact_step(double mass);
+uint8_t dcrf_exact_step(double sum);
 
-/* mass[a] >= sum of K_ab over the pairs that are left out, in float and in double. */
+/* left_out[a] >= sum of K_ab over the pairs that are left out, in float and in double. */
 dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                double *mass, dcrf_error *error);
+                                double *left_out, dcrf_error *error);
 dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                       double *mass, dcrf_error *error);
+                                       double *left_out, dcrf_error *error);
 /* sums[a] = sum of K_ab over the pairs that count in double alone, in float. */
 dcrf_status dcrf_exact_sum_difference(const struct dcrf_exact *op, dcrf_workspace *workspace,
                                       double *sums, dcrf_error *error);

@@ -75,11 +75,11 @@ struct near_context {
     double *left_out;
 };
 
-static uint16_t find_limit(const double *mass, double allowed) {
+static uint16_t find_limit(const double *sum_at, double allowed) {
     size_t step = STEPS + 1;
     double sum = 0;
-    while (step > 0 && sum + mass[step - 1] <= allowed)
-        sum += mass[--step];
+    while (step > 0 && sum + sum_at[step - 1] <= allowed)
+        sum += sum_at[--step];
     return (uint16_t)step;
 }
 
@@ -88,20 +88,20 @@ static void find_limits(void *context, size_t begin, size_t end, size_t worker) 
     struct dcrf_exact *op = c->op;
     double *nearest = c->distance + worker * 2 * op->tiles, *farthest = nearest + op->tiles;
     for (size_t tile = begin; tile < end; tile++) {
-        double mass[STEPS + 1] = {0}, count[STEPS + 1] = {0};
+        double sum_at[STEPS + 1] = {0}, count[STEPS + 1] = {0};
         distances(op, tile, 0, op->tiles, nearest, farthest);
         for (size_t t = 0; t < op->tiles; t++) {
             const double size = (double)tile_size(op, t);
-            mass[step_of(nearest[t])] += size;
+            sum_at[step_of(nearest[t])] += size;
             count[step_of(farthest[t] * (1 + SAFE))] += size;
         }
         double row_sum = 0;
         for (size_t step = 0; step <= STEPS; step++) {
-            mass[step] *= value_at(step);
+            sum_at[step] *= value_at(step);
             row_sum += step < STEPS ? count[step] * value_at(step + 1) : 0;
         }
         /* A row holds its own diagonal. */
-        op->limit[tile] = find_limit(mass, DCRF_EXACT_LEFT_OUT_DOUBLE * fmax(row_sum, 1));
+        op->limit[tile] = find_limit(sum_at, DCRF_EXACT_LEFT_OUT_DOUBLE * fmax(row_sum, 1));
     }
 }
 
@@ -159,8 +159,8 @@ dcrf_status dcrf_exact_find_near(struct dcrf_exact *op, dcrf_workspace *workspac
 
 /* ---- by what was measured ------------------------------------------------------------------- */
 
-uint8_t dcrf_exact_step(double mass) {
-    const double step = mass > 0 ? floor(-STEPS_PER_BIT * log2(mass / DCRF_TILE)) : STEPS;
+uint8_t dcrf_exact_step(double sum) {
+    const double step = sum > 0 ? floor(-STEPS_PER_BIT * log2(sum / DCRF_TILE)) : STEPS;
     return (uint8_t)(step < 0 ? 0 : step < STEPS ? step : STEPS);
 }
 
@@ -197,10 +197,10 @@ static bool next_pair(const struct dcrf_exact *op, const uint8_t *steps, size_t 
 }
 
 dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_error *error) {
-    double *mass = dcrf_allocate_zero(op->tiles, (STEPS + 1) * sizeof *mass);
+    double *sum_at = dcrf_allocate_zero(op->tiles, (STEPS + 1) * sizeof *sum_at);
     uint16_t *limit = dcrf_allocate(op->tiles, sizeof *limit);
-    if (!mass || !limit) {
-        dcrf_release(mass);
+    if (!sum_at || !limit) {
+        dcrf_release(sum_at);
         dcrf_release(limit);
         return dcrf_fail_memory(error, "the tiles of an exact operator");
     }
@@ -209,14 +209,14 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_
         for (size_t j = i; j < op->blocks; j++)
             for (size_t at = 0; next_pair(op, steps, i, j, &at, &pair);) {
                 const double most = DCRF_TILE * value_at(pair.step);
-                mass[pair.one * (STEPS + 1) + pair.step] += most;
-                mass[pair.other * (STEPS + 1) + pair.step] += most;
+                sum_at[pair.one * (STEPS + 1) + pair.step] += most;
+                sum_at[pair.other * (STEPS + 1) + pair.step] += most;
             }
     op->least_row_sum = INFINITY;
     for (size_t t = 0; t < op->tiles; t++) {
         const double row_sum = least_row_sum(op, t);
         op->least_row_sum = fmin(op->least_row_sum, row_sum);
-        limit[t] = find_limit(mass + t * (STEPS + 1), DCRF_EXACT_LEFT_OUT * row_sum);
+        limit[t] = find_limit(sum_at + t * (STEPS + 1), DCRF_EXACT_LEFT_OUT * row_sum);
     }
     for (size_t i = 0; i < op->blocks; i++)
         for (size_t j = i; j < op->blocks; j++)
@@ -224,7 +224,7 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_
                 if (!is_left_out(limit, pair.one, pair.other, pair.step))
                     op->near.words[pair.word] |= pair.bit;
     op->near.pairs_of_tiles = count_pairs(op, &op->near);
-    dcrf_release(mass);
+    dcrf_release(sum_at);
     dcrf_release(limit);
     return DCRF_OK;
 }
@@ -252,7 +252,7 @@ static void sum_left_out(void *context, size_t begin, size_t end, size_t worker)
 
 /* By the boxes, for both. */
 dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                       double *mass, dcrf_error *error) {
+                                       double *left_out, dcrf_error *error) {
     const size_t workers = dcrf_workspace_threads(workspace);
     double *memory = dcrf_allocate(op->tiles, (1 + 2 * workers) * sizeof *memory);
     if (!memory)
@@ -265,7 +265,7 @@ dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspa
     struct near_context context = {.op = (struct dcrf_exact *)op,
                                    .distance = memory + op->tiles,
                                    .scale_sums = memory,
-                                   .left_out = mass};
+                                   .left_out = left_out};
     dcrf_parallel_for(dcrf_workspace_pool(workspace), op->tiles, BLOCK_TILES, sum_left_out,
                       &context);
     dcrf_release(memory);
@@ -277,17 +277,17 @@ dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspa
 #define MOST_EXPONENT 88
 #define NOTHING 0x1p-120
 dcrf_status dcrf_exact_left_out(const struct dcrf_exact *op, dcrf_workspace *workspace,
-                                double *mass, dcrf_error *error) {
+                                double *left_out, dcrf_error *error) {
     double *sums = dcrf_allocate(op->base.variables, sizeof *sums);
     if (!sums)
         return dcrf_fail_memory(error, "what an exact operator leaves out");
     const double roundings =
         dcrf_exact_value_roundings(op, MOST_EXPONENT) + DCRF_TILE + BLOCK_TILES + 4;
-    dcrf_status status = dcrf_exact_left_out_double(op, workspace, mass, error);
+    dcrf_status status = dcrf_exact_left_out_double(op, workspace, left_out, error);
     if (status == DCRF_OK)
         status = dcrf_exact_sum_difference(op, workspace, sums, error);
     for (size_t a = 0; status == DCRF_OK && a < op->base.variables; a++)
-        mass[a] += sums[a] * (1 + roundings * 0x1p-24) + (double)op->base.variables * NOTHING;
+        left_out[a] += sums[a] * (1 + roundings * 0x1p-24) + (double)op->base.variables * NOTHING;
     dcrf_release(sums);
     return status;
 }

@@ -60,8 +60,8 @@ static void update(const struct anneal *anneal, dcrf_pool *pool) {
         .message = anneal->message,
         .diagonal = dcrf_coupling_is_potts(coupling) ? coupling->groups[0].diagonal : NULL,
         .factor = 2 * coupling->own_factor * anneal->coldness,
-        .sign = coupling->own_factor,
-        .mass = coupling->all_factor,
+        .own_factor = coupling->own_factor,
+        .all_factor = coupling->all_factor,
         .q = anneal->q};
     double sums[DCRF_SOFTMAX_SUMS];
     dcrf_parallel_sums(pool, model->variables, update_rows, &softmax, sums, DCRF_SOFTMAX_SUMS);

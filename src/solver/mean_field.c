@@ -119,10 +119,10 @@ static void update(struct mean_field *mf, float factor, const float *diagonal, d
                                    .diagonal = diagonal,
                                    .extra = factor != 0 ? mf->extra : NULL,
                                    .factor = factor,
-                                   .sign = mf->coupling->own_factor,
-                                   .mass = mf->coupling->all_factor,
+                                   .own_factor = mf->coupling->own_factor,
+                                   .all_factor = mf->coupling->all_factor,
                                    .damping = (float)mf->damping,
-                                   .field = mf->has_logits ? mf->logits : NULL,
+                                   .logits = mf->has_logits ? mf->logits : NULL,
                                    .q = mf->q};
     dcrf_parallel_sums(dcrf_workspace_pool(mf->problem->workspace), model->variables, update_rows,
                        &softmax, sums, DCRF_SOFTMAX_SUMS);

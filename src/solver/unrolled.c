@@ -99,8 +99,8 @@ static void update(dcrf_unrolled *u, size_t t, float factor, const float *diagon
                                    .message = u->message,
                                    .diagonal = diagonal,
                                    .factor = factor,
-                                   .sign = u->coupling->own_factor,
-                                   .mass = u->coupling->all_factor,
+                                   .own_factor = u->coupling->own_factor,
+                                   .all_factor = u->coupling->all_factor,
                                    .q = u->q[t]};
     if (t > 0) /* the pass takes the diagonal off with the q that it replaces */
         memcpy(u->q[t], u->q[t - 1], model->variables * model->stride * sizeof *u->q[t]);
