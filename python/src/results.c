@@ -81,15 +81,15 @@ int dcrf_py_add_proven_share(PyObject *dictionary, double share) {
 
 int dcrf_py_add_proof(PyObject *dictionary, const dcrf_proof *proof) {
     dcrf_proof_info info;
-    size_t size;
+    size_t size = 0;
     const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
     dcrf_proof_get_info(proof, &info);
-    PyObject *certificate = bytes ? PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)size)
-                                  : Py_NewRef(Py_None);
-    PyObject *more = Py_BuildValue(
-        "{s:N,s:d,s:d,s:d,s:N}", "energies", dcrf_py_energy_dictionary(&info.energy), "lower_bound",
-        info.lower_bound, "relative_gap", info.relative_gap, "proven_share",
-        (double)info.proven / (double)info.variables, "certificate", certificate);
+    /* y# makes None of NULL. */
+    PyObject *more =
+        Py_BuildValue("{s:N,s:d,s:d,s:d,s:y#}", "energies", dcrf_py_energy_dictionary(&info.energy),
+                      "lower_bound", info.lower_bound, "relative_gap", info.relative_gap,
+                      "proven_share", (double)info.proven / (double)info.variables, "certificate",
+                      (const char *)bytes, (Py_ssize_t)(bytes ? size : 0));
     const int done = more ? PyDict_Update(dictionary, more) : -1;
     Py_XDECREF(more);
     return done;
