@@ -11,6 +11,7 @@
 #include <dcrf/changes.h>
 #include <dcrf/cpu.h>
 #include <dcrf/densecrf.h>
+#include <dcrf/device.h>
 #include <dcrf/energy.h>
 #include <dcrf/gradient.h>
 #include <dcrf/labelling.h>

@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 typedef enum dcrf_status {
+    DCRF_ERROR_DEVICE = -8,      /* a device that is not there, or fails */
     DCRF_ERROR_THREAD = -7,      /* a thread could not be started */
     DCRF_ERROR_UNSUPPORTED = -6, /* valid, but this method or operator cannot do it */
     DCRF_ERROR_OVERLAP = -5,     /* two cliques share a variable */

@@ -13,6 +13,7 @@ struct dcrf_workspace {
         const struct dcrf_slot *slot; /* NULL: this one and those behind it are free */
         void *memory;
         size_t bytes;
+        void (*free_object)(void *object); /* NULL: memory, or nothing */
     } slots[DCRF_MOST_SLOTS];
 };
 
@@ -32,13 +33,23 @@ dcrf_status dcrf_workspace_new(dcrf_workspace **out, size_t threads, dcrf_error 
     return DCRF_OK;
 }
 
+static void clear(struct held *held) {
+    if (held->free_object && held->memory)
+        held->free_object(held->memory);
+    else
+        dcrf_release(held->memory);
+    held->memory = NULL;
+    held->bytes = 0;
+    held->free_object = NULL;
+}
+
 void dcrf_workspace_free(dcrf_workspace **workspace_pointer) {
     if (!workspace_pointer || !*workspace_pointer)
         return;
     dcrf_workspace *workspace = *workspace_pointer;
     dcrf_pool_free(&workspace->pool);
     for (size_t i = 0; i < DCRF_MOST_SLOTS; i++)
-        dcrf_release(workspace->slots[i].memory);
+        clear(&workspace->slots[i]);
     dcrf_release(workspace);
     *workspace_pointer = NULL;
 }
@@ -79,6 +90,24 @@ void *dcrf_workspace_slot(dcrf_workspace *workspace, const struct dcrf_slot *slo
         held->bytes = size;
     }
     return held->memory;
+}
+
+bool dcrf_workspace_attach(dcrf_workspace *workspace, const struct dcrf_slot *slot, void *object,
+                           void (*free_object)(void *object)) {
+    struct held *held = find_slot(workspace, slot);
+    if (!held)
+        return false;
+    clear(held);
+    held->memory = object;
+    held->free_object = free_object;
+    return true;
+}
+
+void *dcrf_workspace_attached(const dcrf_workspace *workspace, const struct dcrf_slot *slot) {
+    for (size_t i = 0; i < DCRF_MOST_SLOTS && workspace->slots[i].slot; i++)
+        if (workspace->slots[i].slot == slot)
+            return workspace->slots[i].memory;
+    return NULL;
 }
 
 dcrf_pool *dcrf_workspace_pool(dcrf_workspace *workspace) {

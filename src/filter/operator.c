@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "filter/device.h"
 
 #include <math.h>
 
@@ -37,14 +38,18 @@ dcrf_status dcrf_operator_build(dcrf_operator **out, const struct dcrf_features 
     *out = NULL;
     if (kind == DCRF_OPERATOR_FAST)
         kind = features->kind == DCRF_KERNEL_SPATIAL ? DCRF_OPERATOR_GRID : DCRF_OPERATOR_LATTICE;
+    if (kind == DCRF_OPERATOR_GRID && features->kind != DCRF_KERNEL_SPATIAL)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "the grid operator is for spatial kernels only");
+    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    if (device)
+        return device->backend->operator_new(out, device->opened, features, normalization, kind,
+                                             error);
     switch (kind) {
     case DCRF_OPERATOR_EXACT:
         status = dcrf_exact_new(&op, features, workspace, error);
         break;
     case DCRF_OPERATOR_GRID:
-        if (features->kind != DCRF_KERNEL_SPATIAL)
-            return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
-                             "the grid operator is for spatial kernels only");
         status = dcrf_grid_new(&op, features, workspace, error);
         break;
     case DCRF_OPERATOR_LATTICE:

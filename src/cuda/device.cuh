@@ -1,0 +1,104 @@
+/* What the files of libdcrf-cuda share: errors, the opened device, memory on it, and operators.
+ *
+ *   device.cu      devices: which there are, opening one, its memory and its stream
+ *   operator.cu    making operators, and what all kinds of them share
+ *   lattice.cu     the plan of the permutohedral lattice, by sorting
+ *   lattice_apply.cu  splat, blur and slice
+ *   grid.cu        the separable Gaussian of spatial kernels
+ *   exact.cu       the Gaussian sum over all pairs
+ *   mean_field.cu  mean field
+ *
+ * All work of a device goes through one stream, so what was asked for first is done first; a call
+ * that gives the host something waits for it. Results do not depend on timing: no sum of floats is
+ * made by atomics. */
+#ifndef DCRF_CUDA_DEVICE_CUH
+#define DCRF_CUDA_DEVICE_CUH
+
+#include "filter/backend.h"
+
+#include <cuda_runtime.h>
+
+/* Write an error as dcrf_fail does, which is not in this library. */
+dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* DCRF_OK, or the error that CUDA gave for `what` ("the plan of a lattice"). */
+dcrf_status check(cudaError_t result, const char *what, dcrf_error *error);
+
+/* Counted: operators and methods hold the device that they are on. */
+struct dcrf_backend_device {
+    size_t index;
+    size_t holders;
+    cudaStream_t stream;
+    int multiprocessors;
+    void *staging; /* pinned memory of the host, for what goes to and fro */
+    size_t staging_bytes;
+};
+
+void device_hold(dcrf_backend_device *device);
+void device_drop(dcrf_backend_device *device);
+
+/* Make the device current for this thread; every entry from outside begins with it. */
+dcrf_status device_enter(const dcrf_backend_device *device, dcrf_error *error);
+
+/* Memory on the device, from its pool; freed in the order of the stream. NULL is fine for free. */
+dcrf_status device_take(dcrf_backend_device *device, void **memory, size_t count, size_t bytes,
+                        const char *what, dcrf_error *error);
+void device_release(dcrf_backend_device *device, void *memory);
+
+template <typename T>
+dcrf_status device_array(dcrf_backend_device *device, T **array, size_t count, const char *what,
+                         dcrf_error *error) {
+    void *memory = nullptr;
+    const dcrf_status status = device_take(device, &memory, count, sizeof(T), what, error);
+    *array = static_cast<T *>(memory);
+    return status;
+}
+
+/* Copy between the host and the device, through pinned memory. Both come back when the host's array
+ * can be used again, or read. */
+dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                          dcrf_error *error);
+dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                            dcrf_error *error);
+
+/* An operator on the device. `apply_on_device` works on arrays of the device and only puts work
+ * into the stream; the methods of dcrf_operator move arrays of the host around it. */
+struct device_operator {
+    dcrf_operator base; /* its scale stays NULL: see `scales` */
+    dcrf_backend_device *device;
+    dcrf_status (*apply_on_device)(struct device_operator *op,
+                                   const struct dcrf_application *application, dcrf_error *error);
+    float *scales; /* on the device: of the symmetric normalization; NULL without it */
+    float *in, *out; /* on the device: blocks for arrays of the host */
+    size_t block_floats;
+};
+
+/* For the methods of an operator: rows of `stride` floats from the host to op->in, room for as many
+ * in op->out, and op->out back. */
+dcrf_status operator_upload(struct device_operator *op, const float *in, size_t stride,
+                            dcrf_error *error);
+dcrf_status operator_download(struct device_operator *op, float *out, size_t stride,
+                              dcrf_error *error);
+/* out = factor K in of host arrays, by apply_on_device; the `apply` of every kind. */
+dcrf_status operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
+                           const struct dcrf_application *application, dcrf_error *error);
+/* Release what is in struct device_operator, and drop the device. */
+void operator_clear(struct device_operator *op);
+
+/* The operators, normalized or calibrated. */
+dcrf_status lattice_new(struct device_operator **op, dcrf_backend_device *device,
+                        const struct dcrf_features *features, dcrf_normalization normalization,
+                        dcrf_error *error);
+dcrf_status grid_new(struct device_operator **op, dcrf_backend_device *device,
+                     const struct dcrf_features *features, dcrf_normalization normalization,
+                     dcrf_error *error);
+dcrf_status exact_new(struct device_operator **op, dcrf_backend_device *device,
+                      const struct dcrf_features *features, dcrf_normalization normalization,
+                      dcrf_error *error);
+
+/* Rows of features as dcrf_features_row gives them, on the device: variables x dimension floats. */
+dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
+                            float **rows, dcrf_error *error);
+
+#endif

@@ -1,0 +1,190 @@
+/* Finding the library of a device, and giving a device to a workspace. */
+#define _GNU_SOURCE /* dladdr */
+#include "filter/device.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__wasm__)
+#define DCRF_NO_LOADER
+#else
+#include <dlfcn.h>
+#endif
+
+#define LIBRARY "libdcrf-cuda.so.0"
+
+static const struct dcrf_slot device_slot = {"the device"};
+
+/* ---- the library ---------------------------------------------------------------------------- */
+
+/* The table, once it was found. It is the same for every thread that finds it, so it does not
+ * matter which one writes it. */
+static _Atomic(const struct dcrf_backend *) found_backend;
+
+#ifdef DCRF_NO_LOADER
+
+static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error *error) {
+    *backend = atomic_load(&found_backend);
+    return dcrf_fail(error, DCRF_ERROR_DEVICE, "there are no devices on this platform");
+}
+
+#else
+
+/* Next to this library or program, where a build folder and a wheel have it. */
+static void *open_beside(void) {
+    Dl_info here;
+    char path[4096];
+    if (!dladdr((void *)&found_backend, &here) || !here.dli_fname)
+        return NULL;
+    const char *slash = strrchr(here.dli_fname, '/');
+    if (!slash)
+        return NULL;
+    const int folder = (int)(slash - here.dli_fname);
+    static const char *const places[] = {"", "/src/cuda"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const int length =
+            snprintf(path, sizeof path, "%.*s%s/" LIBRARY, folder, here.dli_fname, places[i]);
+        void *library =
+            length > 0 && (size_t)length < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        if (library)
+            return library;
+    }
+    return NULL;
+}
+
+static void *open_library(dcrf_error *error) {
+    const char *given = getenv("DCRF_CUDA_LIBRARY");
+    void *library = NULL;
+    if (given && *given) {
+        library = dlopen(given, RTLD_NOW | RTLD_LOCAL);
+        if (!library)
+            dcrf_fail(error, DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: %s", dlerror());
+        return library;
+    }
+    library = open_beside();
+    if (!library)
+        library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        dcrf_fail(error, DCRF_ERROR_DEVICE,
+                  "there is no GPU support: %s; build dcrf where nvcc is, or set DCRF_CUDA_LIBRARY",
+                  dlerror());
+    return library;
+}
+
+static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error *error) {
+    *backend = atomic_load(&found_backend);
+    if (*backend)
+        return DCRF_OK;
+    void *library = open_library(error);
+    if (!library)
+        return DCRF_ERROR_DEVICE;
+    dcrf_backend_entry entry = NULL;
+    void *symbol = dlsym(library, DCRF_BACKEND_ENTRY);
+    memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from one to the other */
+    const struct dcrf_backend *table = entry ? entry() : NULL;
+    if (!table || table->version != DCRF_BACKEND_VERSION) {
+        dlclose(library);
+        return dcrf_fail(error, DCRF_ERROR_DEVICE,
+                         LIBRARY " is not of this version of dcrf: install both from one build");
+    }
+    atomic_store(&found_backend, table);
+    *backend = table;
+    return DCRF_OK;
+}
+
+#endif
+
+/* ---- what there is -------------------------------------------------------------------------- */
+
+dcrf_status dcrf_device_count(size_t *count, dcrf_error *error) {
+    if (!count)
+        return dcrf_fail_null(error, "the place for the number of devices");
+    *count = 0;
+    const struct dcrf_backend *backend;
+    const dcrf_status status = find_backend(&backend, error);
+    return status < 0 ? status : backend->count(count, error);
+}
+
+dcrf_status dcrf_device_describe(size_t index, dcrf_device_info *info, dcrf_error *error) {
+    if (!info)
+        return dcrf_fail_null(error, "the place for what is known of a device");
+    *info = (dcrf_device_info){0};
+    size_t count;
+    const dcrf_status status = dcrf_device_count(&count, error);
+    if (status < 0)
+        return status;
+    if (index >= count)
+        return dcrf_fail(error, DCRF_ERROR_DEVICE, "there is no device cuda:%zu: there are %zu",
+                         index, count);
+    return atomic_load(&found_backend)->describe(index, info, error);
+}
+
+/* ---- the device of a workspace -------------------------------------------------------------- */
+
+static void close_device(void *attached) {
+    struct dcrf_device *device = attached;
+    device->backend->close(device->opened);
+    dcrf_release(device);
+}
+
+const struct dcrf_device *dcrf_workspace_find_device(const dcrf_workspace *workspace) {
+    return dcrf_workspace_attached(workspace, &device_slot);
+}
+
+const char *dcrf_workspace_device(const dcrf_workspace *workspace) {
+    const struct dcrf_device *device = workspace ? dcrf_workspace_find_device(workspace) : NULL;
+    return device ? device->name : "cpu";
+}
+
+/* The number in "cuda" or "cuda:N". */
+static bool parse_name(const char *name, size_t *index) {
+    *index = 0;
+    if (strcmp(name, "cuda") == 0)
+        return true;
+    if (strncmp(name, "cuda:", 5) != 0 || name[5] == 0 || strlen(name + 5) > 3)
+        return false;
+    for (const char *digit = name + 5; *digit; digit++) {
+        if (*digit < '0' || *digit > '9')
+            return false;
+        *index = *index * 10 + (size_t)(*digit - '0');
+    }
+    return true;
+}
+
+dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *name,
+                                      dcrf_error *error) {
+    if (!workspace || !name)
+        return dcrf_fail_null(error, "the workspace or the name of the device");
+    size_t index;
+    if (strcmp(name, "cpu") == 0) {
+        dcrf_workspace_attach(workspace, &device_slot, NULL, NULL);
+        return DCRF_OK;
+    }
+    if (!parse_name(name, &index))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "'%.40s' is not a device; devices are cpu, cuda and cuda:N", name);
+    dcrf_device_info info;
+    dcrf_status status = dcrf_device_describe(index, &info, error);
+    if (status < 0)
+        return status;
+    struct dcrf_device *device = dcrf_allocate_zero(1, sizeof *device);
+    if (!device)
+        return dcrf_fail_memory(error, "a device");
+    device->backend = atomic_load(&found_backend);
+    snprintf(device->name, sizeof device->name, "cuda:%zu", index);
+    status = device->backend->open(&device->opened, index, error);
+    if (status < 0) {
+        dcrf_release(device);
+        return status;
+    }
+    if (!dcrf_workspace_attach(workspace, &device_slot, device, close_device)) {
+        close_device(device);
+        return dcrf_fail_memory(error, "a device");
+    }
+    return DCRF_OK;
+}

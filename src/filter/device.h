@@ -1,0 +1,16 @@
+/* The device of a workspace. */
+#ifndef DCRF_FILTER_DEVICE_H
+#define DCRF_FILTER_DEVICE_H
+
+#include "filter/backend.h"
+
+struct dcrf_device {
+    const struct dcrf_backend *backend;
+    dcrf_backend_device *opened;
+    char name[DCRF_DEVICE_NAME_BYTES];
+};
+
+/* NULL: the CPU. */
+const struct dcrf_device *dcrf_workspace_find_device(const dcrf_workspace *workspace);
+
+#endif
