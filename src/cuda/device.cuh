@@ -4,6 +4,7 @@
  *   operator.cu    making operators, and what all kinds of them share
  *   lattice.cu     the plan of the permutohedral lattice, by sorting
  *   lattice_apply.cu  splat, blur and slice
+ *   ordered.cu     what the ordered filters of lattice and grid share
  *   grid.cu        the separable Gaussian of spatial kernels
  *   exact.cu       the Gaussian sum over all pairs
  *   mean_field.cu  mean field
@@ -18,6 +19,19 @@
 
 #include <cuda_runtime.h>
 
+/* Most kernels have one thread per item, in blocks of this many. */
+#define THREADS 256
+
+static inline unsigned blocks_for(size_t count) {
+    return (unsigned)((count + THREADS - 1) / THREADS);
+}
+
+#ifdef __CUDACC__
+static __device__ inline size_t this_thread() {
+    return blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+}
+#endif
+
 /* Write an error as dcrf_fail does, which is not in this library. */
 dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -31,8 +45,6 @@ struct dcrf_backend_device {
     size_t holders;
     cudaStream_t stream;
     int multiprocessors;
-    void *staging; /* pinned memory of the host, for what goes to and fro */
-    size_t staging_bytes;
 };
 
 void device_hold(dcrf_backend_device *device);
@@ -55,8 +67,8 @@ dcrf_status device_array(dcrf_backend_device *device, T **array, size_t count, c
     return status;
 }
 
-/* Copy between the host and the device, through pinned memory. Both come back when the host's array
- * can be used again, or read. */
+/* Copy between the host and the device. Both come back when the host's array can be used again, or
+ * read. */
 dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                           dcrf_error *error);
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
@@ -65,11 +77,11 @@ dcrf_status device_download(dcrf_backend_device *device, void *to, const void *f
 /* An operator on the device. `apply_on_device` works on arrays of the device and only puts work
  * into the stream; the methods of dcrf_operator move arrays of the host around it. */
 struct device_operator {
-    dcrf_operator base; /* its scale stays NULL: see `scales` */
+    dcrf_operator base; /* its scale stays NULL: see `scales`; base.device is `device` */
     dcrf_backend_device *device;
     dcrf_status (*apply_on_device)(struct device_operator *op,
                                    const struct dcrf_application *application, dcrf_error *error);
-    float *scales; /* on the device: of the symmetric normalization; NULL without it */
+    float *scales;   /* on the device: of the symmetric normalization; NULL without it */
     float *in, *out; /* on the device: blocks for arrays of the host */
     size_t block_floats;
 };

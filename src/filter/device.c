@@ -35,7 +35,7 @@ static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error 
 
 #else
 
-/* Next to this library or program, where a build folder and a wheel have it. */
+/* Next to this library, program or module, or where the build folder that it is in has it. */
 static void *open_beside(void) {
     Dl_info here;
     char path[4096];
@@ -45,7 +45,8 @@ static void *open_beside(void) {
     if (!slash)
         return NULL;
     const int folder = (int)(slash - here.dli_fname);
-    static const char *const places[] = {"", "/src/cuda"};
+    static const char *const places[] = {"", "/cuda", "/src/cuda", "/../src/cuda",
+                                         "/../../src/cuda"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const int length =
             snprintf(path, sizeof path, "%.*s%s/" LIBRARY, folder, here.dli_fname, places[i]);
@@ -67,6 +68,10 @@ static void *open_library(dcrf_error *error) {
         return library;
     }
     library = open_beside();
+#ifdef DCRF_LIBRARY_FOLDER
+    if (!library)
+        library = dlopen(DCRF_LIBRARY_FOLDER "/" LIBRARY, RTLD_NOW | RTLD_LOCAL);
+#endif
     if (!library)
         library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)

@@ -2,9 +2,8 @@
  *
  *   exp(-|f_a - f_b|^2 / 2) = prod_k g_k(a_k - b_k),   g_k(t) = exp(-(t spacing_k / sigma_k)^2 / 2)
  *
- * Each axis is convolved directly, with g_k cut off where the mass beyond is TRUNCATED of the whole
- * (over all axes) and each tap beyond is TRUNCATED of the centre: symmetric, with a unit diagonal,
- * and exact but for that, be the input a constant or an impulse. Outside the grid there is nothing,
+ * Each axis is convolved directly, with g_k cut off as filter/grid_taps.h says: symmetric, with a
+ * unit diagonal, and exact but for that, be the input a constant or an impulse. Outside the grid there is nothing,
  * so rows near the border sum to less, as the formula says. */
 #include "filter/grid.h"
 #include "core/error.h"
@@ -14,32 +13,10 @@
 #include <math.h>
 #include <string.h>
 
-#define TRUNCATED 8e-5
-
 /* Rows of a task. */
 #define GRAIN 2
 
 /* ---- construction --------------------------------------------------------------------------- */
-
-static double tap(double factor, double offset) {
-    return exp(-0.5 * (offset * factor) * (offset * factor));
-}
-
-/* The smallest radius that leaves at most `tail` of the mass and no tap above TRUNCATED outside,
- * and is no more than the axis is long. */
-static size_t find_radius(double factor, size_t size, double tail) {
-    double total = 1;
-    for (size_t t = 1; t < size && tap(factor, (double)t) > 1e-12; t++)
-        total += 2 * tap(factor, (double)t);
-    double inside = 1;
-    size_t radius = 0;
-    while (radius + 1 < size &&
-           (inside < (1 - tail) * total || tap(factor, (double)(radius + 1)) > TRUNCATED)) {
-        radius++;
-        inside += 2 * tap(factor, (double)radius);
-    }
-    return radius;
-}
 
 static void free_grid(dcrf_operator *base) {
     struct dcrf_grid_plan *op = (struct dcrf_grid_plan *)base;
@@ -409,15 +386,14 @@ dcrf_status dcrf_grid_new(dcrf_operator **out, const struct dcrf_features *featu
     op->shape = features->grid;
     for (size_t axis = 0; axis < op->shape.axes; axis++) {
         const double factor = features->axis_factor[axis];
-        op->radius[axis] =
-            find_radius(factor, op->shape.size[axis], TRUNCATED / (double)op->shape.axes);
+        op->radius[axis] = dcrf_grid_radius(factor, op->shape.size[axis], op->shape.axes);
         op->taps[axis] = dcrf_allocate(op->radius[axis] + 1, sizeof(float));
         if (!op->taps[axis]) {
             free_grid(&op->base);
             return dcrf_fail_memory(error, "a grid operator");
         }
         for (size_t k = 0; k <= op->radius[axis]; k++)
-            op->taps[axis][k] = (float)tap(factor, (double)k);
+            op->taps[axis][k] = (float)dcrf_grid_tap(factor, (double)k);
         op->base.bytes += (op->radius[axis] + 1) * sizeof(float);
     }
     *out = &op->base;

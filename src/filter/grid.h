@@ -2,6 +2,7 @@
 #ifndef DCRF_FILTER_GRID_H
 #define DCRF_FILTER_GRID_H
 
+#include "filter/grid_taps.h"
 #include "filter/operator.h"
 
 struct dcrf_grid_plan {

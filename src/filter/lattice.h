@@ -94,6 +94,11 @@ static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice 
 #define DCRF_LATTICE_CENTRE 1.0f
 #define DCRF_LATTICE_SIDE 0.5f
 
+/* Row sums computed exactly for the calibration: so many, and more of them where rows are short, up
+ * to so many terms in all. In ten dimensions rows differ so much that a few are no sample. */
+#define DCRF_CALIBRATION_SAMPLES 128
+#define DCRF_CALIBRATION_TERMS ((size_t)1 << 23)
+
 /* ---- lattice_embed.c ------------------------------------------------------------------------ */
 
 struct dcrf_embedding {

@@ -22,10 +22,6 @@
 /* Rows of vertices that take more do not fit in a third-level cache next to what else is there. */
 #define LARGE_BYTES ((size_t)12 << 20)
 #define USUAL_ROW 24
-/* Row sums computed exactly for the calibration: so many, and more of them where rows are short, up
- * to so many terms in all. In ten dimensions rows differ so much that a few are no sample. */
-#define SAMPLES 128
-#define SAMPLED_TERMS ((size_t)1 << 23)
 
 struct chunk {
     dcrf_status status;
@@ -419,7 +415,9 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t n = base->variables;
     struct sample sample = {.dsp = dcrf_dsp(), .features = features, .plane = (n + 15) / 16 * 16};
-    sample.count = SAMPLED_TERMS / n > SAMPLES ? SAMPLED_TERMS / n : SAMPLES;
+    sample.count = DCRF_CALIBRATION_TERMS / n > DCRF_CALIBRATION_SAMPLES
+                       ? DCRF_CALIBRATION_TERMS / n
+                       : DCRF_CALIBRATION_SAMPLES;
     sample.count = sample.count < n ? sample.count : n;
     sample.row_sum = dcrf_allocate(sample.count, sizeof *sample.row_sum);
     sample.planes = dcrf_allocate(sample.plane, features->dimension * sizeof *sample.planes);

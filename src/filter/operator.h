@@ -56,6 +56,10 @@ struct dcrf_operator_methods {
                          const struct dcrf_application *application, dcrf_error *error);
     dcrf_status (*ordered)(const dcrf_operator *op, dcrf_workspace *workspace,
                            const struct dcrf_ordered *ordered, dcrf_error *error);
+    /* The same for a block of channels whose levels are checked, from values to results. NULL: one
+     * channel after the other. */
+    dcrf_status (*ordered_block)(const dcrf_operator *op, const dcrf_levels *levels, const float *y,
+                                 float *out, size_t channels, size_t stride, dcrf_error *error);
     /* NULL: not without bins. */
     dcrf_status (*line)(const dcrf_operator *op, dcrf_workspace *workspace,
                         const struct dcrf_line *line, dcrf_error *error);
@@ -109,6 +113,7 @@ struct dcrf_operator {
                    * an operator normalizes itself */
     size_t vertices;
     size_t bytes;
+    const void *device; /* where it is: filter/backend.h. NULL: here */
 };
 
 /* Each allocates the whole of its operator; the features need not outlive the call. */

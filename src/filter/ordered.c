@@ -132,6 +132,8 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     if (channels == 0 || stride < channels)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "a block of %zu channels cannot have a stride of %zu", channels, stride);
+    if (op->methods->ordered_block)
+        return op->methods->ordered_block(op, levels, y, out, channels, stride, error);
     const size_t n = op->variables;
     const size_t table_floats = levels->count * dcrf_padded(levels->count);
     size_t floats;

@@ -18,11 +18,16 @@
  * Updating all at once can oscillate. Damping keeps a part of the old s: a step of proximal
  * gradient descent with the Kullback-Leibler divergence as distance, which decreases F when the
  * step is small enough (Baque, Bagautdinov, Fleuret and Fua 2016). Automatic damping begins at zero
- * and rises when F does. */
+ * and rises when F does.
+ *
+ * Where the plan is on a device, the updates are made there, and Q stays there until somebody asks
+ * for it; F, damping and the stop are the same. Models with cliques or with compatibilities that
+ * are not Potts are updated here, with the device's filters. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
 #include "energy/coupling.h"
+#include "filter/device.h"
 #include "solver/method.h"
 
 #include <math.h>
@@ -51,12 +56,21 @@ struct mean_field {
     float *extra;      /* block: their part of s, zero for variables in none */
     double *scratch;   /* two rows of M a worker */
     double *agreement; /* per clique, sum_i prod_a Q_ai */
+
+    /* On a device; NULL: here. */
+    const struct dcrf_backend *backend;
+    dcrf_backend_mean_field *on_device;
+    bool is_q_old;             /* q is not that of the device yet */
+    dcrf_status device_status; /* of fetching it */
+    dcrf_error device_error;
 };
 
 static void mean_field_free(void *state) {
     struct mean_field *mf = state;
     if (!mf)
         return;
+    if (mf->on_device)
+        mf->backend->mean_field_free(mf->on_device);
     dcrf_coupling_free(&mf->coupling);
     dcrf_release(mf->q);
     dcrf_release(mf->message);
@@ -71,8 +85,10 @@ static bool take_memory(struct mean_field *mf) {
     const dcrf_model *model = mf->problem->model;
     const size_t row = model->stride * sizeof(float);
     mf->q = dcrf_allocate_zero(model->variables, row);
+    if (!mf->q || mf->on_device)
+        return mf->q;
     mf->message = dcrf_allocate_zero(model->variables, row);
-    if (!mf->q || !mf->message)
+    if (!mf->message)
         return false;
     if (mf->problem->settings->damping != 0 && !(mf->logits = dcrf_allocate(model->variables, row)))
         return false;
@@ -85,6 +101,46 @@ static bool take_memory(struct mean_field *mf) {
     return mf->extra && mf->scratch && mf->agreement;
 }
 
+/* Let the device do the updates, where the plan is on one and the updates are of the kind it can
+ * do. */
+static dcrf_status try_device(struct mean_field *mf, dcrf_error *error) {
+    const struct dcrf_problem *problem = mf->problem;
+    const dcrf_model *model = problem->model;
+    const struct dcrf_device *device = dcrf_workspace_find_device(problem->workspace);
+    const struct dcrf_coupling_group *group = &mf->coupling->groups[0];
+    if (!device || !dcrf_coupling_is_potts(mf->coupling) || model->cliques.count > 0)
+        return DCRF_OK;
+    dcrf_operator **operators = dcrf_allocate(group->count + 1, sizeof *operators);
+    float *weights = dcrf_allocate(group->count + 1, sizeof *weights);
+    dcrf_status status = DCRF_OK;
+    if (!operators || !weights)
+        status = dcrf_fail_memory(error, "mean field");
+    bool is_there = true;
+    for (size_t k = 0; k < group->count && status == DCRF_OK; k++) {
+        const size_t m = mf->coupling->kernels[group->first + k];
+        operators[k] = problem->plan->kernels[m].op;
+        weights[k] = (float)model->kernels[m].weight;
+        is_there &= operators[k]->device == device->opened;
+    }
+    const struct dcrf_backend_model what = {.variables = model->variables,
+                                            .labels = model->labels,
+                                            .stride = model->stride,
+                                            .unary = model->unary,
+                                            .kernel_count = group->count,
+                                            .operators = operators,
+                                            .weights = weights,
+                                            .diagonal = group->diagonal};
+    if (status == DCRF_OK && is_there) {
+        mf->backend = device->backend;
+        status = mf->backend->mean_field_new(&mf->on_device, device->opened, &what, error);
+        if (status == DCRF_ERROR_UNSUPPORTED)
+            status = DCRF_OK; /* here, then */
+    }
+    dcrf_release(operators);
+    dcrf_release(weights);
+    return status;
+}
+
 static dcrf_status mean_field_init(void **state, const struct dcrf_problem *problem,
                                    dcrf_error *error) {
     *state = NULL;
@@ -93,6 +149,8 @@ static dcrf_status mean_field_init(void **state, const struct dcrf_problem *prob
         return dcrf_fail_memory(error, "mean field");
     mf->problem = problem;
     dcrf_status status = dcrf_coupling_new(&mf->coupling, problem->plan, problem->workspace, error);
+    if (status == DCRF_OK)
+        status = try_device(mf, error);
     if (status == DCRF_OK && !take_memory(mf))
         status = dcrf_fail_memory(error, "mean field");
     if (status < 0) {
@@ -151,30 +209,44 @@ static double entropy_rows(void *context, size_t begin, size_t end) {
 static void set_damping(struct mean_field *mf, double damping) {
     const dcrf_model *model = mf->problem->model;
     mf->damping = damping;
-    if (damping > 0 && !mf->has_logits) {
+    if (damping > 0 && !mf->has_logits && !mf->on_device) {
         dcrf_parallel_for(dcrf_workspace_pool(mf->problem->workspace), model->variables,
                           ROWS_PER_CHUNK, recover_logits, mf);
         mf->has_logits = true;
     }
 }
 
+static dcrf_status start_here(struct mean_field *mf, const struct dcrf_start *start) {
+    const dcrf_model *model = mf->problem->model;
+    double sums[DCRF_SOFTMAX_SUMS];
+    if (!start->y) {
+        update(mf, 0, NULL, sums); /* softmax(-unary) */
+        return DCRF_OK;
+    }
+    memcpy(mf->q, start->y, model->variables * model->stride * sizeof *mf->q);
+    mf->entropy = dcrf_parallel_sum(dcrf_workspace_pool(mf->problem->workspace), model->variables,
+                                    entropy_rows, mf);
+    return DCRF_OK;
+}
+
+static dcrf_status start_on_device(struct mean_field *mf, const struct dcrf_start *start,
+                                   dcrf_error *error) {
+    mf->is_q_old = true;
+    mf->device_status = DCRF_OK;
+    return mf->backend->mean_field_start(mf->on_device, start->y, &mf->entropy, error);
+}
+
 static dcrf_status mean_field_start(void *state, const struct dcrf_start *start,
                                     dcrf_error *error) {
-    (void)error;
     struct mean_field *mf = state;
-    const dcrf_model *model = mf->problem->model;
     const double damping = mf->problem->settings->damping;
     mf->has_logits = false;
     mf->damping = 0;
     mf->free_energy = (double)INFINITY;
-    if (start->y) {
-        memcpy(mf->q, start->y, model->variables * model->stride * sizeof *mf->q);
-        mf->entropy = dcrf_parallel_sum(dcrf_workspace_pool(mf->problem->workspace),
-                                        model->variables, entropy_rows, mf);
-    } else {
-        double sums[DCRF_SOFTMAX_SUMS];
-        update(mf, 0, NULL, sums); /* softmax(-unary) */
-    }
+    const dcrf_status status =
+        mf->on_device ? start_on_device(mf, start, error) : start_here(mf, start);
+    if (status < 0)
+        return status;
     set_damping(mf, damping > 0 ? damping : 0);
     return DCRF_OK;
 }
@@ -240,13 +312,13 @@ static double add_cliques(struct mean_field *mf) {
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
-static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
-                                   dcrf_error *error) {
-    struct mean_field *mf = state;
+/* Both update q, with the sums of dsp/dsp.h; clique_cost is the expected cost of the cliques
+ * before.
+ */
+static dcrf_status step_here(struct mean_field *mf, double *sums, double *clique_cost,
+                             dcrf_error *error) {
     const dcrf_model *model = mf->problem->model;
     const bool is_potts = dcrf_coupling_is_potts(mf->coupling);
-    const double entropy = mf->entropy;
-    double sums[DCRF_SOFTMAX_SUMS];
     /* For Potts the diagonal comes off in the pass of the softmax. */
     const dcrf_status status = is_potts
                                    ? dcrf_coupling_sum(mf->coupling, 0, mf->q, mf->message,
@@ -254,9 +326,35 @@ static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
                                    : dcrf_coupling_field(mf->coupling, mf->q, mf->message, error);
     if (status < 0)
         return status;
-    const double clique_cost = add_cliques(mf);
+    *clique_cost = add_cliques(mf);
     update(mf, 2 * mf->coupling->own_factor, is_potts ? mf->coupling->groups[0].diagonal : NULL,
            sums);
+    return DCRF_OK;
+}
+
+static dcrf_status step_on_device(struct mean_field *mf, double *sums, double *clique_cost,
+                                  dcrf_error *error) {
+    if (mf->device_status < 0)
+        return dcrf_fail(error, mf->device_status, "%s", mf->device_error.message);
+    *clique_cost = 0;
+    mf->is_q_old = true;
+    const dcrf_status status =
+        mf->backend->mean_field_step(mf->on_device, (float)mf->damping, sums, error);
+    if (status == DCRF_OK)
+        mf->entropy = sums[DCRF_SOFTMAX_ENTROPY];
+    return status;
+}
+
+static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
+                                   dcrf_error *error) {
+    struct mean_field *mf = state;
+    const dcrf_model *model = mf->problem->model;
+    const double entropy = mf->entropy;
+    double sums[DCRF_SOFTMAX_SUMS], clique_cost;
+    const dcrf_status status = mf->on_device ? step_on_device(mf, sums, &clique_cost, error)
+                                             : step_here(mf, sums, &clique_cost, error);
+    if (status < 0)
+        return status;
 
     const double free_energy = sums[DCRF_SOFTMAX_ENERGY] + clique_cost + entropy;
     const bool rises =
@@ -269,8 +367,17 @@ static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
     return DCRF_OK;
 }
 
+/* From the device they are fetched when they are asked for; where that fails, the next step says
+ * so.
+ */
 static const float *mean_field_marginals(const void *state) {
-    return ((const struct mean_field *)state)->q;
+    struct mean_field *mf = (struct mean_field *)state;
+    if (mf->on_device && mf->is_q_old) {
+        mf->device_status =
+            mf->backend->mean_field_marginals(mf->on_device, mf->q, &mf->device_error);
+        mf->is_q_old = mf->device_status < 0;
+    }
+    return mf->q;
 }
 
 const struct dcrf_method_interface dcrf_mean_field = {

@@ -1,0 +1,696 @@
+/* The plan of the lattice: embed, sort, number, connect, normalize. See lattice.cuh. */
+#include "cuda/lattice.cuh"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+#include <thrust/iterator/counting_iterator.h>
+
+/* How vertices become codes: digit i of a code is m_i - low[i], and weighs place[i]. The digit of
+ * the remainder is the last one, which weighs 1. */
+struct coding {
+    int dimension;
+    double factor[DCRF_MAX_FEATURES]; /* of the embedding */
+    long long low[DCRF_MAX_FEATURES];
+    unsigned long long place[DCRF_MAX_FEATURES];
+};
+
+/* ---- the extent ----------------------------------------------------------------------------- */
+
+/* Floats in the order of integers. */
+static __device__ int ordered_bits(float value) {
+    const int bits = __float_as_int(value);
+    return bits < 0 ? bits ^ 0x7fffffff : bits;
+}
+
+static float from_ordered_bits(int ordered) {
+    const int bits = ordered < 0 ? ordered ^ 0x7fffffff : ordered;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The smallest and largest value of every feature; the order of integer atomics does not matter. */
+static __global__ void find_extent(const float *rows, size_t variables, int dimension,
+                                   int *extent) {
+    for (int i = 0; i < dimension; i++) {
+        int low = 0x7fffffff, high = (int)0x80000000;
+        for (size_t a = this_thread(); a < variables; a += (size_t)gridDim.x * blockDim.x) {
+            const int value = ordered_bits(rows[a * (size_t)dimension + (size_t)i]);
+            low = min(low, value);
+            high = max(high, value);
+        }
+        low = __reduce_min_sync(0xffffffffu, low);
+        high = __reduce_max_sync(0xffffffffu, high);
+        if (threadIdx.x % 32 == 0) {
+            atomicMin(&extent[2 * i], low);
+            atomicMax(&extent[2 * i + 1], high);
+        }
+    }
+}
+
+static __global__ void clear_extent(int dimension, int *extent) {
+    if ((int)threadIdx.x < dimension) {
+        extent[2 * threadIdx.x] = 0x7fffffff;
+        extent[2 * threadIdx.x + 1] = (int)0x80000000;
+    }
+}
+
+/* Coordinates of the embedding are linear in the features, so those of the extremes bound them. A
+ * corner of the simplex is within two steps of the point, a neighbour within three; one is spare.
+ */
+static dcrf_status choose_coding(struct coding *coding, size_t dimension, const int *extent,
+                                 int *bits, dcrf_error *error) {
+    const double corners = (double)(dimension + 1), margin = 4;
+    double low = 0, high = 0; /* of the sum of what is above */
+    double digits[DCRF_MAX_FEATURES];
+    coding->dimension = (int)dimension;
+    double units = sqrt(1.0 / 2 + 1.0 / 6) * corners;
+    for (size_t i = 0; i < dimension; i++)
+        coding->factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units;
+    for (size_t i = dimension + 1; i-- > 0;) {
+        double along_low = 0, along_high = 0; /* of the feature that makes coordinate i */
+        if (i > 0) {
+            along_low = (double)from_ordered_bits(extent[2 * (i - 1)]) * coding->factor[i - 1];
+            along_high = (double)from_ordered_bits(extent[2 * i - 1]) * coding->factor[i - 1];
+        }
+        const double from = low - (double)i * along_high, to = high - (double)i * along_low;
+        if (!(fabs(from) < 1e9 && fabs(to) < 1e9))
+            return fail(error, DCRF_ERROR_ARGUMENT,
+                        "a feature is too large for its sigma: the lattice would need more than 32 "
+                        "bits");
+        if (i < dimension) {
+            coding->low[i] = (long long)floor(from / corners - margin);
+            digits[i] = ceil(to / corners + margin) - (double)coding->low[i] + 1;
+        }
+        low += along_low;
+        high += along_high;
+    }
+    double place = corners;
+    for (size_t i = dimension; i-- > 0;) {
+        coding->place[i] = (unsigned long long)place;
+        place *= digits[i];
+        if (place > 0x1p62)
+            return fail(error, DCRF_ERROR_UNSUPPORTED,
+                        "a lattice of this extent in %zu dimensions is not on this device yet: use "
+                        "the CPU, or larger sigmas",
+                        dimension);
+    }
+    *bits = (int)ceil(log2(place)) + 1;
+    return DCRF_OK;
+}
+
+/* ---- embedding ------------------------------------------------------------------------------ */
+
+/* lattice_embed.c for one variable, with the same roundings: no product is fused with a sum. */
+template <int MOST>
+static __device__ void embed(const struct coding &coding, int d, const float *feature, int *origin,
+                             int *rank, float *weight) {
+    const double corners = (double)(d + 1), inverse = 1 / corners;
+    double elevated[MOST + 1], difference[MOST + 1];
+    double above = 0;
+    for (int i = d; i > 0; i--) {
+        const double along = __dmul_rn((double)feature[i - 1], coding.factor[i - 1]);
+        elevated[i] = __dsub_rn(above, __dmul_rn((double)i, along));
+        above = __dadd_rn(above, along);
+    }
+    elevated[0] = above;
+    int excess = 0;
+    for (int i = 0; i <= d; i++) {
+        const double quotient = __dmul_rn(elevated[i], inverse);
+        const int rounded = (int)__dadd_rn(quotient, quotient < 0 ? -0.5 : 0.5);
+        origin[i] = rounded;
+        difference[i] = __dsub_rn(elevated[i], (double)(rounded * (d + 1)));
+        excess += rounded;
+        rank[i] = 0;
+    }
+    for (int i = 0; i < d; i++)
+        for (int j = i + 1; j <= d; j++) {
+            const int smaller = difference[i] < difference[j];
+            rank[i] += smaller;
+            rank[j] += 1 - smaller;
+        }
+    for (int i = 0; i <= d; i++) {
+        rank[i] += excess;
+        if (rank[i] < 0) {
+            rank[i] += d + 1;
+            origin[i]++;
+            difference[i] = __dsub_rn(difference[i], corners);
+        } else if (rank[i] > d) {
+            rank[i] -= d + 1;
+            origin[i]--;
+            difference[i] = __dadd_rn(difference[i], corners);
+        }
+    }
+    double barycentric[MOST + 2];
+    for (int k = 0; k <= d + 1; k++)
+        barycentric[k] = 0;
+    for (int i = 0; i <= d; i++) {
+        const double share = __dmul_rn(difference[i], inverse);
+        for (int k = 0; k <= d; k++) /* registers have no index */
+            if (k == d - rank[i]) {
+                barycentric[k] = __dadd_rn(barycentric[k], share);
+                barycentric[k + 1] = __dsub_rn(barycentric[k + 1], share);
+            }
+    }
+    double last = 0;
+    for (int k = 0; k <= d + 1; k++)
+        if (k == d + 1)
+            last = barycentric[k];
+    barycentric[0] = __dadd_rn(barycentric[0], __dadd_rn(1, last));
+    for (int k = 0; k <= d; k++)
+        weight[k] = barycentric[k] > 0 ? (float)barycentric[k] : 0;
+}
+
+/* The codes and weights of all corners; entries are numbered variable * corners + corner. */
+template <int FIXED>
+static __global__ void embed_all(struct coding coding, const float *rows, size_t variables,
+                                 unsigned long long *codes, uint32_t *entries, float *weights) {
+    constexpr int MOST = FIXED > 0 ? FIXED : DCRF_MAX_FEATURES;
+    const int d = FIXED > 0 ? FIXED : coding.dimension;
+    const size_t a = this_thread();
+    if (a >= variables)
+        return;
+    float feature[MOST], weight[MOST + 1];
+    int origin[MOST + 1], rank[MOST + 1];
+    for (int i = 0; i < d; i++)
+        feature[i] = rows[a * (size_t)d + (size_t)i];
+    embed<MOST>(coding, d, feature, origin, rank, weight);
+    for (int k = 0; k <= d; k++) {
+        unsigned long long code = (unsigned long long)k;
+        for (int i = 0; i < d; i++) {
+            const long long digit = origin[i] - (rank[i] > d - k) - coding.low[i];
+            code += (unsigned long long)digit * coding.place[i];
+        }
+        const size_t entry = a * (size_t)(d + 1) + (size_t)k;
+        codes[entry] = code;
+        entries[entry] = (uint32_t)entry;
+        weights[entry] = weight[k];
+    }
+}
+
+static void launch_embed(const struct coding &coding, const float *rows, size_t variables,
+                         unsigned long long *codes, uint32_t *entries, float *weights,
+                         cudaStream_t stream) {
+    const unsigned blocks = blocks_for(variables);
+    switch (coding.dimension) {
+    case 2:
+        embed_all<2>
+            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        break;
+    case 3:
+        embed_all<3>
+            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        break;
+    case 5:
+        embed_all<5>
+            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        break;
+    case 6:
+        embed_all<6>
+            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        break;
+    default:
+        embed_all<0>
+            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        break;
+    }
+}
+
+/* ---- numbering ------------------------------------------------------------------------------ */
+
+static __global__ void mark_heads(const unsigned long long *codes, size_t count, uint32_t *heads) {
+    const size_t e = this_thread();
+    if (e < count)
+        heads[e] = e == 0 || codes[e] != codes[e - 1];
+}
+
+/* `number` has the count of heads up to and with each entry. */
+static __global__ void number_entries(const unsigned long long *codes, const uint32_t *entries,
+                                      const uint32_t *number, const float *weights, size_t count,
+                                      uint32_t corners, unsigned long long *vertex_codes,
+                                      uint32_t *first, uint32_t *corner_vertex,
+                                      uint32_t *entry_variable, float *entry_weight) {
+    const size_t e = this_thread();
+    if (e >= count)
+        return;
+    const uint32_t vertex = number[e] - 1, entry = entries[e];
+    corner_vertex[entry] = vertex;
+    entry_variable[e] = entry / corners;
+    entry_weight[e] = weights[entry];
+    if (e == 0 || number[e - 1] != number[e]) {
+        vertex_codes[vertex] = codes[e];
+        first[vertex] = (uint32_t)e;
+    }
+    if (e + 1 == count)
+        first[vertex + 1] = (uint32_t)count;
+}
+
+/* ---- connection ----------------------------------------------------------------------------- */
+
+static __global__ void clear_neighbours(uint32_t *neighbours, size_t count, uint32_t none) {
+    const size_t i = this_thread();
+    if (i < count)
+        neighbours[i] = none;
+}
+
+/* One step ahead along an axis adds 1 to every coordinate but that of the axis, which loses d: the
+ * remainder k grows by one and m of the axis falls by one, and where k was d, every m grows by one
+ * and k becomes 0. */
+static __global__ void connect(struct coding coding, const unsigned long long *codes,
+                               uint32_t vertices, uint32_t *neighbours) {
+    const size_t v = this_thread();
+    const uint32_t axis = blockIdx.y, d = (uint32_t)coding.dimension;
+    if (v >= vertices)
+        return;
+    unsigned long long wanted = codes[v];
+    if (wanted % (d + 1) < d) {
+        wanted += 1;
+    } else {
+        wanted -= d;
+        for (uint32_t i = 0; i < d; i++)
+            wanted += coding.place[i];
+    }
+    if (axis < d)
+        wanted -= coding.place[axis];
+    uint32_t low = 0, high = vertices;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (codes[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == vertices || codes[low] != wanted)
+        return;
+    uint32_t *along = neighbours + (size_t)axis * vertices * 2;
+    along[2 * v + 1] = low;
+    along[2 * (size_t)low] = (uint32_t)v; /* from one vertex only */
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+static __global__ void count_pieces(const uint32_t *first, uint32_t vertices, uint32_t *pieces,
+                                    uint8_t *is_shared) {
+    const size_t v = this_thread();
+    if (v >= vertices)
+        return;
+    pieces[v] = (first[v + 1] - first[v] + PIECE - 1) / PIECE;
+    is_shared[v] = pieces[v] > 1;
+    if (v + 1 == vertices)
+        pieces[vertices] = 0;
+}
+
+static __global__ void list_pieces(const uint32_t *piece_first, uint32_t vertices,
+                                   uint32_t *piece_vertex) {
+    const size_t v = this_thread();
+    if (v < vertices)
+        for (uint32_t p = piece_first[v]; p < piece_first[v + 1]; p++)
+            piece_vertex[p] = (uint32_t)v;
+}
+
+/* ---- the stages ----------------------------------------------------------------------------- */
+
+/* What lives while a plan is made. */
+struct build {
+    struct device_lattice *lattice;
+    dcrf_backend_device *device;
+    struct coding coding;
+    int bits;
+    size_t entries;
+    float *rows;
+    int *extent;
+    unsigned long long *codes[2];
+    uint32_t *entry[2];
+    uint32_t *number;
+    void *scratch; /* CUB's */
+    size_t scratch_bytes;
+    unsigned long long *vertex_codes;
+    uint32_t *counts;
+    uint8_t *is_shared;
+};
+
+#define WHAT "the plan of a lattice"
+
+static dcrf_status need_scratch(struct build *b, size_t bytes, dcrf_error *error) {
+    if (bytes <= b->scratch_bytes)
+        return DCRF_OK;
+    device_release(b->device, b->scratch);
+    b->scratch = nullptr;
+    b->scratch_bytes = 0;
+    const dcrf_status status = device_take(b->device, &b->scratch, bytes, 1, WHAT, error);
+    if (status == DCRF_OK)
+        b->scratch_bytes = bytes;
+    return status;
+}
+
+/* CUB's calls come twice: the first asks how much scratch memory it takes. */
+#define WITH_SCRATCH(b, call)                                                                      \
+    do {                                                                                           \
+        void *scratch = nullptr;                                                                   \
+        size_t bytes = 0;                                                                          \
+        status = check(call, WHAT, error);                                                         \
+        if (status == DCRF_OK)                                                                     \
+            status = need_scratch(b, bytes, error);                                                \
+        scratch = (b)->scratch;                                                                    \
+        if (status == DCRF_OK)                                                                     \
+            status = check(call, WHAT, error);                                                     \
+    } while (0)
+
+static dcrf_status find_coding(struct build *b, dcrf_error *error) {
+    const size_t d = b->lattice->dimension;
+    int extent[2 * DCRF_MAX_FEATURES];
+    dcrf_status status = device_array(b->device, &b->extent, 2 * d, WHAT, error);
+    if (status < 0)
+        return status;
+    clear_extent<<<1, 32, 0, b->device->stream>>>((int)d, b->extent);
+    find_extent<<<(unsigned)b->device->multiprocessors * 2, THREADS, 0, b->device->stream>>>(
+        b->rows, b->lattice->op.base.variables, (int)d, b->extent);
+    status = check(cudaGetLastError(), WHAT, error);
+    if (status == DCRF_OK)
+        status = device_download(b->device, extent, b->extent, 2 * d * sizeof *extent, error);
+    return status < 0 ? status : choose_coding(&b->coding, d, extent, &b->bits, error);
+}
+
+static dcrf_status sort_entries(struct build *b, dcrf_error *error) {
+    struct device_lattice *lattice = b->lattice;
+    dcrf_status status = DCRF_OK;
+    for (int i = 0; i < 2 && status == DCRF_OK; i++) {
+        status = device_array(b->device, &b->codes[i], b->entries, WHAT, error);
+        if (status == DCRF_OK)
+            status = device_array(b->device, &b->entry[i], b->entries, WHAT, error);
+    }
+    if (status == DCRF_OK)
+        status = device_array(b->device, &b->number, b->entries, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->corner_weight, b->entries, WHAT, error);
+    if (status < 0)
+        return status;
+    launch_embed(b->coding, b->rows, lattice->op.base.variables, b->codes[0], b->entry[0],
+                 lattice->corner_weight, b->device->stream);
+    status = check(cudaGetLastError(), WHAT, error);
+    if (status < 0)
+        return status;
+    WITH_SCRATCH(b, cub::DeviceRadixSort::SortPairs(
+                        scratch, bytes, b->codes[0], b->codes[1], b->entry[0], b->entry[1],
+                        b->entries, 0, b->bits < 64 ? b->bits : 64, b->device->stream));
+    return status;
+}
+
+static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
+    struct device_lattice *lattice = b->lattice;
+    const unsigned blocks = blocks_for(b->entries);
+    cudaStream_t stream = b->device->stream;
+    uint32_t vertices = 0;
+    uint32_t *heads = b->entry[0]; /* not needed any more */
+    mark_heads<<<blocks, THREADS, 0, stream>>>(b->codes[1], b->entries, heads);
+    dcrf_status status = check(cudaGetLastError(), WHAT, error);
+    if (status < 0)
+        return status;
+    WITH_SCRATCH(
+        b, cub::DeviceScan::InclusiveSum(scratch, bytes, heads, b->number, b->entries, stream));
+    if (status == DCRF_OK)
+        status = device_download(b->device, &vertices, b->number + b->entries - 1, sizeof vertices,
+                                 error);
+    if (status < 0)
+        return status;
+    lattice->vertices = vertices;
+    status = device_array(b->device, &b->vertex_codes, vertices, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->first, (size_t)vertices + 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->corner_vertex, b->entries, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->entry_variable, b->entries, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->entry_weight, b->entries, WHAT, error);
+    if (status < 0)
+        return status;
+    number_entries<<<blocks, THREADS, 0, stream>>>(
+        b->codes[1], b->entry[1], b->number, lattice->corner_weight, b->entries,
+        (uint32_t)lattice->corners, b->vertex_codes, lattice->first, lattice->corner_vertex,
+        lattice->entry_variable, lattice->entry_weight);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
+static dcrf_status connect_vertices(struct build *b, dcrf_error *error) {
+    struct device_lattice *lattice = b->lattice;
+    const size_t count = lattice->vertices * lattice->corners * 2;
+    const dcrf_status status = device_array(b->device, &lattice->neighbours, count, WHAT, error);
+    if (status < 0)
+        return status;
+    clear_neighbours<<<blocks_for(count), THREADS, 0, b->device->stream>>>(
+        lattice->neighbours, count, (uint32_t)lattice->vertices);
+    const dim3 grid(blocks_for(lattice->vertices), (unsigned)lattice->corners);
+    connect<<<grid, THREADS, 0, b->device->stream>>>(
+        b->coding, b->vertex_codes, (uint32_t)lattice->vertices, lattice->neighbours);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
+static dcrf_status cut_into_pieces(struct build *b, dcrf_error *error) {
+    struct device_lattice *lattice = b->lattice;
+    const uint32_t vertices = (uint32_t)lattice->vertices;
+    cudaStream_t stream = b->device->stream;
+    uint32_t counts[2] = {0, 0}; /* of pieces, of vertices that are shared */
+    /* A piece is full but for the last one of its vertex. */
+    const size_t most = lattice->vertices + b->entries / PIECE + 1;
+    dcrf_status status = device_array(b->device, &b->counts, (size_t)vertices + 2, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &b->is_shared, vertices, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->piece_first, (size_t)vertices + 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->piece_vertex, most, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->shared, b->entries / PIECE + 1, WHAT, error);
+    if (status < 0)
+        return status;
+    count_pieces<<<blocks_for(vertices), THREADS, 0, stream>>>(lattice->first, vertices, b->counts,
+                                                               b->is_shared);
+    WITH_SCRATCH(b, cub::DeviceScan::ExclusiveSum(scratch, bytes, b->counts, lattice->piece_first,
+                                                  (size_t)vertices + 1, stream));
+    if (status < 0)
+        return status;
+    list_pieces<<<blocks_for(vertices), THREADS, 0, stream>>>(lattice->piece_first, vertices,
+                                                              lattice->piece_vertex);
+    WITH_SCRATCH(b, cub::DeviceSelect::Flagged(
+                        scratch, bytes, thrust::counting_iterator<uint32_t>(0), b->is_shared,
+                        lattice->shared, b->counts + vertices + 1, (int)vertices, stream));
+    if (status == DCRF_OK)
+        status = device_download(b->device, &counts[0], lattice->piece_first + vertices,
+                                 sizeof counts[0], error);
+    if (status == DCRF_OK)
+        status = device_download(b->device, &counts[1], b->counts + vertices + 1, sizeof counts[1],
+                                 error);
+    lattice->pieces = counts[0];
+    lattice->shared_count = counts[1];
+    return status;
+}
+
+static void build_clear(struct build *b) {
+    device_release(b->device, b->rows);
+    device_release(b->device, b->extent);
+    for (int i = 0; i < 2; i++) {
+        device_release(b->device, b->codes[i]);
+        device_release(b->device, b->entry[i]);
+    }
+    device_release(b->device, b->number);
+    device_release(b->device, b->scratch);
+    device_release(b->device, b->vertex_codes);
+    device_release(b->device, b->counts);
+    device_release(b->device, b->is_shared);
+}
+
+/* ---- normalization -------------------------------------------------------------------------- */
+
+/* Rows of four floats: the lattice works on no fewer. */
+#define NARROW 4
+
+static __global__ void fill_ones(float *block, size_t variables) {
+    const size_t i = this_thread();
+    if (i < variables * NARROW)
+        block[i] = i % NARROW == 0;
+}
+
+/* diag(K 1)^-1/2; a row whose sum was lost to rounding couples to nothing. */
+static __global__ void make_scales(const float *sums, size_t variables, float *scales) {
+    const size_t a = this_thread();
+    if (a < variables)
+        scales[a] = sums[a * NARROW] > 0 ? 1 / sqrtf(sums[a * NARROW]) : 0;
+}
+
+static __global__ void rescale(const float *scales, float factor, const uint32_t *entry_variable,
+                               size_t count, uint32_t corners, float *corner_weight,
+                               float *entry_weight) {
+    const size_t e = this_thread();
+    if (e >= count)
+        return;
+    corner_weight[e] *= scales ? scales[e / corners] : factor;
+    entry_weight[e] *= scales ? scales[entry_variable[e]] : factor;
+}
+
+/* One block per sample: the exact row sum of a variable. */
+static __global__ void sum_sampled(const float *rows, size_t variables, int dimension,
+                                   const uint32_t *sampled, double *sums) {
+    __shared__ float own[DCRF_MAX_FEATURES];
+    __shared__ double partial[THREADS];
+    if ((int)threadIdx.x < dimension)
+        own[threadIdx.x] = rows[(size_t)sampled[blockIdx.x] * (size_t)dimension + threadIdx.x];
+    __syncthreads();
+    double sum = 0;
+    for (size_t b = threadIdx.x; b < variables; b += THREADS) {
+        float square = 0;
+        for (int i = 0; i < dimension; i++) {
+            const float difference = rows[b * (size_t)dimension + (size_t)i] - own[i];
+            square += difference * difference;
+        }
+        sum += (double)expf(-0.5f * square);
+    }
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half)
+            partial[threadIdx.x] += partial[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        sums[blockIdx.x] = partial[0];
+}
+
+/* As dcrf_lattice_calibrate: the operator's row sums are those of the formula on the average over
+ * the same sample of variables. */
+static dcrf_status calibrate(struct build *b, const float *raw_sums, float *factor,
+                             dcrf_error *error) {
+    const size_t n = b->lattice->op.base.variables;
+    size_t samples = DCRF_CALIBRATION_TERMS / n > DCRF_CALIBRATION_SAMPLES
+                         ? DCRF_CALIBRATION_TERMS / n
+                         : DCRF_CALIBRATION_SAMPLES;
+    samples = samples < n ? samples : n;
+    uint32_t *sampled = static_cast<uint32_t *>(malloc(samples * sizeof *sampled));
+    double *sums = static_cast<double *>(malloc(samples * sizeof *sums));
+    float *raw = static_cast<float *>(malloc(n * NARROW * sizeof *raw));
+    uint32_t *device_sampled = nullptr;
+    double *device_sums = nullptr;
+    dcrf_status status = DCRF_OK;
+    if (!sampled || !sums || !raw)
+        status = fail(error, DCRF_ERROR_MEMORY, "out of memory for the calibration of a lattice");
+    if (status == DCRF_OK)
+        status = device_array(b->device, &device_sampled, samples, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &device_sums, samples, WHAT, error);
+    if (status == DCRF_OK) {
+        for (size_t i = 0; i < samples; i++)
+            sampled[i] = samples == n
+                             ? (uint32_t)i
+                             : (uint32_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
+        status =
+            device_upload(b->device, device_sampled, sampled, samples * sizeof *sampled, error);
+    }
+    if (status == DCRF_OK) {
+        sum_sampled<<<(unsigned)samples, THREADS, 0, b->device->stream>>>(
+            b->rows, n, (int)b->lattice->dimension, device_sampled, device_sums);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    if (status == DCRF_OK)
+        status = device_download(b->device, sums, device_sums, samples * sizeof *sums, error);
+    if (status == DCRF_OK)
+        status = device_download(b->device, raw, raw_sums, n * NARROW * sizeof *raw, error);
+    if (status == DCRF_OK) {
+        double exact = 0, found = 0;
+        for (size_t i = 0; i < samples; i++) {
+            exact += sums[i];
+            found += (double)raw[(size_t)sampled[i] * NARROW];
+        }
+        *factor = (float)sqrt(exact / found);
+    }
+    device_release(b->device, device_sampled);
+    device_release(b->device, device_sums);
+    free(sampled);
+    free(sums);
+    free(raw);
+    return status;
+}
+
+static dcrf_status normalize(struct build *b, dcrf_normalization normalization, dcrf_error *error) {
+    struct device_lattice *lattice = b->lattice;
+    const size_t n = lattice->op.base.variables;
+    cudaStream_t stream = b->device->stream;
+    float *block = nullptr, factor = 1;
+    dcrf_status status = device_array(b->device, &block, 2 * n * NARROW, WHAT, error);
+    if (status < 0)
+        return status;
+    float *sums = block + n * NARROW;
+    fill_ones<<<blocks_for(n * NARROW), THREADS, 0, stream>>>(block, n);
+    const struct dcrf_application ones = {DCRF_SYMMETRIC, block, sums, 1, NARROW, 1, false};
+    status = lattice_apply(&lattice->op, &ones, error);
+    if (status == DCRF_OK && normalization == DCRF_NORMALIZE_SYMMETRIC) {
+        status = device_array(b->device, &lattice->op.scales, n, WHAT, error);
+        if (status == DCRF_OK)
+            make_scales<<<blocks_for(n), THREADS, 0, stream>>>(sums, n, lattice->op.scales);
+    } else if (status == DCRF_OK) {
+        status = calibrate(b, sums, &factor, error);
+    }
+    if (status == DCRF_OK) {
+        rescale<<<blocks_for(b->entries), THREADS, 0, stream>>>(
+            lattice->op.scales, factor, lattice->entry_variable, b->entries,
+            (uint32_t)lattice->corners, lattice->corner_weight, lattice->entry_weight);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    device_release(b->device, block);
+    return status;
+}
+
+dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *device,
+                        const struct dcrf_features *features, dcrf_normalization normalization,
+                        dcrf_error *error) {
+    *out = nullptr;
+    struct device_lattice *lattice =
+        static_cast<struct device_lattice *>(calloc(1, sizeof(struct device_lattice)));
+    if (!lattice)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    struct build b = {};
+    lattice->op.base.methods = &device_lattice_methods;
+    lattice->op.base.variables = features->variables;
+    lattice->op.base.device = device;
+    lattice->op.device = device;
+    lattice->op.apply_on_device = lattice_apply;
+    lattice->dimension = features->dimension;
+    lattice->corners = features->dimension + 1;
+    device_hold(device);
+    b.lattice = lattice;
+    b.device = device;
+    b.entries = features->variables * lattice->corners;
+    dcrf_status status = DCRF_OK;
+    if (b.entries > 0x7fffffff)
+        status = fail(error, DCRF_ERROR_SIZE,
+                      "a lattice of %zu variables in %zu dimensions is too large for this device",
+                      features->variables, features->dimension);
+    if (status == DCRF_OK)
+        status = features_upload(device, features, &b.rows, error);
+    if (status == DCRF_OK)
+        status = find_coding(&b, error);
+    if (status == DCRF_OK)
+        status = sort_entries(&b, error);
+    if (status == DCRF_OK)
+        status = number_vertices(&b, error);
+    if (status == DCRF_OK)
+        status = connect_vertices(&b, error);
+    if (status == DCRF_OK)
+        status = cut_into_pieces(&b, error);
+    if (status == DCRF_OK)
+        status = normalize(&b, normalization, error);
+    build_clear(&b);
+    if (status < 0) {
+        lattice->op.base.methods->free(&lattice->op.base);
+        return status;
+    }
+    lattice->op.base.vertices = lattice->vertices;
+    lattice->op.base.bytes = b.entries * 2 * (sizeof(uint32_t) + sizeof(float)) +
+                             lattice->vertices * (2 * lattice->corners + 2) * sizeof(uint32_t) +
+                             lattice->pieces * sizeof(uint32_t);
+    *out = &lattice->op;
+    return DCRF_OK;
+}

@@ -1,0 +1,51 @@
+/* The permutohedral lattice on a device: the same vertices, weights and matrix as filter/lattice.h.
+ *
+ * The plan is made by sorting. A vertex is one number, its code: corner k of a simplex has the
+ * coordinates key_i = (d + 1) m_i + k, i < d, and its code is the number with the digits m_0, ...,
+ * m_{d-1}, k in the mixed radix of the lattice's extent. All (variable, corner) pairs are sorted by
+ * code; equal codes are one vertex, vertices are numbered in the order of their codes, and what
+ * belongs to one vertex lies together, in the order of the variables. A step along an axis is a
+ * difference of codes, so a neighbour is found by bisection. */
+#ifndef DCRF_CUDA_LATTICE_CUH
+#define DCRF_CUDA_LATTICE_CUH
+
+#include "cuda/device.cuh"
+#include "filter/lattice.h"
+
+/* Entries of a vertex that are summed up by one warp. Vertices with more are summed up in pieces,
+ * and the pieces in their order. */
+#define PIECE 32
+
+struct device_lattice {
+    struct device_operator op;
+    size_t dimension, corners, vertices;
+    uint32_t *corner_vertex; /* variables x corners */
+    float *corner_weight;
+    uint32_t *first; /* vertices + 1 */
+    uint32_t *entry_variable;
+    float *entry_weight;
+    uint32_t *neighbours; /* corners x vertices x 2; a missing one is `vertices` */
+
+    size_t pieces;
+    uint32_t *piece_first;  /* vertices + 1: the pieces of a vertex */
+    uint32_t *piece_vertex; /* of each piece */
+    uint32_t *shared;       /* vertices of more than one piece */
+    size_t shared_count;
+
+    float *buffer; /* of the blur: see lattice_apply.cu */
+    size_t buffer_floats;
+    float *partial; /* pieces of vertices that are shared */
+    size_t partial_floats;
+};
+
+/* lattice_apply.cu */
+extern const struct dcrf_operator_methods device_lattice_methods;
+dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_application *application,
+                          dcrf_error *error);
+/* Sums of a block, its blur in a direction, and what variables take out of it. `width` is a
+ * multiple of 4; the blurred rows are *blurred, doubled where the direction is symmetric. */
+dcrf_status lattice_spread(struct device_lattice *lattice, dcrf_direction direction,
+                           const float *in, size_t in_stride, size_t width, float **blurred,
+                           dcrf_error *error);
+
+#endif

@@ -1,0 +1,169 @@
+/* What all kinds of operators share: moving arrays of the host around apply_on_device, features,
+ * and the table that libdcrf finds. */
+#include "cuda/device.cuh"
+#include "cuda/mean_field.cuh"
+
+#include <cstdlib>
+
+/* ---- arrays of the host --------------------------------------------------------------------- */
+
+static dcrf_status need_blocks(struct device_operator *op, size_t stride, dcrf_error *error) {
+    const size_t floats = op->base.variables * stride;
+    if (floats <= op->block_floats)
+        return DCRF_OK;
+    device_release(op->device, op->in);
+    device_release(op->device, op->out);
+    op->in = op->out = nullptr;
+    op->block_floats = 0;
+    dcrf_status status = device_array(op->device, &op->in, floats, "the input of a filter", error);
+    if (status == DCRF_OK)
+        status = device_array(op->device, &op->out, floats, "the output of a filter", error);
+    if (status == DCRF_OK)
+        op->block_floats = floats;
+    return status;
+}
+
+dcrf_status operator_upload(struct device_operator *op, const float *in, size_t stride,
+                            dcrf_error *error) {
+    dcrf_status status = device_enter(op->device, error);
+    if (status == DCRF_OK)
+        status = need_blocks(op, stride, error);
+    return status < 0 || !in ? status
+                             : device_upload(op->device, op->in, in,
+                                             op->base.variables * stride * sizeof(float), error);
+}
+
+dcrf_status operator_download(struct device_operator *op, float *out, size_t stride,
+                              dcrf_error *error) {
+    return device_download(op->device, out, op->out, op->base.variables * stride * sizeof(float),
+                           error);
+}
+
+dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *workspace,
+                           const struct dcrf_application *application, dcrf_error *error) {
+    (void)workspace;
+    struct device_operator *op = (struct device_operator *)base;
+    struct dcrf_application inner = *application;
+    dcrf_status status = operator_upload(op, application->in, application->stride, error);
+    if (status == DCRF_OK && application->accumulate)
+        status = device_upload(op->device, op->out, application->out,
+                               base->variables * application->stride * sizeof(float), error);
+    inner.in = op->in;
+    inner.out = op->out;
+    if (status == DCRF_OK)
+        status = op->apply_on_device(op, &inner, error);
+    return status < 0 ? status
+                      : operator_download(op, application->out, application->stride, error);
+}
+
+void operator_clear(struct device_operator *op) {
+    device_release(op->device, op->scales);
+    device_release(op->device, op->in);
+    device_release(op->device, op->out);
+    device_drop(op->device);
+}
+
+/* ---- features ------------------------------------------------------------------------------- */
+
+struct feature_layout {
+    size_t variables, axes, channels;
+    size_t size[DCRF_MAX_AXES];
+    double axis_factor[DCRF_MAX_AXES];
+    double channel_factor[DCRF_MAX_FEATURES];
+};
+
+/* As dcrf_features_row does it: a product in double, then rounded. */
+static __global__ void make_rows(feature_layout layout, const double *channel, float *rows) {
+    const size_t a = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    if (a >= layout.variables)
+        return;
+    float *row = rows + a * (layout.axes + layout.channels);
+    size_t rest = a;
+    for (size_t axis = 0; axis < layout.axes; axis++) {
+        row[axis] = (float)((double)(rest % layout.size[axis]) * layout.axis_factor[axis]);
+        rest /= layout.size[axis];
+    }
+    for (size_t c = 0; c < layout.channels; c++)
+        row[layout.axes + c] = (float)(channel[a * layout.channels + c] * layout.channel_factor[c]);
+}
+
+dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
+                            float **rows, dcrf_error *error) {
+    feature_layout layout = {features->variables, features->axes, features->channels, {}, {}, {}};
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        layout.size[axis] = axis < features->axes ? features->grid.size[axis] : 1;
+        layout.axis_factor[axis] = features->axis_factor[axis];
+    }
+    for (size_t c = 0; c < features->channels; c++)
+        layout.channel_factor[c] = features->channel_factor[c];
+    const size_t values = features->variables * features->channels;
+    double *channel = nullptr;
+    *rows = nullptr;
+    dcrf_status status =
+        device_array(device, rows, features->variables * features->dimension, "features", error);
+    if (status == DCRF_OK && values > 0)
+        status = device_array(device, &channel, values, "features", error);
+    if (status == DCRF_OK && values > 0)
+        status = device_upload(device, channel, features->channel, values * sizeof *channel, error);
+    if (status == DCRF_OK) {
+        make_rows<<<(unsigned)((features->variables + 255) / 256), 256, 0, device->stream>>>(
+            layout, channel, *rows);
+        status = check(cudaGetLastError(), "features", error);
+    }
+    device_release(device, channel);
+    if (status < 0) {
+        device_release(device, *rows);
+        *rows = nullptr;
+    }
+    return status;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device,
+                                const struct dcrf_features *features,
+                                dcrf_normalization normalization, dcrf_operator_kind kind,
+                                dcrf_error *error) {
+    *out = nullptr;
+    struct device_operator *op = nullptr;
+    dcrf_status status = device_enter(device, error);
+    if (status < 0)
+        return status;
+    switch (kind) {
+    case DCRF_OPERATOR_EXACT:
+        status = exact_new(&op, device, features, normalization, error);
+        break;
+    case DCRF_OPERATOR_GRID:
+        status = grid_new(&op, device, features, normalization, error);
+        break;
+    case DCRF_OPERATOR_LATTICE:
+        status = lattice_new(&op, device, features, normalization, error);
+        break;
+    default:
+        return fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of operator", (int)kind);
+    }
+    if (status == DCRF_OK)
+        *out = &op->base;
+    return status;
+}
+
+dcrf_status device_count(size_t *count, dcrf_error *error);
+dcrf_status device_describe(size_t index, dcrf_device_info *info, dcrf_error *error);
+dcrf_status device_open(dcrf_backend_device **device, size_t index, dcrf_error *error);
+
+extern "C" __attribute__((visibility("default"))) const struct dcrf_backend *
+dcrf_backend_cuda(void) {
+    static struct dcrf_backend table;
+    table.version = DCRF_BACKEND_VERSION;
+    table.count = device_count;
+    table.describe = device_describe;
+    table.open = device_open;
+    table.close = device_drop;
+    table.operator_new = operator_new;
+    table.mean_field_new = mean_field_new;
+    table.mean_field_start = mean_field_start;
+    table.mean_field_step = mean_field_step;
+    table.mean_field_marginals = mean_field_marginals;
+    table.mean_field_free = mean_field_free;
+    return &table;
+}

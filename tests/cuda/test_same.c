@@ -1,0 +1,274 @@
+/* The device next to the CPU, at sizes where the dense oracles of the unit tests would take too
+ * long: the same matrices, the same marginals, the same bytes every time.
+ *
+ * Both have the same vertices and weights up to the rounding of the row sums, so an application
+ * differs by the order of its sums: a few times 2^-24 of the row sum, and AGREEMENT leaves room for
+ * the longest of them. */
+#include "../unit.h"
+
+#include "core/rng.h"
+
+#include <dcrf/dcrf.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define AGREEMENT 1e-5
+#define WIDTH 160
+#define HEIGHT 120
+#define LABELS 21
+#define STRIDE 24
+#define VARIABLES ((size_t)WIDTH * HEIGHT)
+
+static dcrf_workspace *cpu, *device;
+static uint8_t picture[VARIABLES * 3];
+static float unary[VARIABLES * LABELS];
+
+/* Grainy regions, and unaries that are wrong here and there. */
+static int make_picture(void **state) {
+    (void)state;
+    dcrf_error error;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 7);
+    for (size_t a = 0; a < VARIABLES; a++) {
+        const size_t x = a % WIDTH, y = a / WIDTH, region = (x / 40 + 2 * (y / 30)) % LABELS;
+        for (size_t c = 0; c < 3; c++)
+            picture[3 * a + c] =
+                (uint8_t)((double)(60 * ((region + c) % 4)) + 30 * dcrf_rng_uniform(&rng));
+        const size_t shown =
+            dcrf_rng_uniform(&rng) < 0.2 ? (size_t)(LABELS * dcrf_rng_uniform(&rng)) : region;
+        for (size_t i = 0; i < LABELS; i++)
+            unary[a * LABELS + i] = (float)((i == shown ? 0 : 2) + dcrf_rng_uniform(&rng));
+    }
+    if (dcrf_workspace_new(&cpu, 2, &error) < 0 || dcrf_workspace_new(&device, 2, &error) < 0 ||
+        dcrf_workspace_set_device(device, "cuda", &error) < 0) {
+        printf("%s\n", error.message);
+        return -1;
+    }
+    return 0;
+}
+
+static int free_workspaces(void **state) {
+    (void)state;
+    dcrf_workspace_free(&cpu);
+    dcrf_workspace_free(&device);
+    return 0;
+}
+
+static float *new_block(size_t floats) {
+    float *block = calloc(floats, sizeof *block);
+    assert_non_null(block);
+    return block;
+}
+
+/* The kernels that are compared. */
+static dcrf_kernel kernel_number(size_t k, dcrf_normalization normalization) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(picture, DCRF_U8, &grid, 3);
+    static const double sigmas[] = {80, 13, 67, 3, 30, 8};
+    dcrf_kernel kernel =
+        k == 0 ? dcrf_kernel_spatial(3, 1)
+               : dcrf_kernel_bilateral(sigmas[2 * k - 2], sigmas[2 * k - 1], image, 1);
+    kernel.normalization = normalization;
+    return kernel;
+}
+
+#define KERNELS 4
+
+static dcrf_operator *new_operator(size_t k, dcrf_normalization normalization,
+                                   dcrf_operator_kind kind, dcrf_workspace *workspace) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_kernel kernel = kernel_number(k, normalization);
+    dcrf_operator *op;
+    dcrf_error error;
+    if (dcrf_operator_new(&op, &grid, &kernel, kind, workspace, &error) < 0)
+        fail_msg("%s", error.message);
+    return op;
+}
+
+static void assert_agree(const float *one, const float *other, const float *row_sums, size_t rows,
+                         size_t channels, size_t stride) {
+    for (size_t a = 0; a < rows; a++)
+        for (size_t c = 0; c < channels; c++) {
+            const double difference =
+                fabs((double)one[a * stride + c] - (double)other[a * stride + c]);
+            if (!(difference <= AGREEMENT * (double)row_sums[a]))
+                fail_msg("row %zu, channel %zu: %g and %g, row sum %g", a, c,
+                         (double)one[a * stride + c], (double)other[a * stride + c],
+                         (double)row_sums[a]);
+        }
+}
+
+static void compare_operators(size_t k, dcrf_normalization normalization, dcrf_operator_kind kind) {
+    dcrf_operator *one = new_operator(k, normalization, kind, cpu);
+    dcrf_operator *other = new_operator(k, normalization, kind, device);
+    assert_int_equal(dcrf_operator_vertices(one), dcrf_operator_vertices(other));
+    float *sums = new_block(VARIABLES), *other_sums = new_block(VARIABLES);
+    assert_int_equal(dcrf_operator_row_sums(one, cpu, sums, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_row_sums(other, device, other_sums, NULL), DCRF_OK);
+    assert_agree(sums, other_sums, sums, VARIABLES, 1, 1);
+    float *diagonal = new_block(VARIABLES), *other_diagonal = new_block(VARIABLES);
+    assert_int_equal(dcrf_operator_diagonal(one, cpu, diagonal, NULL), DCRF_OK);
+    assert_int_equal(dcrf_operator_diagonal(other, device, other_diagonal, NULL), DCRF_OK);
+    assert_agree(diagonal, other_diagonal, diagonal, VARIABLES, 1, 1);
+
+    float *in = new_block(VARIABLES * STRIDE), *out[3];
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, k);
+    for (size_t i = 0; i < VARIABLES * STRIDE; i++)
+        in[i] = (float)dcrf_rng_uniform(&rng);
+    for (size_t i = 0; i < 3; i++)
+        out[i] = new_block(VARIABLES * STRIDE);
+    for (int direction = DCRF_SYMMETRIC; direction <= DCRF_ADJOINT; direction++) {
+        const dcrf_direction d = (dcrf_direction)direction;
+        assert_int_equal(dcrf_operator_apply(one, cpu, d, in, out[0], LABELS, STRIDE, NULL),
+                         DCRF_OK);
+        for (size_t i = 1; i < 3; i++)
+            assert_int_equal(
+                dcrf_operator_apply(other, device, d, in, out[i], LABELS, STRIDE, NULL), DCRF_OK);
+        assert_agree(out[0], out[1], sums, VARIABLES, LABELS, STRIDE);
+        assert_memory_equal(out[1], out[2], VARIABLES * STRIDE * sizeof(float));
+    }
+    const float levels[] = {0.1f, 0.4f, 0.5f, 0.9f};
+    const dcrf_levels thresholds = {5, levels, NULL};
+    assert_int_equal(dcrf_operator_ordered(one, cpu, &thresholds, in, out[0], 2, STRIDE, NULL),
+                     DCRF_OK);
+    assert_int_equal(dcrf_operator_ordered(other, device, &thresholds, in, out[1], 2, STRIDE, NULL),
+                     DCRF_OK);
+    assert_agree(out[0], out[1], sums, VARIABLES, 2, STRIDE);
+
+    for (size_t i = 0; i < 3; i++)
+        free(out[i]);
+    free(in);
+    free(sums);
+    free(other_sums);
+    free(diagonal);
+    free(other_diagonal);
+    dcrf_operator_free(&one);
+    dcrf_operator_free(&other);
+}
+
+static void fast_operators_are_the_same(void **state) {
+    (void)state;
+    for (size_t k = 0; k < KERNELS; k++) {
+        compare_operators(k, DCRF_NORMALIZE_SYMMETRIC, DCRF_OPERATOR_FAST);
+        compare_operators(k, DCRF_NORMALIZE_NONE, DCRF_OPERATOR_FAST);
+    }
+}
+
+static void exact_operators_are_the_same(void **state) {
+    (void)state;
+    for (size_t k = 0; k < KERNELS; k++)
+        compare_operators(k, k % 2 ? DCRF_NORMALIZE_SYMMETRIC : DCRF_NORMALIZE_NONE,
+                          DCRF_OPERATOR_EXACT);
+}
+
+/* ---- mean field ----------------------------------------------------------------------------- */
+
+struct outcome {
+    float *marginals;
+    uint16_t *labels;
+    dcrf_solver_info info;
+};
+
+static struct outcome solve(dcrf_workspace *workspace, dcrf_method method, double damping,
+                            dcrf_operator_kind kind) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_error error;
+    assert_int_equal(dcrf_model_new(&model, &grid, LABELS, &error), DCRF_OK);
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
+    assert_int_equal(dcrf_model_set_unary(model, &energies, &error), DCRF_OK);
+    for (size_t k = 0; k < 2; k++) {
+        dcrf_kernel kernel = kernel_number(k, DCRF_NORMALIZE_SYMMETRIC);
+        kernel.weight = 3;
+        assert_int_equal(dcrf_model_add_kernel(model, &kernel, &error), DCRF_OK);
+    }
+    if (dcrf_plan_new(&plan, model, kind, workspace, &error) < 0)
+        fail_msg("%s", error.message);
+    dcrf_settings_defaults(&settings, method);
+    settings.damping = damping;
+    settings.stationarity = 0;
+    settings.polish = method == DCRF_METHOD_LP;
+    if (dcrf_solver_new(&solver, plan, workspace, &settings, &error) < 0 ||
+        dcrf_solver_run(solver, &error) < 0)
+        fail_msg("%s", error.message);
+    struct outcome outcome = {.marginals = new_block(VARIABLES * STRIDE),
+                              .labels = calloc(VARIABLES, sizeof(uint16_t))};
+    assert_non_null(outcome.labels);
+    dcrf_solver_get_info(solver, &outcome.info);
+    dcrf_solver_labels(solver, outcome.labels);
+    assert_int_equal(dcrf_solver_marginals(solver, outcome.marginals, STRIDE, &error), DCRF_OK);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    return outcome;
+}
+
+static void free_outcome(struct outcome *outcome) {
+    free(outcome->marginals);
+    free(outcome->labels);
+}
+
+static void compare_solvers(dcrf_method method, double damping, dcrf_operator_kind kind) {
+    struct outcome here = solve(cpu, method, damping, kind);
+    struct outcome there = solve(device, method, damping, kind);
+    struct outcome again = solve(device, method, damping, kind);
+    double largest = 0;
+    size_t differing = 0;
+    for (size_t i = 0; i < VARIABLES * STRIDE && method == DCRF_METHOD_MF; i++)
+        if (i % STRIDE < LABELS)
+            largest = fmax(largest, fabs((double)here.marginals[i] - (double)there.marginals[i]));
+    for (size_t a = 0; a < VARIABLES; a++)
+        differing += here.labels[a] != there.labels[a];
+    printf("%s, damping %g: |dQ| <= %.2g, %zu labels differ, energies %.9g and %.9g, bounds %.9g "
+           "and %.9g\n",
+           dcrf_method_name(method), damping, largest, differing, here.info.energy.total,
+           there.info.energy.total, here.info.lower_bound, there.info.lower_bound);
+    assert_true(largest <= 1e-3);
+    assert_true((double)differing <= 1e-4 * (double)VARIABLES);
+    assert_true(fabs(here.info.energy.total - there.info.energy.total) <=
+                1e-6 * fabs(here.info.energy.total));
+    assert_memory_equal(there.marginals, again.marginals, VARIABLES * STRIDE * sizeof(float));
+    assert_memory_equal(there.labels, again.labels, VARIABLES * sizeof(uint16_t));
+    if (method == DCRF_METHOD_LP)
+        assert_true(there.info.lower_bound <= there.info.energy.total &&
+                    there.info.lower_bound <= here.info.energy.total);
+    free_outcome(&here);
+    free_outcome(&there);
+    free_outcome(&again);
+}
+
+static void mean_field_is_the_same(void **state) {
+    (void)state;
+    compare_solvers(DCRF_METHOD_MF, 0, DCRF_OPERATOR_FAST);
+    compare_solvers(DCRF_METHOD_MF, 0.3, DCRF_OPERATOR_FAST);
+    compare_solvers(DCRF_METHOD_MF, DCRF_DAMPING_AUTO, DCRF_OPERATOR_FAST);
+    compare_solvers(DCRF_METHOD_MF, 0, DCRF_OPERATOR_EXACT);
+}
+
+static void relaxations_are_the_same(void **state) {
+    (void)state;
+    compare_solvers(DCRF_METHOD_QP, 0, DCRF_OPERATOR_FAST);
+    compare_solvers(DCRF_METHOD_LP, 0, DCRF_OPERATOR_FAST);
+}
+
+int main(void) {
+    size_t count;
+    dcrf_error error;
+    if (dcrf_device_count(&count, &error) < 0) {
+        printf("skipped: %s\n", error.message);
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fast_operators_are_the_same),
+        cmocka_unit_test(exact_operators_are_the_same),
+        cmocka_unit_test(mean_field_is_the_same),
+        cmocka_unit_test(relaxations_are_the_same),
+    };
+    return cmocka_run_group_tests(tests, make_picture, free_workspaces);
+}
