@@ -6,7 +6,7 @@
  *   lattice_apply.cu  splat, blur and slice
  *   ordered.cu     what the ordered filters of lattice and grid share
  *   grid.cu        the separable Gaussian of spatial kernels
- *   exact.cu       the Gaussian sum over all pairs
+ *   exact.cu       the Gaussian sum over all pairs, and exact_*.cu its parts
  *   mean_field.cu  mean field
  *
  * All work of a device goes through one stream, so what was asked for first is done first; a call
