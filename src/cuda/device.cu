@@ -85,6 +85,24 @@ static dcrf_status keep_memory(size_t index, dcrf_error *error) {
                               "setting up its memory", error);
 }
 
+static dcrf_status make_streams(dcrf_backend_device *device, dcrf_error *error) {
+    const char *what = "making streams";
+    dcrf_status status =
+        check(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking), what, error);
+    if (status == DCRF_OK)
+        status =
+            check(cudaStreamCreateWithFlags(&device->side, cudaStreamNonBlocking), what, error);
+    if (status == DCRF_OK)
+        status =
+            check(cudaEventCreateWithFlags(&device->forked, cudaEventDisableTiming), what, error);
+    if (status == DCRF_OK)
+        status =
+            check(cudaEventCreateWithFlags(&device->joined, cudaEventDisableTiming), what, error);
+    if (status == DCRF_OK)
+        status = check(cudaMallocHost(&device->few, DEVICE_FEW * sizeof *device->few), what, error);
+    return status;
+}
+
 dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *error) {
     *out = nullptr;
     cudaDeviceProp properties;
@@ -107,10 +125,9 @@ dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *err
     if (status == DCRF_OK)
         status = keep_memory(index, error);
     if (status == DCRF_OK)
-        status = check(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
-                       "making a stream", error);
+        status = make_streams(device, error);
     if (status < 0) {
-        free(device);
+        device_drop(device);
         return status;
     }
     *out = device;
@@ -125,8 +142,19 @@ void device_drop(dcrf_backend_device *device) {
     if (!device || --device->holders > 0)
         return;
     cudaSetDevice((int)device->index);
-    cudaStreamSynchronize(device->stream);
-    cudaStreamDestroy(device->stream);
+    if (device->stream)
+        cudaStreamSynchronize(device->stream);
+    if (device->few)
+        cudaFreeHost(device->few);
+    if (device->forked)
+        cudaEventDestroy(device->forked);
+    if (device->joined)
+        cudaEventDestroy(device->joined);
+    if (device->side)
+        cudaStreamDestroy(device->side);
+    if (device->stream)
+        cudaStreamDestroy(device->stream);
+    cudaGetLastError();
     free(device);
 }
 

@@ -44,8 +44,13 @@ struct dcrf_backend_device {
     size_t index;
     size_t holders;
     cudaStream_t stream;
+    cudaStream_t side; /* for what may run beside, between two events */
+    cudaEvent_t forked, joined;
+    double *few; /* pinned memory of the host, for a few numbers on their way there */
     int multiprocessors;
 };
+
+#define DEVICE_FEW 16
 
 void device_hold(dcrf_backend_device *device);
 void device_drop(dcrf_backend_device *device);

@@ -30,9 +30,6 @@ struct dcrf_backend_mean_field {
     float *damping;         /* one number, so that the graph need not change with it */
     double *partial, *sums; /* of the blocks, and of all */
     unsigned *blocks_done;
-    cudaStream_t side; /* the branch of the first kernel */
-    cudaEvent_t forked, joined;
-    double *host_sums;                 /* pinned */
     size_t blocks;                     /* of the softmax */
     cudaGraphExec_t step, damped_step; /* NULL until there is one */
 };
@@ -269,16 +266,16 @@ static dcrf_status filter(struct dcrf_backend_mean_field *mf, size_t first, size
 /* What is put into the device's stream goes to the side meanwhile. */
 static dcrf_status filter_beside(struct dcrf_backend_mean_field *mf, dcrf_error *error) {
     cudaStream_t main = mf->device->stream;
-    dcrf_status status = check(cudaEventRecord(mf->forked, main), WHAT, error);
+    dcrf_status status = check(cudaEventRecord(mf->device->forked, main), WHAT, error);
     if (status == DCRF_OK)
-        status = check(cudaStreamWaitEvent(mf->side, mf->forked, 0), WHAT, error);
+        status = check(cudaStreamWaitEvent(mf->device->side, mf->device->forked, 0), WHAT, error);
     if (status < 0)
         return status;
-    mf->device->stream = mf->side;
+    mf->device->stream = mf->device->side;
     status = filter(mf, 0, 1, mf->messages[0], error);
     mf->device->stream = main;
     if (status == DCRF_OK)
-        status = check(cudaEventRecord(mf->joined, mf->side), WHAT, error);
+        status = check(cudaEventRecord(mf->device->joined, mf->device->side), WHAT, error);
     return status;
 }
 
@@ -293,7 +290,8 @@ static dcrf_status filter_all(struct dcrf_backend_mean_field *mf, dcrf_error *er
     dcrf_status status = filter_beside(mf, error);
     if (status == DCRF_OK)
         status = filter(mf, 1, mf->kernel_count, mf->messages[1], error);
-    return status < 0 ? status : check(cudaStreamWaitEvent(stream, mf->joined, 0), WHAT, error);
+    return status < 0 ? status
+                      : check(cudaStreamWaitEvent(stream, mf->device->joined, 0), WHAT, error);
 }
 
 static dcrf_status launch_step(struct dcrf_backend_mean_field *mf, bool is_damped,
@@ -302,7 +300,7 @@ static dcrf_status launch_step(struct dcrf_backend_mean_field *mf, bool is_dampe
     if (status < 0)
         return status;
     launch_update(mf, false, is_damped);
-    return check(cudaMemcpyAsync(mf->host_sums, mf->sums, DCRF_SOFTMAX_SUMS * sizeof(double),
+    return check(cudaMemcpyAsync(mf->device->few, mf->sums, DCRF_SOFTMAX_SUMS * sizeof(double),
                                  cudaMemcpyDeviceToHost, mf->device->stream),
                  WHAT, error);
 }
@@ -342,14 +340,6 @@ void mean_field_free(dcrf_backend_mean_field *mf) {
                           mf->logits, mf->damping,  mf->partial, mf->sums,        mf->blocks_done};
     for (void *memory : held)
         device_release(device, memory);
-    if (mf->host_sums)
-        cudaFreeHost(mf->host_sums);
-    if (mf->forked)
-        cudaEventDestroy(mf->forked);
-    if (mf->joined)
-        cudaEventDestroy(mf->joined);
-    if (mf->side)
-        cudaStreamDestroy(mf->side);
     free(mf->operators);
     free(mf->weights);
     free(mf);
@@ -372,12 +362,6 @@ static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
         status = check(cudaMemsetAsync(mf->blocks_done, 0, sizeof *mf->blocks_done, device->stream),
                        WHAT, error);
     if (status == DCRF_OK)
-        status = check(cudaStreamCreateWithFlags(&mf->side, cudaStreamNonBlocking), WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaEventCreateWithFlags(&mf->forked, cudaEventDisableTiming), WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaEventCreateWithFlags(&mf->joined, cudaEventDisableTiming), WHAT, error);
-    if (status == DCRF_OK)
         status = device_array(device, &mf->diagonal, mf->variables, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->damping, 1, WHAT, error);
@@ -385,9 +369,6 @@ static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
         status = device_array(device, &mf->partial, mf->blocks * DCRF_SOFTMAX_SUMS, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->sums, DCRF_SOFTMAX_SUMS, WHAT, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMallocHost(&mf->host_sums, DCRF_SOFTMAX_SUMS * sizeof(double)), WHAT, error);
     return status;
 }
 
@@ -440,7 +421,7 @@ dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *d
 static dcrf_status read_sums(dcrf_backend_mean_field *mf, double *sums, dcrf_error *error) {
     const dcrf_status status = check(cudaStreamSynchronize(mf->device->stream), WHAT, error);
     for (int s = 0; s < DCRF_SOFTMAX_SUMS && status == DCRF_OK; s++)
-        sums[s] = mf->host_sums[s];
+        sums[s] = mf->device->few[s];
     return status;
 }
 
@@ -460,7 +441,7 @@ dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, double
         return device_upload(mf->device, mf->q, q, floats * sizeof *q, error);
     }
     launch_update(mf, true, false);
-    status = check(cudaMemcpyAsync(mf->host_sums, mf->sums, sizeof sums, cudaMemcpyDeviceToHost,
+    status = check(cudaMemcpyAsync(mf->device->few, mf->sums, sizeof sums, cudaMemcpyDeviceToHost,
                                    mf->device->stream),
                    WHAT, error);
     if (status == DCRF_OK)

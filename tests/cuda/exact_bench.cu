@@ -5,121 +5,15 @@
  *
  * The formula is a plain kernel in double below, which shares nothing with the operator. Results
  * must be within what the operator itself states: roundings and what is left out. Exits 77 where
- * there is no device. With EXACT_BENCH_STANDALONE it brings its own minimal device, so that nothing
- * but the exact operator is linked. */
+ * there is no device. */
 #include "cuda/exact.cuh"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
-
-#ifdef EXACT_BENCH_STANDALONE
-dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    if (error)
-        vsnprintf(error->message, sizeof error->message, format, arguments);
-    va_end(arguments);
-    return status;
-}
-dcrf_status check(cudaError_t result, const char *what, dcrf_error *error) {
-    return result == cudaSuccess
-               ? DCRF_OK
-               : fail(error, DCRF_ERROR_DEVICE, "%s: %s", what, cudaGetErrorString(result));
-}
-void device_hold(dcrf_backend_device *device) {
-    device->holders++;
-}
-void device_drop(dcrf_backend_device *device) {
-    device->holders--;
-}
-dcrf_status device_enter(const dcrf_backend_device *device, dcrf_error *error) {
-    return check(cudaSetDevice((int)device->index), "entering", error);
-}
-dcrf_status device_take(dcrf_backend_device *device, void **memory, size_t count, size_t bytes,
-                        const char *what, dcrf_error *error) {
-    return check(cudaMallocAsync(memory, std::max<size_t>(count * bytes, 1), device->stream), what,
-                 error);
-}
-void device_release(dcrf_backend_device *device, void *memory) {
-    if (memory)
-        cudaFreeAsync(memory, device->stream);
-}
-dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
-                          dcrf_error *error) {
-    cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->stream);
-    return check(cudaStreamSynchronize(device->stream), "a copy", error);
-}
-dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
-                            dcrf_error *error) {
-    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->stream);
-    return check(cudaStreamSynchronize(device->stream), "a copy", error);
-}
-dcrf_status operator_upload(struct device_operator *op, const float *in, size_t stride,
-                            dcrf_error *error) {
-    const size_t floats = op->base.variables * stride;
-    if (floats > op->block_floats) {
-        device_release(op->device, op->in);
-        device_release(op->device, op->out);
-        device_array(op->device, &op->in, floats, "in", error);
-        device_array(op->device, &op->out, floats, "out", error);
-        op->block_floats = floats;
-    }
-    return device_upload(op->device, op->in, in, floats * sizeof(float), error);
-}
-dcrf_status operator_download(struct device_operator *op, float *out, size_t stride,
-                              dcrf_error *error) {
-    return device_download(op->device, out, op->out, op->base.variables * stride * sizeof(float),
-                           error);
-}
-dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *,
-                           const struct dcrf_application *application, dcrf_error *error) {
-    struct device_operator *op = (struct device_operator *)base;
-    struct dcrf_application inner = *application;
-    dcrf_status status = operator_upload(op, application->in, application->stride, error);
-    if (status == DCRF_OK && application->accumulate)
-        status = device_upload(op->device, op->out, application->out,
-                               base->variables * application->stride * sizeof(float), error);
-    inner.in = op->in;
-    inner.out = op->out;
-    if (status == DCRF_OK)
-        status = op->apply_on_device(op, &inner, error);
-    return status < 0 ? status
-                      : operator_download(op, application->out, application->stride, error);
-}
-void operator_clear(struct device_operator *op) {
-    device_release(op->device, op->scales);
-    device_release(op->device, op->in);
-    device_release(op->device, op->out);
-    device_drop(op->device);
-}
-dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
-                            float **rows, dcrf_error *error) {
-    const size_t n = features->variables, d = features->dimension;
-    std::vector<float> all(n * d);
-    for (size_t a = 0; a < n; a++) {
-        size_t rest = a;
-        for (size_t i = 0; i < d; i++) {
-            if (i < features->axes) {
-                all[a * d + i] =
-                    (float)((double)(rest % features->grid.size[i]) * features->axis_factor[i]);
-                rest /= features->grid.size[i];
-            } else {
-                const size_t c = i - features->axes;
-                all[a * d + i] = (float)(features->channel[a * features->channels + c] *
-                                         features->channel_factor[c]);
-            }
-        }
-    }
-    const dcrf_status status = device_array(device, rows, n * d, "rows", error);
-    return status < 0 ? status
-                      : device_upload(device, *rows, all.data(), n * d * sizeof(float), error);
-}
-#endif
 
 /* ---- problems ------------------------------------------------------------------------------- */
 
