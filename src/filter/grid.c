@@ -3,8 +3,8 @@
  *   exp(-|f_a - f_b|^2 / 2) = prod_k g_k(a_k - b_k),   g_k(t) = exp(-(t spacing_k / sigma_k)^2 / 2)
  *
  * Each axis is convolved directly, with g_k cut off as filter/grid_taps.h says: symmetric, with a
- * unit diagonal, and exact but for that, be the input a constant or an impulse. Outside the grid there is nothing,
- * so rows near the border sum to less, as the formula says. */
+ * unit diagonal, and exact but for that, be the input a constant or an impulse. Outside the grid
+ * there is nothing, so rows near the border sum to less, as the formula says. */
 #include "filter/grid.h"
 #include "core/error.h"
 #include "core/memory.h"
