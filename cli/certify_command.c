@@ -51,9 +51,11 @@ static void print_result(const judged_settings *settings, const built_model *bui
                "not.\n");
     }
     print_single_pixels(built, certificate->right, certificate->wrong);
-    printf("%zu iteration%s, %s; %.2f s\n", certificate->iterations,
+    printf("%zu iteration%s, %s; %.2f s", certificate->iterations,
            certificate->iterations == 1 ? "" : "s", stop_reason(certificate->stop),
            certificate->seconds);
+    print_device(stdout, built);
+    putchar('\n');
 }
 
 static json_t *result_to_json(const judged_settings *settings, const built_model *built,
@@ -114,6 +116,7 @@ static const option_group groups[] = {
     {"Labelling", judged_labels_table, 0},
     {"Limits", limits_table, 0},
     JUDGED_OPTION_GROUPS,
+    {"Device", device_option_table, offsetof(judged_settings, model.kernels)},
     {"Feedback", feedback_option_table, offsetof(judged_settings, feedback)},
     {0},
 };

@@ -8,6 +8,7 @@
 extern const cli_command batch_command;
 extern const cli_command certify_command;
 extern const cli_command completion_command;
+extern const cli_command devices_command;
 extern const cli_command energy_command;
 extern const cli_command filter_command;
 extern const cli_command presets_command;
@@ -17,8 +18,9 @@ extern const cli_command tune_command;
 extern const cli_command verify_command;
 
 const cli_command *const commands[] = {
-    &batch_command,   &certify_command, &completion_command,  &energy_command, &filter_command,
-    &presets_command, &solve_command,   &superpixels_command, &tune_command,   &verify_command,
+    &batch_command,       &certify_command, &completion_command, &devices_command,
+    &energy_command,      &filter_command,  &presets_command,    &solve_command,
+    &superpixels_command, &tune_command,    &verify_command,
 };
 const size_t command_count = sizeof commands / sizeof commands[0];
 

@@ -17,6 +17,8 @@ static void print_parts(const judged_settings *settings, const built_model *buil
     for (size_t k = 0; k < built->kernel_count; k++)
         printf("  %-9s%18.6f\n", kernel_name(&built->kernels[k]), parts->pairwise_of_kernel[k]);
     printf("cliques    %18.6f\n", parts->energy.cliques);
+    if (device_to_tell(built->workspace))
+        printf("computed on %s\n", device_to_tell(built->workspace));
 }
 
 static json_t *kernels_to_json(const built_model *built, const energy_parts *parts) {
@@ -79,6 +81,7 @@ static bool run_energy(const void *settings, cli_problem *problem) {
 static const option_group groups[] = {
     {"Labelling", judged_labels_table, 0},
     JUDGED_OPTION_GROUPS,
+    {"Device", device_option_table, offsetof(judged_settings, model.kernels)},
     {"Feedback", feedback_option_table, offsetof(judged_settings, feedback)},
     {0},
 };

@@ -90,7 +90,6 @@ static bool read_field(filtering *f, cli_problem *problem) {
 }
 
 static bool take_memory(filtering *f, cli_problem *problem) {
-    dcrf_error error;
     f->stride = dcrf_padded(f->channels);
     if (f->stride > SIZE_MAX / f->pixels / sizeof *f->sum)
         return out_of_memory(problem, "filter");
@@ -100,8 +99,8 @@ static bool take_memory(filtering *f, cli_problem *problem) {
     f->row_sums = calloc(f->pixels, sizeof *f->row_sums);
     if (!f->block || !f->filtered || !f->sum || !f->row_sums)
         return out_of_memory(problem, "filter");
-    return dcrf_workspace_new(&f->workspace, f->settings->kernels.threads, &error) >= 0 ||
-           library_problem(problem, "--threads", &error);
+    return workspace_start(&f->workspace, f->settings->kernels.threads, f->settings->kernels.device,
+                           problem);
 }
 
 /* Where channel c of a pixel lies in an array of the field's layout, in floats. */
@@ -280,6 +279,7 @@ static const cli_option options[] = {
 static const option_group groups[] = {
     {"Input and output", options, 0},
     {"Kernels", kernel_option_table, offsetof(filter_settings, kernels)},
+    {"Device", device_option_table, offsetof(filter_settings, kernels)},
     {0},
 };
 

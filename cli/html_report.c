@@ -139,9 +139,10 @@ static void write_subtitle(const page *p) {
             dcrf_model_labels(built->model));
     if (dcrf_model_cliques(built->model) > 0)
         fprintf(p->stream, ", %zu cliques", dcrf_model_cliques(built->model));
-    fprintf(p->stream, "; method %s, %zu threads, dcrf %s</p>\n",
-            dcrf_method_name(p->results->found->info.method),
-            dcrf_workspace_threads(built->workspace), dcrf_version());
+    fprintf(p->stream, "; method %s, %zu threads", dcrf_method_name(p->results->found->info.method),
+            dcrf_workspace_threads(built->workspace));
+    print_device(p->stream, built);
+    fprintf(p->stream, ", dcrf %s</p>\n", dcrf_version());
 }
 
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,

@@ -256,9 +256,8 @@ static bool add_cliques(const model_options *options, const char *image_file, bu
 }
 
 bool model_start_workspace(const model_options *options, built_model *built, cli_problem *problem) {
-    dcrf_error error;
-    return dcrf_workspace_new(&built->workspace, options->kernels.threads, &error) >= 0 ||
-           library_problem(problem, "--threads", &error);
+    return workspace_start(&built->workspace, options->kernels.threads, options->kernels.device,
+                           problem);
 }
 
 bool model_name_classes(const model_options *options, built_model *built, cli_problem *problem) {
@@ -275,8 +274,8 @@ bool model_build(const model_options *options, const char *image_file, built_mod
     const bool done =
         model_check_kernels(options, problem) && unary_check_options(&options->unary, problem) &&
         unary_check_size(&options->unary, image_file, problem) &&
-        image_read(image_file, &built->image, problem) &&
-        model_start_workspace(options, built, problem) && set_unary(options, built, problem) &&
+        model_start_workspace(options, built, problem) &&
+        image_read(image_file, &built->image, problem) && set_unary(options, built, problem) &&
         model_name_classes(options, built, problem) &&
         model_add_kernels(options, image_file, built, problem) &&
         model_set_strength(options, built, problem) &&
@@ -355,8 +354,10 @@ json_t *model_report(const model_options *options, const built_model *built) {
         exact ? "exact" : "fast", "normalize", symmetric ? "symmetric" : "none", "strength",
         strength_to_json(&built->strength), "threads",
         (json_int_t)dcrf_workspace_threads(built->workspace), "version", dcrf_version());
+    const char *device = device_to_tell(built->workspace);
     if (report &&
-        ((image_is_volume(&built->image) && !add_volume(report, &built->image)) ||
+        ((device && json_object_set_new(report, "device", json_string(device)) != 0) ||
+         (image_is_volume(&built->image) && !add_volume(report, &built->image)) ||
          (built->classes.count > 0 &&
           json_object_set_new(report, "classes", class_names_to_json(&built->classes)) != 0))) {
         json_decref(report);

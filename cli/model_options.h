@@ -3,6 +3,7 @@
 #define DCRF_CLI_MODEL_OPTIONS_H
 
 #include "classes.h"
+#include "device.h"
 #include "options.h"
 #include "scribbles.h"
 #include "strength.h"
@@ -24,9 +25,10 @@ typedef struct kernel_setting {
 typedef struct kernel_options {
     kernel_setting spatial;
     kernel_setting bilateral;
-    int normalization; /* dcrf_normalization */
-    int operator_kind; /* dcrf_operator_kind */
-    size_t threads;    /* 0: one for each core */
+    int normalization;  /* dcrf_normalization */
+    int operator_kind;  /* dcrf_operator_kind */
+    size_t threads;     /* 0: one for each core */
+    const char *device; /* NULL: the CPU */
 } kernel_options;
 
 extern const cli_option kernel_option_table[];

@@ -56,7 +56,8 @@ bool problem_of_option(cli_problem *problem, const char *option) {
 }
 
 bool library_problem(cli_problem *problem, const char *subject, const dcrf_error *error) {
-    if (error->status == DCRF_ERROR_MEMORY || error->status == DCRF_ERROR_THREAD)
+    if (error->status == DCRF_ERROR_MEMORY || error->status == DCRF_ERROR_THREAD ||
+        error->status == DCRF_ERROR_DEVICE)
         return failure(problem, subject, "%s", error->message);
     return bad_input(problem, subject, "%s", error->message);
 }

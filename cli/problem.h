@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 enum {
-    EXIT_STATUS_FAILURE = 1,      /* the input may be fine: out of memory, a write that failed */
+    EXIT_STATUS_FAILURE = 1, /* the input may be fine: out of memory, no GPU, a write that failed */
     EXIT_STATUS_BAD_INPUT = 2,    /* a file, an option or an argument has to be changed */
     EXIT_STATUS_PARTIAL = 3,      /* all was done but for some images, which were skipped */
     EXIT_STATUS_INTERRUPTED = 130 /* by Ctrl-C or SIGTERM; what was done is kept */

@@ -123,6 +123,12 @@ static void print_tiles(FILE *stream, const solution *found) {
                 "gap", 100 * tiles->largest_gap);
 }
 
+void print_device(FILE *stream, const built_model *built) {
+    const char *device = device_to_tell(built->workspace);
+    if (device)
+        fprintf(stream, ", on %s", device);
+}
+
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
     char size[IMAGE_TEXT_BYTES], class[CLASS_TEXT_BYTES];
@@ -130,7 +136,9 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
             dcrf_model_labels(built->model));
     if (dcrf_model_cliques(built->model) > 0)
         fprintf(stream, ", %zu cliques", dcrf_model_cliques(built->model));
-    fprintf(stream, "; method %s\n", dcrf_method_name(info->method));
+    fprintf(stream, "; method %s", dcrf_method_name(info->method));
+    print_device(stream, built);
+    fputc('\n', stream);
     if (found->tiles.count > 0)
         print_tiles(stream, found);
     unary_facts_print(stream, &built->unary);

@@ -19,6 +19,8 @@ void print_energies(FILE *stream, const dcrf_energy *energy);
 void print_proof(FILE *stream, const proof *proven, bool is_constant);
 /* How many labels of a labelling are proven right, and how many wrong. */
 void print_single_pixels(const built_model *built, size_t right, size_t wrong);
+/* ", on cuda:0"; nothing for the CPU. */
+void print_device(FILE *stream, const built_model *built);
 void print_solution(FILE *stream, const built_model *built, const solution *found);
 
 /* The whole result. NULL when memory is out. */

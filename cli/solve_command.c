@@ -92,6 +92,7 @@ static const option_group groups[] = {
     {"Solver", solver_option_table, offsetof(solve_settings, solver)},
     {"Large images", large_option_table, offsetof(solve_settings, limits)},
     MODEL_OPTION_GROUPS(solve_settings, model),
+    {"Device", device_option_table, offsetof(solve_settings, model.kernels)},
     {"Settings from elsewhere", source_option_table, offsetof(solve_settings, sources)},
     {"Feedback", feedback_option_table, offsetof(solve_settings, feedback)},
     {0},

@@ -102,7 +102,8 @@ const cli_command verify_command = {
     "claims: energy, lower bound, and which pixels are proven. The code shares nothing with the "
     "solvers. A certificate that was changed, belongs to another image or other settings, or "
     "claims "
-    "more than it proves is refused. The operator is the one that the certificate names; with the "
+    "more than it proves is refused. It runs on the CPU, whatever device was used before. The "
+    "operator is the one that the certificate names; with the "
     "exact one the time grows with the square of the number of pixels.",
     sizeof(verify_settings),
     run_verify,

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct batch_options {
     method_list methods;
@@ -93,6 +94,8 @@ static void print_summary(const batch_settings *settings, const summary *found) 
     char verdict[VERDICT_BYTES];
     if (*summary_verdict(found, verdict))
         printf("%s\n", verdict);
+    if (strcmp(settings->model.kernels.device, "cpu") != 0)
+        printf("computed on %s\n", settings->model.kernels.device);
     printf("%s/report.html shows more\n", settings->batch.out);
 }
 
@@ -141,6 +144,7 @@ static bool work_through(const batch_settings *settings, batch_work *work, crew_
     const crew_task task = {
         .count = work->data->count,
         .threads = settings->model.kernels.threads,
+        .device = settings->model.kernels.device,
         .deal = CREW_DEAL_FREE,
         .shown = true,
         .talk = feedback_wanted(&settings->feedback),
@@ -183,6 +187,7 @@ static bool run_batch(const void *given, cli_problem *problem) {
     json_t *model = model_settings(settings);
     bool done = (model || out_of_memory(problem, settings->folder)) &&
                 model_check_kernels(&settings->model, problem) &&
+                device_check(settings->model.kernels.device, problem) &&
                 dataset_open(&data, settings->folder, settings->batch.split, problem);
     /* A rank may fail alone, where a folder is not on all machines. */
     done = ranks_agree(done, problem) && open_results(settings, &results, problem);
@@ -212,6 +217,7 @@ static const option_group groups[] = {
     {"Kernels", kernel_option_table, offsetof(batch_settings, model.kernels)},
     {"Strength", strength_option_table, offsetof(batch_settings, model.strength)},
     {"Cliques", clique_option_table, offsetof(batch_settings, model)},
+    {"Device", device_option_table, offsetof(batch_settings, model.kernels)},
     {"Settings from elsewhere", source_option_table, offsetof(batch_settings, sources)},
     {"Feedback", feedback_option_table, offsetof(batch_settings, feedback)},
     {0},

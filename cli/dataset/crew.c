@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "dataset/ranks.h"
+#include "device.h"
 #include "interrupt.h"
 
 #include <math.h>
@@ -54,6 +55,7 @@ typedef struct crew {
     size_t image;
     size_t image_bytes;
     size_t started; /* workers, each when there is an image for it */
+    size_t placed;  /* workers that have chosen their device */
     size_t idle;    /* that wait for an image */
     size_t alive;   /* that have not ended */
     bool no_more;   /* workers may end */
@@ -103,16 +105,25 @@ static void give_back(crew *c, size_t bytes, crew_verdict verdict, const cli_pro
     pthread_mutex_unlock(&c->mutex);
 }
 
+/* Images that stay with a rank keep their plans, which are on the device of the worker that made
+ * them and may meet another one: those workers all have the same device. */
+static bool start_workspace(crew *c, dcrf_workspace **workspace, cli_problem *problem) {
+    const crew_task *task = c->task;
+    if (task->deal == CREW_DEAL_FIXED)
+        return workspace_start(workspace, c->threads, task->device, problem);
+    pthread_mutex_lock(&c->mutex);
+    const size_t place = ranks_mine() + c->placed++;
+    pthread_mutex_unlock(&c->mutex);
+    return workspace_start_in_turn(workspace, c->threads, task->device, place, problem);
+}
+
 static void *work(void *given) {
     crew *c = given;
     dcrf_workspace *workspace = NULL;
-    dcrf_error error;
     cli_problem problem = {0};
     size_t image, bytes;
-    if (dcrf_workspace_new(&workspace, c->threads, &error) < 0) {
-        library_problem(&problem, "--threads", &error);
+    if (!start_workspace(c, &workspace, &problem))
         give_back(c, 0, CREW_STOP, &problem);
-    }
     while (workspace && take_image(c, &image, &bytes)) {
         const crew_verdict verdict = c->task->work(c->task->user, image, workspace, &problem);
         give_back(c, bytes, verdict, &problem);

@@ -27,6 +27,7 @@ typedef enum crew_verdict {
 typedef struct crew_task {
     size_t count;   /* of images */
     size_t threads; /* of a workspace */
+    const char *device;
     crew_deal deal;
     bool shown; /* a progress bar, where `talk` and the terminal allow it */
     feedback talk;

@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/label_map.h"
 
 #include <math.h>
@@ -46,10 +47,15 @@ struct prepared_image {
 
 json_t *solve_choice_to_json(const option_record *record, const cli_option *const *left_out) {
     json_t *settings = settings_to_json(record, left_out);
-    if (settings) {
-        json_object_del(settings, "dataset");
-        json_object_del(settings, "threads");
-    }
+    if (!settings)
+        return NULL;
+    json_object_del(settings, "dataset");
+    json_object_del(settings, "threads");
+    const char *device = json_string_value(json_object_get(settings, "device"));
+    if (device && strcmp(device, "cpu") == 0)
+        json_object_del(settings, "device");
+    else if (device)
+        settings = json_merge(settings, json_pack("{s:s}", "device", "cuda"));
     return settings;
 }
 

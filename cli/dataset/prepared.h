@@ -24,8 +24,8 @@ typedef struct solve_choice {
 } solve_choice;
 
 /* The settings that a choice was made from, as a config file has them: without the data set,
- * without threads, which change no result, and without the tables `left_out` (ends with NULL). NULL
- * when memory is out. */
+ * without threads, which change no result, and without the tables `left_out` (ends with NULL). Of a
+ * device it matters only whether it is the CPU, which is not said. NULL when memory is out. */
 json_t *solve_choice_to_json(const option_record *record, const cli_option *const *left_out);
 
 option_parser parse_band; /* size_t: the band of a choice, at most SCORE_BAND_MAX_PX */

@@ -44,9 +44,10 @@ static void choose_kept(split_scorer *s) {
 }
 
 bool split_scorer_open(split_scorer *scorer, const char *folder, const char *split,
-                       const crew_options *crew, size_t threads, const method_choice *method,
-                       cli_problem *problem) {
-    *scorer = (split_scorer){.crew = *crew, .threads = threads, .method = method};
+                       const crew_options *crew, const kernel_options *kernels,
+                       const method_choice *method, cli_problem *problem) {
+    *scorer = (split_scorer){
+        .crew = *crew, .threads = kernels->threads, .device = kernels->device, .method = method};
     if (!dataset_open(&scorer->data, folder, split, problem))
         return false;
     scorer->kept = calloc(scorer->data.count, sizeof *scorer->kept);
@@ -123,6 +124,7 @@ bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *t
     const crew_task task = {
         .count = scorer->data.count,
         .threads = scorer->threads,
+        .device = scorer->device,
         .deal = CREW_DEAL_FIXED,
         .user = &s,
         .bytes = image_bytes,

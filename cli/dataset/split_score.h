@@ -13,6 +13,7 @@ typedef struct split_scorer {
     dataset data;
     crew_options crew; /* what is left of the memory, beside images that are kept */
     size_t threads;
+    const char *device;
     const method_choice *method;
     bool *kept;
     prepared_image **images; /* NULL: not read */
@@ -20,8 +21,8 @@ typedef struct split_scorer {
 
 /* Read nothing yet but the lists. On failure nothing is left to free; freeing is allowed. */
 bool split_scorer_open(split_scorer *scorer, const char *folder, const char *split,
-                       const crew_options *crew, size_t threads, const method_choice *method,
-                       cli_problem *problem);
+                       const crew_options *crew, const kernel_options *kernels,
+                       const method_choice *method, cli_problem *problem);
 void split_scorer_close(split_scorer *scorer);
 
 /* Solve all images and count, over all ranks; together. The score is to be freed. False where an

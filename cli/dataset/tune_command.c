@@ -279,8 +279,8 @@ static bool plan_search(const tune_settings *settings, tuning *t, cli_problem *p
 static bool open_split(tuning *t, size_t place, const char *split, cli_problem *problem) {
     const tune_settings *settings = t->settings;
     return split_scorer_open(&t->evaluations.scorers[place], settings->folder, split,
-                             &settings->crew, settings->model.kernels.threads,
-                             &settings->tune.method, problem);
+                             &settings->crew, &settings->model.kernels, &settings->tune.method,
+                             problem);
 }
 
 static bool run_tune(const void *given, cli_problem *problem) {
@@ -290,6 +290,7 @@ static bool run_tune(const void *given, cli_problem *problem) {
         !plan_search(settings, &t, problem))
         return false;
     bool done =
+        device_check(settings->model.kernels.device, problem) &&
         open_split(&t, TUNE_SPLIT, settings->tune.split, problem) &&
         (!t.held_out || open_split(&t, TUNE_HELD_OUT, t.held_out, problem)) &&
         store_open(&t.folder, settings->tune.out, ranks_mine() == 0 ? "dcrf tune" : NULL, problem);
@@ -315,6 +316,7 @@ static const option_group groups[] = {
     {"Kernels", kernel_option_table, offsetof(tune_settings, model.kernels)},
     {"Strength", strength_option_table, offsetof(tune_settings, model.strength)},
     {"Cliques", clique_option_table, offsetof(tune_settings, model)},
+    {"Device", device_option_table, offsetof(tune_settings, model.kernels)},
     {"Settings from elsewhere", source_option_table, offsetof(tune_settings, sources)},
     {"Feedback", feedback_option_table, offsetof(tune_settings, feedback)},
     {0},

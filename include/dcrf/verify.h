@@ -2,7 +2,8 @@
  *
  * The check shares no code with the solvers and the proofs, and is in double. For the exact
  * operator it computes the kernels itself; for the fast ones it takes their matrix from a plan of
- * its own and trusts its application. docs/certificate.md describes the bytes and what is checked,
+ * its own and trusts its application. It runs on the CPU, whatever device the workspace has.
+ * docs/certificate.md describes the bytes and what is checked,
  * and examples/check_certificate.py does the same in numpy.
  *
  * SPDX-License-Identifier: MIT */

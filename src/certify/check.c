@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
+#include "filter/device.h"
 
 #include <dcrf/verify.h>
 #include <math.h>
@@ -487,15 +488,12 @@ static dcrf_status compare_models(const struct dcrf_certificate_content *content
     return status;
 }
 
-dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
-                                    dcrf_workspace *workspace, const uint16_t *labels,
-                                    uint8_t *possible, dcrf_verification *verification,
-                                    dcrf_error *error) {
+static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_model *model,
+                                 dcrf_workspace *workspace, const uint16_t *labels,
+                                 uint8_t *possible, dcrf_verification *verification,
+                                 dcrf_error *error) {
     const double began_s = dcrf_time_s();
     struct dcrf_certificate_content content;
-    if (!bytes || !model || !workspace || !verification)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "checking a certificate needs its bytes, a model and a workspace");
     dcrf_status status = dcrf_model_require_potts(model, "a certificate", error);
     if (status == DCRF_OK)
         status = dcrf_certificate_decode(&content, bytes, size, error);
@@ -519,5 +517,23 @@ dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcr
         *verification = made;
     clear(&check);
     dcrf_certificate_clear(&content);
+    return status;
+}
+
+dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
+                                    dcrf_workspace *workspace, const uint16_t *labels,
+                                    uint8_t *possible, dcrf_verification *verification,
+                                    dcrf_error *error) {
+    if (!bytes || !model || !workspace || !verification)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "checking a certificate needs its bytes, a model and a workspace");
+    if (!dcrf_workspace_find_device(workspace))
+        return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);
+    /* What a device has found is checked without it. */
+    dcrf_workspace *own = NULL;
+    dcrf_status status = dcrf_workspace_new(&own, dcrf_workspace_threads(workspace), error);
+    if (status == DCRF_OK)
+        status = verify_on_cpu(bytes, size, model, own, labels, possible, verification, error);
+    dcrf_workspace_free(&own);
     return status;
 }
