@@ -12,6 +12,7 @@ Programs written for pydensecrf use ``dcrf.pydensecrf``.
 from . import _core, metrics
 from ._batch import Comparison, batch
 from ._dataset import DataSet
+from ._device import Device, DeviceError, devices
 from ._many import ProblemError, solve_each, solve_many
 from ._model import Model, certify, energy, solve, superpixels, verify
 from ._operator import Operator
@@ -27,6 +28,8 @@ __all__ = [
     "Certificate",
     "Comparison",
     "DataSet",
+    "Device",
+    "DeviceError",
     "Energy",
     "Model",
     "Operator",
@@ -38,6 +41,7 @@ __all__ = [
     "Verification",
     "batch",
     "certify",
+    "devices",
     "energy",
     "metrics",
     "solve",

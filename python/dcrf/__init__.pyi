@@ -1,7 +1,7 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,16 @@ _Progress = Callable[[dict[str, float]], object]
 __version__: str
 STOP: str
 PRESETS: dict[str, dict[str, Any]]
+
+class Device(NamedTuple):
+    name: str
+    description: str
+    memory_bytes: int
+    free_bytes: int
+
+class DeviceError(RuntimeError): ...
+
+def devices() -> list[Device]: ...
 
 @dataclasses.dataclass(frozen=True)
 class Energy:
@@ -107,7 +117,10 @@ class Operator:
         normalize: _Normalization = "symmetric",
         operator: _Operator = "fast",
         threads: int = 0,
+        device: object = None,
     ) -> None: ...
+    @property
+    def device(self) -> str: ...
     @property
     def kind(self) -> str: ...
     @property
@@ -158,7 +171,10 @@ class Model:
         channels_axis: Literal[0, -1] | None = None,
         operator: _Operator = "fast",
         threads: int = 0,
+        device: object = None,
     ) -> None: ...
+    @property
+    def device(self) -> str: ...
     def __copy__(self) -> Model: ...
     @property
     def kernels(self) -> list[dict[str, Any]]: ...
@@ -267,6 +283,7 @@ def solve_each(
     *,
     threads: int = 0,
     errors: Literal["raise", "return"] = "raise",
+    device: object = None,
     **options: Any,
 ) -> Iterator[Any]: ...
 def solve_many(
@@ -274,6 +291,7 @@ def solve_many(
     *,
     threads: int = 0,
     errors: Literal["raise", "return"] = "raise",
+    device: object = None,
     **options: Any,
 ) -> list[Any]: ...
 def energy(

@@ -8,17 +8,19 @@ import os
 
 import numpy as np
 
+# DLDeviceType of https://dmlc.github.io/dlpack: the CPU, and memory of the host that CUDA or ROCm has pinned.
+_DLPACK_ON_HOST = (1, 3, 11)
 _NATIVE = tuple(np.dtype(code) for code in ("u1", "u2", "i2", "i4", "f4", "f8"))
 
 
 def array(values, what, integers=False):
     """An array of a type that the library reads: a view where that is possible, else a copy."""
-    values = _to_cpu(values)
+    values = _detached(values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
             f"{what} has masked elements, for which there is no meaning here; fill them in: .filled(...)"
         )
-    result = np.asarray(values)
+    result = _as_numpy(values, what)
     if result.dtype == object or result.dtype.kind not in "biuf":
         raise TypeError(
             f"{what} has elements of type {result.dtype}; real numbers are needed"
@@ -66,7 +68,36 @@ def thread_count(threads):
     return int(text)
 
 
-def _to_cpu(values):
+def _detached(values):
     """Tensors that know how to become arrays: detached from a graph, if they can be."""
     detach = getattr(values, "detach", None)
     return detach() if callable(detach) else values
+
+
+def _as_numpy(values, what):
+    """What numpy makes of the values, by DLPack where there is no other way. What is on a GPU and does not come by
+    itself is refused with a word of advice."""
+    failed = None
+    try:
+        result = np.asarray(values)
+    except (TypeError, RuntimeError, ValueError) as error:
+        result, failed = None, error
+    if result is not None and result.dtype != object:
+        return result
+    if _is_on_gpu(values):
+        raise TypeError(
+            f"{what} is on a GPU, and arrays are taken from the host's memory, also for device=\"cuda\": copy it first "
+            "(.cpu() in torch, .get() in cupy)"
+        ) from None
+    if failed is not None:
+        raise failed
+    if hasattr(values, "__dlpack__") and hasattr(np, "from_dlpack"):
+        return np.from_dlpack(values)
+    return result
+
+
+def _is_on_gpu(values):
+    if getattr(values, "__cuda_array_interface__", None) is not None:
+        return True
+    where = getattr(values, "__dlpack_device__", None)
+    return callable(where) and where()[0] not in _DLPACK_ON_HOST

@@ -2,10 +2,12 @@
 
 import collections
 import concurrent.futures
+import itertools
 import os
 import threading
 
 from ._arrays import thread_count
+from ._device import devices_in_turn
 
 
 class ProblemError(ValueError):
@@ -17,14 +19,15 @@ class ProblemError(ValueError):
         self.__cause__ = error
 
 
-def solve_each(problems, *, threads=0, errors="raise", **options):
+def solve_each(problems, *, threads=0, errors="raise", device=None, **options):
     """Solve problems one after the other over all cores, and give each result as soon as it and those before it
     are there. Problems are read as they are needed, so they may come from a generator of any length.
 
     A problem is a dictionary of options of ``solve`` (with ``image``, if there is one); ``options`` are common to
     all. A problem that cannot be solved raises ``ProblemError`` with its index, or with ``errors="return"`` is
     given in place of its result while the others go on. Ctrl-C, or closing the generator, stops the
-    problems that are being solved after their next iteration.
+    problems that are being solved after their next iteration. With ``device="cuda"`` and several GPUs the problems
+    are spread over them.
 
     >>> import numpy as np
     >>> problems = [{"unary": np.zeros((2, 4, 5))}, {"unary": "nonsense"}, {"unary": np.ones((2, 4, 5))}]
@@ -36,8 +39,9 @@ def solve_each(problems, *, threads=0, errors="raise", **options):
     """
     from ._model import solve
 
-    def one(problem, stop):
-        problem = dict(options, **problem)
+    def one(item, stop):
+        problem, where = item
+        problem = dict(options, **{"device": where, **problem})
         progress = problem.pop("progress", None)
 
         def watch(moment):
@@ -47,7 +51,8 @@ def solve_each(problems, *, threads=0, errors="raise", **options):
 
         return solve(problem.pop("image", None), threads=1, progress=watch, **problem)
 
-    return work_on_each(problems, one, threads, errors)
+    spread = itertools.cycle(devices_in_turn(device))
+    return work_on_each(zip(problems, spread), one, threads, errors)
 
 
 def work_on_each(items, one, threads, errors):
@@ -90,7 +95,7 @@ def work_on_each(items, one, threads, errors):
     return results()
 
 
-def solve_many(problems, *, threads=0, errors="raise", **options):
+def solve_many(problems, *, threads=0, errors="raise", device=None, **options):
     """Solve many problems over all cores: the list of what ``solve_each`` gives.
 
     >>> import numpy as np
@@ -98,7 +103,7 @@ def solve_many(problems, *, threads=0, errors="raise", **options):
     >>> [result.labels.shape for result in solve_many(problems, method="mf")]
     [(5, 6), (5, 6), (5, 6), (5, 6)]
     """
-    return list(solve_each(problems, threads=threads, errors=errors, **options))
+    return list(solve_each(problems, threads=threads, errors=errors, device=device, **options))
 
 
 def _cores():

@@ -53,6 +53,9 @@ class Model:
     ``measured_strength``), times ``strength_factor``; ``spatial_share`` is the spatial kernel's part where two kernels share it.
     The energies are divided by ``temperature``.
 
+    ``device`` is "cpu", "cuda" or "cuda:1": where kernels are applied and methods iterate. None is what the
+    environment variable DCRF_DEVICE says, and without it the CPU.
+
     >>> import numpy as np
     >>> unary = np.zeros((2, 4, 5)); unary[1] = 0.1; unary[0, 2, 2] = 1
     >>> model = Model(unary=unary, spatial=(1, 1), bilateral=None)
@@ -90,6 +93,7 @@ class Model:
         channels_axis=None,
         operator="fast",
         threads=0,
+        device=None,
     ):
         self.image = None if image is None else _one_image(array(image, "the image"))
         if labels_prior is not None:
@@ -124,6 +128,7 @@ class Model:
             self.labels,
             choice(operator, OPERATORS, "operator"),
             thread_count(threads),
+            device,
         )
         self._temperature = float(temperature)
         self._strength = _check_strength(strength)
@@ -275,6 +280,11 @@ class Model:
         self._core.set_sigma(kernel, sigma, channel_sigma)
 
     @property
+    def device(self):
+        """Where the work is done: "cpu", "cuda:0", ..."""
+        return self._core.device()
+
+    @property
     def kernels(self):
         """The kernels as dictionaries: kind, sigma, channel_sigma, weight, normalize, compatibility."""
         return self._core.kernels()
@@ -289,7 +299,8 @@ class Model:
 
     def __repr__(self):
         kernels = ", ".join(f"{kernel['kind']} {kernel['weight']:g}" for kernel in self.kernels)
-        return f"<dcrf.Model over {self.shape}, {self.labels} labels; kernels: {kernels or 'none'}>"
+        where = "" if self.device == "cpu" else f"; on {self.device}"
+        return f"<dcrf.Model over {self.shape}, {self.labels} labels; kernels: {kernels or 'none'}{where}>"
 
     def set_compatibility(self, kernel, compatibility):
         """None (Potts: unlike labels cost 1), a vector (its diagonal) or a symmetric matrix."""
@@ -402,7 +413,8 @@ class Model:
 
     def verify(self, certificate, labels=None, void=None):
         """Check a certificate (bytes) of ``solve(..., certificate=True)``, and hold a labelling against it.
-        Raises ValueError where it was changed, is about another model, or does not hold."""
+        Raises ValueError where it was changed, is about another model, or does not hold. The check is made on the
+        CPU, whatever the device of the model."""
         possible = np.empty(self.shape + (self.labels,), np.uint8)
         if labels is not None:
             labels = self._complete(labels, void)
@@ -513,7 +525,7 @@ def _unpack(values, count, what, meaning):
 _MODEL_OPTIONS = (
     "unary probabilities logits labels_prior confidence labels labels_axis channels_axis preset spatial bilateral "
     "compatibility strength "
-    "strength_factor spatial_share temperature normalize cliques clique_cost spacing shape operator threads"
+    "strength_factor spatial_share temperature normalize cliques clique_cost spacing shape operator threads device"
 ).split()
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from . import _core
 from ._arrays import array, one_or_many, thread_count
 from ._choices import NORMALIZATIONS, OPERATORS, choice
+from ._device import on_device
 from ._layout import grid_of_image, place_channels_last
 
 _DIRECTIONS = {"symmetric": 0, "forward": 1, "adjoint": 2}
@@ -19,7 +20,7 @@ class Operator:
     ``Operator(shape=(H, W), sigma=3)`` is a spatial kernel, ``Operator(image, sigma=80, channel_sigma=13)`` a
     bilateral one, ``Operator(features=f)`` one over your own features (..., d), already divided by their
     sigmas. ``operator`` is "fast" (a convolution, or the permutohedral lattice), "exact", "grid" or
-    "lattice".
+    "lattice". ``device`` is as for ``Model``.
 
     >>> import numpy as np
     >>> image = np.zeros((6, 8), np.uint8); image[:, 4:] = 200
@@ -41,6 +42,7 @@ class Operator:
         normalize="symmetric",
         operator="fast",
         threads=0,
+        device=None,
     ):
         if (image is None) != (channel_sigma is None):
             raise TypeError("a bilateral kernel takes an image and channel_sigma=")
@@ -64,7 +66,9 @@ class Operator:
             self.shape = tuple(int(size) for size in np.atleast_1d(shape))
         if sigma is not None:
             sigmas = one_or_many(sigma, len(self.shape), "sigma")
-        self._core = _core.Operator(
+        self._core = on_device(
+            _core.Operator,
+            device,
             self.shape,
             one_or_many(spacing, len(self.shape), "spacing"),
             sigmas,
@@ -79,6 +83,11 @@ class Operator:
         info = self._core.info()
         vertices = f", {info['vertices']} vertices" if info["vertices"] else ""
         return f"<dcrf.Operator {self.kind} over {self.shape}{vertices}, {info['bytes']} bytes>"
+
+    @property
+    def device(self):
+        """Where it is applied: "cpu", "cuda:0", ..."""
+        return self._core.device()
 
     @property
     def kind(self):

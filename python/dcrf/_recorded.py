@@ -4,6 +4,7 @@ again with another sigma."""
 import numpy as np
 
 from . import _core
+from ._device import on_device
 
 _SIGMAS, _CHANNELS, _CHANNEL_SIGMAS, _WEIGHT, _IS_SYMMETRIC = range(5)
 
@@ -11,15 +12,16 @@ _SIGMAS, _CHANNELS, _CHANNEL_SIGMAS, _WEIGHT, _IS_SYMMETRIC = range(5)
 class RecordedModel:
     """``_core.Model``, and a record of the calls that describe it. What is not recorded goes through."""
 
-    def __init__(self, shape, spacing, labels, operator, threads):
-        self._arguments = (tuple(shape), tuple(spacing), labels, operator, threads)
+    def __init__(self, shape, spacing, labels, operator, threads, device=None):
+        arguments = (tuple(shape), tuple(spacing), labels, operator, threads)
         self._unary = None
         self._temperature = 1.0
         self._kernels = []
         self._compatibilities = {}
         self._cliques = None
         self._clique_costs = None
-        self.model = _core.Model(*self._arguments)
+        self.model = on_device(_core.Model, device, *arguments)
+        self._arguments = arguments + (self.model.device(),)
 
     def __getattr__(self, name):
         if name == "model":  # while it is being unpickled

@@ -3,13 +3,15 @@
 
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
-    static char *names[] = {"shape", "spacing", "labels", "operator", "threads", NULL};
+    static char *names[] = {"shape", "spacing", "labels", "operator", "threads", "device", NULL};
     PyObject *shape, *spacing;
     Py_ssize_t labels, threads = 0;
+    const char *device = "cpu";
     int kind = DCRF_OPERATOR_FAST;
     dcrf_error error;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOn|in", names, &shape, &spacing,
-                                     &labels, &kind, &threads))
+    dcrf_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOn|ins", names, &shape, &spacing,
+                                     &labels, &kind, &threads, &device))
         return -1;
     if (self->model) {
         PyErr_SetString(PyExc_RuntimeError, "the object is initialized already");
@@ -22,8 +24,13 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     if (dcrf_py_grid(shape, spacing, &self->grid) < 0)
         return -1;
     self->kind = (dcrf_operator_kind)kind;
-    if (dcrf_model_new(&self->model, &self->grid, (size_t)labels, &error) < 0 ||
-        dcrf_workspace_new(&self->workspace, (size_t)threads, &error) < 0) {
+    if ((status = dcrf_model_new(&self->model, &self->grid, (size_t)labels, &error)) == DCRF_OK) {
+        self->is_busy = 1;
+        Py_BEGIN_ALLOW_THREADS status =
+            dcrf_py_workspace(&self->workspace, (size_t)threads, device, &error);
+        Py_END_ALLOW_THREADS self->is_busy = 0;
+    }
+    if (status < 0) {
         dcrf_model_free(&self->model);
         dcrf_py_raise(&error);
         return -1;
@@ -219,6 +226,12 @@ static PyObject *counts(PyObject *object, PyObject *arguments) {
                          (Py_ssize_t)dcrf_workspace_threads(self->workspace));
 }
 
+static PyObject *device(PyObject *object, PyObject *arguments) {
+    struct dcrf_py_model *self = (struct dcrf_py_model *)object;
+    (void)arguments;
+    return PyUnicode_FromString(dcrf_workspace_device(self->workspace));
+}
+
 /* ---- for runs.c and gradient.c -------------------------------------------------------------- */
 
 dcrf_status dcrf_py_need_plan(struct dcrf_py_model *self, dcrf_error *error) {
@@ -273,6 +286,7 @@ static PyMethodDef methods[] = {
     {"set_cliques", set_cliques, METH_VARARGS, NULL},
     {"set_clique_costs", set_clique_costs, METH_VARARGS, NULL},
     {"counts", counts, METH_NOARGS, NULL},
+    {"device", device, METH_NOARGS, NULL},
     {"energy", dcrf_py_energy, METH_O, NULL},
     {"solve", dcrf_py_solve, METH_VARARGS, NULL},
     {"certify", dcrf_py_certify, METH_VARARGS, NULL},
@@ -284,7 +298,7 @@ static PyType_Slot slots[] = {
     {Py_tp_init, init},
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
-    {Py_tp_doc, "Model(shape, spacing, labels, operator=0, threads=0)"},
+    {Py_tp_doc, "Model(shape, spacing, labels, operator=0, threads=0, device='cpu')"},
     {0},
 };
 

@@ -3,8 +3,23 @@
 
 #include <string.h>
 
+#define DEVICE_ERROR "DeviceError"
+
+/* A subclass of RuntimeError, which the module made. */
+static PyObject *raise_device_error(const dcrf_error *error) {
+    PyObject *module = PyImport_ImportModule("dcrf._core");
+    PyObject *type = module ? PyObject_GetAttrString(module, DEVICE_ERROR) : NULL;
+    if (type)
+        PyErr_SetString(type, error->message);
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return NULL;
+}
+
 PyObject *dcrf_py_raise(const dcrf_error *error) {
     PyObject *type = PyExc_ValueError;
+    if (error->status == DCRF_ERROR_DEVICE)
+        return raise_device_error(error);
     if (error->status == DCRF_ERROR_MEMORY)
         type = PyExc_MemoryError;
     else if (error->status == DCRF_ERROR_THREAD)
@@ -162,6 +177,8 @@ static PyObject *defaults(PyObject *module, PyObject *arguments) {
 static PyMethodDef functions[] = {
     {"pairwise_gradient", dcrf_py_pairwise_gradient, METH_VARARGS, NULL},
     {"defaults", defaults, METH_NOARGS, "The sigmas, shares and costs of the default model."},
+    {"devices", dcrf_py_devices, METH_NOARGS,
+     "The devices beside the CPU: (name, description, memory_bytes, free_bytes)."},
     {"superpixels", dcrf_py_superpixels, METH_VARARGS, NULL},
     {"unary_energies", dcrf_py_unary_energies, METH_VARARGS, NULL},
     {"unary_fits", dcrf_py_unary_fits, METH_VARARGS, NULL},
@@ -170,8 +187,8 @@ static PyMethodDef functions[] = {
     {0},
 };
 
-static int add_type(PyObject *module, const char *name, PyType_Spec *spec) {
-    PyObject *type = PyType_FromSpec(spec);
+/* Takes the reference to the type, which may be NULL. */
+static int add_object(PyObject *module, const char *name, PyObject *type) {
     if (!type)
         return -1;
     if (PyModule_AddObject(module, name, type) < 0) { /* takes the reference where it succeeds */
@@ -181,12 +198,18 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec) {
     return 0;
 }
 
+static int add_type(PyObject *module, const char *name, PyType_Spec *spec) {
+    return add_object(module, name, PyType_FromSpec(spec));
+}
+
 static int execute(PyObject *module) {
     if (add_type(module, "Model", &dcrf_py_model_spec) < 0 ||
         add_type(module, "DenseCRF", &dcrf_py_densecrf_spec) < 0 ||
         add_type(module, "Operator", &dcrf_py_operator_spec) < 0 ||
         add_type(module, "Unrolled", &dcrf_py_unrolled_spec) < 0 ||
-        add_type(module, "Scribbles", &dcrf_py_scribbles_spec) < 0)
+        add_type(module, "Scribbles", &dcrf_py_scribbles_spec) < 0 ||
+        add_object(module, DEVICE_ERROR,
+                   PyErr_NewException("dcrf." DEVICE_ERROR, PyExc_RuntimeError, NULL)) < 0)
         return -1;
     return 0;
 }

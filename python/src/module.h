@@ -16,7 +16,8 @@
 #define Py_TPFLAGS_IMMUTABLETYPE 0
 #endif
 
-/* Raise the exception that belongs to an error; returns NULL. */
+/* Raise the exception that belongs to an error; returns NULL. That of a device is a class of this
+ * module. */
 PyObject *dcrf_py_raise(const dcrf_error *error);
 
 /* An object works for one call at a time: calls give the interpreter lock away. Enter returns -1
@@ -74,6 +75,12 @@ int dcrf_py_model_hold(PyObject *model, const dcrf_plan **plan, dcrf_workspace *
 void dcrf_py_model_release(PyObject *model);
 int dcrf_py_model_enter(PyObject *model);
 void dcrf_py_model_leave(PyObject *model);
+
+/* A workspace with this many threads on this device. Without the interpreter lock. */
+dcrf_status dcrf_py_workspace(dcrf_workspace **workspace, size_t threads, const char *device,
+                              dcrf_error *error);
+/* The devices beside the CPU, as tuples (device.c). */
+PyObject *dcrf_py_devices(PyObject *module, PyObject *arguments);
 
 PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments);

@@ -7,12 +7,13 @@ typedef struct {
     int is_busy;
 } operator_object;
 
-/* Operator(shape, spacing, sigmas, channels, channel_sigmas, is_symmetric, kind, threads): see
- * kernel.c */
+/* Operator(shape, spacing, sigmas, channels, channel_sigmas, is_symmetric, kind, threads,
+ * device): see kernel.c */
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     operator_object *self = (operator_object *)object;
     static char *names[] = {"shape",        "spacing", "sigmas",  "channels", "channel_sigmas",
-                            "is_symmetric", "kind",    "threads", NULL};
+                            "is_symmetric", "kind",    "threads", "device",   NULL};
+    const char *device = "cpu";
     PyObject *shape, *spacing, *sigmas, *channels, *channel_sigmas;
     Py_ssize_t threads;
     int is_symmetric, kind;
@@ -21,9 +22,9 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     dcrf_kernel kernel;
     dcrf_error error;
     dcrf_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOpin", names, &shape, &spacing,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOpin|s", names, &shape, &spacing,
                                      &sigmas, &channels, &channel_sigmas, &is_symmetric, &kind,
-                                     &threads))
+                                     &threads, &device))
         return -1;
     if (self->op || self->is_busy) {
         PyErr_SetString(PyExc_RuntimeError, "the object is initialized already");
@@ -40,7 +41,8 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     kernel.normalization = is_symmetric ? DCRF_NORMALIZE_SYMMETRIC : DCRF_NORMALIZE_NONE;
     self->is_busy = 1;
     Py_BEGIN_ALLOW_THREADS status =
-        self->workspace ? DCRF_OK : dcrf_workspace_new(&self->workspace, (size_t)threads, &error);
+        self->workspace ? DCRF_OK
+                        : dcrf_py_workspace(&self->workspace, (size_t)threads, device, &error);
     if (status == DCRF_OK)
         status = dcrf_operator_new(&self->op, &grid, &kernel, (dcrf_operator_kind)kind,
                                    self->workspace, &error);
@@ -136,12 +138,15 @@ static PyObject *info(PyObject *object, PyObject *arguments) {
                          (Py_ssize_t)dcrf_operator_bytes(self->op));
 }
 
+static PyObject *device(PyObject *object, PyObject *arguments) {
+    (void)arguments;
+    return PyUnicode_FromString(dcrf_workspace_device(((operator_object *)object)->workspace));
+}
+
 static PyMethodDef methods[] = {
-    {"apply", apply, METH_VARARGS, NULL},
-    {"diagonal", diagonal, METH_O, NULL},
-    {"row_sums", row_sums, METH_O, NULL},
-    {"info", info, METH_NOARGS, NULL},
-    {0},
+    {"apply", apply, METH_VARARGS, NULL},  {"diagonal", diagonal, METH_O, NULL},
+    {"row_sums", row_sums, METH_O, NULL},  {"info", info, METH_NOARGS, NULL},
+    {"device", device, METH_NOARGS, NULL}, {0},
 };
 
 static PyType_Slot slots[] = {
@@ -149,7 +154,7 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
     {Py_tp_doc, "Operator(shape, spacing, sigmas, channels, channel_sigmas, is_symmetric, kind, "
-                "threads)"},
+                "threads, device='cpu')"},
     {0},
 };
 
