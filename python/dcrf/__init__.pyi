@@ -1,7 +1,7 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,8 @@ __version__: str
 STOP: str
 PRESETS: dict[str, dict[str, Any]]
 
-class Device(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Device:
     name: str
     description: str
     memory_bytes: int

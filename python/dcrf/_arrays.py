@@ -91,8 +91,11 @@ def _as_numpy(values, what):
         ) from None
     if failed is not None:
         raise failed
-    if hasattr(values, "__dlpack__") and hasattr(np, "from_dlpack"):
-        return np.from_dlpack(values)
+    if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__") and hasattr(np, "from_dlpack"):
+        try:
+            return np.from_dlpack(values)
+        except (BufferError, RuntimeError) as error:
+            raise TypeError(f"{what} cannot be read: {error}") from None
     return result
 
 

@@ -1,14 +1,15 @@
 """Where the work is done: on the CPU, or on a GPU that the library libdcrf-cuda drives."""
 
+import dataclasses
 import os
-from typing import NamedTuple
 
 from . import _core
 
 DeviceError = _core.DeviceError
 
 
-class Device(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Device:
     """A GPU: ``name`` is what ``device=`` takes, "cuda:0"."""
 
     name: str

@@ -27,6 +27,16 @@ def gap(image: NDArray[np.uint8], softmax: NDArray[np.float32]) -> float:
     return result.relative_gap
 
 
+def where(softmax: NDArray[np.float32]) -> tuple[str, int]:
+    found: list[dcrf.Device] = dcrf.devices()
+    try:
+        model = dcrf.Model(probabilities=softmax, device=found[0].name if found else "cuda")
+    except dcrf.DeviceError:
+        model = dcrf.Model(probabilities=softmax, device="cpu")
+    results = dcrf.solve_many([{"probabilities": softmax}], device="cpu")
+    return model.device, len(results)
+
+
 def accuracy(model: dcrf.Model, truth: NDArray[np.uint8]) -> list[float]:
     energies = []
     for weight in (1.0, 2.0):

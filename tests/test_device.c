@@ -1,0 +1,490 @@
+/* Devices through the seam of src/filter/backend.h, with a device that is none
+ * (tests/fake_backend.c): the answers are those of the CPU, and what fails there is said here. */
+#include "toy.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST 64
+
+/* ---- the library ---------------------------------------------------------------------------- */
+
+/* Before the first test that finds the library, which is then kept. */
+static void says_why_there_is_none(void **state) {
+    (void)state;
+    size_t count = 7;
+    dcrf_device_info info;
+    dcrf_error error;
+    dcrf_workspace *workspace;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    setenv("DCRF_CUDA_LIBRARY", "/nowhere/libdcrf-cuda.so.0", 1);
+    assert_fails(DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: /nowhere", error,
+                 dcrf_device_count(&count, &error));
+    assert_int_equal(count, 0);
+    assert_fails(DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: /nowhere", error,
+                 dcrf_device_describe(0, &info, &error));
+    assert_fails(DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: /nowhere", error,
+                 dcrf_workspace_set_device(workspace, "cuda", &error));
+    setenv("DCRF_CUDA_LIBRARY", __FILE__, 1); /* a file, and no library */
+    assert_fails(DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: ", error,
+                 dcrf_device_count(&count, &error));
+    setenv("DCRF_CUDA_LIBRARY", "libm.so.6", 1); /* a library, and none of ours */
+    assert_fails(DCRF_ERROR_DEVICE, "install both from one build", error,
+                 dcrf_device_count(&count, &error));
+    setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
+    setenv("FAKE_VERSION", "4711", 1);
+    assert_fails(DCRF_ERROR_DEVICE, "is not of this version of dcrf", error,
+                 dcrf_workspace_set_device(workspace, "cuda:1", &error));
+    unsetenv("FAKE_VERSION");
+    setenv("FAKE_DEVICES", "none", 1);
+    assert_fails(DCRF_ERROR_DEVICE, "there is no fake driver", error,
+                 dcrf_workspace_set_device(workspace, "cuda", &error));
+    setenv("FAKE_DEVICES", "0", 1);
+    assert_fails(DCRF_ERROR_DEVICE, "there is no device cuda:0: there are 0", error,
+                 dcrf_workspace_set_device(workspace, "cuda", &error));
+    unsetenv("FAKE_DEVICES");
+    assert_string_equal(dcrf_workspace_device(workspace), "cpu");
+    dcrf_workspace_free(&workspace);
+}
+
+static void lists_what_there_is(void **state) {
+    (void)state;
+    size_t count;
+    dcrf_device_info info;
+    dcrf_error error;
+    assert_int_equal(dcrf_device_count(&count, NULL), DCRF_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(dcrf_device_describe(1, &info, NULL), DCRF_OK);
+    assert_string_equal(info.name, "cuda:1");
+    assert_string_equal(info.description, "fake 1");
+    assert_true(info.free_bytes < info.memory_bytes);
+    assert_fails(DCRF_ERROR_DEVICE, "there is no device cuda:2: there are 2", error,
+                 dcrf_device_describe(2, &info, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_device_count(NULL, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_device_describe(0, NULL, &error));
+}
+
+static void names_devices(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"",        "gpu",     "CUDA",      "cuda:",   "cuda:x",
+                                        "cuda:1 ", "cuda:-1", "cuda:0001", "cuda :0", "cpu:0"};
+    dcrf_error error;
+    dcrf_workspace *workspace;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_string_equal(dcrf_workspace_device(workspace), "cpu");
+    assert_string_equal(dcrf_workspace_device(NULL), "cpu");
+    assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
+    assert_string_equal(dcrf_workspace_device(workspace), "cuda:0");
+    assert_int_equal(dcrf_workspace_set_device(workspace, "cuda:1", NULL), DCRF_OK);
+    assert_string_equal(dcrf_workspace_device(workspace), "cuda:1");
+    /* What fails leaves the workspace as it was. */
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_fails(DCRF_ERROR_ARGUMENT, "devices are cpu, cuda and cuda:N", error,
+                     dcrf_workspace_set_device(workspace, wrong[i], &error));
+    assert_fails(DCRF_ERROR_DEVICE, "there is no device cuda:2", error,
+                 dcrf_workspace_set_device(workspace, "cuda:2", &error));
+    setenv("FAKE_FAILURE", "open", 1);
+    assert_fails(DCRF_ERROR_DEVICE, "refuses open", error,
+                 dcrf_workspace_set_device(workspace, "cuda", &error));
+    unsetenv("FAKE_FAILURE");
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
+                 dcrf_workspace_set_device(workspace, NULL, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
+                 dcrf_workspace_set_device(NULL, "cpu", &error));
+    assert_string_equal(dcrf_workspace_device(workspace), "cuda:1");
+    assert_int_equal(dcrf_workspace_set_device(workspace, "cpu", NULL), DCRF_OK);
+    assert_string_equal(dcrf_workspace_device(workspace), "cpu");
+    dcrf_workspace_free(&workspace);
+}
+
+/* ---- toys on a device ----------------------------------------------------------------------- */
+
+/* The toy's model a second time, planned on a device. */
+struct elsewhere {
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+};
+
+static struct elsewhere plan_elsewhere(const struct toy *toy, const char *device) {
+    struct elsewhere there;
+    assert_int_equal(dcrf_workspace_new(&there.workspace, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_set_device(there.workspace, device, NULL), DCRF_OK);
+    assert_int_equal(
+        dcrf_plan_new(&there.plan, toy->model, DCRF_OPERATOR_EXACT, there.workspace, NULL),
+        DCRF_OK);
+    return there;
+}
+
+static void free_elsewhere(struct elsewhere *there) {
+    dcrf_plan_free(&there->plan);
+    dcrf_workspace_free(&there->workspace);
+}
+
+static struct toy toy_of(uint64_t seed) {
+    static const double strengths[] = {0.05, 0.2, 0.6};
+    return new_toy(seed, 6 + seed % 5, 2 + seed % 3, seed % 4 == 3 ? 2 : 0, strengths[seed % 3],
+                   TOY_POTTS, 1);
+}
+
+static void assert_near(double a, double b, double tolerance) {
+    if (!(fabs(a - b) <= tolerance))
+        fail_msg("%.9g and %.9g differ by more than %g", a, b, tolerance);
+}
+
+/* Both round sums of a few dozen floats: a part of 1e-6 of the row sum is ten roundings. */
+static void operators_are_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        float in[MOST * DCRF_LANES] = {0}, out[2][MOST * DCRF_LANES], vector[2][MOST];
+        for (size_t k = 0; k < toy.variables * 2; k++)
+            in[k / 2 * DCRF_LANES + k % 2] = (float)toy.unary[k];
+        for (size_t m = 0; m < TOY_KERNELS; m++) {
+            const dcrf_operator *ops[] = {dcrf_plan_operator(toy.plan, m),
+                                          dcrf_plan_operator(there.plan, m)};
+            dcrf_workspace *workspaces[] = {toy.workspace, there.workspace};
+            assert_int_equal(dcrf_operator_kind_of(ops[1]), DCRF_OPERATOR_EXACT);
+            for (size_t k = 0; k < 2; k++) {
+                assert_int_equal(dcrf_operator_apply(ops[k], workspaces[k], DCRF_SYMMETRIC, in,
+                                                     out[k], 2, DCRF_LANES, NULL),
+                                 DCRF_OK);
+                assert_int_equal(dcrf_operator_row_sums(ops[k], workspaces[k], vector[k], NULL),
+                                 DCRF_OK);
+            }
+            for (size_t a = 0; a < toy.variables; a++) {
+                const double scale = 4 * (double)vector[0][a];
+                assert_near((double)vector[1][a], (double)vector[0][a], 1e-6 * scale);
+                for (size_t c = 0; c < 2; c++)
+                    assert_near((double)out[1][a * DCRF_LANES + c],
+                                (double)out[0][a * DCRF_LANES + c], 1e-6 * scale);
+            }
+            for (size_t k = 0; k < 2; k++)
+                assert_int_equal(dcrf_operator_diagonal(ops[k], workspaces[k], vector[k], NULL),
+                                 DCRF_OK);
+            for (size_t a = 0; a < toy.variables; a++)
+                assert_near((double)vector[1][a], (double)vector[0][a], 1e-6);
+        }
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+static void energies_are_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda:1");
+        uint16_t labels[MOST];
+        dcrf_energy energy;
+        for (size_t a = 0; a < toy.variables; a++)
+            labels[a] = (uint16_t)((a * 7 + seed) % toy.labels);
+        assert_int_equal(
+            dcrf_energy_of_labels(there.plan, there.workspace, labels, &energy, NULL, NULL),
+            DCRF_OK);
+        assert_near(energy.total, toy_energy(&toy, labels), 1e-5);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+/* ---- methods -------------------------------------------------------------------------------- */
+
+static dcrf_solver *run(dcrf_plan *plan, dcrf_workspace *workspace, const dcrf_settings *settings,
+                        const uint16_t *start) {
+    dcrf_solver *solver;
+    dcrf_error error = {0};
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, settings, &error), DCRF_OK);
+    if (start)
+        assert_int_equal(dcrf_solver_start_labels(solver, start, NULL), DCRF_OK);
+    if (dcrf_solver_run(solver, &error) < 0)
+        fail_msg("%s", error.message);
+    return solver;
+}
+
+/* Mean field here and there: the whole course. */
+static void compare_mean_field(const struct toy *toy, const dcrf_settings *settings,
+                               const uint16_t *start) {
+    struct elsewhere there = plan_elsewhere(toy, "cuda");
+    dcrf_solver *solvers[] = {run(toy->plan, toy->workspace, settings, start),
+                              run(there.plan, there.workspace, settings, start)};
+    dcrf_solver_info info[2];
+    float q[2][MOST * 8];
+    uint16_t labels[2][MOST];
+    const dcrf_moment *moments[2];
+    size_t count[2];
+    for (size_t k = 0; k < 2; k++) {
+        dcrf_solver_get_info(solvers[k], &info[k]);
+        dcrf_solver_labels(solvers[k], labels[k]);
+        moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
+        assert_int_equal(dcrf_solver_marginals(solvers[k], q[k], toy->labels, NULL), DCRF_OK);
+    }
+    assert_int_equal(info[1].iterations, info[0].iterations);
+    assert_int_equal(info[1].stop, info[0].stop);
+    assert_near(info[1].energy.total, info[0].energy.total, 1e-5);
+    assert_near(info[1].objective, info[0].objective, 1e-4);
+    assert_int_equal(count[0], count[1]);
+    for (size_t i = 0; i < count[0]; i++) {
+        assert_int_equal(moments[1][i].stage, moments[0][i].stage);
+        if (!isnan(moments[0][i].objective))
+            assert_near(moments[1][i].objective, moments[0][i].objective, 1e-4);
+    }
+    for (size_t k = 0; k < toy->variables * toy->labels; k++)
+        assert_near((double)q[1][k], (double)q[0][k], 1e-5);
+    assert_memory_equal(labels[1], labels[0], toy->variables * sizeof labels[0][0]);
+    for (size_t k = 0; k < 2; k++)
+        dcrf_solver_free(&solvers[k]);
+    free_elsewhere(&there);
+}
+
+static void mean_field_is_the_same(void **state) {
+    (void)state;
+    static const double dampings[] = {0, 0.5, DCRF_DAMPING_AUTO};
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        struct toy toy = toy_of(seed);
+        dcrf_settings settings;
+        uint16_t start[MOST] = {0};
+        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+        settings.damping = dampings[seed / 2 % 3];
+        settings.trace = 1;
+        settings.stationarity = 0; /* the number of iterations must not hang on a rounding */
+        compare_mean_field(&toy, &settings, seed % 2 ? start : NULL);
+        free_toy(&toy);
+    }
+}
+
+/* What the device's mean field does not have goes through its operators. */
+static void mean_field_of_any_compatibility_is_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct toy toy = new_toy(seed, 9, 3, seed % 2 ? 2 : 0, 0.2, TOY_GENERAL, 1);
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+        settings.stationarity = 0;
+        compare_mean_field(&toy, &settings, NULL);
+        free_toy(&toy);
+    }
+}
+
+static void a_weight_that_changes_is_taken(void **state) {
+    (void)state;
+    struct toy toy = toy_of(1);
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    settings.stationarity = 0;
+    assert_int_equal(dcrf_model_set_weight(toy.model, 0, 0, NULL), DCRF_OK);
+    compare_mean_field(&toy, &settings, NULL);
+    assert_int_equal(dcrf_model_set_weight(toy.model, 1, 0, NULL), DCRF_OK);
+    compare_mean_field(&toy, &settings, NULL);
+    free_toy(&toy);
+}
+
+static void relaxations_hold(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        const double optimum = toy_optimum(&toy, NULL);
+        for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+            dcrf_settings settings;
+            dcrf_solver_info info;
+            uint16_t labels[MOST];
+            dcrf_settings_defaults(&settings, method);
+            dcrf_solver *solver = run(there.plan, there.workspace, &settings, NULL);
+            dcrf_solver_get_info(solver, &info);
+            dcrf_solver_labels(solver, labels);
+            assert_near(info.energy.total, toy_energy(&toy, labels), 1e-5);
+            assert_true(info.energy.total >= optimum - 1e-5);
+            if (method == DCRF_METHOD_LP) {
+                assert_true(info.lower_bound <= optimum);
+                /* Toys of this strength have small gaps on the CPU, too (tests/test_lp.c). */
+                assert_true(info.relative_gap <= 0.2);
+            }
+            dcrf_solver_free(&solver);
+        }
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+/* A certificate that was made with a device holds without it, and is checked without it. */
+static void certificates_are_checked_on_the_cpu(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_plan *fast;
+        const bool is_exact = seed % 2 == 0;
+        dcrf_settings settings;
+        dcrf_proof_settings limits;
+        dcrf_proof *proof;
+        dcrf_verification found;
+        dcrf_error error = {0};
+        size_t size;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        dcrf_proof_settings_defaults(&limits);
+        limits.certificate = 1;
+        /* The fast operators of this device are not those of the CPU, which are therefore what the
+         * certificate is made with. */
+        assert_int_equal(dcrf_plan_new(&fast, toy.model, DCRF_OPERATOR_FAST, toy.workspace, NULL),
+                         DCRF_OK);
+        dcrf_solver *solver = run(is_exact ? there.plan : fast,
+                                  is_exact ? there.workspace : toy.workspace, &settings, NULL);
+        assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
+        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        assert_non_null(bytes);
+        setenv("FAKE_FAILURE", "operator_new", 1);
+        if (dcrf_verify_certificate(bytes, size, toy.model, there.workspace, NULL, NULL, &found,
+                                    &error) < 0)
+            fail_msg("toy %zu: %s", (size_t)seed, error.message);
+        unsetenv("FAKE_FAILURE");
+        assert_int_equal(found.is_exact, is_exact);
+        if (is_exact)
+            assert_true(found.lower_bound <= toy_optimum(&toy, NULL));
+        assert_string_equal(dcrf_workspace_device(there.workspace), "cuda:0");
+        dcrf_proof_free(&proof);
+        dcrf_solver_free(&solver);
+        dcrf_plan_free(&fast);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+/* ---- lives ---------------------------------------------------------------------------------- */
+
+/* What was planned on a device stays there, whatever becomes of the workspace. */
+static void plans_outlive_their_workspace(void **state) {
+    (void)state;
+    struct toy toy = toy_of(2);
+    struct elsewhere there = plan_elsewhere(&toy, "cuda:1");
+    uint16_t labels[MOST] = {0};
+    dcrf_energy energy[2];
+    labels[0] = 1;
+    assert_int_equal(
+        dcrf_energy_of_labels(there.plan, there.workspace, labels, &energy[0], NULL, NULL),
+        DCRF_OK);
+    assert_int_equal(dcrf_workspace_set_device(there.workspace, "cpu", NULL), DCRF_OK);
+    dcrf_workspace_free(&there.workspace);
+    assert_int_equal(
+        dcrf_energy_of_labels(there.plan, toy.workspace, labels, &energy[1], NULL, NULL), DCRF_OK);
+    assert_true(energy[0].total == energy[1].total);
+    free_elsewhere(&there);
+    free_toy(&toy);
+}
+
+/* Kept plans meet workspaces of the same device, of another one, and of none. */
+static void plans_meet_other_workspaces(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cuda", "cuda:0", "cuda:1", "cpu"};
+    struct toy toy = toy_of(4);
+    struct elsewhere there = plan_elsewhere(&toy, "cuda");
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    dcrf_solver *expected = run(toy.plan, toy.workspace, &settings, NULL);
+    uint16_t labels[2][MOST];
+    dcrf_solver_labels(expected, labels[0]);
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        dcrf_workspace *other;
+        assert_int_equal(dcrf_workspace_new(&other, 1, NULL), DCRF_OK);
+        assert_int_equal(dcrf_workspace_set_device(other, devices[i], NULL), DCRF_OK);
+        dcrf_solver *solver = run(there.plan, other, &settings, NULL);
+        dcrf_solver_labels(solver, labels[1]);
+        assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
+        dcrf_solver_free(&solver);
+        /* And a plan of the CPU with a workspace that has a device. */
+        solver = run(toy.plan, other, &settings, NULL);
+        dcrf_solver_labels(solver, labels[1]);
+        assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
+        dcrf_solver_free(&solver);
+        dcrf_workspace_free(&other);
+    }
+    dcrf_solver_free(&expected);
+    free_elsewhere(&there);
+    free_toy(&toy);
+}
+
+static void failures_are_told(void **state) {
+    (void)state;
+    static const char *const entries[] = {
+        "operator_new",        "diagonal",         "apply",
+        "mean_field_new",      "mean_field_start", "mean_field_step",
+        "mean_field_marginals"};
+    struct toy toy = toy_of(1);
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        dcrf_workspace *workspace;
+        dcrf_plan *plan = NULL;
+        dcrf_solver *solver = NULL;
+        dcrf_error error = {0};
+        float q[MOST * 8];
+        assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+        assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
+        setenv("FAKE_FAILURE", entries[i], 1);
+        dcrf_status status =
+            dcrf_plan_new(&plan, toy.model, DCRF_OPERATOR_EXACT, workspace, &error);
+        if (status == DCRF_OK)
+            status = dcrf_solver_new(&solver, plan, workspace, &settings, &error);
+        if (status == DCRF_OK)
+            status = dcrf_solver_run(solver, &error);
+        if (status >= 0)
+            status = dcrf_solver_marginals(solver, q, toy.labels, &error);
+        unsetenv("FAKE_FAILURE");
+        if (status != DCRF_ERROR_DEVICE || !strstr(error.message, entries[i]))
+            fail_msg("%s: status %d, \"%s\"", entries[i], (int)status, error.message);
+        dcrf_solver_free(&solver);
+        dcrf_plan_free(&plan);
+        dcrf_workspace_free(&workspace);
+    }
+    free_toy(&toy);
+}
+
+static void a_full_device_is_told(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(100, 100);
+    const dcrf_kernel kernel = dcrf_kernel_spatial(3, 1);
+    dcrf_workspace *workspace;
+    dcrf_operator *op;
+    dcrf_error error;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
+    assert_fails(DCRF_ERROR_DEVICE, "not for 10000", error,
+                 dcrf_operator_new(&op, &grid, &kernel, DCRF_OPERATOR_FAST, workspace, &error));
+    assert_null(op);
+    dcrf_workspace_free(&workspace);
+}
+
+static void nothing_is_left(void **state) {
+    (void)state;
+    void *library = dlopen(FAKE_BACKEND, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    size_t (*alive)(void);
+    void *symbol = dlsym(library, "fake_backend_alive");
+    assert_non_null(symbol);
+    memcpy(&alive, &symbol, sizeof alive);
+    assert_int_equal(alive(), 0);
+    dlclose(library);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_why_there_is_none), /* the first: what is found is kept */
+        cmocka_unit_test(lists_what_there_is),
+        cmocka_unit_test(names_devices),
+        cmocka_unit_test(operators_are_the_same),
+        cmocka_unit_test(energies_are_the_same),
+        cmocka_unit_test(mean_field_is_the_same),
+        cmocka_unit_test(mean_field_of_any_compatibility_is_the_same),
+        cmocka_unit_test(a_weight_that_changes_is_taken),
+        cmocka_unit_test(relaxations_hold),
+        cmocka_unit_test(certificates_are_checked_on_the_cpu),
+        cmocka_unit_test(plans_outlive_their_workspace),
+        cmocka_unit_test(plans_meet_other_workspaces),
+        cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(a_full_device_is_told),
+        cmocka_unit_test(nothing_is_left), /* the last */
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
