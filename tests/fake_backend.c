@@ -325,7 +325,8 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
                                           : kind == DCRF_OPERATOR_GRID ? &grid_methods
                                                                        : &lattice_methods,
                                .variables = n,
-                               .bytes = n * n * sizeof *matrix};
+                               .bytes = n * n * sizeof *matrix,
+                               .device = device};
     *out = &op->base;
     return DCRF_OK;
 }

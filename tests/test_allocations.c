@@ -15,6 +15,7 @@
 
 #include <dcrf/dcrf.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #define WIDTH 6
 #define HEIGHT 5
@@ -208,8 +209,11 @@ static dcrf_status prove(const dcrf_solver *solver, const dcrf_model *model,
     return status;
 }
 
-static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, dcrf_error *error) {
+/* On a device without cliques, so that mean field is there, too. */
+static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, const char *device,
+                         dcrf_error *error) {
     static const float values[] = {0, 1, 1, 0};
+    static const size_t none;
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     dcrf_model *model = NULL;
     dcrf_workspace *workspace = NULL;
@@ -224,8 +228,12 @@ static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, d
         status = build_model(model, error);
     if (status == DCRF_OK)
         status = dcrf_model_set_compatibility(model, 1, compatibility, values, error);
+    if (status == DCRF_OK && strcmp(device, "cpu") != 0)
+        status = dcrf_model_set_cliques(model, 0, &none, NULL, NULL, error);
     if (status == DCRF_OK)
         status = dcrf_workspace_new(&workspace, 2, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_set_device(workspace, device, error);
     if (status == DCRF_OK)
         status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
     if (status == DCRF_OK)
@@ -242,15 +250,23 @@ static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, d
 }
 
 static dcrf_status solve_mean_field(dcrf_error *error) {
-    return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, error);
+    return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, "cpu", error);
 }
 
 static dcrf_status solve_qp(dcrf_error *error) {
-    return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, error);
+    return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, "cpu", error);
 }
 
 static dcrf_status solve_lp(dcrf_error *error) {
-    return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, error);
+    return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, "cpu", error);
+}
+
+static dcrf_status solve_mean_field_on_device(dcrf_error *error) {
+    return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, "cuda", error);
+}
+
+static dcrf_status solve_lp_on_device(dcrf_error *error) {
+    return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, "cuda", error);
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
@@ -488,6 +504,8 @@ static const struct {
     {"the QP relaxation", solve_qp, 40},
     {"the LP relaxation and a proof", solve_lp, 75},
     {"tiles", use_tiles, 40},
+    {"mean field on a device", solve_mean_field_on_device, 30},
+    {"the LP relaxation and a proof on a device", solve_lp_on_device, 75},
     {"the compatible mean field", use_densecrf, 30},
     {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
@@ -546,5 +564,6 @@ int main(void) {
         cmocka_unit_test(a_stack_of_64_kb_is_enough),
 #endif
     };
+    setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,8 @@
 
 struct dcrf_proof {
     struct dcrf_knowledge known;
+    dcrf_workspace *own_workspace; /* of a certificate that is not made with the solver's; NULL */
+    dcrf_plan *own_plan;
     size_t labels;
     dcrf_proof_info info;
     uint8_t *certificate; /* NULL: none */
@@ -372,6 +374,24 @@ static dcrf_status make_certificate(const struct run *run, dcrf_proof *made, dcr
     return status;
 }
 
+/* A certificate about fast operators is checked with the matrices that the CPU makes, to the last
+ * digits of a double. Those of a device differ from them by rounding: then the certificate is made
+ * with operators of the CPU. Exact operators are the formula wherever they are. */
+static dcrf_status choose_plan(dcrf_proof *proof, const dcrf_solver *solver, bool is_certificate,
+                               dcrf_error *error) {
+    const dcrf_plan *plan = solver->problem.plan;
+    bool is_elsewhere = false;
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        is_elsewhere |= plan->kernels[m].op->device != NULL;
+    if (!is_certificate || !is_elsewhere || is_exact(plan))
+        return DCRF_OK;
+    const size_t threads = dcrf_workspace_threads(solver->problem.workspace);
+    const dcrf_status status = dcrf_workspace_new(&proof->own_workspace, threads, error);
+    return status < 0 ? status
+                      : dcrf_plan_new(&proof->own_plan, plan->model, DCRF_OPERATOR_FAST,
+                                      proof->own_workspace, error);
+}
+
 static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
     dcrf_status status = dcrf_groups_init(&run->groups, run->known, FIRST_EPSILON, error);
     if (status < 0)
@@ -409,8 +429,12 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
                       .settings = *settings,
                       .excess = (double)INFINITY,
                       .began_s = began_s};
-    status = dcrf_knowledge_init(&proof->known, solver->problem.plan, solver->problem.workspace,
-                                 solver->best, error);
+    status = choose_plan(proof, solver, settings->certificate, error);
+    if (status == DCRF_OK)
+        status = dcrf_knowledge_init(
+            &proof->known, proof->own_plan ? proof->own_plan : solver->problem.plan,
+            proof->own_plan ? proof->own_workspace : solver->problem.workspace, solver->best,
+            error);
     if (status == DCRF_OK)
         status = prove(&run, proof, error);
     if (status < 0)
@@ -423,6 +447,8 @@ void dcrf_proof_free(dcrf_proof **proof) {
     if (!proof || !*proof)
         return;
     dcrf_knowledge_clear(&(*proof)->known);
+    dcrf_plan_free(&(*proof)->own_plan);
+    dcrf_workspace_free(&(*proof)->own_workspace);
     dcrf_release((*proof)->certificate);
     dcrf_release(*proof);
     *proof = NULL;
