@@ -79,9 +79,15 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf
 /* Before the LP, at most. */
 #define MOST_UPDATES 100
 
-static void take_snapshot(dcrf_solver *solver, size_t which, const float *marginals) {
-    dcrf_solver_round(solver, marginals, solver->candidates.snapshots[which]);
+static dcrf_status take_snapshot(dcrf_solver *solver, size_t which, void *state,
+                                 dcrf_error *error) {
+    const dcrf_status status = dcrf_method_fetch(&dcrf_mean_field, state, error);
+    if (status < 0)
+        return status;
+    dcrf_solver_round(solver, dcrf_mean_field.marginals(state),
+                      solver->candidates.snapshots[which]);
     solver->candidates.has_snapshot[which] = true;
+    return DCRF_OK;
 }
 
 static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_error *error) {
@@ -96,13 +102,13 @@ static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_erro
         status = dcrf_mean_field.step(state, &report, error);
         k++;
         if (status == DCRF_OK && (k == EARLY_UPDATES || k == usual))
-            take_snapshot(solver, k == usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_EARLY,
-                          dcrf_mean_field.marginals(state));
+            status = take_snapshot(solver, k == usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_EARLY,
+                                   state, error);
     }
-    if (status == DCRF_OK)
-        take_snapshot(solver, k <= usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_CONVERGED,
-                      dcrf_mean_field.marginals(state));
-    return status;
+    return status == DCRF_OK
+               ? take_snapshot(solver, k <= usual ? DCRF_SNAPSHOT_USUAL : DCRF_SNAPSHOT_CONVERGED,
+                               state, error)
+               : status;
 }
 
 /* The one that has come furthest. */

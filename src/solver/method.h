@@ -46,12 +46,19 @@ struct dcrf_method_interface {
     /* Begin from start->y, or where the method likes best. */
     dcrf_status (*start)(void *state, const struct dcrf_start *start, dcrf_error *error);
     dcrf_status (*step)(void *state, struct dcrf_step_report *report, dcrf_error *error);
-    /* The current iterate: rows are distributions; valid until the next step. */
+    /* Bring the current iterate here, where a device has it. NULL: it is here. */
+    dcrf_status (*fetch)(void *state, dcrf_error *error);
+    /* The current iterate, fetched: rows are distributions; valid until the next step. */
     const float *(*marginals)(const void *state);
     /* What is proven after start; NULL: the method proves nothing. */
     double (*lower_bound)(const void *state);
     void (*free)(void *state); /* NULL is fine */
 };
+
+static inline dcrf_status dcrf_method_fetch(const struct dcrf_method_interface *method, void *state,
+                                            dcrf_error *error) {
+    return method->fetch ? method->fetch(state, error) : DCRF_OK;
+}
 
 extern const struct dcrf_method_interface dcrf_mean_field;
 extern const struct dcrf_method_interface dcrf_qp;

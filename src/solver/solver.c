@@ -186,14 +186,21 @@ static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
+/* The labels of the method's largest marginals, as a candidate. */
+static dcrf_status round_largest(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
+    if (status == DCRF_OK)
+        dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
+    return status;
+}
+
 /* The energy of the method's labelling: its own, or the largest marginals. */
 static dcrf_status evaluate(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
     const double began_s = dcrf_time_s();
-    if (!labels) {
-        dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
-        labels = solver->candidate;
-    }
-    const dcrf_status status = dcrf_solver_consider(solver, labels, &solver->info.rounded, error);
+    dcrf_status status = labels ? DCRF_OK : round_largest(solver, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_consider(solver, labels ? labels : solver->candidate,
+                                      &solver->info.rounded, error);
     solver->info.evaluate_s += dcrf_time_s() - began_s;
     return status;
 }
@@ -236,8 +243,9 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
         return info->stop = status;
 
     if (is_time_for_moves(solver)) {
-        dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
-        status = dcrf_solver_leave_out(solver, polish_copy(solver, solver->candidate, error));
+        status = round_largest(solver, error);
+        if (status == DCRF_OK)
+            status = dcrf_solver_leave_out(solver, polish_copy(solver, solver->candidate, error));
         if (status < 0)
             return info->stop = status;
     }
@@ -259,10 +267,12 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
 
 static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_model *model = solver->problem.model;
+    dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
+    if (status < 0)
+        return status;
     const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
                                         model->labels, model->stride};
     const double began_s = dcrf_time_s();
-    dcrf_status status = DCRF_OK;
     dcrf_rng rng;
     dcrf_rng_seed(&rng, solver->settings.seed);
     for (size_t k = 0; k < solver->settings.rounding_draws && status == DCRF_OK &&
@@ -303,8 +313,9 @@ static dcrf_status polish_mean_field(dcrf_solver *solver, dcrf_error *error) {
  * from it to where they cannot get from the other. With exact operators moves are slow, and the
  * fast ones have seen to mean field. */
 static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
-    dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
-    dcrf_status status = polish_copy(solver, solver->candidate, error);
+    dcrf_status status = round_largest(solver, error);
+    if (status == DCRF_OK)
+        status = polish_copy(solver, solver->candidate, error);
     if (status == DCRF_OK && !solver->info.candidates[DCRF_CANDIDATE_FAST].was_tried)
         status = polish_mean_field(solver, error);
     return status < 0 ? status : polish_best(solver, error);
@@ -413,6 +424,9 @@ dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, s
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "marginals need room for %zu floats a variable; the stride is %zu",
                          model->labels, stride);
+    const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
+    if (status < 0)
+        return status;
     const float *rows = solver->method->marginals(solver->state);
     for (size_t a = 0; a < model->variables; a++)
         memcpy(marginals + a * stride, rows + a * model->stride, model->labels * sizeof *rows);
