@@ -60,9 +60,7 @@ struct mean_field {
     /* On a device; NULL: here. */
     const struct dcrf_backend *backend;
     dcrf_backend_mean_field *on_device;
-    bool is_q_old;             /* q is not that of the device yet */
-    dcrf_status device_status; /* of fetching it */
-    dcrf_error device_error;
+    bool is_q_old; /* q is not that of the device yet */
 };
 
 static void mean_field_free(void *state) {
@@ -232,7 +230,6 @@ static dcrf_status start_here(struct mean_field *mf, const struct dcrf_start *st
 static dcrf_status start_on_device(struct mean_field *mf, const struct dcrf_start *start,
                                    dcrf_error *error) {
     mf->is_q_old = true;
-    mf->device_status = DCRF_OK;
     return mf->backend->mean_field_start(mf->on_device, start->y, &mf->entropy, error);
 }
 
@@ -334,8 +331,6 @@ static dcrf_status step_here(struct mean_field *mf, double *sums, double *clique
 
 static dcrf_status step_on_device(struct mean_field *mf, double *sums, double *clique_cost,
                                   dcrf_error *error) {
-    if (mf->device_status < 0)
-        return dcrf_fail(error, mf->device_status, "%s", mf->device_error.message);
     *clique_cost = 0;
     mf->is_q_old = true;
     const dcrf_status status =
@@ -367,17 +362,17 @@ static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
     return DCRF_OK;
 }
 
-/* From the device they are fetched when they are asked for; where that fails, the next step says
- * so.
- */
+static dcrf_status mean_field_fetch(void *state, dcrf_error *error) {
+    struct mean_field *mf = state;
+    if (!mf->on_device || !mf->is_q_old)
+        return DCRF_OK;
+    const dcrf_status status = mf->backend->mean_field_marginals(mf->on_device, mf->q, error);
+    mf->is_q_old = status < 0;
+    return status;
+}
+
 static const float *mean_field_marginals(const void *state) {
-    struct mean_field *mf = (struct mean_field *)state;
-    if (mf->on_device && mf->is_q_old) {
-        mf->device_status =
-            mf->backend->mean_field_marginals(mf->on_device, mf->q, &mf->device_error);
-        mf->is_q_old = mf->device_status < 0;
-    }
-    return mf->q;
+    return ((const struct mean_field *)state)->q;
 }
 
 const struct dcrf_method_interface dcrf_mean_field = {
@@ -385,6 +380,7 @@ const struct dcrf_method_interface dcrf_mean_field = {
     .init = mean_field_init,
     .start = mean_field_start,
     .step = mean_field_step,
+    .fetch = mean_field_fetch,
     .marginals = mean_field_marginals,
     .free = mean_field_free,
 };
