@@ -60,7 +60,7 @@ static dcrf_status embed_variables(struct build *build, struct chunk *chunk, siz
     struct dcrf_lattice *lattice = build->lattice;
     const size_t corners = lattice->corners;
     struct dcrf_simplex simplex[2]; /* of this variable and of the one before */
-    dcrf_status status = dcrf_table_new(&chunk->table, lattice->dimension, GRAIN / 8, NULL);
+    dcrf_status status = dcrf_table_new(&chunk->table, lattice->dimension, GRAIN, NULL);
     for (size_t a = begin; a < end && status == DCRF_OK; a++) {
         uint32_t *vertex = lattice->corner_vertex + a * corners;
         struct dcrf_simplex *here = &simplex[a % 2];
@@ -88,6 +88,9 @@ static void number_chunk(void *context, size_t begin, size_t end, size_t worker)
     struct build *build = context;
     struct chunk *chunk = &build->chunks[begin / GRAIN];
     chunk->status = embed_variables(build, chunk, begin, end);
+    /* The next chunk takes over what finding keys took. */
+    dcrf_release(chunk->table.slot);
+    chunk->table.slot = NULL;
     if (chunk->status < 0)
         return;
     chunk->global = dcrf_allocate(chunk->table.count, sizeof *chunk->global);
@@ -103,8 +106,11 @@ static void number_chunk(void *context, size_t begin, size_t end, size_t worker)
 
 /* Give the corners of all chunks their numbers. */
 static dcrf_status join_chunks(struct build *build, dcrf_error *error) {
-    dcrf_status status = dcrf_table_new(&build->table, build->lattice->dimension,
-                                        build->lattice->base.variables / 8 + 64, error);
+    /* Chunks share vertices with their neighbours: most often half of the sum is enough. */
+    size_t sum = 64;
+    for (size_t c = 0; c < build->chunk_count; c++)
+        sum += build->chunks[c].table.count;
+    dcrf_status status = dcrf_table_new(&build->table, build->lattice->dimension, sum / 2, error);
     for (size_t c = 0; c < build->chunk_count && status == DCRF_OK; c++) {
         const struct chunk *chunk = &build->chunks[c];
         if (chunk->status == DCRF_ERROR_SIZE)

@@ -9,30 +9,46 @@
 /* The most keys: `count` itself must fit in 32 bits too, as the number that means none. */
 #define MOST_KEYS ((size_t)UINT32_MAX - 1)
 
-static uint32_t hash_key(const int32_t *key, size_t dimension) {
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE uint32_t hash_of(const int32_t *key, size_t dimension) {
     uint64_t hash = 0;
     for (size_t i = 0; i < dimension; i++)
         hash = (hash + (uint32_t)key[i]) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(hash >> 32);
 }
 
-static bool same_key(const int32_t *key, const int32_t *other, size_t dimension) {
-    for (size_t i = 0; i < dimension; i++)
-        if (key[i] != other[i])
-            return false;
-    return true;
+/* With the usual dimensions as constants, so that the loops unroll. */
+static uint32_t hash_key(const int32_t *key, size_t dimension) {
+    return dimension == 5   ? hash_of(key, 5)
+           : dimension == 2 ? hash_of(key, 2)
+                            : hash_of(key, dimension);
 }
 
-static size_t find_slot(const struct dcrf_table *table, const int32_t *key, uint32_t hash) {
+INLINE bool same_key(const int32_t *key, const int32_t *other, size_t dimension) {
+    int32_t differences = 0;
+    for (size_t i = 0; i < dimension; i++)
+        differences |= key[i] ^ other[i];
+    return differences == 0;
+}
+
+INLINE size_t search(const struct dcrf_table *table, const int32_t *key, uint32_t hash,
+                     size_t dimension) {
     size_t i = hash & (table->slots - 1);
     for (;; i = (i + 1) & (table->slots - 1)) {
         const struct dcrf_table_slot *slot = &table->slot[i];
         if (slot->number == 0)
             return i;
         if (slot->hash == hash &&
-            same_key(table->keys + (slot->number - 1) * table->dimension, key, table->dimension))
+            same_key(table->keys + (slot->number - 1) * dimension, key, dimension))
             return i;
     }
+}
+
+static size_t find_slot(const struct dcrf_table *table, const int32_t *key, uint32_t hash) {
+    return table->dimension == 5   ? search(table, key, hash, 5)
+           : table->dimension == 2 ? search(table, key, hash, 2)
+                                   : search(table, key, hash, table->dimension);
 }
 
 dcrf_status dcrf_table_new(struct dcrf_table *table, size_t dimension, size_t room,
