@@ -15,11 +15,11 @@
 #define RUN_AHEAD 64
 
 /* Ask for the row of a variable. */
-INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t places) {
+INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t places, size_t width) {
     if (place >= places)
         return;
     const float *row = runs->variables + runs->variable[place] * runs->stride;
-    ask_for(row, runs->width);
+    ask_for(row, width);
 }
 
 /* The block at `at` of the rows of `corners` corners, from `corner` on, of one run. */
@@ -84,10 +84,12 @@ INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, siz
                         size_t tail){RUN_CORNERS_BLOCK(slice_run, runs, run, at, wide, tail)}
 
 #define FOR_RUNS(block, runs, begin, end, wide, tail)                                              \
+    const size_t width =                                                                           \
+        (wide) + (tail) > 0 ? (wide)*DSP_LANES + (tail)*TAIL_LANES : (runs)->width;                \
     const size_t places = (begin) < (end) ? (runs)->first[end] : 0;                                \
     for (size_t run = (begin); run < (end); run++) {                                               \
         for (size_t place = (runs)->first[run]; place < (runs)->first[run + 1]; place++)           \
-            ask_for_row(runs, place + RUN_AHEAD, places);                                          \
+            ask_for_row(runs, place + RUN_AHEAD, places, width);                                   \
         if (RUN_BLOCK >= DCRF_DSP_WIDTH) {                                                         \
             block(runs, run, 0, wide, tail);                                                       \
             continue;                                                                              \
