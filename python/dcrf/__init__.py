@@ -13,6 +13,7 @@ from . import _core, metrics
 from ._batch import Comparison, batch
 from ._dataset import DataSet
 from ._device import Device, DeviceError, devices
+from ._explain import Explanation
 from ._many import ProblemError, solve_each, solve_many
 from ._model import Model, certify, energy, solve, superpixels, verify
 from ._operator import Operator
@@ -31,6 +32,7 @@ __all__ = [
     "Device",
     "DeviceError",
     "Energy",
+    "Explanation",
     "Model",
     "Operator",
     "PRESETS",

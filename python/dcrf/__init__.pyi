@@ -66,6 +66,15 @@ class Verification:
     @property
     def proven(self) -> NDArray[np.bool_]: ...
 
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    kernels: list[dict[str, Any]]
+    margin: float
+    price: float
+    persuadable_share: float
+    measured: dict[str, float]
+    sweep: list[dict[str, Any]]
+
 class Result:
     labels: NDArray[np.int32]
     marginals: NDArray[np.float32] | None
@@ -225,6 +234,7 @@ class Model:
         certificate: bool = False,
         **settings: float | None,
     ) -> Result: ...
+    def explain(self) -> Explanation: ...
     def verify(
         self, certificate: bytes, labels: ArrayLike | None = None, void: int | None = None
     ) -> Verification: ...

@@ -9,6 +9,7 @@ import numpy as np
 from . import _core
 from ._arrays import array, one_or_many, split_mask, thread_count
 from ._choices import NORMALIZATIONS, OPERATORS, choice
+from ._explain import explain
 from ._layout import find_grid, grid_of_image, place_channels_last
 from ._presets import PRESETS
 from ._recorded import RecordedModel
@@ -410,6 +411,11 @@ class Model:
         for text in result.warnings if caller is not None else ():
             warnings.warn(text, stacklevel=caller)
         return result
+
+    def explain(self):
+        """What the settings mean for this image: how far kernels reach, what they cost against what the energies
+        say, and what mean field makes of weaker and stronger ones. ``print`` it."""
+        return explain(self)
 
     def verify(self, certificate, labels=None, void=None):
         """Check a certificate (bytes) of ``solve(..., certificate=True)``, and hold a labelling against it.

@@ -80,6 +80,14 @@ class RecordedModel:
             self._kernels[kernel] = old
             raise
 
+    def arguments(self):
+        """Shape, spacing, labels, operator, threads."""
+        return self._arguments
+
+    def parts(self):
+        """The kernels as ``_core`` takes them: sigmas, channels, channel sigmas, weight, is it symmetric?"""
+        return [tuple(kernel) for kernel in self._kernels]
+
     def unary(self):
         """The unary energies, (..., labels)."""
         return self._unary

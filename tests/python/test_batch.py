@@ -178,6 +178,61 @@ class BatchTest(unittest.TestCase):
             self.assertIn("mf5", text)
 
 
+class ExplainTest(unittest.TestCase):
+    def test_against_dense_matrices(self):
+        problem = noisy_scenes(1, height=9, width=11)[0][0]
+        kernels = {"spatial": (2.0, 0.7), "bilateral": (3.0, 30.0, 1.3)}
+        found = dcrf.Model(problem["image"], unary=problem["unary"], operator="exact", **kernels).explain()
+        y, x = np.mgrid[:9, :11]
+        place = np.stack([x.ravel(), y.ravel()], -1).astype(float)
+        colour = problem["image"].reshape(-1, 3).astype(float)
+        total = 0
+        for given, features, weight in zip(found.kernels, (place / 2, np.hstack([place / 3, colour / 30])), (0.7, 1.3)):
+            kernel = np.exp(-((features[:, None] - features[None]) ** 2).sum(-1) / 2)
+            sums = kernel.sum(1)
+            normalized = kernel / np.sqrt(sums[:, None] * sums[None])
+            paid = 2 * weight * (normalized.sum(1) - np.diag(normalized))
+            # Row sums are floats.
+            self.assertAlmostEqual(given["reach"] / (sums.mean() - 1), 1, delta=1e-5)
+            self.assertAlmostEqual(given["price"] / paid.mean(), 1, delta=1e-5)
+            total = total + paid
+        self.assertEqual([kernel["kind"] for kernel in found.kernels], ["spatial", "bilateral"])
+        best = np.sort(problem["unary"].reshape(-1, 3).astype(np.float32), 1).astype(float)
+        margins = best[:, 1] - best[:, 0]
+        self.assertAlmostEqual(found.price, total.mean(), delta=1e-5)
+        self.assertAlmostEqual(found.margin, np.sort(margins)[len(margins) // 2], delta=1e-12)
+        self.assertAlmostEqual(found.persuadable_share, (margins < total).mean(), delta=1e-12)
+        self.assertIn("bilateral kernel joins a pixel", str(found))
+
+    def test_the_model_is_as_it_was(self):
+        problem = noisy_scenes(1)[0][0]
+        model = dcrf.Model(**problem)
+        before, weights = model.solve("lp"), [kernel["weight"] for kernel in model.kernels]
+        found = model.explain()
+        self.assertEqual([kernel["weight"] for kernel in model.kernels], weights)
+        self.assertEqual(model.solve("lp").energy, before.energy)
+        self.assertEqual([point["factor"] for point in found.sweep], [0, 0.125, 0.25, 0.5, 1, 2, 4])
+        self.assertEqual(found.sweep[0]["changed_pixels"], 0)
+        self.assertEqual(found.sweep[4]["changed_pixels"], model.solve("mf").changes["pixels_changed"])
+
+    @unittest.skipUnless(COMMAND and PIL, "skipped: needs the command and PIL")
+    def test_sweep_is_that_of_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data = os.path.join(folder, "data")
+            datasets.make(data, count=1)
+            name = os.path.join(data, "{}", "p0.{}")
+            text = subprocess.run(
+                [COMMAND, "solve", name.format("images", "png"), "--unary", name.format("unaries", "npy"), "--unary-kind",
+                 "energies", "--unary-scale", "0.05", "--explain", "--json", "-"], check=True, capture_output=True).stdout
+            problem = dcrf.DataSet(data)[0]
+            problem.pop("name")
+            found = dcrf.Model(problem.pop("image"), **problem).explain()
+        for given, expected in zip(found.sweep, json.loads(text)["sweep"]):
+            self.assertAlmostEqual(given["strength"], expected["strength_nats"], delta=1e-9)
+            for key in ("factor", "changed_pixels", "changed_share", "labels_left", "largest_share", "suspicious"):
+                self.assertEqual(given[key], expected[key], (key, given["factor"]))
+
+
 def kept_name(data):
     return dcrf.DataSet(data, "test").names[0]
 
