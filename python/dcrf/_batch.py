@@ -205,8 +205,8 @@ def _compare_on_one(options, truth, methods, labels, ignore, band, stop, keep):
         else:
             # No warnings of single images: the figures tell.
             result = model.solve(
-                solver, iterations=iterations, marginals=False, trace=False, _caller=None,
-                progress=lambda moment: "stop" if stop.is_set() else None, **settings
+                solver, iterations=iterations, marginals=False, trace=False, _caller=None, _is_unwanted=stop.is_set,
+                **settings
             )
             result_labels = result.labels
             figures = {

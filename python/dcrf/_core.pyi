@@ -90,6 +90,7 @@ class Model:
         possible: _Array | None = None,
         certificate: bool = False,
         judge_strength: bool = True,
+        is_unwanted: Callable[[], object] | None = None,
         /,
     ) -> dict[str, Any]: ...
     def verify(

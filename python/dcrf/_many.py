@@ -26,7 +26,7 @@ def solve_each(problems, *, threads=0, errors="raise", device=None, **options):
     A problem is a dictionary of options of ``solve`` (with ``image``, if there is one); ``options`` are common to
     all. A problem that cannot be solved raises ``ProblemError`` with its index, or with ``errors="return"`` is
     given in place of its result while the others go on. Ctrl-C, or closing the generator, stops the
-    problems that are being solved after their next iteration. With ``device="cuda"`` and several GPUs the problems
+    problems that are being solved within an iteration. With ``device="cuda"`` and several GPUs the problems
     are spread over them.
 
     >>> import numpy as np
@@ -42,14 +42,7 @@ def solve_each(problems, *, threads=0, errors="raise", device=None, **options):
     def one(item, stop):
         problem, where = item
         problem = dict(options, **{"device": where, **problem})
-        progress = problem.pop("progress", None)
-
-        def watch(moment):
-            if stop.is_set():
-                return "stop"
-            return None if progress is None else progress(moment)
-
-        return solve(problem.pop("image", None), threads=1, progress=watch, **problem)
+        return solve(problem.pop("image", None), threads=1, _is_unwanted=stop.is_set, **problem)
 
     spread = itertools.cycle(devices_in_turn(device))
     return work_on_each(zip(problems, spread), one, threads, errors)

@@ -32,7 +32,8 @@ def _labelling(labels, grid, count):
         raise ValueError("labels must be whole numbers")
     if given.size and not (0 <= given.min() and given.max() < count):
         raise ValueError(
-            f"labels run from {given.min()} to {given.max()}; they must lie between 0 and {count - 1}"
+            f"labels run from {given.min()} to {given.max()}; they must lie between 0 and {count - 1} (void= is for a "
+            "number that is no label)"
         )
     return np.ascontiguousarray(given, dtype=np.uint16).reshape(grid)
 
@@ -96,7 +97,7 @@ class Model:
         threads=0,
         device=None,
     ):
-        self.image = None if image is None else _one_image(array(image, "the image"))
+        self.image = None if image is None else _one_image(array(_without_bools(image), "the image"))
         if labels_prior is not None:
             if not (unary is None and probabilities is None and logits is None):
                 raise TypeError("give one of unary=, probabilities=, logits= and labels_prior=")
@@ -383,6 +384,7 @@ class Model:
         ``proof`` says which labels are possible at every pixel, ``certificate`` the same so that
         others can check it; both need the method "lp".
         """
+        is_unwanted = settings.pop("_is_unwanted", None)  # asked in all stages of a run
         caller = settings.pop("_caller", 2)  # who is to see warnings, in frames; None: nobody
         settings = {name: value for name, value in settings.items() if value is not None}
         for name, value in settings.items():
@@ -401,7 +403,8 @@ class Model:
         if proof or certificate:
             possible = np.empty(self.shape + (self.labels,), np.uint8)
         info = self._core.solve(
-            method, settings, labels, rows, start, progress, possible, bool(certificate), self._is_strength_judged
+            method, settings, labels, rows, start, progress, possible, bool(certificate), self._is_strength_judged,
+            is_unwanted,
         )
         if rows is not None:
             rows = np.moveaxis(rows[..., : self.labels], -1, 0)
@@ -487,6 +490,12 @@ def _several(kernels):
     if kernels is None:
         return []
     return kernels if isinstance(kernels, list) else [kernels]
+
+
+def _without_bools(image):
+    """False and True are black and white."""
+    is_bool = getattr(image, "dtype", None) == np.dtype(bool)
+    return np.asarray(image).astype(np.uint8) * np.uint8(255) if is_bool else image
 
 
 def _one_image(image):
@@ -613,7 +622,7 @@ def superpixels(
     >>> len(np.unique(superpixels(image, region_size=16)))
     4
     """
-    values = array(image, "the image")
+    values = array(_without_bools(image), "the image")
     shape = grid_of_image(values, shape)
     channels = place_channels_last(values, tuple(shape), "the image")
     if len(shape) < 3 or channels.shape[-1] > 1:

@@ -143,12 +143,19 @@ int dcrf_py_progress(void *user, const dcrf_moment *moment) {
 
 int dcrf_py_cancel(void *user) {
     struct dcrf_py_progress *progress = user;
-    if (!progress->has_failed) {
-        PyEval_RestoreThread(progress->thread);
-        progress->has_failed = PyErr_CheckSignals() < 0;
-        progress->thread = PyEval_SaveThread();
+    int is_unwanted = 0;
+    if (progress->has_failed)
+        return 1;
+    PyEval_RestoreThread(progress->thread);
+    progress->has_failed = PyErr_CheckSignals() < 0;
+    if (!progress->has_failed && progress->is_unwanted && progress->is_unwanted != Py_None) {
+        PyObject *answer = PyObject_CallObject(progress->is_unwanted, NULL);
+        is_unwanted = answer ? PyObject_IsTrue(answer) : -1;
+        progress->has_failed = is_unwanted < 0;
+        Py_XDECREF(answer);
     }
-    return progress->has_failed;
+    progress->thread = PyEval_SaveThread();
+    return progress->has_failed || is_unwanted;
 }
 
 static PyObject *version(PyObject *module, PyObject *arguments) {

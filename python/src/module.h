@@ -63,11 +63,12 @@ void *dcrf_py_contiguous(PyObject *array, const char *what, char format, size_t 
  * "stop". (Other true answers do not: tqdm's update has one.) */
 struct dcrf_py_progress {
     PyObject *callable;
+    PyObject *is_unwanted; /* NULL or None, or a callable that says whether to give up */
     PyThreadState *thread;
     int has_failed; /* an exception is set */
 };
 int dcrf_py_progress(void *user, const dcrf_moment *moment);
-int dcrf_py_cancel(void *user); /* for signals, between iterations */
+int dcrf_py_cancel(void *user); /* for signals and `is_unwanted`, also between iterations */
 
 /* The plan and the threads of a dcrf._core.Model, which cannot be changed until it is released; -1
  * and an exception where it is none. Calls that use them enter and leave. */

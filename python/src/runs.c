@@ -47,6 +47,8 @@ static dcrf_status prove(struct dcrf_py_model *self, struct run *run, dcrf_error
     dcrf_proof_settings_defaults(&settings);
     settings.time_limit_s = run->settings.time_limit_s;
     settings.certificate = run->certificate;
+    settings.cancel = run->settings.cancel;
+    settings.cancel_user = run->settings.cancel_user;
     const dcrf_status status = dcrf_proof_new(&run->proof, run->solver, &settings, error);
     if (status < 0)
         return status;
@@ -89,6 +91,9 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
     if (status < 0)
         return status;
     dcrf_solver_labels(run->solver, run->labels);
+    run->proven_share = NAN;
+    if (run->settings.cancel(run->settings.cancel_user))
+        return DCRF_OK; /* nobody waits for the rest */
     status = run->possible ? prove(self, run, error)
                            : prove_by_gap(run->solver, &run->proven_share, error);
     if (status < 0)
@@ -106,18 +111,20 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
 }
 
 /* solve(method, settings, labels out, marginals out or None, start or None, progress or None,
- * possible labels out or None, is a certificate wanted?, is the strength judged?) */
+ * possible labels out or None, is a certificate wanted?, is the strength judged?, a callable that
+ * says whether to give up, or None) */
 PyObject *dcrf_py_solve(PyObject *object, PyObject *arguments) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
     const char *name;
     PyObject *settings, *labels, *marginals, *start, *callable, *result = NULL;
-    PyObject *possible = Py_None;
+    PyObject *possible = Py_None, *is_unwanted = Py_None;
     Py_buffer buffer[4] = {{0}, {0}, {0}, {0}};
     struct run run = {.judge_strength = 1};
     dcrf_method method;
     dcrf_error error;
-    if (!PyArg_ParseTuple(arguments, "sOOOOO|Opp", &name, &settings, &labels, &marginals, &start,
-                          &callable, &possible, &run.certificate, &run.judge_strength))
+    if (!PyArg_ParseTuple(arguments, "sOOOOO|OppO", &name, &settings, &labels, &marginals, &start,
+                          &callable, &possible, &run.certificate, &run.judge_strength,
+                          &is_unwanted))
         return NULL;
     if (!dcrf_method_from_name(name, &method))
         return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'mf', 'qp' or 'lp'",
@@ -137,7 +144,7 @@ PyObject *dcrf_py_solve(PyObject *object, PyObject *arguments) {
         run.possible = dcrf_py_contiguous(possible, "the possible labels", 'B',
                                           n * dcrf_model_labels(self->model), 1, &buffer[3]);
     if (!PyErr_Occurred()) {
-        struct dcrf_py_progress progress = {.callable = callable};
+        struct dcrf_py_progress progress = {.callable = callable, .is_unwanted = is_unwanted};
         run.settings.progress = dcrf_py_progress;
         run.settings.cancel = dcrf_py_cancel;
         run.settings.progress_user = run.settings.cancel_user = &progress;

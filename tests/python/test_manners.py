@@ -71,6 +71,13 @@ class Arrays(unittest.TestCase):
             q = solve(unit, probabilities=self.p, bilateral=(10, 20 / 255, 2)).marginals
         np.testing.assert_allclose(q, self.expected, atol=1e-5)
 
+    def test_images_of_false_and_true(self):
+        image = np.zeros((6, 8), bool)
+        image[:, 4:] = True
+        unary = np.random.default_rng(0).random((6, 8, 2))
+        self.assertEqual(dcrf.solve(image, unary=unary).energy, dcrf.solve(np.uint8(255) * image, unary=unary).energy)
+        np.testing.assert_array_equal(dcrf.superpixels(image, region_size=4), dcrf.superpixels(np.uint8(255) * image, region_size=4))
+
     def test_ambiguous_axes(self):
         cube = np.random.default_rng(0).random((5, 5, 5))
         with self.assertRaisesRegex(ValueError, "labels_axis"):

@@ -103,5 +103,36 @@ class Threads(unittest.TestCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
 
 
+class Unwanted(unittest.TestCase):
+    """What solve_many asks its solvers while they work: it must not take until the next iteration."""
+
+    def test_asked_before_the_first_iteration(self):
+        rng = np.random.default_rng(0)
+        model = dcrf.Model(rng.integers(0, 255, (20, 30, 3)).astype(np.uint8), unary=rng.random((20, 30, 4)), threads=1)
+        for method in ("mf", "qp", "lp"):
+            moments = []
+            result = model.solve(method, progress=moments.append, _is_unwanted=lambda: True)
+            self.assertEqual((result.stop, moments), ("cancelled", []))
+            asked = []
+            model.solve(method, _is_unwanted=lambda: asked.append(1))
+            self.assertGreater(len(asked), 2)
+
+        def fail():
+            raise KeyError("on purpose")
+
+        with self.assertRaisesRegex(KeyError, "on purpose"):
+            model.solve("lp", _is_unwanted=fail)
+
+    def test_closing_the_generator_stops_the_rest(self):
+        """Where it did not, this would take hours."""
+        rng = np.random.default_rng(0)
+        problems = ({"unary": rng.random((2, 60, 80)), "iterations": 1 if k == 0 else 10**8, "gap": 1e-15,
+                     "time_limit_s": 0 if k == 0 else 10000} for k in range(5))
+        each = dcrf.solve_each(problems, threads=2, method="lp", marginals=False)
+        next(each)
+        each.close()
+        self.assertEqual(list(each), [])
+
+
 if __name__ == "__main__":
     unittest.main()
