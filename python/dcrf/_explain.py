@@ -77,7 +77,7 @@ def explain(model):
 
 
 def _sums(core, sigmas, channels, channel_sigmas, is_symmetric):
-    shape, spacing, _, operator, threads = core.arguments()
+    shape, spacing, _, operator, threads, _ = core.arguments()
     made = _core.Operator(shape, spacing, sigmas, channels, channel_sigmas, is_symmetric, operator, threads)
     sums, diagonal = np.empty(shape, np.float32), np.empty(shape, np.float32)
     made.row_sums(sums)

@@ -81,7 +81,7 @@ class RecordedModel:
             raise
 
     def arguments(self):
-        """Shape, spacing, labels, operator, threads."""
+        """Shape, spacing, labels, operator, threads, device."""
         return self._arguments
 
     def parts(self):
