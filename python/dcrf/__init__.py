@@ -15,11 +15,12 @@ from ._dataset import DataSet
 from ._device import Device, DeviceError, devices
 from ._explain import Explanation
 from ._many import ProblemError, solve_each, solve_many
-from ._model import Model, certify, energy, solve, superpixels, verify
+from ._model import Model, certify, energy, solve, verify
 from ._operator import Operator
 from ._presets import PRESETS
 from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import Scribbles
+from ._superpixels import superpixels
 from ._tune import tune
 
 __version__ = _core.version()

@@ -10,11 +10,12 @@ from . import _core
 from ._arrays import array, one_or_many, split_mask, thread_count
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._explain import explain
-from ._layout import find_grid, grid_of_image, place_channels_last
+from ._layout import find_grid, place_channels_last
 from ._presets import PRESETS
 from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import options_from_scribbles
+from ._superpixels import on_the_scale, superpixels, without_bools
 from ._unary import label_energies, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
@@ -97,7 +98,7 @@ class Model:
         threads=0,
         device=None,
     ):
-        self.image = None if image is None else _one_image(array(_without_bools(image), "the image"))
+        self.image = None if image is None else _one_image(array(without_bools(image), "the image"))
         if labels_prior is not None:
             if not (unary is None and probabilities is None and logits is None):
                 raise TypeError("give one of unary=, probabilities=, logits= and labels_prior=")
@@ -202,7 +203,7 @@ class Model:
         channels = self._channels if image is None else place_channels_last(image, self.shape, "the image")
         if channels is None:
             raise ValueError("a bilateral kernel needs an image")
-        channels = _on_the_scale(channels, channel_sigma)
+        channels = on_the_scale(channels, channel_sigma)
         return self._add(
             one_or_many(sigma, len(self.shape), "sigma"),
             channels,
@@ -358,7 +359,7 @@ class Model:
         if self.image is None:
             raise ValueError("costs that depend on colours need an image")
         self._core.set_cliques(regions, 0.0)
-        self._core.set_clique_costs(_on_the_scale(self._channels), float(gamma), float(eta))
+        self._core.set_clique_costs(on_the_scale(self._channels), float(gamma), float(eta))
 
     # ---- what it is good for
 
@@ -492,29 +493,9 @@ def _several(kernels):
     return kernels if isinstance(kernels, list) else [kernels]
 
 
-def _without_bools(image):
-    """False and True are black and white."""
-    is_bool = getattr(image, "dtype", None) == np.dtype(bool)
-    return np.asarray(image).astype(np.uint8) * np.uint8(255) if is_bool else image
-
-
 def _one_image(image):
     """Without the axis of a batch of one, (1, channels, H, W)."""
     return image[0] if image.ndim == 4 and image.shape[0] == 1 and image.shape[1] <= 4 else image
-
-
-def _on_the_scale(channels, channel_sigma=None):
-    """Colours from 0 to 1 where colours from 0 to 255 are meant: 255 times as much, with a warning."""
-    if channels.dtype.kind != "f" or not channels.size:
-        return channels
-    is_meant = channel_sigma is None or np.min(channel_sigma) >= 1
-    if not (is_meant and channels.min() >= 0 and 0 < channels.max() <= 1):
-        return channels
-    warnings.warn(
-        "the image lies between 0 and 1, and the sigmas are for 0 to 255: 255 times the image is used",
-        stacklevel=4,
-    )
-    return channels * channels.dtype.type(255)
 
 
 def _as_integers(labels, out):
@@ -597,42 +578,3 @@ def verify(image=None, *, certificate, labels=None, void=None, **options):
     True
     """
     return Model(image, **options).verify(certificate, labels, void)
-
-
-def superpixels(
-    image,
-    method="slic",
-    *,
-    region_size=None,
-    compactness=None,
-    spatial_bandwidth=None,
-    range_bandwidth=None,
-    min_region=None,
-    shape=None,
-    spacing=1.0,
-    threads=0,
-):
-    """Regions of one colour: int32, numbered from 0. ``method`` is "slic" or "meanshift".
-
-    The image is (H, W), (H, W, 3) or (3, H, W), on the scale 0 to 255. A volume, for "slic", is (D, H, W) with
-    ``shape=volume.shape``, on any scale; distances are then in units of the smallest ``spacing``.
-
-    >>> import numpy as np
-    >>> image = np.zeros((32, 32, 3), np.uint8); image[:, 16:] = 255
-    >>> len(np.unique(superpixels(image, region_size=16)))
-    4
-    """
-    values = array(_without_bools(image), "the image")
-    shape = grid_of_image(values, shape)
-    channels = place_channels_last(values, tuple(shape), "the image")
-    if len(shape) < 3 or channels.shape[-1] > 1:
-        channels = _on_the_scale(channels)
-    regions = np.empty(shape, np.int32)
-    numbers = [
-        -1.0 if value is None else float(value)
-        for value in (region_size, compactness, spatial_bandwidth, range_bandwidth)
-    ]
-    least = -1 if min_region is None else int(min_region)
-    steps = one_or_many(spacing, len(shape), "spacing")
-    _core.superpixels(tuple(shape), steps, channels, method, *numbers, least, thread_count(threads), regions)
-    return regions
