@@ -5,9 +5,11 @@
  * 320 x 213 pixels (or those of the photograph), 21 labels, the default kernels, two threads. The
  * plain loops run over a sample of rows, in double as the operator's did before it had tiles; their
  * time is that of all rows in proportion. Operations are counted per pair that counts, for both of
- * its variables: multiplications with addition, and others. The peak is what independent vector
- * multiply-adds reach in a loop of their own, in the same run. CPU seconds are of all threads, so
- * that other programs on the machine change them little. */
+ * its variables: multiplications with addition, and others (not counted: loads, stores and
+ * transposing). The peak is what independent vector
+ * multiply-adds reach in a loop of their own, in the same run; other operations take the same
+ * places in the pipelines, so the second share is the one that cannot exceed 1. CPU seconds are of
+ * all threads, so that other programs on the machine change them little. */
 #include "filter/exact.h"
 #include "core/timer.h"
 #include "io/image.h"
@@ -139,7 +141,8 @@ static void print(const char *what, struct measured m, double pairs, size_t mult
     printf("| %s | %.3f | %.3f | %.2f | %zu + %zu |", what, m.wall_s, m.cpu_s,
            m.cpu_s / pairs * 1e9, multiply_adds, others);
     if (peak > 0)
-        printf(" %.0f %% |", 100 * pairs * (double)multiply_adds / (m.cpu_s * peak));
+        printf(" %.0f, %.0f %% |", 100 * pairs * (double)multiply_adds / (m.cpu_s * peak),
+               100 * pairs * (double)(multiply_adds + others) / (m.cpu_s * peak));
     else
         printf(" |");
     if (naive_s > 0)
@@ -190,7 +193,8 @@ static void measure(const dcrf_grid *grid, const float *colours, double sigma, d
     printf(": %.1f %% of all pairs count in float, %.1f %% in double; at most %.1e of a row sum is "
            "left out; error %.1e of the row sum.\n\n",
            100 * pairs / all, 100 * pairs_double / all, most, distance);
-    puts("| | s on 2 threads | CPU s | ns a pair | operations a pair | of the peak | plain loops, "
+    puts("| | s on 2 threads | CPU s | ns a pair | operations a pair | of the peak: multiply-adds, "
+         "all | plain loops, "
          "CPU s | times faster |");
     puts("|---|---|---|---|---|---|---|---|");
     print("made", built, pairs_double, value + 2, rest, 0, 0);
