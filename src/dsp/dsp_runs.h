@@ -31,7 +31,7 @@ INLINE void ask_for_vertices(const struct dcrf_runs *runs, size_t run, size_t en
         return;
     for (size_t k = 0; k < runs->corners; k++) {
         const float *row = runs->vertices + runs->vertex[run * runs->corners + k] * width;
-        UNROLL
+        UNROLL_CONSTANT
         for (size_t at = 0; at < width; at += 16)
             __builtin_prefetch(row + at);
         if (width > TAIL_LANES)

@@ -31,6 +31,12 @@ typedef double tail_doubles __attribute__((vector_size(TAIL_LANES * 8)));
 #else
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
+/* The same where the count may be a variable too, of which clang would complain. */
+#ifdef __clang__
+#define UNROLL_CONSTANT
+#else
+#define UNROLL_CONSTANT UNROLL
+#endif
 
 #define MOST_WIDE (DCRF_DSP_WIDTH / DSP_LANES)
 
@@ -147,7 +153,7 @@ INLINE void row_join(struct row *row, const struct row *other, size_t wide, size
  * second-level cache, far ahead. The buffers for misses of the first level are few: asked for
  * there, rows of 96 bytes from all over 64 MB take 15 ns each, this way 5 ns (AMD EPYC of 2022). */
 INLINE void ask_for(const float *row, size_t width) {
-    UNROLL
+    UNROLL_CONSTANT
     for (size_t at = 0; at < width; at += 16)
         __builtin_prefetch(row + at, 0, 2);
     if (width > TAIL_LANES) /* one row of 8 floats lies in one line */
