@@ -1,11 +1,11 @@
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 
-#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #ifndef __wasm__
+#include <pthread.h>
 #include <sys/mman.h>
 #endif
 

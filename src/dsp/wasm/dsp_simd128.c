@@ -49,14 +49,14 @@ static void softmax_narrow(const struct dcrf_softmax *s, size_t begin, size_t en
     for (size_t at = begin * s->stride, r = begin; r < end; r++, at += s->stride) {
         const wide_vector q = load_wide(s->q + at), unary = load_wide(s->unary + at);
         const wide_vector m = load_wide(s->message + at) - (s->diagonal ? s->diagonal[r] : 0) * q;
-        const wide_vector term = q * unary + m * (s->mass + s->sign * q);
+        const wide_vector term = q * unary + m * (s->all_factor + s->own_factor * q);
         energy += __builtin_convertvector(choose_wide(mask, term, (wide_vector){0}), wide_doubles);
         wide_vector value = -unary - s->factor * m;
         if (s->extra)
             value += load_wide(s->extra + at);
-        if (s->field) {
-            value = s->damping * load_wide(s->field + at) + (1 - s->damping) * value;
-            store_wide(s->field + at, value);
+        if (s->logits) {
+            value = s->damping * load_wide(s->logits + at) + (1 - s->damping) * value;
+            store_wide(s->logits + at, value);
         }
         value = choose_wide(mask, value, none);
         const float first = value[0] > value[1] ? value[0] : value[1];
