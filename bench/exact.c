@@ -6,10 +6,11 @@
  * plain loops run over a sample of rows, in double as the operator's did before it had tiles; their
  * time is that of all rows in proportion. Operations are counted per pair that counts, for both of
  * its variables: multiplications with addition, and others (not counted: loads, stores and
- * transposing). The peak is what independent vector
- * multiply-adds reach in a loop of their own, in the same run; other operations take the same
- * places in the pipelines, so the second share is the one that cannot exceed 1. CPU seconds are of
- * all threads, so that other programs on the machine change them little. */
+ * transposing). The peak is what independent vector multiply-adds reach in a loop of their own, in
+ * the same run. Others mostly go through the same pipelines, so the share of all operations says
+ * what bounds a loop; some processors have a place of their own for minima and maxima, so it can be
+ * a little above 1. CPU seconds are of all threads, so that other programs on the machine change
+ * them little. */
 #include "filter/exact.h"
 #include "core/timer.h"
 #include "io/image.h"

@@ -15,7 +15,7 @@
 
 /* A label is lost that has so large a part of the smallest unaries and so small a part of these in
  * the labelling. */
-#define LARGE 0.01
+#define LARGE 0.05
 #define SMALL 0.5
 static const float thresholds[] = {0.5f, 0.7f, 0.8f, 0.9f, 0.95f, 0.98f};
 
