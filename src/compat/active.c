@@ -63,7 +63,7 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->crf = crf;
     field->pool = dcrf_workspace_pool(workspace);
     field->threshold = -1;
-    if (crf->message_error > 0)
+    if (crf->message_error > 0 && crf->labels > DCRF_LANES) /* or rows get no shorter */
         field->threshold = (float)fmin(1, crf->message_error / message_per_probability(crf));
     field->peak_stride = dcrf_padded(crf->labels + 1);
     field->label = dcrf_allocate(crf->labels, sizeof *field->label);

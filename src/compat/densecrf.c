@@ -239,7 +239,8 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspac
 }
 
 static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
-                             dcrf_densecrf_normalization normalization, dcrf_error *error) {
+                             dcrf_densecrf_normalization normalization, size_t labels,
+                             dcrf_error *error) {
     struct dcrf_lattice *lattice = (struct dcrf_lattice *)term->op;
     const size_t n = lattice->base.variables;
     float *sums = dcrf_allocate(n, sizeof *sums);
@@ -254,7 +255,8 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
         status = dcrf_lattice_scale(lattice, dcrf_workspace_pool(workspace),
                                     normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
                                     normalization == DCRF_DENSECRF_BEFORE ? NULL : sums, error);
-        if (status == DCRF_OK)
+        /* What follows is for leaving labels out, which needs more than fill one row. */
+        if (status == DCRF_OK && labels > DCRF_LANES)
             status = row_sums(term, workspace, sums, error);
     }
     term->row_sum = 0;
@@ -371,7 +373,7 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
         status = build_lattice(crf, workspace, kernel, &term.op, error);
     if (status == DCRF_OK) {
         term.gain = (float)(1 / (1 + ldexp(1, -(int)dcrf_densecrf_lattice(&term)->dimension)));
-        status = normalize(&term, workspace, normalization, error);
+        status = normalize(&term, workspace, normalization, crf->labels, error);
     }
     if (status < 0) {
         term_clear(&term);

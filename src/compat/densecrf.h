@@ -18,7 +18,7 @@ extern const struct dcrf_slot dcrf_spread_slot;
 struct dcrf_densecrf_term {
     dcrf_operator *op; /* a lattice, with its normalization */
     float gain;        /* 1 / (1 + 2^-d) */
-    float row_sum;     /* largest entry of gain K 1 */
+    float row_sum; /* largest entry of gain K 1; used where there are more labels than DCRF_LANES */
     dcrf_compatibility compatibility;
     float *mu; /* 1 (all labels alike), labels, or labels x labels values */
 };
