@@ -2,6 +2,7 @@
  *
  *   device.cu      devices: which there are, opening one, its memory and its stream
  *   operator.cu    making operators, and what all kinds of them share
+ *   disagreement.cu  what a labelling costs
  *   lattice.cu     the plan of the permutohedral lattice, by sorting
  *   lattice_apply.cu  splat, blur and slice
  *   ordered.cu     what the ordered filters of lattice and grid share
@@ -100,6 +101,10 @@ dcrf_status operator_download(struct device_operator *op, float *out, size_t str
 /* out = factor K in of host arrays, by apply_on_device; the `apply` of every kind. */
 dcrf_status operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                            const struct dcrf_application *application, dcrf_error *error);
+/* sum_ab K_ab [x_a != x_b] of a labelling of the host; the `disagreement` of every kind. */
+dcrf_status operator_disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
+                                  const uint16_t *labels, bool in_double, double *sum,
+                                  dcrf_error *error);
 /* Release what is in struct device_operator, and drop the device. */
 void operator_clear(struct device_operator *op);
 

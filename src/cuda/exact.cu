@@ -357,6 +357,7 @@ static struct dcrf_operator_methods make_methods() {
     made.line = line;
     made.line_double = line_double;
     made.apply_double = apply_double;
+    made.disagreement = operator_disagreement;
     made.ordered_roundings = ordered_roundings;
     made.line_roundings = line_roundings;
     made.double_error = double_error;

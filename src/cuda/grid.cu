@@ -318,6 +318,7 @@ static struct dcrf_operator_methods make_methods() {
     methods.ordered = ordered;
     methods.ordered_block = ordered_channels;
     methods.apply_double = apply_double;
+    methods.disagreement = operator_disagreement;
     methods.ordered_roundings = ordered_roundings;
     methods.diagonal = diagonal;
     methods.free = grid_free;

@@ -600,6 +600,7 @@ static struct dcrf_operator_methods make_methods() {
     methods.ordered = ordered;
     methods.ordered_block = ordered_channels;
     methods.apply_double = apply_double;
+    methods.disagreement = operator_disagreement;
     methods.ordered_roundings = ordered_roundings;
     methods.diagonal = find_diagonal_for_host;
     methods.free = lattice_free;

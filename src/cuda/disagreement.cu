@@ -1,0 +1,154 @@
+/* What a labelling costs under one kernel,
+ *
+ *   sum_ab K_ab [x_a != x_b] = sum_a sum_{j != x_a} (K Y)_aj,   Y_bj = [x_b = j],
+ *
+ * without a block of the host: the labels go to the device and one number comes back. Labels that
+ * do not occur are left out, the others are taken SOME at a time. */
+#include "cuda/device.cuh"
+
+#include <new>
+#include <vector>
+
+#define SOME 32
+#define WARP 32
+#define WHAT "the energy of a labelling"
+
+/* Rows of SOME floats: ones at the places first .. first + SOME - 1. */
+static __global__ void make_indicators(const uint16_t *place, size_t variables, uint32_t first,
+                                       float *block) {
+    const size_t i = this_thread();
+    if (i < variables * SOME)
+        block[i] = place[i / SOME] == first + i % SOME;
+}
+
+/* The sum over the other labels; a tree of fixed shape in each block. */
+static __global__ void sum_others(const uint16_t *place, const float *block, size_t variables,
+                                  uint32_t first, uint32_t count, double *partial) {
+    __shared__ double sums[THREADS / WARP];
+    const size_t i = this_thread();
+    const uint32_t column = (uint32_t)(i % SOME);
+    double sum = 0;
+    if (i < variables * SOME && column < count && place[i / SOME] != first + column)
+        sum = (double)block[i];
+    for (int distance = 1; distance < WARP; distance *= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    if (threadIdx.x % WARP == 0)
+        sums[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    for (int w = 1; w < THREADS / WARP; w++)
+        sum += sums[w];
+    partial[blockIdx.x] = sum;
+}
+
+/* The place of every variable's label among those that occur; returns how many do. */
+static size_t list_labels(const uint16_t *labels, size_t variables, std::vector<uint16_t> &place) {
+    std::vector<uint16_t> place_of(1 << 16, 0);
+    size_t count = 0;
+    for (size_t a = 0; a < variables; a++)
+        place_of[labels[a]] = 1;
+    for (uint16_t &at : place_of)
+        if (at)
+            at = (uint16_t)count++;
+    place.resize(variables);
+    for (size_t a = 0; a < variables; a++)
+        place[a] = place_of[labels[a]];
+    return count;
+}
+
+struct disagreement {
+    dcrf_backend_device *device;
+    uint16_t *place;
+    float *indicators, *filtered;
+    double *partial;
+    size_t blocks;
+};
+
+static dcrf_status take_memory(struct disagreement *d, size_t variables, dcrf_error *error) {
+    dcrf_status status = device_array(d->device, &d->place, variables, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(d->device, &d->indicators, variables * SOME, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(d->device, &d->filtered, variables * SOME, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(d->device, &d->partial, d->blocks, WHAT, error);
+    return status;
+}
+
+static dcrf_status sum_some(struct device_operator *op, const struct disagreement *d, size_t first,
+                            size_t count, double *sum, dcrf_error *error) {
+    const size_t n = op->base.variables;
+    cudaStream_t stream = d->device->stream;
+    std::vector<double> partial(d->blocks);
+    make_indicators<<<(unsigned)d->blocks, THREADS, 0, stream>>>(d->place, n, (uint32_t)first,
+                                                                 d->indicators);
+    const struct dcrf_application application = {
+        DCRF_SYMMETRIC, d->indicators, d->filtered, count, SOME, 1, false};
+    dcrf_status status = op->apply_on_device(op, &application, error);
+    if (status < 0)
+        return status;
+    sum_others<<<(unsigned)d->blocks, THREADS, 0, stream>>>(
+        d->place, d->filtered, n, (uint32_t)first, (uint32_t)count, d->partial);
+    status = check(cudaGetLastError(), WHAT, error);
+    if (status == DCRF_OK)
+        status = device_download(d->device, partial.data(), d->partial, d->blocks * sizeof(double),
+                                 error);
+    for (size_t b = 0; b < d->blocks && status == DCRF_OK; b++)
+        *sum += partial[b];
+    return status;
+}
+
+static dcrf_status sum_in_float(struct device_operator *op, const std::vector<uint16_t> &place,
+                                size_t count, double *sum, dcrf_error *error) {
+    const size_t n = op->base.variables;
+    struct disagreement d = {};
+    d.device = op->device;
+    d.blocks = blocks_for(n * SOME);
+    dcrf_status status = device_enter(op->device, error);
+    if (status == DCRF_OK)
+        status = take_memory(&d, n, error);
+    if (status == DCRF_OK)
+        status = device_upload(d.device, d.place, place.data(), n * sizeof(uint16_t), error);
+    for (size_t first = 0; first < count && status == DCRF_OK; first += SOME)
+        status = sum_some(op, &d, first, count - first < SOME ? count - first : SOME, sum, error);
+    device_release(d.device, d.place);
+    device_release(d.device, d.indicators);
+    device_release(d.device, d.filtered);
+    device_release(d.device, d.partial);
+    return status;
+}
+
+static dcrf_status sum_in_double(struct device_operator *op, const std::vector<uint16_t> &place,
+                                 size_t count, double *sum, dcrf_error *error) {
+    const size_t n = op->base.variables, most = 8;
+    std::vector<double> in(n * most), out(n * most);
+    dcrf_status status = DCRF_OK;
+    for (size_t first = 0; first < count && status == DCRF_OK; first += most) {
+        const size_t columns = count - first < most ? count - first : most;
+        for (size_t i = 0; i < n * columns; i++)
+            in[i] = place[i / columns] == first + i % columns;
+        status = op->base.methods->apply_double(&op->base, nullptr, in.data(), out.data(), columns,
+                                                error);
+        for (size_t i = 0; i < n * columns && status == DCRF_OK; i++)
+            if (place[i / columns] != first + i % columns)
+                *sum += out[i];
+    }
+    return status;
+}
+
+dcrf_status operator_disagreement(const dcrf_operator *base, dcrf_workspace *workspace,
+                                  const uint16_t *labels, bool in_double, double *sum,
+                                  dcrf_error *error) {
+    (void)workspace;
+    struct device_operator *op = (struct device_operator *)base;
+    *sum = 0;
+    try {
+        std::vector<uint16_t> place;
+        const size_t count = list_labels(labels, base->variables, place);
+        return in_double ? sum_in_double(op, place, count, sum, error)
+                         : sum_in_float(op, place, count, sum, error);
+    } catch (const std::bad_alloc &) {
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    }
+}
