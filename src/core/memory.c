@@ -129,6 +129,10 @@ static void *allocate_huge(size_t size) {
             drop_oldest();
         struct block *entry = find_entry(NULL);
         memory = take_huge(bytes);
+        while (!memory && store.kept_bytes > 0) { /* what is kept may be what is missing */
+            drop_oldest();
+            memory = take_huge(bytes);
+        }
         if (memory && entry) {
             *entry = (struct block){.memory = memory, .bytes = bytes};
             store.used_bytes += bytes;
