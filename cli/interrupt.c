@@ -1,17 +1,20 @@
 #include "interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 static const int signals[] = {SIGINT, SIGTERM};
 #define SIGNAL_COUNT (sizeof signals / sizeof signals[0])
 
-static volatile sig_atomic_t noted;
+/* Atomic, because any thread may be the one that is interrupted; without a lock, as handlers want
+ * it. */
+static atomic_int noted;
 static struct sigaction usual_actions[SIGNAL_COUNT];
 
 /* The first signal asks for an end; the next one has its usual effect. */
 static void note(int number) {
-    noted = 1;
+    atomic_store_explicit(&noted, 1, memory_order_relaxed);
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         if (signals[i] == number)
             sigaction(number, &usual_actions[i], NULL);
@@ -20,13 +23,13 @@ static void note(int number) {
 void interrupt_catch(void) {
     struct sigaction action = {.sa_handler = note};
     sigemptyset(&action.sa_mask);
-    noted = 0;
+    atomic_store_explicit(&noted, 0, memory_order_relaxed);
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         sigaction(signals[i], &action, &usual_actions[i]);
 }
 
 bool interrupt_came(void) {
-    return noted != 0;
+    return atomic_load_explicit(&noted, memory_order_relaxed) != 0;
 }
 
 void interrupt_release(void) {

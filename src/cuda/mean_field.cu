@@ -356,6 +356,11 @@ static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
         status = device_array(device, &mf->messages[0], floats, WHAT, error);
     if (status == DCRF_OK && mf->kernel_count > 1)
         status = device_array(device, &mf->messages[1], floats, WHAT, error);
+    /* Filters leave the padding of rows as it is, and the softmax reads whole rows. */
+    for (float *message : mf->messages)
+        if (status == DCRF_OK && message)
+            status = check(cudaMemsetAsync(message, 0, floats * sizeof *message, device->stream),
+                           WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->blocks_done, 1, WHAT, error);
     if (status == DCRF_OK)
