@@ -33,6 +33,11 @@ static bool take_number(const json_t *json, const char *key, double *number) {
     return json_is_number(value) || json_is_null(value);
 }
 
+/* Seconds are always known: NaN could not be written again. */
+static bool take_seconds(const json_t *json, const char *key, double *seconds) {
+    return take_number(json, key, seconds) && !isnan(*seconds);
+}
+
 static bool take_size(const json_t *json, const char *key, size_t *size) {
     const json_t *value = json_object_get(json, key);
     *size = json_is_integer(value) ? (size_t)json_integer_value(value) : 0;
@@ -55,7 +60,8 @@ bool outcome_from_json(outcome *o, const json_t *json) {
            take_number(json, "lower_bound", &o->lower_bound) &&
            take_number(json, "proven", &o->proven_share) &&
            take_number(json, "relative_gap", &o->relative_gap) &&
-           take_number(json, "setup_s", &o->setup_s) && take_number(json, "solve_s", &o->solve_s) &&
-           take_number(json, "polish_s", &o->polish_s) &&
+           take_seconds(json, "setup_s", &o->setup_s) &&
+           take_seconds(json, "solve_s", &o->solve_s) &&
+           take_seconds(json, "polish_s", &o->polish_s) &&
            (!counts || score_from_json(&o->counts, counts));
 }
