@@ -9,6 +9,7 @@ import sys
 
 NOT_HERE = {
     "test_allocations",  # wraps pthread_create
+    "test_device",  # loads a library
     "test_lattice_accuracy",  # measures more than it touches, on a photograph where there is one
     "test_lp_glpk",
     "test_photos",
