@@ -171,8 +171,8 @@ static void check(const struct fixture *f, uint64_t seed, const char *what) {
     const long double optimum = optimum_of(&f->m);
     const double bound = dcrf_dual_bound(&f->space, &f->dual);
     if (!((long double)bound <= optimum))
-        fail_msg("seed %d, %s: the bound %.17g is above the optimum by %Lg", (int)seed, what, bound,
-                 (long double)bound - optimum);
+        fail_msg("seed %d, %s: the bound %.17g is above the optimum by %g", (int)seed, what, bound,
+                 (double)((long double)bound - optimum));
 }
 
 static const dcrf_operator_kind kinds[] = {DCRF_OPERATOR_EXACT, DCRF_OPERATOR_GRID,
@@ -327,17 +327,18 @@ static void stated_errors(void **state) {
                 const long double error =
                     fabsl(sum - (long double)f.dual.pairwise[a * MOST_STRIDE + i]) / row_sum[a];
                 if (!(error <= (long double)f.dual.pairwise_roundings * 0x1p-24L))
-                    fail_msg("seed %d, precise %d: %Lg of the row sum, not %g", (int)seed, precise,
-                             error, f.dual.pairwise_roundings * 0x1p-24);
+                    fail_msg("seed %d, precise %d: %g of the row sum, not %g", (int)seed, precise,
+                             (double)error, f.dual.pairwise_roundings * 0x1p-24);
                 long double *most = &largest[precise][seed % 3];
                 *most = fmaxl(*most, error * (precise ? 0x1p53L : 0x1p24L));
             }
         }
         close_space(&f);
     }
+    /* As doubles: not every C library writes long ones. */
     for (size_t k = 0; k < 3; k++)
-        print_message("operator %zu: errors of up to %.1Lf roundings to float, %.1Lf to double\n",
-                      k, largest[0][k], largest[1][k]);
+        print_message("operator %zu: errors of up to %.1f roundings to float, %.1f to double\n", k,
+                      (double)largest[0][k], (double)largest[1][k]);
 }
 
 /* ---- the whole solver ----------------------------------------------------------------------- */
@@ -364,8 +365,8 @@ static void solvers(void **state) {
         assert_true(dcrf_solver_run(solver, NULL) > 0);
         dcrf_solver_get_info(solver, &info);
         if (!((long double)info.lower_bound <= optimum))
-            fail_msg("seed %d: the bound %.17g is above the optimum by %Lg", (int)seed,
-                     info.lower_bound, (long double)info.lower_bound - optimum);
+            fail_msg("seed %d: the bound %.17g is above the optimum by %g", (int)seed,
+                     info.lower_bound, (double)((long double)info.lower_bound - optimum));
         assert_true(info.relative_gap >= 0 && info.relative_gap <= 1);
         closed += info.relative_gap <= 1e-4;
         dcrf_solver_free(&solver);

@@ -88,10 +88,8 @@ static void memory_is_aligned_and_checked(void **state) {
     dcrf_release(NULL);
 }
 
-/* The first output follows from the definitions alone: state[1] is the second splitmix64 output,
- * which for the seed 0 is 6e789e6aa1b965f4 in the reference. */
 /* What is released is handed out again for a size like its own, and cleared where zeros are asked
- * for; what is much smaller or larger gets other memory. */
+ * for; what is much smaller or larger gets other memory, where memory is kept at all. */
 static void large_memory_is_kept(void **state) {
     (void)state;
     const size_t bytes = (size_t)8 << 20;
@@ -101,7 +99,10 @@ static void large_memory_is_kept(void **state) {
     dcrf_release(memory);
     unsigned char *small = dcrf_allocate(bytes / 4, 1), *large = dcrf_allocate(bytes * 2, 1);
     unsigned char *again = dcrf_allocate_zero(bytes - 5, 1);
-    assert_true(small && large && again && small != memory && large != memory);
+    assert_true(small && large && again);
+#ifndef __wasm__
+    assert_true(small != memory && large != memory);
+#endif
     for (size_t i = 0; i < bytes - 5; i++)
         assert_true(again[i] == 0);
     dcrf_release(small);
@@ -110,6 +111,8 @@ static void large_memory_is_kept(void **state) {
     dcrf_release_kept();
 }
 
+/* The first output follows from the definitions alone: state[1] is the second splitmix64 output,
+ * which for the seed 0 is 6e789e6aa1b965f4 in the reference. */
 static void random_numbers_repeat(void **state) {
     (void)state;
     dcrf_rng one, two;
