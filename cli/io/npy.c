@@ -81,20 +81,9 @@ bool npy_parse(const uint8_t *data, size_t size, const char *file, npy_array *ar
 
 /* ---- elements ------------------------------------------------------------------------------- */
 
-/* Exact but for 8-byte integers beyond 2^53, which are rounded. */
 static double element_value(const npy_array *array, size_t index) {
-    const size_t bytes = array->item_bytes;
-    const uint64_t bits = number_bits(array->elements + index * bytes, bytes, array->big_endian);
-    switch (array->kind) {
-    case 'f':
-        return number_from_float(bits, bytes);
-    case 'i':
-        return number_from_signed(bits, bytes);
-    case 'b':
-        return bits != 0;
-    default:
-        return (double)bits;
-    }
+    return number_of_kind(array->elements + index * array->item_bytes, array->item_bytes,
+                          array->big_endian, array->kind);
 }
 
 /* Walks through the elements in C order, whatever the order of the file. */

@@ -41,3 +41,17 @@ double number_from_float(uint64_t bits, size_t bytes) {
     memcpy(&value, &bits, sizeof value);
     return value;
 }
+
+double number_of_kind(const uint8_t *at, size_t bytes, bool big_endian, char kind) {
+    const uint64_t bits = number_bits(at, bytes, big_endian);
+    switch (kind) {
+    case 'f':
+        return number_from_float(bits, bytes);
+    case 'i':
+        return number_from_signed(bits, bytes);
+    case 'b':
+        return bits != 0;
+    default:
+        return (double)bits;
+    }
+}

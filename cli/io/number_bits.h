@@ -16,4 +16,8 @@ double number_from_signed(uint64_t bits, size_t bytes);
 /* Their meaning in IEEE 754 of 2, 4 or 8 bytes. */
 double number_from_float(uint64_t bits, size_t bytes);
 
+/* A number of a kind as numpy names them: 'f', 'i', 'u' or 'b'. Exact but for 8-byte integers
+ * beyond 2^53, which are rounded. */
+double number_of_kind(const uint8_t *at, size_t bytes, bool big_endian, char kind);
+
 #endif

@@ -35,18 +35,7 @@ static bool read_bytes(const raster *from, uint64_t offset, size_t bytes, uint8_
 }
 
 static double number_at(const raster *from, const uint8_t *at) {
-    const size_t bytes = from->item_bytes;
-    const uint64_t bits = number_bits(at, bytes, from->big_endian);
-    switch (from->kind) {
-    case 'f':
-        return number_from_float(bits, bytes);
-    case 'i':
-        return number_from_signed(bits, bytes);
-    case 'b':
-        return bits != 0;
-    default:
-        return (double)bits;
-    }
+    return number_of_kind(at, from->item_bytes, from->big_endian, from->kind);
 }
 
 /* `count` numbers next to each other, to every `step`-th place of `out`. */

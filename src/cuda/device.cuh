@@ -80,6 +80,8 @@ dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *fro
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                             dcrf_error *error);
 
+struct ordered_channel; /* ordered.cuh */
+
 /* An operator on the device. `apply_on_device` works on arrays of the device and only puts work
  * into the stream; the methods of dcrf_operator move arrays of the host around it. */
 struct device_operator {
@@ -87,6 +89,10 @@ struct device_operator {
     dcrf_backend_device *device;
     dcrf_status (*apply_on_device)(struct device_operator *op,
                                    const struct dcrf_application *application, dcrf_error *error);
+    /* The ordered filter of one channel, in the same way; NULL: the kind has a filter of its own.
+     */
+    dcrf_status (*ordered_on_device)(struct device_operator *op,
+                                     const struct ordered_channel *channel, dcrf_error *error);
     float *scales;   /* on the device: of the symmetric normalization; NULL without it */
     float *in, *out; /* on the device: blocks for arrays of the host */
     size_t block_floats;

@@ -192,19 +192,6 @@ static dcrf_status filter_ordered(struct device_operator *op, const struct order
     return status;
 }
 
-static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
-                           const struct dcrf_ordered *channel, dcrf_error *error) {
-    (void)workspace;
-    return ordered_one((struct device_operator *)base, filter_ordered, channel, error);
-}
-
-static dcrf_status ordered_channels(const dcrf_operator *base, const dcrf_levels *levels,
-                                    const float *y, float *out, size_t channels, size_t stride,
-                                    dcrf_error *error) {
-    return ordered_block((struct device_operator *)base, filter_ordered, levels, y, out, channels,
-                         stride, error);
-}
-
 /* 1 - fraction; the scale; a product and its sum along each axis; the scale; F between two nodes
  * (four), and a product and its sum over the bins. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
@@ -315,8 +302,8 @@ static struct dcrf_operator_methods make_methods() {
     struct dcrf_operator_methods methods = {};
     methods.kind = DCRF_OPERATOR_GRID;
     methods.apply = operator_apply;
-    methods.ordered = ordered;
-    methods.ordered_block = ordered_channels;
+    methods.ordered = operator_ordered;
+    methods.ordered_block = operator_ordered_block;
     methods.apply_double = apply_double;
     methods.disagreement = operator_disagreement;
     methods.ordered_roundings = ordered_roundings;
@@ -398,6 +385,7 @@ dcrf_status grid_new(struct device_operator **out, dcrf_backend_device *device,
     grid->op.base.device = device;
     grid->op.device = device;
     grid->op.apply_on_device = grid_apply;
+    grid->op.ordered_on_device = filter_ordered;
     grid->shape = features->grid;
     device_hold(device);
     dcrf_status status = DCRF_OK;

@@ -657,6 +657,7 @@ dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *devic
     lattice->op.base.device = device;
     lattice->op.device = device;
     lattice->op.apply_on_device = lattice_apply;
+    lattice->op.ordered_on_device = lattice_ordered;
     lattice->dimension = features->dimension;
     lattice->corners = features->dimension + 1;
     device_hold(device);

@@ -42,10 +42,7 @@ struct device_lattice {
 extern const struct dcrf_operator_methods device_lattice_methods;
 dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_application *application,
                           dcrf_error *error);
-/* Sums of a block, its blur in a direction, and what variables take out of it. `width` is a
- * multiple of 4; the blurred rows are *blurred, doubled where the direction is symmetric. */
-dcrf_status lattice_spread(struct device_lattice *lattice, dcrf_direction direction,
-                           const float *in, size_t in_stride, size_t width, float **blurred,
-                           dcrf_error *error);
+dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_channel *channel,
+                            dcrf_error *error);
 
 #endif

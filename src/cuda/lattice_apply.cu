@@ -242,12 +242,6 @@ static dcrf_status spread(struct device_lattice *lattice, dcrf_direction directi
     return check(cudaGetLastError(), WHAT, error);
 }
 
-dcrf_status lattice_spread(struct device_lattice *lattice, dcrf_direction direction,
-                           const float *in, size_t in_stride, size_t width, float **blurred,
-                           dcrf_error *error) {
-    return spread(lattice, direction, in, in_stride, width, false, blurred, error);
-}
-
 /* ---- slice ---------------------------------------------------------------------------------- */
 
 struct slice {
@@ -283,8 +277,8 @@ dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_applicat
         const size_t width = padded - channel < MOST_WIDTH ? padded - channel : MOST_WIDTH;
         float *blurred;
         const dcrf_status status =
-            lattice_spread(lattice, application->direction, application->in + channel,
-                           application->stride, width, &blurred, error);
+            spread(lattice, application->direction, application->in + channel, application->stride,
+                   width, false, &blurred, error);
         if (status < 0)
             return status;
         const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
@@ -367,8 +361,8 @@ static dcrf_status blur_histograms(struct device_lattice *lattice, const struct 
     return status;
 }
 
-static dcrf_status filter_ordered(struct device_operator *op, const struct ordered_channel *o,
-                                  dcrf_error *error) {
+dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_channel *o,
+                            dcrf_error *error) {
     struct device_lattice *lattice = reinterpret_cast<struct device_lattice *>(op);
     const size_t floats = lattice->vertices * o->row;
     float *histograms = nullptr;
@@ -385,19 +379,6 @@ static dcrf_status filter_ordered(struct device_operator *op, const struct order
     }
     device_release(op->device, histograms);
     return status;
-}
-
-static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
-                           const struct dcrf_ordered *channel, dcrf_error *error) {
-    (void)workspace;
-    return ordered_one((struct device_operator *)base, filter_ordered, channel, error);
-}
-
-static dcrf_status ordered_channels(const dcrf_operator *base, const dcrf_levels *levels,
-                                    const float *y, float *out, size_t channels, size_t stride,
-                                    dcrf_error *error) {
-    return ordered_block((struct device_operator *)base, filter_ordered, levels, y, out, channels,
-                         stride, error);
 }
 
 /* One for 1 - fraction, two to float after the pieces and after their sum, both in double; two
@@ -597,8 +578,8 @@ static struct dcrf_operator_methods make_methods() {
     struct dcrf_operator_methods methods = {};
     methods.kind = DCRF_OPERATOR_LATTICE;
     methods.apply = operator_apply;
-    methods.ordered = ordered;
-    methods.ordered_block = ordered_channels;
+    methods.ordered = operator_ordered;
+    methods.ordered_block = operator_ordered_block;
     methods.apply_double = apply_double;
     methods.disagreement = operator_disagreement;
     methods.ordered_roundings = ordered_roundings;

@@ -74,22 +74,24 @@ static dcrf_status pieces_take(struct pieces *p, const struct device_operator *o
 }
 
 static dcrf_status filter_channel(const struct pieces *p, struct device_operator *op,
-                                  ordered_filter filter, bool has_table, float *out,
-                                  size_t out_stride, dcrf_error *error) {
+                                  bool has_table, float *out, size_t out_stride,
+                                  dcrf_error *error) {
     const float *fraction = has_table ? p->fraction : nullptr;
     make_histograms<<<blocks_for(p->variables * p->row), THREADS, 0, p->device->stream>>>(
         p->bin, fraction, p->variables, p->row, p->histograms);
     const struct ordered_channel channel = {p->variables,  p->bins,  p->row,
                                             p->bin,        fraction, has_table ? p->table : nullptr,
                                             p->histograms, out,      out_stride};
-    const dcrf_status status = filter(op, &channel, error);
+    const dcrf_status status = op->ordered_on_device(op, &channel, error);
     return status < 0 ? status : check(cudaGetLastError(), WHAT, error);
 }
 
 /* ---- the methods ---------------------------------------------------------------------------- */
 
-dcrf_status ordered_one(struct device_operator *op, ordered_filter filter,
-                        const struct dcrf_ordered *channel, dcrf_error *error) {
+dcrf_status operator_ordered(const dcrf_operator *base, dcrf_workspace *workspace,
+                             const struct dcrf_ordered *channel, dcrf_error *error) {
+    (void)workspace;
+    struct device_operator *op = (struct device_operator *)base;
     struct pieces p = {};
     dcrf_status status = pieces_take(&p, op, channel->bins, error);
     if (status == DCRF_OK)
@@ -101,7 +103,7 @@ dcrf_status ordered_one(struct device_operator *op, ordered_filter filter,
         status =
             device_upload(p.device, p.table, channel->table, p.bins * p.row * sizeof(float), error);
     if (status == DCRF_OK)
-        status = filter_channel(&p, op, filter, channel->table != nullptr, p.out, 1, error);
+        status = filter_channel(&p, op, channel->table != nullptr, p.out, 1, error);
     if (status == DCRF_OK)
         status = device_download(p.device, channel->out, p.out, p.variables * sizeof(float), error);
     device_release(p.device, p.memory);
@@ -127,9 +129,10 @@ static dcrf_status upload_levels(const struct pieces *p, const dcrf_levels *leve
     return status;
 }
 
-dcrf_status ordered_block(struct device_operator *op, ordered_filter filter,
-                          const dcrf_levels *levels, const float *y, float *out, size_t channels,
-                          size_t stride, dcrf_error *error) {
+dcrf_status operator_ordered_block(const dcrf_operator *base, const dcrf_levels *levels,
+                                   const float *y, float *out, size_t channels, size_t stride,
+                                   dcrf_error *error) {
+    struct device_operator *op = (struct device_operator *)base;
     struct pieces p = {};
     dcrf_status status = operator_upload(op, y, stride, error);
     if (status < 0)
@@ -147,8 +150,7 @@ dcrf_status ordered_block(struct device_operator *op, ordered_filter filter,
         find_bins<<<blocks_for(p.variables), THREADS, 0, p.device->stream>>>(
             op->in + c, stride, p.variables, p.levels, (uint32_t)p.bins, levels->table != nullptr,
             p.bin, p.fraction);
-        status =
-            filter_channel(&p, op, filter, levels->table != nullptr, op->out + c, stride, error);
+        status = filter_channel(&p, op, levels->table != nullptr, op->out + c, stride, error);
     }
     device_release(p.device, p.memory);
     return status < 0 ? status : operator_download(op, out, stride, error);

@@ -17,15 +17,12 @@ struct ordered_channel {
     size_t out_stride;
 };
 
-/* Filter the histograms, and write what the variables see. Only puts work into the stream. */
-typedef dcrf_status (*ordered_filter)(struct device_operator *op,
-                                      const struct ordered_channel *channel, dcrf_error *error);
-
-/* The methods of the operators: one channel that is in bins already, and a block of channels. */
-dcrf_status ordered_one(struct device_operator *op, ordered_filter filter,
-                        const struct dcrf_ordered *channel, dcrf_error *error);
-dcrf_status ordered_block(struct device_operator *op, ordered_filter filter,
-                          const dcrf_levels *levels, const float *y, float *out, size_t channels,
-                          size_t stride, dcrf_error *error);
+/* The methods of operators with an ordered_on_device, which filters the histograms and writes what
+ * the variables see: one channel that is in bins already, and a block of channels. */
+dcrf_status operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
+                             const struct dcrf_ordered *channel, dcrf_error *error);
+dcrf_status operator_ordered_block(const dcrf_operator *op, const dcrf_levels *levels,
+                                   const float *y, float *out, size_t channels, size_t stride,
+                                   dcrf_error *error);
 
 #endif
