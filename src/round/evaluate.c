@@ -1,5 +1,7 @@
 /* The energy of a labelling, with its field: one filter application, of the labels that occur where
  * all kernels are Potts. */
+#include "core/error.h"
+#include "energy/sums.h"
 #include "round/state.h"
 
 #include <string.h>
@@ -9,13 +11,20 @@
 struct evaluation {
     const struct dcrf_polisher *polisher;
     const struct dcrf_labelling *labelling;
+    float *indicator;
 };
+
+float *dcrf_polisher_indicator(const struct dcrf_polisher *polisher) {
+    const dcrf_model *model = polisher->model;
+    return dcrf_workspace_slot(polisher->workspace, &dcrf_energy_slot, model->variables,
+                               dcrf_padded(model->labels + 1) * sizeof(float));
+}
 
 static void fill_indicator(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct evaluation *evaluation = context;
     const struct dcrf_labelling *x = evaluation->labelling;
-    float *indicator = evaluation->polisher->indicator;
+    float *indicator = evaluation->indicator;
     memset(indicator + begin * x->stride, 0, (end - begin) * x->stride * sizeof *indicator);
     for (size_t a = begin; a < end; a++)
         indicator[a * x->stride + x->channel_of[x->labels[a]]] = 1;
@@ -52,7 +61,9 @@ static dcrf_status find_field(struct dcrf_polisher *polisher, struct dcrf_labell
     const dcrf_model *model = polisher->model;
     dcrf_pool *pool = dcrf_workspace_pool(polisher->workspace);
     const bool is_potts = dcrf_coupling_is_potts(polisher->coupling);
-    struct evaluation evaluation = {polisher, labelling};
+    struct evaluation evaluation = {polisher, labelling, dcrf_polisher_indicator(polisher)};
+    if (!evaluation.indicator)
+        return dcrf_fail_memory(error, "polishing");
     if (is_potts) {
         choose_columns(model, labelling);
     } else {
@@ -63,10 +74,10 @@ static dcrf_status find_field(struct dcrf_polisher *polisher, struct dcrf_labell
     }
     dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicator, &evaluation);
     if (!is_potts)
-        return dcrf_coupling_field(polisher->coupling, polisher->indicator, labelling->field,
+        return dcrf_coupling_field(polisher->coupling, evaluation.indicator, labelling->field,
                                    error);
     const dcrf_status status =
-        dcrf_coupling_sum_others(polisher->coupling, 0, polisher->indicator, labelling->field,
+        dcrf_coupling_sum_others(polisher->coupling, 0, evaluation.indicator, labelling->field,
                                  labelling->channels, labelling->stride, error);
     if (status == DCRF_OK)
         dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, clear_column, &evaluation);
@@ -110,7 +121,7 @@ static double clique_energy(const struct dcrf_polisher *polisher, const uint16_t
 
 dcrf_status dcrf_polisher_evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
                                    dcrf_error *error) {
-    struct evaluation evaluation = {polisher, labelling};
+    struct evaluation evaluation = {polisher, labelling, NULL};
     const dcrf_status status = find_field(polisher, labelling, error);
     if (status < 0)
         return status;

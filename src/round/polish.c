@@ -36,10 +36,9 @@ static bool take_memory(struct dcrf_polisher *polisher) {
         if (!sides[side]->labels || !sides[side]->field || !sides[side]->channel_of)
             return false;
     }
-    polisher->indicator = dcrf_allocate(model->variables, row);
     polisher->gain = dcrf_allocate(model->variables, sizeof(float));
     polisher->target = dcrf_allocate(model->variables, sizeof(uint16_t));
-    if (!polisher->indicator || !polisher->gain || !polisher->target)
+    if (!polisher->gain || !polisher->target || !dcrf_polisher_indicator(polisher))
         return false;
     if (dcrf_coupling_is_potts(polisher->coupling) && labels <= MOST_CLASSES) {
         polisher->class_unary = dcrf_allocate(labels * labels, sizeof(double));
@@ -91,7 +90,6 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
     dcrf_release(polisher->trial.labels);
     dcrf_release(polisher->trial.field);
     dcrf_release(polisher->trial.channel_of);
-    dcrf_release(polisher->indicator);
     dcrf_release(polisher->gain);
     dcrf_release(polisher->target);
     dcrf_release(polisher->class_unary);

@@ -30,7 +30,6 @@ struct dcrf_polisher {
     dcrf_workspace *workspace;
     struct dcrf_coupling *coupling;
     struct dcrf_labelling current, trial;
-    float *indicator;    /* block for the operator */
     float *gain;         /* of changing one variable, or clique, alone */
     uint16_t *target;    /* the label it takes */
     uint32_t *clique_of; /* NULL where there are no cliques */
@@ -53,6 +52,11 @@ static inline float dcrf_local_cost(const struct dcrf_polisher *polisher, size_t
            2 * polisher->coupling->own_factor *
                current->field[variable * current->stride + current->channel_of[label]];
 }
+
+/* The block that goes through the operators, with room for a column for every label and one more.
+ * It is scratch memory of the energies (energy/sums.h), which are not computed meanwhile: it is
+ * there from dcrf_polisher_new on. NULL: memory is out. */
+float *dcrf_polisher_indicator(const struct dcrf_polisher *polisher);
 
 /* Find the field and the energy of a labelling. */
 dcrf_status dcrf_polisher_evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
