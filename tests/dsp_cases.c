@@ -416,6 +416,47 @@ static struct dsp_result run_gaussian_sum(const struct dcrf_dsp *dsp, uint64_t n
     return r;
 }
 
+/* Colours are multiples of 1/64, so that nothing is rounded but the tests of what is inside. */
+static struct dsp_result run_sum_window(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                        double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t width = 1 + random_below(&rng, 60), height = 1 + random_below(&rng, 60);
+    const size_t stride = width + 16, plane = stride * height;
+    const double spread = 1 + (double)random_below(&rng, 20);
+    float *colours = malloc(3 * plane * sizeof *colours);
+    for (size_t i = 0; i < 3 * plane; i++)
+        colours[i] =
+            i % stride < width ? (float)floor(64 * spread * dcrf_rng_uniform(&rng)) / 64 : INFINITY;
+    const float radius = 1 + 40 * (float)dcrf_rng_uniform(&rng);
+    const float range = (float)(spread * dcrf_rng_uniform(&rng));
+    struct dcrf_window window = {.plane = {colours, colours + plane, colours + 2 * plane},
+                                 .width = width,
+                                 .height = height,
+                                 .stride = stride,
+                                 .x = (float)width * (float)dcrf_rng_uniform(&rng),
+                                 .y = (float)height * (float)dcrf_rng_uniform(&rng),
+                                 .radius_px = radius,
+                                 .spatial_squared = radius * radius,
+                                 .range_squared = range * range};
+    for (int c = 0; c < 3; c++)
+        window.colour[c] = (float)(spread * dcrf_rng_uniform(&rng));
+    struct dcrf_window_sums sums;
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->sum_window(&window, &sums);
+    *time_s = clocked(start_s, repeats);
+    struct dsp_result r = {.count = 6};
+    r.value = malloc(r.count * sizeof *r.value);
+    r.size = calloc(r.count, sizeof *r.size); /* no room for rounding */
+    const double found[] = {sums.count,     sums.x,         sums.y,
+                            sums.colour[0], sums.colour[1], sums.colour[2]};
+    for (size_t i = 0; i < r.count; i++)
+        r.value[i] = (float)found[i];
+    free(colours);
+    return r;
+}
+
 const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"gather", run_gather},
     {"splat_runs", run_splat_runs},
@@ -426,4 +467,5 @@ const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"weigh", run_weigh},
     {"read", run_read},
     {"gaussian_sum", run_gaussian_sum},
+    {"sum_window", run_sum_window},
 };

@@ -6,7 +6,7 @@
 
 struct dsp_result {
     float *value;      /* what the entry wrote, and around it what it must not touch */
-    float *size;       /* the sum of the absolute terms of each value, by plain C */
+    float *size;       /* the sum of the absolute terms of each value, by plain C; 0: the bits */
     size_t count;      /* floats of both */
     size_t operations; /* of one value */
 };
@@ -22,7 +22,7 @@ struct dsp_entry {
 };
 
 /* Every entry of the table, by what it serves. */
-#define DSP_FILTER_ENTRIES 9
+#define DSP_FILTER_ENTRIES 10
 #define DSP_SOFTMAX_ENTRIES 3
 #define DSP_PAIR_ENTRIES 14
 extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];

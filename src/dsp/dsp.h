@@ -151,6 +151,23 @@ struct dcrf_shared_softmax {
     float *rest_peak;
 };
 
+/* A window of mean shift (superpixel/mean_shift.c): the pixels of a picture whose position is
+ * within the radius of the centre's, and whose colour differs from its by at most the root of
+ * range_squared. Vectors may read 15 floats beyond the end of a row; what is there is no colour in
+ * reach. Sums of DCRF_WINDOW_TERMS values of a plane must be exact in float. */
+#define DCRF_WINDOW_TERMS 1024
+
+struct dcrf_window {
+    const float *plane[3];
+    size_t width, height, stride;
+    float x, y, colour[3]; /* the centre */
+    float radius_px, spatial_squared, range_squared;
+};
+
+struct dcrf_window_sums {
+    double count, x, y, colour[3];
+};
+
 struct dcrf_dsp {
     dcrf_cpu cpu;
     size_t
@@ -181,6 +198,8 @@ struct dcrf_dsp {
      * The exponential is good to 3 ulp; 0 below exp(-87). */
     void (*negative_exponential)(const float *in, const float *shift, const float *scale,
                                  float *out, size_t count);
+    /* Of the pixels in a window; the same bits from all instruction sets. */
+    void (*sum_window)(const struct dcrf_window *window, struct dcrf_window_sums *sums);
     /* All pairs of two tiles. */
     struct dcrf_pairs pairs;
     struct dcrf_pairs_double pairs_double;

@@ -226,6 +226,10 @@ static void negative_exponential(const float *in, const float *shift, const floa
         out[i] = scale[i] * expf(-in[i] - shift[i]);
 }
 
+/* Vectors here too: every compiler that this builds with makes them of what the machine has. */
+#define WINDOW_LANES 4
+#include "dsp/dsp_window.h"
+
 #define REAL float
 #define LINE dcrf_pair_line
 #define POWER exp2f
@@ -256,6 +260,7 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->softmax = softmax;
     dsp->shared_softmax = shared_softmax;
     dsp->negative_exponential = negative_exponential;
+    dsp->sum_window = sum_window;
     dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
                                      pair_line,   pair_sums,    pair_disagreement};
     dsp->pairs_double = (struct dcrf_pairs_double){

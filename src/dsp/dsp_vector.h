@@ -506,6 +506,10 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
             (f) +                                                                                  \
         1
 
+/* Sixteen are slower: masks have to become vectors again, and rows of a window are short. */
+#define WINDOW_LANES (DSP_LANES < 8 ? DSP_LANES : 8)
+#include "dsp/dsp_window.h"
+
 #define REAL float
 #define INTEGER int32_t
 #define PAIR_LANES DSP_LANES
@@ -559,6 +563,7 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->softmax = softmax;
     dsp->shared_softmax = shared_softmax;
     dsp->negative_exponential = negative_exponential;
+    dsp->sum_window = sum_window;
     dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
                                      pair_line,   pair_sums,    pair_disagreement};
     dsp->pairs_double = (struct dcrf_pairs_double){

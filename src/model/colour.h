@@ -9,7 +9,7 @@
 enum dcrf_colour_space { DCRF_COLOUR_LUV, DCRF_COLOUR_LAB };
 
 /* Pixels that loops may read beyond the end of a row; their colours are far from all others. */
-#define DCRF_COLOUR_PADDING 8
+#define DCRF_COLOUR_PADDING 16
 
 /* Colours are rounded to multiples of 1 / DCRF_COLOUR_STEPS and below DCRF_COLOUR_MOST in size.
  * That is far below what an eye or a camera tells apart, and makes sums of them exact, in whatever

@@ -28,154 +28,99 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "dsp/dsp.h"
 
-#include <math.h>
 #include <string.h>
 
 #define MOST_STEPS 100
-#define LANES 4
-/* Of as many colours the sum in one lane is exact. */
-#define EXACT_TERMS ((size_t)1 << 24) / (DCRF_COLOUR_MOST * DCRF_COLOUR_STEPS)
-/* By so much ranges are wider than the disc that they enclose, so that rounding them cannot lose a
- * pixel; the test in the loop decides. */
-#define SLACK_PX 0.01f
 
-_Static_assert(LANES <= DCRF_COLOUR_PADDING, "a vector may begin at the last pixel of a row");
+_Static_assert(((size_t)1 << 24) / (DCRF_COLOUR_MOST * DCRF_COLOUR_STEPS) >= DCRF_WINDOW_TERMS,
+               "sums over a window are exact");
 
-typedef float float_lanes __attribute__((vector_size(LANES * 4)));
-typedef int32_t integer_lanes __attribute__((vector_size(LANES * 4)));
+/* Trails of different pixels meet long before they end: 40 % of all steps begin where another one
+ * began. So a worker remembers the centres it has passed, and what became of them. */
+#define REMEMBERED 8192 /* centres; a power of two */
 
-static inline float_lanes load(const float *at) {
-    float_lanes value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-/* `value` where the mask is set, else 0. */
-static inline float_lanes keep(integer_lanes mask, float_lanes value) {
-    return (float_lanes)(mask & (integer_lanes)value);
-}
-
-/* Sums over the pixels of a window, positions counted from its corner. */
-struct lane_sums {
-    integer_lanes count;
-    float_lanes x, y, colour[3];
-};
-
-struct window {
-    size_t left, top, bottom; /* a box around the disc, inside the picture; rows inclusive */
-    double count, x, y, colour[3];
+struct passed {
+    struct dcrf_mode centre, mode;
+    size_t steps; /* from the one to the other, and the one that stays there; 0: a free place */
 };
 
 struct filtering {
-    const struct dcrf_colours *luv;
-    float spatial_squared, range_squared;
-    float radius_px;
-    size_t rows_a_block; /* whose lane sums are exact */
+    const struct dcrf_dsp *dsp;
+    struct dcrf_window window; /* without a centre */
+    struct passed *passed;     /* REMEMBERED for each worker */
     struct dcrf_mode *modes;
 };
-
-/* The whole numbers of [centre - radius, centre + radius] in 0 .. size - 1. */
-static void clip_range(float centre, float radius, size_t size, size_t *first, size_t *last) {
-    const float low = ceilf(centre - radius), high = floorf(centre + radius);
-    *first = low > 0 ? (size_t)low : 0;
-    *last = high < (float)(size - 1) ? (size_t)high : size - 1;
-}
-
-/* Add what lies in row y of the window. */
-static inline void add_row(const struct filtering *f, const struct dcrf_mode *centre,
-                           const struct window *window, size_t y, struct lane_sums *sums) {
-    const struct dcrf_colours *luv = f->luv;
-    const float dy = (float)y - centre->y, dy_squared = dy * dy;
-    const float half_squared = f->spatial_squared - dy_squared;
-    size_t first, last;
-    if (half_squared < 0)
-        return;
-    clip_range(centre->x, sqrtf(half_squared) + SLACK_PX, luv->width, &first, &last);
-
-    float_lanes x, offset;
-    for (int i = 0; i < LANES; i++) {
-        x[i] = (float)(first + (size_t)i);
-        offset[i] = (float)(first - window->left + (size_t)i);
-    }
-    const float_lanes y_offset = (float_lanes){0} + (float)(y - window->top);
-    const float *plane[3];
-    for (int c = 0; c < 3; c++)
-        plane[c] = luv->plane[c] + y * luv->stride;
-    for (size_t at = first; at <= last; at += LANES, x += LANES, offset += LANES) {
-        const float_lanes dx = x - centre->x;
-        const float_lanes c0 = load(plane[0] + at), c1 = load(plane[1] + at),
-                          c2 = load(plane[2] + at);
-        const float_lanes d0 = c0 - centre->colour[0], d1 = c1 - centre->colour[1],
-                          d2 = c2 - centre->colour[2];
-        const integer_lanes inside = (dx * dx + dy_squared <= f->spatial_squared) &
-                                     (d0 * d0 + d1 * d1 + d2 * d2 <= f->range_squared);
-        sums->count -= inside; /* a set mask is -1 */
-        sums->x += keep(inside, offset);
-        sums->y += keep(inside, y_offset);
-        sums->colour[0] += keep(inside, c0);
-        sums->colour[1] += keep(inside, c1);
-        sums->colour[2] += keep(inside, c2);
-    }
-}
-
-static void add_lanes(struct window *window, const struct lane_sums *sums) {
-    for (int i = 0; i < LANES; i++) {
-        window->count += (double)sums->count[i];
-        window->x += (double)sums->x[i];
-        window->y += (double)sums->y[i];
-        for (int c = 0; c < 3; c++)
-            window->colour[c] += (double)sums->colour[c][i];
-    }
-}
-
-static void sum_window(const struct filtering *f, const struct dcrf_mode *centre,
-                       struct window *window) {
-    size_t right;
-    *window = (struct window){0};
-    clip_range(centre->x, f->radius_px + 2 * SLACK_PX, f->luv->width, &window->left, &right);
-    clip_range(centre->y, f->radius_px + SLACK_PX, f->luv->height, &window->top, &window->bottom);
-    for (size_t block = window->top; block <= window->bottom; block += f->rows_a_block) {
-        struct lane_sums sums = {0};
-        for (size_t y = block; y <= window->bottom && y < block + f->rows_a_block; y++)
-            add_row(f, centre, window, y, &sums);
-        add_lanes(window, &sums);
-    }
-}
 
 static bool same_place(const struct dcrf_mode *a, const struct dcrf_mode *b) {
     return a->x == b->x && a->y == b->y && a->colour[0] == b->colour[0] &&
            a->colour[1] == b->colour[1] && a->colour[2] == b->colour[2];
 }
 
-static struct dcrf_mode find_mode(const struct filtering *f, struct dcrf_mode centre) {
-    for (size_t step = 0; step < MOST_STEPS; step++) {
-        struct window window;
-        struct dcrf_mode mean;
-        sum_window(f, &centre, &window);
-        if (window.count == 0)
+static struct passed *place_of(struct passed *passed, const struct dcrf_mode *centre) {
+    uint32_t bits[sizeof *centre / sizeof(uint32_t)];
+    uint64_t hash = 0;
+    memcpy(bits, centre, sizeof bits);
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
+        hash = (hash ^ bits[i]) * 0x9e3779b97f4a7c15u;
+    return &passed[hash >> 32 & (REMEMBERED - 1)];
+}
+
+/* One step. False where the centre stays, which an empty window lets it do too. */
+static bool move(const struct filtering *f, struct dcrf_mode *centre) {
+    struct dcrf_window window = f->window;
+    struct dcrf_window_sums sums;
+    struct dcrf_mode mean;
+    window.x = centre->x;
+    window.y = centre->y;
+    memcpy(window.colour, centre->colour, sizeof window.colour);
+    f->dsp->sum_window(&window, &sums);
+    if (sums.count == 0)
+        return false;
+    mean.x = (float)(sums.x / sums.count);
+    mean.y = (float)(sums.y / sums.count);
+    for (int c = 0; c < 3; c++)
+        mean.colour[c] = (float)(sums.colour[c] / sums.count);
+    const bool has_moved = !same_place(&mean, centre);
+    if (has_moved)
+        *centre = mean;
+    return has_moved;
+}
+
+/* The mode is the same whether the way there is walked or remembered: what is remembered ends
+ * within the steps that are left. */
+static struct dcrf_mode find_mode(const struct filtering *f, struct passed *passed,
+                                  struct dcrf_mode centre) {
+    struct dcrf_mode trail[MOST_STEPS];
+    size_t steps = 0, more = 0;
+    while (steps < MOST_STEPS) {
+        const struct passed *known = place_of(passed, &centre);
+        if (known->steps > 0 && steps + known->steps <= MOST_STEPS &&
+            same_place(&known->centre, &centre)) {
+            centre = known->mode;
+            more = known->steps;
             break;
-        mean.x = (float)((window.x + (double)window.left * window.count) / window.count);
-        mean.y = (float)((window.y + (double)window.top * window.count) / window.count);
-        for (int c = 0; c < 3; c++)
-            mean.colour[c] = (float)(window.colour[c] / window.count);
-        if (same_place(&mean, &centre))
+        }
+        trail[steps++] = centre;
+        if (!move(f, &centre))
             break;
-        centre = mean;
     }
+    const bool has_ended = more > 0 || same_place(&trail[steps - 1], &centre);
+    for (size_t k = 0; has_ended && k < steps; k++)
+        *place_of(passed, &trail[k]) = (struct passed){trail[k], centre, steps - k + more};
     return centre;
 }
 
 static void find_modes(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
     const struct filtering *f = context;
-    const struct dcrf_colours *luv = f->luv;
+    const struct dcrf_window *picture = &f->window;
     for (size_t a = begin; a < end; a++) {
-        const size_t x = a % luv->width, y = a / luv->width;
+        const size_t x = a % picture->width, y = a / picture->width;
         struct dcrf_mode start = {.x = (float)x, .y = (float)y};
         for (int c = 0; c < 3; c++)
-            start.colour[c] = luv->plane[c][y * luv->stride + x];
-        f->modes[a] = find_mode(f, start);
+            start.colour[c] = picture->plane[c][y * picture->stride + x];
+        f->modes[a] = find_mode(f, f->passed + worker * REMEMBERED, start);
     }
 }
 
@@ -183,20 +128,29 @@ static struct filtering start_filtering(const struct dcrf_colours *luv,
                                         const dcrf_superpixel_settings *settings) {
     const float spatial = (float)settings->spatial_bandwidth_px;
     const float range = (float)settings->range_bandwidth;
-    const size_t vectors_a_row = (2 * (size_t)spatial + 3) / LANES + 1;
-    return (struct filtering){.luv = luv,
-                              .spatial_squared = spatial * spatial,
-                              .range_squared = range * range,
-                              .radius_px = spatial,
-                              .rows_a_block = EXACT_TERMS / vectors_a_row};
+    return (struct filtering){.dsp = dcrf_dsp(),
+                              .window = {.plane = {luv->plane[0], luv->plane[1], luv->plane[2]},
+                                         .width = luv->width,
+                                         .height = luv->height,
+                                         .stride = luv->stride,
+                                         .radius_px = spatial,
+                                         .spatial_squared = spatial * spatial,
+                                         .range_squared = range * range}};
 }
 
-void dcrf_mean_shift_modes(const struct dcrf_colours *luv, const dcrf_superpixel_settings *settings,
-                           dcrf_pool *pool, struct dcrf_mode *modes) {
+dcrf_status dcrf_mean_shift_modes(const struct dcrf_colours *luv,
+                                  const dcrf_superpixel_settings *settings, dcrf_pool *pool,
+                                  struct dcrf_mode *modes, dcrf_error *error) {
     const size_t pixels_a_chunk = 256;
     struct filtering filtering = start_filtering(luv, settings);
     filtering.modes = modes;
+    filtering.passed =
+        dcrf_allocate_zero(dcrf_pool_threads(pool), REMEMBERED * sizeof *filtering.passed);
+    if (!filtering.passed)
+        return dcrf_fail_memory(error, "mean shift");
     dcrf_parallel_for(pool, luv->width * luv->height, pixels_a_chunk, find_modes, &filtering);
+    dcrf_release(filtering.passed);
+    return DCRF_OK;
 }
 
 /* ---- fusion --------------------------------------------------------------------------------- */
@@ -206,12 +160,12 @@ static bool are_linked(const struct filtering *f, const struct dcrf_mode *a,
     const float dx = a->x - b->x, dy = a->y - b->y;
     const float d0 = a->colour[0] - b->colour[0], d1 = a->colour[1] - b->colour[1],
                 d2 = a->colour[2] - b->colour[2];
-    return dx * dx + dy * dy <= f->spatial_squared &&
-           d0 * d0 + d1 * d1 + d2 * d2 <= f->range_squared;
+    return dx * dx + dy * dy <= f->window.spatial_squared &&
+           d0 * d0 + d1 * d1 + d2 * d2 <= f->window.range_squared;
 }
 
 static void link_neighbours(const struct filtering *f, uint8_t *links) {
-    const size_t width = f->luv->width, height = f->luv->height;
+    const size_t width = f->window.width, height = f->window.height;
     for (size_t y = 0; y < height; y++)
         for (size_t x = 0; x < width; x++) {
             const struct dcrf_mode *mode = &f->modes[y * width + x];
@@ -231,13 +185,12 @@ dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
     struct filtering filtering = start_filtering(luv, settings);
     uint8_t *links = dcrf_allocate(pixels, sizeof *links);
     filtering.modes = dcrf_allocate(pixels, sizeof *filtering.modes);
-    dcrf_status status = DCRF_OK;
-    if (links && filtering.modes) {
-        dcrf_mean_shift_modes(luv, settings, pool, filtering.modes);
+    dcrf_status status = links && filtering.modes
+                             ? dcrf_mean_shift_modes(luv, settings, pool, filtering.modes, error)
+                             : dcrf_fail_memory(error, "mean shift");
+    if (status == DCRF_OK) {
         link_neighbours(&filtering, links);
         *count = dcrf_regions_from_links(links, luv, regions);
-    } else {
-        status = dcrf_fail_memory(error, "mean shift");
     }
     dcrf_release(filtering.modes);
     dcrf_release(links);

@@ -24,7 +24,8 @@ struct dcrf_mode {
 };
 
 /* The modes of all pixels, row by row without padding. */
-void dcrf_mean_shift_modes(const struct dcrf_colours *luv, const dcrf_superpixel_settings *settings,
-                           dcrf_pool *pool, struct dcrf_mode *modes);
+dcrf_status dcrf_mean_shift_modes(const struct dcrf_colours *luv,
+                                  const dcrf_superpixel_settings *settings, dcrf_pool *pool,
+                                  struct dcrf_mode *modes, dcrf_error *error);
 
 #endif
