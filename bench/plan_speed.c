@@ -1,0 +1,249 @@
+/* What setting up a lattice costs.
+ *
+ *   dcrf-plan-speed [--threads N] [PHOTO.png ...]
+ *
+ * For each photograph (or a drawn picture of 500 x 375) and the kernels that people use: setting up
+ * a kernel of the drop-in for 21 labels (features, lattice, normalization), next to one application
+ * of it to 24 channels; and the library's own plan of the same kernel, its diagonal included, of
+ * which the operator alone is the first part. Times are of processor, the best of several, on one
+ * thread unless others are asked for; then they are those of all threads, and the time that passes
+ * follows. Bytes per pixel are those of the finished plan and the most that was held while it was
+ * made, the plan included, by what the system says (0: it does not say). */
+#define _DEFAULT_SOURCE
+#include "compat/densecrf.h"
+#include "core/memory.h"
+#include "io/image.h"
+#include "picture.h"
+
+#include <dcrf/dcrf.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LABELS 21
+#define WIDTH 24
+
+struct subject {
+    const char *name;
+    dcrf_grid grid;
+    dcrf_kernel kernel;
+    size_t threads;
+    dcrf_workspace *workspace;
+    dcrf_densecrf *crf;
+    dcrf_model *model;
+    dcrf_operator *op;
+    dcrf_plan *plan;
+    float *in, *out;
+};
+
+static double time_s(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void must(dcrf_status status, const dcrf_error *error) {
+    if (status < 0) {
+        fprintf(stderr, "dcrf-plan-speed: %s\n", error->message);
+        exit(1);
+    }
+}
+
+static void *require(void *memory) {
+    if (!memory) {
+        fprintf(stderr, "dcrf-plan-speed: out of memory\n");
+        exit(1);
+    }
+    return memory;
+}
+
+/* ---- what is measured ----------------------------------------------------------------------- */
+
+static void drop_in(struct subject *s) {
+    dcrf_error error;
+    const float compatibility = 3;
+    dcrf_densecrf_free(&s->crf);
+    must(dcrf_densecrf_new(&s->crf, &s->grid, LABELS, &error), &error);
+    must(dcrf_densecrf_add_kernel(s->crf, s->workspace, &s->kernel, DCRF_DENSECRF_SYMMETRIC,
+                                  DCRF_COMPATIBILITY_POTTS, &compatibility, &error),
+         &error);
+}
+
+/* What drop_in does beside the kernel. */
+static void object(struct subject *s) {
+    dcrf_error error;
+    dcrf_densecrf *crf;
+    must(dcrf_densecrf_new(&crf, &s->grid, LABELS, &error), &error);
+    dcrf_densecrf_free(&crf);
+}
+
+static void apply(struct subject *s) {
+    const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(&s->crf->terms[0]);
+    float *scratch =
+        dcrf_workspace_slot(s->workspace, &dcrf_spread_slot,
+                            dcrf_lattice_filter_floats(lattice, WIDTH), sizeof *scratch);
+    dcrf_lattice_filter(&(struct dcrf_lattice_filter){.lattice = lattice,
+                                                      .pool = dcrf_workspace_pool(s->workspace),
+                                                      .width = WIDTH,
+                                                      .in = s->in,
+                                                      .in_stride = WIDTH,
+                                                      .out = s->out,
+                                                      .out_stride = WIDTH,
+                                                      .factor = 1,
+                                                      .scratch = require(scratch)});
+}
+
+static void operator_alone(struct subject *s) {
+    dcrf_error error;
+    dcrf_operator_free(&s->op);
+    must(dcrf_operator_new(&s->op, &s->grid, &s->kernel, DCRF_OPERATOR_LATTICE, s->workspace,
+                           &error),
+         &error);
+}
+
+static void plan(struct subject *s) {
+    dcrf_error error;
+    dcrf_plan_free(&s->plan);
+    must(dcrf_plan_new(&s->plan, s->model, DCRF_OPERATOR_LATTICE, s->workspace, &error), &error);
+}
+
+/* The best of the runs that fit into half a second, at least five. */
+static double best_ms(void (*run)(struct subject *), struct subject *s, double *passed_ms) {
+    double best = INFINITY, spent = 0;
+    *passed_ms = INFINITY;
+    run(s);
+    for (int i = 0; i < 5 || (spent < 0.5 && i < 1000); i++) {
+        const double start = time_s(CLOCK_PROCESS_CPUTIME_ID), began = time_s(CLOCK_MONOTONIC);
+        run(s);
+        const double taken = time_s(CLOCK_PROCESS_CPUTIME_ID) - start;
+        *passed_ms = fmin(*passed_ms, 1e3 * (time_s(CLOCK_MONOTONIC) - began));
+        best = fmin(best, taken);
+        spent += taken;
+    }
+    return best * 1e3;
+}
+
+/* A figure of /proc/self/status in bytes, or 0. */
+static double status_bytes(const char *name) {
+    char line[256];
+    double kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0)
+            kilobytes = atof(line + strlen(name) + 1);
+    if (file)
+        fclose(file);
+    return kilobytes * 1024;
+}
+
+/* The most that a run holds beyond what was held before it. */
+static double peak_bytes(void (*run)(struct subject *), struct subject *s) {
+    dcrf_error error;
+    dcrf_workspace_free(&s->workspace);
+    dcrf_release_kept();
+    must(dcrf_workspace_new(&s->workspace, s->threads, &error), &error);
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (!file)
+        return 0;
+    fputs("5", file);
+    fclose(file);
+    const double before = status_bytes("VmRSS:");
+    run(s);
+    return status_bytes("VmHWM:") - before;
+}
+
+static void print_row(struct subject *s, const char *kernel) {
+    const double n = (double)s->grid.size[0] * (double)s->grid.size[1];
+    double passed_ms, drop_in_passed_ms, plan_passed_ms;
+    dcrf_error error;
+    must(dcrf_model_new(&s->model, &s->grid, 2, &error), &error);
+    must(dcrf_model_add_kernel(s->model, &s->kernel, &error), &error);
+    /* The unary energies are the caller's business. */
+    const double drop_in_peak = peak_bytes(drop_in, s) - n * LABELS * sizeof(float);
+    const double drop_in_bytes = (double)dcrf_operator_bytes(s->crf->terms[0].op);
+    const size_t vertices = dcrf_operator_vertices(s->crf->terms[0].op);
+    const double object_ms = best_ms(object, s, &passed_ms);
+    const double drop_in_ms = best_ms(drop_in, s, &drop_in_passed_ms) - object_ms;
+    const double apply_ms = best_ms(apply, s, &passed_ms);
+    dcrf_densecrf_free(&s->crf);
+    const double plan_peak = peak_bytes(plan, s);
+    const double plan_bytes = (double)dcrf_plan_bytes(s->plan);
+    const double plan_ms = best_ms(plan, s, &plan_passed_ms);
+    dcrf_plan_free(&s->plan);
+    const double operator_ms = best_ms(operator_alone, s, &passed_ms);
+    dcrf_operator_free(&s->op);
+    dcrf_model_free(&s->model);
+    printf("| %s | %s | %zu | %.1f | %.1f | %.1f | %.0f | %.0f | %.1f | %.1f | %.0f | %.0f |",
+           s->name, kernel, vertices, drop_in_ms, apply_ms, drop_in_ms / apply_ms,
+           drop_in_bytes / n, drop_in_peak / n, operator_ms, plan_ms, plan_bytes / n,
+           plan_peak / n);
+    if (s->threads > 1)
+        printf(" %.1f | %.1f |", drop_in_passed_ms, plan_passed_ms);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void measure(const char *name, size_t width, size_t height, const uint8_t *rgb,
+                    size_t threads) {
+    static const struct {
+        const char *name;
+        double sigma, colour_sigma; /* 0: spatial */
+    } kernels[] = {{"80/13", 80, 13}, {"67/3", 67, 3}, {"50/5", 50, 5}, {"3", 3, 0}, {"1", 1, 0}};
+    struct subject s = {.name = name, .grid = dcrf_grid_2d(width, height), .threads = threads};
+    s.in = require(picture_labels(width, height, LABELS, WIDTH));
+    s.out = require(malloc(width * height * WIDTH * sizeof *s.out));
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        s.kernel = kernels[i].colour_sigma > 0
+                       ? dcrf_kernel_bilateral(kernels[i].sigma, kernels[i].colour_sigma,
+                                               dcrf_view_interleaved(rgb, DCRF_U8, &s.grid, 3), 1)
+                       : dcrf_kernel_spatial(kernels[i].sigma, 1);
+        print_row(&s, kernels[i].name);
+    }
+    free(s.in);
+    free(s.out);
+    dcrf_workspace_free(&s.workspace);
+}
+
+static void measure_photograph(const char *path, size_t threads) {
+    cli_image image;
+    cli_problem problem = {0};
+    if (!image_read(path, &image, &problem) || image_is_volume(&image)) {
+        fprintf(stderr, "dcrf-plan-speed: %s is no photograph that can be read\n", path);
+        exit(1);
+    }
+    const size_t count = image_pixels(&image) * IMAGE_CHANNELS;
+    uint8_t *rgb = require(malloc(count));
+    for (size_t i = 0; i < count; i++)
+        rgb[i] = (uint8_t)image.colours[i];
+    const char *slash = strrchr(path, '/');
+    measure(slash ? slash + 1 : path, image.width, image.height, rgb, threads);
+    free(rgb);
+    image_free(&image);
+}
+
+int main(int argc, char **argv) {
+    size_t threads = 1;
+    int first = 1;
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is given back goes to the system: peak_bytes */
+    if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
+        threads = strtoul(argv[2], NULL, 10);
+        first = 3;
+    }
+    printf(
+        "| picture | kernel | vertices | drop-in, ms | application, ms | ratio | bytes per pixel | "
+        "at most | operator, ms | plan, ms | bytes per pixel | at most |%s\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|%s\n",
+        threads > 1 ? " drop-in, ms that pass | plan, ms that pass |" : "",
+        threads > 1 ? "---|---|" : "");
+    for (int i = first; i < argc; i++)
+        measure_photograph(argv[i], threads);
+    if (first == argc) {
+        uint8_t *rgb = require(picture_draw(500, 375));
+        measure("drawn, 500 x 375", 500, 375, rgb, threads);
+        free(rgb);
+    }
+    return 0;
+}
