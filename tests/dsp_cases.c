@@ -457,8 +457,63 @@ static struct dsp_result run_sum_window(const struct dcrf_dsp *dsp, uint64_t num
     return r;
 }
 
+/* Ranks, coordinates and weights, to the last bit: `size` is zero. */
+static struct dsp_result run_embed(void (*embed)(const struct dcrf_embed *), uint64_t number,
+                                   size_t repeats, double *time_s) {
+    const size_t d = number % 3 == 0 ? 5 : 1 + number % DCRF_EMBED_FEATURES;
+    const double spread = number % 2 ? 3 : 300;
+    float *feature = random_block(d, DCRF_EMBED_POINTS, -spread, spread, number);
+    double factor[DCRF_EMBED_FEATURES];
+    static int32_t origin[DCRF_EMBED_FEATURES + 1][DCRF_EMBED_POINTS];
+    static int32_t rank[DCRF_EMBED_FEATURES + 1][DCRF_EMBED_POINTS];
+    static float weight[DCRF_EMBED_FEATURES + 1][DCRF_EMBED_POINTS];
+    int32_t fits[DCRF_EMBED_POINTS];
+    for (size_t i = 0; i < d; i++)
+        factor[i] = 0.7 * (double)(i + 1);
+    for (size_t i = 0; number % 4 == 0 && i < d * DCRF_EMBED_POINTS; i++)
+        feature[i] = roundf(feature[i]);
+    feature[0] = number % 5 == 0 ? 1e30f : feature[0]; /* one that does not fit */
+    const struct dcrf_embed e = {.dimension = d,
+                                 .factor = factor,
+                                 .feature = feature,
+                                 .origin = origin,
+                                 .rank = rank,
+                                 .weight = weight,
+                                 .fits = fits};
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        embed(&e);
+    *time_s = clocked(start_s, repeats);
+    struct dsp_result r = {.count = (3 * (d + 1) + 1) * DCRF_EMBED_POINTS};
+    r.value = calloc(r.count, sizeof *r.value);
+    r.size = calloc(r.count, sizeof *r.size);
+    for (size_t p = 0; p < DCRF_EMBED_POINTS; p++) {
+        r.value[p] = fits[p] != 0;
+        for (size_t k = 0; fits[p] && k <= d; k++) {
+            float *value = r.value + (3 * k + 1) * DCRF_EMBED_POINTS + p;
+            value[0] = (float)origin[k][p];
+            value[DCRF_EMBED_POINTS] = (float)rank[k][p];
+            value[2 * DCRF_EMBED_POINTS] = weight[k][p];
+        }
+    }
+    free(feature);
+    return r;
+}
+
+static struct dsp_result run_embed_single(const struct dcrf_dsp *dsp, uint64_t number,
+                                          size_t repeats, double *time_s) {
+    return run_embed(dsp->embed_single, number, repeats, time_s);
+}
+
+static struct dsp_result run_embed_double(const struct dcrf_dsp *dsp, uint64_t number,
+                                          size_t repeats, double *time_s) {
+    return run_embed(dsp->embed_double, number, repeats, time_s);
+}
+
 const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"gather", run_gather},
+    {"embed in single", run_embed_single},
+    {"embed in double", run_embed_double},
     {"splat_runs", run_splat_runs},
     {"slice_runs", run_slice_runs},
     {"blur", run_blur},

@@ -88,6 +88,7 @@ static void tables_are_complete(void **state) {
         if (!dsp)
             continue;
         assert_int_equal(dsp->cpu, cpu);
+        assert_true(dsp->embed_single && dsp->embed_double);
         assert_true(dsp->gather && dsp->splat_runs && dsp->slice_runs && dsp->blur &&
                     dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
                     dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&

@@ -266,72 +266,32 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     return status;
 }
 
-struct division {
-    const dcrf_grid *grid;
-    const dcrf_kernel *kernel;
-    const struct dcrf_features *made; /* channels not divided */
-    double *rows;
-};
-
-static void divide_features(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct division *division = context;
-    const dcrf_kernel *kernel = division->kernel;
-    const struct dcrf_features *made = division->made;
-    double *row = division->rows + begin * made->dimension;
-    for (size_t a = begin; a < end; a++, row += made->dimension) {
-        size_t position[DCRF_MAX_AXES];
-        dcrf_grid_position(division->grid, a, position);
-        for (size_t axis = 0; axis < made->axes; axis++)
-            row[axis] = (double)((float)((double)position[axis] * division->grid->spacing[axis]) /
-                                 (float)kernel->sigma[axis]);
-        for (size_t c = 0; c < made->channels; c++)
-            row[made->axes + c] = (double)((float)made->channel[a * made->channels + c] /
-                                           (float)kernel->channel_sigma[c]);
-    }
-}
-
 /* Features as the original computes them: coordinates and channels, single precision, divided by
  * sigmas in single precision. Only where that is done exactly do points on the border of simplices
  * fall where they fall there. */
 static dcrf_status single_features(struct dcrf_features *features, const dcrf_grid *grid,
-                                   const dcrf_kernel *kernel, dcrf_pool *pool, dcrf_error *error) {
+                                   const dcrf_kernel *kernel, dcrf_error *error) {
     dcrf_kernel checked = *kernel;
-    struct dcrf_features made;
     checked.weight = 1; /* neither is read, and both must pass the check */
     checked.normalization = DCRF_NORMALIZE_NONE;
     for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < DCRF_MAX_FEATURES; c++)
         if ((float)kernel->channel_sigma[c] > 0 && isfinite(kernel->channel_sigma[c]))
             checked.channel_sigma[c] = 1; /* divided below */
-    dcrf_status status = dcrf_features_new(&made, grid, &checked, error);
-    if (status < 0 || made.axes == 0) {
-        *features = made;
+    const dcrf_status status = dcrf_features_new(features, grid, &checked, error);
+    if (status < 0 || features->axes == 0)
         return status;
-    }
-    const size_t dimension = made.dimension;
-    double *rows = dcrf_allocate(made.variables, dimension * sizeof *rows);
-    if (!rows) {
-        dcrf_features_clear(&made);
-        return dcrf_fail_memory(error, "the features of a kernel");
-    }
-    struct division division = {grid, kernel, &made, rows};
-    dcrf_parallel_for(pool, made.variables, DCRF_DENSECRF_GRAIN, divide_features, &division);
-    dcrf_release(made.channel);
-    made.channel = rows;
-    made.kind = DCRF_KERNEL_FEATURES;
-    made.axes = 0;
-    made.channels = dimension;
-    for (size_t c = 0; c < dimension; c++)
-        made.channel_factor[c] = 1; /* the rows are divided by their sigmas */
-    *features = made;
+    features->is_single = true;
+    for (size_t i = 0; i < features->dimension; i++)
+        features->divisor[i] =
+            (float)(i < features->axes ? kernel->sigma[i]
+                                       : kernel->channel_sigma[i - features->axes]);
     return DCRF_OK;
 }
 
 static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                  const dcrf_kernel *kernel, dcrf_operator **op, dcrf_error *error) {
     struct dcrf_features features;
-    dcrf_status status =
-        single_features(&features, &crf->grid, kernel, dcrf_workspace_pool(workspace), error);
+    dcrf_status status = single_features(&features, &crf->grid, kernel, error);
     if (status < 0)
         return status;
     /* The original embeds four variables at a time and fills the last four up with zeros, whose

@@ -56,16 +56,20 @@ enum { EMPTY, FILLING, FILLED };
 static _Atomic(const struct dcrf_dsp *) in_use;
 
 static void fill_tables(void) {
-    for (dcrf_cpu cpu = 0; cpu < CPU_COUNT; cpu++)
+    for (dcrf_cpu cpu = 0; cpu < CPU_COUNT; cpu++) {
         dcrf_dsp_fill_c(&tables[cpu]);
+        dcrf_dsp_fill_embed_c(&tables[cpu]);
+    }
 #ifdef DCRF_HAVE_NEON
     dcrf_dsp_fill_neon(&tables[DCRF_CPU_NEON]);
 #endif
 #ifdef DCRF_HAVE_AVX2
     dcrf_dsp_fill_avx2(&tables[DCRF_CPU_AVX2]);
+    dcrf_dsp_fill_embed_avx2(&tables[DCRF_CPU_AVX2]);
 #endif
 #ifdef DCRF_HAVE_AVX512
     dcrf_dsp_fill_avx512(&tables[DCRF_CPU_AVX512]);
+    dcrf_dsp_fill_embed_avx512(&tables[DCRF_CPU_AVX512]);
 #endif
 #ifdef DCRF_HAVE_SIMD128
     dcrf_dsp_fill_simd128(&tables[DCRF_CPU_SIMD128]);

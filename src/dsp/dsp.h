@@ -65,6 +65,22 @@ struct dcrf_blur {
     float centre, side;
 };
 
+/* Points of a lattice from their features (filter/lattice_embed.c), DCRF_EMBED_POINTS at a time,
+ * plane by plane: the coordinates and ranks of their simplices, and the weights of the corners.
+ * `fits` is 0 where coordinates are too large; nothing else is said of such a point then. All sets
+ * give the same bytes. */
+#define DCRF_EMBED_POINTS 16
+#define DCRF_EMBED_FEATURES 16
+struct dcrf_embed {
+    size_t dimension;
+    const double *factor; /* of each feature */
+    const float *feature; /* `dimension` planes; of all others there is one more */
+    int32_t (*origin)[DCRF_EMBED_POINTS];
+    int32_t (*rank)[DCRF_EMBED_POINTS];
+    float (*weight)[DCRF_EMBED_POINTS];
+    int32_t *fits; /* DCRF_EMBED_POINTS */
+};
+
 /* A symmetric convolution, DCRF_CONVOLVE_ROWS neighbouring outputs at once:
  *   out row q = tap[0] in[radius + q] + sum_k tap[k] (in[radius + q - k] + in[radius + q + k]),  1
  * <= k <= radius. Rows come by pointer, 2 radius + DCRF_CONVOLVE_ROWS of them, so that those beyond
@@ -173,6 +189,8 @@ struct dcrf_dsp {
     size_t
         narrowest; /* rows of gather, blur, convolve and scale may be this short: 4 or DCRF_LANES */
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
+    void (*embed_single)(const struct dcrf_embed *embed);
+    void (*embed_double)(const struct dcrf_embed *embed);
     void (*splat_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*slice_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
@@ -223,5 +241,9 @@ void dcrf_dsp_fill_avx2(struct dcrf_dsp *dsp);
 void dcrf_dsp_fill_avx512(struct dcrf_dsp *dsp);
 void dcrf_dsp_fill_neon(struct dcrf_dsp *dsp);
 void dcrf_dsp_fill_simd128(struct dcrf_dsp *dsp);
+/* The two entries for embedding. */
+void dcrf_dsp_fill_embed_c(struct dcrf_dsp *dsp);
+void dcrf_dsp_fill_embed_avx2(struct dcrf_dsp *dsp);
+void dcrf_dsp_fill_embed_avx512(struct dcrf_dsp *dsp);
 
 #endif

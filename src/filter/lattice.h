@@ -1,9 +1,11 @@
 /* The permutohedral lattice: what its files share.
  *
- *   lattice_embed.c   from a feature vector to the vertices and weights of its simplex
- *   lattice_table.c   from the integer key of a vertex to its number
- *   lattice_sort.c    vertices in the order of their keys
- *   lattice_build.c   the plan: embed, number, invert, connect, calibrate
+ *   lattice_embed.c   from a feature vector to its simplex and the weights of its corners
+ *   lattice_table.c   from a key to its number
+ *   lattice_code.c    vertices as numbers, their order and neighbours
+ *   lattice_simplices.c  simplices of the variables and their vertices
+ *   lattice_build.c   the plan: embed, number, invert, connect
+ *   lattice_calibrate.c  its scale
  *   lattice_runs.c    variables by their simplices: another way to splat and to slice
  *   lattice_ring.c    large lattices: splat, blur and slice in one sweep
  *   lattice_blur.c    the blur, axis after axis or all in one sweep
@@ -16,6 +18,8 @@
 
 #include "dsp/dsp.h"
 #include "filter/operator.h"
+
+#include <string.h>
 
 #define DCRF_MAX_CORNERS (DCRF_MAX_FEATURES + 1)
 
@@ -65,6 +69,17 @@ struct dcrf_lattice_ring {
     uint32_t *run; /* layers + 1: the first run of each */
 };
 
+/* Copy a row of as many numbers as a simplex has corners, with the usual counts as constants. */
+static inline void dcrf_copy_corners(void *to, const void *from, size_t corners) {
+    _Static_assert(sizeof(float) == sizeof(uint32_t), "rows of weights are as long as of vertices");
+    if (corners == 6)
+        memcpy(to, from, 6 * sizeof(uint32_t));
+    else if (corners == 3)
+        memcpy(to, from, 3 * sizeof(uint32_t));
+    else
+        memcpy(to, from, corners * sizeof(uint32_t));
+}
+
 /* The plan. A missing neighbour has the number `vertices`, a row that stays zero. */
 struct dcrf_lattice {
     dcrf_operator base;
@@ -107,89 +122,146 @@ struct dcrf_embedding {
     double factor[DCRF_MAX_FEATURES];
 };
 
-/* The simplex that holds a point: the key of its corner k has the coordinates
- * origin[i] + k - (rank[i] > dimension - k ? dimension + 1 : 0), i < dimension. */
-struct dcrf_simplex {
-    int32_t origin[DCRF_MAX_CORNERS];
-    uint8_t rank[DCRF_MAX_CORNERS];
+/* Points, plane by plane: the simplices that hold them, and the barycentric weights of the corners.
+ * Corner 0 of a simplex is its origin; corner k + 1 is one step ahead of corner k along the axis
+ * whose rank is dimension - k. */
+struct dcrf_points {
+    int32_t origin[DCRF_MAX_CORNERS][DCRF_EMBED_POINTS];
+    int32_t rank[DCRF_MAX_CORNERS][DCRF_EMBED_POINTS];
+    float weight[DCRF_MAX_CORNERS][DCRF_EMBED_POINTS];
 };
 
 void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
                          bool is_single);
 
-/* The simplex of a feature vector and the barycentric weights of its corners. False where a
- * coordinate does not fit in 32 bits. */
-bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
-                struct dcrf_simplex *simplex, float *weight);
+/* Limits of the coordinates that the origins of simplices can have, from those of the features. */
+void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *least,
+                          const float *largest, int64_t *low, int64_t *high);
 
-/* The same in single precision (lattice_embed_single.c), which dcrf_embed calls where it is wanted.
- */
-bool dcrf_embed_single(const struct dcrf_embedding *embedding, const float *feature,
-                       struct dcrf_simplex *simplex, float *weight);
-
-/* The key of a corner. */
-void dcrf_simplex_key(const struct dcrf_simplex *simplex, size_t dimension, size_t corner,
-                      int32_t *key);
+/* Embed points, given plane by plane. Returns how many fit, up to the first that does not, because
+ * a coordinate does not fit in 32 bits. */
+size_t dcrf_embed_points(const struct dcrf_embedding *embedding, const float *feature,
+                         struct dcrf_points *points);
 
 /* ---- lattice_table.c ------------------------------------------------------------------------ */
 
 struct dcrf_table {
-    size_t dimension;
-    size_t count;  /* keys held */
-    size_t room;   /* keys there is room for */
-    size_t slots;  /* a power of two, more than twice `room` */
-    int32_t *keys; /* count x dimension, in the order of their arrival */
+    size_t words;     /* of a key */
+    size_t count;     /* keys held */
+    size_t room;      /* keys there is room for */
+    size_t slots;     /* a power of two */
+    uint64_t *keys;   /* count x words, in the order of their arrival */
+    bool is_borrowed; /* the keys are the caller's memory, and there is no more room than that */
     struct dcrf_table_slot {
         uint32_t hash;
         uint32_t number; /* 0: free; else the key's number + 1 */
     } * slot;
 };
 
-dcrf_status dcrf_table_new(struct dcrf_table *table, size_t dimension, size_t room,
+/* `keys`: memory for the keys, or NULL. */
+dcrf_status dcrf_table_new(struct dcrf_table *table, size_t words, uint64_t *keys, size_t room,
                            dcrf_error *error);
 void dcrf_table_clear(struct dcrf_table *table);
 
-/* The number of a key, which is entered if it is new. */
-dcrf_status dcrf_table_enter(struct dcrf_table *table, const int32_t *key, uint32_t *number,
-                             dcrf_error *error);
+/* Empty, with other memory for as many keys. */
+void dcrf_table_restart(struct dcrf_table *table, uint64_t *keys);
 
-/* Enter the keys 0 .. count - 1 of a list, as dcrf_table_enter does. */
-dcrf_status dcrf_table_enter_all(struct dcrf_table *table, const int32_t *keys, size_t count,
-                                 uint32_t *numbers, dcrf_error *error);
+/* The numbers of `count` keys, which are entered if they are new. They may stand in the memory of
+ * the table's keys, at or behind its end. */
+dcrf_status dcrf_table_enter(struct dcrf_table *table, const uint64_t *keys, size_t count,
+                             uint32_t *numbers, dcrf_error *error);
 
-/* The number of a key, or `count` where there is none. */
-uint32_t dcrf_table_find(const struct dcrf_table *table, const int32_t *key);
+/* ---- lattice_code.c ------------------------------------------------------------------------- */
 
-/* ---- lattice_sort.c ------------------------------------------------------------------------- */
+/* Words of a code: a field at most in each. */
+#define DCRF_CODE_WORDS DCRF_MAX_FEATURES
 
-/* The numbers of the vertices of a lattice, unless it is small, in the order of their keys. */
-struct dcrf_lattice_order {
-    uint32_t *number;                /* of each vertex of the table; NULL: as in the table */
-    uint64_t *code;                  /* in the new order: a key as one number, */
-    uint64_t step[DCRF_MAX_CORNERS]; /* and what one step ahead along each axis adds to it */
-    unsigned layer_shift;            /* code >> layer_shift: the layer of a vertex */
+/* How vertices become numbers: field i holds the value lowest[i] and up. */
+struct dcrf_code {
+    size_t dimension;
+    size_t words;
+    bool by_differences;
+    int64_t lowest[DCRF_MAX_FEATURES];
+    size_t word[DCRF_MAX_FEATURES];
+    unsigned shift[DCRF_MAX_FEATURES];
+    uint64_t step[DCRF_MAX_CORNERS][DCRF_CODE_WORDS]; /* what one step ahead along an axis adds */
 };
 
-dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_table *table,
-                                   bool is_large, dcrf_error *error);
+/* For coordinates 0 .. dimension between these limits, and so many steps beyond them. */
+void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *least,
+                    const int64_t *largest, size_t steps);
+void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words);
+
+/* The vertices of a lattice in the order of their codes. */
+struct dcrf_lattice_order {
+    struct dcrf_code code;
+    uint64_t *codes;  /* vertices x words, in that order */
+    uint32_t *number; /* of each vertex as it came */
+};
+
+/* Takes over `codes`, `count` of them, all different, whatever comes. */
+dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
+                                   uint64_t *codes, size_t count, bool is_large, dcrf_error *error);
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order);
 
-/* Write the neighbours along an axis that exist, one step back and one ahead of each vertex. */
+/* The neighbours along an axis, one step back and one ahead of each vertex; `count` where there is
+ * none. They come in the order of the vertices. */
 void dcrf_lattice_order_connect(const struct dcrf_lattice_order *order, size_t count, size_t axis,
                                 uint32_t *neighbours);
+
+/* The layer of a vertex, a number that does not fall. */
+static inline uint64_t dcrf_lattice_order_layer(const struct dcrf_lattice_order *order, size_t v) {
+    return order->codes[v * order->code.words] >> order->code.shift[0];
+}
+
+/* ---- lattice_simplices.c -------------------------------------------------------------------- */
+
+/* The simplices of the variables, each once, in the order of their appearance. */
+struct dcrf_simplices {
+    size_t count;
+    uint32_t *of;     /* of each variable */
+    uint32_t *corner; /* count x corners: vertices */
+    float *weight;    /* variables x corners */
+};
+
+/* What simplices are made of, and the vertices that they touch, numbered by their appearance. */
+struct dcrf_simplices_source {
+    const struct dcrf_features *features;
+    const struct dcrf_embedding *embedding;
+    const struct dcrf_code *code;
+    bool has_origin; /* enter the corners of the simplex of a feature vector of zeros too */
+};
+dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_table *vertices,
+                               const struct dcrf_simplices_source *source,
+                               dcrf_workspace *workspace, dcrf_error *error);
+void dcrf_simplices_clear(struct dcrf_simplices *simplices);
+
+/* Give the vertices other numbers, `vertices` of them, and put the simplices in the order of their
+ * lowest vertices. */
+dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
+                                 const uint32_t *number, size_t vertices, dcrf_error *error);
 
 /* ---- lattice_build.c ------------------------------------------------------------------------ */
 
 dcrf_status dcrf_lattice_new_refined(dcrf_operator **op, const struct dcrf_features *features,
                                      struct dcrf_refinement refinement, dcrf_workspace *workspace,
                                      dcrf_error *error);
+
+/* ---- lattice_calibrate.c -------------------------------------------------------------------- */
+
 dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
                                    dcrf_workspace *workspace, dcrf_error *error);
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* Make the runs from the corners of the variables. */
-dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, dcrf_error *error);
+/* Make the runs from the simplices of the variables, which are in order. */
+dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
+                                  const struct dcrf_simplices *simplices, dcrf_pool *pool,
+                                  dcrf_error *error);
+
+/* Make the corners by variable from the runs. */
+dcrf_status dcrf_lattice_runs_corners(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                      dcrf_error *error);
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 

@@ -27,28 +27,41 @@
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
-struct reaches {
-    struct dcrf_lattice *lattice;
-    const uint32_t *layer; /* of each vertex */
-};
+/* The layer that holds a vertex. */
+static size_t layer_of(const struct dcrf_lattice_layers *layers, size_t vertex) {
+    size_t low = 0, high = layers->count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (layers->first[middle] <= vertex)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
 
-/* How many layers a step along an axis leads away at most. */
+/* How many layers a step along an axis leads away at most. Neighbours come in the order of the
+ * vertices, so those of the first and the last vertex of a layer that have one tell. */
 static void measure_reach(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct reaches *reaches = context;
-    struct dcrf_lattice *lattice = reaches->lattice;
-    const uint32_t *layer = reaches->layer;
+    struct dcrf_lattice *lattice = context;
+    struct dcrf_lattice_layers *layers = &lattice->layers;
     for (size_t axis = begin; axis < end; axis++) {
         const uint32_t *ahead = dcrf_lattice_neighbours(lattice, axis) + 1;
-        size_t reach = 0;
-        for (size_t v = 0; v < lattice->vertices; v++, ahead += 2) {
-            if (*ahead == lattice->vertices)
-                continue;
-            const size_t from = layer[v], to = layer[*ahead];
-            const size_t distance = from > to ? from - to : to - from;
-            reach = distance > reach ? distance : reach;
+        layers->reach[axis] = 0;
+        for (size_t from = 0; from < layers->count; from++) {
+            size_t v = layers->first[from], last = layers->first[from + 1];
+            while (v < last && ahead[2 * v] == lattice->vertices)
+                v++;
+            while (last > v && ahead[2 * (last - 1)] == lattice->vertices)
+                last--;
+            for (size_t i = 0; v < last && i < 2; i++) {
+                const size_t to = layer_of(layers, ahead[2 * (i == 0 ? v : last - 1)]);
+                const size_t distance = from > to ? from - to : to - from;
+                layers->reach[axis] =
+                    distance > layers->reach[axis] ? distance : layers->reach[axis];
+            }
         }
-        lattice->layers.reach[axis] = reach;
     }
 }
 
@@ -57,27 +70,18 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
                                     dcrf_error *error) {
     struct dcrf_lattice_layers *layers = &lattice->layers;
     const size_t n = lattice->vertices;
-    const size_t most = order->code ? n / FEWEST_IN_LAYER + 1 : 1;
-    layers->first = dcrf_allocate(most + 1, sizeof *layers->first);
-    uint32_t *layer = dcrf_allocate(n, sizeof *layer);
-    if (!layers->first || !layer) {
-        dcrf_release(layer);
+    layers->first = dcrf_allocate(n / FEWEST_IN_LAYER + 2, sizeof *layers->first);
+    if (!layers->first)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    }
     layers->count = 1;
     layers->first[0] = 0;
-    for (size_t v = 0; v < n; v++) {
-        const bool is_next =
-            order->code && v - layers->first[layers->count - 1] >= FEWEST_IN_LAYER &&
-            order->code[v] >> order->layer_shift != order->code[v - 1] >> order->layer_shift;
-        if (is_next)
+    for (size_t v = FEWEST_IN_LAYER; v < n; v++)
+        if (dcrf_lattice_order_layer(order, v) != dcrf_lattice_order_layer(order, v - 1)) {
             layers->first[layers->count++] = (uint32_t)v;
-        layer[v] = (uint32_t)(layers->count - 1);
-    }
+            v += FEWEST_IN_LAYER - 1;
+        }
     layers->first[layers->count] = (uint32_t)n;
-    struct reaches reaches = {lattice, layer};
-    dcrf_parallel_for(pool, lattice->corners, 1, measure_reach, &reaches);
-    dcrf_release(layer);
+    dcrf_parallel_for(pool, lattice->corners, 1, measure_reach, lattice);
     return DCRF_OK;
 }
 

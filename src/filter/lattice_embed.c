@@ -7,7 +7,12 @@
  * (d + 1) units are one sigma; r rounds of blurring make that sqrt(r/2 + 1/6) (d + 1). Points whose
  * coordinates are all congruent to k modulo d + 1 are the vertices of remainder k; a simplex has
  * one of each. It is found by rounding to the nearest vertex of remainder 0 and sorting the
- * differences.
+ * differences. The loops that do so are in dsp/dsp_embed.h.
+ *
+ * The single precision rounds halves to even, in the scale and the features too: where a point lies
+ * on the border of simplices, which vertices exist is decided by rounding, and a lattice that is to
+ * agree with the usual implementations must round as they do. (Positions on a pixel grid divided by
+ * whole sigmas meet borders often.)
  *
  * Adams, Baek, Davis: Fast High-Dimensional Filtering Using the Permutohedral Lattice. Eurographics
  * 2010. */
@@ -18,7 +23,7 @@
 void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
                          bool is_single) {
     double units_to_sigma = sqrt((double)rounds / 2 + 1.0 / 6) * (double)(dimension + 1);
-    if (is_single) /* rounded here too, see lattice_embed_single.c */
+    if (is_single)
         units_to_sigma = (double)(float)units_to_sigma;
     embedding->dimension = dimension;
     embedding->is_single = is_single;
@@ -26,92 +31,51 @@ void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, siz
         embedding->factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units_to_sigma;
 }
 
-/* Coordinates beyond this are refused: keys and their neighbours must fit in 32 bits. */
+/* Beyond this no point fits (dsp_embed.h). */
 #define LARGEST_COORDINATE 1073741824.0
+/* How far the simplex of a point reaches beyond it, in units of d + 1, generously: half a unit by
+ * rounding, one by walking back to the hyperplane, one to its corners. */
+#define SIMPLEX_REACH 4
+/* More than the relative rounding error of a coordinate in single precision: 18 operations at most,
+ * 2^-24 each. */
+#define COORDINATE_ERROR 0x1p-19
 
-/* dcrf_embed with the dimension as a constant in each of its copies, so that the loops unroll. */
-static inline __attribute__((always_inline)) bool embed(const struct dcrf_embedding *embedding,
-                                                        size_t d, const float *feature,
-                                                        struct dcrf_simplex *simplex,
-                                                        float *weight) {
-    const double corners = (double)(d + 1);
-    double elevated[DCRF_MAX_CORNERS];
-    double above = 0;
-    for (size_t i = d; i > 0; i--) {
-        const double along = (double)feature[i - 1] * embedding->factor[i - 1];
-        elevated[i] = above - (double)i * along;
-        above += along;
+void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *least,
+                          const float *largest, int64_t *low, int64_t *high) {
+    const size_t d = embedding->dimension;
+    double below = 0, above = 0, size = 0; /* of the sum of what comes after coordinate i */
+    for (size_t i = d + 1; i-- > 0;) {
+        const double own_low = i > 0 ? (double)least[i - 1] * embedding->factor[i - 1] : 0;
+        const double own_high = i > 0 ? (double)largest[i - 1] * embedding->factor[i - 1] : 0;
+        const double own_size = fmax(fabs(own_low), fabs(own_high));
+        const double slack =
+            (size + (double)i * own_size) * COORDINATE_ERROR + (double)(SIMPLEX_REACH * (d + 1));
+        const double from = fmax(below - (double)i * own_high, -LARGEST_COORDINATE) - slack;
+        const double to = fmin(above - (double)i * own_low, LARGEST_COORDINATE) + slack;
+        low[i] = (int64_t)fmax(fmin(from, LARGEST_COORDINATE), -2 * LARGEST_COORDINATE);
+        high[i] = (int64_t)fmin(fmax(to, -LARGEST_COORDINATE), 2 * LARGEST_COORDINATE);
+        below += own_low;
+        above += own_high;
+        size += own_size;
     }
-    elevated[0] = above;
-
-    double difference[DCRF_MAX_CORNERS];
-    int32_t excess = 0; /* how far the rounded point is off the hyperplane, in steps of d + 1 */
-    for (size_t i = 0; i <= d; i++) {
-        if (!(fabs(elevated[i]) < LARGEST_COORDINATE))
-            return false;
-        /* Rounding by truncation of a shifted value: a conversion, not a library call. */
-        const double quotient = elevated[i] * (1 / corners);
-        const int32_t rounded = (int32_t)(quotient + (quotient < 0 ? -0.5 : 0.5));
-        simplex->origin[i] = rounded * (int32_t)(d + 1);
-        difference[i] = elevated[i] - (double)simplex->origin[i];
-        excess += rounded;
-    }
-
-    int32_t rank[DCRF_MAX_CORNERS] = {0};
-    for (size_t i = 0; i < d; i++)
-        for (size_t j = i + 1; j <= d; j++) {
-            const int32_t smaller = difference[i] < difference[j];
-            rank[i] += smaller;
-            rank[j] += 1 - smaller;
-        }
-    /* Walk back to the hyperplane: the coordinates with the largest (or smallest) difference give
-     * way. */
-    for (size_t i = 0; i <= d; i++) {
-        rank[i] += excess;
-        if (rank[i] < 0) {
-            rank[i] += (int32_t)(d + 1);
-            simplex->origin[i] += (int32_t)(d + 1);
-            difference[i] -= corners;
-        } else if (rank[i] > (int32_t)d) {
-            rank[i] -= (int32_t)(d + 1);
-            simplex->origin[i] -= (int32_t)(d + 1);
-            difference[i] += corners;
-        }
-        simplex->rank[i] = (uint8_t)rank[i];
-    }
-
-    double barycentric[DCRF_MAX_CORNERS + 1] = {0};
-    for (size_t i = 0; i <= d; i++) {
-        const double share = difference[i] * (1 / corners);
-        barycentric[d - (size_t)rank[i]] += share;
-        barycentric[d + 1 - (size_t)rank[i]] -= share;
-    }
-    barycentric[0] += 1 + barycentric[d + 1];
-    /* Far from the origin rounding can leave less than nothing to a corner. */
-    for (size_t k = 0; k <= d; k++)
-        weight[k] = barycentric[k] > 0 ? (float)barycentric[k] : 0;
-    return true;
 }
 
-bool dcrf_embed(const struct dcrf_embedding *embedding, const float *feature,
-                struct dcrf_simplex *simplex, float *weight) {
+size_t dcrf_embed_points(const struct dcrf_embedding *embedding, const float *feature,
+                         struct dcrf_points *points) {
+    int32_t fits[DCRF_EMBED_POINTS];
+    const struct dcrf_embed embed = {.dimension = embedding->dimension,
+                                     .factor = embedding->factor,
+                                     .feature = feature,
+                                     .origin = points->origin,
+                                     .rank = points->rank,
+                                     .weight = points->weight,
+                                     .fits = fits};
     if (embedding->is_single)
-        return dcrf_embed_single(embedding, feature, simplex, weight);
-    switch (embedding->dimension) {
-    case 3:
-        return embed(embedding, 3, feature, simplex, weight);
-    case 5:
-        return embed(embedding, 5, feature, simplex, weight);
-    case 6:
-        return embed(embedding, 6, feature, simplex, weight);
-    default:
-        return embed(embedding, embedding->dimension, feature, simplex, weight);
-    }
-}
-
-void dcrf_simplex_key(const struct dcrf_simplex *simplex, size_t dimension, size_t corner,
-                      int32_t *key) {
-    const int32_t k = (int32_t)corner, d = (int32_t)dimension;
-    for (size_t i = 0; i < dimension; i++)
-        key[i] = simplex->origin[i] + k - (simplex->rank[i] > d - k ? d + 1 : 0);
+        dcrf_dsp()->embed_single(&embed);
+    else
+        dcrf_dsp()->embed_double(&embed);
+    size_t count = 0;
+    while (count < DCRF_EMBED_POINTS && fits[count])
+        count++;
+    return count;
 }

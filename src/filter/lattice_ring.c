@@ -83,14 +83,25 @@ static size_t rows_in_use(const struct dcrf_lattice *lattice) {
     return most;
 }
 
-/* Make vertices rows of the ring. */
+/* Make vertices rows of the ring. The neighbours of a vertex are less than `rows` away from it, so
+ * they are in the same turn of the ring, the one before or the next. */
 static void turn_neighbours(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     struct dcrf_lattice *lattice = context;
-    const uint32_t rows = (uint32_t)lattice->ring.rows, none = (uint32_t)lattice->vertices;
-    for (size_t i = begin; i < end; i++) {
-        const uint32_t v = lattice->neighbours[i];
-        lattice->neighbours[i] = v == none ? rows : v % rows;
+    const int64_t rows = (int64_t)lattice->ring.rows, none = (int64_t)lattice->vertices;
+    for (size_t v = begin; v < end;) {
+        const size_t turn = v / lattice->ring.rows * lattice->ring.rows;
+        const size_t last = turn + lattice->ring.rows < end ? turn + lattice->ring.rows : end;
+        for (size_t axis = 0; axis < lattice->corners; axis++) {
+            uint32_t *neighbours = lattice->neighbours + axis * lattice->vertices * 2;
+            for (size_t i = 2 * v; i < 2 * last; i++) {
+                const int32_t row = (int32_t)(neighbours[i] - (uint32_t)turn);
+                const int32_t turned = row < 0 ? row + (int32_t)rows : row;
+                const int32_t inside = turned >= (int32_t)rows ? turned - (int32_t)rows : turned;
+                neighbours[i] = neighbours[i] == (uint32_t)none ? (uint32_t)rows : (uint32_t)inside;
+            }
+        }
+        v = last;
     }
 }
 
@@ -118,14 +129,9 @@ dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
     if (rows > lattice->vertices / 2)
         return DCRF_OK;
     ring->rows = rows;
-    dcrf_parallel_for(pool, lattice->corners * lattice->vertices * 2, INDEX_GRAIN, turn_neighbours,
-                      lattice);
+    dcrf_parallel_for(pool, lattice->vertices, INDEX_GRAIN, turn_neighbours, lattice);
     dcrf_parallel_for(pool, lattice->runs.count * lattice->corners, INDEX_GRAIN, turn_runs,
                       lattice);
-    dcrf_release(lattice->corner_vertex);
-    dcrf_release(lattice->corner_weight);
-    lattice->corner_vertex = NULL;
-    lattice->corner_weight = NULL;
     return DCRF_OK;
 }
 

@@ -25,11 +25,22 @@
 /* Rows a task clears or touches. */
 #define CLEARED_ROWS 4096
 #define TOUCHED_ROWS 1024
-#define HASH_BITS 10
+#define DIGIT_BITS 11
+#define DIGITS (1 << DIGIT_BITS)
+/* Runs whose corners a task copies. */
+#define COPIED_RUNS 1024
 /* Variables whose rows of 96 bytes fit in a second-level cache. */
 #define BAND_VARIABLES 8192
 
 /* ---- the order ------------------------------------------------------------------------------ */
+
+struct builder {
+    const struct dcrf_lattice *lattice;
+    struct dcrf_lattice_runs *runs;
+    const struct dcrf_simplices *simplices;
+    uint32_t *spare;   /* as runs->variable */
+    size_t *first_run; /* of each band */
+};
 
 static uint32_t lowest_vertex(const uint32_t *vertex, size_t corners) {
     uint32_t lowest = vertex[0];
@@ -38,88 +49,76 @@ static uint32_t lowest_vertex(const uint32_t *vertex, size_t corners) {
     return lowest;
 }
 
-/* Simplices with the same lowest vertex are told apart by this, but for a few. */
-static uint32_t hash_simplex(const uint32_t *vertex, size_t corners) {
-    uint64_t hash = 0;
-    for (size_t k = 0; k < corners; k++)
-        hash = (hash + vertex[k]) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(hash >> (64 - HASH_BITS));
+static size_t band_begin(const struct builder *builder, size_t band) {
+    const size_t begin = band * builder->runs->band_variables;
+    return begin < builder->lattice->base.variables ? begin : builder->lattice->base.variables;
 }
 
-/* Counts become the beginnings of their ranges. */
-static void sum_up(uint32_t *counts, size_t length) {
-    uint32_t sum = 0;
-    for (size_t i = 0; i < length; i++) {
-        const uint32_t here = counts[i];
-        counts[i] = sum;
-        sum += here;
-    }
+static bool begins_run(const struct builder *builder, size_t place) {
+    const uint32_t *variable = builder->runs->variable, *of = builder->simplices->of;
+    return place % builder->runs->band_variables == 0 ||
+           of[variable[place]] != of[variable[place - 1]];
 }
 
-/* Sort the variables by band, by the lowest vertex of their simplex, by its hash, and by number:
- * counting, by the hash of all first. */
-static dcrf_status order_variables(const struct dcrf_lattice *lattice, uint32_t *order,
-                                   dcrf_error *error) {
-    const size_t n = lattice->base.variables, corners = lattice->corners;
-    const size_t band_count = lattice->runs.band_count, band = lattice->runs.band_variables;
-    uint32_t *counts = dcrf_allocate(lattice->vertices + 1, sizeof *counts);
-    uint32_t *by_hash = dcrf_allocate(n, sizeof *by_hash);
-    uint32_t *lowest = dcrf_allocate(n, sizeof *lowest);
-    if (!counts || !by_hash || !lowest) {
-        dcrf_release(counts);
-        dcrf_release(by_hash);
-        dcrf_release(lowest);
-        return dcrf_fail_memory(error, "the plan of a lattice");
-    }
-    for (size_t i = 0; i < band_count; i++) {
-        const size_t begin = i * band, end = n - begin < band ? n : begin + band;
-        uint32_t hashes[(size_t)1 << HASH_BITS] = {0};
-        memset(counts, 0, lattice->vertices * sizeof *counts);
-        for (size_t a = begin; a < end; a++) {
-            const uint32_t *vertex = lattice->corner_vertex + a * corners;
-            lowest[a] = lowest_vertex(vertex, corners);
-            counts[lowest[a]]++;
-            order[a] = hash_simplex(vertex, corners);
-            hashes[order[a]]++;
+/* Sort the variables of bands by their simplices, which are in the order of their lowest vertices:
+ * digit by digit, the lowest first. Counts the runs. */
+static void order_bands(void *context, size_t first_band, size_t last_band, size_t worker) {
+    (void)worker;
+    const struct builder *builder = context;
+    const uint32_t *of = builder->simplices->of;
+    for (size_t band = first_band; band < last_band; band++) {
+        const size_t begin = band_begin(builder, band), end = band_begin(builder, band + 1);
+        uint32_t *from = builder->spare, *to = builder->runs->variable;
+        unsigned digits = 1;
+        while (digits * DIGIT_BITS < 32 && builder->simplices->count >> (digits * DIGIT_BITS) > 0)
+            digits++;
+        if (digits % 2 == 0) { /* the last one ends in runs->variable */
+            from = builder->runs->variable;
+            to = builder->spare;
         }
-        sum_up(hashes, (size_t)1 << HASH_BITS);
-        sum_up(counts, lattice->vertices);
         for (size_t a = begin; a < end; a++)
-            by_hash[begin + hashes[order[a]]++] = (uint32_t)a;
-        for (size_t place = begin; place < end; place++)
-            order[begin + counts[lowest[by_hash[place]]]++] = by_hash[place];
-    }
-    dcrf_release(counts);
-    dcrf_release(by_hash);
-    dcrf_release(lowest);
-    return DCRF_OK;
-}
-
-static bool begins_run(const struct dcrf_lattice *lattice, size_t place) {
-    const struct dcrf_lattice_runs *runs = &lattice->runs;
-    const uint32_t *vertex = lattice->corner_vertex;
-    const size_t corners = lattice->corners;
-    if (place % runs->band_variables == 0)
-        return true;
-    const size_t a = runs->variable[place], before = runs->variable[place - 1];
-    return memcmp(vertex + a * corners, vertex + before * corners, corners * sizeof *vertex) != 0;
-}
-
-static void fill_runs(const struct dcrf_lattice *lattice, struct dcrf_lattice_runs *runs) {
-    const size_t n = lattice->base.variables, corners = lattice->corners;
-    size_t run = 0;
-    for (size_t place = 0; place < n; place++) {
-        const size_t a = runs->variable[place];
-        if (begins_run(lattice, place)) {
-            runs->first[run] = (uint32_t)place;
-            memcpy(runs->vertex + run * corners, lattice->corner_vertex + a * corners,
-                   corners * sizeof *runs->vertex);
-            run++;
+            from[a] = (uint32_t)a;
+        for (unsigned digit = 0; digit < digits; digit++) {
+            const unsigned shift = digit * DIGIT_BITS;
+            uint32_t next[DIGITS + 1] = {0}, *other = from;
+            for (size_t a = begin; a < end; a++)
+                next[(of[a] >> shift & (DIGITS - 1)) + 1]++;
+            next[0] = (uint32_t)begin;
+            for (size_t i = 0; i < DIGITS; i++)
+                next[i + 1] += next[i];
+            for (size_t a = begin; a < end; a++)
+                to[next[of[from[a]] >> shift & (DIGITS - 1)]++] = from[a];
+            from = to;
+            to = other;
         }
-        memcpy(runs->weight + place * corners, lattice->corner_weight + a * corners,
-               corners * sizeof *runs->weight);
+        size_t count = 0;
+        for (size_t place = begin; place < end; place++)
+            count += begins_run(builder, place);
+        builder->first_run[band] = count;
     }
-    runs->first[run] = (uint32_t)n;
+}
+
+static void fill_bands(void *context, size_t first_band, size_t last_band, size_t worker) {
+    (void)worker;
+    const struct builder *builder = context;
+    const struct dcrf_simplices *simplices = builder->simplices;
+    struct dcrf_lattice_runs *runs = builder->runs;
+    const size_t corners = builder->lattice->corners;
+    for (size_t band = first_band; band < last_band; band++) {
+        size_t run = builder->first_run[band];
+        for (size_t place = band_begin(builder, band); place < band_begin(builder, band + 1);
+             place++) {
+            const size_t a = runs->variable[place];
+            if (begins_run(builder, place)) {
+                runs->first[run] = (uint32_t)place;
+                dcrf_copy_corners(runs->vertex + run * corners,
+                                  simplices->corner + simplices->of[a] * corners, corners);
+                run++;
+            }
+            dcrf_copy_corners(runs->weight + place * corners, simplices->weight + a * corners,
+                              corners);
+        }
+    }
 }
 
 /* Close a segment as soon as it is long enough and the next begins beyond the one before it, or
@@ -148,21 +147,20 @@ static void fill_segments(const struct dcrf_lattice *lattice, struct dcrf_lattic
     runs->segment[runs->segment_count] = (uint32_t)runs->count;
 }
 
-dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, dcrf_error *error) {
-    struct dcrf_lattice_runs *runs = &lattice->runs;
+static dcrf_status make_runs(struct builder *builder, dcrf_pool *pool, dcrf_error *error) {
+    const struct dcrf_lattice *lattice = builder->lattice;
+    struct dcrf_lattice_runs *runs = builder->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
-    /* The runs of a spatial lattice are in the order of the picture as they are. */
-    runs->band_variables = !lattice->is_large && lattice->dimension > 2 ? BAND_VARIABLES : n;
-    runs->band_count = (n + runs->band_variables - 1) / runs->band_variables;
     runs->variable = dcrf_allocate(n, sizeof *runs->variable);
     runs->weight = dcrf_allocate(n, corners * sizeof *runs->weight);
-    if (!runs->variable || !runs->weight)
+    if (!runs->variable || !runs->weight || !builder->spare || !builder->first_run)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    const dcrf_status status = order_variables(lattice, runs->variable, error);
-    if (status < 0)
-        return status;
-    for (size_t place = 0; place < n; place++)
-        runs->count += begins_run(lattice, place);
+    dcrf_parallel_for(pool, runs->band_count, 1, order_bands, builder);
+    for (size_t band = 0; band < runs->band_count; band++) {
+        const size_t here = builder->first_run[band];
+        builder->first_run[band] = runs->count;
+        runs->count += here;
+    }
     runs->first = dcrf_allocate(runs->count + 1, sizeof *runs->first);
     runs->vertex = dcrf_allocate(runs->count, corners * sizeof *runs->vertex);
     runs->segment =
@@ -170,8 +168,52 @@ dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, dcrf_error *erro
     runs->band = dcrf_allocate(runs->band_count + 1, sizeof *runs->band);
     if (!runs->first || !runs->vertex || !runs->segment || !runs->band)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    fill_runs(lattice, runs);
+    dcrf_parallel_for(pool, runs->band_count, 1, fill_bands, builder);
+    runs->first[runs->count] = (uint32_t)n;
     fill_segments(lattice, runs);
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
+                                  const struct dcrf_simplices *simplices, dcrf_pool *pool,
+                                  dcrf_error *error) {
+    struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t n = lattice->base.variables;
+    /* The runs of a spatial lattice are in the order of the picture as they are. */
+    runs->band_variables = !lattice->is_large && lattice->dimension > 2 ? BAND_VARIABLES : n;
+    runs->band_count = (n + runs->band_variables - 1) / runs->band_variables;
+    struct builder builder = {.lattice = lattice, .runs = runs, .simplices = simplices};
+    builder.spare = dcrf_allocate(n, sizeof *builder.spare);
+    builder.first_run = dcrf_allocate(runs->band_count, sizeof *builder.first_run);
+    const dcrf_status status = make_runs(&builder, pool, error);
+    dcrf_release(builder.spare);
+    dcrf_release(builder.first_run);
+    return status;
+}
+
+/* ---- the way back --------------------------------------------------------------------------- */
+
+static void copy_corners(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_lattice *lattice = context;
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t corners = lattice->corners;
+    for (size_t run = begin; run < end; run++)
+        for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+            const size_t at = runs->variable[place] * corners;
+            dcrf_copy_corners(lattice->corner_vertex + at, runs->vertex + run * corners, corners);
+            dcrf_copy_corners(lattice->corner_weight + at, runs->weight + place * corners, corners);
+        }
+}
+
+dcrf_status dcrf_lattice_runs_corners(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                      dcrf_error *error) {
+    const size_t n = lattice->base.variables, corners = lattice->corners;
+    lattice->corner_vertex = dcrf_allocate(n, corners * sizeof *lattice->corner_vertex);
+    lattice->corner_weight = dcrf_allocate(n, corners * sizeof *lattice->corner_weight);
+    if (!lattice->corner_vertex || !lattice->corner_weight)
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    dcrf_parallel_for(pool, lattice->runs.count, COPIED_RUNS, copy_corners, lattice);
     return DCRF_OK;
 }
 

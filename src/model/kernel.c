@@ -131,17 +131,60 @@ void dcrf_features_clear(struct dcrf_features *features) {
     features->channel = NULL;
 }
 
-void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row) {
-    if (features->axes > 0) {
+/* Feature i, from the coordinate or the channel that it is made of. It grows with them. */
+static inline float feature(const struct dcrf_features *features, size_t i, double value) {
+    const size_t axes = features->axes;
+    if (features->is_single)
+        return (float)(i < axes ? value * features->grid.spacing[i] : value) / features->divisor[i];
+    return (float)(value *
+                   (i < axes ? features->axis_factor[i] : features->channel_factor[i - axes]));
+}
+
+void dcrf_features_planes(const struct dcrf_features *features, size_t begin, size_t count,
+                          float *planes, size_t plane) {
+    const size_t axes = features->axes, channels = features->channels;
+    for (size_t k = 0; axes > 0 && k < count;) { /* line by line of the grid */
         size_t position[DCRF_MAX_AXES];
-        dcrf_grid_position(&features->grid, variable, position);
-        for (size_t axis = 0; axis < features->axes; axis++)
-            *row++ = (float)((double)(position[axis] + features->origin[axis]) *
-                             features->axis_factor[axis]);
+        dcrf_grid_position(&features->grid, begin + k, position);
+        const size_t left = features->grid.size[0] - position[0];
+        const size_t end = left < count - k ? k + left : count;
+        for (size_t axis = 0; axis < axes; axis++) {
+            const size_t step = axis == 0, from = position[axis] + features->origin[axis];
+            float *out = planes + axis * plane;
+            for (size_t j = k; j < end; j++)
+                out[j] = feature(features, axis, (double)(from + (j - k) * step));
+        }
+        k = end;
     }
-    const double *channel = features->channel + variable * features->channels;
-    for (size_t c = 0; c < features->channels; c++)
-        *row++ = (float)(channel[c] * features->channel_factor[c]);
+    for (size_t c = 0; c < channels; c++) {
+        const double *channel = features->channel + begin * channels + c;
+        float *out = planes + (axes + c) * plane;
+        for (size_t k = 0; k < count; k++)
+            out[k] = feature(features, axes + c, channel[k * channels]);
+    }
+}
+
+void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row) {
+    dcrf_features_planes(features, variable, 1, row, 1);
+}
+
+void dcrf_features_range(const struct dcrf_features *features, float *least, float *largest) {
+    const size_t axes = features->axes, channels = features->channels;
+    for (size_t axis = 0; axis < axes; axis++) {
+        const size_t from = features->origin[axis];
+        least[axis] = feature(features, axis, (double)from);
+        largest[axis] = feature(features, axis, (double)(from + features->grid.size[axis] - 1));
+    }
+    for (size_t c = 0; c < channels; c++) {
+        double low = features->channel[c], high = low;
+        for (size_t a = 1; a < features->variables; a++) {
+            const double value = features->channel[a * channels + c];
+            low = value < low ? value : low;
+            high = value > high ? value : high;
+        }
+        least[axes + c] = feature(features, axes + c, low);
+        largest[axes + c] = feature(features, axes + c, high);
+    }
 }
 
 double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i) {

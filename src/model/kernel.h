@@ -7,6 +7,7 @@
 #define DCRF_MODEL_KERNEL_H
 
 #include <dcrf/model.h>
+#include <stdbool.h>
 
 struct dcrf_features {
     dcrf_kernel_kind kind;
@@ -20,6 +21,11 @@ struct dcrf_features {
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
     double *channel; /* variables x channels, as the caller gave them; NULL without channels */
+
+    /* As programs in single precision compute features: coordinates (times their spacing) and
+     * channels are rounded, and then divided by sigmas that were. */
+    bool is_single;
+    float divisor[DCRF_MAX_FEATURES];
 };
 
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
@@ -28,6 +34,13 @@ void dcrf_features_clear(struct dcrf_features *features);
 
 /* The feature vector of one variable: `dimension` floats. */
 void dcrf_features_row(const struct dcrf_features *features, size_t variable, float *row);
+
+/* Those of `count` variables from `begin` on, plane by plane, `plane` floats apart. */
+void dcrf_features_planes(const struct dcrf_features *features, size_t begin, size_t count,
+                          float *planes, size_t plane);
+
+/* The least and the largest value of each feature. */
+void dcrf_features_range(const struct dcrf_features *features, float *least, float *largest);
 
 /* Feature i of a variable as the caller gave it, not rounded, and what it is multiplied by. */
 double dcrf_features_value(const struct dcrf_features *features, size_t variable, size_t i);
