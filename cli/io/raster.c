@@ -52,38 +52,71 @@ static void convert(const raster *from, const uint8_t *at, size_t count, float *
         out[i * step] = (float)(number_at(from, at + i * from->item_bytes) * from->factor);
 }
 
-/* A row of the window that begins with number `index` of the file; `room` is for the bytes of it.
- */
-static bool read_row(const raster *from, uint64_t index, size_t width, uint8_t *room, float *out,
-                     cli_problem *problem) {
-    const bool together = from->channel_stride == 1;
-    const size_t runs = together ? 1 : from->channels;
-    const size_t count = together ? width * from->channels : width;
-    for (size_t run = 0; run < runs; run++) {
-        const uint64_t first = index + run * from->channel_stride;
-        if (!read_bytes(from, from->offset + first * from->item_bytes, count * from->item_bytes,
-                        room, problem))
-            return false;
-        convert(from, room, count, out + run, together ? 1 : from->channels);
+static bool convert_to_integers(const raster *from, const uint8_t *at, size_t count, int32_t *out,
+                                size_t step, cli_problem *problem) {
+    for (size_t i = 0; i < count; i++) {
+        const double value = number_at(from, at + i * from->item_bytes);
+        if (value < INT32_MIN || value > INT32_MAX)
+            return bad_input(problem, from->path, "holds %.0f, which 32 bits cannot hold", value);
+        out[i * step] = (int32_t)value;
     }
     return true;
 }
 
-bool raster_read(const raster *from, const raster_window *window, float *out,
-                 cli_problem *problem) {
+/* Where the numbers of a window go: to one of the two. */
+typedef struct destination {
+    float *floats;
+    int32_t *integers;
+} destination;
+
+/* A row of the window that begins with number `index` of the file, to place `place`; `room` is for
+ * the bytes of it. */
+static bool read_row(const raster *from, uint64_t index, size_t width, uint8_t *room,
+                     const destination *to, size_t place, cli_problem *problem) {
+    const bool together = from->channel_stride == 1;
+    const size_t runs = together ? 1 : from->channels;
+    const size_t count = together ? width * from->channels : width;
+    const size_t step = together ? 1 : from->channels;
+    bool done = true;
+    for (size_t run = 0; done && run < runs; run++) {
+        const uint64_t first = index + run * from->channel_stride;
+        done = read_bytes(from, from->offset + first * from->item_bytes, count * from->item_bytes,
+                          room, problem);
+        if (done && to->floats)
+            convert(from, room, count, to->floats + place + run, step);
+        else if (done)
+            done =
+                convert_to_integers(from, room, count, to->integers + place + run, step, problem);
+    }
+    return done;
+}
+
+static bool read_window(const raster *from, const raster_window *window, const destination *to,
+                        cli_problem *problem) {
     const size_t row = window->size[0] * from->channels;
     uint8_t *room = malloc(row * from->item_bytes);
     bool done = room != NULL || out_of_memory(problem, from->path);
+    size_t place = 0;
     for (size_t z = 0; done && z < window->size[2]; z++)
         for (size_t y = 0; done && y < window->size[1]; y++) {
             const uint64_t index = (window->first[2] + z) * from->stride[2] +
                                    (window->first[1] + y) * from->stride[1] +
                                    window->first[0] * from->stride[0];
-            done = read_row(from, index, window->size[0], room, out, problem);
-            out += row;
+            done = read_row(from, index, window->size[0], room, to, place, problem);
+            place += row;
         }
     free(room);
     return done;
+}
+
+bool raster_read(const raster *from, const raster_window *window, float *out,
+                 cli_problem *problem) {
+    return read_window(from, window, &(destination){.floats = out}, problem);
+}
+
+bool raster_read_integers(const raster *from, const raster_window *window, int32_t *out,
+                          cli_problem *problem) {
+    return read_window(from, window, &(destination){.integers = out}, problem);
 }
 
 void raster_close(raster *from) {
@@ -136,21 +169,30 @@ bool raster_from_npy(const char *path, const npy_array *array, uint64_t offset, 
     return open_file(made, problem);
 }
 
-void raster_from_floats(const float *floats, const size_t size[RASTER_AXES], size_t channels,
-                        raster *made) {
+static void raster_from_memory(const void *numbers, char kind, const size_t size[RASTER_AXES],
+                               size_t channels, raster *made) {
     const uint16_t one = 1;
     uint8_t first_byte;
     memcpy(&first_byte, &one, 1);
     *made = (raster){.path = "memory",
                      .descriptor = -1,
-                     .memory = (const uint8_t *)floats,
+                     .memory = numbers,
                      .size = {size[0], size[1], size[2]},
                      .channels = channels,
-                     .kind = 'f',
-                     .item_bytes = sizeof *floats,
+                     .kind = kind,
+                     .item_bytes = 4,
                      .big_endian = first_byte == 0,
                      .factor = 1};
     stride_interleaved(made);
+}
+
+void raster_from_floats(const float *floats, const size_t size[RASTER_AXES], size_t channels,
+                        raster *made) {
+    raster_from_memory(floats, 'f', size, channels, made);
+}
+
+void raster_from_integers(const int32_t *integers, const size_t size[RASTER_AXES], raster *made) {
+    raster_from_memory(integers, 'i', size, 1, made);
 }
 
 /* A raw PNM with the channels that are wanted, and no bitmap, is read where it is. */

@@ -49,6 +49,9 @@ bool raster_from_npy(const char *path, const npy_array *array, uint64_t offset, 
 void raster_from_floats(const float *floats, const size_t size[RASTER_AXES], size_t channels,
                         raster *made);
 
+/* One whole number per pixel in memory. */
+void raster_from_integers(const int32_t *integers, const size_t size[RASTER_AXES], raster *made);
+
 /* The picture of a file, its rows from the top. Colours are scaled to 255 as everywhere; numbers
  * are as they are stored. `folder_of` is an output beside which a temporary file may lie; NULL: in
  * $TMPDIR, or /tmp. */
@@ -57,6 +60,10 @@ bool raster_from_picture(const char *path, picture_purpose purpose, const char *
 
 /* Read a window: x fastest, the channels of a pixel next to each other. NaN and infinity pass. */
 bool raster_read(const raster *from, const raster_window *window, float *out, cli_problem *problem);
+
+/* The same of whole numbers without a factor; one that 32 bits cannot hold is refused. */
+bool raster_read_integers(const raster *from, const raster_window *window, int32_t *out,
+                          cli_problem *problem);
 
 void raster_close(raster *from);
 

@@ -94,7 +94,7 @@ static bool open_nifti_array(large_inputs *inputs, cli_problem *problem) {
     inputs->labels = array.view.channels;
     inputs->holds_integers = array.integers;
     inputs->own_numbers = array.own_values;
-    raster_from_floats(inputs->own_numbers, size, inputs->labels, &inputs->numbers);
+    raster_from_floats(array.own_values, size, inputs->labels, &inputs->numbers);
     inputs->numbers.stride[0] = 1;
     inputs->numbers.stride[1] = size[0];
     inputs->numbers.stride[2] = size[0] * size[1];
@@ -128,29 +128,11 @@ static bool open_map(large_inputs *inputs, const char *folder_of, file_kind kind
                                npy_type_text(&place.npy, text), "array.astype('int32')");
     }
     const size_t size[RASTER_AXES] = {image->width, image->height, image->depth};
-    const size_t count = image_pixels(image);
     int32_t *numbers;
     if (!label_map_read(file, image, &numbers, problem))
         return false;
-    inputs->own_numbers = malloc(count * sizeof *inputs->own_numbers);
-    for (size_t i = 0; inputs->own_numbers && i < count; i++)
-        inputs->own_numbers[i] = (float)numbers[i];
-    free(numbers);
-    if (!inputs->own_numbers)
-        return out_of_memory(problem, file);
-    raster_from_floats(inputs->own_numbers, size, 1, &inputs->numbers);
-    return true;
-}
-
-/* Numbers of a map, a window at a time; `room` is for as many floats. */
-static bool read_map(const large_inputs *inputs, const raster_window *window, float *room,
-                     int32_t *numbers, cli_problem *problem) {
-    const size_t count = window->size[0] * window->size[1] * window->size[2];
-    if (!raster_read(&inputs->numbers, window, room, problem))
-        return false;
-    /* Floats hold whole numbers up to 2^24, and beyond them no label. */
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = (int32_t)room[i];
+    inputs->own_numbers = numbers;
+    raster_from_integers(numbers, size, &inputs->numbers);
     return true;
 }
 
@@ -158,16 +140,14 @@ static bool read_map(const large_inputs *inputs, const raster_window *window, fl
 static bool look_at_map(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const size_t width = inputs->image.width, height = inputs->image.height;
-    float *room = malloc(width * sizeof *room);
     int32_t *numbers = malloc(width * sizeof *numbers);
     prior_look look = {0};
-    bool done = (room && numbers) || out_of_memory(problem, unary->prior_file);
+    bool done = numbers || out_of_memory(problem, unary->prior_file);
     for (size_t row = 0; done && row < height * inputs->image.depth; row++) {
         const raster_window window = {{0, row % height, row / height}, {width, 1, 1}};
-        done = read_map(inputs, &window, room, numbers, problem) &&
+        done = raster_read_integers(&inputs->numbers, &window, numbers, problem) &&
                prior_look_at(unary, &inputs->image, numbers, row * width, width, &look, problem);
     }
-    free(room);
     free(numbers);
     return done && prior_settle(unary, &look, &inputs->labels, &inputs->facts, problem);
 }
@@ -267,8 +247,7 @@ static bool energies_of_map(const large_inputs *inputs, const raster_window *win
                             float *energies, cli_problem *problem) {
     const size_t count = window->size[0] * window->size[1] * window->size[2];
     int32_t *numbers = malloc(count * sizeof *numbers);
-    /* The energies are at least two for a pixel: there is room for its number. */
-    const bool done = numbers ? read_map(inputs, window, energies, numbers, problem)
+    const bool done = numbers ? raster_read_integers(&inputs->numbers, window, numbers, problem)
                               : out_of_memory(problem, inputs->options->unary.prior_file);
     if (done)
         prior_energies(&inputs->options->unary, &inputs->facts, numbers, count, inputs->labels,

@@ -12,7 +12,7 @@ typedef struct large_inputs {
     cli_image image; /* sizes and geometry; its colours are those below */
     raster colours;
     raster numbers;      /* the array, or the label map */
-    float *own_numbers;  /* of a NIfTI array or map, which is read whole */
+    void *own_numbers;   /* of a NIfTI array or map, which is read whole */
     bool holds_integers; /* an array of them */
     size_t labels;
     unary_facts facts; /* of an array when large_sample_take has looked at it */

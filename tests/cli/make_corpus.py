@@ -192,6 +192,31 @@ def made_seeds():
     yield b"\x01" + volumes.nifti([0.5] * 8, (2, 2, 2), volumes.F64, version=2)
 
 
+def window_seeds():
+    """Instructions as fuzz_window.c reads them, and what the file is made of."""
+    as_it_is, png, tiff, pnm, npy = range(5)
+    colours, label_map, array = range(3)
+
+    def seed(form, use, kind, detail=0, cut=0, option=0, fill=bytes((37 * i) % 251 for i in range(300))):
+        return bytes([form, use, 20, 18, kind, detail, cut, option, 3, 5, 9, 8]) + fill
+
+    small = bytes(i * i % 3 for i in range(50))
+    for kind in range(15):
+        yield seed(png, label_map if kind % 3 == 0 else colours, kind, kind % 2)
+    for kind in range(4):
+        yield seed(tiff, colours, kind, 5 * kind % 8)
+        yield seed(tiff, label_map, kind, 7 * kind % 8, fill=small)
+    for kind in range(6):
+        yield seed(pnm, colours, kind, kind % 3)
+        yield seed(pnm, label_map, kind, kind % 2, cut=40 * (kind % 3), fill=small)
+    for kind in range(16):
+        yield seed(npy, array, kind, 32 + kind % 5, cut=100 * (kind == 9))
+        yield seed(npy, label_map, kind, 5, option=kind, fill=small[:1] if kind > 2 else small)
+    yield seed(npy, array, 240, 33)
+    for make in (bmp_seeds, jpeg_seeds):
+        yield seed(as_it_is, colours, 0, fill=next(make()))
+
+
 def outcome_seeds():
     whole = (b'{"width": 3, "height": 2, "iterations": 5, "stop": "stationary", "constant": false, '
              b'"pixels_changed": 1, "energy_rounded": 2.5, "setup_s": 0.1, "solve_s": 0.2, "polish_s": 0, '
@@ -205,7 +230,7 @@ SEEDS = {"bmp": bmp_seeds, "webp": webp_seeds, "arguments": arguments_seeds, "li
          "map": map_seeds, "outcome": outcome_seeds, "record": record_seeds,
          "dataset": dataset_seeds, "jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds,
          "palette": palette_seeds, "png": png_seeds, "pnm": pnm_seeds, "settings": settings_seeds,
-         "tiff": tiff_seeds}
+         "tiff": tiff_seeds, "window": window_seeds}
 
 
 def write_seeds(kind, folder):

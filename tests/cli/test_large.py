@@ -133,6 +133,13 @@ class LargeTest(Case):
         for name, data in maps.items():
             with self.subTest(name):
                 self.same([("-o", "l.npy")], unary=("--labels-prior", self.write(name, data)))
+        largest = 2**31 - 1  # which floats do not hold
+        unknown = [largest if number == 255 else number for number in flat]
+        self.same([("-o", "l.npy")], unary=("--labels-prior", self.write(
+            "unknown.npy", formats.npy(unknown, (HEIGHT, WIDTH), "<i4")), "--prior-unknown", str(largest)))
+        self.bad(self.path("wide.npy"), "32 bits cannot hold", "solve", self.image, "--labels-prior",
+                 self.write("wide.npy", formats.npy([2**40] * WIDTH * HEIGHT, (HEIGHT, WIDTH), "<i8")), *KERNELS,
+                 *WHOLE_TILE)
         self.bad(self.path("map.png"), "has the label 2", "solve", self.image, "--labels-prior",
                  self.write("map.png", formats.number_png([[2] * WIDTH] * HEIGHT)), "--label-count", "2",
                  *KERNELS, *WHOLE_TILE)

@@ -24,7 +24,7 @@ static bool open_log(search_log *log, const char *path) {
 }
 
 static void read_bytes(const uint8_t *data, size_t size) {
-    const char *path = memory_file(data, size);
+    const char *path = memory_file(0, data, size);
     search_log log, again;
     if (!path || !open_log(&log, path))
         return;
@@ -37,7 +37,7 @@ static void read_bytes(const uint8_t *data, size_t size) {
 /* Entries of two values and two scores each, as doubles. */
 static void write_entries(const uint8_t *data, size_t size) {
     enum { NUMBERS = 4 };
-    const char *path = memory_file(data, 0);
+    const char *path = memory_file(0, data, 0);
     search_log log, again;
     cli_problem problem = {0, ""};
     if (!path)

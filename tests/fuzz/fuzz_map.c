@@ -6,7 +6,7 @@
 #include "target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    const char *path = size > 2 ? memory_file(data + 2, size - 2) : NULL;
+    const char *path = size > 2 ? memory_file(0, data + 2, size - 2) : NULL;
     if (!path)
         return 0;
     /* A volume is what has a geometry; maps only ask whether there is one. */
