@@ -300,7 +300,8 @@ static dcrf_status use_tiles(dcrf_error *error) {
     dcrf_tiles_info info = {0};
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     dcrf_status status = dcrf_tiling_make(&tiling, &grid, window, overlap, error);
-    const dcrf_tile_callbacks callbacks = {model_of_tile, look_at_tile, &tiling};
+    const dcrf_tile_callbacks callbacks = {
+        .model = model_of_tile, .result = look_at_tile, .user = &tiling};
     if (status == DCRF_OK)
         status = dcrf_workspace_new(&workspace, 1, error);
     if (status == DCRF_OK)

@@ -108,6 +108,7 @@ static void test_windows_need_room_for_their_overlap(void **state) {
 
 #define LABELS 2
 #define SIGMA 5
+#define MOST_TILES 32
 
 struct scene {
     dcrf_grid grid;
@@ -115,6 +116,10 @@ struct scene {
     float *unary;
     size_t models;  /* made so far */
     size_t fail_at; /* the model that cannot be made; 0: none */
+    /* Tiles from this one on in these steps, and then no other; a step of 0: all. */
+    size_t next_tile;
+    size_t tile_step;
+    dcrf_tile_facts facts[MOST_TILES];
     uint16_t *labels;
     float *marginals;
 };
@@ -177,6 +182,9 @@ static dcrf_status take_labels(void *user, const dcrf_tile_result *result, dcrf_
     struct scene *s = user;
     const dcrf_tile *tile = result->tile;
     (void)error;
+    assert_true(tile->index < MOST_TILES);
+    assert_int_equal(result->facts->is_solved, result->is_solved);
+    s->facts[tile->index] = *result->facts;
     for (size_t y = 0; y < tile->inner_size[1]; y++)
         for (size_t x = 0; x < tile->inner_size[0]; x++) {
             const size_t from =
@@ -190,10 +198,20 @@ static dcrf_status take_labels(void *user, const dcrf_tile_result *result, dcrf_
     return DCRF_OK;
 }
 
+static size_t next_in_steps(void *user) {
+    struct scene *s = user;
+    const size_t index = s->next_tile;
+    s->next_tile += s->tile_step;
+    return index;
+}
+
 static dcrf_tiles_info solve(struct scene *s, dcrf_method method, size_t window, size_t overlap,
                              size_t threads) {
     const size_t windows[3] = {window, window, 0}, overlaps[3] = {overlap, overlap, 0};
-    const dcrf_tile_callbacks callbacks = {model_of_window, take_labels, s};
+    const dcrf_tile_callbacks callbacks = {.model = model_of_window,
+                                           .result = take_labels,
+                                           .user = s,
+                                           .next = s->tile_step > 0 ? next_in_steps : NULL};
     dcrf_tiling tiling;
     dcrf_workspace *workspace;
     dcrf_settings settings;
@@ -206,7 +224,8 @@ static dcrf_tiles_info solve(struct scene *s, dcrf_method method, size_t window,
                                       &info, &error),
                      DCRF_OK);
     dcrf_workspace_free(&workspace);
-    assert_int_equal(info.tiles, dcrf_tiling_count(&tiling));
+    if (s->tile_step == 0)
+        assert_int_equal(info.tiles, dcrf_tiling_count(&tiling));
     return info;
 }
 
@@ -294,6 +313,39 @@ static void test_threads_do_not_matter(void **state) {
     free_scene(&four);
 }
 
+/* Two that share the tiles, one of them from the last to the first, have the labels of one; and
+ * what they know of the tiles, in their order, are the facts of one to the last bit. */
+static void test_tiles_can_be_shared(void **state) {
+    (void)state;
+    enum { TILES = 12, SIZE = 150 * 120 };
+    for (int method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method += 2) {
+        struct scene alone = new_scene(150, 120), shared = new_scene(150, 120);
+        const dcrf_tiles_info wanted = solve(&alone, (dcrf_method)method, 60, 10, 1);
+        dcrf_tiles_info info = {0};
+        assert_int_equal(wanted.tiles, TILES);
+        shared.tile_step = 2;
+        assert_int_equal(solve(&shared, (dcrf_method)method, 60, 10, 1).tiles, TILES / 2);
+        /* Down from the last: below the first one is no tile, for sizes have no sign. */
+        shared.next_tile = TILES - 1;
+        shared.tile_step = (size_t)-2;
+        assert_int_equal(solve(&shared, (dcrf_method)method, 60, 10, 1).tiles, TILES / 2);
+        for (size_t tile = 0; tile < TILES; tile++)
+            dcrf_tiles_add(&info, &shared.facts[tile]);
+        assert_memory_equal(alone.labels, shared.labels, SIZE * sizeof *alone.labels);
+        assert_memory_equal(alone.marginals, shared.marginals, SIZE * LABELS * sizeof(float));
+        assert_int_equal(info.tiles, TILES);
+        assert_int_equal(info.solved, TILES);
+        assert_int_equal(info.changed, wanted.changed);
+        assert_int_equal(info.iterations, wanted.iterations);
+        assert_int_equal(info.stop, wanted.stop);
+        assert_memory_equal(&info.energy, &wanted.energy, sizeof info.energy);
+        assert_true(info.largest_gap == wanted.largest_gap ||
+                    (isnan(info.largest_gap) && isnan(wanted.largest_gap)));
+        free_scene(&alone);
+        free_scene(&shared);
+    }
+}
+
 /* With windows that are the whole, the inner regions' energies are parts of one sum. */
 static void test_energies_of_parts_add_up(void **state) {
     (void)state;
@@ -310,7 +362,8 @@ static void test_energies_of_parts_add_up(void **state) {
     assert_int_equal(dcrf_tiling_make(&tiling, &s.grid, none, overlap, &error), DCRF_OK);
     tiling.count[0] = 3;
     tiling.count[1] = 2;
-    const dcrf_tile_callbacks callbacks = {model_of_window, take_labels, &s};
+    const dcrf_tile_callbacks callbacks = {
+        .model = model_of_window, .result = take_labels, .user = &s};
     dcrf_workspace *workspace;
     dcrf_settings settings;
     dcrf_tiles_info parts;
@@ -404,7 +457,8 @@ static void test_a_stop_leaves_the_unary_minimum(void **state) {
         struct scene s = new_scene(WIDTH, HEIGHT);
         struct stopper stopper = {&s, 2};
         const size_t window[3] = {50, 50, 0}, overlap[3] = {10, 10, 0};
-        const dcrf_tile_callbacks callbacks = {model_of_window, take_labels, &s};
+        const dcrf_tile_callbacks callbacks = {
+            .model = model_of_window, .result = take_labels, .user = &s};
         dcrf_tiling tiling;
         dcrf_workspace *workspace;
         dcrf_settings settings;
@@ -439,7 +493,7 @@ static void test_errors_of_callbacks_come_back(void **state) {
     (void)state;
     struct scene s = new_scene(60, 40);
     const size_t window[3] = {30, 30, 0}, overlap[3] = {5, 5, 0};
-    dcrf_tile_callbacks callbacks = {model_of_window, take_labels, &s};
+    dcrf_tile_callbacks callbacks = {.model = model_of_window, .result = take_labels, .user = &s};
     dcrf_tiling tiling;
     dcrf_workspace *workspace;
     dcrf_settings settings;
@@ -513,6 +567,7 @@ int main(void) {
         cmocka_unit_test(test_one_tile_is_the_whole),
         cmocka_unit_test(test_seams_are_rare),
         cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_tiles_can_be_shared),
         cmocka_unit_test(test_energies_of_parts_add_up),
         cmocka_unit_test(test_origin_aligns_lattices),
         cmocka_unit_test(test_a_stop_leaves_the_unary_minimum),

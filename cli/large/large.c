@@ -242,7 +242,7 @@ static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_t
 
 static bool run_tiles(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
-    const dcrf_tile_callbacks callbacks = {make_model, take_result, run};
+    const dcrf_tile_callbacks callbacks = {.model = make_model, .result = take_result, .user = run};
     dcrf_settings settings = settings_from_options(task->solver, false);
     dcrf_tiles_info info;
     dcrf_error error;

@@ -11,7 +11,8 @@
  *   dcrf_tiles_solve(&tiling, &callbacks, workspace, &settings, &info, &error);
  *
  * The callbacks make the model of a window, and take what was found in it: neither the picture nor
- * the labelling has to be in memory as a whole. Tiles come in the order of their index, x fastest.
+ * the labelling has to be in memory as a whole. Tiles come in the order of their index, x fastest,
+ * unless a callback chooses them.
  * Weights have to be the same in all windows: measure the strength once, for all of them.
  *
  * There is no lower bound for the whole: each window is a model of its own, with row sums and
@@ -80,6 +81,20 @@ DCRF_API double dcrf_bytes_per_variable(dcrf_method method, size_t labels, size_
 
 /* ---- solving -------------------------------------------------------------------------------- */
 
+/* What is known of a tile when it is done. */
+typedef struct dcrf_tile_facts {
+    int is_solved;        /* 0: the run was stopped before; the labels are the unary minimum */
+    dcrf_status stop;     /* DCRF_OK, or why the run was stopped by then */
+    dcrf_status left_out; /* DCRF_OK, or the error of a stage that it could do without */
+    dcrf_energy energy;   /* of the inner region, with the pairs that its window has; NaN where it
+                           * was not solved */
+    double relative_gap;  /* of the window's own problem; NaN where the method has no bound */
+    size_t iterations;
+    size_t changed; /* variables of the inner region with another label than their unary minimum */
+    size_t plan_bytes; /* plan and workspace together */
+    unsigned char reserved[64];
+} dcrf_tile_facts;
+
 /* What was found in a window. Arrays are over the window, and valid during the call. */
 typedef struct dcrf_tile_result {
     const dcrf_tile *tile;
@@ -88,8 +103,9 @@ typedef struct dcrf_tile_result {
     const uint16_t *unary_labels; /* the unary minimum */
     const float *marginals;       /* a block as in dcrf/operator.h */
     size_t stride;
-    int is_solved; /* 0: the run was stopped before; the labels are the unary minimum */
-    unsigned char reserved[64];
+    int is_solved; /* as in the facts */
+    const dcrf_tile_facts *facts;
+    unsigned char reserved[56];
 } dcrf_tile_result;
 
 typedef struct dcrf_tile_callbacks {
@@ -97,10 +113,14 @@ typedef struct dcrf_tile_callbacks {
     dcrf_status (*model)(void *user, const dcrf_tile *tile, dcrf_model **model, dcrf_error *error);
     dcrf_status (*result)(void *user, const dcrf_tile_result *result, dcrf_error *error);
     void *user;
+    /* The index of the tile that comes next; the run ends where that is no tile's. NULL: all of
+     * them in their order. For several processes that share the tiles. */
+    size_t (*next)(void *user);
+    unsigned char reserved[32];
 } dcrf_tile_callbacks;
 
 typedef struct dcrf_tiles_info {
-    size_t tiles;
+    size_t tiles;       /* that came */
     size_t solved;      /* the others have the unary minimum: the run was stopped before */
     dcrf_status stop;   /* DCRF_OK, or why it was stopped */
     dcrf_energy energy; /* of all inner regions, each with the pairs that its window has; NaN where
@@ -125,6 +145,11 @@ DCRF_API dcrf_status dcrf_tiles_solve(const dcrf_tiling *tiling,
                                       dcrf_operator_kind operator_kind, dcrf_workspace *workspace,
                                       const dcrf_settings *settings, dcrf_tiles_info *info,
                                       dcrf_error *error);
+
+/* Add what is known of a tile to what is known of those before it, of none in an info that is zero
+ * throughout. dcrf_tiles_solve does so itself; processes that share the tiles do it for all of them
+ * in their order, and have what one process has, but for the times. */
+DCRF_API void dcrf_tiles_add(dcrf_tiles_info *info, const dcrf_tile_facts *facts);
 
 #ifdef __cplusplus
 }

@@ -36,6 +36,9 @@ struct run {
     const dcrf_settings *settings;
     double began_s;
     struct window_arrays arrays;
+    size_t count;         /* of tiles in the tiling */
+    dcrf_status stop;     /* DCRF_OK, or why the run was stopped */
+    dcrf_tile_facts tile; /* of the tile in hand */
     dcrf_tiles_info info;
 };
 
@@ -88,11 +91,19 @@ static double seconds_left(const struct run *run) {
 /* Between tiles, and before the long steps of one. */
 static bool is_stopped(struct run *run) {
     const dcrf_settings *settings = run->settings;
-    if (run->info.stop == DCRF_OK && settings->cancel && settings->cancel(settings->cancel_user))
-        run->info.stop = DCRF_STOP_CANCELLED;
-    if (run->info.stop == DCRF_OK && settings->time_limit_s > 0 && seconds_left(run) <= 0)
-        run->info.stop = DCRF_STOP_TIME;
-    return run->info.stop != DCRF_OK;
+    if (run->stop == DCRF_OK && settings->cancel && settings->cancel(settings->cancel_user))
+        run->stop = DCRF_STOP_CANCELLED;
+    if (run->stop == DCRF_OK && settings->time_limit_s > 0 && seconds_left(run) <= 0)
+        run->stop = DCRF_STOP_TIME;
+    return run->stop != DCRF_OK;
+}
+
+/* The part of the time left that a tile has. Where tiles are shared, as many of those to come are
+ * ours as there were of those so far. */
+static double seconds_for(const struct run *run, const dcrf_tile *tile) {
+    const double share = (double)(run->info.tiles + 1) / (double)(tile->index + 1);
+    const double tiles_left = share * (double)(run->count - tile->index);
+    return seconds_left(run) / fmax(tiles_left, 1);
 }
 
 /* ---- one tile ------------------------------------------------------------------------------- */
@@ -104,29 +115,13 @@ static void mark_labels(const dcrf_model *model, const uint16_t *labels, float *
 }
 
 static void note_solver(struct run *run, const dcrf_solver *solver, const dcrf_plan *plan) {
-    dcrf_tiles_info *info = &run->info;
+    dcrf_tile_facts *tile = &run->tile;
     dcrf_solver_info found;
     dcrf_solver_get_info(solver, &found);
-    const size_t bytes = dcrf_plan_bytes(plan) + dcrf_workspace_bytes(run->workspace);
-    info->plan_bytes = bytes > info->plan_bytes ? bytes : info->plan_bytes;
-    info->iterations = found.iterations > info->iterations ? found.iterations : info->iterations;
-    if (info->left_out == DCRF_OK)
-        info->left_out = found.left_out;
-    if (!isnan(found.relative_gap) && !(info->largest_gap >= found.relative_gap))
-        info->largest_gap = found.relative_gap;
-}
-
-static dcrf_status add_energy(struct run *run, const dcrf_plan *plan, dcrf_error *error) {
-    dcrf_energy energy, *total = &run->info.energy;
-    const dcrf_status status = dcrf_energy_of_part(plan, run->workspace, run->arrays.labels,
-                                                   run->arrays.inner, &energy, error);
-    if (status < 0)
-        return status;
-    total->unary += energy.unary;
-    total->pairwise += energy.pairwise;
-    total->cliques += energy.cliques;
-    total->total += energy.total;
-    return DCRF_OK;
+    tile->plan_bytes = dcrf_plan_bytes(plan) + dcrf_workspace_bytes(run->workspace);
+    tile->iterations = found.iterations;
+    tile->left_out = found.left_out;
+    tile->relative_gap = found.relative_gap;
 }
 
 static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf_settings *settings,
@@ -138,7 +133,7 @@ static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf
     if (status >= 0)
         status = dcrf_solver_run(solver, error);
     if (status == DCRF_STOP_CANCELLED)
-        run->info.stop = DCRF_STOP_CANCELLED;
+        run->stop = DCRF_STOP_CANCELLED;
     if (status >= 0) {
         note_solver(run, solver, plan);
         dcrf_solver_labels(solver, arrays->labels);
@@ -148,9 +143,9 @@ static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf
     return status;
 }
 
-/* Plan and solve. Where the run is stopped in between, the unary minimum stays: *solved is 0. */
-static dcrf_status solve_window(struct run *run, const dcrf_model *model, size_t tiles_left,
-                                int *solved, dcrf_error *error) {
+/* Plan and solve. Where the run is stopped in between, the unary minimum stays. */
+static dcrf_status solve_window(struct run *run, const dcrf_tile *tile, const dcrf_model *model,
+                                dcrf_error *error) {
     dcrf_plan *plan = NULL;
     dcrf_settings settings = *run->settings;
     const double began_s = dcrf_time_s();
@@ -159,11 +154,12 @@ static dcrf_status solve_window(struct run *run, const dcrf_model *model, size_t
     const double planned_s = dcrf_time_s();
     if (status >= 0 && !is_stopped(run)) {
         if (settings.time_limit_s > 0)
-            settings.time_limit_s = seconds_left(run) / (double)tiles_left;
+            settings.time_limit_s = seconds_for(run, tile);
         status = run_solver(run, plan, &settings, error);
         if (status >= 0)
-            status = add_energy(run, plan, error);
-        *solved = status >= 0;
+            status = dcrf_energy_of_part(plan, run->workspace, run->arrays.labels,
+                                         run->arrays.inner, &run->tile.energy, error);
+        run->tile.is_solved = status >= 0;
     }
     run->info.solve_s += dcrf_time_s() - planned_s;
     dcrf_plan_free(&plan);
@@ -174,7 +170,8 @@ static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf
                               dcrf_error *error) {
     struct window_arrays *arrays = &run->arrays;
     const size_t variables = tile->size[0] * tile->size[1] * tile->size[2];
-    int solved = 0;
+    const double nan = (double)NAN;
+    run->tile = (dcrf_tile_facts){.energy = {nan, nan, nan, nan}, .relative_gap = nan};
     if (model->variables != variables)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the model of tile %zu has %zu variables; its window has %zu", tile->index,
@@ -185,26 +182,28 @@ static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf
     mark_inner(tile, arrays->inner);
     dcrf_label_by_unary(model, arrays->unary_labels);
     if (!is_stopped(run))
-        status = solve_window(run, model, run->info.tiles - tile->index, &solved, error);
+        status = solve_window(run, tile, model, error);
     if (status < 0)
         return status;
-    if (!solved) {
+    if (!run->tile.is_solved) {
         memcpy(arrays->labels, arrays->unary_labels, variables * sizeof *arrays->labels);
         mark_labels(model, arrays->labels, arrays->marginals);
     }
-    run->info.solved += (size_t)solved;
+    run->tile.stop = run->stop;
     for (size_t a = 0; a < variables; a++)
-        run->info.changed += arrays->inner[a] && arrays->labels[a] != arrays->unary_labels[a];
+        run->tile.changed += arrays->inner[a] && arrays->labels[a] != arrays->unary_labels[a];
     const dcrf_tile_result result = {.tile = tile,
                                      .model = model,
                                      .labels = arrays->labels,
                                      .unary_labels = arrays->unary_labels,
                                      .marginals = arrays->marginals,
                                      .stride = model->stride,
-                                     .is_solved = solved};
+                                     .is_solved = run->tile.is_solved,
+                                     .facts = &run->tile};
     const double began_s = dcrf_time_s();
     status = run->callbacks->result(run->callbacks->user, &result, error);
     run->info.model_s += dcrf_time_s() - began_s;
+    dcrf_tiles_add(&run->info, &run->tile);
     return status;
 }
 
@@ -224,6 +223,34 @@ static dcrf_status do_tile(struct run *run, size_t index, dcrf_error *error) {
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
+void dcrf_tiles_add(dcrf_tiles_info *info, const dcrf_tile_facts *facts) {
+    if (!info || !facts)
+        return;
+    dcrf_energy *total = &info->energy;
+    if (info->tiles == 0)
+        info->largest_gap = (double)NAN;
+    info->tiles++;
+    info->solved += facts->is_solved != 0;
+    info->changed += facts->changed;
+    if (info->stop == DCRF_OK)
+        info->stop = facts->stop;
+    if (info->left_out == DCRF_OK)
+        info->left_out = facts->left_out;
+    if (!isnan(facts->relative_gap) && !(info->largest_gap >= facts->relative_gap))
+        info->largest_gap = facts->relative_gap;
+    info->iterations = facts->iterations > info->iterations ? facts->iterations : info->iterations;
+    info->plan_bytes = facts->plan_bytes > info->plan_bytes ? facts->plan_bytes : info->plan_bytes;
+    total->unary += facts->energy.unary;
+    total->pairwise += facts->energy.pairwise;
+    total->cliques += facts->energy.cliques;
+    total->total += facts->energy.total;
+}
+
+static size_t next_tile(const struct run *run, size_t before) {
+    const dcrf_tile_callbacks *callbacks = run->callbacks;
+    return callbacks->next ? callbacks->next(callbacks->user) : before + 1;
+}
+
 dcrf_status dcrf_tiles_solve(const dcrf_tiling *tiling, const dcrf_tile_callbacks *callbacks,
                              dcrf_operator_kind operator_kind, dcrf_workspace *workspace,
                              const dcrf_settings *settings, dcrf_tiles_info *info,
@@ -238,15 +265,15 @@ dcrf_status dcrf_tiles_solve(const dcrf_tiling *tiling, const dcrf_tile_callback
                       .workspace = workspace,
                       .settings = settings,
                       .began_s = dcrf_time_s(),
-                      .info = {.tiles = dcrf_tiling_count(tiling), .largest_gap = (double)NAN}};
+                      .count = dcrf_tiling_count(tiling),
+                      .info = {.largest_gap = (double)NAN}};
     dcrf_status status = allocate_arrays(&run, error);
-    for (size_t index = 0; status >= 0 && index < run.info.tiles; index++)
+    /* The first one comes after the last number there is. */
+    size_t index = SIZE_MAX;
+    while (status >= 0 && (index = next_tile(&run, index)) < run.count)
         status = do_tile(&run, index, error);
     free_arrays(&run.arrays);
-    if (status < 0)
-        return status;
-    if (run.info.solved < run.info.tiles)
-        run.info.energy = (dcrf_energy){(double)NAN, (double)NAN, (double)NAN, (double)NAN};
-    *info = run.info;
-    return DCRF_OK;
+    if (status >= 0)
+        *info = run.info;
+    return status < 0 ? status : DCRF_OK;
 }
