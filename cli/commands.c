@@ -1,6 +1,6 @@
 /* The table of subcommands. */
 #include "command.h"
-#include "dataset/ranks.h"
+#include "ranks/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +31,10 @@ const cli_command *find_command(const char *name) {
     return NULL;
 }
 
-/* Work on data sets is shared among ranks (dataset/ranks.h). Everything else is done by rank 0,
+/* Data sets and tiles are shared among ranks (ranks/ranks.h). Everything else is done by rank 0,
  * and the others wait. */
 static bool is_for_all_ranks(const cli_command *command) {
-    const char *name = command->arguments.command;
-    return strcmp(name, "batch") == 0 || strcmp(name, "tune") == 0;
+    return command == &batch_command || command == &solve_command || command == &tune_command;
 }
 
 bool run_command(const cli_command *command, int count, char **arguments, cli_problem *problem) {

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
-#include "dataset/ranks.h"
 #include "io/file.h"
 #include "io/output.h"
 #include "io/temporary.h"
 #include "nearest.h"
+#include "ranks/ranks.h"
 
 #include <dcrf/dcrf.h>
 #include <errno.h>

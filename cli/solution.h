@@ -49,7 +49,7 @@ typedef struct tiles_facts {
     size_t overlap[DCRF_MAX_AXES];
     size_t memory_bytes;    /* the limit; 0: none */
     double estimated_bytes; /* what it was expected to take */
-    size_t plan_bytes;      /* the largest plan and workspace */
+    size_t plan_bytes;      /* the largest plan */
     double vertices;        /* of the lattice per pixel, the most in a sample */
     double largest_gap;     /* of a tile's own problem; NaN: no bound */
 } tiles_facts;

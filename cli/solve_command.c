@@ -3,9 +3,11 @@
 #include "command.h"
 #include "explain.h"
 #include "large/large.h"
+#include "ranks/ranks.h"
 #include "solution_text.h"
 #include "solve_outputs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct solve_settings {
@@ -18,12 +20,16 @@ typedef struct solve_settings {
     model_options model;
 } solve_settings;
 
+static bool has_summary(const solve_settings *settings) {
+    return !settings->feedback.quiet && !solve_outputs_take_stdout(&settings->outputs);
+}
+
 static bool solve_and_write(const solve_settings *settings, const built_model *built,
                             const palette *colours, double began_s, cli_problem *problem) {
     const solve_outputs *outputs = &settings->outputs;
     const bool trace = outputs->trace_file || outputs->report_file;
     const feedback talk = feedback_wanted(&settings->feedback);
-    const bool summary = talk != FEEDBACK_QUIET && !solve_outputs_take_stdout(outputs);
+    const bool summary = has_summary(settings);
     const bool explain = outputs->explain || outputs->report_file;
     solution found;
     char *explanation = NULL;
@@ -46,6 +52,13 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     return done;
 }
 
+static void say_who_solved(const solve_settings *settings) {
+    if (ranks_count() > 1 && has_summary(settings))
+        printf("note: rank 0 has solved the image as a whole, and the other %zu had nothing to do; "
+               "--tile shares it among them, and --memory where it does not fit\n",
+               ranks_count() - 1);
+}
+
 static bool run_solve(const void *given, cli_problem *problem) {
     const solve_settings *settings = given;
     const double began_s = seconds_now();
@@ -64,10 +77,11 @@ static bool run_solve(const void *given, cli_problem *problem) {
                              feedback_wanted(&settings->feedback),
                              began_s};
     bool was_solved;
-    if (!solve_outputs_check(&settings->outputs, problem) ||
-        !large_solve(&task, &was_solved, problem))
+    const bool is_checked = ranks_mine() != 0 || solve_outputs_check(&settings->outputs, problem);
+    if (!ranks_agree(is_checked, problem) || !large_solve(&task, &was_solved, problem))
         return false;
-    if (was_solved)
+    /* A whole is solved by rank 0. */
+    if (was_solved || ranks_mine() != 0)
         return true;
     if (!model_build(&settings->model, settings->image_file, &built, problem))
         return false;
@@ -75,6 +89,8 @@ static bool run_solve(const void *given, cli_problem *problem) {
                       solve_outputs_colours(&settings->outputs, &built, &colours, problem) &&
                       solve_and_write(settings, &built, &colours, began_s, problem);
     model_free(&built);
+    if (done)
+        say_who_solved(settings);
     return done;
 }
 

@@ -1,9 +1,9 @@
 /* dcrf batch: several methods on all images of a data set. */
 #include "command.h"
 #include "dataset/batch_work.h"
-#include "dataset/ranks.h"
 #include "dataset/summary_files.h"
 #include "interrupt.h"
+#include "ranks/ranks.h"
 #include "solution_text.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
 #include "dataset/crew.h"
 
 #include "clock.h"
-#include "dataset/ranks.h"
 #include "device.h"
 #include "interrupt.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -140,9 +140,9 @@ static void *work(void *given) {
 
 typedef struct dealer {
     crew *crew;
-    ranks_counter *counter; /* NULL: the deal is fixed */
-    size_t next;            /* of a fixed deal */
-    size_t position;        /* how far all ranks are, as far as is known */
+    ranks_counters *counter; /* NULL: the deal is fixed */
+    size_t next;             /* of a fixed deal */
+    size_t position;         /* how far all ranks are, as far as is known */
     terminal_line line;
 } dealer;
 
@@ -187,7 +187,7 @@ static bool may_go_on(const crew *c) {
 /* The next image of this rank; false: there is none. */
 static bool next_image(dealer *d, size_t *image) {
     if (d->counter) {
-        *image = (size_t)ranks_counter_next(d->counter);
+        *image = (size_t)ranks_counters_add(d->counter, 0, 1);
     } else {
         *image = d->next;
         d->next += ranks_count();
@@ -308,7 +308,7 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
     const size_t available = cores();
     c.jobs = larger(1, smaller(options->jobs > 0 ? options->jobs : available, task->count));
     c.threads = task->threads > 0 ? task->threads : larger(1, available / c.jobs);
-    if (task->deal == CREW_DEAL_FREE && !(d.counter = ranks_counter_new(problem)))
+    if (task->deal == CREW_DEAL_FREE && !(d.counter = ranks_counters_new(1, problem)))
         return false;
     terminal_line_begin(&d.line, task->shown && task->talk == FEEDBACK_NORMAL && ranks_mine() == 0);
     run_workers(&c, &d);
@@ -318,7 +318,7 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
     /* From here on ranks wait for each other, also where all were told to end: nobody cuts off what
      * others are finishing. Where one is dead, whoever told the others to end will kill them. */
     if (d.counter)
-        ranks_counter_free(d.counter);
+        ranks_counters_free(d.counter);
     uint64_t sums[] = {c.done, c.skipped, interrupt_came()};
     ranks_sum(sums, sizeof sums / sizeof sums[0]);
     *count = (crew_count){(size_t)sums[0], (size_t)sums[1], sums[2] > 0};

@@ -1,6 +1,6 @@
 #include "dataset/split_score.h"
 
-#include "dataset/ranks.h"
+#include "ranks/ranks.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* dcrf tune: the parameters with the best score on a split of a data set. */
 #include "command.h"
 #include "dataset/parameters.h"
-#include "dataset/ranks.h"
 #include "dataset/search_record.h"
 #include "dataset/store.h"
 #include "dataset/tune_results.h"
 #include "dataset/tuner.h"
 #include "interrupt.h"
 #include "number_text.h"
+#include "ranks/ranks.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "clock.h"
 #include "dataset/parameters.h"
-#include "dataset/ranks.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -125,6 +125,19 @@ static void give_usual_permissions(int descriptor) {
         errno = 0;
 }
 
+int output_create_beside(const char *path, char **name) {
+    const char *folder = getenv("TMPDIR");
+    char elsewhere[PATH_MAX];
+    if (path && !output_is_standard(path) && strncmp(path, "/dev/", 5) != 0)
+        return temporary_create(path, name);
+    if (snprintf(elsewhere, sizeof elsewhere, "%s/dcrf", folder && *folder ? folder : "/tmp") >=
+        (int)sizeof elsewhere) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return temporary_create(elsewhere, name);
+}
+
 static bool open_temporary(cli_output *output, cli_problem *problem) {
     const int descriptor = temporary_create(output->target, &output->temporary);
     if (descriptor < 0)

@@ -39,6 +39,10 @@ bool outputs_check_distinct(const char *const files[], size_t count, cli_problem
  * files and exit status agree. */
 bool output_flush_standard(cli_problem *problem);
 
+/* A temporary file (io/temporary.h) beside an output; in $TMPDIR or /tmp where that is NULL, or no
+ * file. A descriptor, or -1 with errno set; *name is to be freed. */
+int output_create_beside(const char *path, char **name);
+
 /* Begin an output; write to *stream. The stream belongs to `outputs`. */
 bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_problem *problem);
 

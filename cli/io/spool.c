@@ -48,18 +48,8 @@ static bool take_rows(void *user, const picture *described, const uint16_t *samp
 
 /* A file that is gone when it is closed, however the program ends. */
 static FILE *open_nameless(const char *folder_of) {
-    const char *folder = getenv("TMPDIR");
-    char beside[4096], *name;
-    if (!folder || !*folder)
-        folder = "/tmp";
-    if (!folder_of || output_is_standard(folder_of) || strncmp(folder_of, "/dev/", 5) == 0) {
-        if (snprintf(beside, sizeof beside, "%s/dcrf", folder) >= (int)sizeof beside) {
-            errno = ENAMETOOLONG;
-            return NULL;
-        }
-        folder_of = beside;
-    }
-    const int descriptor = temporary_create(folder_of, &name);
+    char *name;
+    const int descriptor = output_create_beside(folder_of, &name);
     if (descriptor < 0)
         return NULL;
     temporary_remove(name);

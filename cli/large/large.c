@@ -1,20 +1,24 @@
 #include "large/large.h"
 
 #include "clock.h"
+#include "interrupt.h"
+#include "large/exchange.h"
 #include "large/inputs.h"
 #include "large/outputs.h"
 #include "large/sample.h"
+#include "ranks/ranks.h"
 #include "solution_text.h"
 
 #include <dcrf/tiles.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 const cli_option large_option_table[] = {
     {"memory", 0, "BYTES", NULL, false, parse_bytes, offsetof(large_options, memory_bytes),
      "about how much memory may be used, such as 4G; an image that needs more is solved in tiles "
-     "that overlap, read and written piece by piece"},
+     "that overlap, read and written piece by piece; of one rank, where MPI has started several"},
     {"tile", 0, "PIXELS", NULL, false, parse_positive_count, offsetof(large_options, tile_px),
      "solve in tiles, the windows of which have this side, overlap included, whatever the memory"},
     {0},
@@ -29,6 +33,9 @@ const cli_option large_option_table[] = {
 /* What the command holds of a whole image besides the library: colours, labels, marginals of the
  * labels chosen. */
 #define COMMAND_BYTES_PER_PIXEL 40.0
+/* Between looks for tiles of other ranks, and for what they want of rank 0 while it solves one. */
+#define PAUSE_NS 5000000L
+#define ANSWER_S 0.02
 /* Labels that are assumed where a map has not been looked at yet. */
 #define ASSUMED_LABELS 32
 
@@ -70,11 +77,15 @@ typedef struct large_run {
     palette colours;
     double vertices;
     dcrf_tiling tiling;
-    large_outputs *outputs;
+    large_outputs *outputs;  /* at rank 0 */
+    tile_exchange *exchange; /* NULL: there is one rank */
     cli_outputs files;
     progress watch;
     solution found;
-    bool has_problem; /* a callback failed, and `problem` says why */
+    dcrf_tiles_info known; /* of the tiles that rank 0 has taken from all ranks */
+    bool is_stopped;       /* a rank was told to end, or has failed */
+    double answered_s;     /* when rank 0 last looked what others want */
+    bool has_problem;      /* a callback failed, and `problem` says why */
     cli_problem *problem;
 } large_run;
 
@@ -191,8 +202,38 @@ static dcrf_status take_result(void *user, const dcrf_tile_result *result, dcrf_
                 run->found.after[result->labels[a]]++;
             }
         }
-    return large_outputs_take(run->outputs, result, run->problem) ? DCRF_OK
-                                                                  : stop_with_problem(run, error);
+    const bool done =
+        run->exchange ? tile_exchange_put(run->exchange, result, run->problem) &&
+                            (ranks_mine() != 0 || tile_exchange_take(run->exchange, run->outputs,
+                                                                     &run->known, run->problem))
+                      : large_outputs_take(run->outputs, result, run->problem);
+    return done ? DCRF_OK : stop_with_problem(run, error);
+}
+
+/* A rank that was told to end tells the others. */
+static void share_interrupts(large_run *run) {
+    if (interrupt_came())
+        tile_exchange_stop(run->exchange);
+    run->is_stopped = run->is_stopped || tile_exchange_is_stopped(run->exchange);
+}
+
+/* Rank 0, which has the counters, looks at them while it solves: that costs it nothing, and without
+ * it the others may wait for an answer until it has ended its tile. The others look between tiles.
+ */
+static void answer_others(large_run *run) {
+    const double now_s = seconds_now();
+    if (!run->exchange || ranks_mine() != 0 || now_s - run->answered_s < ANSWER_S)
+        return;
+    run->answered_s = now_s;
+    ranks_progress();
+    share_interrupts(run);
+    run->is_stopped = run->is_stopped || tile_exchange_has_failed(run->exchange);
+}
+
+static size_t next_tile(void *user) {
+    large_run *run = user;
+    share_interrupts(run);
+    return tile_exchange_next(run->exchange);
 }
 
 static int say_and_ask(void *user) {
@@ -201,7 +242,8 @@ static int say_and_ask(void *user) {
     snprintf(what, sizeof what, "tile %zu of %zu", run->found.tiles.current,
              run->found.tiles.count);
     progress_stage(&run->watch, what);
-    return progress_cancel(&run->watch);
+    answer_others(run);
+    return progress_cancel(&run->watch) || run->is_stopped;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -240,14 +282,54 @@ static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_t
            library_problem(problem, "changes", &error);
 }
 
+/* At rank 0, which has no tile left: take those of the others as they come. */
+static bool take_the_rest(large_run *run, cli_problem *problem) {
+    const struct timespec pause = {0, PAUSE_NS};
+    bool done = tile_exchange_take(run->exchange, run->outputs, &run->known, problem);
+    while (done && tile_exchange_taken(run->exchange) < run->found.tiles.count &&
+           !tile_exchange_has_failed(run->exchange)) {
+        char what[64];
+        snprintf(what, sizeof what, "%zu of %zu tiles, waiting for other ranks",
+                 tile_exchange_taken(run->exchange), run->found.tiles.count);
+        progress_stage(&run->watch, what);
+        share_interrupts(run);
+        nanosleep(&pause, NULL);
+        done = tile_exchange_take(run->exchange, run->outputs, &run->known, problem);
+    }
+    return done;
+}
+
+/* Wait for the others. What rank 0 knows of all tiles takes the place of what this rank knows of
+ * its own, but for the times. */
+static bool end_together(large_run *run, bool done, dcrf_tiles_info *info, cli_problem *problem) {
+    solution *found = &run->found;
+    if (done && ranks_mine() == 0)
+        done = take_the_rest(run, problem);
+    if (!done)
+        tile_exchange_fail(run->exchange);
+    if (!ranks_agree(done, problem))
+        return false;
+    ranks_sum(found->before, found->label_count);
+    ranks_sum(found->after, found->label_count);
+    run->known.model_s = info->model_s;
+    run->known.plan_s = info->plan_s;
+    run->known.solve_s = info->solve_s;
+    *info = run->known;
+    return true;
+}
+
 static bool run_tiles(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
-    const dcrf_tile_callbacks callbacks = {.model = make_model, .result = take_result, .user = run};
+    const dcrf_tile_callbacks callbacks = {.model = make_model,
+                                           .result = take_result,
+                                           .user = run,
+                                           .next = run->exchange ? next_tile : NULL};
     dcrf_settings settings = settings_from_options(task->solver, false);
     dcrf_tiles_info info;
     dcrf_error error;
     run->found.setup_s = seconds_now() - task->began_s;
-    progress_begin(&run->watch, task->talk, 0, settings.time_limit_s);
+    progress_begin(&run->watch, ranks_mine() == 0 ? task->talk : FEEDBACK_QUIET, 0,
+                   settings.time_limit_s);
     run->watch.line.began_s = task->began_s;
     settings.cancel = say_and_ask;
     settings.cancel_user = run;
@@ -256,10 +338,13 @@ static bool run_tiles(large_run *run, cli_problem *problem) {
     const dcrf_status status = dcrf_tiles_solve(
         &run->tiling, &callbacks, (dcrf_operator_kind)task->model->kernels.operator_kind,
         run->built.workspace, &settings, &info, &error);
+    bool done = status >= 0;
+    if (!done && !run->has_problem)
+        library_problem(problem, "tiles", &error);
+    if (run->exchange)
+        done = end_together(run, done, &info, problem);
     progress_end(&run->watch);
-    if (status < 0)
-        return !run->has_problem && library_problem(problem, "tiles", &error);
-    return describe(run, &settings, &info, problem);
+    return done && (ranks_mine() != 0 || describe(run, &settings, &info, problem));
 }
 
 static bool begin_solution(large_run *run, cli_problem *problem) {
@@ -290,18 +375,28 @@ static bool write_results(large_run *run, cli_problem *problem) {
     return solve_outputs_finish(task->outputs, &results, &run->files, problem);
 }
 
+/* What only rank 0 does before the tiles: the cut, which the others are told, and the outputs. */
+static bool prepare(large_run *run, cli_problem *problem) {
+    const large_task *task = run->task;
+    return large_inputs_check(task->model, problem) &&
+           large_outputs_check(task->outputs, problem) &&
+           solve_outputs_fit(task->outputs, &run->inputs.image, problem) &&
+           solve_outputs_colours(task->outputs, &run->built, &run->colours, problem) &&
+           choose_tiling(run, problem) &&
+           large_outputs_new(&run->outputs, task->outputs, &run->tiling, &run->inputs.image,
+                             run->inputs.labels, &run->colours, &run->files, problem);
+}
+
+/* Together. */
 static bool solve_tiles(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
-    const bool done =
-        large_inputs_check(task->model, problem) && large_outputs_check(task->outputs, problem) &&
-        solve_outputs_fit(task->outputs, &run->inputs.image, problem) &&
-        solve_outputs_colours(task->outputs, &run->built, &run->colours, problem) &&
-        choose_tiling(run, problem) && begin_solution(run, problem) &&
-        large_outputs_new(&run->outputs, task->outputs, &run->tiling, &run->inputs.image,
-                          run->inputs.labels, &run->colours, &run->files, problem) &&
-        run_tiles(run, problem);
-    large_outputs_free(&run->outputs);
-    return done && write_results(run, problem);
+    if (!ranks_agree(ranks_mine() != 0 || prepare(run, problem), problem))
+        return false;
+    ranks_broadcast(&run->tiling, sizeof run->tiling);
+    return ranks_agree(begin_solution(run, problem), problem) &&
+           (ranks_count() == 1 || tile_exchange_new(&run->exchange, task->outputs, &run->tiling,
+                                                    run->inputs.labels, problem)) &&
+           run_tiles(run, problem);
 }
 
 /* ---- the decision --------------------------------------------------------------------------- */
@@ -313,60 +408,87 @@ static bool check_solver(const solver_options *options, cli_problem *problem) {
                      "leave it out");
 }
 
-/* Open the inputs, look at a sample of them, and solve in tiles where the whole does not fit. */
-static bool look_and_solve(large_run *run, bool *was_solved, cli_problem *problem) {
+static void forget(large_run *run) {
+    run->built.image = (cli_image){0}; /* that of the inputs */
+    model_free(&run->built);
+    large_inputs_close(&run->inputs);
+}
+
+/* Open the inputs and look at a sample of them; what was made is freed where that fails. */
+static bool look(large_run *run, cli_problem *problem) {
     const large_task *task = run->task;
     if (!large_inputs_open(task->model, task->image_file, task->outputs->labels_file, &run->inputs,
                            problem))
         return false;
-    bool done = large_sample_take(&run->inputs, &run->built, problem);
-    if (!done) {
+    if (!large_sample_take(&run->inputs, &run->built, problem)) {
         large_inputs_close(&run->inputs);
         return false;
     }
-    done = large_sample_vertices(&run->inputs, &run->built, &run->vertices, problem);
+    if (large_sample_vertices(&run->inputs, &run->built, &run->vertices, problem))
+        return true;
+    forget(run);
+    return false;
+}
+
+/* Solve in tiles where the whole does not fit. Together. */
+static bool look_and_solve(large_run *run, bool *was_solved, cli_problem *problem) {
+    const large_task *task = run->task;
+    const bool has_looked = look(run, problem);
+    bool done = ranks_agree(has_looked, problem);
     const cli_image *image = &run->inputs.image;
-    *was_solved =
-        task->limits->tile_px > 0 ||
-        bytes_of_whole(task, (double)image_pixels(image), run->inputs.labels, image->channels,
-                       run->vertices) > (double)task->limits->memory_bytes;
-    done = done && (!*was_solved || solve_tiles(run, problem));
+    *was_solved = task->limits->tile_px > 0 ||
+                  (done && bytes_of_whole(task, (double)image_pixels(image), run->inputs.labels,
+                                          image->channels,
+                                          run->vertices) > (double)task->limits->memory_bytes);
+    ranks_broadcast(was_solved, sizeof *was_solved);
+    if (done && *was_solved) {
+        done = solve_tiles(run, problem);
+        tile_exchange_free(&run->exchange);
+        large_outputs_free(&run->outputs);
+        done = done && (ranks_mine() != 0 || write_results(run, problem));
+    }
     outputs_discard(&run->files);
     free(run->found.before);
     free(run->found.after);
-    run->built.image = (cli_image){0}; /* that of the inputs */
-    model_free(&run->built);
-    large_inputs_close(&run->inputs);
+    if (has_looked)
+        forget(run);
     return done;
 }
 
-bool large_solve(const large_task *task, bool *was_solved, cli_problem *problem) {
+/* May the whole not fit? What tiles cannot do is done as a whole where that is likely to fit. */
+static bool decide(const large_task *task, bool *may_be_tiled, cli_problem *problem) {
     const large_options *limits = task->limits;
     const size_t features = 2 + IMAGE_CHANNELS;
     cli_problem reason;
-    *was_solved = false;
+    *may_be_tiled = false;
     if (limits->tile_px == 0 &&
         (limits->memory_bytes == 0 || fits_by_headers(task, MOST_VERTICES(features))))
         return true;
     if (!model_check_kernels(task->model, problem) ||
         !unary_check_options(&task->model->unary, problem))
         return false;
-    /* What tiles cannot do is done as a whole where that is likely to fit. */
-    const bool can_be_tiled = large_inputs_check(task->model, &reason) &&
-                              large_outputs_check(task->outputs, &reason) &&
-                              check_solver(task->solver, &reason);
-    if (!can_be_tiled) {
-        if (limits->tile_px == 0 && fits_by_headers(task, USUAL_VERTICES))
-            return true;
-        *problem = reason;
+    *may_be_tiled = large_inputs_check(task->model, &reason) &&
+                    large_outputs_check(task->outputs, &reason) &&
+                    check_solver(task->solver, &reason);
+    if (*may_be_tiled || (limits->tile_px == 0 && fits_by_headers(task, USUAL_VERTICES)))
+        return true;
+    *problem = reason;
+    return false;
+}
+
+bool large_solve(const large_task *task, bool *was_solved, cli_problem *problem) {
+    bool may_be_tiled = false;
+    *was_solved = false;
+    if (!ranks_agree(ranks_mine() != 0 || decide(task, &may_be_tiled, problem), problem))
         return false;
-    }
+    ranks_broadcast(&may_be_tiled, sizeof may_be_tiled);
+    if (!may_be_tiled)
+        return true;
     large_run *run = calloc(1, sizeof *run);
-    if (!run)
-        return out_of_memory(problem, "tiles");
-    run->task = task;
-    run->problem = problem;
-    const bool done = look_and_solve(run, was_solved, problem);
+    if (run)
+        *run = (large_run){.task = task, .problem = problem};
+    const bool done = ranks_agree(run || out_of_memory(problem, "tiles"), problem) &&
+                      look_and_solve(run, was_solved, problem);
     free(run);
     return done;
 }

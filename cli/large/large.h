@@ -1,5 +1,5 @@
 /* dcrf solve for images that do not fit into memory: in tiles, when --memory or --tile ask for it.
- */
+ * Ranks (ranks/ranks.h) share the tiles. */
 #ifndef DCRF_CLI_LARGE_LARGE_H
 #define DCRF_CLI_LARGE_LARGE_H
 
@@ -25,7 +25,7 @@ typedef struct large_task {
 } large_task;
 
 /* Solve in tiles where the whole does not fit; *was_solved says whether that was so. Where it is
- * false, and nothing has failed, the image is to be solved as a whole. */
+ * false, and nothing has failed, the image is to be solved as a whole. Together, for ranks. */
 bool large_solve(const large_task *task, bool *was_solved, cli_problem *problem);
 
 #endif

@@ -63,13 +63,16 @@ static size_t band_pixels(const dcrf_tiling *tiling, bool is_volume) {
     return size[0] * (size[1] / tiling->count[1] + (size[1] % tiling->count[1] != 0));
 }
 
-double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tiling, bool is_volume,
-                           size_t labels) {
-    const double pixels = (double)band_pixels(tiling, is_volume);
+/* Of what is written, before it is. */
+static size_t bytes_per_pixel(const solve_outputs *options, size_t labels) {
     const size_t floats =
         (options->confidence_file ? 1 : 0) + (options->marginals_file ? labels : 0);
-    return pixels *
-           (double)((options->labels_file ? sizeof(uint16_t) : 0) + floats * sizeof(float));
+    return (options->labels_file ? sizeof(uint16_t) : 0) + floats * sizeof(float);
+}
+
+double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tiling, bool is_volume,
+                           size_t labels) {
+    return (double)band_pixels(tiling, is_volume) * (double)bytes_per_pixel(options, labels);
 }
 
 static bool allocate(large_outputs *o) {
@@ -231,41 +234,121 @@ static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_proble
 
 /* ---- taking --------------------------------------------------------------------------------- */
 
-/* A row of the inner region, from place `from` of the window to place `to` of the band. */
-static void take_row(large_outputs *o, const dcrf_tile_result *result, size_t from, size_t to,
-                     size_t count) {
+/* Where a row of a tile's inner region goes; NULL: it is not wanted. */
+typedef struct field_row {
+    uint16_t *labels;
+    float *confidence;
+    float *marginals;
+} field_row;
+
+static size_t inner_rows(const dcrf_tile *tile) {
+    return tile->inner_size[1] * tile->inner_size[2];
+}
+
+/* The place in the window of what a row of the inner region begins with. */
+static size_t place_in_window(const dcrf_tile *tile, size_t row) {
+    const size_t y = row % tile->inner_size[1] + tile->inner_first[1];
+    const size_t z = row / tile->inner_size[1] + tile->inner_first[2];
+    return (z * tile->size[1] + y) * tile->size[0] + tile->inner_first[0];
+}
+
+/* And where it goes in the band. */
+static field_row row_of_band(const large_outputs *o, const dcrf_tile *tile, size_t row) {
+    const size_t y = tile->first[1] + tile->inner_first[1] + row % tile->inner_size[1];
+    const size_t z = tile->first[2] + tile->inner_first[2] + row / tile->inner_size[1];
+    const size_t place = (z * o->image->height + y - o->band_first) * o->image->width +
+                         tile->first[0] + tile->inner_first[0];
+    return (field_row){o->band_labels ? o->band_labels + place : NULL,
+                       o->band_confidence ? o->band_confidence + place : NULL,
+                       o->band_marginals ? o->band_marginals + place * o->labels : NULL};
+}
+
+static void take_row(const dcrf_tile_result *result, size_t row, size_t label_count,
+                     const field_row *to) {
+    const size_t from = place_in_window(result->tile, row), count = result->tile->inner_size[0];
     const uint16_t *labels = result->labels + from;
     const float *marginals = result->marginals + from * result->stride;
-    if (o->band_labels)
-        memcpy(o->band_labels + to, labels, count * sizeof *labels);
-    for (size_t i = 0; o->band_confidence && i < count; i++)
-        o->band_confidence[to + i] = marginals[i * result->stride + labels[i]];
-    for (size_t i = 0; o->band_marginals && i < count; i++)
-        memcpy(o->band_marginals + (to + i) * o->labels, marginals + i * result->stride,
-               o->labels * sizeof *marginals);
+    if (to->labels)
+        memcpy(to->labels, labels, count * sizeof *labels);
+    for (size_t i = 0; to->confidence && i < count; i++)
+        to->confidence[i] = marginals[i * result->stride + labels[i]];
+    for (size_t i = 0; to->marginals && i < count; i++)
+        memcpy(to->marginals + i * label_count, marginals + i * result->stride,
+               label_count * sizeof *marginals);
+}
+
+/* The band that a tile belongs to. */
+static void begin_tile(large_outputs *o, const dcrf_tile *tile) {
+    if (image_is_volume(o->image))
+        return;
+    o->band_first = tile->first[1] + tile->inner_first[1];
+    o->band_rows = tile->inner_size[1];
+}
+
+/* With its last tile a band is complete. */
+static bool end_tile(large_outputs *o, const dcrf_tile *tile, cli_problem *problem) {
+    const bool is_last = tile->index + 1 == dcrf_tiling_count(o->tiling);
+    if (image_is_volume(o->image))
+        return !is_last || write_band(o, image_pixels(o->image), true, problem);
+    return (tile->index + 1) % o->tiling->count[0] != 0 ||
+           write_band(o, o->band_rows * o->image->width, is_last, problem);
 }
 
 bool large_outputs_take(large_outputs *o, const dcrf_tile_result *result, cli_problem *problem) {
     const dcrf_tile *tile = result->tile;
-    const size_t width = o->image->width, height = o->image->height;
-    const bool volume = image_is_volume(o->image);
-    if (!volume) { /* rows of one row of tiles */
-        o->band_first = tile->first[1] + tile->inner_first[1];
-        o->band_rows = tile->inner_size[1];
+    begin_tile(o, tile);
+    for (size_t row = 0; row < inner_rows(tile); row++) {
+        const field_row to = row_of_band(o, tile, row);
+        take_row(result, row, o->labels, &to);
     }
-    for (size_t z = 0; z < tile->inner_size[2]; z++)
-        for (size_t y = 0; y < tile->inner_size[1]; y++) {
-            const size_t window_row =
-                (z + tile->inner_first[2]) * tile->size[1] + y + tile->inner_first[1];
-            const size_t row = (tile->first[2] + tile->inner_first[2] + z) * height +
-                               tile->first[1] + tile->inner_first[1] + y;
-            take_row(o, result, window_row * tile->size[0] + tile->inner_first[0],
-                     (row - o->band_first) * width + tile->first[0] + tile->inner_first[0],
-                     tile->inner_size[0]);
-        }
-    const bool is_last = tile->index + 1 == dcrf_tiling_count(o->tiling);
-    if (volume)
-        return !is_last || write_band(o, image_pixels(o->image), true, problem);
-    return (tile->index + 1) % o->tiling->count[0] != 0 ||
-           write_band(o, o->band_rows * width, is_last, problem);
+    return end_tile(o, tile, problem);
+}
+
+/* ---- by way of a file ----------------------------------------------------------------------- */
+
+size_t large_outputs_stored_bytes(const solve_outputs *options, const dcrf_tile *tile,
+                                  size_t labels) {
+    return inner_rows(tile) * tile->inner_size[0] * bytes_per_pixel(options, labels);
+}
+
+bool large_outputs_store(const solve_outputs *options, const dcrf_tile_result *result,
+                         size_t labels, FILE *stream, cli_problem *problem) {
+    const size_t count = result->tile->inner_size[0];
+    const field_row row = {options->labels_file ? malloc(count * sizeof *row.labels) : NULL,
+                           options->confidence_file ? malloc(count * sizeof *row.confidence) : NULL,
+                           options->marginals_file ? malloc(count * labels * sizeof *row.marginals)
+                                                   : NULL};
+    const bool has_room = (row.labels || !options->labels_file) &&
+                          (row.confidence || !options->confidence_file) &&
+                          (row.marginals || !options->marginals_file);
+    for (size_t i = 0; has_room && i < inner_rows(result->tile); i++) {
+        take_row(result, i, labels, &row);
+        if (row.labels)
+            fwrite(row.labels, sizeof *row.labels, count, stream);
+        if (row.confidence)
+            fwrite(row.confidence, sizeof *row.confidence, count, stream);
+        if (row.marginals)
+            fwrite(row.marginals, sizeof *row.marginals, count * labels, stream);
+    }
+    free(row.labels);
+    free(row.confidence);
+    free(row.marginals);
+    return has_room || out_of_memory(problem, "tile");
+}
+
+bool large_outputs_load(large_outputs *o, const dcrf_tile *tile, FILE *stream,
+                        cli_problem *problem) {
+    const size_t count = tile->inner_size[0];
+    bool done = true;
+    begin_tile(o, tile);
+    for (size_t row = 0; done && row < inner_rows(tile); row++) {
+        const field_row to = row_of_band(o, tile, row);
+        done = (!to.labels || fread(to.labels, sizeof *to.labels, count, stream) == count) &&
+               (!to.confidence ||
+                fread(to.confidence, sizeof *to.confidence, count, stream) == count) &&
+               (!to.marginals || fread(to.marginals, sizeof *to.marginals, count * o->labels,
+                                       stream) == count * o->labels);
+    }
+    return done ? end_tile(o, tile, problem)
+                : failure(problem, "tile", "cannot be read back from its temporary file");
 }

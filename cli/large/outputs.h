@@ -19,8 +19,18 @@ double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tili
 bool large_outputs_new(large_outputs **outputs, const solve_outputs *options,
                        const dcrf_tiling *tiling, const cli_image *image, size_t labels,
                        const palette *colours, cli_outputs *files, cli_problem *problem);
+/* Tiles come in the order of their index. */
 bool large_outputs_take(large_outputs *outputs, const dcrf_tile_result *result,
                         cli_problem *problem);
 void large_outputs_free(large_outputs **outputs);
+
+/* The same by way of a file, for a tile that another process has solved: what the outputs need of
+ * it, and how many bytes that are. Whether all was stored, the stream knows. */
+size_t large_outputs_stored_bytes(const solve_outputs *options, const dcrf_tile *tile,
+                                  size_t labels);
+bool large_outputs_store(const solve_outputs *options, const dcrf_tile_result *result,
+                         size_t labels, FILE *stream, cli_problem *problem);
+bool large_outputs_load(large_outputs *outputs, const dcrf_tile *tile, FILE *stream,
+                        cli_problem *problem);
 
 #endif

@@ -91,7 +91,7 @@ typedef struct dcrf_tile_facts {
     double relative_gap;  /* of the window's own problem; NaN where the method has no bound */
     size_t iterations;
     size_t changed; /* variables of the inner region with another label than their unary minimum */
-    size_t plan_bytes; /* plan and workspace together */
+    size_t plan_bytes;
     unsigned char reserved[64];
 } dcrf_tile_facts;
 
@@ -129,7 +129,7 @@ typedef struct dcrf_tiles_info {
     double largest_gap;   /* of a window's own problem; NaN where the method has no bound */
     size_t iterations;    /* the most that a tile took */
     size_t changed;       /* variables with another label than their unary minimum */
-    size_t plan_bytes;    /* the largest plan and workspace together */
+    size_t plan_bytes;    /* the largest plan */
     double model_s;       /* seconds: the callbacks, */
     double plan_s;        /* the plans, */
     double solve_s;       /* the solvers and the energies */

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
-#include "core/workspace.h"
 #include "energy/part.h"
 #include "model/model.h"
 
@@ -118,7 +117,7 @@ static void note_solver(struct run *run, const dcrf_solver *solver, const dcrf_p
     dcrf_tile_facts *tile = &run->tile;
     dcrf_solver_info found;
     dcrf_solver_get_info(solver, &found);
-    tile->plan_bytes = dcrf_plan_bytes(plan) + dcrf_workspace_bytes(run->workspace);
+    tile->plan_bytes = dcrf_plan_bytes(plan);
     tile->iterations = found.iterations;
     tile->left_out = found.left_out;
     tile->relative_gap = found.relative_gap;

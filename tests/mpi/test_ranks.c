@@ -2,7 +2,7 @@
  *
  * A check that fails at one rank ends all of them, which would otherwise wait for it. With the
  * argument "abort" the last rank ends all with status 3 while the others wait. */
-#include "dataset/ranks.h"
+#include "ranks/ranks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -66,12 +66,12 @@ static void wait_until_idle(worker *w) {
 }
 
 /* The main thread hands numbers to whoever is idle, until there are none left. */
-static void deal(ranks_counter *counter, worker *workers) {
+static void deal(ranks_counters *counter, worker *workers) {
     for (;;) {
         for (size_t i = 0; i < WORKERS; i++) {
             if (atomic_load(&workers[i].task) != IDLE)
                 continue;
-            const uint64_t number = ranks_counter_next(counter);
+            const uint64_t number = ranks_counters_add(counter, 0, 1);
             if (number >= NUMBERS)
                 return;
             atomic_store(&workers[i].task, (int)number);
@@ -83,7 +83,7 @@ static void deal(ranks_counter *counter, worker *workers) {
 
 static void test_every_number_once(void) {
     static worker workers[WORKERS];
-    ranks_counter *counter = ranks_counter_new(&problem);
+    ranks_counters *counter = ranks_counters_new(1, &problem);
     check(counter);
     memset(workers, 0, sizeof workers);
     for (size_t i = 0; i < WORKERS; i++) {
@@ -104,8 +104,8 @@ static void test_every_number_once(void) {
         check(given[k] == 1);
     /* Each rank has asked once too often. */
     ranks_any(false);
-    check(ranks_counter_next(counter) >= NUMBERS + ranks_count());
-    ranks_counter_free(counter);
+    check(ranks_counters_add(counter, 0, 1) >= NUMBERS + ranks_count());
+    ranks_counters_free(counter);
 }
 
 static bool exists(const char *path) {
@@ -122,11 +122,11 @@ static void make(const char *path) {
  * outside of MPI, that the others have come to the end. */
 static void test_counting_without_rank_0(void) {
     const char *end = getenv("RANKS_END_FILE");
-    ranks_counter *counter = ranks_counter_new(&problem);
+    ranks_counters *counter = ranks_counters_new(1, &problem);
     check(counter && end);
     uint64_t given[NUMBERS] = {0}, number = 0;
     if (ranks_mine() > 0)
-        while ((number = ranks_counter_next(counter)) < NUMBERS)
+        while ((number = ranks_counters_add(counter, 0, 1)) < NUMBERS)
             given[number]++;
     if (number == NUMBERS)
         make(end);
@@ -135,21 +135,34 @@ static void test_counting_without_rank_0(void) {
     ranks_sum(given, NUMBERS);
     for (size_t k = 0; k < NUMBERS; k++)
         check(given[k] == 1);
-    ranks_counter_free(counter);
+    ranks_counters_free(counter);
 }
 
 static void test_two_counters(void) {
-    ranks_counter *a = ranks_counter_new(&problem), *b = ranks_counter_new(&problem);
+    ranks_counters *a = ranks_counters_new(1, &problem), *b = ranks_counters_new(1, &problem);
     check(a && b);
-    uint64_t of_a = ranks_counter_next(a);
-    uint64_t of_b = ranks_counter_next(b) + ranks_counter_next(b);
+    uint64_t of_a = ranks_counters_add(a, 0, 1);
+    uint64_t of_b = ranks_counters_add(b, 0, 1) + ranks_counters_add(b, 0, 1);
     ranks_sum(&of_a, 1);
     ranks_sum(&of_b, 1);
     const uint64_t n = ranks_count();
     check(of_a == n * (n - 1) / 2);
     check(of_b == 2 * n * (2 * n - 1) / 2);
-    ranks_counter_free(a);
-    ranks_counter_free(b);
+    ranks_counters_free(a);
+    ranks_counters_free(b);
+}
+
+/* Each rank adds its part to every one of many, and reads what is there. */
+static void test_many_counters(void) {
+    const uint64_t n = ranks_count();
+    ranks_counters *counters = ranks_counters_new(NUMBERS, &problem);
+    check(counters);
+    for (size_t i = 0; i < NUMBERS; i++)
+        check(ranks_counters_add(counters, i, i * (ranks_mine() + 1)) <= i * n * (n + 1) / 2);
+    ranks_any(false);
+    for (size_t i = 0; i < NUMBERS; i++)
+        check(ranks_counters_add(counters, i, 0) == i * n * (n + 1) / 2);
+    ranks_counters_free(counters);
 }
 
 /* ---- together ------------------------------------------------------------------------------- */
@@ -223,6 +236,7 @@ int main(int count, char **arguments) {
     if (ranks_count() > 1)
         test_counting_without_rank_0();
     test_two_counters();
+    test_many_counters();
     test_sum();
     test_any();
     test_broadcast();

@@ -1,14 +1,14 @@
 /* Processes that MPI has started.
  *
- * The counter is one number in a window of rank 0, which the others count up by one-sided
+ * Counters are numbers in a window of rank 0, which the others count up by one-sided
  * operations: rank 0 takes no part in it beyond calling MPI now and then, and with shared memory or
  * RDMA not even that.
  *
  * Waiting for other ranks takes as long as their images do, and MPI's own waiting keeps a core busy
  * all the time. Therefore whatever waits here asks, and sleeps in between.
  *
- * Errors of MPI end all ranks (its default), but for the making of a counter. */
-#include "dataset/ranks.h"
+ * Errors of MPI end all ranks (its default), but for the making of counters. */
+#include "ranks/ranks.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -25,9 +25,10 @@
 /* MPI counts with an int; parts of this many are sent one after the other. */
 #define PART_MAX ((size_t)1 << 20)
 
-struct ranks_counter {
+struct ranks_counters {
     MPI_Win window;
-    uint64_t *number; /* in rank 0; the others have none */
+    size_t count;
+    uint64_t *numbers; /* in rank 0; the others have none */
 };
 
 static size_t rank_count = 1;
@@ -144,59 +145,64 @@ bool ranks_agree(bool done, cli_problem *problem) {
     return false;
 }
 
-/* ---- the counter ---------------------------------------------------------------------------- */
+/* ---- the counters --------------------------------------------------------------------------- */
 
 /* Passive access to all of the window, for as long as it lives. */
-static bool open_window(ranks_counter *counter, cli_problem *problem) {
-    const MPI_Aint bytes = rank_mine == 0 ? (MPI_Aint)sizeof *counter->number : 0;
+static bool open_window(ranks_counters *counters, cli_problem *problem) {
+    const MPI_Aint bytes =
+        rank_mine == 0 ? (MPI_Aint)(counters->count * sizeof *counters->numbers) : 0;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    const int result = MPI_Win_allocate(bytes, (int)sizeof *counter->number, MPI_INFO_NULL,
-                                        MPI_COMM_WORLD, &counter->number, &counter->window);
+    const int result = MPI_Win_allocate(bytes, (int)sizeof *counters->numbers, MPI_INFO_NULL,
+                                        MPI_COMM_WORLD, &counters->numbers, &counters->window);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     if (result == MPI_SUCCESS)
         return true;
     char message[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(result, message, &length);
-    return failure(problem, "MPI", "the shared counter cannot be made: %s", message);
+    return failure(problem, "MPI", "the shared counters cannot be made: %s", message);
 }
 
-static void set_to_zero(ranks_counter *counter) {
+static void set_to_zero(ranks_counters *counters) {
     const uint64_t zero = 0;
-    MPI_Win_lock_all(0, counter->window);
-    if (rank_mine == 0) {
-        MPI_Accumulate(&zero, 1, MPI_UINT64_T, 0, 0, 1, MPI_UINT64_T, MPI_REPLACE, counter->window);
-        MPI_Win_flush(0, counter->window);
+    MPI_Win_lock_all(0, counters->window);
+    for (size_t i = 0; rank_mine == 0 && i < counters->count; i++) {
+        MPI_Accumulate(&zero, 1, MPI_UINT64_T, 0, (MPI_Aint)i, 1, MPI_UINT64_T, MPI_REPLACE,
+                       counters->window);
+        MPI_Win_flush(0, counters->window);
     }
-    ranks_any(false); /* nobody counts before it is zero */
+    ranks_any(false); /* nobody counts before they are zero */
 }
 
-ranks_counter *ranks_counter_new(cli_problem *problem) {
-    ranks_counter *counter = calloc(1, sizeof *counter);
-    if (!ranks_agree(counter || out_of_memory(problem, "the shared counter"), problem) ||
-        !ranks_agree(open_window(counter, problem), problem)) {
-        free(counter);
+ranks_counters *ranks_counters_new(size_t count, cli_problem *problem) {
+    ranks_counters *counters = calloc(1, sizeof *counters);
+    if (!ranks_agree(counters || out_of_memory(problem, "the shared counters"), problem)) {
+        free(counters);
         return NULL;
     }
-    set_to_zero(counter);
-    return counter;
+    counters->count = count;
+    if (!ranks_agree(open_window(counters, problem), problem)) {
+        free(counters);
+        return NULL;
+    }
+    set_to_zero(counters);
+    return counters;
 }
 
-void ranks_counter_free(ranks_counter *counter) {
-    if (!counter)
+void ranks_counters_free(ranks_counters *counters) {
+    if (!counters)
         return;
     /* MPI's own freeing waits for all, and keeps a core busy with it. */
     ranks_any(false);
-    MPI_Win_unlock_all(counter->window);
-    MPI_Win_free(&counter->window);
-    free(counter);
+    MPI_Win_unlock_all(counters->window);
+    MPI_Win_free(&counters->window);
+    free(counters);
 }
 
-uint64_t ranks_counter_next(ranks_counter *counter) {
-    const uint64_t one = 1;
+uint64_t ranks_counters_add(ranks_counters *counters, size_t index, uint64_t more) {
     uint64_t number = 0;
-    MPI_Fetch_and_op(&one, &number, MPI_UINT64_T, 0, 0, MPI_SUM, counter->window);
-    MPI_Win_flush(0, counter->window);
+    MPI_Fetch_and_op(&more, &number, MPI_UINT64_T, 0, (MPI_Aint)index, MPI_SUM, counters->window);
+    MPI_Win_flush(0, counters->window);
     return number;
 }
 

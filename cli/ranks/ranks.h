@@ -5,8 +5,8 @@
  *
  * Only the main thread of a process may call these, and calls marked "together" must be made by
  * all ranks in the same order. */
-#ifndef DCRF_CLI_DATASET_RANKS_H
-#define DCRF_CLI_DATASET_RANKS_H
+#ifndef DCRF_CLI_RANKS_RANKS_H
+#define DCRF_CLI_RANKS_RANKS_H
 
 #include "problem.h"
 
@@ -24,17 +24,18 @@ noreturn void ranks_abort(int exit_status);
 size_t ranks_count(void);
 size_t ranks_mine(void);
 
-/* A number that all ranks count up. */
-typedef struct ranks_counter ranks_counter;
+/* Numbers that all ranks count up, in the memory of rank 0. */
+typedef struct ranks_counters ranks_counters;
 
-/* From zero; together. NULL and a problem where it cannot be made. */
-ranks_counter *ranks_counter_new(cli_problem *problem);
-void ranks_counter_free(ranks_counter *counter); /* together */
+/* All from zero; together. NULL and a problem where they cannot be made. */
+ranks_counters *ranks_counters_new(size_t count, cli_problem *problem);
+void ranks_counters_free(ranks_counters *counters); /* together */
 
-/* The number before it is counted up by one: 0 for the first who asks. Waits for nobody. */
-uint64_t ranks_counter_next(ranks_counter *counter);
+/* A number before `more` is added to it: 0 for the first who asks. With 0 it is only read. Waits
+ * for nobody. */
+uint64_t ranks_counters_add(ranks_counters *counters, size_t index, uint64_t more);
 
-/* Let the counter work for others while this rank has nothing to ask. */
+/* Let the counters work for others while this rank has nothing to ask. */
 void ranks_progress(void);
 
 /* Wait for all ranks; true where `mine` was true at any of them. Together. */
