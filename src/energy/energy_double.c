@@ -17,29 +17,45 @@ static double clique_costs(const dcrf_model *model, const uint16_t *labels) {
     return sum;
 }
 
-/* sum_ab K_ab [x_a != x_b] by the indicators of the labels; pairs are counted from the side that
- * does not have the label. */
+/* Labels that go through an operator together. */
+#define CHANNELS 8
+
+/* sum_ab K_ab [x_a != x_b] by the indicators of the labels that occur; pairs are counted from the
+ * side that does not have the label. */
 static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *workspace,
                                      const uint16_t *labels, size_t label_count, double *block,
                                      double *sum, dcrf_error *error) {
     const size_t n = op->variables;
+    double *filtered = block + n * CHANNELS;
+    uint8_t *occurs = dcrf_allocate_zero(label_count, sizeof *occurs);
+    if (!occurs)
+        return dcrf_fail_memory(error, "an energy in double");
+    for (size_t a = 0; a < n; a++)
+        occurs[labels[a]] = 1;
+    dcrf_status status = DCRF_OK;
     *sum = 0;
-    for (size_t i = 0; i < label_count; i++) {
-        size_t count = 0;
-        for (size_t a = 0; a < n; a++) {
-            block[a] = labels[a] == i;
-            count += labels[a] == i;
-        }
-        if (count == 0)
-            continue;
-        const dcrf_status status =
-            op->methods->apply_double(op, workspace, block, block + n, 1, error);
-        if (status < 0)
-            return status;
+    for (size_t next = 0; next < label_count && status == DCRF_OK;) {
+        uint16_t label[CHANNELS];
+        size_t channels = 0;
+        for (; next < label_count && channels < CHANNELS; next++)
+            if (occurs[next])
+                label[channels++] = (uint16_t)next;
+        if (channels == 0)
+            break;
         for (size_t a = 0; a < n; a++)
-            *sum += labels[a] != i ? block[n + a] : 0;
+            for (size_t c = 0; c < channels; c++)
+                block[a * channels + c] = labels[a] == label[c];
+        status = op->methods->apply_double(op, workspace, block, filtered, channels, error);
+        double of_label[CHANNELS] = {
+            0}; /* so that no sum has more terms than there are variables */
+        for (size_t a = 0; a < n && status == DCRF_OK; a++)
+            for (size_t c = 0; c < channels; c++)
+                of_label[c] += labels[a] != label[c] ? filtered[a * channels + c] : 0;
+        for (size_t c = 0; c < channels; c++)
+            *sum += of_label[c];
     }
-    return DCRF_OK;
+    dcrf_release(occurs);
+    return status;
 }
 
 /* And what the operator leaves out of it at most, with the errors of its values. */
@@ -65,7 +81,7 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
                                   dcrf_error *error) {
     const dcrf_model *model = plan->model;
     const size_t n = model->variables;
-    double *block = dcrf_allocate(n, 2 * sizeof *block), magnitude = 0;
+    double *block = dcrf_allocate(n, 2 * CHANNELS * sizeof *block), magnitude = 0;
     if (!block)
         return dcrf_fail_memory(error, "an energy in double");
     dcrf_energy found = {.cliques = clique_costs(model, labels)};
@@ -87,7 +103,8 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
         *error_of += status == DCRF_OK ? weight * off : 0;
     }
     dcrf_release(block);
-    /* All sums are of terms that are not negative, but for the unaries. */
+    /* All sums are of terms that are not negative, but for the unaries; a term goes through one
+     * addition per variable, one per label that occurs, and those of the filter. */
     found.total = found.unary + found.pairwise + found.cliques;
     *error_of += (4 * (double)n + 4000) * 0x1p-53 * (magnitude + found.pairwise + found.cliques);
     *energy = found;

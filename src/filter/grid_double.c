@@ -14,7 +14,23 @@ struct double_pass {
     size_t channels;
 };
 
-/* One output variable after the other, along one axis. */
+/* Channels whose sums are registers. */
+#define CHANNELS 8
+
+/* `channels` of the input from `in` on, along one axis: one output variable. */
+static inline void sum_taps(const float *taps, size_t before, size_t after, const double *in,
+                            size_t step, double *out, size_t channels) {
+    double sum[CHANNELS] = {0};
+    in -= before * step;
+    for (size_t i = 0; i <= before + after; i++, in += step) {
+        const double weight = (double)taps[i < before ? before - i : i - before];
+        for (size_t c = 0; c < channels; c++)
+            sum[c] += weight * in[c];
+    }
+    for (size_t c = 0; c < channels; c++)
+        out[c] = sum[c];
+}
+
 static void convolve_double(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct double_pass *pass = context;
@@ -22,16 +38,16 @@ static void convolve_double(void *context, size_t begin, size_t end, size_t work
     const float *taps = pass->op->taps[pass->axis];
     for (size_t a = begin; a < end; a++) {
         const size_t at = a / pass->inner % pass->length;
-        const size_t first = at < radius ? 0 : at - radius;
-        const size_t last = at + radius < pass->length ? at + radius : pass->length - 1;
-        const double *in = pass->in + a * pass->channels - (at - first) * step;
+        const size_t before = at < radius ? at : radius;
+        const size_t after = pass->length - 1 - at < radius ? pass->length - 1 - at : radius;
+        const double *in = pass->in + a * pass->channels;
         double *out = pass->out + a * pass->channels;
-        for (size_t c = 0; c < pass->channels; c++)
-            out[c] = 0;
-        for (size_t i = first; i <= last; i++, in += step) {
-            const double weight = (double)taps[i < at ? at - i : i - at];
-            for (size_t c = 0; c < pass->channels; c++)
-                out[c] += weight * in[c];
+        for (size_t c = 0; c < pass->channels; c += CHANNELS) {
+            const size_t left = pass->channels - c;
+            if (left >= CHANNELS)
+                sum_taps(taps, before, after, in + c, step, out + c, CHANNELS);
+            else
+                sum_taps(taps, before, after, in + c, step, out + c, left);
         }
     }
 }
