@@ -309,6 +309,49 @@ static void warm_starts(void **state) {
     }
 }
 
+/* Two halves that want a label each, under kernels with row sums of some hundred, from a constant
+ * labelling: y has a long way to go, and must not run out of width before it is there. */
+static void leaves_a_bad_start(void **state) {
+    (void)state;
+    enum { WIDTH = 40, HEIGHT = 30, COUNT = WIDTH * HEIGHT };
+    static float unary[COUNT][2];
+    static const uint16_t constant[COUNT] = {0};
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, 2);
+    dcrf_kernel kernel = dcrf_kernel_spatial(2, 5);
+    dcrf_settings settings;
+    dcrf_solver_info info;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    dcrf_solver *solver;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 5);
+    for (size_t a = 0; a < COUNT; a++)
+        for (size_t i = 0; i < 2; i++)
+            unary[a][i] =
+                (float)(40 * dcrf_rng_uniform(&rng) + (i == (a % WIDTH < WIDTH / 2) ? 20 : 0));
+    kernel.normalization = DCRF_NORMALIZE_NONE;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.gap = 1e-3;
+    settings.iterations = 150;
+    settings.polish = 0;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_start_labels(solver, constant, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_GAP);
+    dcrf_solver_get_info(solver, &info);
+    assert_true(!info.is_constant);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+}
+
 static int stop_at_three(void *user, const dcrf_moment *moment) {
     (void)user;
     return moment->iteration == 3;
@@ -357,6 +400,7 @@ int main(void) {
         cmocka_unit_test(renaming_labels),          cmocka_unit_test(same_bytes_for_all_threads),
         cmocka_unit_test(constant_is_proven),       cmocka_unit_test(warm_starts),
         cmocka_unit_test(limits_leave_a_labelling), cmocka_unit_test(potts_only),
+        cmocka_unit_test(leaves_a_bad_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

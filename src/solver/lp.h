@@ -37,6 +37,7 @@ struct dcrf_lp_huber {
     double average_weight;    /* sum of the weights in it */
     double epsilon;
     size_t steps_at_epsilon;
+    double unary_floor;  /* of the model */
     double bound_before; /* when it was last asked whether the bound has stalled */
     double objective;    /* smoothed, at the z of the last step */
     double roundings;    /* of the last point that was computed in floats */

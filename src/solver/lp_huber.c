@@ -8,7 +8,8 @@
  *   z^{k+1} = y^{k+1} + (t_k - 1) / t_{k+1} (y^{k+1} - y^k)   clipped to [0, 1],
  *
  * with D_a the row sums: one step length a variable, so the projection stays the plain one. Then
- * epsilon is halved, a few times at once and from then on when the bound says so.
+ * epsilon is halved: after a few steps where the gap is small already, else when the smoothed
+ * problem is solved as far as it pays.
  *
  * -grad F_eps(z) - phi is A alpha + v at the feasible dual point alpha_ab = K_ab clip((z_b - z_a) /
  * epsilon): every step brings a dual point for free. So are averages of them, weighted by t_k as
@@ -27,10 +28,15 @@
 #define FEWEST_BINS 8
 /* Where 256 bins resolve it no more. */
 #define FINEST_EPSILON (1.0 / 512)
-/* At the optimum of the smoothed problem its value is below what the dual point proves. A width is
- * exhausted when the value is within this part of the gap above the bound (docs/lp.md). */
+/* Objective minus bound is the duality gap of the smoothed problem. A width is exhausted when that
+ * is at most this part of the gap to the best labelling (docs/lp.md). */
 #define EXHAUSTED 0.3
-/* So it is when so many steps have not brought the bound nearer by this part of the gap. */
+/* A width may be left earlier where the relative gap is at most this times epsilon. Where it is
+ * wider y is far from its optimum, and steps, which are as long as epsilon, would never lead there.
+ */
+#define NARROW_GAP 0.4
+/* Then a width has stalled when so many steps have not brought the bound nearer by this part of the
+ * gap. */
 #define STALL_STEPS 16
 #define STALLED 0.1
 /* Points are computed in double where the error of floats is this part of the gap. */
@@ -72,6 +78,7 @@ static void begin_at(struct dcrf_lp *lp, double epsilon) {
 
 static void start(struct dcrf_lp *lp) {
     dcrf_dual_reset(&lp->huber.average, &lp->space);
+    lp->huber.unary_floor = dcrf_unary_floor(lp->problem->model);
     begin_at(lp, lp->experiment.epsilon);
 }
 
@@ -85,25 +92,26 @@ static size_t choose_bins(const struct dcrf_lp *lp) {
     return bins < most ? bins : most;
 }
 
-static bool is_exhausted(struct dcrf_lp *lp) {
+/* The widths down to `usual` are left after a few steps where the gap allows it: the next one is as
+ * good for y and better for the bound. */
+static bool is_exhausted(struct dcrf_lp *lp, double usual) {
     struct dcrf_lp_huber *huber = &lp->huber;
-    const double gap = *lp->problem->best_energy - lp->bound;
-    bool has_stalled = false;
+    const double energy = *lp->problem->best_energy, gap = energy - lp->bound;
+    bool has_stalled = huber->epsilon > usual;
     if (huber->steps_at_epsilon % STALL_STEPS == 0) {
-        has_stalled = lp->bound - huber->bound_before <= STALLED * gap;
+        has_stalled |= lp->bound - huber->bound_before <= STALLED * gap;
         huber->bound_before = lp->bound;
     }
-    return has_stalled || huber->objective - lp->bound <= EXHAUSTED * gap;
+    return huber->objective - lp->bound <= EXHAUSTED * gap ||
+           (has_stalled && dcrf_relative_gap(energy, lp->bound, huber->unary_floor) <=
+                               NARROW_GAP * huber->epsilon);
 }
 
 static void narrow(struct dcrf_lp *lp) {
-    const double usual = 0.5 / (double)lp->experiment.bins;
-    if (lp->huber.steps_at_epsilon < STEPS_PER_EPSILON)
-        return;
-    if (lp->huber.epsilon > usual)
-        begin_at(lp, fmax(lp->huber.epsilon / 2, usual));
-    else if (lp->huber.epsilon > FINEST_EPSILON && is_exhausted(lp))
-        begin_at(lp, lp->huber.epsilon / 2);
+    const double usual = 0.5 / (double)lp->experiment.bins, now = lp->huber.epsilon;
+    if (lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON && now > FINEST_EPSILON &&
+        is_exhausted(lp, usual))
+        begin_at(lp, now > usual ? fmax(now / 2, usual) : now / 2);
 }
 
 /* Is the rounding error that is subtracted a large part of what is left to prove? */
