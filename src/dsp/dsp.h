@@ -2,8 +2,8 @@
  * filled at run time.
  *
  * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
- * floats, a multiple of DCRF_LANES and at most DCRF_DSP_WIDTH, so that the sums of a row stay in
- * registers. */
+ * floats, DCRF_DSP_NARROWEST or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that the
+ * sums of a row stay in registers. */
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 
@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define DCRF_DSP_WIDTH 32
+#define DCRF_DSP_NARROWEST 4
 
 /* out row r = factor * sum_e weight[e] * in row index[e], over the entries e of row r: first[r] ..
  * first[r + 1] - 1, or r * entries .. (r + 1) * entries - 1 where first is NULL. Splatting and
@@ -53,6 +54,7 @@ struct dcrf_runs {
     size_t width;
     float factor;    /* of a slice */
     bool accumulate; /* in a slice */
+    bool is_near;    /* all rows are in a cache near by: none is asked for ahead */
 };
 
 /* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same of a
@@ -186,8 +188,6 @@ struct dcrf_window_sums {
 
 struct dcrf_dsp {
     dcrf_cpu cpu;
-    size_t
-        narrowest; /* rows of gather, blur, convolve and scale may be this short: 4 or DCRF_LANES */
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
     void (*embed_single)(const struct dcrf_embed *embed);
     void (*embed_double)(const struct dcrf_embed *embed);
@@ -227,8 +227,8 @@ struct dcrf_dsp {
 const struct dcrf_dsp *dcrf_dsp(void);
 
 /* How long rows of so many channels are inside a filter. */
-static inline size_t dcrf_dsp_padded(const struct dcrf_dsp *dsp, size_t channels) {
-    const size_t lanes = channels <= dsp->narrowest ? dsp->narrowest : DCRF_LANES;
+static inline size_t dcrf_dsp_padded(size_t channels) {
+    const size_t lanes = channels <= DCRF_DSP_NARROWEST ? DCRF_DSP_NARROWEST : DCRF_LANES;
     return (channels + lanes - 1) / lanes * lanes;
 }
 

@@ -247,7 +247,6 @@ static void negative_exponential(const float *in, const float *shift, const floa
 #include "dsp/dsp_pairs_c.h"
 
 void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
-    dsp->narrowest = DCRF_LANES;
     dsp->gather = gather;
     dsp->splat_runs = splat_runs;
     dsp->slice_runs = slice_runs;

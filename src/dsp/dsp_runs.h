@@ -100,31 +100,37 @@ INLINE void splat_block(const struct dcrf_runs *runs, size_t run, size_t at, siz
 INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, size_t wide,
                         size_t tail){RUN_CORNERS_BLOCK(slice_run, runs, run, at, wide, tail)}
 
-#define FOR_RUNS(block, runs, begin, end, wide, tail)                                              \
-    const size_t width =                                                                           \
-        (wide) + (tail) > 0 ? (wide)*DSP_LANES + (tail)*TAIL_LANES : (runs)->width;                \
-    const size_t places = (begin) < (end) ? (runs)->first[end] : 0;                                \
+/* The whole rows of the runs with 16 lanes, else one block after the other. `given` is copied, since
+ * the compilers fear that what is stored might change it. */
+#define FOR_RUNS(block, given, begin, end, wide, tail)                                             \
+    const struct dcrf_runs copy = *(given), *runs = &copy;                                         \
+    const size_t width = (wide) + (tail) > 0 ? row_floats(wide, tail) : runs->width;               \
+    const size_t places = (begin) < (end) ? runs->first[end] : 0;                                  \
     for (size_t run = (begin); run < (end); run++) {                                               \
-        ask_for_vertices(runs, run + VERTICES_AHEAD, end, width);                                  \
-        for (size_t place = (runs)->first[run]; place < (runs)->first[run + 1]; place++)           \
-            ask_for_row(runs, place + RUN_AHEAD, places, width);                                   \
+        if (!runs->is_near) {                                                                      \
+            ask_for_vertices(runs, run + VERTICES_AHEAD, end, width);                              \
+            for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++)           \
+                ask_for_row(runs, place + RUN_AHEAD, places, width);                               \
+        }                                                                                          \
         if (RUN_BLOCK >= DCRF_DSP_WIDTH) {                                                         \
             block(runs, run, 0, wide, tail);                                                       \
             continue;                                                                              \
         }                                                                                          \
         size_t at = 0;                                                                             \
-        for (; at + RUN_BLOCK <= (runs)->width; at += RUN_BLOCK)                                   \
+        for (; at + RUN_BLOCK <= width; at += RUN_BLOCK)                                           \
             block(runs, run, at, RUN_BLOCK / DSP_LANES, 0);                                        \
-        for (; at < (runs)->width; at += DSP_LANES)                                                \
+        for (; at + DSP_LANES <= width; at += DSP_LANES)                                           \
             block(runs, run, at, 1, 0);                                                            \
+        if (at < width)                                                                            \
+            block(runs, run, at, 0, 1);                                                            \
     }
 
-INLINE void splat_all(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
-                      size_t tail){FOR_RUNS(splat_block, runs, begin, end, wide, tail)}
+INLINE void splat_all(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
+                      size_t tail){FOR_RUNS(splat_block, given, begin, end, wide, tail)}
 
-INLINE void slice_all(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
+INLINE void slice_all(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
                       size_t tail) {
-    FOR_RUNS(slice_block, runs, begin, end, wide, tail)
+    FOR_RUNS(slice_block, given, begin, end, wide, tail)
 }
 
 #if DSP_LANES == 16

@@ -6,9 +6,6 @@
 EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
 /* Across a vector by halves, which the compilers turn into a few instructions. */
-typedef float half_vector __attribute__((vector_size(16)));
-typedef int32_t half_integers __attribute__((vector_size(16)));
-
 INLINE void halve(tail_vector v, half_vector *low, half_vector *high) {
     memcpy(low, &v, sizeof *low);
     memcpy(high, (const char *)&v + sizeof *low, sizeof *high);

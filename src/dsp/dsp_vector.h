@@ -2,26 +2,25 @@
  *
  * The including file defines DSP_LANES (4, 8 or 16 floats to a vector) and DSP_FILL, the name of
  * the function that overwrites the table, and is compiled for its instruction set with contraction
- * to fused multiply-adds allowed. A row is `wide` vectors of DSP_LANES and, for 16 lanes and an odd
- * number of eights, one vector of 8. Both are constants in each copy of a loop, so the sums of a
- * row are registers. */
+ * to fused multiply-adds allowed. A row is `wide` vectors of DSP_LANES and `tail` vectors of 4
+ * floats: none, two, which are one vector of 8 (with 16 lanes, where the number of eights is odd),
+ * or one (rows of 4, where vectors are longer). Both are constants in each copy of a loop, so the
+ * sums of a row are registers. */
 #include "dsp/dsp.h"
 
 #include <dcrf/operator.h>
 #include <string.h>
 
 #define TAIL_LANES 8
-#if DSP_LANES == 16
-#define HAS_TAIL 1
-#else
-#define HAS_TAIL 0
-#endif
+#define HALF_LANES 4
 
 typedef float wide_vector __attribute__((vector_size(DSP_LANES * 4)));
 typedef float tail_vector __attribute__((vector_size(TAIL_LANES * 4)));
 typedef int32_t wide_integers __attribute__((vector_size(DSP_LANES * 4)));
 typedef int32_t tail_integers __attribute__((vector_size(TAIL_LANES * 4)));
 typedef double tail_doubles __attribute__((vector_size(TAIL_LANES * 8)));
+typedef float half_vector __attribute__((vector_size(HALF_LANES * 4)));
+typedef int32_t half_integers __attribute__((vector_size(HALF_LANES * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
 /* Before a loop with a small constant count: its copies make arrays registers. Clang does so early
@@ -53,6 +52,12 @@ INLINE tail_vector load_tail(const float *at) {
     return value;
 }
 
+INLINE half_vector load_half(const float *at) {
+    half_vector value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
 INLINE void store_wide(float *at, wide_vector value) {
     memcpy(at, &value, sizeof value);
 }
@@ -61,29 +66,40 @@ INLINE void store_tail(float *at, tail_vector value) {
     memcpy(at, &value, sizeof value);
 }
 
+INLINE void store_half(float *at, half_vector value) {
+    memcpy(at, &value, sizeof value);
+}
+
+/* Floats of a row. */
+INLINE size_t row_floats(size_t wide, size_t tail) {
+    return wide * DSP_LANES + tail * HALF_LANES;
+}
+
 /* Call body(arguments, wide, tail) with constants for the two counts. */
 #if DSP_LANES == 16
 #define FOR_WIDTH(width, body, ...)                                                                \
     switch ((width) / TAIL_LANES) {                                                                \
-    case 1:                                                                                        \
+    case 0:                                                                                        \
         body(__VA_ARGS__, 0, 1);                                                                   \
+        break;                                                                                     \
+    case 1:                                                                                        \
+        body(__VA_ARGS__, 0, 2);                                                                   \
         break;                                                                                     \
     case 2:                                                                                        \
         body(__VA_ARGS__, 1, 0);                                                                   \
         break;                                                                                     \
     case 3:                                                                                        \
-        body(__VA_ARGS__, 1, 1);                                                                   \
+        body(__VA_ARGS__, 1, 2);                                                                   \
         break;                                                                                     \
     default:                                                                                       \
         body(__VA_ARGS__, 2, 0);                                                                   \
         break;                                                                                     \
     }
 #else
-/* Half of eight is one vector of four. */
 #define FOR_WIDTH(width, body, ...)                                                                \
     switch ((width) / TAIL_LANES) {                                                                \
     case 0:                                                                                        \
-        body(__VA_ARGS__, 1, 0);                                                                   \
+        body(__VA_ARGS__, HALF_LANES / DSP_LANES, HALF_LANES / DSP_LANES ? 0 : 1);                 \
         break;                                                                                     \
     case 1:                                                                                        \
         body(__VA_ARGS__, TAIL_LANES / DSP_LANES, 0);                                              \
@@ -104,14 +120,17 @@ INLINE void store_tail(float *at, tail_vector value) {
 struct row {
     wide_vector wide[MOST_WIDE];
     tail_vector tail;
+    half_vector half;
 };
 
 INLINE void row_zero(struct row *row, size_t wide, size_t tail) {
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] = (wide_vector){0};
-    if (tail)
+    if (tail == 2)
         row->tail = (tail_vector){0};
+    if (tail == 1)
+        row->half = (half_vector){0};
 }
 
 /* row += weight * in */
@@ -119,8 +138,10 @@ INLINE void row_add(struct row *row, float weight, const float *in, size_t wide,
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * load_wide(in + i * DSP_LANES);
-    if (tail)
+    if (tail == 2)
         row->tail += weight * load_tail(in + wide * DSP_LANES);
+    if (tail == 1)
+        row->half += weight * load_half(in + wide * DSP_LANES);
 }
 
 INLINE void row_store(const struct row *row, float *out, float factor, bool accumulate, size_t wide,
@@ -132,11 +153,17 @@ INLINE void row_store(const struct row *row, float *out, float factor, bool accu
             value += load_wide(out + i * DSP_LANES);
         store_wide(out + i * DSP_LANES, value);
     }
-    if (tail) {
+    if (tail == 2) {
         tail_vector value = factor * row->tail;
         if (accumulate)
             value += load_tail(out + wide * DSP_LANES);
         store_tail(out + wide * DSP_LANES, value);
+    }
+    if (tail == 1) {
+        half_vector value = factor * row->half;
+        if (accumulate)
+            value += load_half(out + wide * DSP_LANES);
+        store_half(out + wide * DSP_LANES, value);
     }
 }
 
@@ -145,8 +172,10 @@ INLINE void row_join(struct row *row, const struct row *other, size_t wide, size
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += other->wide[i];
-    if (tail)
+    if (tail == 2)
         row->tail += other->tail;
+    if (tail == 1)
+        row->half += other->half;
 }
 
 /* Ask for a row that will be read soon: every line of the cache that it lies in, into the
@@ -165,7 +194,7 @@ INLINE void ask_for(const float *row, size_t width) {
 
 INLINE void gather_rows(const struct dcrf_gather *g, size_t begin, size_t end, size_t wide,
                         size_t tail) {
-    const size_t width = wide * DSP_LANES + tail * TAIL_LANES;
+    const size_t width = row_floats(wide, tail);
     const size_t entries = begin == end ? 0 : g->first ? g->first[end] : end * g->entries;
     for (size_t r = begin; r < end; r++) {
         const size_t first = g->first ? g->first[r] : r * g->entries;
@@ -196,7 +225,7 @@ static void gather(const struct dcrf_gather *g, size_t begin,
 /* row += centre * in[v] + side * (in[n0] + in[n1]) */
 INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour, size_t v,
                      const struct dcrf_blur *b, size_t wide, size_t tail) {
-    const size_t width = wide * DSP_LANES + tail * TAIL_LANES;
+    const size_t width = row_floats(wide, tail);
     const float *at = in + v * width;
     const float *before = in + neighbour[2 * v] * width;
     const float *after = in + neighbour[2 * v + 1] * width;
@@ -205,15 +234,19 @@ INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour
         row->wide[i] +=
             b->centre * load_wide(at + i * DSP_LANES) +
             b->side * (load_wide(before + i * DSP_LANES) + load_wide(after + i * DSP_LANES));
-    if (tail)
+    if (tail == 2)
         row->tail +=
             b->centre * load_tail(at + wide * DSP_LANES) +
             b->side * (load_tail(before + wide * DSP_LANES) + load_tail(after + wide * DSP_LANES));
+    if (tail == 1)
+        row->half +=
+            b->centre * load_half(at + wide * DSP_LANES) +
+            b->side * (load_half(before + wide * DSP_LANES) + load_half(after + wide * DSP_LANES));
 }
 
 INLINE void blur_rows(const struct dcrf_blur *b, size_t begin, size_t end, size_t wide,
                       size_t tail) {
-    const size_t width = wide * DSP_LANES + tail * TAIL_LANES;
+    const size_t width = row_floats(wide, tail);
     for (size_t v = begin; v < end; v++) {
         struct row sum;
         row_zero(&sum, wide, tail);
@@ -232,8 +265,10 @@ INLINE struct row row_load(const float *in, size_t wide, size_t tail) {
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row.wide[i] = load_wide(in + i * DSP_LANES);
-    if (tail)
+    if (tail == 2)
         row.tail = load_tail(in + wide * DSP_LANES);
+    if (tail == 1)
+        row.half = load_half(in + wide * DSP_LANES);
     return row;
 }
 
@@ -243,8 +278,10 @@ INLINE void row_add_row(struct row *row, float weight, const struct row *other, 
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * other->wide[i];
-    if (tail)
+    if (tail == 2)
         row->tail += weight * other->tail;
+    if (tail == 1)
+        row->half += weight * other->half;
 }
 
 #include "dsp/dsp_runs.h"
@@ -255,8 +292,10 @@ INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * (one->wide[i] + other->wide[i]);
-    if (tail)
+    if (tail == 2)
         row->tail += weight * (one->tail + other->tail);
+    if (tail == 1)
+        row->half += weight * (one->half + other->half);
 }
 
 /* From the outermost taps inwards: the windows of rows before and after the outputs move by one row
@@ -301,8 +340,11 @@ static void convolve(const struct dcrf_convolve *c) {
 #if DSP_LANES == 16
     FOR_WIDTH(c->width, convolve_rows, c, 0)
 #else
-    for (size_t at = 0; at < c->width; at += DSP_LANES)
+    size_t at = 0;
+    for (; at + DSP_LANES <= c->width; at += DSP_LANES)
         convolve_rows(c, at, 1, 0);
+    if (at < c->width)
+        convolve_rows(c, at, 0, 1);
 #endif
 }
 
@@ -312,8 +354,10 @@ static void scale_rows(const float *in, size_t in_stride, const float *scale, fl
         size_t at = 0;
         for (; at + DSP_LANES <= width; at += DSP_LANES)
             store_wide(out + at, scale[r] * load_wide(in + at));
-        if (HAS_TAIL && at < width)
+        for (; at + TAIL_LANES <= width; at += TAIL_LANES)
             store_tail(out + at, scale[r] * load_tail(in + at));
+        if (at < width)
+            store_half(out + at, scale[r] * load_half(in + at));
     }
 }
 

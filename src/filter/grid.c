@@ -294,7 +294,7 @@ static dcrf_status prepare(const struct dcrf_grid_plan *op, dcrf_workspace *work
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
     const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
-    const size_t padded = dcrf_dsp_padded(dcrf_dsp(), application->channels);
+    const size_t padded = dcrf_dsp_padded(application->channels);
     struct pass pass;
     float *buffer[2];
     const dcrf_status status = prepare(op, workspace, padded, buffer, &pass, error);

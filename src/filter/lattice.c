@@ -116,7 +116,7 @@ static void apply_block(const struct blurrer *blurrer, const struct dcrf_applica
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
-    const size_t padded = dcrf_dsp_padded(dcrf_dsp(), application->channels);
+    const size_t padded = dcrf_dsp_padded(application->channels);
     for (size_t channel = 0; channel < padded;) {
         const size_t left = padded - channel;
         const size_t width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;

@@ -91,7 +91,6 @@ static void softmax_of_any(const struct dcrf_softmax *s, size_t begin, size_t en
 
 void dcrf_dsp_fill_simd128(struct dcrf_dsp *dsp) {
     dcrf_dsp_fill_vectors(dsp);
-    dsp->narrowest = DSP_LANES;
     dsp->convolve = convolve_rowwise;
     dsp->softmax = softmax_of_any;
 }
