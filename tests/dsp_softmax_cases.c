@@ -1,6 +1,7 @@
 #include "dense.h"
 #include "dsp_cases.h"
 
+#include "core/memory.h"
 #include "core/timer.h"
 
 #include <math.h>
@@ -84,9 +85,15 @@ static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number
 
 static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t number,
                                             size_t repeats, double *time_s) {
-    const size_t labels = 1 + number % 37, stride = dcrf_padded(labels), rows = 1 + number % 11;
+    const size_t labels = 1 + number % 37, stride = dcrf_dsp_padded(labels), rows = 1 + number % 19;
     const size_t message_stride = stride + 8 * (number % 3);
-    float *unary = random_block(rows * stride, 1, 0, 8, number);
+    /* Planes, or eights of rows. */
+    const bool by_eights = number / 5 % 2;
+    float *unary = random_block((rows + 7) * labels, 1, 0, 8, number);
+    size_t *plane = malloc(labels * sizeof *plane);
+    for (size_t i = 0; i < labels; i++)
+        plane[i] = labels - 1 - i;
+    float *work = aligned_alloc(DCRF_ALIGNMENT, (DCRF_SOFTMAX_WORK(labels) + 15) / 16 * 64);
     float *message = random_block(rows * message_stride, 1, 0, 8, number + 1);
     float *rest = random_block(rows, 1, -6, 0, number + 2);
     float *rest_top = random_block(rows, 1, -12, -6, number + 3);
@@ -102,6 +109,9 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
                                                     .stride = stride,
                                                     .message_stride = message_stride,
                                                     .unary = unary,
+                                                    .plane = plane,
+                                                    .plane_step = by_eights ? 8 : rows,
+                                                    .eight_step = by_eights ? 8 * labels : 8,
                                                     .message = message,
                                                     .rest = number % 2 ? rest : NULL,
                                                     .rest_top = rest_top,
@@ -109,7 +119,8 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
                                                     .scale = q + block + stride + 1 + rows,
                                                     .q = q,
                                                     .peak = q + block,
-                                                    .rest_peak = q + block + stride};
+                                                    .rest_peak = q + block + stride,
+                                                    .work = work};
         const double start_s = dcrf_time_s();
         for (size_t i = 0; i < repeats; i++)
             (set == 0 ? dsp : dcrf_dsp_for(DCRF_CPU_C))->shared_softmax(&softmax, rows);
@@ -119,6 +130,8 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
     for (size_t i = 0; i < r.count; i++)
         r.size[i] = fabsf(r.size[i]);
     free(unary);
+    free(plane);
+    free(work);
     free(message);
     free(rest);
     free(rest_top);

@@ -55,7 +55,7 @@ static double message_per_probability(const dcrf_densecrf *crf) {
 
 dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
                            dcrf_workspace *workspace, dcrf_error *error) {
-    const size_t n = crf->variables, row = dcrf_padded(crf->labels) * sizeof(float);
+    const size_t n = crf->variables, row = dcrf_dsp_padded(crf->labels) * sizeof(float);
     struct dcrf_field *field = dcrf_allocate_zero(1, sizeof *field);
     *out = NULL;
     if (!field)
@@ -69,7 +69,7 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->label = dcrf_allocate(crf->labels, sizeof *field->label);
     field->place = dcrf_allocate(crf->labels, sizeof *field->place);
     /* Rows for all labels; memory that stays untouched while few are active costs nothing. */
-    field->unary = dcrf_allocate(n, row);
+    field->unary = dcrf_allocate(n + DCRF_LANES, crf->labels * sizeof(float));
     field->q = dcrf_allocate(n, row);
     field->spare = dcrf_allocate(n, row);
     field->rest = dcrf_allocate(n, 6 * sizeof(float));
@@ -194,16 +194,16 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     const struct rebuild *rebuild = context;
     const struct dcrf_field *field = rebuild->field;
     const dcrf_densecrf *crf = field->crf;
-    const size_t stride = field->stride, n = crf->variables;
+    const size_t stride = field->stride, n = crf->variables, eight = DCRF_LANES * field->active;
     float part[DCRF_DENSECRF_GRAIN];
     for (size_t k = 0; k < field->active; k++) {
         const size_t label = field->label[k], old = rebuild->old_place[label];
         const float *unary = crf->unary + label * n;
-        for (size_t a = begin; a < end; a++)
-            field->unary[a * stride + k] = unary[a];
+        for (size_t a = begin; dcrf_field_has_eights(field) && a < end; a++)
+            field->unary[a / DCRF_LANES * eight + k * DCRF_LANES + a % DCRF_LANES] = unary[a];
         if (rebuild->planes) {
             for (size_t a = begin; a < end; a++)
-                field->spare[a * stride + k] = rebuild->planes[label * n + a];
+                field->spare[a * stride + k] = rebuild->planes[label * n + crf->order[a]];
         } else if (old != NO_PLACE) {
             for (size_t a = begin; a < end; a++)
                 field->spare[a * stride + k] = field->q[a * rebuild->old_stride + old];
@@ -216,7 +216,7 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
     for (size_t a = begin; a < end; a++)
         for (size_t k = field->active; k < stride; k++)
-            field->unary[a * stride + k] = field->spare[a * stride + k] = 0;
+            field->spare[a * stride + k] = 0;
     if (dcrf_field_has_rest(field)) {
         float sum[DCRF_DENSECRF_GRAIN];
         sum_outside(field, begin, end, field->rest_top + begin, sum);
@@ -246,7 +246,7 @@ static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, f
         count += field->peak[i] > limit;
         highest = field->peak[i] > field->peak[highest] ? i : highest;
     }
-    const bool takes_all = dcrf_padded(count) >= dcrf_padded(labels);
+    const bool takes_all = dcrf_dsp_padded(count) >= dcrf_dsp_padded(labels);
     field->active = 0;
     for (size_t i = 0; i < labels; i++) {
         const bool is_in = takes_all || field->peak[i] > limit || (count == 0 && i == highest);
@@ -254,7 +254,7 @@ static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, f
         if (is_in)
             field->label[field->active++] = i;
     }
-    field->stride = dcrf_padded(field->active);
+    field->stride = dcrf_dsp_padded(field->active);
     dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, fill_rows, &rebuild);
     swap(&field->q, &field->spare);
     field->rest_peak = 0;
@@ -319,12 +319,14 @@ static void find_peaks(struct dcrf_field *field) {
     dcrf_field_collect_peaks(field, false);
 }
 
-dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error) {
+bool dcrf_field_must_adapt(const struct dcrf_field *field) {
     size_t kept = 0;
     for (size_t k = 0; k < field->active; k++)
         kept += field->peak[field->label[k]] > field->threshold / 2;
-    if (dcrf_padded(kept) >= field->stride)
-        return DCRF_OK;
+    return dcrf_dsp_padded(kept) < field->stride;
+}
+
+dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error) {
     if (dcrf_field_has_rest(field))
         find_peaks(field);
     return rebuild_rows(field, NULL, field->threshold / 2, error);
@@ -356,16 +358,18 @@ static void store_planes(void *context, size_t begin, size_t end, size_t worker)
     const struct store *store = context;
     const struct dcrf_field *field = store->field;
     const size_t n = field->crf->variables;
+    const uint32_t *order = field->crf->order;
+    float part[DCRF_DENSECRF_GRAIN];
     for (size_t i = 0; i < field->crf->labels; i++) {
         float *out = store->planes + i * n;
         const size_t place = field->place[i];
         if (place == NO_PLACE)
             dcrf_dsp()->negative_exponential(field->crf->unary + i * n + begin,
-                                             field->shift + begin, field->scale + begin,
-                                             out + begin, end - begin);
-        else
-            for (size_t a = begin; a < end; a++)
-                out[a] = field->q[a * field->stride + place];
+                                             field->shift + begin, field->scale + begin, part,
+                                             end - begin);
+        for (size_t a = begin; a < end; a++)
+            out[order[a]] =
+                place == NO_PLACE ? part[a - begin] : field->q[a * field->stride + place];
     }
 }
 

@@ -38,8 +38,8 @@ dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t
     crf->message_error = DCRF_DENSECRF_MESSAGE_ERROR;
     if (dcrf_multiply(variables, sizeof *crf->unary, &plane_bytes))
         crf->unary = dcrf_allocate_zero(labels, plane_bytes);
-    if (!crf->unary) {
-        dcrf_release(crf);
+    if (!crf->unary || !dcrf_densecrf_order_new(crf)) {
+        dcrf_densecrf_free(&crf);
         return dcrf_fail_memory(error, "the unary energies");
     }
     *out = crf;
@@ -59,6 +59,7 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
         term_clear(&crf->terms[m]);
     dcrf_release(crf->terms);
     dcrf_release(crf->unary);
+    dcrf_release(crf->order);
     dcrf_release(crf);
     *crf_pointer = NULL;
 }
@@ -77,12 +78,15 @@ size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
 
 /* ---- unary energies ------------------------------------------------------------------------- */
 
-/* Copy contiguous floats; false where one is not finite. */
-static bool copy_floats(const char *from, float *to, size_t count) {
+/* One plane in the order of the places, clipped; false where a value is not finite. */
+static bool order_plane(const dcrf_densecrf *crf, const float *from, float *to) {
     float check = 0;
-    memcpy(to, from, count * sizeof *to);
-    for (size_t i = 0; i < count; i++)
-        check += to[i] * 0;
+    for (size_t a = 0; a < crf->variables; a++) {
+        const float value = from[crf->order[a]];
+        const float low = value < LARGEST_UNARY ? value : LARGEST_UNARY;
+        to[a] = low > -LARGEST_UNARY ? low : -LARGEST_UNARY;
+        check += value * 0;
+    }
     return check == 0;
 }
 
@@ -108,26 +112,27 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
                          energies->channels, crf->labels);
     const size_t n = crf->variables;
     float *unary = dcrf_allocate(crf->labels, n * sizeof *unary);
-    if (!unary)
-        return dcrf_fail_memory(error, "the unary energies");
-    for (size_t i = 0; i < crf->labels; i++) {
+    float *picture = dcrf_allocate(n, sizeof *picture);
+    dcrf_status status = DCRF_OK;
+    if (!unary || !picture)
+        status = dcrf_fail_memory(error, "the unary energies");
+    for (size_t i = 0; i < crf->labels && status == DCRF_OK; i++) {
         dcrf_view plane = *energies;
         plane.data = (const char *)energies->data + (ptrdiff_t)i * energies->channel_stride;
         plane.channels = 1;
         float *to = unary + i * n;
-        if (!is_contiguous(&plane, &crf->grid) || !copy_floats(plane.data, to, n)) {
+        if (!is_contiguous(&plane, &crf->grid) || !order_plane(crf, plane.data, to)) {
             char what[64];
             snprintf(what, sizeof what, "the unary array (label %zu)", i);
-            const dcrf_status status = dcrf_view_copy(&plane, &crf->grid, what, NULL, to, 1, error);
-            if (status < 0) {
-                dcrf_release(unary);
-                return status;
-            }
+            status = dcrf_view_copy(&plane, &crf->grid, what, NULL, picture, 1, error);
+            if (status == DCRF_OK)
+                order_plane(crf, picture, to);
         }
-        for (size_t a = 0; a < n; a++) {
-            const float value = to[a] < LARGEST_UNARY ? to[a] : LARGEST_UNARY;
-            to[a] = value > -LARGEST_UNARY ? value : -LARGEST_UNARY;
-        }
+    }
+    dcrf_release(picture);
+    if (status < 0) {
+        dcrf_release(unary);
+        return status;
     }
     dcrf_release(crf->unary);
     crf->unary = unary;
@@ -214,11 +219,11 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspac
                             float *sums, dcrf_error *error) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
     const size_t n = lattice->base.variables;
-    const float ones[DCRF_LANES] = {1, 1, 1, 1, 1, 1, 1, 1};
-    float *rows = dcrf_allocate(n, DCRF_LANES * sizeof *rows);
-    float *scratch =
-        dcrf_workspace_slot(workspace, &dcrf_spread_slot,
-                            dcrf_lattice_filter_floats(lattice, DCRF_LANES), sizeof *scratch);
+    const float ones[DCRF_DSP_NARROWEST] = {1, 1, 1, 1};
+    float *rows = dcrf_allocate(n, sizeof ones);
+    float *scratch = dcrf_workspace_slot(workspace, &dcrf_spread_slot,
+                                         dcrf_lattice_filter_floats(lattice, DCRF_DSP_NARROWEST),
+                                         sizeof *scratch);
     if (!rows || !scratch) {
         dcrf_release(rows);
         return dcrf_fail_memory(error, "the row sums of a kernel");
@@ -226,14 +231,14 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspac
     dcrf_lattice_filter(
         &(struct dcrf_lattice_filter){.lattice = lattice,
                                       .pool = dcrf_workspace_pool(workspace),
-                                      .width = DCRF_LANES,
+                                      .width = DCRF_DSP_NARROWEST,
                                       .in = ones, /* every variable reads the same row */
                                       .out = rows,
-                                      .out_stride = DCRF_LANES,
+                                      .out_stride = DCRF_DSP_NARROWEST,
                                       .factor = term->gain,
                                       .scratch = scratch});
     for (size_t a = 0; a < n; a++)
-        sums[a] = rows[a * DCRF_LANES];
+        sums[a] = rows[a * DCRF_DSP_NARROWEST];
     dcrf_release(rows);
     return DCRF_OK;
 }
@@ -294,15 +299,17 @@ static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *works
     dcrf_status status = single_features(&features, &crf->grid, kernel, error);
     if (status < 0)
         return status;
+    features.order = crf->order;
     /* The original embeds four variables at a time and fills the last four up with zeros, whose
      * vertices then exist and pass on what reaches them. */
-    const size_t row = dcrf_padded(crf->labels);
+    const size_t row = dcrf_dsp_padded(crf->labels);
     const struct dcrf_refinement single = {.rounds = 1,
                                            .is_single = true,
                                            .has_origin = crf->variables % 4 != 0,
                                            .has_runs = true,
                                            .row_floats =
-                                               row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH};
+                                               row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH,
+                                           .band_variables = crf->band};
     status = dcrf_lattice_new_refined(op, &features, single, workspace, error);
     dcrf_features_clear(&features);
     return status;

@@ -1,7 +1,9 @@
 /* The compatible mean field: what its files share.
  *
  *   densecrf.c     the object: unary energies, kernels, compatibilities
+ *   order.c        the order of the variables
  *   active.c       which labels are filtered, and their rows
+ *   spread.c       rows on the lattices, from one update to the next
  *   update.c       the update, and the public calls that make updates
  *   divergence.c   the objective */
 #ifndef DCRF_COMPAT_DENSECRF_H
@@ -11,7 +13,7 @@
 
 #include <dcrf/densecrf.h>
 
-/* Scratch memory: what was spread on the lattices. */
+/* Scratch memory: rows of lattices. */
 extern const struct dcrf_slot dcrf_spread_slot;
 
 /* One kernel: message = sum_j mu(i, j) gain (K Q_j), mu with the signs of dcrf/densecrf.h. */
@@ -28,11 +30,17 @@ dcrf_densecrf_lattice(const struct dcrf_densecrf_term *term) {
     return (const struct dcrf_lattice *)term->op;
 }
 
+static inline bool dcrf_densecrf_has_ring(const struct dcrf_densecrf_term *term) {
+    return dcrf_densecrf_lattice(term)->ring.rows > 0;
+}
+
 struct dcrf_densecrf {
     dcrf_grid grid;
     size_t variables;
     size_t labels;
-    float *unary; /* planar */
+    size_t band;     /* variables that are worked on together */
+    uint32_t *order; /* the variable of each place; all below are by place */
+    float *unary;    /* planar */
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
@@ -43,6 +51,11 @@ struct dcrf_densecrf {
 
 /* Variables a task takes. */
 #define DCRF_DENSECRF_GRAIN 512
+
+/* ---- order.c -------------------------------------------------------------------------------- */
+
+/* Make crf->order and crf->band; false: no memory. */
+bool dcrf_densecrf_order_new(dcrf_densecrf *crf);
 
 /* ---- active.c: a distribution on its way through updates
  * --------------------------------------------------
@@ -60,7 +73,7 @@ struct dcrf_field {
     size_t stride;
     size_t *label;    /* of each place in a row */
     size_t *place;    /* of each label, or SIZE_MAX */
-    float *unary;     /* rows */
+    float *unary;     /* where there are more than a few: eights of variables, label by label */
     float *q;         /* rows */
     float *spare;     /* rows: the next q, the last one, or a message */
     float *rest;      /* per variable; used while active < labels */
@@ -83,7 +96,8 @@ void dcrf_field_free(struct dcrf_field **field);
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error);
 
-/* Take labels that have faded out of the rows. */
+/* Would rows be shorter without the labels that have faded? Then take those out of the rows. */
+bool dcrf_field_must_adapt(const struct dcrf_field *field);
 dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error);
 
 /* Exchange this q (and shift and scale) for those before the last update. */
@@ -101,6 +115,11 @@ static inline bool dcrf_field_has_rest(const struct dcrf_field *field) {
     return field->active < field->crf->labels;
 }
 
+/* A processor can follow the planes of so many labels and fetch ahead in them; more are copied. */
+static inline bool dcrf_field_has_eights(const struct dcrf_field *field) {
+    return field->active > DCRF_DSP_WIDTH;
+}
+
 static inline bool dcrf_field_must_wake(const struct dcrf_field *field) {
     return dcrf_field_has_rest(field) && field->rest_peak > field->threshold;
 }
@@ -109,5 +128,49 @@ static inline bool dcrf_field_must_wake(const struct dcrf_field *field) {
  * the last number of a part is that of the rest, which is returned. */
 void dcrf_field_clear_peaks(struct dcrf_field *field);
 float dcrf_field_collect_peaks(struct dcrf_field *field, bool by_place);
+
+/* ---- spread.c ------------------------------------------------------------------------------- */
+
+struct dcrf_spread {
+    const dcrf_densecrf *crf;
+    dcrf_pool *pool;
+    size_t stride; /* of the rows */
+    float *memory;
+    struct dcrf_spread_rows {
+        float *blurred;
+        float *group[DCRF_LATTICE_GROUPS];
+    } term[DCRF_DENSECRF_MOST_TERMS];
+};
+
+/* Take memory for rows of at most so many floats; false: there is none. */
+bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
+                      dcrf_workspace *workspace, size_t most_stride);
+
+/* Begin with rows of `stride` floats. What is on the lattices is lost. */
+void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride);
+
+/* Splat: clear the rows of a group, then its bands in their order, each with the rows of its
+ * variables. Different terms and groups can do so at the same time. */
+void dcrf_spread_clear(const struct dcrf_spread *spread, size_t term, size_t group);
+void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t group, size_t band,
+                       const float *rows);
+
+/* Blur what was splat, once all groups are; from then on that is sliced. */
+void dcrf_spread_blur(struct dcrf_spread *spread);
+
+/* rows = factor times what the variables of a band get from a lattice without a ring, or += that.
+ */
+void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
+                       bool accumulate, float *rows);
+
+/* The floats of the block of labels that begins at `at`, and where its rows are. */
+static inline size_t dcrf_spread_width(const struct dcrf_spread *spread, size_t at) {
+    return spread->stride - at < DCRF_DSP_WIDTH ? spread->stride - at : DCRF_DSP_WIDTH;
+}
+
+static inline float *dcrf_spread_block(const struct dcrf_spread *spread, size_t term, float *rows,
+                                       size_t at) {
+    return rows + (dcrf_densecrf_lattice(&spread->crf->terms[term])->vertices + 1) * at;
+}
 
 #endif

@@ -14,7 +14,7 @@
 
 struct divergence {
     const dcrf_densecrf *crf;
-    const float *q; /* planes */
+    const float *q; /* planes, in the order of the picture */
     const struct dcrf_densecrf_term *term;
     float *rows;     /* a block of q */
     float *filtered; /* gain K times them */
@@ -28,7 +28,7 @@ static double own_part(void *context, size_t begin, size_t end) {
         const float *q = d->q + i * d->crf->variables;
         const float *unary = d->crf->unary + i * d->crf->variables;
         for (size_t a = begin; a < end; a++) {
-            const double value = (double)q[a];
+            const double value = (double)q[d->crf->order[a]];
             sum += value * (log(fmax(value, SMALLEST_Q)) + (double)unary[a]);
         }
     }
@@ -41,12 +41,12 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     for (size_t a = begin; a < end; a++)
         for (size_t k = 0; k < d->width; k++)
             d->rows[a * d->width + k] =
-                k < d->count ? d->q[(d->first + k) * d->crf->variables + a] : 0;
+                k < d->count ? d->q[(d->first + k) * d->crf->variables + d->crf->order[a]] : 0;
 }
 
 /* sum_i Q_ai mu(i, j) */
-static double mixed(const struct divergence *d, size_t a, size_t j) {
-    const size_t n = d->crf->variables;
+static double mixed(const struct divergence *d, size_t place, size_t j) {
+    const size_t n = d->crf->variables, a = d->crf->order[place];
     const float *mu = d->term->mu;
     if (d->term->compatibility == DCRF_COMPATIBILITY_POTTS)
         return (double)mu[0] * (double)d->q[j * n + a];

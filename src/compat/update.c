@@ -1,13 +1,15 @@
 /* The update Q <- softmax(-unary - message).
  *
- * Active labels go through the lattices in blocks of DCRF_DSP_WIDTH. When a block has been spread
- * in all lattices its part of q is not needed any more, so the message is sliced into its place;
- * after the last block the softmax follows in the same pass over the variables, while the rows are
- * in the cache. A matrix mixes blocks, so its message is collected in the spare rows. Where labels
- * are left out, message and result go to the spare rows, so that the update can be taken back.
+ * An update is one pass over the bands of variables (order.c): the messages of a band are sliced
+ * from the lattices, the softmax follows, and the new q is splat for the next update, all while the
+ * rows of the band are in the cache. Between two passes the lattices are blurred (spread.c). So q
+ * need not be in memory at all, and is stored only where something else reads it: at the end, while
+ * labels are left out (then the update can be taken back), and for large lattices, which filter all
+ * variables in one sweep (lattice_ring.c) before the pass. One of them can do so in place; where
+ * there are two, or one whose compatibility is not a scalar, the message is in the spare rows.
  *
- * Large lattices filter all variables in one sweep (lattice_ring.c), before the others are sliced.
- * One of them can do so in place; where there are two, the message is in the spare rows. */
+ * The splat of a group of bands is in the hands of one thread. With more threads than groups the
+ * pass stores q, and the splat is a pass of its own. */
 #include "compat/densecrf.h"
 #include "core/error.h"
 #include "core/timer.h"
@@ -16,36 +18,95 @@
 #include <string.h>
 
 static const struct dcrf_slot filtered_slot = {"what large lattices filtered"};
-const struct dcrf_slot dcrf_spread_slot = {"lattices of the compatible mean field"};
-static const struct dcrf_slot chunk_slot = {"what its threads work on"};
-
-/* ---- one block of channels ------------------------------------------------------------------ */
+static const struct dcrf_slot ring_slot = {"rings of the compatible mean field"};
+static const struct dcrf_slot number_slot = {"numbers of labels"};
+static const struct dcrf_slot softmax_slot = {"a softmax of its threads"};
+static const struct dcrf_slot band_slot = {"what its threads work on"};
 
 struct update {
     struct dcrf_field *field;
-    const float **spread; /* of each term: the lattice, or what it filtered if it has a ring and its
-                           * compatibility is not a scalar */
-    float *message;       /* rows, as long as those of q */
-    bool has_matrix;      /* then the message is cleared before the first block */
-    float *q;             /* rows of the result */
-    float *shift, *scale; /* of the result */
-    float *scratch;       /* for each thread, one chunk of a block */
-    size_t first, width;  /* the block */
-    bool has_some;        /* the message holds the part of some terms, sliced before the chunks */
-    bool is_last;
+    struct dcrf_spread spread;
+    bool is_spread;  /* the lattices hold q */
+    bool is_stored;  /* field->q holds q */
+    float *ring;     /* for lattices with a ring */
+    float *filtered; /* by one with a ring, whose compatibility is not a scalar */
+    float *rows;     /* for each thread, those of a band */
+    float *parts;    /* the same: what a compatibility that is not a scalar multiplies */
+    float *work;     /* the same: for the softmax */
+    size_t work_floats;
+    size_t *numbers; /* 0, 1, 2, ... */
+    /* One pass: */
+    float *message; /* rows of the message, and of the result: NULL, of a thread's band */
+    float *q;
+    bool has_message; /* some terms have put theirs into the rows */
+    bool splats;
 };
 
-/* message += mu (K Q), for the rows of a chunk; `filtered` holds K Q of the block. */
-static void add_message(const struct update *update, const struct dcrf_densecrf_term *term,
-                        const float *filtered, float *message, size_t rows) {
-    const struct dcrf_field *field = update->field;
-    const size_t end = update->first + update->width < field->active ? update->first + update->width
-                                                                     : field->active;
+static bool is_scalar(const struct dcrf_densecrf_term *term) {
+    return term->compatibility == DCRF_COMPATIBILITY_POTTS;
+}
+
+static size_t count_terms(const dcrf_densecrf *crf, bool ring, bool scalar) {
+    size_t count = 0;
+    for (size_t m = 0; m < crf->term_count; m++)
+        count +=
+            dcrf_densecrf_has_ring(&crf->terms[m]) == ring && is_scalar(&crf->terms[m]) == scalar;
+    return count;
+}
+
+static bool has_ring(const dcrf_densecrf *crf) {
+    return count_terms(crf, true, true) + count_terms(crf, true, false) > 0;
+}
+
+static dcrf_status update_init(struct update *update, struct dcrf_field *field,
+                               dcrf_workspace *workspace, dcrf_error *error) {
+    const dcrf_densecrf *crf = field->crf;
+    const size_t stride = dcrf_dsp_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
+    const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
+    const size_t band = crf->band * stride * threads;
+    const bool has_parts = count_terms(crf, false, false) > 0;
+    size_t ring = 0;
+    for (size_t m = 0; m < crf->term_count; m++) {
+        const struct dcrf_densecrf_term *term = &crf->terms[m];
+        const size_t floats = dcrf_densecrf_has_ring(term)
+                                  ? dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), width)
+                                  : 0;
+        ring = floats > ring ? floats : ring;
+    }
+    *update = (struct update){.field = field, .is_stored = true};
+    update->rows =
+        dcrf_workspace_slot(workspace, &band_slot, (has_parts ? 2 : 1) * band, sizeof(float));
+    update->parts = update->rows + (has_parts ? band : 0);
+    update->work_floats = (DCRF_SOFTMAX_WORK(crf->labels) + 15) / 16 * 16;
+    update->work =
+        dcrf_workspace_slot(workspace, &softmax_slot, threads * update->work_floats, sizeof(float));
+    update->numbers =
+        dcrf_workspace_slot(workspace, &number_slot, crf->labels, sizeof *update->numbers);
+    update->ring = dcrf_workspace_slot(workspace, &ring_slot, ring, sizeof(float));
+    update->filtered = dcrf_workspace_slot(
+        workspace, &filtered_slot, count_terms(crf, true, false) ? crf->variables * width : 0,
+        sizeof(float));
+    if (!update->rows || !update->work || !update->numbers || !update->ring || !update->filtered ||
+        !dcrf_spread_init(&update->spread, crf, workspace, stride))
+        return dcrf_fail_memory(error, "mean field");
+    for (size_t i = 0; i < crf->labels; i++)
+        update->numbers[i] = i;
+    return DCRF_OK;
+}
+
+/* ---- large lattices ------------------------------------------------------------------------- */
+
+/* message += mu filtered, for some rows and the labels at .. at + width - 1, which `filtered` holds
+ * in rows of `step` floats. */
+static void add_message(const struct dcrf_field *field, const struct dcrf_densecrf_term *term,
+                        const float *filtered, size_t step, size_t at, size_t width, float *message,
+                        size_t rows) {
+    const size_t end = at + width < field->active ? at + width : field->active;
     for (size_t r = 0; r < rows; r++) {
-        const float *in = filtered + r * update->width;
+        const float *in = filtered + r * step;
         float *out = message + r * field->stride;
-        for (size_t k = update->first; k < end; k++) {
-            const float value = in[k - update->first];
+        for (size_t k = at; k < end; k++) {
+            const float value = in[k - at];
             if (term->compatibility == DCRF_COMPATIBILITY_VECTOR) {
                 out[k] += term->mu[field->label[k]] * value;
             } else {
@@ -58,202 +119,235 @@ static void add_message(const struct update *update, const struct dcrf_densecrf_
     }
 }
 
-static bool is_scalar(const struct dcrf_densecrf_term *term) {
-    return term->compatibility == DCRF_COMPATIBILITY_POTTS;
-}
+struct addition {
+    const struct update *update;
+    const struct dcrf_densecrf_term *term;
+    size_t at, width;
+};
 
-static bool has_ring(const struct dcrf_densecrf_term *term) {
-    return dcrf_densecrf_lattice(term)->ring.rows > 0;
-}
-
-static size_t count_rings(const dcrf_densecrf *crf, bool scalar) {
-    size_t count = 0;
-    for (size_t m = 0; m < crf->term_count; m++)
-        count += has_ring(&crf->terms[m]) && is_scalar(&crf->terms[m]) == scalar;
-    return count;
+static void add_filtered(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct addition *addition = context;
+    const struct update *update = addition->update;
+    add_message(update->field, addition->term, update->filtered + begin * addition->width,
+                addition->width, addition->at, addition->width,
+                update->message + begin * update->field->stride, end - begin);
 }
 
 /* The terms whose lattices have a ring: the scalar ones into the message, after the others, which
  * still need q. */
-static void filter_rings(struct update *update, float **result, float *scratch) {
-    const struct dcrf_field *field = update->field;
-    update->has_some = update->has_matrix;
-    for (int scalar = 0; scalar < 2; scalar++)
-        for (size_t m = 0; m < field->crf->term_count; m++) {
-            const struct dcrf_densecrf_term *term = &field->crf->terms[m];
-            if (!has_ring(term) || is_scalar(term) != (scalar == 1))
-                continue;
-            struct dcrf_lattice_filter filter = {.lattice = dcrf_densecrf_lattice(term),
-                                                 .pool = field->pool,
-                                                 .width = update->width,
-                                                 .in = field->q + update->first,
-                                                 .in_stride = field->stride,
-                                                 .out = result[m],
-                                                 .out_stride = update->width,
-                                                 .factor = term->gain,
-                                                 .scratch = scratch};
-            if (scalar) {
-                filter.out = update->message + update->first;
-                filter.out_stride = field->stride;
-                filter.factor = term->gain * term->mu[0];
-                filter.accumulate = update->has_some;
-                update->has_some = true;
-            }
-            dcrf_lattice_filter(&filter);
-        }
-}
-
-static void slice_chunk(const struct update *update, size_t begin, size_t end, size_t worker) {
+static void filter_rings(struct update *update) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
-    float *rows = update->message + begin * field->stride;
-    float *scratch = update->scratch + worker * DCRF_DENSECRF_GRAIN * update->width;
-    bool is_clear = update->has_some;
-    for (size_t pass = 0; pass < 2; pass++) /* scalars first: they need not add */
+    if (count_terms(crf, true, false) > 0) {
+        memset(update->message, 0, crf->variables * field->stride * sizeof *update->message);
+        update->has_message = true;
+    }
+    const bool has_message = update->has_message;
+    for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH) {
+        const size_t width = dcrf_spread_width(&update->spread, at);
+        update->has_message = has_message;
+        for (int scalar = 0; scalar < 2; scalar++)
+            for (size_t m = 0; m < crf->term_count; m++) {
+                const struct dcrf_densecrf_term *term = &crf->terms[m];
+                if (!dcrf_densecrf_has_ring(term) || is_scalar(term) != (scalar == 1))
+                    continue;
+                struct dcrf_lattice_filter filter = {.lattice = dcrf_densecrf_lattice(term),
+                                                     .pool = field->pool,
+                                                     .width = width,
+                                                     .in = field->q + at,
+                                                     .in_stride = field->stride,
+                                                     .out = update->filtered,
+                                                     .out_stride = width,
+                                                     .factor = term->gain,
+                                                     .scratch = update->ring};
+                if (scalar) {
+                    filter.out = update->message + at;
+                    filter.out_stride = field->stride;
+                    filter.factor = term->gain * term->mu[0];
+                    filter.accumulate = update->has_message;
+                    update->has_message = true;
+                }
+                dcrf_lattice_filter(&filter);
+                struct addition addition = {update, term, at, width};
+                if (!scalar)
+                    dcrf_parallel_for(field->pool, crf->variables, DCRF_DENSECRF_GRAIN,
+                                      add_filtered, &addition);
+            }
+    }
+}
+
+/* ---- the pass over the bands ---------------------------------------------------------------- */
+
+/* Put the message of the lattices without a ring into the rows of a band. */
+static void slice_band(const struct update *update, size_t band, float *message, float *parts,
+                       size_t rows) {
+    const struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    bool is_clear = update->has_message;
+    for (size_t pass = 0; pass < 2; pass++) { /* scalars first: they need not add */
         for (size_t m = 0; m < crf->term_count; m++) {
             const struct dcrf_densecrf_term *term = &crf->terms[m];
-            const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
-            if (is_scalar(term) != (pass == 0) || (is_scalar(term) && has_ring(term)))
+            if (dcrf_densecrf_has_ring(term) || is_scalar(term) != (pass == 0))
                 continue;
             if (is_scalar(term)) {
-                dcrf_lattice_slice(lattice, update->spread[m], update->width, begin, end,
-                                   term->gain * term->mu[0], is_clear, rows + update->first,
-                                   field->stride);
+                dcrf_spread_slice(&update->spread, m, band, term->gain * term->mu[0], is_clear,
+                                  message);
                 is_clear = true;
                 continue;
             }
-            for (size_t r = 0; !is_clear && r < end - begin; r++)
-                memset(rows + r * field->stride + update->first, 0, update->width * sizeof *rows);
-            is_clear = true;
-            const float *filtered = scratch;
-            if (has_ring(term))
-                filtered = update->spread[m] + begin * update->width;
-            else
-                dcrf_lattice_slice(lattice, update->spread[m], update->width, begin, end,
-                                   term->gain, false, scratch, update->width);
-            add_message(update, term, filtered, rows, end - begin);
+            dcrf_spread_slice(&update->spread, m, band, term->gain, false, parts);
+            add_message(field, term, parts, field->stride, 0, field->stride, message, rows);
         }
-    for (size_t r = 0; !is_clear && r < end - begin; r++)
-        memset(rows + r * field->stride + update->first, 0, update->width * sizeof *rows);
+        if (!is_clear)
+            memset(message, 0, rows * field->stride * sizeof *message);
+        is_clear = true;
+    }
 }
 
-static void update_chunk(void *context, size_t begin, size_t end, size_t worker) {
-    const struct update *update = context;
+static void update_band(const struct update *update, size_t band, size_t group, size_t worker) {
     const struct dcrf_field *field = update->field;
-    slice_chunk(update, begin, end, worker);
-    if (!update->is_last)
-        return;
-    const bool has_rest = dcrf_field_has_rest(field);
-    float *peak = field->peak_part + worker * field->peak_stride;
-    const struct dcrf_shared_softmax softmax = {.labels = field->active,
-                                                .stride = field->stride,
-                                                .message_stride = field->stride,
-                                                .unary = field->unary + begin * field->stride,
-                                                .message = update->message + begin * field->stride,
-                                                .rest = has_rest ? field->rest + begin : NULL,
-                                                .rest_top = field->rest_top + begin,
-                                                .shift = update->shift + begin,
-                                                .scale = update->scale + begin,
-                                                .q = update->q + begin * field->stride,
-                                                .peak = peak,
-                                                .rest_peak = peak + field->peak_stride - 1};
-    dcrf_dsp()->shared_softmax(&softmax, end - begin);
-}
-
-/* ---- all blocks ----------------------------------------------------------------------------- */
-
-/* Memory for the lattices: one buffer a term and one that they share. */
-static bool take_buffers(const dcrf_densecrf *crf, dcrf_workspace *workspace, size_t width,
-                         float **result, float **shared) {
-    size_t floats = 0, most = 0;
-    for (size_t m = 0; m < crf->term_count; m++) {
-        const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(&crf->terms[m]);
-        const size_t both = dcrf_lattice_filter_floats(lattice, width);
-        const size_t scratch = has_ring(&crf->terms[m]) ? both : both / 2;
-        floats += both - scratch;
-        most = scratch > most ? scratch : most;
-    }
-    float *memory =
-        dcrf_workspace_slot(workspace, &dcrf_spread_slot, floats + most, sizeof *memory);
-    float *filtered =
-        dcrf_workspace_slot(workspace, &filtered_slot, crf->variables * count_rings(crf, false),
-                            width * sizeof *filtered);
-    if (!memory || !filtered)
-        return false;
-    *shared = memory;
-    memory += most;
-    for (size_t m = 0; m < crf->term_count; m++) {
-        const struct dcrf_densecrf_term *term = &crf->terms[m];
-        if (!has_ring(term)) {
-            result[m] = memory;
-            memory += dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), width) / 2;
-        } else if (!is_scalar(term)) {
-            result[m] = filtered;
-            filtered += crf->variables * width;
-        } else {
-            result[m] = NULL;
-        }
-    }
-    return true;
-}
-
-static bool has_matrix(const dcrf_densecrf *crf) {
-    for (size_t m = 0; m < crf->term_count; m++)
-        if (crf->terms[m].compatibility == DCRF_COMPATIBILITY_MATRIX)
-            return true;
-    return false;
-}
-
-static dcrf_status update_field(struct dcrf_field *field, dcrf_workspace *workspace,
-                                dcrf_error *error) {
     const dcrf_densecrf *crf = field->crf;
-    const size_t n = crf->variables;
-    const size_t most = field->stride < DCRF_DSP_WIDTH ? field->stride : DCRF_DSP_WIDTH;
-    float *result[DCRF_DENSECRF_MOST_TERMS], *shared;
-    const bool is_kept = dcrf_field_has_rest(field); /* a matrix leaves no label out */
-    struct update update = {.field = field,
-                            .spread = (const float **)result,
-                            .has_matrix = has_matrix(crf),
-                            .q = is_kept ? field->spare : field->q,
-                            .shift = is_kept ? field->old_shift : field->shift,
-                            .scale = is_kept ? field->old_scale : field->scale};
-    update.message = update.has_matrix || count_rings(crf, true) > 1 ? field->spare : update.q;
-    update.scratch = dcrf_workspace_slot(workspace, &chunk_slot, dcrf_workspace_threads(workspace),
-                                         DCRF_DENSECRF_GRAIN * most * sizeof *update.scratch);
-    if (!update.scratch || !take_buffers(crf, workspace, most, result, &shared))
-        return dcrf_fail_memory(error, "mean field");
-    if (update.has_matrix)
-        memset(field->spare, 0, n * field->stride * sizeof *field->spare);
-    dcrf_field_clear_peaks(field);
-    for (update.first = 0; update.first < field->stride; update.first += update.width) {
-        const size_t left = field->stride - update.first;
-        update.width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
-        update.is_last = update.width == left;
-        for (size_t m = 0; m < crf->term_count; m++)
-            if (!has_ring(&crf->terms[m]))
-                dcrf_lattice_spread(dcrf_densecrf_lattice(&crf->terms[m]), field->pool,
-                                    field->q + update.first, field->stride, update.width, result[m],
-                                    shared);
-        filter_rings(&update, result, shared);
-        dcrf_parallel_for(field->pool, n, DCRF_DENSECRF_GRAIN, update_chunk, &update);
+    const size_t begin = band * crf->band, own = worker * crf->band * field->stride;
+    const size_t rows = crf->variables - begin < crf->band ? crf->variables - begin : crf->band;
+    const bool has_rest = dcrf_field_has_rest(field), has_eights = dcrf_field_has_eights(field);
+    float *message = update->message ? update->message + begin * field->stride : update->rows + own;
+    float *q = update->q ? update->q + begin * field->stride : message;
+    float *peak = field->peak_part + worker * field->peak_stride;
+    slice_band(update, band, message, update->parts + own, rows);
+    const struct dcrf_shared_softmax softmax = {
+        .labels = field->active,
+        .stride = field->stride,
+        .message_stride = field->stride,
+        .unary = has_eights ? field->unary + begin * field->active : crf->unary + begin,
+        .plane = has_eights ? update->numbers : field->label,
+        .plane_step = has_eights ? DCRF_LANES : crf->variables,
+        .eight_step = has_eights ? DCRF_LANES * field->active : DCRF_LANES,
+        .message = message,
+        .rest = has_rest ? field->rest + begin : NULL,
+        .rest_top = field->rest_top + begin,
+        .shift = has_rest ? field->old_shift + begin : NULL,
+        .scale = has_rest ? field->old_scale + begin : NULL,
+        .q = q,
+        .peak = peak,
+        .rest_peak = peak + field->peak_stride - 1,
+        .work = update->work + worker * update->work_floats};
+    dcrf_dsp()->shared_softmax(&softmax, rows);
+    for (size_t m = 0; update->splats && m < crf->term_count; m++)
+        dcrf_spread_splat(&update->spread, m, group, band, q);
+}
+
+/* The bands of a group. */
+static size_t group_first(const dcrf_densecrf *crf, size_t group) {
+    return group * ((crf->variables + crf->band - 1) / crf->band) / DCRF_LATTICE_GROUPS;
+}
+
+static void update_groups(void *context, size_t begin, size_t end, size_t worker) {
+    const struct update *update = context;
+    const dcrf_densecrf *crf = update->field->crf;
+    for (size_t g = begin; g < end; g++) {
+        for (size_t m = 0; update->splats && m < crf->term_count; m++)
+            dcrf_spread_clear(&update->spread, m, g);
+        for (size_t band = group_first(crf, g); band < group_first(crf, g + 1); band++)
+            update_band(update, band, g, worker);
     }
+}
+
+static void update_bands(void *context, size_t begin, size_t end, size_t worker) {
+    for (size_t band = begin; band < end; band++)
+        update_band(context, band, 0, worker);
+}
+
+/* Splat q, which is stored: the groups of all terms. */
+static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct update *update = context;
+    const dcrf_densecrf *crf = update->field->crf;
+    for (size_t i = begin; i < end; i++) {
+        const size_t m = i / DCRF_LATTICE_GROUPS, g = i % DCRF_LATTICE_GROUPS;
+        dcrf_spread_clear(&update->spread, m, g);
+        for (size_t band = group_first(crf, g); band < group_first(crf, g + 1); band++)
+            dcrf_spread_splat(&update->spread, m, g, band,
+                              update->field->q + band * crf->band * update->field->stride);
+    }
+}
+
+static void splat_stored(struct update *update) {
+    dcrf_spread_layout(&update->spread, update->field->stride);
+    dcrf_parallel_for(update->field->pool, update->field->crf->term_count * DCRF_LATTICE_GROUPS, 1,
+                      splat_groups, update);
+    update->is_spread = true;
+}
+
+/* New q from the lattices, stored or not, and splat or not. */
+static void pass_over_bands(struct update *update, bool stores, bool splats) {
+    struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    const bool is_kept = dcrf_field_has_rest(field); /* a matrix leaves no label out */
+    const bool is_whole = dcrf_pool_threads(field->pool) <= DCRF_LATTICE_GROUPS;
+    update->q = update->message = NULL;
+    if (stores)
+        update->q = update->message = is_kept ? field->spare : field->q;
+    if (count_terms(crf, true, false) > 0 || count_terms(crf, true, true) > 1)
+        update->message = field->spare;
+    update->splats = splats && is_whole;
+    update->has_message = false;
+    if (has_ring(crf))
+        filter_rings(update);
+    dcrf_field_clear_peaks(field);
+    if (is_whole)
+        dcrf_parallel_for(field->pool, DCRF_LATTICE_GROUPS, 1, update_groups, update);
+    else
+        dcrf_parallel_for(field->pool, (crf->variables + crf->band - 1) / crf->band, 1,
+                          update_bands, update);
     field->rest_peak = dcrf_field_collect_peaks(field, true);
     if (is_kept)
         dcrf_field_swap(field);
-    return DCRF_OK;
+    update->is_stored = stores;
+    update->is_spread = update->splats;
+}
+
+static void update_field(struct update *update, bool is_last) {
+    const struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    const bool stores = is_last || has_ring(crf) || dcrf_field_has_rest(field) ||
+                        dcrf_pool_threads(field->pool) > DCRF_LATTICE_GROUPS;
+    if (!update->is_spread)
+        splat_stored(update);
+    dcrf_spread_blur(&update->spread);
+    pass_over_bands(update, stores, !is_last);
+}
+
+/* See that field->q holds q: the lattices that it came from are still there. */
+static void store_q(struct update *update) {
+    const bool was_spread = update->is_spread;
+    if (update->is_stored)
+        return;
+    pass_over_bands(update, true, false);
+    update->is_spread = was_spread;
 }
 
 /* The update, made again while it raises labels that it left out: every time more are in, so that
  * comes to an end. `planes` is what the field was loaded from, or NULL. */
-static dcrf_status update_woken(struct dcrf_field *field, const float *planes,
-                                dcrf_workspace *workspace, dcrf_error *error) {
-    dcrf_status status = update_field(field, workspace, error);
-    while (status == DCRF_OK && dcrf_field_must_wake(field)) {
-        status = dcrf_field_wake(field, planes, error);
+static dcrf_status update_woken(struct update *update, const float *planes, bool is_last,
+                                dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    update_field(update, is_last);
+    while (status == DCRF_OK && dcrf_field_must_wake(update->field)) {
+        status = dcrf_field_wake(update->field, planes, error);
+        update->is_spread = false;
         if (status == DCRF_OK)
-            status = update_field(field, workspace, error);
+            update_field(update, is_last);
     }
     return status;
+}
+
+static dcrf_status adapt(struct update *update, dcrf_error *error) {
+    if (!dcrf_field_must_adapt(update->field))
+        return DCRF_OK;
+    store_q(update);
+    update->is_spread = false;
+    return dcrf_field_adapt(update->field, error);
 }
 
 /* ---- the public calls ----------------------------------------------------------------------- */
@@ -265,15 +359,18 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     const double start_s = dcrf_time_s();
     struct dcrf_field *field;
+    struct update update;
     dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
     if (status < 0)
         return status;
-    status = dcrf_field_start(field, error);
+    status = update_init(&update, field, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_field_start(field, error);
     for (size_t i = 0; i < iterations && status == DCRF_OK; i++) {
         if (i > 0)
-            status = dcrf_field_adapt(field, error);
+            status = adapt(&update, error);
         if (status == DCRF_OK)
-            status = update_woken(field, NULL, workspace, error);
+            status = update_woken(&update, NULL, i + 1 == iterations, error);
         const dcrf_moment moment = {.time_s = dcrf_time_s() - start_s,
                                     .iteration = i + 1,
                                     .objective = (double)NAN,
@@ -283,8 +380,10 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
         if (status == DCRF_OK && progress && progress(progress_user, &moment) != 0)
             status = DCRF_STOP_CANCELLED;
     }
-    if (status >= 0)
+    if (status >= 0) {
+        store_q(&update);
         dcrf_field_store(field, q);
+    }
     dcrf_field_free(&field);
     return status;
 }
@@ -299,12 +398,15 @@ dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspa
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     struct dcrf_field *field;
+    struct update update;
     dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
     if (status < 0)
         return status;
-    status = dcrf_field_load(field, q, error);
+    status = update_init(&update, field, workspace, error);
     if (status == DCRF_OK)
-        status = update_woken(field, q, workspace, error);
+        status = dcrf_field_load(field, q, error);
+    if (status == DCRF_OK)
+        status = update_woken(&update, q, true, error);
     if (status == DCRF_OK)
         dcrf_field_store(field, q);
     dcrf_field_free(&field);

@@ -2,8 +2,8 @@
  * filled at run time.
  *
  * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
- * floats, DCRF_DSP_NARROWEST or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that the
- * sums of a row stay in registers. */
+ * floats, DCRF_DSP_NARROWEST or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that
+ * the sums of a row stay in registers. */
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 
@@ -154,20 +154,26 @@ struct dcrf_softmax {
  *
  * `rest` (NULL: nothing) is the logarithm of the outside mass and `rest_top` that of its largest
  * part, one a row. shift and scale (with rest only) are left such that q = scale exp(s - shift).
- * The largest q of each label and of the outside parts are raised in peak (padded) and *rest_peak.
+ * The largest q of each label and of the outside parts are raised in peak and *rest_peak. q may be
+ * the message where their strides are the same.
  */
 struct dcrf_shared_softmax {
     size_t labels;
-    size_t stride; /* of unary and q */
+    size_t stride; /* of q: dcrf_dsp_padded(labels) */
     size_t message_stride;
-    const float *unary;
+    const float
+        *unary; /* of label i and row r: plane[i] * plane_step + r / 8 * eight_step + r % 8 */
+    const size_t *plane;
+    size_t plane_step, eight_step;
     const float *message;
     const float *rest, *rest_top;
     float *shift, *scale;
     float *q;
     float *peak;
     float *rest_peak;
+    float *work; /* DCRF_SOFTMAX_WORK(labels) floats, aligned to DCRF_ALIGNMENT */
 };
+#define DCRF_SOFTMAX_WORK(labels) (16 * ((labels) + 3))
 
 /* A window of mean shift (superpixel/mean_shift.c): the pixels of a picture whose position is
  * within the radius of the centre's, and whose colour differs from its by at most the root of

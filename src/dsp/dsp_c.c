@@ -191,12 +191,12 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
 
 static void shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
-        const float *unary = s->unary + r * s->stride;
+        const float *unary = s->unary + r / 8 * s->eight_step + r % 8;
         const float *message = s->message + r * s->message_stride;
         float *q = s->q + r * s->stride;
         float top = s->rest ? s->rest[r] : -INFINITY;
         for (size_t i = 0; i < s->labels; i++) {
-            q[i] = -unary[i] - message[i];
+            q[i] = -unary[s->plane[i] * s->plane_step] - message[i];
             top = q[i] > top ? q[i] : top;
         }
         double sum = s->rest ? (double)expf(s->rest[r] - top) : 0;

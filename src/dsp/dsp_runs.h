@@ -100,8 +100,8 @@ INLINE void splat_block(const struct dcrf_runs *runs, size_t run, size_t at, siz
 INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, size_t wide,
                         size_t tail){RUN_CORNERS_BLOCK(slice_run, runs, run, at, wide, tail)}
 
-/* The whole rows of the runs with 16 lanes, else one block after the other. `given` is copied, since
- * the compilers fear that what is stored might change it. */
+/* The whole rows of the runs with 16 lanes, else one block after the other. `given` is copied,
+ * since the compilers fear that what is stored might change it. */
 #define FOR_RUNS(block, given, begin, end, wide, tail)                                             \
     const struct dcrf_runs copy = *(given), *runs = &copy;                                         \
     const size_t width = (wide) + (tail) > 0 ? row_floats(wide, tail) : runs->width;               \

@@ -1,149 +1,203 @@
 /* The shared softmax and the exponential of arrays for one instruction set: a part of dsp_vector.h.
- * Rows are whole eights, so vectors of 8 are used whatever the longest of the set is. */
-
-/* The most groups of 8 whose values stay in registers; wider rows pass through q. */
-#define MOST_GROUPS 4
+ *
+ * Eight rows are worked on at once, one vector of 8 per label, whatever the longest of the set is:
+ * no sum or maximum goes across a vector, and padding costs nothing. Rows of the message and of q
+ * are transposed by blocks of four labels on the way; unary energies come as planes. */
 
 INLINE tail_vector larger(tail_vector a, tail_vector b) {
+#if defined(__x86_64__)
+    return (tail_vector)_mm256_max_ps((__m256)a, (__m256)b);
+#else
     return choose(a > b, a, b);
+#endif
 }
 
-/* exp(rest - top) and exp(rest_top - top) in the first two lanes. */
-INLINE tail_vector rest_exponentials(const struct dcrf_shared_softmax *s, size_t r, float top) {
-    tail_vector rest = {0};
-    rest[0] = s->rest[r] - top;
-    rest[1] = s->rest_top[r] - top;
-    return tail_exponential(rest);
+/* exp(x) for x <= 0: 2^k 2^f, k whole and |f| <= 1/2, 2^f by a polynomial of degree 5 that is best
+ * in relative error, 7.5e-8. The rounding of log2(e) adds 1.4e-8 |x|, so small values are less
+ * exact than by tail_exponential. Below -87 it stays what it is there, 1.6e-38. k is added to the
+ * exponent as an integer, from the low bits of a float that it was added to. */
+INLINE tail_vector fast_exponential(tail_vector x) {
+    const float magic = 12582912.0f, to_base_two = 1.44269504f;
+    x = larger(x, (tail_vector){0} - 87.0f);
+    const tail_vector shifted = x * to_base_two + magic;
+    const tail_vector f = x * to_base_two - (shifted - magic);
+    tail_vector p = f * 1.3276471e-3f + 9.675541e-3f;
+    p = p * f + 5.550713e-2f;
+    p = p * f + 2.402212e-1f;
+    p = p * f + 6.9314694e-1f;
+    p = p * f + 1.0000001f;
+    return (tail_vector)((tail_integers)p + ((tail_integers)shifted << 23));
 }
 
-INLINE void shared_rows(const struct dcrf_shared_softmax *s, size_t rows, tail_integers last,
-                        bool has_rest, size_t groups) {
-    const tail_integers all = (tail_integers){0} - 1;
-    const tail_vector none = (tail_vector){0} - 1e30f;
-    float rest_peak = has_rest ? *s->rest_peak : 0;
-    tail_vector peak[MOST_GROUPS];
-#pragma GCC unroll 4
-    for (size_t g = 0; g < groups; g++)
-        peak[g] = load_tail(s->peak + g * TAIL_LANES);
-    for (size_t r = 0; r < rows; r++) {
-        tail_vector value[MOST_GROUPS], largest = none;
-#pragma GCC unroll 4
-        for (size_t g = 0; g < groups; g++) {
-            const tail_vector unary = load_tail(s->unary + r * s->stride + g * TAIL_LANES);
-            const tail_vector message =
-                load_tail(s->message + r * s->message_stride + g * TAIL_LANES);
-            value[g] = choose(g + 1 == groups ? last : all, -unary - message, none);
-            largest = larger(value[g], largest);
-        }
-        float top = largest_of(largest);
-        if (has_rest && s->rest[r] > top)
-            top = s->rest[r];
-        tail_vector sum = {0};
-#pragma GCC unroll 4
-        for (size_t g = 0; g < groups; g++) {
-            value[g] = tail_exponential(value[g] - top);
-            sum += value[g];
-        }
-        float total = total_of(sum);
-        tail_vector outside = {0};
-        if (has_rest) {
-            outside = rest_exponentials(s, r, top);
-            total += outside[0];
-        }
-        const float scale = 1 / total;
-#pragma GCC unroll 4
-        for (size_t g = 0; g < groups; g++) {
-            const tail_vector q = scale * value[g];
-            store_tail(s->q + r * s->stride + g * TAIL_LANES, q);
-            peak[g] = larger(q, peak[g]);
-        }
-        if (has_rest) {
-            const float part = scale * outside[1];
-            rest_peak = part > rest_peak ? part : rest_peak;
-            s->shift[r] = top;
-            s->scale[r] = scale;
-        }
+INLINE tail_vector join_halves(const float *low, const float *high) {
+    return JOIN(load_half(low), load_half(high));
+}
+
+/* Both halves of four vectors, each as a matrix of four by four, transposed. */
+INLINE void transpose_halves(tail_vector *v) {
+    const tail_vector low = SHUFFLE(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
+    const tail_vector high = SHUFFLE(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
+    const tail_vector next_low = SHUFFLE(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    const tail_vector next_high = SHUFFLE(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    v[0] = SHUFFLE(low, next_low, 0, 1, 8, 9, 4, 5, 12, 13);
+    v[1] = SHUFFLE(low, next_low, 2, 3, 10, 11, 6, 7, 14, 15);
+    v[2] = SHUFFLE(high, next_high, 0, 1, 8, 9, 4, 5, 12, 13);
+    v[3] = SHUFFLE(high, next_high, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+/* Four labels of eight rows as four vectors, and back. */
+INLINE void load_eight(const float *rows, size_t stride, tail_vector *label) {
+    UNROLL
+    for (size_t i = 0; i < HALF_LANES; i++)
+        label[i] = join_halves(rows + i * stride, rows + (i + HALF_LANES) * stride);
+    transpose_halves(label);
+}
+
+INLINE void store_eight(tail_vector *label, float *rows, size_t stride) {
+    transpose_halves(label);
+    UNROLL
+    for (size_t i = 0; i < HALF_LANES; i++) {
+        half_vector low, high;
+        halve(label[i], &low, &high);
+        store_half(rows + i * stride, low);
+        store_half(rows + (i + HALF_LANES) * stride, high);
     }
-#pragma GCC unroll 4
-    for (size_t g = 0; g < groups; g++)
-        store_tail(s->peak + g * TAIL_LANES, peak[g]);
+}
+
+INLINE size_t in_fours(size_t labels) {
+    return (labels + HALF_LANES - 1) / HALF_LANES * HALF_LANES;
+}
+
+/* Variables between those that are worked on and those whose unary energies are asked for: planes
+ * are more streams than the processor follows. */
+#define UNARY_AHEAD 64
+
+/* The rows r .. r + 7. `value` and `peak` hold one vector per label; the labels are filled up to a
+ * multiple of four, and those beyond the last have a zero peak. */
+INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t labels,
+                         bool has_rest, tail_vector *value, tail_vector *peak,
+                         tail_vector *rest_peak) {
+    const float *message = s->message + r * s->message_stride;
+    const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
+    tail_vector top = (tail_vector){0} - 1e30f, total = {0};
     if (has_rest)
-        *s->rest_peak = rest_peak;
+        top = load_tail(s->rest + r);
+    for (size_t at = 0; at < labels; at += HALF_LANES) {
+        tail_vector four[HALF_LANES];
+        load_eight(message + at, s->message_stride, four);
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++)
+            if (at + i < labels) {
+                const float *unary = eight + s->plane[at + i] * s->plane_step;
+                value[at + i] = -load_tail(unary) - four[i];
+                top = larger(value[at + i], top);
+                if (r % 16 == 0)
+                    __builtin_prefetch(unary + UNARY_AHEAD);
+            }
+    }
+#pragma GCC unroll 4
+    for (size_t i = 0; i < labels; i++) {
+        value[i] = fast_exponential(value[i] - top);
+        total += value[i];
+    }
+    if (has_rest)
+        total += fast_exponential(load_tail(s->rest + r) - top);
+    const tail_vector scale = 1 / total;
+    for (size_t at = 0; at < labels; at += HALF_LANES) {
+        tail_vector four[HALF_LANES];
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++) {
+            four[i] = at + i < labels ? scale * value[at + i] : (tail_vector){0};
+            peak[at + i] = larger(four[i], peak[at + i]);
+        }
+        store_eight(four, s->q + r * s->stride + at, s->stride);
+    }
+    if (has_rest) {
+        const tail_vector part = scale * fast_exponential(load_tail(s->rest_top + r) - top);
+        *rest_peak = larger(part, *rest_peak);
+        store_tail(s->shift + r, top);
+        store_tail(s->scale + r, scale);
+    }
+    for (size_t at = in_fours(labels); at < s->stride; at += HALF_LANES)
+        for (size_t i = 0; i < TAIL_LANES; i++)
+            store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
 }
 
-/* The same for rows of any length. */
-INLINE void shared_long_rows(const struct dcrf_shared_softmax *s, size_t rows, tail_integers last,
-                             size_t groups) {
-    const tail_integers all = (tail_integers){0} - 1;
-    const tail_vector none = (tail_vector){0} - 1e30f;
-    for (size_t r = 0; r < rows; r++) {
-        float *q = s->q + r * s->stride;
-        tail_vector largest = none;
-        for (size_t g = 0; g < groups; g++) {
-            const tail_vector unary = load_tail(s->unary + r * s->stride + g * TAIL_LANES);
-            const tail_vector message =
-                load_tail(s->message + r * s->message_stride + g * TAIL_LANES);
-            const tail_vector value = choose(g + 1 == groups ? last : all, -unary - message, none);
-            store_tail(q + g * TAIL_LANES, value);
-            largest = larger(value, largest);
-        }
-        float top = largest_of(largest);
-        if (s->rest && s->rest[r] > top)
-            top = s->rest[r];
-        tail_vector sum = {0};
-        for (size_t g = 0; g < groups; g++) {
-            const tail_vector value = tail_exponential(load_tail(q + g * TAIL_LANES) - top);
-            store_tail(q + g * TAIL_LANES, value);
-            sum += value;
-        }
-        float total = total_of(sum);
-        tail_vector outside = {0};
-        if (s->rest) {
-            outside = rest_exponentials(s, r, top);
-            total += outside[0];
-        }
-        const float scale = 1 / total;
-        for (size_t g = 0; g < groups; g++) {
-            const tail_vector value = scale * load_tail(q + g * TAIL_LANES);
-            float *peak = s->peak + g * TAIL_LANES;
-            store_tail(q + g * TAIL_LANES, value);
-            store_tail(peak, larger(value, load_tail(peak)));
-        }
-        if (s->rest) {
-            const float part = scale * outside[1];
-            *s->rest_peak = part > *s->rest_peak ? part : *s->rest_peak;
-            s->shift[r] = top;
-            s->scale[r] = scale;
-        }
+/* The same for one row, number by number: what is left of eight. */
+static void shared_one(const struct dcrf_shared_softmax *s, size_t r) {
+    const float *message = s->message + r * s->message_stride;
+    const float *unary = s->unary + r / TAIL_LANES * s->eight_step + r % TAIL_LANES;
+    float *q = s->q + r * s->stride, total = 0;
+    float top = s->rest ? s->rest[r] : -1e30f;
+    for (size_t i = 0; i < s->labels; i++) {
+        q[i] = -unary[s->plane[i] * s->plane_step] - message[i];
+        top = q[i] > top ? q[i] : top;
+    }
+    for (size_t i = 0; i < s->labels; i++) {
+        q[i] = fast_exponential((tail_vector){0} + (q[i] - top))[0];
+        total += q[i];
+    }
+    if (s->rest)
+        total += fast_exponential((tail_vector){0} + (s->rest[r] - top))[0];
+    const float scale = 1 / total;
+    for (size_t i = 0; i < s->stride; i++)
+        q[i] = i < s->labels ? scale * q[i] : 0;
+    for (size_t i = 0; i < s->labels; i++)
+        s->peak[i] = q[i] > s->peak[i] ? q[i] : s->peak[i];
+    if (s->rest) {
+        const float part = scale * fast_exponential((tail_vector){0} + (s->rest_top[r] - top))[0];
+        *s->rest_peak = part > *s->rest_peak ? part : *s->rest_peak;
+        s->shift[r] = top;
+        s->scale[r] = scale;
     }
 }
 
-static void shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
-    const size_t groups = s->stride / TAIL_LANES;
-    tail_integers last;
-    for (size_t i = 0; i < TAIL_LANES; i++)
-        last[i] = (groups - 1) * TAIL_LANES + i < s->labels ? -1 : 0;
-    switch (groups * 2 + (s->rest ? 1 : 0)) {
+INLINE void shared_rows(const struct dcrf_shared_softmax *s, size_t rows, size_t labels,
+                        bool has_rest, tail_vector *value, tail_vector *peak) {
+    const size_t padded = in_fours(labels);
+    tail_vector rest_peak = {0};
+    size_t r = 0;
+    for (size_t i = 0; i < padded; i++)
+        peak[i] = (tail_vector){0};
+    for (; r + TAIL_LANES <= rows; r += TAIL_LANES)
+        shared_eight(s, r, labels, has_rest, value, peak, &rest_peak);
+    for (size_t i = 0; i < labels; i++) {
+        const float largest = largest_of(peak[i]);
+        s->peak[i] = largest > s->peak[i] ? largest : s->peak[i];
+    }
+    if (has_rest) {
+        const float largest = largest_of(rest_peak);
+        *s->rest_peak = largest > *s->rest_peak ? largest : *s->rest_peak;
+    }
+    for (; r < rows; r++)
+        shared_one(s, r);
+}
+
+/* With few labels the vectors are registers. */
+INLINE void shared_few(const struct dcrf_shared_softmax *s, size_t rows, size_t labels,
+                       bool has_rest) {
+    tail_vector value[HALF_LANES], peak[HALF_LANES];
+    shared_rows(s, rows, labels, has_rest, value, peak);
+}
+
+static void shared_softmax(const struct dcrf_shared_softmax *given, size_t rows) {
+    const struct dcrf_shared_softmax copy = *given, *s = &copy;
+    tail_vector *value = (tail_vector *)s->work, *peak = value + in_fours(s->labels);
+    switch (s->labels <= HALF_LANES && !s->rest ? s->labels : 0) {
     case 2:
-        shared_rows(s, rows, last, false, 1);
+        shared_few(s, rows, 2, false);
         break;
     case 3:
-        shared_rows(s, rows, last, true, 1);
+        shared_few(s, rows, 3, false);
         break;
     case 4:
-        shared_rows(s, rows, last, false, 2);
-        break;
-    case 5:
-        shared_rows(s, rows, last, true, 2);
-        break;
-    case 6:
-        shared_rows(s, rows, last, false, 3);
-        break;
-    case 7:
-        shared_rows(s, rows, last, true, 3);
+        shared_few(s, rows, 4, false);
         break;
     default:
-        shared_long_rows(s, rows, last, groups);
+        if (s->rest)
+            shared_rows(s, rows, s->labels, true, value, peak);
+        else
+            shared_rows(s, rows, s->labels, false, value, peak);
         break;
     }
 }

@@ -7,8 +7,8 @@ EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
 /* Across a vector by halves, which the compilers turn into a few instructions. */
 INLINE void halve(tail_vector v, half_vector *low, half_vector *high) {
-    memcpy(low, &v, sizeof *low);
-    memcpy(high, (const char *)&v + sizeof *low, sizeof *high);
+    *low = LOW_HALF(v);
+    *high = HIGH_HALF(v);
 }
 
 INLINE float largest_of(tail_vector v) {

@@ -39,6 +39,22 @@ typedef int32_t half_integers __attribute__((vector_size(HALF_LANES * 4)));
 
 #define MOST_WIDE (DCRF_DSP_WIDTH / DSP_LANES)
 
+/* Vectors of 8 in other orders, and as two halves: in registers where the compiler has the means,
+ * else through memory. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
+#define LOW_HALF(v) __builtin_shufflevector(v, v, 0, 1, 2, 3)
+#define HIGH_HALF(v) __builtin_shufflevector(v, v, 4, 5, 6, 7)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (tail_integers){__VA_ARGS__})
+#define JOIN(low, high)                                                                            \
+    ((tail_vector){(low)[0], (low)[1], (low)[2], (low)[3], (high)[0], (high)[1], (high)[2],        \
+                   (high)[3]})
+#define LOW_HALF(v) ((half_vector){(v)[0], (v)[1], (v)[2], (v)[3]})
+#define HIGH_HALF(v) ((half_vector){(v)[4], (v)[5], (v)[6], (v)[7]})
+#endif
+
 /* The caller's rows are aligned to floats only. */
 INLINE wide_vector load_wide(const float *at) {
     wide_vector value;
@@ -487,13 +503,15 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
     return sum;
 }
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 #include "dsp/dsp_softmax.h"
 
 #include "dsp/dsp_shared_softmax.h"
 
 /* The larger and the smaller of two vectors, which the compilers do not find in comparisons. */
 #if defined(__x86_64__)
-#include <immintrin.h>
 #if DSP_LANES == 16
 #define VECTOR_OF(what, type) _mm512_##what##_##type
 #else

@@ -12,7 +12,7 @@
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
  *   lattice_diagonal.c  its diagonal
  *   lattice_double.c  the symmetric operator in double
- *   lattice_oneway.c  the same in parts, one way */
+ *   lattice_oneway.c  the filter one way, by runs */
 #ifndef DCRF_FILTER_LATTICE_H
 #define DCRF_FILTER_LATTICE_H
 
@@ -31,8 +31,10 @@ struct dcrf_refinement {
     size_t rounds;
     bool is_single;  /* embed in single precision; one round only */
     bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
-    bool has_runs;   /* splat by runs: the lattice is used by the calls of lattice_oneway.c only */
-    size_t row_floats; /* of the rows that will be filtered, about; 0: not known */
+    bool has_runs;   /* splat and slice by runs: for the calls of lattice_runs.c and
+                      * lattice_oneway.c only */
+    size_t row_floats;     /* of the rows that will be filtered, about; 0: not known */
+    size_t band_variables; /* of a band of runs; 0: not known */
 };
 
 /* Ranges of vertices that follow each other, such that a step along an axis leads at most `reach`
@@ -43,26 +45,20 @@ struct dcrf_lattice_layers {
     size_t reach[DCRF_MAX_CORNERS];
 };
 
-/* The variables in the order of their simplices, band after band of them (see lattice_runs.c). In a
- * band, runs are ordered by their lowest vertex, and divided into segments such that the vertices
- * of one are beyond those of the last but one: all even segments can be splat at the same time, and
- * then all odd ones. */
+/* The variables in the order of their simplices, band after band of them (see lattice_runs.c). */
 struct dcrf_lattice_runs {
     size_t count;
     uint32_t *first;    /* count + 1: the places of a run */
     uint32_t *vertex;   /* count x corners */
-    uint32_t *variable; /* of each place */
+    uint32_t *variable; /* of each place, counted from the first of its band */
     float *weight;      /* variables x corners, by place: what a splat multiplies by */
-    float *weight_out;  /* what a slice in a ring multiplies by; NULL: by the same */
-    size_t segment_count;
-    uint32_t *segment; /* segment_count + 1: the first run of each */
+    float *weight_out;  /* what a slice multiplies by; NULL: by the same */
     size_t band_count, band_variables;
-    uint32_t *band; /* band_count + 1: the first segment of each */
+    uint32_t *band; /* band_count + 1: the first run of each */
 };
 
 /* Rows that vertices take turns in (see lattice_ring.c). Where there is a ring, the vertices of the
- * runs and the neighbours are rows of it, `rows` where there is none, and there are no corners by
- * variable. */
+ * runs and the neighbours are rows of it, `rows` where there is none. */
 struct dcrf_lattice_ring {
     size_t rows;   /* 0: no ring */
     size_t span;   /* layers from the lowest vertex of a run to its highest */
@@ -88,7 +84,7 @@ struct dcrf_lattice {
     size_t vertices;
     size_t rounds;           /* of the blur */
     bool is_large;           /* the rows of the vertices do not fit in the cache */
-    uint32_t *corner_vertex; /* variables x corners */
+    uint32_t *corner_vertex; /* variables x corners; NULL where there are runs */
     float *corner_weight;    /* barycentric, times the square root of the operator's scale */
     size_t *first; /* vertices + 1: the entries of a vertex, by the inverse of corner_vertex */
     uint32_t *entry_variable;
@@ -254,45 +250,41 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* Make the runs from the simplices of the variables, which are in order. */
+/* Make the runs from the simplices of the variables, which are in order: in bands of so many
+ * variables. */
 dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
-                                  const struct dcrf_simplices *simplices, dcrf_pool *pool,
-                                  dcrf_error *error);
-
-/* Make the corners by variable from the runs. */
-dcrf_status dcrf_lattice_runs_corners(struct dcrf_lattice *lattice, dcrf_pool *pool,
-                                      dcrf_error *error);
+                                  const struct dcrf_simplices *simplices, size_t band_variables,
+                                  dcrf_pool *pool, dcrf_error *error);
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
 /* What splat_runs and slice_runs take, but for the rows. */
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width);
 
-/* vertices = S in, rows of `width` floats. */
-void dcrf_lattice_splat_runs(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+/* Add S in to the vertices, and take factor * S' of the vertices to `out`, or add it: for the
+ * variables of one band, whose rows are given, and lattices without a ring. */
+void dcrf_lattice_splat_band(const struct dcrf_lattice *lattice, size_t band, const float *in,
                              size_t in_stride, size_t width, float *vertices);
+void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *vertices,
+                             size_t width, float factor, bool accumulate, float *out,
+                             size_t out_stride);
+
+/* Bands come in groups, whatever the number of threads: group g from the band
+ * dcrf_lattice_group_first(g) to that of g + 1. Each is splat in the order of its bands into rows
+ * of its own; joining adds those of all groups to those of the first. */
+#define DCRF_LATTICE_GROUPS 2
+size_t dcrf_lattice_group_first(const struct dcrf_lattice *lattice, size_t group);
+void dcrf_lattice_join(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                       float *const *group);
 
 /* ---- lattice_ring.c ------------------------------------------------------------------------- */
 
-/* Make a ring, if the lattice is large and has runs and narrow layers. */
+/* Make a ring, if the layers of the lattice are narrow; it has runs, all in one band. */
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
 
-/* out = factor * S' B S in, or out += that, for the first `width` floats of the rows of variables.
- * `out` may be `in` where the lattice has a ring. */
-struct dcrf_lattice_filter {
-    const struct dcrf_lattice *lattice;
-    dcrf_pool *pool;
-    size_t width;
-    const float *in;
-    size_t in_stride;
-    float *out;
-    size_t out_stride;
-    float factor;
-    bool accumulate;
-    float *scratch; /* dcrf_lattice_filter_floats of them */
-};
-size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width);
-void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter);
+/* The filter of lattice_oneway.c for a lattice with a ring. */
+struct dcrf_lattice_filter;
+void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter);
 
 /* ---- lattice_blur.c ------------------------------------------------------------------------- */
 
@@ -334,15 +326,22 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
 
 /* ---- lattice_oneway.c ----------------------------------------------------------------------- */
 
-/* Without a ring: result = B S in, for the first `width` floats of the rows of `in`; result and
- * scratch have vertices + 1 rows of `width` floats. */
-void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
-                         size_t in_stride, size_t width, float *result, float *scratch);
-
-/* factor * S' of a spread, for the variables begin .. end - 1, whose rows `out` holds. */
-void dcrf_lattice_slice(const struct dcrf_lattice *lattice, const float *spread, size_t width,
-                        size_t begin, size_t end, float factor, bool accumulate, float *out,
-                        size_t out_stride);
+/* out = factor * S' B S in, or out += that, for the first `width` floats of the rows of variables.
+ * `out` may be `in` where the lattice has a ring. */
+struct dcrf_lattice_filter {
+    const struct dcrf_lattice *lattice;
+    dcrf_pool *pool;
+    size_t width;
+    const float *in;
+    size_t in_stride;
+    float *out;
+    size_t out_stride;
+    float factor;
+    bool accumulate;
+    float *scratch; /* dcrf_lattice_filter_floats of them */
+};
+size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width);
+void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter);
 
 /* Multiply what variables put in by `in` and what they take out by `out`: one factor a variable, or
  * NULL. */

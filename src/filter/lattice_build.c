@@ -146,11 +146,28 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
     return DCRF_OK;
 }
 
+/* Runs; a large lattice gets one band of them, and keeps the simplices until it is known whether it
+ * has a ring. */
 static dcrf_status make_runs(struct build *build, dcrf_error *error) {
-    const dcrf_status status = dcrf_lattice_runs_new(build->lattice, &build->simplices,
-                                                     dcrf_workspace_pool(build->workspace), error);
-    dcrf_simplices_clear(&build->simplices);
+    struct dcrf_lattice *lattice = build->lattice;
+    const dcrf_status status = dcrf_lattice_runs_new(
+        lattice, &build->simplices,
+        lattice->is_large ? lattice->base.variables : build->refinement.band_variables,
+        dcrf_workspace_pool(build->workspace), error);
+    if (!lattice->is_large)
+        dcrf_simplices_clear(&build->simplices);
     return status;
+}
+
+static dcrf_status make_ring(struct build *build, dcrf_error *error) {
+    struct dcrf_lattice *lattice = build->lattice;
+    dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
+    dcrf_lattice_order_clear(&build->order);
+    const dcrf_status status = dcrf_lattice_ring_new(lattice, pool, error);
+    if (status < 0 || lattice->ring.rows > 0)
+        return status;
+    return dcrf_lattice_runs_new(lattice, &build->simplices, build->refinement.band_variables, pool,
+                                 error);
 }
 
 /* ---- connection ----------------------------------------------------------------------------- */
@@ -213,11 +230,9 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
         status = connect(&build, error);
     if (status == DCRF_OK)
         status = dcrf_lattice_layers_new(lattice, &build.order, pool, error);
+    if (status == DCRF_OK && refinement.has_runs && lattice->is_large)
+        status = make_ring(&build, error);
     build_clear(&build);
-    if (status == DCRF_OK && refinement.has_runs)
-        status = dcrf_lattice_ring_new(lattice, pool, error);
-    if (status == DCRF_OK && refinement.has_runs && lattice->ring.rows == 0)
-        status = dcrf_lattice_runs_corners(lattice, pool, error);
     if (status < 0) {
         dcrf_lattice_free(&lattice->base);
         return status;

@@ -1,4 +1,4 @@
-/* The lattice one way, in parts: for a caller that slices several lattices at once. */
+/* The lattice one way: splat, blur upwards, slice; and factors of what goes in and comes out. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice.h"
@@ -7,32 +7,72 @@
 
 #define VARIABLE_GRAIN 4096
 
-void dcrf_lattice_spread(const struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
-                         size_t in_stride, size_t width, float *result, float *scratch) {
-    /* The blurs go to and fro; the last one must end in `result`. */
-    float *from = lattice->corners % 2 == 0 ? result : scratch;
-    float *to = lattice->corners % 2 == 0 ? scratch : result;
-    memset(result + lattice->vertices * width, 0, width * sizeof *result);
-    memset(scratch + lattice->vertices * width, 0, width * sizeof *scratch);
-    dcrf_lattice_splat_runs(lattice, pool, in, in_stride, width, from);
-    dcrf_lattice_blur(lattice, pool, width, from, true, lattice->corners, to, from);
+/* ---- the filter ----------------------------------------------------------------------------- */
+
+static size_t buffer_count(const struct dcrf_lattice *lattice) {
+    return lattice->ring.rows ? 2 : 1 + DCRF_LATTICE_GROUPS;
 }
 
-void dcrf_lattice_slice(const struct dcrf_lattice *lattice, const float *spread, size_t width,
-                        size_t begin, size_t end, float factor, bool accumulate, float *out,
-                        size_t out_stride) {
-    const struct dcrf_gather slice = {.entries = lattice->corners,
-                                      .index = lattice->corner_vertex + begin * lattice->corners,
-                                      .weight = lattice->corner_weight + begin * lattice->corners,
-                                      .in = spread,
-                                      .in_stride = width,
-                                      .out = out,
-                                      .out_stride = out_stride,
-                                      .width = width,
-                                      .factor = factor,
-                                      .accumulate = accumulate};
-    dcrf_dsp()->gather(&slice, 0, end - begin);
+static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
+    return ((lattice->ring.rows ? lattice->ring.rows : lattice->vertices) + 1) * width;
 }
+
+size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width) {
+    return buffer_count(lattice) * buffer_floats(lattice, width);
+}
+
+struct parts {
+    const struct dcrf_lattice_filter *filter;
+    float *group[DCRF_LATTICE_GROUPS];
+    const float *blurred;
+};
+
+static void splat_group(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct parts *parts = context;
+    const struct dcrf_lattice_filter *filter = parts->filter;
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t step = lattice->runs.band_variables * filter->in_stride;
+    for (size_t g = begin; g < end; g++) {
+        memset(parts->group[g], 0, buffer_floats(lattice, filter->width) * sizeof(float));
+        for (size_t band = dcrf_lattice_group_first(lattice, g);
+             band < dcrf_lattice_group_first(lattice, g + 1); band++)
+            dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
+                                    filter->width, parts->group[g]);
+    }
+}
+
+static void slice_bands(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct parts *parts = context;
+    const struct dcrf_lattice_filter *filter = parts->filter;
+    const size_t step = filter->lattice->runs.band_variables * filter->out_stride;
+    for (size_t band = begin; band < end; band++)
+        dcrf_lattice_slice_band(filter->lattice, band, parts->blurred, filter->width,
+                                filter->factor, filter->accumulate, filter->out + band * step,
+                                filter->out_stride);
+}
+
+void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t width = filter->width, floats = buffer_floats(lattice, width);
+    if (lattice->ring.rows) {
+        dcrf_lattice_filter_ring(filter);
+        return;
+    }
+    struct parts parts = {.filter = filter};
+    float *other = filter->scratch;
+    for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
+        parts.group[g] = filter->scratch + (1 + g) * floats;
+    memset(other + lattice->vertices * width, 0, width * sizeof *other);
+    dcrf_parallel_for(filter->pool, DCRF_LATTICE_GROUPS, 1, splat_group, &parts);
+    dcrf_lattice_join(lattice, filter->pool, width, parts.group);
+    parts.blurred = dcrf_lattice_blur(lattice, filter->pool, width, parts.group[0], true,
+                                      lattice->corners, other, parts.group[0]);
+    dcrf_parallel_for(filter->pool, lattice->runs.band_count, 1, slice_bands, &parts);
+}
+
+/* ---- factors -------------------------------------------------------------------------------- */
 
 struct scaling {
     struct dcrf_lattice *lattice;
@@ -41,32 +81,28 @@ struct scaling {
 
 static void scale_runs(const struct dcrf_lattice *lattice, float *weight, const float *scale,
                        size_t begin, size_t end) {
-    const size_t corners = lattice->corners;
+    const size_t corners = lattice->corners, band = lattice->runs.band_variables;
     for (size_t place = begin; place < end; place++)
         for (size_t k = 0; k < corners; k++)
-            weight[place * corners + k] *= scale[lattice->runs.variable[place]];
+            weight[place * corners + k] *=
+                scale[place - place % band + lattice->runs.variable[place]];
 }
 
 static void scale_chunk(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct scaling *scaling = context;
-    struct dcrf_lattice *lattice = scaling->lattice;
-    const size_t corners = lattice->corners;
+    const struct dcrf_lattice_runs *runs = &scaling->lattice->runs;
     if (scaling->in)
-        scale_runs(lattice, lattice->runs.weight, scaling->in, begin, end);
-    if (scaling->out && lattice->runs.weight_out)
-        scale_runs(lattice, lattice->runs.weight_out, scaling->out, begin, end);
-    if (scaling->out && lattice->corner_weight)
-        for (size_t a = begin; a < end; a++)
-            for (size_t k = 0; k < corners; k++)
-                lattice->corner_weight[a * corners + k] *= scaling->out[a];
+        scale_runs(scaling->lattice, runs->weight, scaling->in, begin, end);
+    if (scaling->out && runs->weight_out)
+        scale_runs(scaling->lattice, runs->weight_out, scaling->out, begin, end);
 }
 
 dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                                const float *out, dcrf_error *error) {
     struct scaling scaling = {lattice, in, out};
     const size_t n = lattice->base.variables, row = lattice->corners * sizeof(float);
-    if (lattice->ring.rows && in != out && !lattice->runs.weight_out) {
+    if (in != out && !lattice->runs.weight_out) {
         lattice->runs.weight_out = dcrf_allocate(n, row);
         if (!lattice->runs.weight_out)
             return dcrf_fail_memory(error, "the normalization of a kernel");

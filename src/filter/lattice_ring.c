@@ -18,7 +18,6 @@
 /* What a task takes. */
 #define VERTEX_GRAIN 128
 #define RUN_GRAIN 128
-#define VARIABLE_GRAIN 512
 #define INDEX_GRAIN 16384
 /* The splat, the passes of the blur, the slice. */
 #define MOST_STAGES (DCRF_MAX_CORNERS + 2)
@@ -115,8 +114,6 @@ static void turn_runs(void *context, size_t begin, size_t end, size_t worker) {
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
                                   dcrf_error *error) {
     struct dcrf_lattice_ring *ring = &lattice->ring;
-    if (!lattice->is_large)
-        return DCRF_OK;
     uint32_t *layer = layers_of_vertices(lattice);
     ring->run = dcrf_allocate(lattice->layers.count + 1, sizeof *ring->run);
     if (!layer || !ring->run) {
@@ -241,7 +238,7 @@ static void sweep_all(const struct sweep *sweep, dcrf_pool *pool) {
     }
 }
 
-static void filter_ring(const struct dcrf_lattice_filter *filter) {
+void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter) {
     const struct dcrf_lattice *lattice = filter->lattice;
     const size_t rows = lattice->ring.rows, width = filter->width;
     struct sweep sweep = {.lattice = lattice,
@@ -261,30 +258,4 @@ static void filter_ring(const struct dcrf_lattice_filter *filter) {
     sweep.slice.factor = filter->factor;
     sweep.slice.accumulate = filter->accumulate;
     sweep_all(&sweep, filter->pool);
-}
-
-/* ---- in parts ------------------------------------------------------------------------------- */
-
-static void slice_chunk(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct dcrf_lattice_filter *filter = context;
-    dcrf_lattice_slice(filter->lattice, filter->scratch, filter->width, begin, end, filter->factor,
-                       filter->accumulate, filter->out + begin * filter->out_stride,
-                       filter->out_stride);
-}
-
-size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width) {
-    return 2 * ((lattice->ring.rows ? lattice->ring.rows : lattice->vertices) + 1) * width;
-}
-
-void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
-    const struct dcrf_lattice *lattice = filter->lattice;
-    if (lattice->ring.rows) {
-        filter_ring(filter);
-        return;
-    }
-    dcrf_lattice_spread(lattice, filter->pool, filter->in, filter->in_stride, filter->width,
-                        filter->scratch, filter->scratch + (lattice->vertices + 1) * filter->width);
-    dcrf_parallel_for(filter->pool, lattice->base.variables, VARIABLE_GRAIN, slice_chunk,
-                      (void *)filter);
 }

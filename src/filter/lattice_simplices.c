@@ -131,7 +131,9 @@ static dcrf_status join_chunks(const struct build *build, dcrf_error *error) {
             return dcrf_fail(error, DCRF_ERROR_SIZE,
                              "the features of a kernel span too many sigmas for the lattice (at "
                              "variable %zu): use a larger sigma",
-                             build->chunks[c].misfit);
+                             build->source->features->order
+                                 ? (size_t)build->source->features->order[build->chunks[c].misfit]
+                                 : build->chunks[c].misfit);
         sum += build->chunks[c].count;
     }
     dcrf_status status = dcrf_table_new(&table, build->words, build->keys, sum, error);

@@ -140,8 +140,9 @@ static inline float feature(const struct dcrf_features *features, size_t i, doub
                    (i < axes ? features->axis_factor[i] : features->channel_factor[i - axes]));
 }
 
-void dcrf_features_planes(const struct dcrf_features *features, size_t begin, size_t count,
-                          float *planes, size_t plane) {
+/* Planes of variables that follow each other. */
+static void fill_planes(const struct dcrf_features *features, size_t begin, size_t count,
+                        float *planes, size_t plane) {
     const size_t axes = features->axes, channels = features->channels;
     for (size_t k = 0; axes > 0 && k < count;) { /* line by line of the grid */
         size_t position[DCRF_MAX_AXES];
@@ -161,6 +162,22 @@ void dcrf_features_planes(const struct dcrf_features *features, size_t begin, si
         float *out = planes + (axes + c) * plane;
         for (size_t k = 0; k < count; k++)
             out[k] = feature(features, axes + c, channel[k * channels]);
+    }
+}
+
+void dcrf_features_planes(const struct dcrf_features *features, size_t begin, size_t count,
+                          float *planes, size_t plane) {
+    const uint32_t *order = features->order;
+    if (!order) {
+        fill_planes(features, begin, count, planes, plane);
+        return;
+    }
+    for (size_t k = 0; k < count;) {
+        size_t next = k + 1;
+        while (next < count && order[begin + next] == order[begin + next - 1] + 1)
+            next++;
+        fill_planes(features, order[begin + k], next - k, planes + k, plane);
+        k = next;
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <dcrf/model.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct dcrf_features {
     dcrf_kernel_kind kind;
@@ -26,6 +27,10 @@ struct dcrf_features {
      * channels are rounded, and then divided by sigmas that were. */
     bool is_single;
     float divisor[DCRF_MAX_FEATURES];
+
+    /* The rows in another order: the variable of each, in memory of the caller's. NULL: as they
+     * are. Rows and planes of features are in this order, single values are not. */
+    const uint32_t *order;
 };
 
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,

@@ -1,0 +1,108 @@
+/* Rows on the lattices of the compatible mean field, from one update to the next.
+ *
+ * An update takes its messages from what the lattices of the last q became in the blur, and puts
+ * the new q onto them band by band while its rows are in the cache. So every lattice has rows that
+ * are sliced, `blurred`, and rows for each group of bands, which are added up and blurred when all
+ * bands are done. Labels come in blocks of at most DCRF_DSP_WIDTH, each of which has its own rows,
+ * those of one block after those of the other. Lattices with a ring have no part in this. */
+#include "compat/densecrf.h"
+
+#include <string.h>
+
+const struct dcrf_slot dcrf_spread_slot = {"lattices of the compatible mean field"};
+
+static bool has_rows(const struct dcrf_spread *spread, size_t term) {
+    return !dcrf_densecrf_has_ring(&spread->crf->terms[term]);
+}
+
+static const struct dcrf_lattice *lattice_of(const struct dcrf_spread *spread, size_t term) {
+    return dcrf_densecrf_lattice(&spread->crf->terms[term]);
+}
+
+static size_t floats_of(const struct dcrf_spread *spread, size_t term, size_t stride) {
+    return (lattice_of(spread, term)->vertices + 1) * stride;
+}
+
+bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
+                      dcrf_workspace *workspace, size_t most_stride) {
+    size_t floats = 0;
+    *spread = (struct dcrf_spread){.crf = crf, .pool = dcrf_workspace_pool(workspace)};
+    for (size_t m = 0; m < crf->term_count; m++)
+        if (has_rows(spread, m))
+            floats += (1 + DCRF_LATTICE_GROUPS) * floats_of(spread, m, most_stride);
+    spread->memory =
+        dcrf_workspace_slot(workspace, &dcrf_spread_slot, floats, sizeof *spread->memory);
+    return spread->memory;
+}
+
+void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride) {
+    float *memory = spread->memory;
+    spread->stride = stride;
+    for (size_t m = 0; m < spread->crf->term_count; m++) {
+        if (!has_rows(spread, m))
+            continue;
+        struct dcrf_spread_rows *rows = &spread->term[m];
+        const size_t floats = floats_of(spread, m, stride);
+        rows->blurred = memory;
+        for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
+            rows->group[g] = memory + (1 + g) * floats;
+        /* The row of missing neighbours of each block, which nothing writes into later. */
+        for (size_t at = 0; at < stride; at += DCRF_DSP_WIDTH) {
+            const size_t width = dcrf_spread_width(spread, at);
+            float *row = dcrf_spread_block(spread, m, rows->blurred, at);
+            memset(row + lattice_of(spread, m)->vertices * width, 0, width * sizeof *row);
+        }
+        memory += (1 + DCRF_LATTICE_GROUPS) * floats;
+    }
+}
+
+void dcrf_spread_clear(const struct dcrf_spread *spread, size_t term, size_t group) {
+    if (has_rows(spread, term))
+        memset(spread->term[term].group[group], 0,
+               floats_of(spread, term, spread->stride) * sizeof(float));
+}
+
+void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t group, size_t band,
+                       const float *rows) {
+    if (!has_rows(spread, term))
+        return;
+    for (size_t at = 0; at < spread->stride; at += DCRF_DSP_WIDTH)
+        dcrf_lattice_splat_band(
+            lattice_of(spread, term), band, rows + at, spread->stride,
+            dcrf_spread_width(spread, at),
+            dcrf_spread_block(spread, term, spread->term[term].group[group], at));
+}
+
+void dcrf_spread_blur(struct dcrf_spread *spread) {
+    for (size_t m = 0; m < spread->crf->term_count; m++) {
+        if (!has_rows(spread, m))
+            continue;
+        struct dcrf_spread_rows *rows = &spread->term[m];
+        const struct dcrf_lattice *lattice = lattice_of(spread, m);
+        bool is_swapped = false;
+        for (size_t at = 0; at < spread->stride; at += DCRF_DSP_WIDTH) {
+            const size_t width = dcrf_spread_width(spread, at);
+            float *group[DCRF_LATTICE_GROUPS];
+            for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
+                group[g] = dcrf_spread_block(spread, m, rows->group[g], at);
+            dcrf_lattice_join(lattice, spread->pool, width, group);
+            is_swapped = dcrf_lattice_blur(
+                             lattice, spread->pool, width, group[0], true, lattice->corners,
+                             dcrf_spread_block(spread, m, rows->blurred, at), group[0]) == group[0];
+        }
+        if (is_swapped) { /* of all blocks alike: it depends on the number of axes */
+            float *kept = rows->blurred;
+            rows->blurred = rows->group[0];
+            rows->group[0] = kept;
+        }
+    }
+}
+
+void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
+                       bool accumulate, float *rows) {
+    for (size_t at = 0; at < spread->stride; at += DCRF_DSP_WIDTH)
+        dcrf_lattice_slice_band(lattice_of(spread, term), band,
+                                dcrf_spread_block(spread, term, spread->term[term].blurred, at),
+                                dcrf_spread_width(spread, at), factor, accumulate, rows + at,
+                                spread->stride);
+}
