@@ -1,9 +1,11 @@
 /* The compatible mean field: its inner loops against plain C, its checks, and that neither threads
  * nor labels left out change what they must not. Its numbers are compared with a naive lattice and
  * with recordings in tests/python. */
+#include "compat/densecrf.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "dsp/dsp.h"
+#include "naive_densecrf.h"
 #include "unit.h"
 
 #include <dcrf/densecrf.h>
@@ -247,6 +249,130 @@ static void a_compatibility_can_be_changed(void **state) {
     problem_free(p);
 }
 
+/* ---- pictures of several bands, against the oracle ------------------------------------------ */
+
+enum { WIDE = 221, HIGH = 101, MANY = WIDE * HIGH };
+
+struct choice {
+    size_t labels;
+    float sigma, colour_sigma;
+    dcrf_compatibility compatibility; /* of the spatial kernel, and its normalization */
+    dcrf_densecrf_normalization normalization;
+};
+
+/* Marginals with some number of threads, by inference or, once more, step by step. */
+static float *mean_field(const struct choice *choice, const unsigned char *image,
+                         const float *unary, const float *values, size_t threads, bool by_steps) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDE, HIGH);
+    const dcrf_view view = dcrf_view_planar(unary, DCRF_F32, &grid, choice->labels);
+    const dcrf_view channels = dcrf_view_interleaved(image, DCRF_U8, &grid, 3);
+    const dcrf_kernel spatial = dcrf_kernel_spatial(3, 1);
+    const dcrf_kernel bilateral =
+        dcrf_kernel_bilateral((double)choice->sigma, (double)choice->colour_sigma, channels, 1);
+    const float weight = 2;
+    dcrf_workspace *workspace;
+    dcrf_densecrf *crf;
+    float *q = malloc(MANY * choice->labels * sizeof *q);
+    assert_int_equal(dcrf_workspace_new(&workspace, threads, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_new(&crf, &grid, choice->labels, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_set_message_error(crf, 0, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_set_unary(crf, &view, NULL), DCRF_OK);
+    assert_int_equal(dcrf_densecrf_add_kernel(crf, workspace, &spatial, choice->normalization,
+                                              choice->compatibility, values, NULL),
+                     DCRF_OK);
+    assert_int_equal(dcrf_densecrf_add_kernel(crf, workspace, &bilateral, DCRF_DENSECRF_SYMMETRIC,
+                                              DCRF_COMPATIBILITY_POTTS, &weight, NULL),
+                     DCRF_OK);
+    /* Small sigmas give a large lattice. */
+    assert_true(dcrf_densecrf_has_ring(&crf->terms[1]) == (choice->sigma < 5));
+    const size_t iterations = 3;
+    assert_int_equal(
+        dcrf_densecrf_infer(crf, workspace, by_steps ? 0 : iterations, q, NULL, NULL, NULL),
+        DCRF_OK);
+    for (size_t i = 0; by_steps && i < iterations; i++)
+        assert_int_equal(dcrf_densecrf_step(crf, workspace, q, NULL), DCRF_OK);
+    dcrf_densecrf_free(&crf);
+    dcrf_workspace_free(&workspace);
+    return q;
+}
+
+static float *oracle(const struct choice *choice, const unsigned char *image, const float *unary,
+                     const float *values) {
+    const float sigma[3] = {choice->colour_sigma, choice->colour_sigma, choice->colour_sigma};
+    const float weight = 2;
+    float *features = malloc(MANY * 5 * sizeof *features);
+    float *q = malloc(MANY * choice->labels * sizeof *q);
+    naive_crf *crf = naive_new(MANY, choice->labels, unary);
+    naive_features(WIDE, HIGH, 3, 3, 0, NULL, NULL, features);
+    assert_int_equal(
+        naive_add(crf, 2, features, (int)choice->compatibility, values, (int)choice->normalization),
+        0);
+    naive_features(WIDE, HIGH, choice->sigma, choice->sigma, 3, image, sigma, features);
+    assert_int_equal(naive_add(crf, 5, features, 0, &weight, DCRF_DENSECRF_SYMMETRIC), 0);
+    assert_int_equal(naive_infer(crf, 3, q), 0);
+    naive_free(crf);
+    free(features);
+    return q;
+}
+
+/* Rows of all kinds, kernels of all kinds; the same bytes with more and with fewer threads than
+ * groups of bands, and step by step; and what the naive program computes, up to the rounding of
+ * sums of some hundred terms. */
+static void bands_are_the_whole(void **state) {
+    (void)state;
+    const struct choice choices[] = {
+        {2, 40, 20, DCRF_COMPATIBILITY_POTTS, DCRF_DENSECRF_SYMMETRIC},
+        {3, 20, 8, DCRF_COMPATIBILITY_MATRIX, DCRF_DENSECRF_AFTER},
+        {7, 30, 10, DCRF_COMPATIBILITY_POTTS, DCRF_DENSECRF_BEFORE},
+        {21, 40, 13, DCRF_COMPATIBILITY_VECTOR, DCRF_DENSECRF_NONE},
+        {35, 40, 20, DCRF_COMPATIBILITY_POTTS, DCRF_DENSECRF_SYMMETRIC},
+        {70, 40, 13, DCRF_COMPATIBILITY_MATRIX, DCRF_DENSECRF_SYMMETRIC},
+        {40, 4, 1, DCRF_COMPATIBILITY_VECTOR, DCRF_DENSECRF_SYMMETRIC},
+        {34, 4, 1, DCRF_COMPATIBILITY_POTTS, DCRF_DENSECRF_SYMMETRIC},
+    };
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 3);
+    unsigned char *image = malloc(MANY * 3);
+    for (size_t i = 0; i < MANY * 3; i++) /* shades, edges and grain */
+        image[i] =
+            (unsigned char)(i / 3 % WIDE + (i / (WIDE * 9) % 3) * 40 + dcrf_rng_next(&rng) % 24);
+    for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
+        const struct choice *choice = &choices[c];
+        const size_t labels = choice->labels;
+        float *unary = malloc(MANY * labels * sizeof *unary);
+        float *values = malloc(labels * labels * sizeof *values);
+        for (size_t i = 0; i < MANY * labels; i++)
+            unary[i] = (float)dcrf_rng_uniform(&rng) * 4;
+        for (size_t i = 0; i < labels * labels; i++)
+            values[i] = choice->compatibility == DCRF_COMPATIBILITY_POTTS
+                            ? 2
+                            : -(float)dcrf_rng_uniform(&rng);
+        float *expected = oracle(choice, image, unary, values), *first = NULL;
+        for (size_t run = 0; run < 4; run++) { /* 1, 2 and 4 threads; then steps */
+            float *q =
+                mean_field(choice, image, unary, values, run == 3 ? 2 : (size_t)1 << run, run == 3);
+            float worst = 0;
+            for (size_t i = 0; i < MANY * labels; i++)
+                worst = fmaxf(worst, fabsf(q[i] - expected[i]));
+            if (run == 0)
+                print_message("%zu labels, %g: off by %g\n", labels, (double)choice->sigma,
+                              (double)worst);
+            assert_true(worst <= 2e-5f);
+            if (first)
+                assert_memory_equal(q, first, MANY * labels * sizeof *q);
+            if (run > 0)
+                free(q);
+            else
+                first = q;
+        }
+        free(first);
+        free(expected);
+        free(unary);
+        free(values);
+    }
+    free(image);
+}
+
 static void mistakes_are_errors(void **state) {
     (void)state;
     struct problem *p = problem_new(1);
@@ -296,6 +422,7 @@ int main(void) {
         cmocka_unit_test(threads_change_no_byte),
         cmocka_unit_test(labels_left_out_change_little),
         cmocka_unit_test(a_compatibility_can_be_changed),
+        cmocka_unit_test(bands_are_the_whole),
         cmocka_unit_test(mistakes_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

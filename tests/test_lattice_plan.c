@@ -203,22 +203,24 @@ static void check_neighbours(const struct dcrf_lattice *lattice, const struct ve
     free(seen);
 }
 
-static void check_runs(const struct dcrf_lattice *lattice) {
+/* Write the corners by variable that the runs stand for, each once. */
+static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, float *weight) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t corners = lattice->corners, row = corners * sizeof(float);
     size_t *seen = calloc(lattice->base.variables, sizeof *seen);
     assert_int_equal(runs->first[0], 0);
     assert_int_equal(runs->first[runs->count], lattice->base.variables);
+    assert_int_equal(runs->band[runs->band_count], runs->count);
+    for (size_t band = 0; band < runs->band_count; band++)
+        assert_int_equal(runs->first[runs->band[band]], band * runs->band_variables);
     for (size_t run = 0; run < runs->count; run++) {
         assert_true(runs->first[run] < runs->first[run + 1]);
         for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
-            const size_t a = runs->variable[place];
-            assert_int_equal(a / runs->band_variables, place / runs->band_variables);
+            const size_t a = place - place % runs->band_variables + runs->variable[place];
+            assert_true(runs->variable[place] < runs->band_variables);
             assert_int_equal(seen[a]++, 0);
-            assert_memory_equal(runs->vertex + run * corners, lattice->corner_vertex + a * corners,
-                                row);
-            assert_memory_equal(runs->weight + place * corners,
-                                lattice->corner_weight + a * corners, row);
+            memcpy(vertex + a * corners, runs->vertex + run * corners, row);
+            memcpy(weight + a * corners, runs->weight + place * corners, row);
         }
         /* In a band no simplex comes twice, and lowest vertices do not fall. */
         if (run == 0 || runs->first[run] % runs->band_variables == 0)
@@ -273,27 +275,33 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
     if (lattice->vertices != list.count)
         fail_msg("%s: %zu vertices, not %zu", what, lattice->vertices, list.count);
     size_t *number = malloc(list.count * sizeof *number);
+    uint32_t *vertex = malloc(n * corners * sizeof *vertex);
+    float *weight = malloc(n * corners * sizeof *weight);
+    if (refinement.has_runs) {
+        check_runs(lattice, vertex, weight);
+    } else {
+        check_entries(lattice);
+        memcpy(vertex, lattice->corner_vertex, n * corners * sizeof *vertex);
+        memcpy(weight, lattice->corner_weight, n * corners * sizeof *weight);
+    }
     for (size_t i = 0; i < list.count; i++)
         number[i] = NONE;
     for (size_t a = 0; a < n; a++) {
-        if (memcmp(points[a].weight, lattice->corner_weight + a * corners,
-                   corners * sizeof(float)) != 0)
+        if (memcmp(points[a].weight, weight + a * corners, corners * sizeof(float)) != 0)
             fail_msg("%s: the weights of variable %zu", what, a);
         for (size_t k = 0; k < corners; k++) {
             int64_t key[DCRF_MAX_CORNERS];
             corner_key(&points[a], corners, k, key);
             const size_t i = vertices_find(&list, key);
             if (number[i] == NONE)
-                number[i] = lattice->corner_vertex[a * corners + k];
-            assert_int_equal(number[i], lattice->corner_vertex[a * corners + k]);
+                number[i] = vertex[a * corners + k];
+            assert_int_equal(number[i], vertex[a * corners + k]);
         }
     }
     /* The vertices of the origin may be far from all others. */
     check_neighbours(lattice, &list, number, refinement.has_origin, what);
-    if (refinement.has_runs)
-        check_runs(lattice);
-    else
-        check_entries(lattice);
+    free(vertex);
+    free(weight);
     free(number);
     free(points);
     free(list.key);
