@@ -429,6 +429,13 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
         least[i] = -((int64_t)1 << (bits - 1)) + room;
         largest[i] = ((int64_t)1 << (bits - 1)) - 1 - room;
     }
+    /* Coordinate d - 1 has no field and is what the others leave. */
+    least[d - 1] = largest[d - 1] = 0;
+    for (size_t i = 0; i < corners; i++)
+        if (i != d - 1) {
+            least[d - 1] -= largest[i];
+            largest[d - 1] -= least[i];
+        }
     struct dcrf_code code;
     dcrf_code_init(&code, d, least, largest, steps);
     assert_int_equal(code.words, words);

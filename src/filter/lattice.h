@@ -180,12 +180,16 @@ struct dcrf_code {
     int64_t lowest[DCRF_MAX_FEATURES];
     size_t word[DCRF_MAX_FEATURES];
     unsigned shift[DCRF_MAX_FEATURES];
+    uint64_t mask[DCRF_MAX_FEATURES];
+    int64_t least[DCRF_MAX_CORNERS], largest[DCRF_MAX_CORNERS]; /* of coordinates */
     uint64_t step[DCRF_MAX_CORNERS][DCRF_CODE_WORDS]; /* what one step ahead along an axis adds */
 };
 
 /* For coordinates 0 .. dimension between these limits, and so many steps beyond them. */
 void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *least,
                     const int64_t *largest, size_t steps);
+
+/* The code of a vertex, which dcrf_code_init prepared. */
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words);
 
 /* The vertices of a lattice in the order of their codes. */

@@ -45,13 +45,6 @@ static size_t coordinate_of(const struct dcrf_code *code, size_t field) {
     return field == 0 ? code->dimension : field - 1;
 }
 
-static int64_t field_value(const struct dcrf_code *code, const int64_t *coordinate, size_t field) {
-    if (!code->by_differences)
-        return coordinate[coordinate_of(code, field)];
-    const size_t i = code->dimension - 1 - field;
-    return (coordinate[i] - coordinate[i + 1]) / (int64_t)(code->dimension + 1);
-}
-
 /* What a step ahead along an axis adds to a field. */
 static int64_t field_step(const struct dcrf_code *code, size_t axis, size_t field) {
     if (!code->by_differences)
@@ -60,7 +53,7 @@ static int64_t field_step(const struct dcrf_code *code, size_t axis, size_t fiel
     return axis == i ? -1 : axis == i + 1 ? 1 : 0;
 }
 
-/* Codes for fields between these limits. */
+/* Codes for fields between these limits; those of coordinates are for others to set. */
 static void code_init(struct dcrf_code *code, size_t dimension, bool by_differences,
                       const int64_t *least, const int64_t *largest) {
     unsigned width[DCRF_MAX_FEATURES], used[DCRF_CODE_WORDS] = {0};
@@ -78,6 +71,8 @@ static void code_init(struct dcrf_code *code, size_t dimension, bool by_differen
     }
     for (size_t i = 0; i < dimension; i++)
         code->shift[i] = used[code->word[i]] -= width[i];
+    for (size_t i = 0; i < dimension; i++)
+        code->mask[i] = ((uint64_t)1 << width[i]) - 1;
     for (size_t axis = 0; axis <= dimension; axis++)
         for (size_t i = 0; i < dimension; i++)
             code->step[axis][code->word[i]] += (uint64_t)field_step(code, axis, i)
@@ -86,35 +81,37 @@ static void code_init(struct dcrf_code *code, size_t dimension, bool by_differen
 
 void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *least,
                     const int64_t *largest, size_t steps) {
-    int64_t low[DCRF_MAX_FEATURES], high[DCRF_MAX_FEATURES];
     const struct dcrf_code by_coordinates = {.dimension = dimension};
+    int64_t low[DCRF_MAX_FEATURES], high[DCRF_MAX_FEATURES];
+    const int64_t room = (int64_t)(steps * dimension);
     for (size_t i = 0; i < dimension; i++) {
-        const int64_t room = (int64_t)(steps * dimension);
         low[i] = least[coordinate_of(&by_coordinates, i)] - room;
         high[i] = largest[coordinate_of(&by_coordinates, i)] + room;
     }
     code_init(code, dimension, false, low, high);
+    for (size_t i = 0; i <= dimension; i++) {
+        code->least[i] = least[i] - room;
+        code->largest[i] = largest[i] + room;
+    }
 }
 
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words) {
     memset(words, 0, code->words * sizeof *words);
     for (size_t i = 0; i < code->dimension; i++)
-        words[code->word[i]] |= (uint64_t)(field_value(code, coordinate, i) - code->lowest[i])
+        words[code->word[i]] |= (uint64_t)(coordinate[coordinate_of(code, i)] - code->lowest[i])
                                 << code->shift[i];
 }
 
 /* The d + 1 coordinates, of a code that is not of differences. */
-static void unpack(const struct dcrf_code *code, const uint64_t *words, int64_t *coordinate) {
+static inline void unpack(const struct dcrf_code *code, const uint64_t *words,
+                          int64_t *coordinate) {
     const size_t d = code->dimension;
     int64_t sum = 0;
     for (size_t i = 0; i < d; i++) {
-        const bool is_first = i == 0 || code->word[i] != code->word[i - 1];
-        const uint64_t above = is_first ? 0 : words[code->word[i]] >> code->shift[i - 1];
-        const uint64_t here = words[code->word[i]] >> code->shift[i];
-        const uint64_t value =
-            is_first ? here : here - (above << (code->shift[i - 1] - code->shift[i]));
-        coordinate[coordinate_of(code, i)] = code->lowest[i] + (int64_t)value;
-        sum += coordinate[coordinate_of(code, i)];
+        const uint64_t field = words[code->word[i]] >> code->shift[i] & code->mask[i];
+        const int64_t value = code->lowest[i] + (int64_t)field;
+        coordinate[coordinate_of(code, i)] = value;
+        sum += value;
     }
     coordinate[d - 1] = -sum; /* the one that no field holds */
 }
@@ -164,29 +161,49 @@ static void sort(struct sorter *s) {
     }
 }
 
-/* Codes by differences instead, with no more room than one step. */
+/* Division of a multiple of d + 1 by d + 1, as a product: what is odd of a divisor has an inverse
+ * modulo 2^64. */
+struct division {
+    unsigned shift;
+    uint64_t inverse;
+};
+
+static struct division division_by(uint64_t divisor) {
+    struct division division = {.inverse = 1};
+    for (; divisor % 2 == 0; divisor /= 2)
+        division.shift++;
+    for (int i = 0; i < 6; i++) /* Newton's iteration doubles the bits that are right */
+        division.inverse *= 2 - divisor * division.inverse;
+    return division;
+}
+
+/* A multiple, which may be negative, shifted with its sign. */
+static inline int64_t divide(struct division division, int64_t multiple) {
+    return (int64_t)((uint64_t)(multiple >> division.shift) * division.inverse);
+}
+
+/* Codes by differences instead. */
 static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t count) {
     const size_t d = code->dimension;
-    const struct dcrf_code differences = {.dimension = d, .by_differences = true};
+    const int64_t all = (int64_t)(d + 1);
     int64_t least[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES], coordinate[DCRF_MAX_CORNERS];
-    for (size_t v = 0; v < count; v++) {
-        unpack(code, codes + v * code->words, coordinate);
-        for (size_t i = 0; i < d; i++) {
-            const int64_t value = field_value(&differences, coordinate, i);
-            least[i] = v == 0 || value < least[i] ? value : least[i];
-            largest[i] = v == 0 || value > largest[i] ? value : largest[i];
-        }
+    for (size_t field = 0; field < d; field++) {
+        const size_t i = d - 1 - field;
+        least[field] = (code->least[i] - code->largest[i + 1]) / all - 1;
+        largest[field] = (code->largest[i] - code->least[i + 1]) / all + 1;
     }
-    for (size_t i = 0; i < d; i++) {
-        least[i]--;
-        largest[i]++;
-    }
+    const struct division by_all = division_by((uint64_t)all);
     struct dcrf_code made;
     code_init(&made, d, true, least, largest);
-    uint64_t *result = dcrf_allocate(count, made.words * sizeof *result);
+    uint64_t *result = dcrf_allocate_zero(count, made.words * sizeof *result);
     for (size_t v = 0; result && v < count; v++) {
+        uint64_t *words = result + v * made.words;
         unpack(code, codes + v * code->words, coordinate);
-        dcrf_code_pack(&made, coordinate, result + v * made.words);
+        for (size_t field = 0; field < d; field++) {
+            const size_t i = d - 1 - field;
+            const int64_t value = divide(by_all, coordinate[i] - coordinate[i + 1]);
+            words[made.word[field]] |= (uint64_t)(value - made.lowest[field]) << made.shift[field];
+        }
     }
     *code = made;
     return result;

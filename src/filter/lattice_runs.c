@@ -22,6 +22,8 @@
 
 /* Rows a task takes. */
 #define JOIN_GRAIN 512
+/* Runs a task fills. */
+#define RUN_GRAIN 1024
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
 /* Variables of a band, unless the caller says so. */
@@ -85,26 +87,32 @@ static void order_bands(void *context, size_t first_band, size_t last_band, size
     }
 }
 
-static void fill_bands(void *context, size_t first_band, size_t last_band, size_t worker) {
+/* Where each run begins. */
+static void fill_firsts(void *context, size_t first_band, size_t last_band, size_t worker) {
+    (void)worker;
+    const struct builder *builder = context;
+    uint32_t *first = builder->runs->first + builder->runs->band[first_band];
+    for (size_t place = band_begin(builder, first_band); place < band_begin(builder, last_band);
+         place++)
+        if (begins_run(builder, place))
+            *first++ = (uint32_t)place;
+}
+
+static void fill_runs(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct builder *builder = context;
     const struct dcrf_simplices *simplices = builder->simplices;
-    struct dcrf_lattice_runs *runs = builder->runs;
+    const struct dcrf_lattice_runs *runs = builder->runs;
     const size_t corners = builder->lattice->corners;
-    for (size_t band = first_band; band < last_band; band++) {
-        const size_t begin = band_begin(builder, band);
-        size_t run = runs->band[band];
-        for (size_t place = begin; place < band_begin(builder, band + 1); place++) {
-            const size_t a = begin + runs->variable[place];
-            if (begins_run(builder, place)) {
-                runs->first[run] = (uint32_t)place;
-                dcrf_copy_corners(runs->vertex + run * corners,
-                                  simplices->corner + simplices->of[a] * corners, corners);
-                run++;
-            }
-            dcrf_copy_corners(runs->weight + place * corners, simplices->weight + a * corners,
+    for (size_t run = begin; run < end; run++) {
+        const size_t first = runs->first[run], band = first - first % runs->band_variables;
+        const size_t simplex = simplices->of[band + runs->variable[first]];
+        dcrf_copy_corners(runs->vertex + run * corners, simplices->corner + simplex * corners,
+                          corners);
+        for (size_t place = first; place < runs->first[run + 1]; place++)
+            dcrf_copy_corners(runs->weight + place * corners,
+                              simplices->weight + (band + runs->variable[place]) * corners,
                               corners);
-        }
     }
 }
 
@@ -128,8 +136,9 @@ static dcrf_status make_runs(struct builder *builder, dcrf_pool *pool, dcrf_erro
     runs->vertex = dcrf_allocate(runs->count, corners * sizeof *runs->vertex);
     if (!runs->first || !runs->vertex)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_parallel_for(pool, runs->band_count, 1, fill_bands, builder);
+    dcrf_parallel_for(pool, runs->band_count, 1, fill_firsts, builder);
     runs->first[runs->count] = (uint32_t)n;
+    dcrf_parallel_for(pool, runs->count, RUN_GRAIN, fill_runs, builder);
     return DCRF_OK;
 }
 

@@ -135,7 +135,7 @@ INLINE dcrf_status enter(struct dcrf_table *table, const uint64_t *key, size_t w
 }
 
 /* Keys between the one that is entered and the one whose slot is asked for. */
-#define ENTER_AHEAD 12
+#define ENTER_AHEAD 16
 
 INLINE dcrf_status enter_all(struct dcrf_table *table, const uint64_t *keys, size_t count,
                              size_t words, uint32_t *numbers, dcrf_error *error) {
