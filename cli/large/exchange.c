@@ -13,18 +13,17 @@
 #define PLACE_BYTES 65536
 
 /* The shared counters: these, and one for each tile that is 1 when it is complete. */
-enum { COUNTER_NEXT, COUNTER_FAILED, COUNTER_STOPPED, COUNTER_FIRST_TILE };
+enum { COUNTER_NEXT, COUNTER_FAILED, COUNTER_FIRST_TILE };
 
 struct tile_exchange {
     const solve_outputs *options;
     const dcrf_tiling *tiling;
     size_t labels;
-    size_t count;      /* of tiles */
-    uint64_t *places;  /* of tiles in the file */
-    char *file;        /* the temporary file */
-    bool is_mine;      /* which is to be removed */
-    size_t taken;      /* tiles that rank 0 has handed over */
-    bool has_told_end; /* tile_exchange_stop was called */
+    size_t count;     /* of tiles */
+    uint64_t *places; /* of tiles in the file */
+    char *file;       /* the temporary file */
+    bool is_mine;     /* which is to be removed */
+    size_t taken;     /* tiles that rank 0 has handed over */
     ranks_counters *counters;
 };
 
@@ -123,7 +122,7 @@ void tile_exchange_free(tile_exchange **exchange) {
     *exchange = NULL;
 }
 
-/* ---- what all are told ---------------------------------------------------------------------- */
+/* ---- tiles ---------------------------------------------------------------------------------- */
 
 void tile_exchange_fail(tile_exchange *x) {
     ranks_counters_add(x->counters, COUNTER_FAILED, 1);
@@ -132,18 +131,6 @@ void tile_exchange_fail(tile_exchange *x) {
 bool tile_exchange_has_failed(tile_exchange *x) {
     return ranks_counters_add(x->counters, COUNTER_FAILED, 0) > 0;
 }
-
-void tile_exchange_stop(tile_exchange *x) {
-    if (!x->has_told_end)
-        ranks_counters_add(x->counters, COUNTER_STOPPED, 1);
-    x->has_told_end = true;
-}
-
-bool tile_exchange_is_stopped(tile_exchange *x) {
-    return ranks_counters_add(x->counters, COUNTER_STOPPED, 0) > 0;
-}
-
-/* ---- tiles ---------------------------------------------------------------------------------- */
 
 size_t tile_exchange_next(tile_exchange *x) {
     if (tile_exchange_has_failed(x))

@@ -32,11 +32,8 @@ bool tile_exchange_take(tile_exchange *exchange, large_outputs *outputs, dcrf_ti
                         cli_problem *problem);
 size_t tile_exchange_taken(const tile_exchange *exchange);
 
-/* To be told to all: this rank has failed, so that nobody begins another tile; it was told to end,
- * so that the rest gets the labels of the unaries alone. */
+/* All are told that this rank has failed, so that nobody begins another tile. */
 void tile_exchange_fail(tile_exchange *exchange);
 bool tile_exchange_has_failed(tile_exchange *exchange);
-void tile_exchange_stop(tile_exchange *exchange);
-bool tile_exchange_is_stopped(tile_exchange *exchange);
 
 #endif

@@ -1,7 +1,6 @@
 #include "large/large.h"
 
 #include "clock.h"
-#include "interrupt.h"
 #include "large/exchange.h"
 #include "large/inputs.h"
 #include "large/outputs.h"
@@ -83,7 +82,7 @@ typedef struct large_run {
     progress watch;
     solution found;
     dcrf_tiles_info known; /* of the tiles that rank 0 has taken from all ranks */
-    bool is_stopped;       /* a rank was told to end, or has failed */
+    bool is_stopped;       /* another rank has failed */
     double answered_s;     /* when rank 0 last looked what others want */
     bool has_problem;      /* a callback failed, and `problem` says why */
     cli_problem *problem;
@@ -210,13 +209,6 @@ static dcrf_status take_result(void *user, const dcrf_tile_result *result, dcrf_
     return done ? DCRF_OK : stop_with_problem(run, error);
 }
 
-/* A rank that was told to end tells the others. */
-static void share_interrupts(large_run *run) {
-    if (interrupt_came())
-        tile_exchange_stop(run->exchange);
-    run->is_stopped = run->is_stopped || tile_exchange_is_stopped(run->exchange);
-}
-
 /* Rank 0, which has the counters, looks at them while it solves: that costs it nothing, and without
  * it the others may wait for an answer until it has ended its tile. The others look between tiles.
  */
@@ -226,13 +218,11 @@ static void answer_others(large_run *run) {
         return;
     run->answered_s = now_s;
     ranks_progress();
-    share_interrupts(run);
-    run->is_stopped = run->is_stopped || tile_exchange_has_failed(run->exchange);
+    run->is_stopped = tile_exchange_has_failed(run->exchange);
 }
 
 static size_t next_tile(void *user) {
-    large_run *run = user;
-    share_interrupts(run);
+    const large_run *run = user;
     return tile_exchange_next(run->exchange);
 }
 
@@ -292,7 +282,6 @@ static bool take_the_rest(large_run *run, cli_problem *problem) {
         snprintf(what, sizeof what, "%zu of %zu tiles, waiting for other ranks",
                  tile_exchange_taken(run->exchange), run->found.tiles.count);
         progress_stage(&run->watch, what);
-        share_interrupts(run);
         nanosleep(&pause, NULL);
         done = tile_exchange_take(run->exchange, run->outputs, &run->known, problem);
     }

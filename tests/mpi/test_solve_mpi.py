@@ -185,7 +185,7 @@ class Solve(unittest.TestCase):
         self.check_stopped(run)
 
     def test_one_rank_is_told_to_end(self):
-        """The others end their tiles in hand, and begin no other."""
+        """The others end their tiles in hand; it gives the rest the labels of the unaries, which takes no time."""
         run, pids = self.begin(work=("-n", "200", *ENDLESS[2:]))
         os.kill(pids[RANK_TO_HURT], signal.SIGTERM)
         self.assertIn("tiles are solved; the others have the labels of the unaries", self.check_stopped(run))
