@@ -194,11 +194,11 @@ def made_seeds():
 
 def window_seeds():
     """Instructions as fuzz_window.c reads them, and what the file is made of."""
-    as_it_is, png, tiff, pnm, npy = range(5)
-    colours, label_map, array = range(3)
+    as_it_is, png, tiff, pnm, npy, nifti = range(6)
+    colours, label_map, array, map_of_volume, array_of_volume = range(5)
 
     def seed(form, use, kind, detail=0, cut=0, option=0, fill=bytes((37 * i) % 251 for i in range(300))):
-        return bytes([form, use, 20, 18, kind, detail, cut, option, 3, 5, 9, 8]) + fill
+        return bytes([form, use, 20, 18, 2, kind, detail, cut, option, 3, 5, 1, 9, 8, 1]) + fill
 
     small = bytes(i * i % 3 for i in range(50))
     for kind in range(15):
@@ -212,6 +212,12 @@ def window_seeds():
     for kind in range(16):
         yield seed(npy, array, kind, 32 + kind % 5, cut=100 * (kind == 9))
         yield seed(npy, label_map, kind, 5, option=kind, fill=small[:1] if kind > 2 else small)
+    for kind in range(6, 16):
+        yield seed(npy, array_of_volume, kind, 32 + kind % 5)
+    for kind in range(3):
+        yield seed(npy, map_of_volume, kind, 5, fill=small)
+        yield seed(nifti, map_of_volume, kind, fill=small if kind == 0 else b"\1\0\0\0")
+        yield seed(nifti, array_of_volume, kind, 32)
     yield seed(npy, array, 240, 33)
     for make in (bmp_seeds, jpeg_seeds):
         yield seed(as_it_is, colours, 0, fill=next(make()))

@@ -8,6 +8,7 @@
  *   a file that is cut after it was opened gives a problem or the same numbers. */
 #include "check.h"
 #include "io/file.h"
+#include "io/nifti.h"
 #include "io/picture.h"
 #include "large/inputs.h"
 #include "made_file.h"
@@ -16,25 +17,40 @@
 
 #include <math.h>
 
-enum { SIDE_MAX = 40, LABELS_MAX = 4 };
+enum { SIDE_MAX = 40, DEPTH_MAX = 4, LABELS_MAX = 4 };
 
 /* What the first bytes of an input mean. */
 typedef struct instructions {
     uint8_t format;
     uint8_t use;
-    uint8_t width, height; /* less one */
-    uint8_t kind;          /* of the format: depth, type, ... */
-    uint8_t detail;        /* of the format: interlacing, rows of a strip, layout, ... */
-    uint8_t is_cut;        /* by so many bytes after it was opened */
-    uint8_t option;        /* of the reader: --layout, or --prior-unknown */
-    uint8_t window[4];     /* x, y, width, height */
+    uint8_t size[3];   /* less one */
+    uint8_t kind;      /* of the format: depth, type, ... */
+    uint8_t detail;    /* of the format: interlacing, rows of a strip, layout, ... */
+    uint8_t is_cut;    /* by so many bytes after it was opened */
+    uint8_t option;    /* of the reader: --layout, or --prior-unknown */
+    uint8_t window[6]; /* where it begins, and its size */
 } instructions;
 
-enum { FORMAT_AS_IT_IS, FORMAT_PNG, FORMAT_TIFF, FORMAT_PNM, FORMAT_NPY, FORMATS };
-enum { USE_COLOURS, USE_MAP, USE_ARRAY, USES };
+enum { FORMAT_AS_IT_IS, FORMAT_PNG, FORMAT_TIFF, FORMAT_PNM, FORMAT_NPY, FORMAT_NIFTI, FORMATS };
+/* What belongs to a volume has a third axis. */
+enum { USE_COLOURS, USE_MAP, USE_ARRAY, USE_MAP_OF_VOLUME, USE_ARRAY_OF_VOLUME, USES };
 
 static made_file made;
-static made_file image;
+static made_file made_image;
+
+static bool is_of_volume(const instructions *in) {
+    return in->use % USES >= USE_MAP_OF_VOLUME;
+}
+
+static bool is_map(const instructions *in) {
+    return in->use % USES == USE_MAP || in->use % USES == USE_MAP_OF_VOLUME;
+}
+
+static void size_of(const instructions *in, size_t size[3]) {
+    size[0] = in->size[0] % SIDE_MAX + 1u;
+    size[1] = in->size[1] % SIDE_MAX + 1u;
+    size[2] = is_of_volume(in) ? in->size[2] % DEPTH_MAX + 1u : 1;
+}
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
@@ -50,8 +66,14 @@ static bool make_png_of(const instructions *in, size_t width, size_t height, con
     return make_png(&made, kind, width, height, interlaced, palette, rows, row * height);
 }
 
-static bool make_npy_of(const instructions *in, size_t width, size_t height, const uint8_t *fill,
-                        size_t size) {
+static size_t labels_of(const instructions *in) {
+    return in->detail / 16u % LABELS_MAX + 1;
+}
+
+/* The axes of the image, with none for labels, or one behind or before them, and perhaps a batch of
+ * one. */
+static bool make_npy_of(const instructions *in, const size_t size[3], const uint8_t *fill,
+                        size_t fill_size) {
     static const struct {
         char type[4];
         uint8_t bytes;
@@ -59,21 +81,24 @@ static bool make_npy_of(const instructions *in, size_t width, size_t height, con
                  {"<i4", 4}, {">i4", 4}, {"<u4", 4}, {"<i8", 8}, {">u8", 8}, {"<f2", 2},
                  {"<f4", 4}, {">f4", 4}, {"<f8", 8}, {">f8", 8}};
     const size_t which = in->kind % (sizeof types / sizeof types[0]);
-    const size_t labels = in->detail / 16u % LABELS_MAX + 1;
-    const size_t shapes[][4] = {{height, width},
-                                {height, width, labels},
-                                {labels, height, width},
-                                {1, height, width, labels},
-                                {1, labels, height, width}};
-    static const size_t axes[] = {2, 3, 3, 4, 4};
-    /* Labels are rarely met in random bytes: a map has small numbers. */
-    const size_t shape = in->use % USES == USE_MAP && in->detail % 2 ? 0 : in->detail % 5u;
-    return make_npy(&made, types[which].type, types[which].bytes, in->kind >= 240, shapes[shape],
-                    axes[shape], fill, size);
+    const size_t layout = is_map(in) && in->detail % 2 ? 0 : in->detail % 5u;
+    size_t shape[NPY_MAX_AXES], axes = 0;
+    if (layout >= 3)
+        shape[axes++] = 1;
+    if (layout == 2 || layout == 4)
+        shape[axes++] = labels_of(in);
+    for (size_t axis = is_of_volume(in) ? 3 : 2; axis-- > 0;)
+        shape[axes++] = size[axis];
+    if (layout == 1 || layout == 3)
+        shape[axes++] = labels_of(in);
+    return make_npy(&made, types[which].type, types[which].bytes, in->kind >= 240, shape, axes,
+                    fill, fill_size);
 }
 
 static bool make_file(const instructions *in, const uint8_t *fill, size_t size) {
-    const size_t width = in->width % SIDE_MAX + 1u, height = in->height % SIDE_MAX + 1u;
+    size_t sizes[3];
+    size_of(in, sizes);
+    const size_t width = sizes[0], height = sizes[1];
     if (size == 0)
         return false;
     switch (in->format % FORMATS) {
@@ -89,7 +114,10 @@ static bool make_file(const instructions *in, const uint8_t *fill, size_t size) 
                                               : in->detail + 1u,
                         fill, size);
     case FORMAT_NPY:
-        return make_npy_of(in, width, height, fill, size);
+        return make_npy_of(in, sizes, fill, size);
+    case FORMAT_NIFTI:
+        return make_nifti(&made, sizes, is_map(in) ? 1 : labels_of(in), (size_t)1 << in->kind % 3,
+                          fill, size);
     default:
         if (size > MADE_BYTES_MAX)
             return false;
@@ -101,19 +129,22 @@ static bool make_file(const instructions *in, const uint8_t *fill, size_t size) 
 
 /* ---- the window ----------------------------------------------------------------------------- */
 
-static raster_window window_in(const instructions *in, size_t width, size_t height) {
-    const size_t size[] = {width, height};
-    raster_window window = {{0, 0, 0}, {1, 1, 1}};
-    for (size_t axis = 0; axis < 2; axis++) {
+static raster_window window_in(const instructions *in, const size_t size[3]) {
+    raster_window window;
+    for (size_t axis = 0; axis < 3; axis++) {
         window.first[axis] = in->window[axis] % size[axis];
-        window.size[axis] = in->window[axis + 2] % (size[axis] - window.first[axis]) + 1;
+        window.size[axis] = in->window[axis + 3] % (size[axis] - window.first[axis]) + 1;
     }
     return window;
 }
 
+static size_t pixels_of(const raster_window *window) {
+    return window->size[0] * window->size[1] * window->size[2];
+}
+
 /* The whole, the channels of a pixel next to each other, and what a window has of it. */
 typedef struct whole {
-    size_t width;
+    size_t size[3];
     size_t channels;
     const float *numbers;
 } whole;
@@ -121,8 +152,9 @@ typedef struct whole {
 static float whole_at(const whole *w, const raster_window *window, size_t i) {
     const size_t channel = i % w->channels, pixel = i / w->channels;
     const size_t x = window->first[0] + pixel % window->size[0];
-    const size_t y = window->first[1] + pixel / window->size[0];
-    return w->numbers[(y * w->width + x) * w->channels + channel];
+    const size_t y = window->first[1] + pixel / window->size[0] % window->size[1];
+    const size_t z = window->first[2] + pixel / window->size[0] / window->size[1];
+    return w->numbers[((z * w->size[1] + y) * w->size[0] + x) * w->channels + channel];
 }
 
 static bool is_same(float a, float b) {
@@ -130,7 +162,7 @@ static bool is_same(float a, float b) {
 }
 
 static float *room_for(const raster_window *window, size_t channels) {
-    float *room = malloc(window->size[0] * window->size[1] * channels * sizeof *room);
+    float *room = malloc(pixels_of(window) * channels * sizeof *room);
     fuzz_check(room != NULL);
     return room;
 }
@@ -167,14 +199,14 @@ static void check_picture(const instructions *in, const char *path, picture_purp
         numbers[i] = purpose == PICTURE_AS_COLOURS
                          ? (float)(decoded.samples[i] * 255.0 / decoded.largest)
                          : (float)decoded.samples[i];
-    const whole w = {decoded.width, decoded.channels, numbers};
-    const raster_window window = window_in(in, decoded.width, decoded.height);
+    const whole w = {{decoded.width, decoded.height, 1}, decoded.channels, numbers};
+    const raster_window window = window_in(in, w.size);
     fuzz_check(windows.size[0] == decoded.width && windows.size[1] == decoded.height &&
                windows.channels == decoded.channels);
     float *found = room_for(&window, w.channels);
     cut_file(in);
     if (raster_read(&windows, &window, found, &problem)) {
-        for (size_t i = 0; i < window.size[0] * window.size[1] * w.channels; i++)
+        for (size_t i = 0; i < pixels_of(&window) * w.channels; i++)
             /* Two ways to the scale of 255, which differ by their rounding. */
             fuzz_check(fabsf(found[i] - whole_at(&w, &window, i)) <= 255 * 0x1p-23f);
     } else {
@@ -189,58 +221,63 @@ static void check_picture(const instructions *in, const char *path, picture_purp
 
 /* ---- maps and arrays ------------------------------------------------------------------------ */
 
-/* Can windows not do what whole arrays can? */
-static bool is_for_whole_only(const char *path, const cli_image *size) {
+/* Is the array smaller than the image, or in an order that windows cannot be read in? */
+static bool is_for_whole_only(const file_bytes *bytes, const cli_image *image) {
     npy_array npy;
+    nifti_volume volume;
     cli_problem ignored;
-    file_bytes bytes;
-    if (!file_map(path, &bytes, &ignored))
-        return true;
-    bool only = false;
-    if (npy_parse(bytes.data, bytes.size, path, &npy, &ignored)) {
-        bool is_of_size = false;
-        for (size_t axis = 0; axis + 1 < npy.axes; axis++)
-            is_of_size = is_of_size ||
-                         (npy.shape[axis] == size->height && npy.shape[axis + 1] == size->width);
-        only = npy.fortran_order || !is_of_size;
+    size_t shape[3];
+    const size_t axes = image_shape(image, shape);
+    if (nifti_recognize(bytes->data, bytes->size)) {
+        if (!nifti_parse(bytes->data, bytes->size, "input", &volume, &ignored))
+            return false;
+        const bool is_of_size = volume.size[0] == image->width && volume.size[1] == image->height &&
+                                volume.size[2] == image->depth;
+        nifti_free(&volume);
+        return !is_of_size;
     }
-    file_free(&bytes);
-    return only;
+    if (!npy_parse(bytes->data, bytes->size, "input", &npy, &ignored))
+        return false;
+    bool is_of_size = false;
+    for (size_t axis = 0; axis + axes <= npy.axes; axis++)
+        is_of_size = is_of_size || memcmp(npy.shape + axis, shape, axes * sizeof *shape) == 0;
+    return npy.fortran_order || !is_of_size;
 }
 
 /* An array over the image as a whole, interleaved; to be freed. */
-static float *interleaved(const pixel_array *array) {
+static float *interleaved(const pixel_array *array, const size_t size[3]) {
     const dcrf_view *view = &array->view;
-    const size_t width = array->grid.size[0], height = array->grid.size[1];
-    float *numbers = malloc(width * height * view->channels * sizeof *numbers);
+    const size_t count = size[0] * size[1] * size[2] * view->channels;
+    float *numbers = malloc(count * sizeof *numbers);
     fuzz_check(numbers != NULL);
-    for (size_t i = 0; i < width * height * view->channels; i++) {
+    for (size_t i = 0; i < count; i++) {
         const size_t channel = i % view->channels, pixel = i / view->channels;
-        const char *at = (const char *)view->data + (ptrdiff_t)(pixel % width) * view->stride[0] +
-                         (ptrdiff_t)(pixel / width) * view->stride[1] +
-                         (ptrdiff_t)channel * view->channel_stride;
+        const size_t place[3] = {pixel % size[0], pixel / size[0] % size[1],
+                                 pixel / size[0] / size[1]};
+        const char *at = (const char *)view->data + (ptrdiff_t)channel * view->channel_stride;
+        for (size_t axis = 0; axis < 3; axis++)
+            at += (ptrdiff_t)place[axis] * view->stride[axis];
         memcpy(&numbers[i], at, sizeof numbers[i]);
     }
     return numbers;
 }
 
 static bool has_only_finite(const whole *w, const raster_window *window) {
-    for (size_t i = 0; i < window->size[0] * window->size[1] * w->channels; i++)
+    for (size_t i = 0; i < pixels_of(window) * w->channels; i++)
         if (!isfinite(whole_at(w, window, i)))
             return false;
     return true;
 }
 
 static void check_window(const instructions *in, const large_inputs *inputs, const whole *w) {
-    const raster_window window = window_in(in, inputs->image.width, inputs->image.height);
-    const bool is_map = in->use % USES == USE_MAP;
+    const raster_window window = window_in(in, w->size);
     cli_problem problem = {0, ""};
     float *found = room_for(&window, w->channels);
     fuzz_check(inputs->labels == w->channels);
     cut_file(in);
-    if (is_map ? large_inputs_energies(inputs, &window, found, &problem)
-               : large_inputs_numbers(inputs, &window, found, &problem)) {
-        for (size_t i = 0; i < window.size[0] * window.size[1] * w->channels; i++)
+    if (is_map(in) ? large_inputs_energies(inputs, &window, found, &problem)
+                   : large_inputs_numbers(inputs, &window, found, &problem)) {
+        for (size_t i = 0; i < pixels_of(&window) * w->channels; i++)
             fuzz_check(is_same(found[i], whole_at(w, &window, i)));
     } else {
         fuzz_check(in->is_cut > 0 || !has_only_finite(w, &window));
@@ -249,48 +286,59 @@ static void check_window(const instructions *in, const large_inputs *inputs, con
     free(found);
 }
 
-static void check_numbers(const instructions *in, const char *path) {
-    const bool is_map = in->use % USES == USE_MAP;
-    const cli_image size = {.width = in->width % SIDE_MAX + 1u,
-                            .height = in->height % SIDE_MAX + 1u,
-                            .depth = 1,
-                            .channels = IMAGE_CHANNELS};
-    model_options options = {.cliques_source = "none"};
-    unary_options *unary = &options.unary;
-    *(is_map ? &unary->prior_file : &unary->array_file) = path;
+static const char *make_image(const instructions *in, const size_t size[3]) {
+    static const uint8_t black = 0;
+    const bool is_made = is_of_volume(in)
+                             ? make_nifti(&made_image, size, 1, 1, &black, 1)
+                             : make_pnm(&made_image, 6, size[0], size[1], UINT8_MAX, &black, 1);
+    fuzz_check(is_made);
+    return memory_file(1, made_image.data, made_image.size);
+}
+
+static void use_options(const instructions *in, const char *path, size_t pixels,
+                        unary_options *unary) {
+    *(is_map(in) ? &unary->prior_file : &unary->array_file) = path;
     unary->kind = DCRF_UNARY_ENERGIES;
-    unary->layout = is_map ? LAYOUT_AUTO : in->option % 3;
+    unary->layout = is_map(in) ? LAYOUT_AUTO : in->option % 3;
     unary->confidence = 0.9;
     unary->prior_unknown = (unknown_value){.kind = in->option % 2 ? UNKNOWN_NUMBER : UNKNOWN_AUTO,
                                            .value = in->option / 2 - 3};
     /* A map may have many labels, and each of them takes an energy at every pixel. */
-    unary->label_count = size.width * size.height <= 16 ? 0 : 8;
+    unary->label_count = pixels <= 16 ? 0 : 8;
+}
+
+static void check_numbers(const instructions *in, const char *path) {
+    size_t size[3];
+    model_options options = {.cliques_source = "none"};
+    const unary_options *unary = &options.unary;
     cli_problem problem = {0, ""}, whole_problem = {0, ""};
+    size_of(in, size);
+    use_options(in, path, size[0] * size[1] * size[2], &options.unary);
     large_inputs inputs;
+    cli_image image;
     pixel_array array = {0};
     unary_facts facts = {.kind = DCRF_UNARY_AUTO};
-    const bool is_whole = is_map ? unary_from_prior(unary, &size, &array, &facts, &whole_problem)
-                                 : pixel_array_read(path, &size, (array_layout)unary->layout,
-                                                    ARRAY_MAY_BE_SMALLER, &array, &whole_problem) &&
-                                       unary_check_array(unary, &array, &whole_problem);
-    if (is_map)
-        array.grid = image_grid(&size);
-    static const uint8_t black = 0;
-    fuzz_check(make_pnm(&image, 6, size.width, size.height, UINT8_MAX, &black, 1));
-    const char *image_path = memory_file(1, image.data, image.size);
-    const bool done =
-        image_path && large_inputs_open(&options, image_path, NULL, &inputs, &problem);
-    if (done) {
+    const char *image_path = make_image(in, size);
+    fuzz_check(image_path && image_read(image_path, &image, &problem));
+    const bool is_whole = is_map(in)
+                              ? unary_from_prior(unary, &image, &array, &facts, &whole_problem)
+                              : pixel_array_read(path, &image, (array_layout)unary->layout,
+                                                 ARRAY_MAY_BE_SMALLER, &array, &whole_problem) &&
+                                    unary_check_array(unary, &array, &whole_problem);
+    if (large_inputs_open(&options, image_path, NULL, &inputs, &problem)) {
         fuzz_check(is_whole);
-        float *numbers = interleaved(&array);
-        check_window(in, &inputs, &(whole){size.width, array.view.channels, numbers});
+        float *numbers = interleaved(&array, size);
+        const whole w = {{size[0], size[1], size[2]}, array.view.channels, numbers};
+        check_window(in, &inputs, &w);
         free(numbers);
         large_inputs_close(&inputs);
-    } else if (image_path) {
+    } else {
+        const file_bytes bytes = {made.data, made.size, false};
         fuzz_check_refused(&problem);
-        fuzz_check(!is_whole || is_for_whole_only(path, &size));
+        fuzz_check(!is_whole || is_for_whole_only(&bytes, &image));
     }
     pixel_array_free(&array);
+    image_free(&image);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

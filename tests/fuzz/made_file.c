@@ -169,6 +169,43 @@ bool make_tiff(made_file *made, size_t width, size_t height, size_t channels, si
     return add_blocks(made, &blocks, fill, size);
 }
 
+/* ---- NIfTI ---------------------------------------------------------------------------------- */
+
+/* A float of small whole numbers. */
+static void add_float(made_file *made, float number) {
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    add_number(made, bits, 4);
+}
+
+static void skip_to(made_file *made, size_t place) {
+    while (made->size < place)
+        made->data[made->size++] = 0;
+}
+
+bool make_nifti(made_file *made, const size_t size[3], size_t channels, size_t bytes,
+                const uint8_t *fill, size_t fill_size) {
+    enum { HEADER_BYTES = 348, OFFSET = 352, DIM = 40, TYPE = 70, PIXDIM = 76 };
+    const size_t dim[8] = {channels > 1 ? 4 : 3, size[0], size[1], size[2], channels, 1, 1, 1};
+    made->size = 0;
+    add_number(made, HEADER_BYTES, 4);
+    skip_to(made, DIM);
+    for (size_t i = 0; i < 8; i++)
+        add_number(made, dim[i], 2);
+    skip_to(made, TYPE);
+    add_number(made, bytes == 1 ? 2 : bytes == 2 ? 4 : 16, 2);
+    add_number(made, 8 * bytes, 2);
+    skip_to(made, PIXDIM);
+    for (size_t i = 0; i < 8; i++)
+        add_float(made, 1);
+    add_float(made, OFFSET);
+    add_float(made, 1); /* slope; the intercept is 0 */
+    skip_to(made, HEADER_BYTES - 4);
+    add_bytes(made, "n+1", 4);
+    skip_to(made, OFFSET);
+    return add_repeated(made, fill, fill_size, size[0] * size[1] * size[2] * channels * bytes);
+}
+
 /* ---- PNM and .npy --------------------------------------------------------------------------- */
 
 bool make_pnm(made_file *made, size_t kind, size_t width, size_t height, size_t largest,

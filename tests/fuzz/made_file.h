@@ -38,4 +38,9 @@ bool make_pnm(made_file *made, size_t kind, size_t width, size_t height, size_t 
 bool make_npy(made_file *made, const char *type, size_t item_bytes, bool fortran,
               const size_t *shape, size_t axes, const uint8_t *fill, size_t size);
 
+/* A little-endian NIfTI volume of `bytes` bytes an element: 1 (unsigned), 2 (signed) or 4 (float),
+ * and where `channels` is more than 1 of as many volumes. */
+bool make_nifti(made_file *made, const size_t size[3], size_t channels, size_t bytes,
+                const uint8_t *fill, size_t fill_size);
+
 #endif
