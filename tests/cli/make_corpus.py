@@ -219,6 +219,7 @@ def window_seeds():
         yield seed(nifti, map_of_volume, kind, fill=small if kind == 0 else b"\1\0\0\0")
         yield seed(nifti, array_of_volume, kind, 32)
     yield seed(npy, array, 240, 33)
+    yield seed(npy, array, 12, 161)
     for make in (bmp_seeds, jpeg_seeds):
         yield seed(as_it_is, colours, 0, fill=next(make()))
 
