@@ -281,6 +281,49 @@ static void a_weight_that_changes_is_taken(void **state) {
     free_toy(&toy);
 }
 
+/* The LP here and there, with the exact operators: objectives and bounds of the whole course. The
+ * line search for the bound ends at a multiple of 1/128, and at a kink rounding says at which: so
+ * bounds on the way may differ by a step of it. */
+static void the_lp_is_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_settings settings;
+        const dcrf_moment *moments[2];
+        size_t count[2];
+        float y[2][MOST * 8];
+        uint16_t start[MOST] = {0};
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.trace = 1;
+        settings.gap = 0;
+        settings.stationarity = 0;
+        settings.iterations = 32; /* from then on widths depend on a gap that may be closed */
+        dcrf_solver *solvers[] = {
+            run(toy.plan, toy.workspace, &settings, seed % 2 ? start : NULL),
+            run(there.plan, there.workspace, &settings, seed % 2 ? start : NULL)};
+        const double size = fabs(toy_optimum(&toy, NULL)) + 1;
+        for (size_t k = 0; k < 2; k++) {
+            moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
+            assert_int_equal(dcrf_solver_marginals(solvers[k], y[k], toy.labels, NULL), DCRF_OK);
+        }
+        assert_int_equal(count[0], count[1]);
+        for (size_t i = 0; i < count[0]; i++) {
+            assert_near(moments[1][i].best_energy, moments[0][i].best_energy, 1e-5 * size);
+            if (!isnan(moments[0][i].objective))
+                assert_near(moments[1][i].objective, moments[0][i].objective, 1e-4 * size);
+            if (!isnan(moments[0][i].lower_bound))
+                assert_near(moments[1][i].lower_bound, moments[0][i].lower_bound, size / 128);
+        }
+        for (size_t k = 0; k < toy.variables * toy.labels; k++)
+            assert_near((double)y[1][k], (double)y[0][k], 1e-3);
+        for (size_t k = 0; k < 2; k++)
+            dcrf_solver_free(&solvers[k]);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
 static void relaxations_hold(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 12; seed++) {
@@ -403,39 +446,54 @@ static void plans_meet_other_workspaces(void **state) {
     free_toy(&toy);
 }
 
+/* A run with a device whose `entry` fails says so; a proof too, where it is one of the LP. */
+static void assert_told(const struct toy *toy, dcrf_method method, const char *entry) {
+    dcrf_workspace *workspace;
+    dcrf_plan *plan = NULL;
+    dcrf_solver *solver = NULL;
+    dcrf_proof *proof = NULL;
+    dcrf_proof_settings limits;
+    dcrf_settings settings;
+    dcrf_error error = {0};
+    float q[MOST * 8];
+    dcrf_settings_defaults(&settings, method);
+    dcrf_proof_settings_defaults(&limits);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
+    setenv("FAKE_FAILURE", entry, 1);
+    dcrf_status status = dcrf_plan_new(&plan, toy->model, DCRF_OPERATOR_EXACT, workspace, &error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_new(&solver, plan, workspace, &settings, &error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_run(solver, &error);
+    if (status >= 0)
+        status = dcrf_solver_marginals(solver, q, toy->labels, &error);
+    if (status >= 0 && method == DCRF_METHOD_LP)
+        status = dcrf_proof_new(&proof, solver, &limits, &error);
+    unsetenv("FAKE_FAILURE");
+    if (status != DCRF_ERROR_DEVICE || !strstr(error.message, entry))
+        fail_msg("%s: status %d, \"%s\"", entry, (int)status, error.message);
+    dcrf_proof_free(&proof);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+}
+
 static void failures_are_told(void **state) {
     (void)state;
-    static const char *const entries[] = {
+    static const char *const of_mean_field[] = {
         "operator_new",        "diagonal",         "apply",
         "mean_field_new",      "mean_field_start", "mean_field_step",
         "mean_field_marginals"};
+    static const char *const of_lp[] = {"lp_make",       "lp_start",      "lp_restart",
+                                        "lp_read",       "lp_read_dual",  "lp_write_dual",
+                                        "lp_mix",        "lp_find_point", "lp_slopes",
+                                        "lp_bound_sums", "lp_descend",    "lp_extrapolate"};
     struct toy toy = toy_of(1);
-    dcrf_settings settings;
-    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
-        dcrf_workspace *workspace;
-        dcrf_plan *plan = NULL;
-        dcrf_solver *solver = NULL;
-        dcrf_error error = {0};
-        float q[MOST * 8];
-        assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
-        assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
-        setenv("FAKE_FAILURE", entries[i], 1);
-        dcrf_status status =
-            dcrf_plan_new(&plan, toy.model, DCRF_OPERATOR_EXACT, workspace, &error);
-        if (status == DCRF_OK)
-            status = dcrf_solver_new(&solver, plan, workspace, &settings, &error);
-        if (status == DCRF_OK)
-            status = dcrf_solver_run(solver, &error);
-        if (status >= 0)
-            status = dcrf_solver_marginals(solver, q, toy.labels, &error);
-        unsetenv("FAKE_FAILURE");
-        if (status != DCRF_ERROR_DEVICE || !strstr(error.message, entries[i]))
-            fail_msg("%s: status %d, \"%s\"", entries[i], (int)status, error.message);
-        dcrf_solver_free(&solver);
-        dcrf_plan_free(&plan);
-        dcrf_workspace_free(&workspace);
-    }
+    for (size_t i = 0; i < sizeof of_mean_field / sizeof *of_mean_field; i++)
+        assert_told(&toy, DCRF_METHOD_MF, of_mean_field[i]);
+    for (size_t i = 0; i < sizeof of_lp / sizeof *of_lp; i++)
+        assert_told(&toy, DCRF_METHOD_LP, of_lp[i]);
     free_toy(&toy);
 }
 
@@ -476,6 +534,7 @@ int main(void) {
         cmocka_unit_test(mean_field_is_the_same),
         cmocka_unit_test(mean_field_of_any_compatibility_is_the_same),
         cmocka_unit_test(a_weight_that_changes_is_taken),
+        cmocka_unit_test(the_lp_is_the_same),
         cmocka_unit_test(relaxations_hold),
         cmocka_unit_test(certificates_are_checked_on_the_cpu),
         cmocka_unit_test(plans_outlive_their_workspace),

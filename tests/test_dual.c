@@ -212,11 +212,54 @@ static void test_pairs(void **state) {
     }
 }
 
+/* ---- the bound of sums ---------------------------------------------------------------------- */
+
+/* The same bound, from sums in another order: not above it by more than the order can do, and not
+ * below it by more than what both subtract twice over. */
+static void test_bound_of_sums(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct toy toy = new_toy(seed, 14 + seed % 5, 2 + seed % 3, 0, 1, TOY_POTTS, 2);
+        const size_t stride = dcrf_padded(toy.labels);
+        struct dcrf_dual_space space;
+        struct dcrf_dual dual;
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed);
+        assert_int_equal(
+            dcrf_dual_space_init(&space, toy.plan, toy.workspace, DCRF_CLIQUE_SPREAD, NULL),
+            DCRF_OK);
+        assert_int_equal(dcrf_dual_space_measure(&space, NULL), DCRF_OK);
+        assert_int_equal(dcrf_dual_init(&dual, &space, NULL), DCRF_OK);
+        dcrf_dual_reset(&dual, &space);
+        dual.pairwise_roundings = seed % 2 ? 1e5 * dcrf_rng_uniform(&rng) : 0;
+        double lowest = 0, magnitude = 0;
+        for (size_t a = toy.variables; a-- > 0;) {
+            double cost = (double)INFINITY;
+            for (size_t i = 0; i < toy.labels; i++) {
+                dual.pairwise[a * stride + i] = dcrf_rng_uniform(&rng) - 0.5;
+                cost = fmin(cost, (double)space.plan->model->unary[a * stride + i] -
+                                      dual.pairwise[a * stride + i]);
+            }
+            lowest += cost;
+            magnitude += fabs(cost);
+        }
+        const double bound = dcrf_dual_bound(&space, &dual);
+        const double of_sums = dcrf_dual_bound_of_sums(&space, &dual, lowest, magnitude);
+        const double taken_off = dual.pairwise_roundings * 0x1p-24 * space.total;
+        assert_true(of_sums <= lowest - taken_off);
+        assert_true(fabs(of_sums - bound) <= 1e-6 * taken_off + 1e-12 * (magnitude + space.total));
+        dcrf_dual_clear(&dual);
+        dcrf_dual_space_clear(&space);
+        free_toy(&toy);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_simplex),
         cmocka_unit_test(test_cliques),
         cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_bound_of_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

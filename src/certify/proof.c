@@ -429,7 +429,11 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
                       .settings = *settings,
                       .excess = (double)INFINITY,
                       .began_s = began_s};
-    status = choose_plan(proof, solver, settings->certificate, error);
+    status = dcrf_method_fetch(solver->method, solver->state, error);
+    if (status == DCRF_OK)
+        status = dcrf_lp_device_fetch_best(solver->state, error);
+    if (status == DCRF_OK)
+        status = choose_plan(proof, solver, settings->certificate, error);
     if (status == DCRF_OK)
         status = dcrf_knowledge_init(
             &proof->known, proof->own_plan ? proof->own_plan : solver->problem.plan,

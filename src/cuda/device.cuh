@@ -9,6 +9,7 @@
  *   grid.cu        the separable Gaussian of spatial kernels
  *   exact.cu       the Gaussian sum over all pairs, and exact_*.cu its parts
  *   mean_field.cu  mean field
+ *   lp.cu          the LP by Huber continuation, and lp_rows.cu its work on rows
  *
  * All work of a device goes through one stream, so what was asked for first is done first; a call
  * that gives the host something waits for it. Results do not depend on timing: no sum of floats is
@@ -51,7 +52,7 @@ struct dcrf_backend_device {
     int multiprocessors;
 };
 
-#define DEVICE_FEW 16
+#define DEVICE_FEW 512
 
 void device_hold(dcrf_backend_device *device);
 void device_drop(dcrf_backend_device *device);
@@ -80,7 +81,7 @@ dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *fro
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                             dcrf_error *error);
 
-struct ordered_channel; /* ordered.cuh */
+struct ordered_group; /* ordered.cuh */
 
 /* An operator on the device. `apply_on_device` works on arrays of the device and only puts work
  * into the stream; the methods of dcrf_operator move arrays of the host around it. */
@@ -89,10 +90,15 @@ struct device_operator {
     dcrf_backend_device *device;
     dcrf_status (*apply_on_device)(struct device_operator *op,
                                    const struct dcrf_application *application, dcrf_error *error);
-    /* The ordered filter of one channel, in the same way; NULL: the kind has a filter of its own.
-     */
-    dcrf_status (*ordered_on_device)(struct device_operator *op,
-                                     const struct ordered_channel *channel, dcrf_error *error);
+    /* The ordered filter of some channels, in the same way; NULL: the kind has the line itself. */
+    dcrf_status (*ordered_on_device)(struct device_operator *op, const struct ordered_group *group,
+                                     dcrf_error *error);
+    /* The clipped line, in float and in double (rows of `channels`), in the same way; NULL: the
+     * kind has the ordered filter only. */
+    dcrf_status (*line_on_device)(struct device_operator *op, const struct dcrf_line *line,
+                                  dcrf_error *error);
+    dcrf_status (*line_double_on_device)(struct device_operator *op, const struct dcrf_line *line,
+                                         double *out, dcrf_error *error);
     float *scales;   /* on the device: of the symmetric normalization; NULL without it */
     float *in, *out; /* on the device: blocks for arrays of the host */
     size_t block_floats;

@@ -67,6 +67,17 @@ static dcrf_status apply_on_device(struct device_operator *op,
     return exact_apply((struct exact_operator *)op, application, error);
 }
 
+static dcrf_status line_on_device(struct device_operator *op, const struct dcrf_line *line,
+                                  dcrf_error *error) {
+    return exact_line((struct exact_operator *)op, line, error);
+}
+
+static dcrf_status line_double_on_device(struct device_operator *op, const struct dcrf_line *line,
+                                         double *out, dcrf_error *error) {
+    return exact_line_double((struct exact_operator *)op, line->epsilon, line->y, line->stride, out,
+                             line->channels, error);
+}
+
 /* Rows that are not wanted stay as they are, so they do not come back. */
 static dcrf_status download_wanted(struct device_operator *op, const struct dcrf_line *line,
                                    dcrf_error *error) {
@@ -495,6 +506,8 @@ dcrf_status exact_new(struct device_operator **out, dcrf_backend_device *device,
     op->base.base.device = device;
     op->base.device = device;
     op->base.apply_on_device = apply_on_device;
+    op->base.line_on_device = line_on_device;
+    op->base.line_double_on_device = line_double_on_device;
     op->base.base.methods = &methods;
     op->base.base.variables = features->variables;
     op->tiles = (unsigned)((features->variables + EXACT_TILE - 1) / EXACT_TILE);

@@ -156,38 +156,36 @@ static dcrf_status grid_apply(struct device_operator *op,
 /* ---- the ordered filter --------------------------------------------------------------------- */
 
 /* What a variable sees: sum_k F(own value, k) of the convolved histograms at its place. */
-static __global__ void read_histograms(const float *seen, const float *table, const uint8_t *bins,
-                                       const float *fractions, size_t variables, uint32_t count,
-                                       uint32_t row, float *out, size_t out_stride) {
-    const size_t a = this_thread();
-    if (a >= variables)
+static __global__ void read_histograms(const float *seen, struct ordered_group o) {
+    const size_t i = this_thread();
+    if (i >= o.variables * o.channels)
         return;
-    const uint32_t bin = bins[a];
-    const float fraction = fractions ? fractions[a] : 0;
+    const uint32_t bin = o.bin[i];
+    const float fraction = o.fraction ? o.fraction[i] : 0;
     const uint32_t next = fraction > 0 ? bin + 1 : bin;
     float sum = 0;
-    for (uint32_t k = 0; k < count; k++) {
-        const float low = table ? table[bin * row + k] : (k > bin) - (float)(k < bin);
-        const float high = table ? table[next * row + k] : low;
-        sum += (low + fraction * (high - low)) * seen[a * row + k];
+    for (uint32_t k = 0; k < o.bins; k++) {
+        const float low = o.table ? o.table[bin * o.row + k] : (k > bin) - (float)(k < bin);
+        const float high = o.table ? o.table[next * o.row + k] : low;
+        sum += (low + fraction * (high - low)) * seen[i * o.row + k];
     }
-    out[a * out_stride] = sum;
+    o.out[i / o.channels * o.out_stride + i % o.channels] = sum;
 }
 
-static dcrf_status filter_ordered(struct device_operator *op, const struct ordered_channel *o,
+static dcrf_status filter_ordered(struct device_operator *op, const struct ordered_group *o,
                                   dcrf_error *error) {
     struct device_grid *grid = reinterpret_cast<struct device_grid *>(op);
+    const size_t row = o->channels * o->row;
     float *seen = nullptr;
-    dcrf_status status = device_array(op->device, &seen, o->variables * o->row, WHAT, error);
-    for (size_t first = 0; first < o->row && status == DCRF_OK; first += MOST_WIDTH) {
-        const size_t width = o->row - first < MOST_WIDTH ? o->row - first : MOST_WIDTH;
-        status = convolve_axes(grid, o->histograms + first, seen + first, o->row, width, 1, false,
-                               error);
+    dcrf_status status = device_array(op->device, &seen, o->variables * row, WHAT, error);
+    for (size_t first = 0; first < row && status == DCRF_OK; first += MOST_WIDTH) {
+        const size_t width = row - first < MOST_WIDTH ? row - first : MOST_WIDTH;
+        status =
+            convolve_axes(grid, o->histograms + first, seen + first, row, width, 1, false, error);
     }
     if (status == DCRF_OK)
-        read_histograms<<<blocks_for(o->variables), THREADS, 0, op->device->stream>>>(
-            seen, o->table, o->bin, o->fraction, o->variables, (uint32_t)o->bins, (uint32_t)o->row,
-            o->out, o->out_stride);
+        read_histograms<<<blocks_for(o->variables * o->channels), THREADS, 0, op->device->stream>>>(
+            seen, *o);
     device_release(op->device, seen);
     return status;
 }

@@ -42,7 +42,7 @@ struct device_lattice {
 extern const struct dcrf_operator_methods device_lattice_methods;
 dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_application *application,
                           dcrf_error *error);
-dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_channel *channel,
+dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_group *group,
                             dcrf_error *error);
 
 #endif

@@ -301,10 +301,10 @@ dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_applicat
 
 /* What a variable in each bin of a vertex sees: sum_k F(h, k) histogram_k, F the table or the sign
  * of k - h. */
-static __global__ void weigh(const float *histograms, const float *table, size_t vertices,
+static __global__ void weigh(const float *histograms, const float *table, size_t count,
                              uint32_t bins, uint32_t row, float *seen) {
     const size_t i = this_thread();
-    if (i >= vertices * row)
+    if (i >= count * row)
         return;
     const uint32_t h = (uint32_t)(i % row);
     const float *histogram = histograms + i / row * row;
@@ -324,60 +324,63 @@ static __global__ void weigh(const float *histograms, const float *table, size_t
 }
 
 static __global__ void slice_seen(const float *seen, const uint32_t *corner_vertex,
-                                  const float *corner_weight, const uint8_t *bins,
-                                  const float *fractions, size_t variables, uint32_t corners,
-                                  uint32_t row, float *out, size_t out_stride) {
-    const size_t a = this_thread();
-    if (a >= variables)
+                                  const float *corner_weight, uint32_t corners,
+                                  struct ordered_group o) {
+    const size_t i = this_thread();
+    if (i >= o.variables * o.channels)
         return;
-    const uint32_t bin = bins[a];
-    const float fraction = fractions ? fractions[a] : 0;
+    const size_t a = i / o.channels, channel = i % o.channels, width = o.channels * o.row;
+    const uint32_t bin = o.bin[i];
+    const float fraction = o.fraction ? o.fraction[i] : 0;
     const uint32_t next = fraction > 0 ? bin + 1 : bin;
     float low = 0, high = 0;
     for (uint32_t k = 0; k < corners; k++) {
-        const size_t e = a * corners + k, at = (size_t)corner_vertex[e] * row;
+        const size_t e = a * corners + k, at = corner_vertex[e] * width + channel * o.row;
         low += corner_weight[e] * seen[at + bin];
         high += corner_weight[e] * seen[at + next];
     }
-    out[a * out_stride] = 0.5f * (low + fraction * (high - low));
+    o.out[a * o.out_stride + channel] = 0.5f * (low + fraction * (high - low));
 }
 
-/* Blur the histograms of all vertices, a block of bins at a time. */
-static dcrf_status blur_histograms(struct device_lattice *lattice, const struct ordered_channel *o,
-                                   float *histograms, dcrf_error *error) {
+/* Histograms that go through the lattice at once stay where they are blurred; others are put
+ * together from blocks of bins. */
+static dcrf_status blur_histograms(struct device_lattice *lattice, const struct ordered_group *o,
+                                   float *together, float **histograms, dcrf_error *error) {
+    const size_t row = o->channels * o->row;
     dcrf_status status = DCRF_OK;
-    for (size_t first = 0; first < o->row && status == DCRF_OK; first += MOST_WIDTH) {
-        const size_t width = o->row - first < MOST_WIDTH ? o->row - first : MOST_WIDTH;
-        float *blurred;
-        status = spread(lattice, DCRF_SYMMETRIC, o->histograms + first, o->row, width, true,
-                        &blurred, error);
-        if (status == DCRF_OK)
-            status = check(cudaMemcpy2DAsync(histograms + first, o->row * sizeof(float), blurred,
+    for (size_t first = 0; first < row && status == DCRF_OK; first += MOST_WIDTH) {
+        const size_t width = row - first < MOST_WIDTH ? row - first : MOST_WIDTH;
+        status = spread(lattice, DCRF_SYMMETRIC, o->histograms + first, row, width, true,
+                        histograms, error);
+        if (status == DCRF_OK && width < row)
+            status = check(cudaMemcpy2DAsync(together + first, row * sizeof(float), *histograms,
                                              width * sizeof(float), width * sizeof(float),
                                              lattice->vertices, cudaMemcpyDeviceToDevice,
                                              lattice->op.device->stream),
                            WHAT, error);
     }
+    if (row > MOST_WIDTH)
+        *histograms = together;
     return status;
 }
 
-dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_channel *o,
+dcrf_status lattice_ordered(struct device_operator *op, const struct ordered_group *o,
                             dcrf_error *error) {
     struct device_lattice *lattice = reinterpret_cast<struct device_lattice *>(op);
-    const size_t floats = lattice->vertices * o->row;
-    float *histograms = nullptr;
-    dcrf_status status = device_array(op->device, &histograms, 2 * floats, WHAT, error);
-    float *seen = histograms + floats;
+    const size_t row = o->channels * o->row, floats = lattice->vertices * row;
+    float *memory = nullptr, *histograms = nullptr;
+    dcrf_status status =
+        device_array(op->device, &memory, row > MOST_WIDTH ? 2 * floats : floats, WHAT, error);
     if (status == DCRF_OK)
-        status = blur_histograms(lattice, o, histograms, error);
+        status = blur_histograms(lattice, o, memory + floats, &histograms, error);
     if (status == DCRF_OK) {
         weigh<<<blocks_for(floats), THREADS, 0, op->device->stream>>>(
-            histograms, o->table, lattice->vertices, (uint32_t)o->bins, (uint32_t)o->row, seen);
-        slice_seen<<<blocks_for(o->variables), THREADS, 0, op->device->stream>>>(
-            seen, lattice->corner_vertex, lattice->corner_weight, o->bin, o->fraction, o->variables,
-            (uint32_t)lattice->corners, (uint32_t)o->row, o->out, o->out_stride);
+            histograms, o->table, lattice->vertices * o->channels, (uint32_t)o->bins,
+            (uint32_t)o->row, memory);
+        slice_seen<<<blocks_for(o->variables * o->channels), THREADS, 0, op->device->stream>>>(
+            memory, lattice->corner_vertex, lattice->corner_weight, (uint32_t)lattice->corners, *o);
     }
-    device_release(op->device, histograms);
+    device_release(op->device, memory);
     return status;
 }
 

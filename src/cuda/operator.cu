@@ -1,6 +1,7 @@
 /* What all kinds of operators share: moving arrays of the host around apply_on_device, features,
  * and the table that libdcrf finds. */
 #include "cuda/device.cuh"
+#include "cuda/lp.cuh"
 #include "cuda/mean_field.cuh"
 
 #include <cstdlib>
@@ -170,5 +171,6 @@ dcrf_backend_cuda(void) {
     table.mean_field_step = mean_field_step;
     table.mean_field_marginals = mean_field_marginals;
     table.mean_field_free = mean_field_free;
+    table.lp = lp_methods;
     return &table;
 }

@@ -113,12 +113,16 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
     return DCRF_OK;
 }
 
-void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
-    const dcrf_model *model = space->plan->model;
-    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
+void dcrf_dual_forget(struct dcrf_dual *dual) {
     dual->pairwise_roundings = dual->clique_roundings = 0;
     for (size_t k = 0; k < dual->recipe_length; k++)
         dual->recipe[k] = 0;
+}
+
+void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
+    const dcrf_model *model = space->plan->model;
+    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
+    dcrf_dual_forget(dual);
     if (!dual->clique)
         return;
     for (size_t a = 0; a < model->variables; a++)
@@ -198,6 +202,16 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
                (sums[MAGNITUDE] + fabs(space->constant) + fabs(sums[BOUND]));
 }
 
+/* The row sums with their roundings are below the sum with twice as many. */
+double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
+                               double lowest, double magnitude) {
+    const double n = (double)space->plan->model->variables;
+    const double rows = space->total * (1 + 4 * UNIT);
+    const double taken_off = dual->pairwise_roundings * UNIT * (1 + SLACK) * rows + n * TINY;
+    return space->constant + lowest - taken_off -
+           (n + 16) * DOUBLE_UNIT * (magnitude + rows + fabs(space->constant) + fabs(lowest));
+}
+
 void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
                        size_t variable, double excess, uint8_t *possible) {
     const struct bound_context context = make_context(space, dual);
@@ -244,18 +258,22 @@ static double roundings_of_mixture(double into, double from, double weight) {
     return (1 - weight) * into + weight * from + 7 * DCRF_DOUBLE_ROUNDING;
 }
 
+void dcrf_dual_mix_errors(struct dcrf_dual *into, const struct dcrf_dual *from, double weight) {
+    into->pairwise_roundings =
+        roundings_of_mixture(into->pairwise_roundings, from->pairwise_roundings, weight);
+    if (into->clique)
+        into->clique_roundings =
+            roundings_of_mixture(into->clique_roundings, from->clique_roundings, weight);
+    for (size_t k = 0; k < into->recipe_length; k++)
+        into->recipe[k] += weight * (from->recipe[k] - into->recipe[k]);
+}
+
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
                    const struct dcrf_dual *from, double weight) {
     mix_blocks(space, into->pairwise, from->pairwise, weight);
-    into->pairwise_roundings =
-        roundings_of_mixture(into->pairwise_roundings, from->pairwise_roundings, weight);
-    for (size_t k = 0; k < into->recipe_length; k++)
-        into->recipe[k] += weight * (from->recipe[k] - into->recipe[k]);
-    if (!into->clique)
-        return;
-    mix_blocks(space, into->clique, from->clique, weight);
-    into->clique_roundings =
-        roundings_of_mixture(into->clique_roundings, from->clique_roundings, weight);
+    if (into->clique)
+        mix_blocks(space, into->clique, from->clique, weight);
+    dcrf_dual_mix_errors(into, from, weight);
 }
 
 struct line_context {
@@ -297,11 +315,15 @@ static double sum_slopes(void *context, size_t begin, size_t end) {
     return sum;
 }
 
+double dcrf_dual_error_slope(const struct dcrf_dual_space *space, const struct dcrf_dual *from,
+                             const struct dcrf_dual *to) {
+    return (to->pairwise_roundings - from->pairwise_roundings) * UNIT * space->total;
+}
+
 /* The slope of the bound, with that of the rounding error that is subtracted: a point from a more
  * precise filter is worth more. */
 static double slope_at(struct line_context *line, double at) {
-    const double error =
-        (line->to->pairwise_roundings - line->from->pairwise_roundings) * UNIT * line->space->total;
+    const double error = dcrf_dual_error_slope(line->space, line->from, line->to);
     line->at = at;
     return dcrf_parallel_sum(dcrf_workspace_pool(line->space->workspace),
                              line->space->plan->model->variables, sum_slopes, line) -

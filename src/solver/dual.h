@@ -68,6 +68,11 @@ void dcrf_dual_clear(struct dcrf_dual *dual);
  */
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual);
 
+/* The same from sums over the variables that were made elsewhere, where there are no cliques: of
+ * the lowest reduced costs and of their magnitudes, added up in double in any order. */
+double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
+                               double lowest, double magnitude);
+
 /* possible[i] = 0 for every label of the variable whose reduced cost exceeds the smallest one by
  * more than `excess`: a labelling that has it there is more than that above the dual's bound. */
 void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
@@ -76,6 +81,14 @@ void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_du
 /* into += weight * (from - into), 0 <= weight <= 1. */
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
                    const struct dcrf_dual *from, double weight);
+
+/* What is known of a point besides its blocks, which may be elsewhere: that of the zero point, that
+ * of a mixture, and how fast the rounding error that is subtracted grows on the way from one point
+ * to another. */
+void dcrf_dual_forget(struct dcrf_dual *dual);
+void dcrf_dual_mix_errors(struct dcrf_dual *into, const struct dcrf_dual *from, double weight);
+double dcrf_dual_error_slope(const struct dcrf_dual_space *space, const struct dcrf_dual *from,
+                             const struct dcrf_dual *to);
 
 /* Copy `candidate` to `best` where it proves more than *bound, and *bound with it. */
 void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,

@@ -21,6 +21,7 @@ static void lp_free(void *state) {
     if (!lp)
         return;
     lp->schedule->clear(lp);
+    dcrf_lp_device_clear(&lp->device);
     dcrf_pair_filter_clear(&lp->pairs);
     dcrf_clique_dual_clear(&lp->cliques);
     dcrf_dual_clear(&lp->best);
@@ -41,7 +42,8 @@ static dcrf_status take_memory(struct dcrf_lp *lp, dcrf_error *error) {
                                               lp->problem->settings->lp.clique_form, error);
     if (status < 0 || (status = dcrf_pair_filter_init(&lp->pairs, &lp->space, error)) < 0 ||
         (status = dcrf_clique_dual_init(&lp->cliques, &lp->space, error)) < 0 ||
-        (status = dcrf_dual_init(&lp->best, &lp->space, error)) < 0)
+        (status = dcrf_dual_init(&lp->best, &lp->space, error)) < 0 ||
+        (status = dcrf_lp_device_init(lp, error)) < 0)
         return status;
     lp->pairs.interrupt = &lp->problem->stop->interrupt;
     return lp->schedule->init(lp, error);
@@ -104,6 +106,16 @@ dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcr
     return DCRF_OK;
 }
 
+/* A dual point is one wherever the primal starts. */
+static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
+    lp->has_best = true;
+    if (lp->device.state)
+        return dcrf_lp_device_reset_best(lp, error);
+    dcrf_dual_reset(&lp->best, &lp->space);
+    lp->bound = dcrf_dual_bound(&lp->space, &lp->best);
+    return DCRF_OK;
+}
+
 /* The flow becomes the best dual point. */
 static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
@@ -113,6 +125,9 @@ static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
            model->variables * model->stride * sizeof *lp->best.pairwise);
     lp->best.pairwise_roundings = flow->roundings;
     lp->bound = fmax(lp->bound, flow->bound);
+    const dcrf_status status = lp->device.state ? dcrf_lp_device_take_best(lp, error) : DCRF_OK;
+    if (status < 0)
+        return status;
     return dcrf_lp_record_point(lp, &lp->best, &is_flow, flow->potentials, NULL, model->labels,
                                 error);
 }
@@ -124,19 +139,15 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
     dcrf_status status = dcrf_lp_space(lp, &space, error);
     if (status < 0)
         return status;
-    if (!lp->has_best) { /* a dual point is one wherever the primal starts */
-        dcrf_dual_reset(&lp->best, space);
-        lp->bound = dcrf_dual_bound(space, &lp->best);
-        lp->has_best = true;
-    }
+    if (!lp->has_best && (status = reset_best(lp, error)) < 0)
+        return status;
     if (start->flow && (status = take_flow(lp, start->flow, error)) < 0)
         return status;
     if (start->y)
         memcpy(lp->y, start->y, model->variables * model->stride * sizeof *lp->y);
     else
         dcrf_round_inverse(start->labels, model->variables, model->stride, lp->y);
-    lp->schedule->start(lp);
-    return DCRF_OK;
+    return lp->schedule->start(lp, error);
 }
 
 /* ---- the interface -------------------------------------------------------------------------- */
@@ -148,6 +159,10 @@ static dcrf_status lp_step(void *state, struct dcrf_step_report *report, dcrf_er
     report->lower_bound = lp->bound;
     report->stationarity = (lp->bound - before) / fmax(fabs(lp->bound), 1e-30);
     return status;
+}
+
+static dcrf_status lp_fetch(void *state, dcrf_error *error) {
+    return dcrf_lp_device_fetch_y(state, error);
 }
 
 static const float *lp_marginals(const void *state) {
@@ -163,6 +178,7 @@ const struct dcrf_method_interface dcrf_lp = {
     .init = lp_init,
     .start = lp_start,
     .step = lp_step,
+    .fetch = lp_fetch,
     .marginals = lp_marginals,
     .lower_bound = lp_lower_bound,
     .free = lp_free,

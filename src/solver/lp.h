@@ -2,6 +2,7 @@
  *
  *   lp.c              memory, the start, the method's interface
  *   lp_huber.c        one accelerated step on the Huber-smoothed problem (the default)
+ *   lp_device.c       its blocks and steps on a device
  *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper)
  *   lp_record.c       what a verifier needs
  *   dual.c, pair_dual.c, clique_dual.c    points of the dual and what they prove
@@ -11,6 +12,7 @@
 
 #include "solver/clique_dual.h"
 #include "solver/dual.h"
+#include "solver/lp_device.h"
 #include "solver/lp_experiment.h"
 #include "solver/lp_record.h"
 #include "solver/method.h"
@@ -21,7 +23,7 @@ struct dcrf_lp;
 /* What a schedule supplies; it begins at lp->y, moves it, and improves lp->best and lp->bound. */
 struct dcrf_lp_schedule_interface {
     dcrf_status (*init)(struct dcrf_lp *lp, dcrf_error *error);
-    void (*start)(struct dcrf_lp *lp);
+    dcrf_status (*start)(struct dcrf_lp *lp, dcrf_error *error);
     dcrf_status (*step)(struct dcrf_lp *lp, struct dcrf_step_report *report, dcrf_error *error);
     void (*clear)(struct dcrf_lp *lp);
 };
@@ -68,6 +70,7 @@ struct dcrf_lp {
     struct dcrf_dual best;
     double bound; /* what `best` proves, or has proven before its last roundings */
 
+    struct dcrf_lp_device device;     /* has y, best and what is of huber, where it is one */
     struct dcrf_lp_huber huber;       /* all zero but for its schedule */
     struct dcrf_lp_proximal proximal; /* likewise */
     struct dcrf_lp_record record;     /* empty: none is kept */

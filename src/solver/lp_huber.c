@@ -49,9 +49,13 @@ static dcrf_status init(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     const dcrf_model *model = lp->problem->model;
     const size_t row = model->stride * sizeof(float);
-    huber->previous = dcrf_allocate_zero(model->variables, row);
-    huber->z = dcrf_allocate_zero(model->variables, row);
-    if (!huber->previous || !huber->z)
+    if (lp->device.state) { /* z comes here now and then, the other never */
+        huber->z = dcrf_allocate(model->variables, row);
+    } else {
+        huber->previous = dcrf_allocate_zero(model->variables, row);
+        huber->z = dcrf_allocate_zero(model->variables, row);
+    }
+    if (!huber->z || !(huber->previous || lp->device.state))
         return dcrf_fail_memory(error, "the LP relaxation");
     const dcrf_status status = dcrf_dual_init(&huber->current, &lp->space, error);
     return status < 0 ? status : dcrf_dual_init(&huber->average, &lp->space, error);
@@ -65,21 +69,32 @@ static void clear(struct dcrf_lp *lp) {
 }
 
 /* The momentum and the average start anew, at y. */
-static void begin_at(struct dcrf_lp *lp, double epsilon) {
+static dcrf_status begin_at(struct dcrf_lp *lp, double epsilon, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     const dcrf_model *model = lp->problem->model;
-    memcpy(huber->z, lp->y, model->variables * model->stride * sizeof *huber->z);
+    dcrf_status status = DCRF_OK;
+    if (lp->device.state)
+        status = lp->device.methods->restart(lp->device.state, error);
+    else
+        memcpy(huber->z, lp->y, model->variables * model->stride * sizeof *huber->z);
     huber->epsilon = epsilon;
     huber->steps_at_epsilon = 0;
     huber->bound_before = lp->bound;
     huber->momentum = 1;
     huber->average_weight = 0;
+    return status;
 }
 
-static void start(struct dcrf_lp *lp) {
-    dcrf_dual_reset(&lp->huber.average, &lp->space);
+static dcrf_status start(struct dcrf_lp *lp, dcrf_error *error) {
     lp->huber.unary_floor = dcrf_unary_floor(lp->problem->model);
-    begin_at(lp, lp->experiment.epsilon);
+    if (lp->device.state) {
+        const dcrf_status status = dcrf_lp_device_start(lp, error);
+        if (status < 0)
+            return status;
+    } else {
+        dcrf_dual_reset(&lp->huber.average, &lp->space);
+    }
+    return begin_at(lp, lp->experiment.epsilon, error);
 }
 
 /* Two nodes within epsilon are enough for the clipped line. */
@@ -107,11 +122,12 @@ static bool is_exhausted(struct dcrf_lp *lp, double usual) {
                                NARROW_GAP * huber->epsilon);
 }
 
-static void narrow(struct dcrf_lp *lp) {
+static dcrf_status narrow(struct dcrf_lp *lp, dcrf_error *error) {
     const double usual = 0.5 / (double)lp->experiment.bins, now = lp->huber.epsilon;
-    if (lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON && now > FINEST_EPSILON &&
-        is_exhausted(lp, usual))
-        begin_at(lp, now > usual ? fmax(now / 2, usual) : now / 2);
+    return lp->huber.steps_at_epsilon >= STEPS_PER_EPSILON && now > FINEST_EPSILON &&
+                   is_exhausted(lp, usual)
+               ? begin_at(lp, now > usual ? fmax(now / 2, usual) : now / 2, error)
+               : DCRF_OK;
 }
 
 /* Is the rounding error that is subtracted a large part of what is left to prove? */
@@ -120,14 +136,24 @@ static bool needs_precision(const struct dcrf_lp *lp) {
            IMPRECISE * (*lp->problem->best_energy - lp->bound);
 }
 
-static void improve_bound(struct dcrf_lp *lp) {
+static dcrf_status improve_bound(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     huber->average_weight += huber->momentum;
-    dcrf_dual_mix(&lp->space, &huber->average, &huber->current,
-                  huber->momentum / huber->average_weight);
-    dcrf_dual_improve(&lp->space, &lp->best, &huber->current, &lp->bound);
-    if (huber->average_weight > huber->momentum) /* else the average is the point itself */
-        dcrf_dual_improve(&lp->space, &lp->best, &huber->average, &lp->bound);
+    const double weight = huber->momentum / huber->average_weight;
+    const bool is_point_itself = !(huber->average_weight > huber->momentum); /* the average is */
+    if (!lp->device.state) {
+        dcrf_dual_mix(&lp->space, &huber->average, &huber->current, weight);
+        dcrf_dual_improve(&lp->space, &lp->best, &huber->current, &lp->bound);
+        if (!is_point_itself)
+            dcrf_dual_improve(&lp->space, &lp->best, &huber->average, &lp->bound);
+        return DCRF_OK;
+    }
+    dcrf_status status = dcrf_lp_device_average(lp, weight, error);
+    if (status == DCRF_OK)
+        status = dcrf_lp_device_improve(lp, DCRF_BACKEND_CURRENT, error);
+    if (status == DCRF_OK && !is_point_itself)
+        status = dcrf_lp_device_improve(lp, DCRF_BACKEND_AVERAGE, error);
+    return status;
 }
 
 /* phi'z + the smoothed pairwise and clique terms as the dual point sees them. */
@@ -188,15 +214,53 @@ static void extrapolate(void *context, size_t begin, size_t end, size_t worker) 
 
 #define GRAIN 1024
 
+/* `current` becomes the point of z. */
+static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *shape,
+                              dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    const double threshold = DEAD * huber->epsilon;
+    return lp->device.state
+               ? dcrf_lp_device_point(lp, shape, threshold, error)
+               : dcrf_pair_dual(&lp->pairs, shape, huber->z, threshold, &huber->current, error);
+}
+
+/* y and z move on. */
+static dcrf_status move(struct dcrf_lp *lp, dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    const size_t n = lp->problem->model->variables;
+    dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
+    dcrf_status status = DCRF_OK;
+    double uphill = 0;
+    if (lp->device.state) {
+        status = dcrf_lp_device_descend(lp, &huber->objective, &uphill, error);
+    } else {
+        huber->objective = dcrf_parallel_sum(pool, n, sum_objective, lp);
+        float *swap = huber->previous;
+        huber->previous = lp->y;
+        lp->y = swap;
+        uphill = dcrf_parallel_sum(pool, n, descend, lp);
+    }
+    huber->objective += lp->space.constant;
+    if (uphill > 0)
+        huber->momentum = 1;
+    const double next = (1 + sqrt(1 + 4 * huber->momentum * huber->momentum)) / 2;
+    struct extrapolation extrapolation = {lp, (float)((huber->momentum - 1) / next)};
+    huber->momentum = next;
+    if (!lp->device.state)
+        dcrf_parallel_for(pool, n, GRAIN, extrapolate, &extrapolation);
+    else if (status == DCRF_OK)
+        status = lp->device.methods->extrapolate(lp->device.state, extrapolation.beta, error);
+    return status;
+}
+
 static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
-    const dcrf_model *model = lp->problem->model;
-    dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
-    narrow(lp);
+    dcrf_status status = narrow(lp, error);
+    if (status < 0)
+        return status;
     const struct dcrf_pair_shape shape = {
         .epsilon = huber->epsilon, .bins = choose_bins(lp), .is_precise = needs_precision(lp)};
-    dcrf_status status =
-        dcrf_pair_dual(&lp->pairs, &shape, huber->z, DEAD * huber->epsilon, &huber->current, error);
+    status = find_point(lp, &shape, error);
     report->objective = huber->objective;
     if (status > 0)
         return DCRF_OK; /* interrupted: nothing has moved */
@@ -209,20 +273,9 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
         dcrf_clique_project(&lp->cliques, NULL, huber->z, huber->epsilon, 0, &huber->current);
     if (!shape.is_precise)
         huber->roundings = huber->current.pairwise_roundings;
-    improve_bound(lp);
-    report->objective = huber->objective =
-        lp->space.constant + dcrf_parallel_sum(pool, model->variables, sum_objective, lp);
-
-    float *swap = huber->previous;
-    huber->previous = lp->y;
-    lp->y = swap;
-    const double uphill = dcrf_parallel_sum(pool, model->variables, descend, lp);
-    if (uphill > 0)
-        huber->momentum = 1;
-    const double next = (1 + sqrt(1 + 4 * huber->momentum * huber->momentum)) / 2;
-    struct extrapolation extrapolation = {lp, (float)((huber->momentum - 1) / next)};
-    dcrf_parallel_for(pool, model->variables, GRAIN, extrapolate, &extrapolation);
-    huber->momentum = next;
+    if ((status = improve_bound(lp, error)) < 0 || (status = move(lp, error)) < 0)
+        return status;
+    report->objective = huber->objective;
     huber->steps_at_epsilon++;
     return DCRF_OK;
 }

@@ -107,8 +107,7 @@ static void unpack(void *context, size_t begin, size_t end, size_t worker) {
 
 /* ---- the filter ----------------------------------------------------------------------------- */
 
-static dcrf_levels make_levels(struct dcrf_pair_filter *filter,
-                               const struct dcrf_pair_shape *shape) {
+dcrf_levels dcrf_pair_levels(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape) {
     float *nodes = filter->nodes, *table = filter->table;
     const size_t bins = shape->bins;
     if (shape->epsilon == 0) {
@@ -291,6 +290,19 @@ static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape
                                       : op->methods->ordered_roundings(op, shape->bins));
 }
 
+double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape) {
+    double roundings = 0;
+    size_t used = 0;
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        if (plan->model->kernels[m].weight != 0) {
+            used++;
+            roundings =
+                fmax(roundings, roundings_of(plan->kernels[m].op, shape, plan->model->variables));
+        }
+    /* The product with the weight, and the sum over the kernels. */
+    return roundings + (1 + (double)used) * DCRF_DOUBLE_ROUNDING;
+}
+
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error) {
@@ -301,16 +313,14 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
     find_alive(&context, threshold);
     context.stride = dcrf_padded(filter->alive_count);
     dcrf_parallel_for(pool, model->variables, GRAIN, pack, &context);
-    const dcrf_levels levels = make_levels(filter, shape);
+    const dcrf_levels levels = dcrf_pair_levels(filter, shape);
     memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
-    dual->pairwise_roundings = 0;
-    size_t used = 0;
+    dual->pairwise_roundings = dcrf_pair_roundings(plan, shape);
     for (size_t m = 0; m < plan->kernel_count && filter->alive_count > 0; m++) {
         const dcrf_operator *op = plan->kernels[m].op;
         context.weight = model->kernels[m].weight;
         if (context.weight == 0)
             continue;
-        used++;
         const dcrf_status status =
             shape->is_precise
                 ? filter_precisely(filter, op, shape, &levels, &context, error)
@@ -319,10 +329,6 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
             return status;
         if (!shape->is_precise)
             dcrf_parallel_for(pool, model->variables, GRAIN, unpack, &context);
-        dual->pairwise_roundings =
-            fmax(dual->pairwise_roundings, roundings_of(op, shape, model->variables));
     }
-    /* The product with the weight, and the sum over the kernels. */
-    dual->pairwise_roundings += (1 + (double)used) * DCRF_DOUBLE_ROUNDING;
     return DCRF_OK;
 }

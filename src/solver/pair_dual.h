@@ -31,6 +31,12 @@ dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
                                   const struct dcrf_dual_space *space, dcrf_error *error);
 void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter);
 
+/* The nodes and the table of a shape, in the filter's memory until the next ones. */
+dcrf_levels dcrf_pair_levels(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape);
+
+/* The roundings of a point (dcrf_dual) of this shape, but for mixtures. */
+double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape);
+
 /* dual->pairwise = A alpha with alpha_ab:i = K_ab F(y_ai, y_bi). Labels whose entries are all below
  * `threshold` are dead: their alpha is zero, which is feasible, and they cost nothing. Where it was
  * interrupted it returns DCRF_STOP_CANCELLED, and there is no point. */

@@ -1,0 +1,46 @@
+/* Sums in double over all threads of a launch, always in the same order: a tree in each block, and
+ * the blocks' sums by another one. */
+#ifndef DCRF_CUDA_SUMS_CUH
+#define DCRF_CUDA_SUMS_CUH
+
+#include "cuda/device.cuh"
+
+#define SUMS_WARP 32
+
+/* LANES neighbouring threads add up; all of them get the sum. */
+template <int LANES, typename T> static __device__ T sum_of_lanes(T value) {
+#pragma unroll
+    for (int distance = 1; distance < LANES; distance *= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, distance);
+    return value;
+}
+
+/* COUNT sums of a block of BLOCK threads, into its row of `partial`. */
+template <int COUNT, int BLOCK>
+static __device__ void write_block_sums(const double (&mine)[COUNT], double *partial) {
+    constexpr int WARPS = BLOCK / SUMS_WARP;
+    __shared__ double sums[COUNT][WARPS];
+#pragma unroll
+    for (int s = 0; s < COUNT; s++) {
+        const double sum = sum_of_lanes<SUMS_WARP>(mine[s]);
+        if (threadIdx.x % SUMS_WARP == 0)
+            sums[s][threadIdx.x / SUMS_WARP] = sum;
+    }
+    __syncthreads();
+    if (threadIdx.x < COUNT) {
+        double sum = 0;
+        for (int w = 0; w < WARPS; w++)
+            sum += sums[threadIdx.x][w];
+        partial[(size_t)blockIdx.x * COUNT + threadIdx.x] = sum;
+    }
+}
+
+/* One block of THREADS for each of gridDim.x sums. */
+static __global__ void add_block_sums(const double *partial, size_t blocks, double *sums) {
+    double mine[1] = {0};
+    for (size_t b = threadIdx.x; b < blocks; b += THREADS)
+        mine[0] += partial[b * gridDim.x + blockIdx.x];
+    write_block_sums<1, THREADS>(mine, sums);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* The blocks of the LP by Huber continuation on a device, and the steps on them. */
+#ifndef DCRF_SOLVER_LP_DEVICE_H
+#define DCRF_SOLVER_LP_DEVICE_H
+
+#include "filter/device.h"
+#include "solver/dual.h"
+#include "solver/pair_dual.h"
+
+struct dcrf_lp;
+
+/* Which of the host's blocks are older than the device's is noted; the others need not be there. */
+struct dcrf_lp_device {
+    const struct dcrf_backend_lp_methods *methods;
+    dcrf_backend_lp *state; /* NULL: the LP is on the CPU */
+    bool is_y_old, is_best_old;
+};
+
+/* Have the LP on the workspace's device, where there is one that can do it. */
+dcrf_status dcrf_lp_device_init(struct dcrf_lp *lp, dcrf_error *error);
+void dcrf_lp_device_clear(struct dcrf_lp_device *device);
+
+/* lp->best becomes the zero point there, with its bound; or what it is here. */
+dcrf_status dcrf_lp_device_reset_best(struct dcrf_lp *lp, dcrf_error *error);
+dcrf_status dcrf_lp_device_take_best(struct dcrf_lp *lp, dcrf_error *error);
+/* lp->y and the metric go there; the average becomes zero. */
+dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, dcrf_error *error);
+
+/* Bring lp->y or lp->best here, where they are old. Both do nothing for an LP on the CPU. */
+dcrf_status dcrf_lp_device_fetch_y(struct dcrf_lp *lp, dcrf_error *error);
+dcrf_status dcrf_lp_device_fetch_best(struct dcrf_lp *lp, dcrf_error *error);
+
+/* The parts of a step (lp_huber.c): as dcrf_pair_dual, and huber.z is here where a record is kept;
+ * as dcrf_dual_mix and dcrf_dual_improve for the average and the best point; y and z with their
+ * sums. */
+dcrf_status dcrf_lp_device_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *shape,
+                                 double threshold, dcrf_error *error);
+dcrf_status dcrf_lp_device_average(struct dcrf_lp *lp, double weight, dcrf_error *error);
+dcrf_status dcrf_lp_device_improve(struct dcrf_lp *lp, enum dcrf_backend_dual candidate,
+                                   dcrf_error *error);
+dcrf_status dcrf_lp_device_descend(struct dcrf_lp *lp, double *objective, double *uphill,
+                                   dcrf_error *error);
+
+#endif
