@@ -19,6 +19,7 @@
 #include "dsp/dsp.h"
 #include "filter/operator.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define DCRF_MAX_CORNERS (DCRF_MAX_FEATURES + 1)
@@ -67,7 +68,7 @@ struct dcrf_lattice_ring {
 
 /* Copy a row of as many numbers as a simplex has corners, with the usual counts as constants. */
 static inline void dcrf_copy_corners(void *to, const void *from, size_t corners) {
-    _Static_assert(sizeof(float) == sizeof(uint32_t), "rows of weights are as long as of vertices");
+    static_assert(sizeof(float) == sizeof(uint32_t), "rows of weights are as long as of vertices");
     if (corners == 6)
         memcpy(to, from, 6 * sizeof(uint32_t));
     else if (corners == 3)
