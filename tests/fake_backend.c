@@ -598,15 +598,15 @@ static double flow(const dcrf_backend_lp *lp, const struct dcrf_backend_shape *s
 }
 
 static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
-                                 size_t *alive, size_t *alive_count, dcrf_error *error) {
-    *alive_count = 0;
+                                 size_t *labels, size_t *count, dcrf_error *error) {
+    *count = 0;
     for (size_t i = 0; i < lp->labels; i++) {
         double largest = 0;
         for (size_t a = 0; a < lp->variables; a++)
             largest = fmax(largest, (double)lp->block[Z][a * lp->stride + i]);
         const bool is_alive = largest > shape->threshold;
         if (is_alive)
-            alive[(*alive_count)++] = i;
+            labels[(*count)++] = i;
         for (size_t a = 0; a < lp->variables; a++)
             lp->dual[DCRF_BACKEND_CURRENT][a * lp->stride + i] =
                 is_alive ? flow(lp, shape, a, i) : 0;
