@@ -269,6 +269,13 @@ static void leave_all_out(struct dcrf_field *field) {
         field->place[i] = NO_PLACE;
 }
 
+void dcrf_field_take_all(struct dcrf_field *field) {
+    field->active = field->crf->labels;
+    field->stride = dcrf_dsp_padded(field->active);
+    for (size_t i = 0; i < field->active; i++)
+        field->label[i] = field->place[i] = i;
+}
+
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error) {
     leave_all_out(field);
     dcrf_field_clear_peaks(field);

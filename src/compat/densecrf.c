@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "model/view.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,8 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
     dcrf_release(crf->terms);
     dcrf_release(crf->unary);
     dcrf_release(crf->order);
+    dcrf_release(crf->segment);
+    dcrf_release(crf->band_segment);
     dcrf_release(crf);
     *crf_pointer = NULL;
 }
@@ -80,14 +83,20 @@ size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
 
 /* One plane in the order of the places, clipped; false where a value is not finite. */
 static bool order_plane(const dcrf_densecrf *crf, const float *from, float *to) {
-    float check = 0;
-    for (size_t a = 0; a < crf->variables; a++) {
-        const float value = from[crf->order[a]];
-        const float low = value < LARGEST_UNARY ? value : LARGEST_UNARY;
-        to[a] = low > -LARGEST_UNARY ? low : -LARGEST_UNARY;
-        check += value * 0;
+    bool is_finite = true;
+    for (size_t i = 0; i < crf->band_segment[crf->bands]; i++) {
+        const size_t begin = crf->segment[i], count = crf->segment[i + 1] - begin;
+        const float *in = from + crf->order[begin];
+        float *out = to + begin;
+        int misfits = 0;
+        for (size_t k = 0; k < count; k++) {
+            const float low = in[k] < LARGEST_UNARY ? in[k] : LARGEST_UNARY;
+            out[k] = low > -LARGEST_UNARY ? low : -LARGEST_UNARY;
+            misfits |= !(fabsf(in[k]) <= FLT_MAX);
+        }
+        is_finite = is_finite && misfits == 0;
     }
-    return check == 0;
+    return is_finite;
 }
 
 static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {

@@ -38,9 +38,12 @@ struct dcrf_densecrf {
     dcrf_grid grid;
     size_t variables;
     size_t labels;
-    size_t band;     /* variables that are worked on together */
-    uint32_t *order; /* the variable of each place; all below are by place */
-    float *unary;    /* planar */
+    size_t band; /* variables that are worked on together */
+    size_t bands;
+    uint32_t *order;      /* the variable of each place; unary energies and rows are by place */
+    uint32_t *segment;    /* the first place of each, and the number of variables */
+    size_t *band_segment; /* bands + 1: the first segment of each */
+    float *unary;         /* planar */
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
@@ -54,7 +57,7 @@ struct dcrf_densecrf {
 
 /* ---- order.c -------------------------------------------------------------------------------- */
 
-/* Make crf->order and crf->band; false: no memory. */
+/* Make what crf has of this; false: no memory. */
 bool dcrf_densecrf_order_new(dcrf_densecrf *crf);
 
 /* ---- active.c: a distribution on its way through updates
@@ -92,7 +95,10 @@ dcrf_status dcrf_field_new(struct dcrf_field **field, const dcrf_densecrf *crf,
                            dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_field_free(struct dcrf_field **field);
 
-/* q = softmax(-unary), or the planes of the caller. */
+/* All labels are active; no rows are filled. For at most DCRF_DSP_WIDTH labels. */
+void dcrf_field_take_all(struct dcrf_field *field);
+
+/* q = softmax(-unary), or the planes of the caller, in rows of the labels that count. */
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error);
 

@@ -3,10 +3,11 @@
  * An update is one pass over the bands of variables (order.c): the messages of a band are sliced
  * from the lattices, the softmax follows, and the new q is splat for the next update, all while the
  * rows of the band are in the cache. Between two passes the lattices are blurred (spread.c). So q
- * need not be in memory at all, and is stored only where something else reads it: at the end, while
- * labels are left out (then the update can be taken back), and for large lattices, which filter all
- * variables in one sweep (lattice_ring.c) before the pass. One of them can do so in place; where
- * there are two, or one whose compatibility is not a scalar, the message is in the spare rows.
+ * need not be in memory at all, and is stored only where something else reads it: while labels are
+ * left out (then the update can be taken back), and for large lattices, which filter all variables
+ * in one sweep (lattice_ring.c) before the pass. One of them can do so in place; where there are
+ * two, or one whose compatibility is not a scalar, the message is in the spare rows. The last pass
+ * writes the caller's planes, the first has no message.
  *
  * The splat of a group of bands is in the hands of one thread. With more threads than groups the
  * pass stores q, and the splat is a pass of its own. */
@@ -26,18 +27,20 @@ static const struct dcrf_slot band_slot = {"what its threads work on"};
 struct update {
     struct dcrf_field *field;
     struct dcrf_spread spread;
+    bool is_start;   /* q is softmax(-unary), and nothing holds it yet */
     bool is_spread;  /* the lattices hold q */
     bool is_stored;  /* field->q holds q */
     float *ring;     /* for lattices with a ring */
     float *filtered; /* by one with a ring, whose compatibility is not a scalar */
     float *rows;     /* for each thread, those of a band */
-    float *parts;    /* the same: what a compatibility that is not a scalar multiplies */
+    float *parts;    /* the same: what a compatibility that is not a scalar multiplies, or planes */
     float *work;     /* the same: for the softmax */
     size_t work_floats;
     size_t *numbers; /* 0, 1, 2, ... */
     /* One pass: */
     float *message; /* rows of the message, and of the result: NULL, of a thread's band */
     float *q;
+    float *planes;    /* the caller's, instead of rows of the result; NULL: no */
     bool has_message; /* some terms have put theirs into the rows */
     bool splats;
 };
@@ -64,7 +67,6 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
     const size_t stride = dcrf_dsp_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
     const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
     const size_t band = crf->band * stride * threads;
-    const bool has_parts = count_terms(crf, false, false) > 0;
     size_t ring = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
         const struct dcrf_densecrf_term *term = &crf->terms[m];
@@ -74,9 +76,8 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
         ring = floats > ring ? floats : ring;
     }
     *update = (struct update){.field = field, .is_stored = true};
-    update->rows =
-        dcrf_workspace_slot(workspace, &band_slot, (has_parts ? 2 : 1) * band, sizeof(float));
-    update->parts = update->rows + (has_parts ? band : 0);
+    update->rows = dcrf_workspace_slot(workspace, &band_slot, 2 * band, sizeof(float));
+    update->parts = update->rows + band;
     update->work_floats = (DCRF_SOFTMAX_WORK(crf->labels) + 15) / 16 * 16;
     update->work =
         dcrf_workspace_slot(workspace, &softmax_slot, threads * update->work_floats, sizeof(float));
@@ -205,6 +206,19 @@ static void slice_band(const struct update *update, size_t band, float *message,
     }
 }
 
+/* Planes of a band to where the variables are in the caller's. */
+static void deliver_band(const struct update *update, size_t band, const float *planes) {
+    const dcrf_densecrf *crf = update->field->crf;
+    for (size_t i = 0; i < crf->labels; i++) {
+        float *out = update->planes + i * crf->variables;
+        const float *in = planes + i * crf->band;
+        for (size_t k = crf->band_segment[band]; k < crf->band_segment[band + 1]; k++) {
+            const size_t place = crf->segment[k], count = crf->segment[k + 1] - place;
+            memcpy(out + crf->order[place], in + place - band * crf->band, count * sizeof *out);
+        }
+    }
+}
+
 static void update_band(const struct update *update, size_t band, size_t group, size_t worker) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
@@ -214,7 +228,8 @@ static void update_band(const struct update *update, size_t band, size_t group, 
     float *message = update->message ? update->message + begin * field->stride : update->rows + own;
     float *q = update->q ? update->q + begin * field->stride : message;
     float *peak = field->peak_part + worker * field->peak_stride;
-    slice_band(update, band, message, update->parts + own, rows);
+    if (!update->is_start)
+        slice_band(update, band, message, update->parts + own, rows);
     const struct dcrf_shared_softmax softmax = {
         .labels = field->active,
         .stride = field->stride,
@@ -223,23 +238,27 @@ static void update_band(const struct update *update, size_t band, size_t group, 
         .plane = has_eights ? update->numbers : field->label,
         .plane_step = has_eights ? DCRF_LANES : crf->variables,
         .eight_step = has_eights ? DCRF_LANES * field->active : DCRF_LANES,
-        .message = message,
+        .message = update->is_start ? NULL : message,
         .rest = has_rest ? field->rest + begin : NULL,
         .rest_top = field->rest_top + begin,
         .shift = has_rest ? field->old_shift + begin : NULL,
         .scale = has_rest ? field->old_scale + begin : NULL,
-        .q = q,
+        .q = update->q || update->splats ? q : NULL,
+        .q_planes = update->planes ? update->parts + own : NULL,
+        .q_plane_step = crf->band,
         .peak = peak,
         .rest_peak = peak + field->peak_stride - 1,
         .work = update->work + worker * update->work_floats};
     dcrf_dsp()->shared_softmax(&softmax, rows);
+    if (update->planes)
+        deliver_band(update, band, update->parts + own);
     for (size_t m = 0; update->splats && m < crf->term_count; m++)
         dcrf_spread_splat(&update->spread, m, group, band, q);
 }
 
 /* The bands of a group. */
 static size_t group_first(const dcrf_densecrf *crf, size_t group) {
-    return group * ((crf->variables + crf->band - 1) / crf->band) / DCRF_LATTICE_GROUPS;
+    return group * crf->bands / DCRF_LATTICE_GROUPS;
 }
 
 static void update_groups(void *context, size_t begin, size_t end, size_t worker) {
@@ -279,8 +298,8 @@ static void splat_stored(struct update *update) {
     update->is_spread = true;
 }
 
-/* New q from the lattices, stored or not, and splat or not. */
-static void pass_over_bands(struct update *update, bool stores, bool splats) {
+/* New q from the lattices, or the first, stored in rows or not, and splat or not; or as planes. */
+static void pass_over_bands(struct update *update, bool stores, bool splats, float *planes) {
     struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
     const bool is_kept = dcrf_field_has_rest(field); /* a matrix leaves no label out */
@@ -288,18 +307,19 @@ static void pass_over_bands(struct update *update, bool stores, bool splats) {
     update->q = update->message = NULL;
     if (stores)
         update->q = update->message = is_kept ? field->spare : field->q;
-    if (count_terms(crf, true, false) > 0 || count_terms(crf, true, true) > 1)
-        update->message = field->spare;
+    update->planes = planes;
     update->splats = splats && is_whole;
     update->has_message = false;
-    if (has_ring(crf))
+    if (has_ring(crf) && !update->is_start) {
+        const bool is_apart = count_terms(crf, true, false) > 0 || count_terms(crf, true, true) > 1;
+        update->message = is_kept || is_apart ? field->spare : field->q;
         filter_rings(update);
+    }
     dcrf_field_clear_peaks(field);
     if (is_whole)
         dcrf_parallel_for(field->pool, DCRF_LATTICE_GROUPS, 1, update_groups, update);
     else
-        dcrf_parallel_for(field->pool, (crf->variables + crf->band - 1) / crf->band, 1,
-                          update_bands, update);
+        dcrf_parallel_for(field->pool, crf->bands, 1, update_bands, update);
     field->rest_peak = dcrf_field_collect_peaks(field, true);
     if (is_kept)
         dcrf_field_swap(field);
@@ -307,37 +327,68 @@ static void pass_over_bands(struct update *update, bool stores, bool splats) {
     update->is_spread = update->splats;
 }
 
-static void update_field(struct update *update, bool is_last) {
+/* Does anything read the rows of q that an update leaves? */
+static bool must_store(const struct update *update) {
     const struct dcrf_field *field = update->field;
-    const dcrf_densecrf *crf = field->crf;
-    const bool stores = is_last || has_ring(crf) || dcrf_field_has_rest(field) ||
-                        dcrf_pool_threads(field->pool) > DCRF_LATTICE_GROUPS;
+    return has_ring(field->crf) || dcrf_field_has_rest(field) ||
+           dcrf_pool_threads(field->pool) > DCRF_LATTICE_GROUPS;
+}
+
+/* The last one writes to `planes`, where that can be done at once. */
+static void update_field(struct update *update, float *planes) {
+    const bool is_last = planes, is_kept = dcrf_field_has_rest(update->field);
+    if (update->is_start) {
+        dcrf_spread_layout(&update->spread, update->field->stride);
+        pass_over_bands(update, must_store(update), true, NULL);
+        update->is_start = false;
+    }
     if (!update->is_spread)
         splat_stored(update);
     dcrf_spread_blur(&update->spread);
-    pass_over_bands(update, stores, !is_last);
+    pass_over_bands(update, is_last ? is_kept : must_store(update), !is_last,
+                    is_kept ? NULL : planes);
 }
 
-/* See that field->q holds q: the lattices that it came from are still there. */
+/* See that field->q holds q: what it came from is still there. */
 static void store_q(struct update *update) {
     const bool was_spread = update->is_spread;
     if (update->is_stored)
         return;
-    pass_over_bands(update, true, false);
+    pass_over_bands(update, true, false, NULL);
     update->is_spread = was_spread;
 }
 
+/* softmax(-unary): all labels are active if they are few and none has faded, else rows are filled
+ * with those that have not. */
+static dcrf_status start(struct update *update, dcrf_error *error) {
+    struct dcrf_field *field = update->field;
+    if (field->crf->labels <= DCRF_DSP_WIDTH) {
+        dcrf_field_take_all(field);
+        update->is_start = true;
+        if (field->threshold > 0)
+            pass_over_bands(update, false, false, NULL); /* for the peaks */
+        if (field->threshold <= 0 || !dcrf_field_must_adapt(field)) {
+            update->is_stored = false;
+            return DCRF_OK;
+        }
+        update->is_start = false;
+    }
+    update->is_stored = true;
+    return dcrf_field_start(field, error);
+}
+
 /* The update, made again while it raises labels that it left out: every time more are in, so that
- * comes to an end. `planes` is what the field was loaded from, or NULL. */
-static dcrf_status update_woken(struct update *update, const float *planes, bool is_last,
+ * comes to an end. `planes` is what the field was loaded from, or NULL; `result` is that of
+ * update_field. */
+static dcrf_status update_woken(struct update *update, const float *planes, float *result,
                                 dcrf_error *error) {
     dcrf_status status = DCRF_OK;
-    update_field(update, is_last);
+    update_field(update, result);
     while (status == DCRF_OK && dcrf_field_must_wake(update->field)) {
         status = dcrf_field_wake(update->field, planes, error);
         update->is_spread = false;
         if (status == DCRF_OK)
-            update_field(update, is_last);
+            update_field(update, result);
     }
     return status;
 }
@@ -365,12 +416,12 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
         return status;
     status = update_init(&update, field, workspace, error);
     if (status == DCRF_OK)
-        status = dcrf_field_start(field, error);
+        status = start(&update, error);
     for (size_t i = 0; i < iterations && status == DCRF_OK; i++) {
         if (i > 0)
             status = adapt(&update, error);
         if (status == DCRF_OK)
-            status = update_woken(&update, NULL, i + 1 == iterations, error);
+            status = update_woken(&update, NULL, i + 1 == iterations ? q : NULL, error);
         const dcrf_moment moment = {.time_s = dcrf_time_s() - start_s,
                                     .iteration = i + 1,
                                     .objective = (double)NAN,
@@ -380,7 +431,7 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
         if (status == DCRF_OK && progress && progress(progress_user, &moment) != 0)
             status = DCRF_STOP_CANCELLED;
     }
-    if (status >= 0) {
+    if (status >= 0 && !update.planes) {
         store_q(&update);
         dcrf_field_store(field, q);
     }
@@ -406,8 +457,8 @@ dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspa
     if (status == DCRF_OK)
         status = dcrf_field_load(field, q, error);
     if (status == DCRF_OK)
-        status = update_woken(&update, q, true, error);
-    if (status == DCRF_OK)
+        status = update_woken(&update, q, q, error);
+    if (status == DCRF_OK && !update.planes)
         dcrf_field_store(field, q);
     dcrf_field_free(&field);
     return status;

@@ -155,7 +155,8 @@ struct dcrf_softmax {
  * `rest` (NULL: nothing) is the logarithm of the outside mass and `rest_top` that of its largest
  * part, one a row. shift and scale (with rest only) are left such that q = scale exp(s - shift).
  * The largest q of each label and of the outside parts are raised in peak and *rest_peak. q may be
- * the message where their strides are the same.
+ * the message where their strides are the same. Instead of rows q can be written as planes, or not
+ * at all (q and q_planes NULL).
  */
 struct dcrf_shared_softmax {
     size_t labels;
@@ -165,10 +166,12 @@ struct dcrf_shared_softmax {
         *unary; /* of label i and row r: plane[i] * plane_step + r / 8 * eight_step + r % 8 */
     const size_t *plane;
     size_t plane_step, eight_step;
-    const float *message;
+    const float *message; /* NULL: zero */
     const float *rest, *rest_top;
     float *shift, *scale;
     float *q;
+    float *q_planes; /* label i from i * q_plane_step on */
+    size_t q_plane_step;
     float *peak;
     float *rest_peak;
     float *work; /* DCRF_SOFTMAX_WORK(labels) floats, aligned to DCRF_ALIGNMENT */

@@ -192,25 +192,27 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
 static void shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
         const float *unary = s->unary + r / 8 * s->eight_step + r % 8;
-        const float *message = s->message + r * s->message_stride;
-        float *q = s->q + r * s->stride;
+        const float *message = s->message ? s->message + r * s->message_stride : NULL;
+        float *value = s->work;
         float top = s->rest ? s->rest[r] : -INFINITY;
         for (size_t i = 0; i < s->labels; i++) {
-            q[i] = -unary[s->plane[i] * s->plane_step] - message[i];
-            top = q[i] > top ? q[i] : top;
+            value[i] = -unary[s->plane[i] * s->plane_step] - (message ? message[i] : 0);
+            top = value[i] > top ? value[i] : top;
         }
         double sum = s->rest ? (double)expf(s->rest[r] - top) : 0;
         for (size_t i = 0; i < s->labels; i++) {
-            q[i] = expf(q[i] - top);
-            sum += (double)q[i];
+            value[i] = expf(value[i] - top);
+            sum += (double)value[i];
         }
         const float scale = (float)(1 / sum);
         for (size_t i = 0; i < s->labels; i++) {
-            q[i] *= scale;
-            s->peak[i] = q[i] > s->peak[i] ? q[i] : s->peak[i];
+            value[i] *= scale;
+            s->peak[i] = value[i] > s->peak[i] ? value[i] : s->peak[i];
+            if (s->q_planes)
+                s->q_planes[i * s->q_plane_step + r] = value[i];
         }
-        for (size_t i = s->labels; i < s->stride; i++)
-            q[i] = 0;
+        for (size_t i = 0; s->q && i < s->stride; i++)
+            s->q[r * s->stride + i] = i < s->labels ? value[i] : 0;
         if (s->rest) {
             const float outside = scale * expf(s->rest_top[r] - top);
             *s->rest_peak = outside > *s->rest_peak ? outside : *s->rest_peak;

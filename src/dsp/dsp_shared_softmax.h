@@ -77,14 +77,15 @@ INLINE size_t in_fours(size_t labels) {
 INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t labels,
                          bool has_rest, tail_vector *value, tail_vector *peak,
                          tail_vector *rest_peak) {
-    const float *message = s->message + r * s->message_stride;
+    const float *message = s->message ? s->message + r * s->message_stride : NULL;
     const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
     tail_vector top = (tail_vector){0} - 1e30f, total = {0};
     if (has_rest)
         top = load_tail(s->rest + r);
     for (size_t at = 0; at < labels; at += HALF_LANES) {
-        tail_vector four[HALF_LANES];
-        load_eight(message + at, s->message_stride, four);
+        tail_vector four[HALF_LANES] = {{0}};
+        if (s->message)
+            load_eight(message + at, s->message_stride, four);
         UNROLL
         for (size_t i = 0; i < HALF_LANES; i++)
             if (at + i < labels) {
@@ -109,8 +110,11 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
         for (size_t i = 0; i < HALF_LANES; i++) {
             four[i] = at + i < labels ? scale * value[at + i] : (tail_vector){0};
             peak[at + i] = larger(four[i], peak[at + i]);
+            if (s->q_planes && at + i < labels)
+                store_tail(s->q_planes + (at + i) * s->q_plane_step + r, four[i]);
         }
-        store_eight(four, s->q + r * s->stride + at, s->stride);
+        if (s->q)
+            store_eight(four, s->q + r * s->stride + at, s->stride);
     }
     if (has_rest) {
         const tail_vector part = scale * fast_exponential(load_tail(s->rest_top + r) - top);
@@ -118,32 +122,36 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
         store_tail(s->shift + r, top);
         store_tail(s->scale + r, scale);
     }
-    for (size_t at = in_fours(labels); at < s->stride; at += HALF_LANES)
+    for (size_t at = in_fours(labels); s->q && at < s->stride; at += HALF_LANES)
         for (size_t i = 0; i < TAIL_LANES; i++)
             store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
 }
 
 /* The same for one row, number by number: what is left of eight. */
 static void shared_one(const struct dcrf_shared_softmax *s, size_t r) {
-    const float *message = s->message + r * s->message_stride;
+    const float *message = s->message ? s->message + r * s->message_stride : NULL;
     const float *unary = s->unary + r / TAIL_LANES * s->eight_step + r % TAIL_LANES;
-    float *q = s->q + r * s->stride, total = 0;
+    float *value = s->work, total = 0;
     float top = s->rest ? s->rest[r] : -1e30f;
     for (size_t i = 0; i < s->labels; i++) {
-        q[i] = -unary[s->plane[i] * s->plane_step] - message[i];
-        top = q[i] > top ? q[i] : top;
+        value[i] = -unary[s->plane[i] * s->plane_step] - (message ? message[i] : 0);
+        top = value[i] > top ? value[i] : top;
     }
     for (size_t i = 0; i < s->labels; i++) {
-        q[i] = fast_exponential((tail_vector){0} + (q[i] - top))[0];
-        total += q[i];
+        value[i] = fast_exponential((tail_vector){0} + (value[i] - top))[0];
+        total += value[i];
     }
     if (s->rest)
         total += fast_exponential((tail_vector){0} + (s->rest[r] - top))[0];
     const float scale = 1 / total;
-    for (size_t i = 0; i < s->stride; i++)
-        q[i] = i < s->labels ? scale * q[i] : 0;
-    for (size_t i = 0; i < s->labels; i++)
-        s->peak[i] = q[i] > s->peak[i] ? q[i] : s->peak[i];
+    for (size_t i = 0; i < s->labels; i++) {
+        value[i] *= scale;
+        s->peak[i] = value[i] > s->peak[i] ? value[i] : s->peak[i];
+        if (s->q_planes)
+            s->q_planes[i * s->q_plane_step + r] = value[i];
+    }
+    for (size_t i = 0; s->q && i < s->stride; i++)
+        s->q[r * s->stride + i] = i < s->labels ? value[i] : 0;
     if (s->rest) {
         const float part = scale * fast_exponential((tail_vector){0} + (s->rest_top[r] - top))[0];
         *s->rest_peak = part > *s->rest_peak ? part : *s->rest_peak;
