@@ -3,7 +3,8 @@
 #include "core/memory.h"
 
 #include <dcrf/labelling.h>
-#include <stdbool.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ROWS_PER_CHUNK 1024
@@ -19,12 +20,16 @@ struct rounding {
 };
 
 struct dcrf_thresholds {
-    size_t label_count; /* of the model */
-    size_t count;       /* draws */
+    size_t count; /* draws */
     uint16_t *label;
     float *threshold;
-    uint16_t *alive; /* labels that some variable can take */
-    bool *is_alive;
+    struct share *shares;
+};
+
+/* What a label has of all marginals. */
+struct share {
+    double total;
+    uint16_t label;
 };
 
 static void round_largest(void *context, size_t begin, size_t end, size_t worker) {
@@ -50,13 +55,10 @@ struct dcrf_thresholds *dcrf_thresholds_new(size_t labels) {
     struct dcrf_thresholds *thresholds = dcrf_allocate_zero(1, sizeof *thresholds);
     if (!thresholds)
         return NULL;
-    thresholds->label_count = labels;
     thresholds->label = dcrf_allocate(labels, DRAWS_PER_LABEL * sizeof *thresholds->label);
     thresholds->threshold = dcrf_allocate(labels, DRAWS_PER_LABEL * sizeof *thresholds->threshold);
-    thresholds->alive = dcrf_allocate(labels, sizeof *thresholds->alive);
-    thresholds->is_alive = dcrf_allocate(labels, sizeof *thresholds->is_alive);
-    if (!thresholds->label || !thresholds->threshold || !thresholds->alive ||
-        !thresholds->is_alive) {
+    thresholds->shares = dcrf_allocate(labels, sizeof *thresholds->shares);
+    if (!thresholds->label || !thresholds->threshold || !thresholds->shares) {
         dcrf_thresholds_free(thresholds);
         return NULL;
     }
@@ -68,25 +70,35 @@ void dcrf_thresholds_free(struct dcrf_thresholds *thresholds) {
         return;
     dcrf_release(thresholds->label);
     dcrf_release(thresholds->threshold);
-    dcrf_release(thresholds->alive);
-    dcrf_release(thresholds->is_alive);
+    dcrf_release(thresholds->shares);
     dcrf_release(thresholds);
 }
 
+/* The largest first, labels without any last. */
+static int compare_shares(const void *left, const void *right) {
+    const struct share *a = left, *b = right;
+    if (a->total != b->total)
+        return a->total > b->total ? -1 : 1;
+    return a->label < b->label ? -1 : 1;
+}
+
+/* Labels are drawn by their rank among the shares, so that other names for them draw the same. */
 static void draw(struct dcrf_thresholds *thresholds, const struct dcrf_marginals *marginals,
                  dcrf_rng *rng) {
+    struct share *shares = thresholds->shares;
     size_t alive = 0;
-    memset(thresholds->is_alive, 0, thresholds->label_count * sizeof *thresholds->is_alive);
+    for (size_t i = 0; i < marginals->labels; i++)
+        shares[i] = (struct share){0, (uint16_t)i};
     for (size_t a = 0; a < marginals->variables; a++)
         for (size_t i = 0; i < marginals->labels; i++)
-            thresholds->is_alive[i] |= marginals->values[a * marginals->stride + i] > 0;
-    for (size_t i = 0; i < marginals->labels; i++)
-        if (thresholds->is_alive[i])
-            thresholds->alive[alive++] = (uint16_t)i;
+            shares[i].total += fmax(0, (double)marginals->values[a * marginals->stride + i]);
+    qsort(shares, marginals->labels, sizeof *shares, compare_shares);
+    while (alive < marginals->labels && shares[alive].total > 0)
+        alive++;
     thresholds->count = alive * DRAWS_PER_LABEL;
     for (size_t k = 0; k < thresholds->count; k++) {
         const size_t drawn = (size_t)(dcrf_rng_uniform(rng) * (double)alive);
-        thresholds->label[k] = thresholds->alive[drawn];
+        thresholds->label[k] = shares[drawn].label;
         /* 1 - u lies in (0, 1]: an entry of zero is never chosen, an entry of one always. */
         thresholds->threshold[k] = (float)(1 - dcrf_rng_uniform(rng));
     }

@@ -23,7 +23,7 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
     if (!solver->best || !solver->candidate ||
         !dcrf_candidates_init(&solver->candidates, settings->method, model->variables) ||
         (settings->trace && !dcrf_trace_init(&solver->trace, settings->iterations)) ||
-        (settings->rounding_draws > 0 &&
+        ((settings->rounding_draws > 0 || solver->method->lower_bound) &&
          !(solver->thresholds = dcrf_thresholds_new(model->labels))))
         return dcrf_fail_memory(error, "a solver");
     if (settings->polish && settings->polish_rounds > 0) {

@@ -183,6 +183,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     measure_gap(&solver->info);
     solver->has_started = true;
     solver->info.iterations = 0;
+    dcrf_rng_seed(&solver->rng, solver->settings.seed);
     return DCRF_OK;
 }
 
@@ -222,14 +223,53 @@ static bool is_due(const dcrf_solver *solver) {
     return every > 0 ? solver->info.iterations % every == 0 : solver->settings.trace != 0;
 }
 
-/* A method with a bound gets its labellings polished on the way too, after 16, 32, 64, ...
- * iterations: what the gap is measured by should not be what keeps it open. */
-#define FIRST_MOVES 16
+/* Threshold roundings of the method's marginals; the best of them becomes the candidate, if there
+ * is one. */
+static dcrf_status draw(dcrf_solver *solver, dcrf_rng *rng, size_t draws, dcrf_error *error) {
+    const dcrf_model *model = solver->problem.model;
+    dcrf_pool *pool = dcrf_workspace_pool(solver->problem.workspace);
+    const double began_s = dcrf_time_s();
+    dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
+    if (status < 0)
+        return status;
+    const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
+                                        model->labels, model->stride};
+    dcrf_rng best = *rng; /* before it drew the best */
+    double lowest = INFINITY;
+    for (size_t k = 0; k < draws && status == DCRF_OK && !dcrf_stop_is_due(&solver->stop); k++) {
+        const dcrf_rng before = *rng;
+        dcrf_energy energy;
+        dcrf_round_threshold(solver->thresholds, &rows, pool, rng, solver->candidate);
+        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+        if (status == DCRF_OK && energy.total < lowest) {
+            lowest = energy.total;
+            best = before;
+        }
+    }
+    if (status == DCRF_OK && lowest < (double)INFINITY)
+        dcrf_round_threshold(solver->thresholds, &rows, pool, &best, solver->candidate);
+    solver->info.round_s += dcrf_time_s() - began_s;
+    return status;
+}
+
+/* A method with a bound gets its labellings polished on the way too: what the gap is measured by
+ * should not be what keeps it open. Its marginals know more than the largest of them say, so some
+ * draws are tried as well (docs/lp.md). */
+#define MOVES_EVERY 16
+#define DRAWS 6
 
 static bool is_time_for_moves(const dcrf_solver *solver) {
-    const size_t k = solver->info.iterations;
     return solver->settings.gap > 0 && solver->polisher && solver->method->lower_bound &&
-           k >= FIRST_MOVES && (k & (k - 1)) == 0;
+           solver->info.iterations % MOVES_EVERY == 0;
+}
+
+static dcrf_status try_moves(dcrf_solver *solver, dcrf_error *error) {
+    dcrf_status status = round_largest(solver, error);
+    if (status == DCRF_OK)
+        status = polish_copy(solver, solver->candidate, error);
+    if (status == DCRF_OK && !dcrf_stop_is_due(&solver->stop))
+        status = draw(solver, &solver->rng, DRAWS, error);
+    return status == DCRF_OK ? polish_copy(solver, solver->candidate, error) : status;
 }
 
 dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
@@ -254,13 +294,9 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     if ((is_due(solver) || report.labels) && (status = evaluate(solver, report.labels, error)) < 0)
         return info->stop = status;
 
-    if (is_time_for_moves(solver)) {
-        status = round_largest(solver, error);
-        if (status == DCRF_OK)
-            status = dcrf_solver_leave_out(solver, polish_copy(solver, solver->candidate, error));
-        if (status < 0)
-            return info->stop = status;
-    }
+    if (is_time_for_moves(solver) &&
+        (status = dcrf_solver_leave_out(solver, try_moves(solver, error))) < 0)
+        return info->stop = status;
     measure_gap(info);
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_SOLVE);
     dcrf_trace_add(&solver->trace, &moment);
@@ -278,26 +314,9 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_model *model = solver->problem.model;
-    dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
-    if (status < 0)
-        return status;
-    const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
-                                        model->labels, model->stride};
-    const double began_s = dcrf_time_s();
     dcrf_rng rng;
     dcrf_rng_seed(&rng, solver->settings.seed);
-    for (size_t k = 0; k < solver->settings.rounding_draws && status == DCRF_OK &&
-                       !dcrf_stop_is_due(&solver->stop);
-         k++) {
-        dcrf_energy energy;
-        dcrf_round_threshold(solver->thresholds, &rows,
-                             dcrf_workspace_pool(solver->problem.workspace), &rng,
-                             solver->candidate);
-        status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
-    }
-    solver->info.round_s += dcrf_time_s() - began_s;
-    return status;
+    return draw(solver, &rng, solver->settings.rounding_draws, error);
 }
 
 /* Is there a bound, and is the best labelling further above it than is wanted? */
@@ -361,7 +380,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK && isnan(info->rounded.total) && !dcrf_stop_is_due(&solver->stop))
         status = dcrf_solver_leave_out(solver, evaluate(solver, NULL, error));
     /* Who cancels does not want to wait: every loop from here on asks first. */
-    if (status == DCRF_OK && solver->thresholds)
+    if (status == DCRF_OK && solver->settings.rounding_draws > 0)
         status = dcrf_solver_leave_out(solver, round_by_thresholds(solver, error));
     if (status == DCRF_OK && solver->polisher && !dcrf_stop_is_due(&solver->stop))
         status = dcrf_solver_leave_out(solver, polish(solver, error));

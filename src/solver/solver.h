@@ -24,7 +24,8 @@ struct dcrf_solver {
     uint16_t *candidate; /* labels */
     float *start;        /* block: a start on its way to the method; NULL until there is one */
     struct dcrf_polisher *polisher;     /* NULL: off */
-    struct dcrf_thresholds *thresholds; /* NULL: off */
+    struct dcrf_thresholds *thresholds; /* NULL: nothing is drawn */
+    dcrf_rng rng;                       /* of what is drawn on the way */
     struct dcrf_trace trace;
     dcrf_solver_info info; /* energies are infinite where they are not known yet */
 };
