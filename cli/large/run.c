@@ -166,6 +166,20 @@ static bool take_the_rest(large_run *run, cli_problem *problem) {
     return done;
 }
 
+/* The sum over all ranks, a few numbers at a time. Together. */
+static void sum_counts(size_t *counts, size_t count) {
+    uint64_t part[256];
+    const size_t most = sizeof part / sizeof part[0];
+    for (size_t first = 0; first < count; first += most) {
+        const size_t taken = count - first < most ? count - first : most;
+        for (size_t i = 0; i < taken; i++)
+            part[i] = counts[first + i];
+        ranks_sum(part, taken);
+        for (size_t i = 0; i < taken; i++)
+            counts[first + i] = (size_t)part[i];
+    }
+}
+
 /* Wait for the others. What rank 0 knows of all tiles takes the place of what this rank knows of
  * its own, but for the times. */
 static bool end_together(large_run *run, bool done, dcrf_tiles_info *info, cli_problem *problem) {
@@ -176,8 +190,8 @@ static bool end_together(large_run *run, bool done, dcrf_tiles_info *info, cli_p
         tile_exchange_fail(run->exchange);
     if (!ranks_agree(done, problem))
         return false;
-    ranks_sum(found->before, found->label_count);
-    ranks_sum(found->after, found->label_count);
+    sum_counts(found->before, found->label_count);
+    sum_counts(found->after, found->label_count);
     run->known.model_s = info->model_s;
     run->known.plan_s = info->plan_s;
     run->known.solve_s = info->solve_s;
