@@ -7,8 +7,6 @@
  *   refused whole is refused (but for what only the readers of windows refuse);
  *   a file that is cut after it was opened gives a problem or the same numbers. */
 #include "check.h"
-#include "io/file.h"
-#include "io/nifti.h"
 #include "io/picture.h"
 #include "large/inputs.h"
 #include "made_file.h"
@@ -221,27 +219,11 @@ static void check_picture(const instructions *in, const char *path, picture_purp
 
 /* ---- maps and arrays ------------------------------------------------------------------------ */
 
-/* Is the array smaller than the image, or in an order that windows cannot be read in? */
-static bool is_for_whole_only(const file_bytes *bytes, const cli_image *image) {
+/* Windows cannot be read from it. */
+static bool is_in_fortran_order(void) {
     npy_array npy;
-    nifti_volume volume;
     cli_problem ignored;
-    size_t shape[3];
-    const size_t axes = image_shape(image, shape);
-    if (nifti_recognize(bytes->data, bytes->size)) {
-        if (!nifti_parse(bytes->data, bytes->size, "input", &volume, &ignored))
-            return false;
-        const bool is_of_size = volume.size[0] == image->width && volume.size[1] == image->height &&
-                                volume.size[2] == image->depth;
-        nifti_free(&volume);
-        return !is_of_size;
-    }
-    if (!npy_parse(bytes->data, bytes->size, "input", &npy, &ignored))
-        return false;
-    bool is_of_size = false;
-    for (size_t axis = 0; axis + axes <= npy.axes; axis++)
-        is_of_size = is_of_size || memcmp(npy.shape + axis, shape, axes * sizeof *shape) == 0;
-    return npy.fortran_order || !is_of_size;
+    return npy_parse(made.data, made.size, "input", &npy, &ignored) && npy.fortran_order;
 }
 
 /* An array over the image as a whole, interleaved; to be freed. */
@@ -325,18 +307,18 @@ static void check_numbers(const instructions *in, const char *path) {
                               : pixel_array_read(path, &image, (array_layout)unary->layout,
                                                  ARRAY_MAY_BE_SMALLER, &array, &whole_problem) &&
                                     unary_check_array(unary, &array, &whole_problem);
+    const bool is_of_size =
+        is_map(in) || memcmp(array.grid.size, size, sizeof array.grid.size) == 0;
     if (large_inputs_open(&options, image_path, NULL, &inputs, &problem)) {
-        fuzz_check(is_whole);
-        fuzz_check(is_map(in) || memcmp(array.grid.size, size, sizeof array.grid.size) == 0);
+        fuzz_check(is_whole && is_of_size);
         float *numbers = interleaved(&array, size);
         const whole w = {{size[0], size[1], size[2]}, array.view.channels, numbers};
         check_window(in, &inputs, &w);
         free(numbers);
         large_inputs_close(&inputs);
     } else {
-        const file_bytes bytes = {made.data, made.size, false};
         fuzz_check_refused(&problem);
-        fuzz_check(!is_whole || is_for_whole_only(&bytes, &image));
+        fuzz_check(!is_whole || !is_of_size || is_in_fortran_order());
     }
     pixel_array_free(&array);
     image_free(&image);
