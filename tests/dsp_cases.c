@@ -34,7 +34,7 @@ static size_t random_below(dcrf_rng *rng, size_t limit) {
 
 /* Rows of all lengths. */
 static size_t row_width(uint64_t number) {
-    return number % 5 == 4 ? DCRF_DSP_NARROWEST : 8 * (1 + number % 4);
+    return number % 5 == 4 ? DCRF_NARROW_LANES : 8 * (1 + number % 4);
 }
 
 static double clocked(double start_s, size_t repeats) {
@@ -288,7 +288,7 @@ static struct dsp_result run_scale(const struct dcrf_dsp *dsp, uint64_t number, 
 /* An antisymmetric table of padded rows, and histograms with zeros in the padding. */
 static struct dcrf_histograms random_histograms(size_t bins, size_t rows, uint64_t number,
                                                 float **table) {
-    struct dcrf_histograms h = {.bins = bins, .row = dcrf_padded(bins)};
+    struct dcrf_histograms h = {.bins = bins, .row = dcrf_bin_row(bins)};
     h.values = random_block(rows + 1, h.row, 0, 1, number);
     *table = calloc(bins * h.row, sizeof **table);
     float *numbers = random_floats(bins * bins, number + 1);
@@ -345,7 +345,7 @@ static struct dsp_result run_read(const struct dcrf_dsp *dsp, uint64_t number, s
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
     enum { ROWS = 20 };
-    const size_t bins = bins_of(number), padded = dcrf_padded(bins);
+    const size_t bins = bins_of(number), padded = dcrf_bin_row(bins);
     const size_t blocks = (padded + DCRF_DSP_WIDTH - 1) / DCRF_DSP_WIDTH;
     const size_t first = DCRF_DSP_WIDTH * random_below(&rng, blocks);
     const size_t width = padded - first < DCRF_DSP_WIDTH ? padded - first : DCRF_DSP_WIDTH;

@@ -85,7 +85,7 @@ static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number
 
 static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t number,
                                             size_t repeats, double *time_s) {
-    const size_t labels = 1 + number % 37, stride = dcrf_dsp_padded(labels), rows = 1 + number % 19;
+    const size_t labels = 1 + number % 37, stride = dcrf_padded(labels), rows = 1 + number % 19;
     const size_t message_stride = stride + 8 * (number % 3);
     /* Planes, or eights of rows. */
     const bool by_eights = number / 5 % 2;

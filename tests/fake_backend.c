@@ -54,7 +54,8 @@ static dcrf_status refuse(const char *entry, dcrf_error *error) {
 
 /* dcrf_padded, which is not in this library. */
 static size_t padded(size_t channels) {
-    return (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+    return channels <= DCRF_NARROW_LANES ? DCRF_NARROW_LANES
+                                         : (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
 }
 
 /* ---- devices -------------------------------------------------------------------------------- */

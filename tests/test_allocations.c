@@ -433,8 +433,8 @@ static dcrf_status use_gradient(dcrf_error *error) {
     if (status == DCRF_OK)
         status = dcrf_unrolled_backward(unrolled, block, DCRF_LANES, &wanted, error);
     if (status == DCRF_OK)
-        status = dcrf_pairwise_gradient(plan, workspace, block, DCRF_LANES, &energy, NULL, &wanted,
-                                        error);
+        status = dcrf_pairwise_gradient(plan, workspace, block, DCRF_NARROW_LANES, &energy, NULL,
+                                        &wanted, error);
     dcrf_unrolled_free(&unrolled);
     dcrf_plan_free(&plan);
     dcrf_workspace_free(&workspace);

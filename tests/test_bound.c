@@ -20,7 +20,7 @@
 
 #define MOST_VARIABLES 9
 #define MOST_LABELS 4
-#define MOST_STRIDE 8
+#define MOST_STRIDE DCRF_NARROW_LANES /* for up to 4 labels */
 #define KERNELS 2
 #define MOST_DIMENSIONS 10
 

@@ -76,7 +76,7 @@ static void the_shared_softmax_is_its_formula(void **state) {
                 const struct dcrf_dsp *dsp = dcrf_dsp_for(cpus[k]);
                 if (!dsp)
                     continue;
-                const size_t stride = dcrf_dsp_padded(labels);
+                const size_t stride = dcrf_padded(labels);
                 size_t plane[MOST];
                 _Alignas(DCRF_ALIGNMENT) float work[DCRF_SOFTMAX_WORK(MOST)];
                 float unary[ROWS * MOST], message[ROWS * MOST], q[ROWS * MOST];

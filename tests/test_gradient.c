@@ -11,7 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 6, HEIGHT = 5, N = WIDTH * HEIGHT, M = 3, STRIDE = 8, KERNELS = 3, FEATURES = 2 };
+enum {
+    WIDTH = 6,
+    HEIGHT = 5,
+    N = WIDTH * HEIGHT,
+    M = 3,
+    STRIDE = DCRF_NARROW_LANES,
+    KERNELS = 3,
+    FEATURES = 2
+};
 
 /* A problem as plain numbers, so that every one of them can be varied. */
 struct problem {
@@ -485,7 +493,7 @@ static void mistakes_are_errors(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
                  dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
     assert_fails(DCRF_ERROR_SIZE, "stride", error,
-                 dcrf_unrolled_forward(unrolled, NULL, block, 4, &error));
+                 dcrf_unrolled_forward(unrolled, NULL, block, STRIDE - 1, &error));
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, STRIDE, &error), DCRF_OK);
     assert_fails(
         DCRF_ERROR_ARGUMENT, "unary", error,

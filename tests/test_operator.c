@@ -293,7 +293,7 @@ static void bad_requests_are_refused(void **state) {
     assert_fails(DCRF_ERROR_SIZE, "at least one channel", error, apply(DCRF_SYMMETRIC, 0, 8));
     assert_fails(DCRF_ERROR_SIZE, "9 channels needs a stride of at least 16", error,
                  apply(DCRF_SYMMETRIC, 9, 8));
-    assert_fails(DCRF_ERROR_SIZE, "multiple of 8, not 12", error, apply(DCRF_SYMMETRIC, 3, 12));
+    assert_fails(DCRF_ERROR_SIZE, "multiple of 4, not 10", error, apply(DCRF_SYMMETRIC, 3, 10));
     assert_fails(DCRF_ERROR_ARGUMENT, "7 is not a direction", error,
                  apply((dcrf_direction)7, 3, 8));
 #undef apply

@@ -13,8 +13,8 @@
  *
  * A block is an array of one row of floats a variable: row a starts at a * stride, its first
  * `channels` floats count, and stride is at least dcrf_padded(channels) and a multiple of
- * DCRF_LANES. What lies in the padding of the output is unspecified; the padding of the input must
- * be finite.
+ * DCRF_NARROW_LANES. What lies in the padding of the output is unspecified; the padding of the
+ * input must be finite.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_OPERATOR_H
@@ -26,9 +26,11 @@
 extern "C" {
 #endif
 
+#define DCRF_NARROW_LANES 4
 #define DCRF_LANES 8
 
-/* `channels` rounded up to a multiple of DCRF_LANES. */
+/* DCRF_NARROW_LANES for as many channels or fewer; else `channels` rounded up to a multiple of
+ * DCRF_LANES. */
 DCRF_API size_t dcrf_padded(size_t channels);
 
 /* ---- workspace ------------------------------------------------------------------------------ */

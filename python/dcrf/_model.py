@@ -396,8 +396,7 @@ class Model:
         labels = np.empty(self.shape, np.uint16)
         rows = None
         if marginals:
-            padded = -(-self.labels // 8) * 8
-            rows = np.empty(self.shape + (padded,), np.float32)
+            rows = np.empty(self.shape + (_core.padded(self.labels),), np.float32)
         if start is not None:
             start = _labelling(start, self.shape, self.labels)
         possible = None

@@ -9,7 +9,6 @@ from ._device import on_device
 from ._layout import grid_of_image, place_channels_last
 
 _DIRECTIONS = {"symmetric": 0, "forward": 1, "adjoint": 2}
-_LANES = 8
 
 
 class Operator:
@@ -120,7 +119,7 @@ class Operator:
             raise ValueError(
                 f"values has the shape {given.shape}; {self.shape} or {self.shape + ('channels',)} is needed"
             )
-        row = -(-channels // _LANES) * _LANES
+        row = _core.padded(channels)
         rows = np.zeros(self.shape + (row,), np.float32)
         rows[..., :channels] = given.reshape(self.shape + (channels,))
         if not np.isfinite(rows).all():

@@ -35,7 +35,6 @@ from ._choices import NORMALIZATIONS, OPERATORS, choice
 __all__ = ["CRFLoss", "MeanField"]
 
 _MOST_FEATURES = 16
-_LANES = 8
 
 
 class _Kernels(torch.nn.Module):
@@ -141,7 +140,7 @@ def _check_batch(values, image, mask, labels, what):
 def _block(values):
     """(labels, ...) as rows of the library: (..., padded labels), contiguous."""
     labels = values.shape[0]
-    rows = np.zeros(values.shape[1:] + (-(-labels // _LANES) * _LANES,), np.float32)
+    rows = np.zeros(values.shape[1:] + (_core.padded(labels),), np.float32)
     rows[..., :labels] = np.moveaxis(values, 0, -1)
     return rows
 
@@ -200,7 +199,7 @@ class _MeanFieldFunction(torch.autograd.Function):
             )
             model.set_unary(np.moveaxis(-_numpy(logits[index], torch.float32), 0, -1))
             run = _core.Unrolled(model, iterations)
-            q = np.empty(logits.shape[2:] + (-(-kernels.labels // _LANES) * _LANES,), np.float32)
+            q = np.empty(logits.shape[2:] + (_core.padded(kernels.labels),), np.float32)
             run.forward(_mask_bytes(mask, index), q)
             runs.append(run)
             results.append(torch.from_numpy(np.ascontiguousarray(_planes(q, kernels.labels))))

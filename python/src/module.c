@@ -158,6 +158,12 @@ int dcrf_py_cancel(void *user) {
     return progress->has_failed || is_unwanted;
 }
 
+static PyObject *padded(PyObject *module, PyObject *argument) {
+    (void)module;
+    const size_t channels = PyLong_AsSize_t(argument);
+    return PyErr_Occurred() ? NULL : PyLong_FromSize_t(dcrf_padded(channels));
+}
+
 static PyObject *version(PyObject *module, PyObject *arguments) {
     (void)module;
     (void)arguments;
@@ -189,6 +195,7 @@ static PyMethodDef functions[] = {
     {"superpixels", dcrf_py_superpixels, METH_VARARGS, NULL},
     {"unary_energies", dcrf_py_unary_energies, METH_VARARGS, NULL},
     {"unary_fits", dcrf_py_unary_fits, METH_VARARGS, NULL},
+    {"padded", padded, METH_O, "Floats in a row of so many channels."},
     {"version", version, METH_NOARGS, "The version of the library."},
     {"cpu", cpu, METH_NOARGS, "The vector instructions in use: 'c', 'neon', 'avx2' or 'avx512'."},
     {0},

@@ -27,6 +27,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "dsp/dsp.h"
 #include "solver/simplex.h"
 
 #include <math.h>
@@ -75,7 +76,7 @@ static size_t low_node(const struct dcrf_groups *groups, size_t *high) {
 /* F between two nodes for values; what a member sees of those that may have the label. */
 static void fill_table(const struct dcrf_groups *groups, float *table) {
     size_t high;
-    const size_t low = low_node(groups, &high), row = dcrf_padded(NODES);
+    const size_t low = low_node(groups, &high), row = dcrf_bin_row(NODES);
     memset(table, 0, NODES * row * sizeof *table);
     for (size_t h = 0; h < DCRF_VALUE_NODES; h++) {
         for (size_t k = 0; k < DCRF_VALUE_NODES; k++) {

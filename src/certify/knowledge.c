@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "dsp/dsp.h"
 
 #include <math.h>
 #include <string.h>
@@ -95,7 +96,8 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
     known->indicator = dcrf_allocate(n, sizeof *known->indicator);
     known->indicated = dcrf_allocate(n, sizeof *known->indicated);
     known->sum = dcrf_allocate(n, sizeof *known->sum);
-    known->table = dcrf_allocate_zero(TABLE_NODES, dcrf_padded(TABLE_NODES) * sizeof *known->table);
+    known->table =
+        dcrf_allocate_zero(TABLE_NODES, dcrf_bin_row(TABLE_NODES) * sizeof *known->table);
     if (!known->labels || !known->possible || !known->round || !known->cost || !known->row_sums ||
         !known->left_out || !known->error || !known->bin || !known->fraction || !known->filtered ||
         !known->indicator || !known->indicated || !known->sum || !known->table)

@@ -55,7 +55,7 @@ static double message_per_probability(const dcrf_densecrf *crf) {
 
 dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
                            dcrf_workspace *workspace, dcrf_error *error) {
-    const size_t n = crf->variables, row = dcrf_dsp_padded(crf->labels) * sizeof(float);
+    const size_t n = crf->variables, row = dcrf_padded(crf->labels) * sizeof(float);
     struct dcrf_field *field = dcrf_allocate_zero(1, sizeof *field);
     *out = NULL;
     if (!field)
@@ -246,7 +246,7 @@ static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, f
         count += field->peak[i] > limit;
         highest = field->peak[i] > field->peak[highest] ? i : highest;
     }
-    const bool takes_all = dcrf_dsp_padded(count) >= dcrf_dsp_padded(labels);
+    const bool takes_all = dcrf_padded(count) >= dcrf_padded(labels);
     field->active = 0;
     for (size_t i = 0; i < labels; i++) {
         const bool is_in = takes_all || field->peak[i] > limit || (count == 0 && i == highest);
@@ -254,7 +254,7 @@ static dcrf_status rebuild_rows(struct dcrf_field *field, const float *planes, f
         if (is_in)
             field->label[field->active++] = i;
     }
-    field->stride = dcrf_dsp_padded(field->active);
+    field->stride = dcrf_padded(field->active);
     dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, fill_rows, &rebuild);
     swap(&field->q, &field->spare);
     field->rest_peak = 0;
@@ -271,7 +271,7 @@ static void leave_all_out(struct dcrf_field *field) {
 
 void dcrf_field_take_all(struct dcrf_field *field) {
     field->active = field->crf->labels;
-    field->stride = dcrf_dsp_padded(field->active);
+    field->stride = dcrf_padded(field->active);
     for (size_t i = 0; i < field->active; i++)
         field->label[i] = field->place[i] = i;
 }
@@ -330,7 +330,7 @@ bool dcrf_field_must_adapt(const struct dcrf_field *field) {
     size_t kept = 0;
     for (size_t k = 0; k < field->active; k++)
         kept += field->peak[field->label[k]] > field->threshold / 2;
-    return dcrf_dsp_padded(kept) < field->stride;
+    return dcrf_padded(kept) < field->stride;
 }
 
 dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error) {

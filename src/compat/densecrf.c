@@ -236,10 +236,10 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspac
                             float *sums, dcrf_error *error) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
     const size_t n = lattice->base.variables;
-    const float ones[DCRF_DSP_NARROWEST] = {1, 1, 1, 1};
+    const float ones[DCRF_NARROW_LANES] = {1, 1, 1, 1};
     float *rows = dcrf_allocate(n, sizeof ones);
     float *scratch = dcrf_workspace_slot(workspace, &dcrf_spread_slot,
-                                         dcrf_lattice_filter_floats(lattice, DCRF_DSP_NARROWEST),
+                                         dcrf_lattice_filter_floats(lattice, DCRF_NARROW_LANES),
                                          sizeof *scratch);
     if (!rows || !scratch) {
         dcrf_release(rows);
@@ -248,14 +248,14 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspac
     dcrf_lattice_filter(
         &(struct dcrf_lattice_filter){.lattice = lattice,
                                       .pool = dcrf_workspace_pool(workspace),
-                                      .width = DCRF_DSP_NARROWEST,
+                                      .width = DCRF_NARROW_LANES,
                                       .in = ones, /* every variable reads the same row */
                                       .out = rows,
-                                      .out_stride = DCRF_DSP_NARROWEST,
+                                      .out_stride = DCRF_NARROW_LANES,
                                       .factor = term->gain,
                                       .scratch = scratch});
     for (size_t a = 0; a < n; a++)
-        sums[a] = rows[a * DCRF_DSP_NARROWEST];
+        sums[a] = rows[a * DCRF_NARROW_LANES];
     dcrf_release(rows);
     return DCRF_OK;
 }
@@ -319,7 +319,7 @@ static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *works
     features.order = crf->order;
     /* The original embeds four variables at a time and fills the last four up with zeros, whose
      * vertices then exist and pass on what reaches them. */
-    const size_t row = dcrf_dsp_padded(crf->labels);
+    const size_t row = dcrf_padded(crf->labels);
     const struct dcrf_refinement single = {.rounds = 1,
                                            .is_single = true,
                                            .has_origin = crf->variables % 4 != 0,

@@ -64,7 +64,7 @@ static bool has_ring(const dcrf_densecrf *crf) {
 static dcrf_status update_init(struct update *update, struct dcrf_field *field,
                                dcrf_workspace *workspace, dcrf_error *error) {
     const dcrf_densecrf *crf = field->crf;
-    const size_t stride = dcrf_dsp_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
+    const size_t stride = dcrf_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
     const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
     const size_t band = crf->band * stride * threads;
     size_t ring = 0;

@@ -4,7 +4,8 @@
 #include "core/memory.h"
 
 size_t dcrf_padded(size_t channels) {
-    return (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+    return channels <= DCRF_NARROW_LANES ? DCRF_NARROW_LANES
+                                         : (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
 }
 
 struct dcrf_workspace {

@@ -2,7 +2,7 @@
  * filled at run time.
  *
  * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
- * floats, DCRF_DSP_NARROWEST or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that
+ * floats, DCRF_NARROW_LANES or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that
  * the sums of a row stay in registers. */
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #define DCRF_DSP_WIDTH 32
-#define DCRF_DSP_NARROWEST 4
 
 /* out row r = factor * sum_e weight[e] * in row index[e], over the entries e of row r: first[r] ..
  * first[r + 1] - 1, or r * entries .. (r + 1) * entries - 1 where first is NULL. Splatting and
@@ -103,7 +102,12 @@ struct dcrf_convolve {
     bool accumulate;
 };
 
-/* Histograms of `bins` bins, in rows of `row` floats (bins rounded up to DCRF_LANES, the padding
+/* Floats in a row of bins. */
+static inline size_t dcrf_bin_row(size_t bins) {
+    return (bins + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+}
+
+/* Histograms of `bins` bins, in rows of `row` floats (dcrf_bin_row(bins), the padding
  * zero), and the table of the ordered filter in rows of the same length. */
 struct dcrf_histograms {
     size_t bins, row;
@@ -160,7 +164,7 @@ struct dcrf_softmax {
  */
 struct dcrf_shared_softmax {
     size_t labels;
-    size_t stride; /* of q: dcrf_dsp_padded(labels) */
+    size_t stride; /* of q: dcrf_padded(labels) */
     size_t message_stride;
     const float
         *unary; /* of label i and row r: plane[i] * plane_step + r / 8 * eight_step + r % 8 */
@@ -234,12 +238,6 @@ struct dcrf_dsp {
 
 /* The table in use. */
 const struct dcrf_dsp *dcrf_dsp(void);
-
-/* How long rows of so many channels are inside a filter. */
-static inline size_t dcrf_dsp_padded(size_t channels) {
-    const size_t lanes = channels <= DCRF_DSP_NARROWEST ? DCRF_DSP_NARROWEST : DCRF_LANES;
-    return (channels + lanes - 1) / lanes * lanes;
-}
 
 /* The table for one instruction set, for the test that compares them; NULL where it is not
  * available. */

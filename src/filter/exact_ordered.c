@@ -4,6 +4,7 @@
  * nodes is bilinear: out_a = sum_hk hat_h(a) F_hk (K hat_k)_a with the hat functions of the nodes,
  * one for each variable's two neighbours. */
 #include "core/error.h"
+#include "dsp/dsp.h"
 #include "filter/exact.h"
 
 #define GRAIN 1024
@@ -34,8 +35,8 @@ static void read_hats(void *context, size_t begin, size_t end, size_t worker) {
     const struct dcrf_ordered *ordered = c->ordered;
     for (size_t a = begin; a < end; a++) {
         const float *seen = c->seen + a * c->stride, fraction = ordered->fraction[a];
-        const float *low = ordered->table + ordered->bin[a] * dcrf_padded(ordered->bins);
-        const float *high = fraction > 0 ? low + dcrf_padded(ordered->bins) : low;
+        const float *low = ordered->table + ordered->bin[a] * dcrf_bin_row(ordered->bins);
+        const float *high = fraction > 0 ? low + dcrf_bin_row(ordered->bins) : low;
         double sum = 0;
         for (size_t h = 0; h < ordered->bins; h++)
             sum += ((double)low[h] + (double)fraction * ((double)high[h] - (double)low[h])) *
@@ -53,7 +54,7 @@ static void fill_numbers(void *context, size_t begin, size_t end, size_t worker)
 
 dcrf_status dcrf_exact_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                const struct dcrf_ordered *ordered, dcrf_error *error) {
-    const size_t n = op->variables, stride = ordered->table ? dcrf_padded(ordered->bins) : 1;
+    const size_t n = op->variables, stride = ordered->table ? dcrf_bin_row(ordered->bins) : 1;
     struct bins_context context = {.ordered = ordered, .stride = stride};
     context.hats =
         dcrf_workspace_slot(workspace, &dcrf_histogram_slot, n, 2 * stride * sizeof(float));

@@ -181,7 +181,7 @@ static void read_outputs(const struct pass *pass, const float *outputs, size_t v
                                                .width = pass->width,
                                                .first = pass->first_bin,
                                                .table = ordered->table,
-                                               .table_row = dcrf_padded(ordered->bins)};
+                                               .table_row = dcrf_bin_row(ordered->bins)};
         pass->dsp->read(&view, ordered->bin + variable,
                         ordered->table ? ordered->fraction + variable : NULL,
                         ordered->out + variable, strip);
@@ -294,7 +294,7 @@ static dcrf_status prepare(const struct dcrf_grid_plan *op, dcrf_workspace *work
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
     const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
-    const size_t padded = dcrf_dsp_padded(application->channels);
+    const size_t padded = dcrf_padded(application->channels);
     struct pass pass;
     float *buffer[2];
     const dcrf_status status = prepare(op, workspace, padded, buffer, &pass, error);
@@ -314,7 +314,7 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
 static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
                            const struct dcrf_ordered *channel, dcrf_error *error) {
     const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
-    const size_t padded = dcrf_padded(channel->bins);
+    const size_t padded = dcrf_bin_row(channel->bins);
     struct pass pass;
     float *buffer[2];
     const dcrf_status status = prepare(op, workspace, padded, buffer, &pass, error);

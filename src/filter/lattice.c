@@ -7,6 +7,7 @@
  * mean, (B + B^T) / 2: symmetric exactly, nonnegative, with the diagonal of B. The first pass of
  * one order and the last of the other cannot be shared, but both last passes are one. */
 #include "filter/lattice.h"
+#include "dsp/dsp.h"
 
 #include "core/error.h"
 #include "core/memory.h"
@@ -116,7 +117,7 @@ static void apply_block(const struct blurrer *blurrer, const struct dcrf_applica
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
-    const size_t padded = dcrf_dsp_padded(application->channels);
+    const size_t padded = dcrf_padded(application->channels);
     for (size_t channel = 0; channel < padded;) {
         const size_t left = padded - channel;
         const size_t width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
@@ -228,7 +229,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     struct histograms h = {
-        .lattice = lattice, .ordered = channel, .row = dcrf_padded(channel->bins)};
+        .lattice = lattice, .ordered = channel, .row = dcrf_bin_row(channel->bins)};
     h.all = dcrf_workspace_slot(workspace, &dcrf_histogram_slot, lattice->vertices,
                                 h.row * sizeof *h.all);
     if (!h.all)

@@ -110,11 +110,11 @@ size_t dcrf_operator_vertices(const dcrf_operator *op) {
 static dcrf_status check_block(size_t channels, size_t stride, dcrf_error *error) {
     if (channels == 0)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "a block needs at least one channel");
-    if (stride < dcrf_padded(channels) || stride % DCRF_LANES != 0)
+    if (stride < dcrf_padded(channels) || stride % DCRF_NARROW_LANES != 0)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "a block of %zu channels needs a stride of at least %zu floats that is a "
                          "multiple of %d, not %zu",
-                         channels, dcrf_padded(channels), DCRF_LANES, stride);
+                         channels, dcrf_padded(channels), DCRF_NARROW_LANES, stride);
     return DCRF_OK;
 }
 
@@ -155,16 +155,16 @@ dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *work
     if (!op || !workspace || !row_sums)
         return dcrf_fail_null(error, "the operator, the workspace or the room for row sums");
     const size_t n = op->variables;
-    float *block = dcrf_allocate_zero(n, 2 * DCRF_LANES * sizeof *block);
+    float *block = dcrf_allocate_zero(n, 2 * DCRF_NARROW_LANES * sizeof *block);
     if (!block)
         return dcrf_fail_memory(error, "the row sums of a kernel");
-    float *sums = block + n * DCRF_LANES;
+    float *sums = block + n * DCRF_NARROW_LANES;
     for (size_t a = 0; a < n; a++)
-        block[a * DCRF_LANES] = 1;
-    const dcrf_status status =
-        dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, block, sums, 1, DCRF_LANES, error);
+        block[a * DCRF_NARROW_LANES] = 1;
+    const dcrf_status status = dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, block, sums, 1,
+                                                   DCRF_NARROW_LANES, error);
     for (size_t a = 0; status == DCRF_OK && a < n; a++)
-        row_sums[a] = sums[a * DCRF_LANES];
+        row_sums[a] = sums[a * DCRF_NARROW_LANES];
     dcrf_release(block);
     return status;
 }

@@ -32,7 +32,8 @@ struct dcrf_application {
  * bin[a] + 1 with the weight `fraction` of the latter. bin + 1 < bins wherever fraction > 0. */
 struct dcrf_ordered {
     size_t bins;
-    const float *table;    /* bins rows of dcrf_padded(bins) floats, zero in the padding */
+    const float
+        *table; /* bins rows of dcrf_bin_row(bins) floats (dsp/dsp.h), zero in the padding */
     const uint8_t *bin;    /* one a variable */
     const float *fraction; /* one a variable; with a table only */
     float *out;

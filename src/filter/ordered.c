@@ -11,6 +11,7 @@
  * continuous in y. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "dsp/dsp.h"
 #include "filter/operator.h"
 
 #include <math.h>
@@ -80,7 +81,7 @@ static void store_group(void *context, size_t begin, size_t end, size_t worker) 
 
 /* The table with its rows padded to whole vectors. */
 static const float *pad_table(const dcrf_levels *levels, float *padded) {
-    const size_t bins = levels->count, row = dcrf_padded(bins);
+    const size_t bins = levels->count, row = dcrf_bin_row(bins);
     memset(padded, 0, bins * row * sizeof *padded);
     for (size_t h = 0; h < bins; h++)
         memcpy(padded + h * row, levels->table + h * bins, bins * sizeof *padded);
@@ -135,7 +136,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     if (op->methods->ordered_block)
         return op->methods->ordered_block(op, levels, y, out, channels, stride, error);
     const size_t n = op->variables;
-    const size_t table_floats = levels->count * dcrf_padded(levels->count);
+    const size_t table_floats = levels->count * dcrf_bin_row(levels->count);
     size_t floats;
     if (!dcrf_multiply(n, 2 * GROUP, &floats) || floats > SIZE_MAX - table_floats)
         return dcrf_fail_memory(error, "the ordered filter");

@@ -75,11 +75,11 @@ void dcrf_unrolled_free(dcrf_unrolled **pointer) {
 }
 
 static dcrf_status check_stride(const dcrf_model *model, size_t stride, dcrf_error *error) {
-    if (stride < model->stride || stride % DCRF_LANES != 0)
+    if (stride < model->stride || stride % DCRF_NARROW_LANES != 0)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "a block of %zu labels needs a stride of at least %zu floats that is a "
                          "multiple of %d, not %zu",
-                         model->labels, model->stride, DCRF_LANES, stride);
+                         model->labels, model->stride, DCRF_NARROW_LANES, stride);
     return DCRF_OK;
 }
 
