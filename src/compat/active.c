@@ -24,6 +24,7 @@ void dcrf_field_free(struct dcrf_field **field_pointer) {
         return;
     dcrf_release(field->label);
     dcrf_release(field->place);
+    dcrf_release(field->zeros);
     dcrf_release(field->unary);
     dcrf_release(field->q);
     dcrf_release(field->spare);
@@ -69,6 +70,9 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->label = dcrf_allocate(crf->labels, sizeof *field->label);
     field->place = dcrf_allocate(crf->labels, sizeof *field->place);
     /* Rows for all labels; memory that stays untouched while few are active costs nothing. */
+    if (!crf->unary)
+        field->zeros = dcrf_allocate_zero(n, crf->labels * sizeof(float));
+    field->energies = crf->unary ? crf->unary : field->zeros;
     field->unary = dcrf_allocate(n + DCRF_LANES, crf->labels * sizeof(float));
     field->q = dcrf_allocate(n, row);
     field->spare = dcrf_allocate(n, row);
@@ -76,8 +80,8 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->peak = dcrf_allocate(crf->labels, sizeof(float));
     field->peak_part =
         dcrf_allocate(dcrf_pool_threads(field->pool), field->peak_stride * sizeof(float));
-    if (!field->label || !field->place || !field->unary || !field->q || !field->spare ||
-        !field->rest || !field->peak || !field->peak_part) {
+    if (!field->label || !field->place || !field->energies || !field->unary || !field->q ||
+        !field->spare || !field->rest || !field->peak || !field->peak_part) {
         dcrf_field_free(&field);
         return dcrf_fail_memory(error, "mean field");
     }
@@ -131,7 +135,7 @@ static void sum_outside(const struct dcrf_field *field, size_t begin, size_t end
     float ones[DCRF_DENSECRF_GRAIN], part[DCRF_DENSECRF_GRAIN];
     bool is_first = true;
     for (size_t i = 0; i < crf->labels; i++) {
-        const float *unary = crf->unary + i * crf->variables + begin;
+        const float *unary = field->energies + i * crf->variables + begin;
         if (field->place[i] != NO_PLACE)
             continue;
         for (size_t a = 0; a < count; a++)
@@ -145,8 +149,8 @@ static void sum_outside(const struct dcrf_field *field, size_t begin, size_t end
     for (size_t i = 0; i < crf->labels; i++) {
         if (field->place[i] != NO_PLACE)
             continue;
-        dcrf_dsp()->negative_exponential(crf->unary + i * crf->variables + begin, top, ones, part,
-                                         count);
+        dcrf_dsp()->negative_exponential(field->energies + i * crf->variables + begin, top, ones,
+                                         part, count);
         for (size_t a = 0; a < count; a++)
             sum[a] += part[a];
     }
@@ -160,7 +164,7 @@ static void raise_outside(const struct dcrf_field *field, size_t begin, size_t e
     for (size_t i = 0; i < crf->labels; i++) {
         if (field->place[i] != NO_PLACE)
             continue;
-        dcrf_dsp()->negative_exponential(crf->unary + i * crf->variables + begin,
+        dcrf_dsp()->negative_exponential(field->energies + i * crf->variables + begin,
                                          field->shift + begin, field->scale + begin, part,
                                          end - begin);
         peak[i] = fmaxf(peak[i], largest_of(part, end - begin));
@@ -198,7 +202,7 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     float part[DCRF_DENSECRF_GRAIN];
     for (size_t k = 0; k < field->active; k++) {
         const size_t label = field->label[k], old = rebuild->old_place[label];
-        const float *unary = crf->unary + label * n;
+        const float *unary = field->energies + label * n;
         for (size_t a = begin; dcrf_field_has_eights(field) && a < end; a++)
             field->unary[a / DCRF_LANES * eight + k * DCRF_LANES + a % DCRF_LANES] = unary[a];
         if (rebuild->planes) {
@@ -371,9 +375,8 @@ static void store_planes(void *context, size_t begin, size_t end, size_t worker)
         float *out = store->planes + i * n;
         const size_t place = field->place[i];
         if (place == NO_PLACE)
-            dcrf_dsp()->negative_exponential(field->crf->unary + i * n + begin,
-                                             field->shift + begin, field->scale + begin, part,
-                                             end - begin);
+            dcrf_dsp()->negative_exponential(field->energies + i * n + begin, field->shift + begin,
+                                             field->scale + begin, part, end - begin);
         for (size_t a = begin; a < end; a++)
             out[order[a]] =
                 place == NO_PLACE ? part[a - begin] : field->q[a * field->stride + place];

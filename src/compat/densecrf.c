@@ -37,11 +37,10 @@ dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t
     crf->variables = variables;
     crf->labels = labels;
     crf->message_error = DCRF_DENSECRF_MESSAGE_ERROR;
-    if (dcrf_multiply(variables, sizeof *crf->unary, &plane_bytes))
-        crf->unary = dcrf_allocate_zero(labels, plane_bytes);
-    if (!crf->unary || !dcrf_densecrf_order_new(crf)) {
+    if (!dcrf_multiply(variables, sizeof *crf->unary, &plane_bytes) ||
+        !dcrf_multiply(labels, plane_bytes, &plane_bytes) || !dcrf_densecrf_order_new(crf)) {
         dcrf_densecrf_free(&crf);
-        return dcrf_fail_memory(error, "the unary energies");
+        return dcrf_fail_memory(error, "a dense CRF");
     }
     *out = crf;
     return DCRF_OK;

@@ -43,7 +43,7 @@ struct dcrf_densecrf {
     uint32_t *order;      /* the variable of each place; unary energies and rows are by place */
     uint32_t *segment;    /* the first place of each, and the number of variables */
     size_t *band_segment; /* bands + 1: the first segment of each */
-    float *unary;         /* planar */
+    float *unary;         /* planar; NULL: zero */
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
@@ -74,8 +74,10 @@ struct dcrf_field {
                       */
     size_t active;   /* labels in the rows */
     size_t stride;
-    size_t *label;    /* of each place in a row */
-    size_t *place;    /* of each label, or SIZE_MAX */
+    size_t *label;         /* of each place in a row */
+    size_t *place;         /* of each label, or SIZE_MAX */
+    const float *energies; /* planes: the unary energies */
+    float *zeros;          /* the same where none were given; else NULL */
     float *unary;     /* where there are more than a few: eights of variables, label by label */
     float *q;         /* rows */
     float *spare;     /* rows: the next q, the last one, or a message */
