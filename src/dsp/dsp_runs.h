@@ -22,23 +22,6 @@ INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t place
     ask_for(row, width);
 }
 
-/* Runs between the one that is worked on and the one whose vertices are asked for: they are near,
- * but not always in the first-level cache. */
-#define VERTICES_AHEAD 6
-
-INLINE void ask_for_vertices(const struct dcrf_runs *runs, size_t run, size_t end, size_t width) {
-    if (run >= end)
-        return;
-    for (size_t k = 0; k < runs->corners; k++) {
-        const float *row = runs->vertices + runs->vertex[run * runs->corners + k] * width;
-        UNROLL_CONSTANT
-        for (size_t at = 0; at < width; at += 16)
-            __builtin_prefetch(row + at);
-        if (width > TAIL_LANES)
-            __builtin_prefetch(row + width - 1);
-    }
-}
-
 /* The block at `at` of the rows of `corners` corners, from `corner` on, of one run. */
 INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
                       size_t at, size_t wide, size_t tail) {
@@ -108,7 +91,6 @@ INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, siz
     const size_t places = (begin) < (end) ? runs->first[end] : 0;                                  \
     for (size_t run = (begin); run < (end); run++) {                                               \
         if (!runs->is_near) {                                                                      \
-            ask_for_vertices(runs, run + VERTICES_AHEAD, end, width);                              \
             for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++)           \
                 ask_for_row(runs, place + RUN_AHEAD, places, width);                               \
         }                                                                                          \
