@@ -231,7 +231,8 @@ static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, flo
             lowest[0] = before[k] < lowest[0] ? before[k] : lowest[0];
             lowest[1] = here[k] < lowest[1] ? here[k] : lowest[1];
         }
-        assert_true(lowest[0] <= lowest[1]);
+        if (lattice->ring.rows == 0)
+            assert_true(lowest[0] <= lowest[1]);
         assert_true(memcmp(here, before, row) != 0);
     }
     free(seen);
@@ -286,10 +287,12 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
     }
     for (size_t i = 0; i < list.count; i++)
         number[i] = NONE;
+    /* Rows of a ring are not vertices: test_lattice.c filters through them. */
+    const bool has_ring = refinement.has_runs && lattice->ring.rows > 0;
     for (size_t a = 0; a < n; a++) {
         if (memcmp(points[a].weight, weight + a * corners, corners * sizeof(float)) != 0)
             fail_msg("%s: the weights of variable %zu", what, a);
-        for (size_t k = 0; k < corners; k++) {
+        for (size_t k = 0; !has_ring && k < corners; k++) {
             int64_t key[DCRF_MAX_CORNERS];
             corner_key(&points[a], corners, k, key);
             const size_t i = vertices_find(&list, key);
@@ -299,7 +302,8 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
         }
     }
     /* The vertices of the origin may be far from all others. */
-    check_neighbours(lattice, &list, number, refinement.has_origin, what);
+    if (!has_ring)
+        check_neighbours(lattice, &list, number, refinement.has_origin, what);
     free(vertex);
     free(weight);
     free(number);
@@ -330,10 +334,10 @@ static void plans_are_those_of_plain_programs(void **state) {
                     dcrf_kernel_features(dcrf_view_interleaved(values, DCRF_F32, &grid, d), 1);
                 struct dcrf_features features;
                 assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
-                for (int turn = 0; turn < 4; turn++) {
+                for (int turn = 0; turn < 5; turn++) {
                     const struct dcrf_refinement refinement = {.rounds = 1,
                                                                .is_single = is_single,
-                                                               .has_runs = turn == 1,
+                                                               .has_runs = turn % 3 == 1,
                                                                .has_origin = turn == 3,
                                                                .rings = turn == 2 && d <= 4 ? 1 : 0,
                                                                .row_floats =

@@ -261,6 +261,10 @@ dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
                                   const struct dcrf_simplices *simplices, size_t band_variables,
                                   dcrf_pool *pool, dcrf_error *error);
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
+
+/* Make the simplices again from runs of one band, which are gone then. */
+dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                                   dcrf_error *error);
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
 /* What splat_runs and slice_runs take, but for the rows. */

@@ -146,16 +146,14 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* Runs; a large lattice gets one band of them, and keeps the simplices until it is known whether it
- * has a ring. */
+/* Runs; a large lattice gets one band of them, until it is known whether it has a ring. */
 static dcrf_status make_runs(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     const dcrf_status status = dcrf_lattice_runs_new(
         lattice, &build->simplices,
         lattice->is_large ? lattice->base.variables : build->refinement.band_variables,
         dcrf_workspace_pool(build->workspace), error);
-    if (!lattice->is_large)
-        dcrf_simplices_clear(&build->simplices);
+    dcrf_simplices_clear(&build->simplices);
     return status;
 }
 
@@ -163,8 +161,11 @@ static dcrf_status make_ring(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
     dcrf_lattice_order_clear(&build->order);
-    const dcrf_status status = dcrf_lattice_ring_new(lattice, pool, error);
+    dcrf_status status = dcrf_lattice_ring_new(lattice, pool, error);
     if (status < 0 || lattice->ring.rows > 0)
+        return status;
+    status = dcrf_lattice_runs_undo(lattice, &build->simplices, error);
+    if (status < 0)
         return status;
     return dcrf_lattice_runs_new(lattice, &build->simplices, build->refinement.band_variables, pool,
                                  error);

@@ -168,6 +168,30 @@ void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
     *runs = (struct dcrf_lattice_runs){0};
 }
 
+dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                                   dcrf_error *error) {
+    struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t n = lattice->base.variables, corners = lattice->corners;
+    *simplices = (struct dcrf_simplices){.count = runs->count};
+    simplices->of = dcrf_allocate(n, sizeof *simplices->of);
+    simplices->weight = dcrf_allocate(n, corners * sizeof *simplices->weight);
+    if (!simplices->of || !simplices->weight) {
+        dcrf_simplices_clear(simplices);
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    }
+    for (size_t run = 0; run < runs->count; run++)
+        for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+            const size_t a = runs->variable[place];
+            simplices->of[a] = (uint32_t)run;
+            dcrf_copy_corners(simplices->weight + a * corners, runs->weight + place * corners,
+                              corners);
+        }
+    simplices->corner = runs->vertex;
+    runs->vertex = NULL;
+    dcrf_lattice_runs_clear(runs);
+    return DCRF_OK;
+}
+
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
