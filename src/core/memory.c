@@ -24,16 +24,14 @@ size_t dcrf_align(size_t bytes) {
  * the address cache when they are gathered from. And they are kept when they are released, up to
  * MOST_KEPT_BYTES: the system clears every page that it hands out, which takes longer than a pass
  * over it, and calls that follow each other want arrays of the same sizes. The system may take the
- * pages of what is kept at any time (MADV_FREE), and there is never much more memory in use and
- * kept together than was in use at one time: SPARE_BYTES, for a call has arrays that are not in use
- * at the same time, and the next one would have to clear all of them again.
+ * pages of what is kept at any time (MADV_FREE), and there is never more memory in use and kept
+ * together than was in use at one time.
  */
 #if defined(MADV_HUGEPAGE) && defined(MADV_FREE)
 #define HAS_HUGE_PAGES
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HUGE_FROM_BYTES (HUGE_PAGE_BYTES / 2)
 #define MOST_BLOCKS 64
-#define SPARE_BYTES ((size_t)32 << 20)
 
 /* Memory checkers are to see what is released. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -88,12 +86,13 @@ static void drop_oldest(void) {
     *oldest = (struct block){0};
 }
 
-/* The smallest block that is kept and large enough, unless it is much too large. */
+/* The smallest block that is kept and large enough, unless it is more than twice as large: other
+ * arrays of a call than the one that it was for can have it, and it need not be cleared again. */
 static struct block *find_kept(size_t bytes) {
     struct block *best = NULL;
     for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
         if (block->memory && block->kept_since > 0 && block->bytes >= bytes &&
-            block->bytes - bytes <= bytes / 4 && (!best || block->bytes < best->bytes))
+            block->bytes - bytes <= bytes && (!best || block->bytes < best->bytes))
             best = block;
     return best;
 }
@@ -127,7 +126,7 @@ static void *allocate_huge(size_t size) {
         memory = kept->memory;
     } else {
         while (store.kept_bytes > 0 &&
-               store.used_bytes + store.kept_bytes + bytes > store.most_used_bytes + SPARE_BYTES)
+               store.used_bytes + store.kept_bytes + bytes > store.most_used_bytes)
             drop_oldest();
         struct block *entry = find_entry(NULL);
         memory = take_huge(bytes);
