@@ -9,7 +9,7 @@
  *                  devices but the first
  *
  * A device has room for LARGEST variables. */
-#include "filter/backend.h"
+#include "fake_backend.h"
 
 #include "dsp/dsp.h"
 
@@ -34,7 +34,7 @@ size_t fake_backend_alive(void) {
     return atomic_load(&alive);
 }
 
-static dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...) {
+dcrf_status fake_fail(dcrf_error *error, dcrf_status status, const char *format, ...) {
     if (error) {
         va_list arguments;
         va_start(arguments, format);
@@ -45,10 +45,10 @@ static dcrf_status fail(dcrf_error *error, dcrf_status status, const char *forma
     return status;
 }
 
-static dcrf_status refuse(const char *entry, dcrf_error *error) {
+dcrf_status fake_refuse(const char *entry, dcrf_error *error) {
     const char *failing = getenv("FAKE_FAILURE");
     return failing && strcmp(failing, entry) == 0
-               ? fail(error, DCRF_ERROR_DEVICE, "the fake device refuses %s", entry)
+               ? fake_fail(error, DCRF_ERROR_DEVICE, "the fake device refuses %s", entry)
                : DCRF_OK;
 }
 
@@ -65,12 +65,12 @@ struct dcrf_backend_device {
     atomic_size_t holders; /* whoever opened it, operators and mean fields */
 };
 
-static void hold(dcrf_backend_device *device) {
+void fake_hold(dcrf_backend_device *device) {
     atomic_fetch_add(&device->holders, 1);
     atomic_fetch_add(&alive, 1);
 }
 
-static void drop(dcrf_backend_device *device) {
+void fake_drop(dcrf_backend_device *device) {
     atomic_fetch_sub(&alive, 1);
     if (atomic_fetch_sub(&device->holders, 1) == 1)
         free(device);
@@ -79,9 +79,9 @@ static void drop(dcrf_backend_device *device) {
 static dcrf_status count_devices(size_t *count, dcrf_error *error) {
     const char *given = getenv("FAKE_DEVICES");
     if (given && strcmp(given, "none") == 0)
-        return fail(error, DCRF_ERROR_DEVICE, "there is no fake driver");
+        return fake_fail(error, DCRF_ERROR_DEVICE, "there is no fake driver");
     *count = given ? (size_t)strtoul(given, NULL, 10) : 2;
-    return refuse("count", error);
+    return fake_refuse("count", error);
 }
 
 static dcrf_status describe(size_t index, dcrf_device_info *info, dcrf_error *error) {
@@ -89,20 +89,20 @@ static dcrf_status describe(size_t index, dcrf_device_info *info, dcrf_error *er
     snprintf(info->description, sizeof info->description, "fake %zu", index);
     info->memory_bytes = (size_t)3 << 30;
     info->free_bytes = (size_t)1 << 30;
-    return refuse("describe", error);
+    return fake_refuse("describe", error);
 }
 
 static dcrf_status open_device(dcrf_backend_device **device, size_t index, dcrf_error *error) {
-    dcrf_status status = refuse("open", error);
+    dcrf_status status = fake_refuse("open", error);
     if (status == DCRF_OK && index > 0)
-        status = refuse("open 1", error);
+        status = fake_refuse("open 1", error);
     if (status < 0)
         return status;
     *device = calloc(1, sizeof **device);
     if (!*device)
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake device");
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake device");
     (*device)->index = index;
-    hold(*device);
+    fake_hold(*device);
     return DCRF_OK;
 }
 
@@ -114,7 +114,7 @@ struct fake_operator {
     double *matrix;
 };
 
-static const double *row_of(const dcrf_operator *op, size_t a) {
+const double *fake_row(const dcrf_operator *op, size_t a) {
     return ((const struct fake_operator *)op)->matrix + a * op->variables;
 }
 
@@ -126,12 +126,12 @@ static dcrf_status apply(const dcrf_operator *op, dcrf_workspace *workspace,
         for (size_t c = 0; c < padded(application->channels); c++) {
             double sum = 0;
             for (size_t b = 0; b < n; b++)
-                sum += row_of(op, a)[b] * (double)application->in[b * stride + c];
+                sum += fake_row(op, a)[b] * (double)application->in[b * stride + c];
             float *out = &application->out[a * stride + c];
             *out = (float)((double)application->factor * sum) +
                    (application->accumulate ? *out : 0.0f);
         }
-    return refuse("apply", error);
+    return fake_refuse("apply", error);
 }
 
 static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
@@ -142,10 +142,10 @@ static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspa
         for (size_t c = 0; c < channels; c++) {
             double sum = 0;
             for (size_t b = 0; b < n; b++)
-                sum += row_of(op, a)[b] * in[b * channels + c];
+                sum += fake_row(op, a)[b] * in[b * channels + c];
             out[a * channels + c] = sum;
         }
-    return refuse("apply_double", error);
+    return fake_refuse("apply_double", error);
 }
 
 /* F(a, b) between the four nodes around the bins of a and b, or the sign. */
@@ -171,14 +171,14 @@ static dcrf_status ordered(const dcrf_operator *op, dcrf_workspace *workspace,
     for (size_t a = 0; a < op->variables; a++) {
         double sum = 0;
         for (size_t b = 0; b < op->variables; b++)
-            sum += row_of(op, a)[b] * table_value(channel, a, b);
+            sum += fake_row(op, a)[b] * table_value(channel, a, b);
         channel->out[a] = (float)sum;
     }
-    return refuse("ordered", error);
+    return fake_refuse("ordered", error);
 }
 
 /* y / epsilon is rounded to float before anything else. */
-static double line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c) {
+double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c) {
     const float y_a = line->y[a * line->stride + c], y_b = line->y[b * line->stride + c];
     if (line->epsilon == 0)
         return y_b > y_a ? 1 : y_b < y_a ? -1 : 0;
@@ -190,7 +190,7 @@ static double line_value(const struct dcrf_line *line, size_t a, size_t b, size_
 static double line_sum(const dcrf_operator *op, const struct dcrf_line *line, size_t a, size_t c) {
     double sum = 0;
     for (size_t b = 0; b < op->variables; b++)
-        sum += row_of(op, a)[b] * line_value(line, a, b, c);
+        sum += fake_row(op, a)[b] * fake_line_value(line, a, b, c);
     return sum;
 }
 
@@ -200,7 +200,7 @@ static dcrf_status line(const dcrf_operator *op, dcrf_workspace *workspace,
     for (size_t a = 0; a < op->variables; a++)
         for (size_t c = 0; c < what->channels && (!what->wanted || what->wanted[a]); c++)
             what->out[a * what->stride + c] = (float)line_sum(op, what, a, c);
-    return refuse("line", error);
+    return fake_refuse("line", error);
 }
 
 static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspace,
@@ -209,7 +209,7 @@ static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspac
     for (size_t a = 0; a < op->variables; a++)
         for (size_t c = 0; c < what->channels && (!what->wanted || what->wanted[a]); c++)
             out[a * what->channels + c] = line_sum(op, what, a, c);
-    return refuse("line_double", error);
+    return fake_refuse("line_double", error);
 }
 
 /* Sums are in double and rounded to float once; twice that is told. */
@@ -232,13 +232,13 @@ static dcrf_status diagonal(const dcrf_operator *op, dcrf_workspace *workspace, 
                             dcrf_error *error) {
     (void)workspace;
     for (size_t a = 0; a < op->variables; a++)
-        out[a] = (float)row_of(op, a)[a];
-    return refuse("diagonal", error);
+        out[a] = (float)fake_row(op, a)[a];
+    return fake_refuse("diagonal", error);
 }
 
 static void free_operator(dcrf_operator *base) {
     struct fake_operator *op = (struct fake_operator *)base;
-    drop(op->device);
+    fake_drop(op->device);
     free(op->matrix);
     free(op);
 }
@@ -299,27 +299,27 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
                                 dcrf_normalization normalization, dcrf_operator_kind kind,
                                 dcrf_error *error) {
     const size_t n = features->variables;
-    const dcrf_status status = refuse("operator_new", error);
+    const dcrf_status status = fake_refuse("operator_new", error);
     *out = NULL;
     if (status < 0)
         return status;
     if (n > LARGEST)
-        return fail(error, DCRF_ERROR_DEVICE,
-                    "the fake device is full: it has room for %d variables, not for %zu", LARGEST,
-                    n);
+        return fake_fail(error, DCRF_ERROR_DEVICE,
+                         "the fake device is full: it has room for %d variables, not for %zu",
+                         LARGEST, n);
     struct fake_operator *op = calloc(1, sizeof *op);
     double *matrix = calloc(n * n, sizeof *matrix), *scale = calloc(n, sizeof *scale);
     if (!op || !matrix || !scale) {
         free(op);
         free(matrix);
         free(scale);
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake operator");
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake operator");
     }
     fill_matrix(features, matrix);
     if (normalization == DCRF_NORMALIZE_SYMMETRIC)
         normalize(matrix, scale, n);
     free(scale);
-    hold(device);
+    fake_hold(device);
     op->device = device;
     op->matrix = matrix;
     op->base = (dcrf_operator){.methods = kind == DCRF_OPERATOR_EXACT  ? &exact_methods
@@ -346,7 +346,7 @@ struct dcrf_backend_mean_field {
 static void mean_field_free(dcrf_backend_mean_field *mf) {
     if (!mf)
         return;
-    drop(mf->device);
+    fake_drop(mf->device);
     free(mf->unary);
     free(mf->diagonal);
     free(mf->q);
@@ -358,19 +358,19 @@ static void mean_field_free(dcrf_backend_mean_field *mf) {
 static dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *device,
                                   const struct dcrf_backend_model *model, dcrf_error *error) {
     const size_t n = model->variables, count = n * model->labels;
-    const dcrf_status status = refuse("mean_field_new", error);
+    const dcrf_status status = fake_refuse("mean_field_new", error);
     *out = NULL;
     if (status < 0)
         return status;
     for (size_t m = 0; m < model->kernel_count; m++)
         if (((const struct fake_operator *)model->operators[m])->device->index != device->index)
-            return fail(error, DCRF_ERROR_DEVICE, "an operator is on another fake device");
+            return fake_fail(error, DCRF_ERROR_DEVICE, "an operator is on another fake device");
     dcrf_backend_mean_field *mf = calloc(1, sizeof *mf);
     if (!mf || model->kernel_count > 16) {
         free(mf);
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field");
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field");
     }
-    hold(device);
+    fake_hold(device);
     mf->device = device;
     mf->variables = n;
     mf->labels = model->labels;
@@ -383,7 +383,7 @@ static dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_de
     mf->diagonal = calloc(n, sizeof(double));
     if (!mf->unary || !mf->q || !mf->next || !mf->field || !mf->diagonal) {
         mean_field_free(mf);
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field");
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field");
     }
     for (size_t m = 0; m < model->kernel_count; m++) {
         mf->weights[m] = (double)model->weights[m];
@@ -418,11 +418,11 @@ static double entropy_of(const dcrf_backend_mean_field *mf) {
     return sum;
 }
 
-static dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, double *entropy,
-                                    dcrf_error *error) {
+static dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, float coldness,
+                                    double *entropy, dcrf_error *error) {
     const size_t labels = mf->labels;
     for (size_t k = 0; k < mf->variables * labels; k++) {
-        mf->field[k] = -mf->unary[k];
+        mf->field[k] = -(double)coldness * mf->unary[k];
         if (q) {
             mf->q[k] = (double)q[k / labels * mf->stride + k % labels];
             mf->field[k] = log(fmax(mf->q[k], (double)SMALLEST_Q));
@@ -431,7 +431,7 @@ static dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q,
     if (!q)
         softmax(mf->field, mf->q, mf->variables, labels);
     *entropy = entropy_of(mf);
-    return refuse("mean_field_start", error);
+    return fake_refuse("mean_field_start", error);
 }
 
 /* What the others say to variable a about label i. */
@@ -439,19 +439,21 @@ static double message(const dcrf_backend_mean_field *mf, size_t a, size_t i) {
     double sum = -mf->diagonal[a] * mf->q[a * mf->labels + i];
     for (size_t m = 0; m < mf->kernel_count; m++)
         for (size_t b = 0; b < mf->variables; b++)
-            sum += mf->weights[m] * row_of(mf->operators[m], a)[b] * mf->q[b * mf->labels + i];
+            sum += mf->weights[m] * fake_row(mf->operators[m], a)[b] * mf->q[b * mf->labels + i];
     return sum;
 }
 
-static dcrf_status mean_field_step(dcrf_backend_mean_field *mf, float damping, double *sums,
+static dcrf_status mean_field_step(dcrf_backend_mean_field *mf,
+                                   const struct dcrf_backend_update *how, double *sums,
                                    dcrf_error *error) {
+    const double damping = (double)how->damping;
     const size_t count = mf->variables * mf->labels;
     double energy = 0, change = 0;
     for (size_t k = 0; k < count; k++) {
         const double seen = message(mf, k / mf->labels, k % mf->labels);
-        const double wanted = -mf->unary[k] + 2 * seen;
+        const double wanted = (double)how->coldness * (-mf->unary[k] + 2 * seen);
         energy += mf->q[k] * mf->unary[k] + seen * (1 - mf->q[k]);
-        mf->field[k] = (double)damping * mf->field[k] + (1 - (double)damping) * wanted;
+        mf->field[k] = damping * mf->field[k] + (1 - damping) * wanted;
     }
     softmax(mf->field, mf->next, mf->variables, mf->labels);
     for (size_t k = 0; k < count; k++)
@@ -460,259 +462,25 @@ static dcrf_status mean_field_step(dcrf_backend_mean_field *mf, float damping, d
     sums[DCRF_SOFTMAX_ENERGY] = energy;
     sums[DCRF_SOFTMAX_CHANGE] = change;
     sums[DCRF_SOFTMAX_ENTROPY] = entropy_of(mf);
-    return refuse("mean_field_step", error);
+    return fake_refuse("mean_field_step", error);
 }
 
 static dcrf_status mean_field_marginals(dcrf_backend_mean_field *mf, float *q, dcrf_error *error) {
     memset(q, 0, mf->variables * mf->stride * sizeof *q);
     for (size_t k = 0; k < mf->variables * mf->labels; k++)
         q[k / mf->labels * mf->stride + k % mf->labels] = (float)mf->q[k];
-    return refuse("mean_field_marginals", error);
+    return fake_refuse("mean_field_marginals", error);
 }
 
-/* ---- the LP --------------------------------------------------------------------------------- */
-
-enum { UNARY, Y, PREVIOUS, Z, METRIC, FLOAT_BLOCKS };
-
-struct dcrf_backend_lp {
-    dcrf_backend_device *device;
-    size_t variables, labels, stride, kernel_count;
-    float *block[FLOAT_BLOCKS];
-    double *dual[DCRF_BACKEND_DUALS];
-    double weights[16];
-    const dcrf_operator *operators[16];
-};
-
-static size_t floats_of(const dcrf_backend_lp *lp) {
-    return lp->variables * lp->stride;
-}
-
-static void lp_free(dcrf_backend_lp *lp) {
-    drop(lp->device);
-    for (size_t k = 0; k < FLOAT_BLOCKS; k++)
-        free(lp->block[k]);
-    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
-        free(lp->dual[k]);
-    free(lp);
-}
-
-static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
-                           const struct dcrf_backend_lp_model *model, dcrf_error *error) {
-    const dcrf_status status = refuse("lp_make", error);
-    *out = NULL;
-    if (status < 0)
-        return status;
-    dcrf_backend_lp *lp = calloc(1, sizeof *lp);
-    if (!lp)
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
-    lp->device = device;
-    hold(device);
-    lp->variables = model->variables;
-    lp->labels = model->labels;
-    lp->stride = model->stride;
-    bool has_all = true;
-    for (size_t k = 0; k < FLOAT_BLOCKS; k++)
-        has_all &= (lp->block[k] = calloc(floats_of(lp), sizeof(float))) != NULL;
-    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
-        has_all &= (lp->dual[k] = calloc(floats_of(lp), sizeof(double))) != NULL;
-    if (!has_all) {
-        lp_free(lp);
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
+static dcrf_status mean_field_labels(dcrf_backend_mean_field *mf, uint16_t *labels,
+                                     dcrf_error *error) {
+    for (size_t a = 0; a < mf->variables; a++) {
+        labels[a] = 0; /* by floats, as the marginals are given */
+        for (size_t i = 1; i < mf->labels; i++)
+            if ((float)mf->q[a * mf->labels + i] > (float)mf->q[a * mf->labels + labels[a]])
+                labels[a] = (uint16_t)i;
     }
-    memcpy(lp->block[UNARY], model->unary, floats_of(lp) * sizeof(float));
-    for (size_t m = 0; m < model->kernel_count; m++) {
-        lp->operators[lp->kernel_count] = model->operators[m];
-        lp->weights[lp->kernel_count++] = model->weights[m];
-    }
-    *out = lp;
-    return DCRF_OK;
-}
-
-static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const float *metric,
-                            dcrf_error *error) {
-    memcpy(lp->block[Y], y, floats_of(lp) * sizeof *y);
-    memcpy(lp->block[METRIC], metric, lp->variables * sizeof *metric);
-    return refuse("lp_start", error);
-}
-
-static dcrf_status lp_restart(dcrf_backend_lp *lp, dcrf_error *error) {
-    memcpy(lp->block[Z], lp->block[Y], floats_of(lp) * sizeof(float));
-    return refuse("lp_restart", error);
-}
-
-static dcrf_status lp_read(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
-                           dcrf_error *error) {
-    memcpy(block, lp->block[which == DCRF_BACKEND_Y ? Y : Z], floats_of(lp) * sizeof *block);
-    return refuse("lp_read", error);
-}
-
-static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *block,
-                                dcrf_error *error) {
-    memcpy(block, lp->dual[which], floats_of(lp) * sizeof *block);
-    return refuse("lp_read_dual", error);
-}
-
-static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                                 const double *block, dcrf_error *error) {
-    for (size_t k = 0; k < floats_of(lp); k++)
-        lp->dual[which][k] = block ? block[k] : 0;
-    return refuse("lp_write_dual", error);
-}
-
-/* The last node that is not above the value, and the part of the way to the next one. */
-static size_t find_node(const dcrf_levels *levels, float value, double *part) {
-    size_t node = 0;
-    while (node + 1 < levels->count && levels->levels[node + 1] <= value)
-        node++;
-    *part = 0;
-    if (node + 1 < levels->count && value > levels->levels[node])
-        *part = (double)((value - levels->levels[node]) /
-                         (levels->levels[node + 1] - levels->levels[node]));
-    return node;
-}
-
-static double between_nodes(const dcrf_levels *levels, float y_a, float y_b) {
-    double p, q, value = 0;
-    const size_t i = find_node(levels, y_a, &p), k = find_node(levels, y_b, &q);
-    for (size_t u = 0; u < 2; u++)
-        for (size_t v = 0; v < 2; v++) {
-            const double weight = (u ? p : 1 - p) * (v ? q : 1 - q);
-            if (weight > 0)
-                value += weight * (double)levels->table[(i + u) * levels->count + k + v];
-        }
-    return value;
-}
-
-static double flow(const dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape, size_t a,
-                   size_t i) {
-    const float *z = lp->block[Z];
-    const struct dcrf_line along = {.epsilon = shape->epsilon, .y = z, .stride = lp->stride};
-    double sum = 0;
-    for (size_t m = 0; m < lp->kernel_count; m++)
-        for (size_t b = 0; b < lp->variables; b++)
-            sum +=
-                lp->weights[m] * row_of(lp->operators[m], a)[b] *
-                (lp->operators[m]->methods->line
-                     ? line_value(&along, a, b, i)
-                     : between_nodes(shape->levels, z[a * lp->stride + i], z[b * lp->stride + i]));
-    return sum;
-}
-
-static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
-                                 size_t *labels, size_t *count, dcrf_error *error) {
-    *count = 0;
-    for (size_t i = 0; i < lp->labels; i++) {
-        double largest = 0;
-        for (size_t a = 0; a < lp->variables; a++)
-            largest = fmax(largest, (double)lp->block[Z][a * lp->stride + i]);
-        const bool is_alive = largest > shape->threshold;
-        if (is_alive)
-            labels[(*count)++] = i;
-        for (size_t a = 0; a < lp->variables; a++)
-            lp->dual[DCRF_BACKEND_CURRENT][a * lp->stride + i] =
-                is_alive ? flow(lp, shape, a, i) : 0;
-    }
-    return refuse("lp_find_point", error);
-}
-
-static dcrf_status lp_mix(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
-                          enum dcrf_backend_dual from, double weight, dcrf_error *error) {
-    for (size_t k = 0; k < floats_of(lp); k++)
-        lp->dual[into][k] += weight * (lp->dual[from][k] - lp->dual[into][k]);
-    return refuse("lp_mix", error);
-}
-
-/* The label with the lowest reduced cost of best + t (to - best). */
-static size_t cheapest(const dcrf_backend_lp *lp, const double *to, double t, size_t a,
-                       double *cost) {
-    size_t best = 0;
-    *cost = (double)INFINITY;
-    for (size_t i = 0; i < lp->labels; i++) {
-        const size_t k = a * lp->stride + i;
-        const double from = lp->dual[DCRF_BACKEND_BEST][k];
-        const double here = (double)lp->block[UNARY][k] - from - t * (to[k] - from);
-        if (here < *cost) {
-            best = i;
-            *cost = here;
-        }
-    }
-    return best;
-}
-
-static dcrf_status lp_slopes(dcrf_backend_lp *lp, enum dcrf_backend_dual to, double first,
-                             double step, size_t count, double *slopes, dcrf_error *error) {
-    for (size_t s = 0; s < count; s++) {
-        slopes[s] = 0;
-        for (size_t a = 0; a < lp->variables; a++) {
-            double cost;
-            const size_t i =
-                cheapest(lp, lp->dual[to], first + (double)s * step, a, &cost) + a * lp->stride;
-            slopes[s] -= lp->dual[to][i] - lp->dual[DCRF_BACKEND_BEST][i];
-        }
-    }
-    return refuse("lp_slopes", error);
-}
-
-static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *error) {
-    sums[DCRF_BACKEND_LOWEST] = sums[DCRF_BACKEND_MAGNITUDE] = 0;
-    for (size_t a = 0; a < lp->variables; a++) {
-        double cost;
-        cheapest(lp, lp->dual[DCRF_BACKEND_BEST], 0, a, &cost);
-        sums[DCRF_BACKEND_LOWEST] += cost;
-        sums[DCRF_BACKEND_MAGNITUDE] += fabs(cost);
-    }
-    return refuse("lp_bound_sums", error);
-}
-
-/* max(0, v - theta) with theta by bisection, which is another way than the library's. */
-static void project(const double *v, size_t count, float *y) {
-    double low = -(double)INFINITY, high = -(double)INFINITY;
-    for (size_t i = 0; i < count; i++)
-        high = fmax(high, v[i]);
-    low = high - 1;
-    for (int k = 0; k < 60; k++) {
-        const double theta = (low + high) / 2;
-        double sum = 0;
-        for (size_t i = 0; i < count; i++)
-            sum += fmax(0, v[i] - theta);
-        *(sum > 1 ? &low : &high) = theta;
-    }
-    for (size_t i = 0; i < count; i++)
-        y[i] = (float)fmax(0, v[i] - low);
-}
-
-static dcrf_status lp_descend(dcrf_backend_lp *lp, double epsilon, double *sums,
-                              dcrf_error *error) {
-    const double *current = lp->dual[DCRF_BACKEND_CURRENT];
-    const float *z = lp->block[Z], *unary = lp->block[UNARY];
-    double *v = calloc(lp->labels, sizeof *v);
-    if (!v)
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake step");
-    memcpy(lp->block[PREVIOUS], lp->block[Y], floats_of(lp) * sizeof(float));
-    sums[DCRF_BACKEND_OBJECTIVE] = sums[DCRF_BACKEND_UPHILL] = 0;
-    for (size_t a = 0; a < lp->variables; a++) {
-        const size_t row = a * lp->stride;
-        const double metric = (double)lp->block[METRIC][a];
-        for (size_t i = 0; i < lp->labels; i++) {
-            const double cost = (double)unary[row + i] - current[row + i];
-            v[i] = (double)z[row + i] - epsilon / metric * cost;
-            sums[DCRF_BACKEND_OBJECTIVE] += (double)z[row + i] * cost;
-        }
-        project(v, lp->labels, lp->block[Y] + row);
-        for (size_t k = row; k < row + lp->labels; k++)
-            sums[DCRF_BACKEND_UPHILL] += metric * ((double)z[k] - (double)lp->block[Y][k]) *
-                                         ((double)lp->block[Y][k] - (double)lp->block[PREVIOUS][k]);
-    }
-    free(v);
-    return refuse("lp_descend", error);
-}
-
-static dcrf_status lp_extrapolate(dcrf_backend_lp *lp, float beta, dcrf_error *error) {
-    for (size_t k = 0; k < floats_of(lp); k++) {
-        const float y = lp->block[Y][k];
-        lp->block[Z][k] = fmaxf(0, fminf(1, y + beta * (y - lp->block[PREVIOUS][k])));
-    }
-    return refuse("lp_extrapolate", error);
+    return fake_refuse("mean_field_labels", error);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -721,26 +489,17 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
     static struct dcrf_backend backend = {.count = count_devices,
                                           .describe = describe,
                                           .open = open_device,
-                                          .close = drop,
+                                          .close = fake_drop,
                                           .operator_new = operator_new,
                                           .mean_field_new = mean_field_new,
                                           .mean_field_start = mean_field_start,
                                           .mean_field_step = mean_field_step,
                                           .mean_field_marginals = mean_field_marginals,
-                                          .mean_field_free = mean_field_free,
-                                          .lp = {.make = lp_make,
-                                                 .free = lp_free,
-                                                 .start = lp_start,
-                                                 .restart = lp_restart,
-                                                 .read = lp_read,
-                                                 .read_dual = lp_read_dual,
-                                                 .write_dual = lp_write_dual,
-                                                 .find_point = lp_find_point,
-                                                 .mix = lp_mix,
-                                                 .slopes = lp_slopes,
-                                                 .bound_sums = lp_bound_sums,
-                                                 .descend = lp_descend,
-                                                 .extrapolate = lp_extrapolate}};
+                                          .mean_field_labels = mean_field_labels,
+                                          .mean_field_free = mean_field_free};
+
+    backend.lp = fake_lp;
+    backend.moves = fake_moves;
     const char *given = getenv("FAKE_VERSION");
     backend.version = given ? (unsigned)strtoul(given, NULL, 10) : DCRF_BACKEND_VERSION;
     return &backend;

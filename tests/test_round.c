@@ -128,6 +128,7 @@ static void each_move_finds_what_there_is(void **state) {
         double energy = toy_energy(&toy, labels);
         for (bool is_better = true; is_better;) {
             assert_int_equal(kinds[kind].move(polisher, &is_better, NULL), DCRF_OK);
+            assert_int_equal(dcrf_polisher_fetch(polisher, NULL), DCRF_OK);
             const double now = toy_energy(&toy, polisher->current.labels);
             assert_true(fabs(now - polisher->current.energy) <= TOLERANCE);
             assert_true(is_better ? now < energy + TOLERANCE : fabs(now - energy) <= 1e-9);

@@ -8,7 +8,10 @@
  *   ordered.cu     what the ordered filters of lattice and grid share
  *   grid.cu        the separable Gaussian of spatial kernels
  *   exact.cu       the Gaussian sum over all pairs, and exact_*.cu its parts
+ *   messages.cu    what the kernels of a model say together
+ *   labels.cu      the labels of the largest marginals
  *   mean_field.cu  mean field
+ *   moves.cu       the moves that polish a labelling
  *   lp.cu          the LP by Huber continuation, and lp_rows.cu its work on rows
  *
  * All work of a device goes through one stream, so what was asked for first is done first; a call
@@ -130,6 +133,11 @@ dcrf_status grid_new(struct device_operator **op, dcrf_backend_device *device,
 dcrf_status exact_new(struct device_operator **op, dcrf_backend_device *device,
                       const struct dcrf_features *features, dcrf_normalization normalization,
                       dcrf_error *error);
+
+/* The labels of the largest marginals of a block of the device, the first of equals, to the host.
+ */
+dcrf_status labels_download(dcrf_backend_device *device, const float *marginals, size_t variables,
+                            size_t labels, size_t stride, uint16_t *out, dcrf_error *error);
 
 /* Rows of features as dcrf_features_row gives them, on the device: variables x dimension floats. */
 dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,

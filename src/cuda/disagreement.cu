@@ -4,14 +4,20 @@
  *
  * without a block of the host: the labels go to the device and one number comes back. Labels that
  * do not occur are left out, the others are taken SOME at a time. */
-#include "cuda/device.cuh"
+#include "cuda/sums.cuh"
 
 #include <new>
 #include <vector>
 
 #define SOME 32
-#define WARP 32
 #define WHAT "the energy of a labelling"
+
+/* Of the labels that occur, by their place among them. */
+static __global__ void find_places(uint16_t *labels, const uint16_t *place_of, size_t variables) {
+    const size_t a = this_thread();
+    if (a < variables)
+        labels[a] = place_of[labels[a]];
+}
 
 /* Rows of SOME floats: ones at the places first .. first + SOME - 1. */
 static __global__ void make_indicators(const uint16_t *place, size_t variables, uint32_t first,
@@ -21,58 +27,53 @@ static __global__ void make_indicators(const uint16_t *place, size_t variables, 
         block[i] = place[i / SOME] == first + i % SOME;
 }
 
-/* The sum over the other labels; a tree of fixed shape in each block. */
+/* The sum over the other labels. */
 static __global__ void sum_others(const uint16_t *place, const float *block, size_t variables,
                                   uint32_t first, uint32_t count, double *partial) {
-    __shared__ double sums[THREADS / WARP];
     const size_t i = this_thread();
     const uint32_t column = (uint32_t)(i % SOME);
-    double sum = 0;
+    double sum[1] = {0};
     if (i < variables * SOME && column < count && place[i / SOME] != first + column)
-        sum = (double)block[i];
-    for (int distance = 1; distance < WARP; distance *= 2)
-        sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-    if (threadIdx.x % WARP == 0)
-        sums[threadIdx.x / WARP] = sum;
-    __syncthreads();
-    if (threadIdx.x > 0)
-        return;
-    for (int w = 1; w < THREADS / WARP; w++)
-        sum += sums[w];
-    partial[blockIdx.x] = sum;
+        sum[0] = (double)block[i];
+    write_block_sums<1, THREADS>(sum, partial);
 }
 
-/* The place of every variable's label among those that occur; returns how many do. */
-static size_t list_labels(const uint16_t *labels, size_t variables, std::vector<uint16_t> &place) {
-    std::vector<uint16_t> place_of(1 << 16, 0);
+/* The place of every label among those that occur; returns how many do. */
+static size_t list_labels(const uint16_t *labels, size_t variables,
+                          std::vector<uint16_t> &place_of) {
+    uint16_t largest = 0;
     size_t count = 0;
+    for (size_t a = 0; a < variables; a++)
+        largest = labels[a] > largest ? labels[a] : largest;
+    place_of.assign((size_t)largest + 1, 0);
     for (size_t a = 0; a < variables; a++)
         place_of[labels[a]] = 1;
     for (uint16_t &at : place_of)
         if (at)
             at = (uint16_t)count++;
-    place.resize(variables);
-    for (size_t a = 0; a < variables; a++)
-        place[a] = place_of[labels[a]];
     return count;
 }
 
 struct disagreement {
     dcrf_backend_device *device;
-    uint16_t *place;
+    uint16_t *place, *place_of;
     float *indicators, *filtered;
-    double *partial;
+    double *partial, *sum;
     size_t blocks;
 };
 
-static dcrf_status take_memory(struct disagreement *d, size_t variables, dcrf_error *error) {
+static dcrf_status take_memory(struct disagreement *d, size_t variables, size_t labels,
+                               dcrf_error *error) {
     dcrf_status status = device_array(d->device, &d->place, variables, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(d->device, &d->place_of, labels, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(d->device, &d->indicators, variables * SOME, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(d->device, &d->filtered, variables * SOME, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(d->device, &d->partial, d->blocks, WHAT, error);
+        status = device_array(d->device, &d->partial, d->blocks + 1, WHAT, error);
+    d->sum = d->partial + d->blocks;
     return status;
 }
 
@@ -80,7 +81,6 @@ static dcrf_status sum_some(struct device_operator *op, const struct disagreemen
                             size_t count, double *sum, dcrf_error *error) {
     const size_t n = op->base.variables;
     cudaStream_t stream = d->device->stream;
-    std::vector<double> partial(d->blocks);
     make_indicators<<<(unsigned)d->blocks, THREADS, 0, stream>>>(d->place, n, (uint32_t)first,
                                                                  d->indicators);
     const struct dcrf_application application = {
@@ -90,48 +90,54 @@ static dcrf_status sum_some(struct device_operator *op, const struct disagreemen
         return status;
     sum_others<<<(unsigned)d->blocks, THREADS, 0, stream>>>(
         d->place, d->filtered, n, (uint32_t)first, (uint32_t)count, d->partial);
+    add_block_sums<<<1, THREADS, 0, stream>>>(d->partial, d->blocks, d->sum);
     status = check(cudaGetLastError(), WHAT, error);
+    double some = 0;
     if (status == DCRF_OK)
-        status = device_download(d->device, partial.data(), d->partial, d->blocks * sizeof(double),
-                                 error);
-    for (size_t b = 0; b < d->blocks && status == DCRF_OK; b++)
-        *sum += partial[b];
+        status = device_download(d->device, &some, d->sum, sizeof some, error);
+    *sum += some;
     return status;
 }
 
-static dcrf_status sum_in_float(struct device_operator *op, const std::vector<uint16_t> &place,
-                                size_t count, double *sum, dcrf_error *error) {
+static dcrf_status sum_in_float(struct device_operator *op, const uint16_t *labels,
+                                const std::vector<uint16_t> &place_of, size_t count, double *sum,
+                                dcrf_error *error) {
     const size_t n = op->base.variables;
     struct disagreement d = {};
     d.device = op->device;
     d.blocks = blocks_for(n * SOME);
     dcrf_status status = device_enter(op->device, error);
     if (status == DCRF_OK)
-        status = take_memory(&d, n, error);
+        status = take_memory(&d, n, place_of.size(), error);
     if (status == DCRF_OK)
-        status = device_upload(d.device, d.place, place.data(), n * sizeof(uint16_t), error);
+        status = device_upload(d.device, d.place, labels, n * sizeof *labels, error);
+    if (status == DCRF_OK)
+        status = device_upload(d.device, d.place_of, place_of.data(),
+                               place_of.size() * sizeof(uint16_t), error);
+    if (status == DCRF_OK)
+        find_places<<<blocks_for(n), THREADS, 0, d.device->stream>>>(d.place, d.place_of, n);
     for (size_t first = 0; first < count && status == DCRF_OK; first += SOME)
         status = sum_some(op, &d, first, count - first < SOME ? count - first : SOME, sum, error);
-    device_release(d.device, d.place);
-    device_release(d.device, d.indicators);
-    device_release(d.device, d.filtered);
-    device_release(d.device, d.partial);
+    for (void *memory : {(void *)d.place, (void *)d.place_of, (void *)d.indicators,
+                         (void *)d.filtered, (void *)d.partial})
+        device_release(d.device, memory);
     return status;
 }
 
-static dcrf_status sum_in_double(struct device_operator *op, const std::vector<uint16_t> &place,
-                                 size_t count, double *sum, dcrf_error *error) {
+static dcrf_status sum_in_double(struct device_operator *op, const uint16_t *labels,
+                                 const std::vector<uint16_t> &place_of, size_t count, double *sum,
+                                 dcrf_error *error) {
     const size_t n = op->base.variables, most = 8;
     std::vector<double> in(n * most), out(n * most);
     dcrf_status status = DCRF_OK;
     for (size_t first = 0; first < count && status == DCRF_OK; first += most) {
         const size_t columns = count - first < most ? count - first : most;
         for (size_t i = 0; i < n * columns; i++)
-            in[i] = place[i / columns] == first + i % columns;
+            in[i] = place_of[labels[i / columns]] == first + i % columns;
         status = op->base.methods->apply_double(&op->base, nullptr, in.data(), out.data(), columns,
                                                 error);
         for (size_t i = 0; i < n * columns && status == DCRF_OK; i++)
-            if (place[i / columns] != first + i % columns)
+            if (place_of[labels[i / columns]] != first + i % columns)
                 *sum += out[i];
     }
     return status;
@@ -144,10 +150,10 @@ dcrf_status operator_disagreement(const dcrf_operator *base, dcrf_workspace *wor
     struct device_operator *op = (struct device_operator *)base;
     *sum = 0;
     try {
-        std::vector<uint16_t> place;
-        const size_t count = list_labels(labels, base->variables, place);
-        return in_double ? sum_in_double(op, place, count, sum, error)
-                         : sum_in_float(op, place, count, sum, error);
+        std::vector<uint16_t> place_of;
+        const size_t count = list_labels(labels, base->variables, place_of);
+        return in_double ? sum_in_double(op, labels, place_of, count, sum, error)
+                         : sum_in_float(op, labels, place_of, count, sum, error);
     } catch (const std::bad_alloc &) {
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     }

@@ -120,6 +120,13 @@ static dcrf_status lp_read(dcrf_backend_lp *lp, enum dcrf_backend_marginals whic
                                         lp->variables * lp->stride * sizeof *block, error);
 }
 
+static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error) {
+    const dcrf_status status = device_enter(lp->device, error);
+    return status < 0 ? status
+                      : labels_download(lp->device, lp->y, lp->variables, lp->labels, lp->stride,
+                                        labels, error);
+}
+
 static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *block,
                                 dcrf_error *error) {
     const dcrf_status status = device_enter(lp->device, error);
@@ -325,6 +332,6 @@ static dcrf_status lp_extrapolate(dcrf_backend_lp *lp, float beta, dcrf_error *e
 }
 
 const struct dcrf_backend_lp_methods lp_methods = {
-    lp_make,       lp_free, lp_start,  lp_restart,    lp_read,    lp_read_dual,   lp_write_dual,
-    lp_find_point, lp_mix,  lp_slopes, lp_bound_sums, lp_descend, lp_extrapolate,
+    lp_make,       lp_free,       lp_start, lp_restart, lp_read,       lp_labels,  lp_read_dual,
+    lp_write_dual, lp_find_point, lp_mix,   lp_slopes,  lp_bound_sums, lp_descend, lp_extrapolate,
 };

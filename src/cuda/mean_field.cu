@@ -2,9 +2,11 @@
  * for kernels that are all Potts.
  *
  * An update is one graph of launches, recorded once: the kernels' filters into the messages, the
- * softmax, and its sums. The first kernel has a message and a branch of the graph to itself, so it
- * is filtered beside the others. The host gets three numbers. */
+ * softmax, and its sums. The first kernel has a branch of the graph to itself, so it is filtered
+ * beside the others. The host gets three numbers. */
 #include "cuda/mean_field.cuh"
+
+#include "cuda/messages.cuh"
 #include "dsp/dsp.h"
 
 #include <cfloat>
@@ -22,13 +24,12 @@
 struct dcrf_backend_mean_field {
     dcrf_backend_device *device;
     size_t variables, labels, stride;
-    size_t kernel_count;
-    struct device_operator **operators;
-    float *weights; /* the host's */
-    float *unary, *diagonal, *q, *messages[2], *logits;
+    struct message_kernels kernels;
+    float *unary, *diagonal, *q, *logits;
     bool has_logits;
-    float *damping;         /* one number, so that the graph need not change with it */
-    double *partial, *sums; /* of the blocks, and of all */
+    struct dcrf_backend_update how;        /* of the last update */
+    struct dcrf_backend_update *how_there; /* the same, so that the graph need not change with it */
+    double *partial, *sums;                /* of the blocks, and of all */
     unsigned *blocks_done;
     size_t blocks;                     /* of the softmax */
     cudaGraphExec_t step, damped_step; /* NULL until there is one */
@@ -41,9 +42,9 @@ struct update {
     uint32_t labels, stride;           /* stride in float4 */
     const float4 *unary, *messages[2]; /* the second one: NULL where there is one only */
     const float *diagonal;
-    float4 *q, *logits;   /* logits: NULL without damping */
-    const float *damping; /* of the logits */
-    bool is_start;        /* softmax(-unary): there is no message, and no q */
+    float4 *q, *logits; /* logits: NULL without damping */
+    const struct dcrf_backend_update *how;
+    bool is_start; /* softmax(-coldness unary): there is no message, and no q */
     double *partial, *sums;
     unsigned *blocks_done;
 };
@@ -119,7 +120,7 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
     const size_t row = thread / LANES;
     const uint32_t lane = threadIdx.x % LANES;
     const bool is_there = row < u.variables;
-    const float damping = u.logits ? *u.damping : 0;
+    const float damping = u.how->damping, coldness = u.how->coldness;
     const float diagonal = is_there && !u.is_start ? u.diagonal[row] : 0;
     float old[ITEMS][4], value[ITEMS][4];
     double energy = 0, change = 0, entropy = 0;
@@ -145,7 +146,7 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
         for (int i = 0; i < 4; i++) {
             const bool is_label = has_column && 4 * column + (uint32_t)i < u.labels;
             const float m = message[i] - diagonal * q[i];
-            float s = -unary[i] + 2 * m;
+            float s = coldness * (-unary[i] + 2 * m);
             if (u.logits)
                 s = damping * logits[i] + (1 - damping) * s;
             old[item][i] = q[i];
@@ -214,12 +215,12 @@ static void launch_update(const struct dcrf_backend_mean_field *mf, bool is_star
     u.labels = (uint32_t)mf->labels;
     u.stride = (uint32_t)(mf->stride / 4);
     u.unary = reinterpret_cast<const float4 *>(mf->unary);
-    u.messages[0] = reinterpret_cast<const float4 *>(mf->messages[0]);
-    u.messages[1] = reinterpret_cast<const float4 *>(mf->messages[1]);
+    u.messages[0] = reinterpret_cast<const float4 *>(mf->kernels.messages[0]);
+    u.messages[1] = reinterpret_cast<const float4 *>(mf->kernels.messages[1]);
     u.diagonal = mf->diagonal;
     u.q = reinterpret_cast<float4 *>(mf->q);
     u.logits = is_damped ? reinterpret_cast<float4 *>(mf->logits) : nullptr;
-    u.damping = mf->damping;
+    u.how = mf->how_there;
     u.is_start = is_start;
     u.partial = mf->partial;
     u.sums = mf->sums;
@@ -251,52 +252,9 @@ static void launch_update(const struct dcrf_backend_mean_field *mf, bool is_star
 
 /* ---- the update as a graph ------------------------------------------------------------------ */
 
-/* The message of the kernels first .. end - 1. */
-static dcrf_status filter(struct dcrf_backend_mean_field *mf, size_t first, size_t end,
-                          float *message, dcrf_error *error) {
-    dcrf_status status = DCRF_OK;
-    for (size_t m = first; m < end && status == DCRF_OK; m++) {
-        const struct dcrf_application application = {
-            DCRF_SYMMETRIC, mf->q, message, mf->labels, mf->stride, mf->weights[m], m > first};
-        status = mf->operators[m]->apply_on_device(mf->operators[m], &application, error);
-    }
-    return status;
-}
-
-/* What is put into the device's stream goes to the side meanwhile. */
-static dcrf_status filter_beside(struct dcrf_backend_mean_field *mf, dcrf_error *error) {
-    cudaStream_t main = mf->device->stream;
-    dcrf_status status = check(cudaEventRecord(mf->device->forked, main), WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamWaitEvent(mf->device->side, mf->device->forked, 0), WHAT, error);
-    if (status < 0)
-        return status;
-    mf->device->stream = mf->device->side;
-    status = filter(mf, 0, 1, mf->messages[0], error);
-    mf->device->stream = main;
-    if (status == DCRF_OK)
-        status = check(cudaEventRecord(mf->device->joined, mf->device->side), WHAT, error);
-    return status;
-}
-
-static dcrf_status filter_all(struct dcrf_backend_mean_field *mf, dcrf_error *error) {
-    cudaStream_t stream = mf->device->stream;
-    if (mf->kernel_count == 0)
-        return check(
-            cudaMemsetAsync(mf->messages[0], 0, mf->variables * mf->stride * sizeof(float), stream),
-            WHAT, error);
-    if (mf->kernel_count == 1)
-        return filter(mf, 0, 1, mf->messages[0], error);
-    dcrf_status status = filter_beside(mf, error);
-    if (status == DCRF_OK)
-        status = filter(mf, 1, mf->kernel_count, mf->messages[1], error);
-    return status < 0 ? status
-                      : check(cudaStreamWaitEvent(stream, mf->device->joined, 0), WHAT, error);
-}
-
 static dcrf_status launch_step(struct dcrf_backend_mean_field *mf, bool is_damped,
                                dcrf_error *error) {
-    const dcrf_status status = filter_all(mf, error);
+    const dcrf_status status = messages_send(&mf->kernels, mf->q, mf->labels, mf->stride, error);
     if (status < 0)
         return status;
     launch_update(mf, false, is_damped);
@@ -336,12 +294,11 @@ void mean_field_free(dcrf_backend_mean_field *mf) {
         cudaGraphExecDestroy(mf->step);
     if (mf->damped_step)
         cudaGraphExecDestroy(mf->damped_step);
-    void *const held[] = {mf->unary,  mf->diagonal, mf->q,       mf->messages[0], mf->messages[1],
-                          mf->logits, mf->damping,  mf->partial, mf->sums,        mf->blocks_done};
+    void *const held[] = {mf->unary,     mf->diagonal, mf->q,    mf->logits,
+                          mf->how_there, mf->partial,  mf->sums, mf->blocks_done};
     for (void *memory : held)
         device_release(device, memory);
-    free(mf->operators);
-    free(mf->weights);
+    message_kernels_release(&mf->kernels);
     free(mf);
     device_drop(device);
 }
@@ -353,15 +310,6 @@ static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
     if (status == DCRF_OK)
         status = device_array(device, &mf->q, floats, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &mf->messages[0], floats, WHAT, error);
-    if (status == DCRF_OK && mf->kernel_count > 1)
-        status = device_array(device, &mf->messages[1], floats, WHAT, error);
-    /* Filters leave the padding of rows as it is, and the softmax reads whole rows. */
-    for (float *message : mf->messages)
-        if (status == DCRF_OK && message)
-            status = check(cudaMemsetAsync(message, 0, floats * sizeof *message, device->stream),
-                           WHAT, error);
-    if (status == DCRF_OK)
         status = device_array(device, &mf->blocks_done, 1, WHAT, error);
     if (status == DCRF_OK)
         status = check(cudaMemsetAsync(mf->blocks_done, 0, sizeof *mf->blocks_done, device->stream),
@@ -369,7 +317,7 @@ static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
     if (status == DCRF_OK)
         status = device_array(device, &mf->diagonal, mf->variables, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &mf->damping, 1, WHAT, error);
+        status = device_array(device, &mf->how_there, 1, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->partial, mf->blocks * DCRF_SOFTMAX_SUMS, WHAT, error);
     if (status == DCRF_OK)
@@ -392,21 +340,13 @@ dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *d
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     mf->device = device;
     device_hold(device);
+    mf->how = {-1, -1}; /* none has been told yet */
     mf->variables = model->variables;
     mf->labels = model->labels;
     mf->stride = model->stride;
-    mf->kernel_count = model->kernel_count;
     const size_t lanes = lanes_for(model->stride) < 2 ? 2 : lanes_for(model->stride);
     mf->blocks = (model->variables * lanes + THREADS - 1) / THREADS;
-    mf->operators = static_cast<struct device_operator **>(
-        calloc(model->kernel_count + 1, sizeof *mf->operators));
-    mf->weights = static_cast<float *>(calloc(model->kernel_count + 1, sizeof *mf->weights));
-    if (!mf->operators || !mf->weights)
-        status = fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++) {
-        mf->operators[m] = reinterpret_cast<struct device_operator *>(model->operators[m]);
-        mf->weights[m] = model->weights[m];
-    }
+    status = message_kernels_take(&mf->kernels, device, model, error);
     if (status == DCRF_OK)
         status = take_memory(mf, error);
     if (status == DCRF_OK)
@@ -430,9 +370,19 @@ static dcrf_status read_sums(dcrf_backend_mean_field *mf, double *sums, dcrf_err
     return status;
 }
 
-dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, double *entropy,
-                             dcrf_error *error) {
+/* What the launches read of how to update. */
+static dcrf_status tell_how(dcrf_backend_mean_field *mf, const struct dcrf_backend_update *how,
+                            dcrf_error *error) {
+    if (mf->how.damping == how->damping && mf->how.coldness == how->coldness)
+        return DCRF_OK;
+    mf->how = *how;
+    return device_upload(mf->device, mf->how_there, how, sizeof *how, error);
+}
+
+dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, float coldness,
+                             double *entropy, dcrf_error *error) {
     double sums[DCRF_SOFTMAX_SUMS];
+    const struct dcrf_backend_update how = {0, coldness};
     dcrf_status status = device_enter(mf->device, error);
     if (status < 0)
         return status;
@@ -445,6 +395,9 @@ dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, double
                 *entropy += (double)q[i] * log((double)q[i]);
         return device_upload(mf->device, mf->q, q, floats * sizeof *q, error);
     }
+    status = tell_how(mf, &how, error);
+    if (status < 0)
+        return status;
     launch_update(mf, true, false);
     status = check(cudaMemcpyAsync(mf->device->few, mf->sums, sizeof sums, cudaMemcpyDeviceToHost,
                                    mf->device->stream),
@@ -456,7 +409,7 @@ dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, double
 }
 
 /* The logits of q, where damping needs them for the first time. */
-static dcrf_status prepare_damping(dcrf_backend_mean_field *mf, float damping, dcrf_error *error) {
+static dcrf_status prepare_damping(dcrf_backend_mean_field *mf, dcrf_error *error) {
     const size_t floats = mf->variables * mf->stride;
     dcrf_status status = DCRF_OK;
     if (!mf->logits)
@@ -467,17 +420,18 @@ static dcrf_status prepare_damping(dcrf_backend_mean_field *mf, float damping, d
         status = check(cudaGetLastError(), WHAT, error);
         mf->has_logits = status == DCRF_OK;
     }
-    return status < 0 ? status
-                      : device_upload(mf->device, mf->damping, &damping, sizeof damping, error);
+    return status;
 }
 
-dcrf_status mean_field_step(dcrf_backend_mean_field *mf, float damping, double *sums,
-                            dcrf_error *error) {
-    const bool is_damped = damping > 0;
+dcrf_status mean_field_step(dcrf_backend_mean_field *mf, const struct dcrf_backend_update *how,
+                            double *sums, dcrf_error *error) {
+    const bool is_damped = how->damping > 0;
     cudaGraphExec_t *graph = is_damped ? &mf->damped_step : &mf->step;
     dcrf_status status = device_enter(mf->device, error);
+    if (status == DCRF_OK)
+        status = tell_how(mf, how, error);
     if (status == DCRF_OK && is_damped)
-        status = prepare_damping(mf, damping, error);
+        status = prepare_damping(mf, error);
     if (status < 0)
         return status;
     if (*graph) {
@@ -496,4 +450,11 @@ dcrf_status mean_field_marginals(dcrf_backend_mean_field *mf, float *q, dcrf_err
     return status < 0 ? status
                       : device_download(mf->device, q, mf->q,
                                         mf->variables * mf->stride * sizeof *q, error);
+}
+
+dcrf_status mean_field_labels(dcrf_backend_mean_field *mf, uint16_t *labels, dcrf_error *error) {
+    const dcrf_status status = device_enter(mf->device, error);
+    return status < 0 ? status
+                      : labels_download(mf->device, mf->q, mf->variables, mf->labels, mf->stride,
+                                        labels, error);
 }

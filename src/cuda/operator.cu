@@ -3,6 +3,7 @@
 #include "cuda/device.cuh"
 #include "cuda/lp.cuh"
 #include "cuda/mean_field.cuh"
+#include "cuda/moves.cuh"
 
 #include <cstdlib>
 
@@ -170,7 +171,9 @@ dcrf_backend_cuda(void) {
     table.mean_field_start = mean_field_start;
     table.mean_field_step = mean_field_step;
     table.mean_field_marginals = mean_field_marginals;
+    table.mean_field_labels = mean_field_labels;
     table.mean_field_free = mean_field_free;
     table.lp = lp_methods;
+    table.moves = moves_methods;
     return &table;
 }

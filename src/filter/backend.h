@@ -19,15 +19,22 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 2u
+#define DCRF_BACKEND_VERSION 3u
 
-/* A device that was opened, and mean field and the LP on it. */
+/* A device that was opened, and mean field, the LP and the moves on it. */
 typedef struct dcrf_backend_device dcrf_backend_device;
 typedef struct dcrf_backend_mean_field dcrf_backend_mean_field;
 typedef struct dcrf_backend_lp dcrf_backend_lp;
+typedef struct dcrf_backend_moves dcrf_backend_moves;
 
-/* What mean field needs of a model whose kernels are all Potts and that has no cliques. Arrays are
- * the host's; they need not outlive the call. */
+/* How an update of mean field differs from softmax(-unary + 2 message). */
+struct dcrf_backend_update {
+    float damping;  /* of the logits */
+    float coldness; /* the logits are multiplied by it: 1 / temperature */
+};
+
+/* What mean field and the moves need of a model whose kernels are all Potts and that has no
+ * cliques. Arrays are the host's; they need not outlive the call. */
 struct dcrf_backend_model {
     size_t variables, labels, stride;
     const float *unary;
@@ -84,6 +91,8 @@ struct dcrf_backend_lp_methods {
     dcrf_status (*restart)(dcrf_backend_lp *lp, dcrf_error *error); /* z = y */
     dcrf_status (*read)(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
                         dcrf_error *error);
+    /* Of y: the labels of the largest marginals, the first of equals. */
+    dcrf_status (*labels)(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error);
     dcrf_status (*read_dual)(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *block,
                              dcrf_error *error);
     /* NULL: zeros. */
@@ -108,6 +117,49 @@ struct dcrf_backend_lp_methods {
     dcrf_status (*extrapolate)(dcrf_backend_lp *lp, float beta, dcrf_error *error);
 };
 
+/* ---- moves ---------------------------------------------------------------------------------- */
+
+/* The moves of round/polish.c on a model whose kernels are all Potts and that has no cliques: two
+ * labellings, the current one and the trial, with their fields. */
+struct dcrf_backend_moves_methods {
+    dcrf_status (*make)(dcrf_backend_moves **moves, dcrf_backend_device *device,
+                        const struct dcrf_backend_model *model, dcrf_error *error);
+    void (*free)(dcrf_backend_moves *moves);
+    /* The current labelling, to there with its energy and back. */
+    dcrf_status (*load)(dcrf_backend_moves *moves, const uint16_t *labels, double *energy,
+                        dcrf_error *error);
+    dcrf_status (*read)(dcrf_backend_moves *moves, uint16_t *labels, dcrf_error *error);
+    /* The tables U and T of round/merge.c, labels x labels, and how many variables have a label. */
+    dcrf_status (*tables)(dcrf_backend_moves *moves, double *unary, double *mass, size_t *sizes,
+                          dcrf_error *error);
+    /* The trial becomes the current labelling with labels replaced: map[label]. */
+    dcrf_status (*relabel)(dcrf_backend_moves *moves, const uint16_t *map, dcrf_error *error);
+    /* What every variable gains by changing alone, and to which label. */
+    dcrf_status (*find_gains)(dcrf_backend_moves *moves, dcrf_error *error);
+    /* The trial becomes the current labelling with the variables a changed that gain and for which
+     * dcrf_backend_scatter(a + salt) & mask is 0; or with the one that gains most (the first of
+     * equals). */
+    dcrf_status (*change)(dcrf_backend_moves *moves, uint64_t salt, uint32_t mask, size_t *changed,
+                          dcrf_error *error);
+    dcrf_status (*change_best)(dcrf_backend_moves *moves, dcrf_error *error);
+    /* The energy of the trial, with its field; and have the trial for the current one. */
+    dcrf_status (*evaluate)(dcrf_backend_moves *moves, double *energy, dcrf_error *error);
+    void (*accept)(dcrf_backend_moves *moves);
+};
+
+#ifdef __CUDACC__
+#define DCRF_BACKEND_HERE_AND_THERE __host__ __device__
+#else
+#define DCRF_BACKEND_HERE_AND_THERE
+#endif
+
+/* A number of 32 bits that looks random: the finalizer of splitmix64. */
+DCRF_BACKEND_HERE_AND_THERE static inline uint32_t dcrf_backend_scatter(uint64_t value) {
+    value = (value + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)(value >> 32);
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 struct dcrf_backend {
@@ -127,18 +179,23 @@ struct dcrf_backend {
 
     dcrf_status (*mean_field_new)(dcrf_backend_mean_field **mean_field, dcrf_backend_device *device,
                                   const struct dcrf_backend_model *model, dcrf_error *error);
-    /* Begin from q, a block with the model's stride, or from softmax(-unary) (NULL). *entropy: sum
-     * of q ln q. */
+    /* Begin from q, a block with the model's stride, or from softmax(-coldness unary) (NULL).
+     * *entropy: sum of q ln q. */
     dcrf_status (*mean_field_start)(dcrf_backend_mean_field *mean_field, const float *q,
-                                    double *entropy, dcrf_error *error);
-    /* One update with this damping of the logits. The sums are those of dsp/dsp.h. */
-    dcrf_status (*mean_field_step)(dcrf_backend_mean_field *mean_field, float damping, double *sums,
+                                    float coldness, double *entropy, dcrf_error *error);
+    /* One update. The sums are those of dsp/dsp.h. */
+    dcrf_status (*mean_field_step)(dcrf_backend_mean_field *mean_field,
+                                   const struct dcrf_backend_update *how, double *sums,
                                    dcrf_error *error);
     dcrf_status (*mean_field_marginals)(dcrf_backend_mean_field *mean_field, float *q,
                                         dcrf_error *error);
+    /* The labels of the largest marginals, the first of equals. */
+    dcrf_status (*mean_field_labels)(dcrf_backend_mean_field *mean_field, uint16_t *labels,
+                                     dcrf_error *error);
     void (*mean_field_free)(dcrf_backend_mean_field *mean_field);
 
     struct dcrf_backend_lp_methods lp;
+    struct dcrf_backend_moves_methods moves;
 };
 
 /* What the device's library exports, under this name. */

@@ -96,9 +96,31 @@ static void merge(struct dcrf_polisher *polisher, size_t from, size_t to) {
         }
     polisher->class_size[to] += polisher->class_size[from];
     polisher->class_size[from] = 0;
+    for (size_t i = 0; i < labels; i++)
+        if (polisher->class_map[i] == from)
+            polisher->class_map[i] = (uint16_t)to;
+}
+
+static dcrf_status find_tables(struct dcrf_polisher *polisher, dcrf_error *error) {
+    const size_t labels = polisher->model->labels;
+    for (size_t i = 0; i < labels; i++)
+        polisher->class_map[i] = (uint16_t)i;
+    if (!polisher->there) {
+        fill_tables(polisher);
+        return DCRF_OK;
+    }
+    memset(polisher->class_bonus, 0, labels * labels * sizeof(double)); /* there are no cliques */
+    return polisher->methods->tables(polisher->there, polisher->class_unary, polisher->class_mass,
+                                     polisher->class_size, error);
+}
+
+/* The trial is the current labelling with its classes merged. */
+static dcrf_status relabel(struct dcrf_polisher *polisher, dcrf_error *error) {
+    if (polisher->there)
+        return polisher->methods->relabel(polisher->there, polisher->class_map, error);
     for (size_t a = 0; a < polisher->model->variables; a++)
-        if (polisher->trial.labels[a] == from)
-            polisher->trial.labels[a] = (uint16_t)to;
+        polisher->trial.labels[a] = polisher->class_map[polisher->current.labels[a]];
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_move_classes(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error) {
@@ -106,16 +128,15 @@ dcrf_status dcrf_move_classes(struct dcrf_polisher *polisher, bool *is_better, d
     *is_better = false;
     if (!polisher->class_unary)
         return DCRF_OK;
-    fill_tables(polisher);
-    if (!find_merge(polisher, &from, &to))
-        return DCRF_OK;
-    memcpy(polisher->trial.labels, polisher->current.labels,
-           polisher->model->variables * sizeof *polisher->trial.labels);
+    dcrf_status status = find_tables(polisher, error);
+    if (status < 0 || !find_merge(polisher, &from, &to))
+        return status;
     /* Each lowers the energy, so they end; the limit is for ties that rounding tells apart. */
     for (size_t merges = 0; merges < 2 * polisher->model->labels; merges++) {
         merge(polisher, from, to);
         if (!find_merge(polisher, &from, &to))
             break;
     }
-    return dcrf_polisher_try(polisher, is_better, error);
+    status = relabel(polisher, error);
+    return status < 0 ? status : dcrf_polisher_try(polisher, is_better, error);
 }

@@ -93,10 +93,16 @@ static void find_variable_gains(void *context, size_t begin, size_t end, size_t 
 dcrf_status dcrf_move_variables(struct dcrf_polisher *polisher, bool *is_better,
                                 dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(polisher->workspace);
-    dcrf_parallel_for(pool, polisher->model->cliques.count, CLIQUES_PER_CHUNK, read_clique_states,
-                      polisher);
-    dcrf_parallel_for(pool, polisher->model->variables, ROWS_PER_CHUNK, find_variable_gains,
-                      polisher);
+    if (polisher->there) {
+        const dcrf_status status = polisher->methods->find_gains(polisher->there, error);
+        if (status < 0)
+            return status;
+    } else {
+        dcrf_parallel_for(pool, polisher->model->cliques.count, CLIQUES_PER_CHUNK,
+                          read_clique_states, polisher);
+        dcrf_parallel_for(pool, polisher->model->variables, ROWS_PER_CHUNK, find_variable_gains,
+                          polisher);
+    }
     return dcrf_polisher_apply(polisher, polisher->model->variables, false, is_better, error);
 }
 

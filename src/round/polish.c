@@ -14,6 +14,7 @@
  * apart), down to one. So a round is one filter application and the energy never rises. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/device_model.h"
 #include "round/state.h"
 
 #include <string.h>
@@ -24,11 +25,28 @@
 
 /* ---- the polisher --------------------------------------------------------------------------- */
 
+static bool take_memory_for_classes(struct dcrf_polisher *polisher) {
+    const size_t labels = polisher->model->labels;
+    if (!dcrf_coupling_is_potts(polisher->coupling) || labels > MOST_CLASSES)
+        return true;
+    polisher->class_unary = dcrf_allocate(labels * labels, sizeof(double));
+    polisher->class_mass = dcrf_allocate(labels * labels, sizeof(double));
+    polisher->class_bonus = dcrf_allocate(labels * labels, sizeof(double));
+    polisher->class_size = dcrf_allocate(labels, sizeof(size_t));
+    polisher->class_map = dcrf_allocate(labels, sizeof(uint16_t));
+    return polisher->class_unary && polisher->class_mass && polisher->class_bonus &&
+           polisher->class_size && polisher->class_map;
+}
+
 static bool take_memory(struct dcrf_polisher *polisher) {
     const dcrf_model *model = polisher->model;
     /* One column more than there are labels: that of the labels which do not occur. */
     const size_t labels = model->labels, row = dcrf_padded(labels + 1) * sizeof(float);
     struct dcrf_labelling *sides[2] = {&polisher->current, &polisher->trial};
+    if (!take_memory_for_classes(polisher))
+        return false;
+    if (polisher->there)
+        return (polisher->current.labels = dcrf_allocate(model->variables, sizeof(uint16_t)));
     for (int side = 0; side < 2; side++) {
         sides[side]->labels = dcrf_allocate(model->variables, sizeof(uint16_t));
         sides[side]->field = dcrf_allocate(model->variables, row);
@@ -40,15 +58,6 @@ static bool take_memory(struct dcrf_polisher *polisher) {
     polisher->target = dcrf_allocate(model->variables, sizeof(uint16_t));
     if (!polisher->gain || !polisher->target || !dcrf_polisher_indicator(polisher))
         return false;
-    if (dcrf_coupling_is_potts(polisher->coupling) && labels <= MOST_CLASSES) {
-        polisher->class_unary = dcrf_allocate(labels * labels, sizeof(double));
-        polisher->class_mass = dcrf_allocate(labels * labels, sizeof(double));
-        polisher->class_bonus = dcrf_allocate(labels * labels, sizeof(double));
-        polisher->class_size = dcrf_allocate(labels, sizeof(size_t));
-        if (!polisher->class_unary || !polisher->class_mass || !polisher->class_bonus ||
-            !polisher->class_size)
-            return false;
-    }
     if (model->cliques.count == 0)
         return true;
     polisher->clique_of = dcrf_allocate(model->variables, sizeof(uint32_t));
@@ -56,6 +65,21 @@ static bool take_memory(struct dcrf_polisher *polisher) {
     polisher->clique_rows =
         dcrf_allocate(dcrf_workspace_threads(polisher->workspace), labels * sizeof(double));
     return polisher->clique_of && polisher->cliques && polisher->clique_rows;
+}
+
+/* Let the device make the moves, where it can. */
+static dcrf_status try_device(struct dcrf_polisher *polisher, dcrf_error *error) {
+    struct dcrf_device_model there;
+    dcrf_status status = dcrf_device_model_init(&there, polisher->coupling, error);
+    if (status == DCRF_OK && there.device) {
+        polisher->methods = &there.device->backend->moves;
+        status =
+            polisher->methods->make(&polisher->there, there.device->opened, &there.model, error);
+        if (status == DCRF_ERROR_UNSUPPORTED)
+            status = DCRF_OK; /* here, then */
+    }
+    dcrf_device_model_clear(&there);
+    return status;
 }
 
 dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
@@ -67,6 +91,8 @@ dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
     polisher->model = plan->model;
     polisher->workspace = workspace;
     dcrf_status status = dcrf_coupling_new(&polisher->coupling, plan, workspace, error);
+    if (status == DCRF_OK)
+        status = try_device(polisher, error);
     if (status == DCRF_OK && !take_memory(polisher))
         status = dcrf_fail_memory(error, "polishing");
     if (status < 0) {
@@ -83,6 +109,8 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
     struct dcrf_polisher *polisher = *polisher_pointer;
     if (!polisher)
         return;
+    if (polisher->there)
+        polisher->methods->free(polisher->there);
     dcrf_coupling_free(&polisher->coupling);
     dcrf_release(polisher->current.labels);
     dcrf_release(polisher->current.field);
@@ -96,6 +124,7 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
     dcrf_release(polisher->class_mass);
     dcrf_release(polisher->class_bonus);
     dcrf_release(polisher->class_size);
+    dcrf_release(polisher->class_map);
     dcrf_release(polisher->clique_of);
     dcrf_release(polisher->cliques);
     dcrf_release(polisher->clique_rows);
@@ -106,8 +135,16 @@ void dcrf_polisher_free(struct dcrf_polisher **polisher_pointer) {
 dcrf_status dcrf_polisher_load(struct dcrf_polisher *polisher, const uint16_t *labels,
                                size_t rounds, dcrf_error *error) {
     polisher->rounds_left = rounds - 1;
+    if (polisher->there)
+        return polisher->methods->load(polisher->there, labels, &polisher->current.energy, error);
     memcpy(polisher->current.labels, labels, polisher->model->variables * sizeof *labels);
     return dcrf_polisher_evaluate(polisher, &polisher->current, error);
+}
+
+dcrf_status dcrf_polisher_fetch(struct dcrf_polisher *polisher, dcrf_error *error) {
+    return polisher->there
+               ? polisher->methods->read(polisher->there, polisher->current.labels, error)
+               : DCRF_OK;
 }
 
 /* ---- trying changes ------------------------------------------------------------------------- */
@@ -119,7 +156,10 @@ dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, d
     if (polisher->rounds_left == 0)
         return DCRF_OK;
     polisher->rounds_left--;
-    const dcrf_status status = dcrf_polisher_evaluate(polisher, &polisher->trial, error);
+    const dcrf_status status =
+        polisher->there
+            ? polisher->methods->evaluate(polisher->there, &polisher->trial.energy, error)
+            : dcrf_polisher_evaluate(polisher, &polisher->trial, error);
     if (status < 0)
         return status;
     const double size =
@@ -128,16 +168,15 @@ dcrf_status dcrf_polisher_try(struct dcrf_polisher *polisher, bool *is_better, d
         const struct dcrf_labelling better = polisher->trial;
         polisher->trial = polisher->current;
         polisher->current = better;
+        if (polisher->there) { /* the labels are those of no side until they are fetched */
+            polisher->methods->accept(polisher->there);
+            uint16_t *labels = polisher->trial.labels;
+            polisher->trial.labels = NULL;
+            polisher->current.labels = labels;
+        }
         *is_better = true;
     }
     return DCRF_OK;
-}
-
-/* A number of 32 bits that looks random: the finalizer of splitmix64. */
-static uint32_t scatter(uint64_t value) {
-    value = (value + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)(value >> 32);
 }
 
 /* Copy the current labels to the trial and change one unit in 2^halvings of those that gain.
@@ -152,7 +191,7 @@ static size_t change(struct dcrf_polisher *polisher, size_t units, bool of_cliqu
            model->variables * sizeof *polisher->trial.labels);
     for (size_t unit = 0; unit < units; unit++) {
         if (!(polisher->gain[unit] > 0) ||
-            (scatter(unit + units * polisher->rounds_left) & mask) != 0)
+            (dcrf_backend_scatter(unit + units * polisher->rounds_left) & mask) != 0)
             continue;
         changed++;
         if (!of_cliques) {
@@ -177,11 +216,25 @@ static void change_best(struct dcrf_polisher *polisher, size_t units, bool of_cl
     change(polisher, units, of_cliques, 0);
 }
 
+/* The same, wherever the labellings are. */
+static dcrf_status change_some(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
+                               unsigned halvings, size_t *changed, dcrf_error *error) {
+    if (polisher->there)
+        return polisher->methods->change(polisher->there, units * polisher->rounds_left,
+                                         ((uint32_t)1 << halvings) - 1, changed, error);
+    *changed = change(polisher, units, of_cliques, halvings);
+    return DCRF_OK;
+}
+
 dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
                                 bool *is_better, dcrf_error *error) {
     *is_better = false;
     for (unsigned halvings = 0; halvings <= MOST_HALVINGS; halvings++) {
-        const size_t changed = change(polisher, units, of_cliques, halvings);
+        size_t changed;
+        const dcrf_status made =
+            change_some(polisher, units, of_cliques, halvings, &changed, error);
+        if (made < 0)
+            return made;
         if (changed == 0 && halvings == 0)
             return DCRF_OK;
         if (changed == 0)
@@ -190,8 +243,12 @@ dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bo
         if (status < 0 || *is_better || changed == 1)
             return status;
     }
-    change_best(polisher, units, of_cliques);
-    return dcrf_polisher_try(polisher, is_better, error);
+    dcrf_status status = DCRF_OK;
+    if (polisher->there)
+        status = polisher->methods->change_best(polisher->there, error);
+    else
+        change_best(polisher, units, of_cliques);
+    return status < 0 ? status : dcrf_polisher_try(polisher, is_better, error);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
@@ -215,6 +272,8 @@ dcrf_status dcrf_polish(struct dcrf_polisher *polisher, uint16_t *labels, size_t
         if (!is_better)
             k = (k + 1) % move_count;
     }
+    if (status == DCRF_OK)
+        status = dcrf_polisher_fetch(polisher, error);
     if (status == DCRF_OK)
         memcpy(labels, polisher->current.labels, bytes);
     return status;

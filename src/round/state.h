@@ -2,6 +2,7 @@
 #ifndef DCRF_ROUND_STATE_H
 #define DCRF_ROUND_STATE_H
 
+#include "filter/device.h"
 #include "round/polish.h"
 
 #define DCRF_NO_VARIABLE UINT32_MAX
@@ -39,8 +40,14 @@ struct dcrf_polisher {
     double *class_mass;
     double *class_bonus;
     size_t *class_size;
+    uint16_t *class_map;
     size_t rounds_left;
     const struct dcrf_interrupt *interrupt; /* asked before every round; NULL: none */
+
+    /* On a device: it has both labellings and their fields, and the gains; of current there is the
+     * energy here, and the labels once they are fetched. NULL: here. */
+    const struct dcrf_backend_moves_methods *methods;
+    dcrf_backend_moves *there;
 };
 
 /* The cost of giving label i to variable a while all others keep theirs, up to a constant of the
@@ -61,6 +68,9 @@ float *dcrf_polisher_indicator(const struct dcrf_polisher *polisher);
 /* Find the field and the energy of a labelling. */
 dcrf_status dcrf_polisher_evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
                                    dcrf_error *error);
+
+/* Bring the labels of the current labelling here, where a device has them. */
+dcrf_status dcrf_polisher_fetch(struct dcrf_polisher *polisher, dcrf_error *error);
 
 /* Make this the current labelling, with `rounds` > 0 filter applications to go, this one included.
  */

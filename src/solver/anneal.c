@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
-#include "energy/coupling.h"
+#include "energy/device_model.h"
 #include "round/round.h"
 
 #include <math.h>
@@ -78,6 +78,11 @@ static double mean_row_sum(const struct anneal *anneal) {
     return sum / (double)model->variables;
 }
 
+/* 1 / T of an update. */
+static float coldness_of(double hottest, int update) {
+    return (float)(pow(hottest / COLDEST, (double)update / (double)(UPDATES - 1)) / hottest);
+}
+
 static dcrf_status cool(struct anneal *anneal, const struct dcrf_problem *problem,
                         dcrf_error *error) {
     const dcrf_model *model = anneal->model;
@@ -92,35 +97,106 @@ static dcrf_status cool(struct anneal *anneal, const struct dcrf_problem *proble
             return status;
         if (k == 0)
             hottest = fmax(mean_row_sum(anneal), COLDEST);
-        anneal->coldness =
-            (float)(pow(hottest / COLDEST, (double)k / (double)(UPDATES - 1)) / hottest);
+        anneal->coldness = coldness_of(hottest, k);
         dcrf_parallel_for(pool, model->variables, GRAIN, scale_rows, anneal);
         update(anneal, pool);
     }
     return DCRF_OK;
 }
 
-dcrf_status dcrf_anneal(const struct dcrf_problem *problem, uint16_t *labels, dcrf_error *error) {
+static dcrf_status anneal_here(const struct dcrf_problem *problem,
+                               const struct dcrf_coupling *coupling, uint16_t *labels,
+                               dcrf_error *error) {
     const dcrf_model *model = problem->model;
-    struct dcrf_coupling *coupling;
-    dcrf_status status = dcrf_coupling_new(&coupling, problem->plan, problem->workspace, error);
-    if (status < 0)
-        return status;
     struct anneal anneal = {
         .model = model,
         .coupling = coupling,
         .q = dcrf_allocate_zero(model->variables, model->stride * sizeof(float)),
         .message = dcrf_allocate(model->variables, model->stride * sizeof(float)),
         .unary = dcrf_allocate(model->variables, model->stride * sizeof(float))};
-    status = anneal.q && anneal.message && anneal.unary
-                 ? cool(&anneal, problem, error)
-                 : dcrf_fail_memory(error, "annealed mean field");
+    const dcrf_status status = anneal.q && anneal.message && anneal.unary
+                                   ? cool(&anneal, problem, error)
+                                   : dcrf_fail_memory(error, "annealed mean field");
     const struct dcrf_marginals rows = {anneal.q, model->variables, model->labels, model->stride};
     if (status == DCRF_OK)
         dcrf_round_largest(&rows, dcrf_workspace_pool(problem->workspace), labels);
     dcrf_release(anneal.q);
     dcrf_release(anneal.message);
     dcrf_release(anneal.unary);
+    return status;
+}
+
+/* ---- on a device ---------------------------------------------------------------------------- */
+
+/* The mean row sum, of one channel instead of a block. */
+static dcrf_status find_mean_row_sum(const struct dcrf_problem *problem,
+                                     const struct dcrf_coupling *coupling, double *mean,
+                                     dcrf_error *error) {
+    const size_t n = problem->model->variables;
+    float *ones = dcrf_allocate_zero(n, 2 * DCRF_LANES * sizeof *ones);
+    if (!ones)
+        return dcrf_fail_memory(error, "annealed mean field");
+    float *sums = ones + n * DCRF_LANES;
+    for (size_t a = 0; a < n; a++)
+        ones[a * DCRF_LANES] = 1;
+    const dcrf_status status = dcrf_coupling_sum(coupling, 0, ones, sums, 1, DCRF_LANES, error);
+    *mean = 0;
+    for (size_t a = 0; a < n && status == DCRF_OK; a++)
+        *mean += fabs((double)sums[a * DCRF_LANES]) / (double)n;
+    dcrf_release(ones);
+    return status;
+}
+
+/* softmax(0) is where the updates begin, too. */
+static dcrf_status cool_there(const struct dcrf_problem *problem,
+                              const struct dcrf_backend *backend,
+                              dcrf_backend_mean_field *mean_field, double hottest,
+                              dcrf_error *error) {
+    double sums[DCRF_SOFTMAX_SUMS], entropy;
+    dcrf_status status = backend->mean_field_start(mean_field, NULL, 0, &entropy, error);
+    for (int k = 0; k < UPDATES && status == DCRF_OK && !dcrf_stop_is_due(problem->stop); k++) {
+        const struct dcrf_backend_update how = {.coldness = coldness_of(hottest, k)};
+        status = backend->mean_field_step(mean_field, &how, sums, error);
+    }
+    return status;
+}
+
+/* DCRF_ERROR_UNSUPPORTED: the device has no such mean field. */
+static dcrf_status anneal_there(const struct dcrf_problem *problem,
+                                const struct dcrf_coupling *coupling,
+                                const struct dcrf_device_model *there, uint16_t *labels,
+                                dcrf_error *error) {
+    const struct dcrf_backend *backend = there->device->backend;
+    dcrf_backend_mean_field *mean_field;
+    double hottest = 0;
+    dcrf_status status =
+        backend->mean_field_new(&mean_field, there->device->opened, &there->model, error);
+    if (status < 0)
+        return status;
+    status = find_mean_row_sum(problem, coupling, &hottest, error);
+    if (status == DCRF_OK)
+        status = cool_there(problem, backend, mean_field, fmax(hottest, COLDEST), error);
+    if (status == DCRF_OK)
+        status = backend->mean_field_labels(mean_field, labels, error);
+    backend->mean_field_free(mean_field);
+    return status;
+}
+
+dcrf_status dcrf_anneal(const struct dcrf_problem *problem, uint16_t *labels, dcrf_error *error) {
+    struct dcrf_coupling *coupling;
+    struct dcrf_device_model there = {0};
+    dcrf_status status = dcrf_coupling_new(&coupling, problem->plan, problem->workspace, error);
+    if (status < 0)
+        return status;
+    status = dcrf_device_model_init(&there, coupling, error);
+    bool is_here = status == DCRF_OK && !there.device;
+    if (status == DCRF_OK && there.device) {
+        status = anneal_there(problem, coupling, &there, labels, error);
+        is_here = status == DCRF_ERROR_UNSUPPORTED;
+    }
+    if (is_here)
+        status = anneal_here(problem, coupling, labels, error);
+    dcrf_device_model_clear(&there);
     dcrf_coupling_free(&coupling);
     return status;
 }

@@ -81,13 +81,10 @@ static dcrf_status try_flow(dcrf_solver *solver, dcrf_candidate *candidate, dcrf
 
 static dcrf_status take_snapshot(dcrf_solver *solver, size_t which, void *state,
                                  dcrf_error *error) {
-    const dcrf_status status = dcrf_method_fetch(&dcrf_mean_field, state, error);
-    if (status < 0)
-        return status;
-    dcrf_solver_round(solver, dcrf_mean_field.marginals(state),
-                      solver->candidates.snapshots[which]);
-    solver->candidates.has_snapshot[which] = true;
-    return DCRF_OK;
+    const dcrf_status status = dcrf_solver_round_method(solver, &dcrf_mean_field, state,
+                                                        solver->candidates.snapshots[which], error);
+    solver->candidates.has_snapshot[which] |= status == DCRF_OK;
+    return status;
 }
 
 static dcrf_status update_mean_field(dcrf_solver *solver, void *state, dcrf_error *error) {

@@ -165,6 +165,12 @@ static dcrf_status lp_fetch(void *state, dcrf_error *error) {
     return dcrf_lp_device_fetch_y(state, error);
 }
 
+static dcrf_status lp_labels(void *state, uint16_t *labels, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    return lp->device.is_y_old ? lp->device.methods->labels(lp->device.state, labels, error)
+                               : DCRF_NO_LABELS;
+}
+
 static const float *lp_marginals(const void *state) {
     return ((const struct dcrf_lp *)state)->y;
 }
@@ -179,6 +185,7 @@ const struct dcrf_method_interface dcrf_lp = {
     .start = lp_start,
     .step = lp_step,
     .fetch = lp_fetch,
+    .labels = lp_labels,
     .marginals = lp_marginals,
     .lower_bound = lp_lower_bound,
     .free = lp_free,

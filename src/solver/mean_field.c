@@ -27,7 +27,7 @@
 #include "core/memory.h"
 #include "dsp/dsp.h"
 #include "energy/coupling.h"
-#include "filter/device.h"
+#include "energy/device_model.h"
 #include "solver/method.h"
 
 #include <math.h>
@@ -102,40 +102,16 @@ static bool take_memory(struct mean_field *mf) {
 /* Let the device do the updates, where the plan is on one and the updates are of the kind it can
  * do. */
 static dcrf_status try_device(struct mean_field *mf, dcrf_error *error) {
-    const struct dcrf_problem *problem = mf->problem;
-    const dcrf_model *model = problem->model;
-    const struct dcrf_device *device = dcrf_workspace_find_device(problem->workspace);
-    const struct dcrf_coupling_group *group = &mf->coupling->groups[0];
-    if (!device || !dcrf_coupling_is_potts(mf->coupling) || model->cliques.count > 0)
-        return DCRF_OK;
-    dcrf_operator **operators = dcrf_allocate(group->count + 1, sizeof *operators);
-    float *weights = dcrf_allocate(group->count + 1, sizeof *weights);
-    dcrf_status status = DCRF_OK;
-    if (!operators || !weights)
-        status = dcrf_fail_memory(error, "mean field");
-    bool is_there = true;
-    for (size_t k = 0; k < group->count && status == DCRF_OK; k++) {
-        const size_t m = mf->coupling->kernels[group->first + k];
-        operators[k] = problem->plan->kernels[m].op;
-        weights[k] = (float)model->kernels[m].weight;
-        is_there &= operators[k]->device == device->opened;
-    }
-    const struct dcrf_backend_model what = {.variables = model->variables,
-                                            .labels = model->labels,
-                                            .stride = model->stride,
-                                            .unary = model->unary,
-                                            .kernel_count = group->count,
-                                            .operators = operators,
-                                            .weights = weights,
-                                            .diagonal = group->diagonal};
-    if (status == DCRF_OK && is_there) {
-        mf->backend = device->backend;
-        status = mf->backend->mean_field_new(&mf->on_device, device->opened, &what, error);
+    struct dcrf_device_model there;
+    dcrf_status status = dcrf_device_model_init(&there, mf->coupling, error);
+    if (status == DCRF_OK && there.device) {
+        mf->backend = there.device->backend;
+        status =
+            mf->backend->mean_field_new(&mf->on_device, there.device->opened, &there.model, error);
         if (status == DCRF_ERROR_UNSUPPORTED)
             status = DCRF_OK; /* here, then */
     }
-    dcrf_release(operators);
-    dcrf_release(weights);
+    dcrf_device_model_clear(&there);
     return status;
 }
 
@@ -230,7 +206,7 @@ static dcrf_status start_here(struct mean_field *mf, const struct dcrf_start *st
 static dcrf_status start_on_device(struct mean_field *mf, const struct dcrf_start *start,
                                    dcrf_error *error) {
     mf->is_q_old = true;
-    return mf->backend->mean_field_start(mf->on_device, start->y, &mf->entropy, error);
+    return mf->backend->mean_field_start(mf->on_device, start->y, 1, &mf->entropy, error);
 }
 
 static dcrf_status mean_field_start(void *state, const struct dcrf_start *start,
@@ -333,8 +309,8 @@ static dcrf_status step_on_device(struct mean_field *mf, double *sums, double *c
                                   dcrf_error *error) {
     *clique_cost = 0;
     mf->is_q_old = true;
-    const dcrf_status status =
-        mf->backend->mean_field_step(mf->on_device, (float)mf->damping, sums, error);
+    const struct dcrf_backend_update how = {.damping = (float)mf->damping, .coldness = 1};
+    const dcrf_status status = mf->backend->mean_field_step(mf->on_device, &how, sums, error);
     if (status == DCRF_OK)
         mf->entropy = sums[DCRF_SOFTMAX_ENTROPY];
     return status;
@@ -371,6 +347,13 @@ static dcrf_status mean_field_fetch(void *state, dcrf_error *error) {
     return status;
 }
 
+static dcrf_status mean_field_labels(void *state, uint16_t *labels, dcrf_error *error) {
+    struct mean_field *mf = state;
+    return mf->on_device && mf->is_q_old
+               ? mf->backend->mean_field_labels(mf->on_device, labels, error)
+               : DCRF_NO_LABELS;
+}
+
 static const float *mean_field_marginals(const void *state) {
     return ((const struct mean_field *)state)->q;
 }
@@ -381,6 +364,7 @@ const struct dcrf_method_interface dcrf_mean_field = {
     .start = mean_field_start,
     .step = mean_field_step,
     .fetch = mean_field_fetch,
+    .labels = mean_field_labels,
     .marginals = mean_field_marginals,
     .free = mean_field_free,
 };

@@ -39,6 +39,9 @@ struct dcrf_step_report {
     const uint16_t *labels; /* this iteration's labelling; NULL: the largest marginals */
 };
 
+/* What `labels` returns where there is no shorter way than the marginals; no error. */
+#define DCRF_NO_LABELS ((dcrf_status)1)
+
 struct dcrf_method_interface {
     const char *name;
     /* On failure *state is NULL and nothing is held. */
@@ -48,6 +51,9 @@ struct dcrf_method_interface {
     dcrf_status (*step)(void *state, struct dcrf_step_report *report, dcrf_error *error);
     /* Bring the current iterate here, where a device has it. NULL: it is here. */
     dcrf_status (*fetch)(void *state, dcrf_error *error);
+    /* The labels of the largest marginals, from where the iterate is; DCRF_NO_LABELS: they must be
+     * read off the marginals. NULL: always. */
+    dcrf_status (*labels)(void *state, uint16_t *labels, dcrf_error *error);
     /* The current iterate, fetched: rows are distributions; valid until the next step. */
     const float *(*marginals)(const void *state);
     /* What is proven after start; NULL: the method proves nothing. */

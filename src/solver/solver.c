@@ -48,6 +48,18 @@ void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16
     dcrf_round_largest(&rows, dcrf_workspace_pool(solver->problem.workspace), labels);
 }
 
+dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
+                                     const struct dcrf_method_interface *method, void *state,
+                                     uint16_t *labels, dcrf_error *error) {
+    dcrf_status status = method->labels ? method->labels(state, labels, error) : DCRF_NO_LABELS;
+    if (status != DCRF_NO_LABELS)
+        return status;
+    status = dcrf_method_fetch(method, state, error);
+    if (status == DCRF_OK)
+        dcrf_solver_round(solver, method->marginals(state), labels);
+    return status;
+}
+
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status) {
     if (status != DCRF_ERROR_MEMORY)
         return status;
@@ -201,10 +213,8 @@ static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
 
 /* The labels of the method's largest marginals, as a candidate. */
 static dcrf_status round_largest(dcrf_solver *solver, dcrf_error *error) {
-    const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
-    if (status == DCRF_OK)
-        dcrf_solver_round(solver, solver->method->marginals(solver->state), solver->candidate);
-    return status;
+    return dcrf_solver_round_method(solver, solver->method, solver->state, solver->candidate,
+                                    error);
 }
 
 /* The energy of the method's labelling: its own, or the largest marginals. */

@@ -41,8 +41,12 @@ dcrf_status dcrf_solver_check(const dcrf_solver *solver, dcrf_error *error);
 dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
                                  dcrf_error *error);
 
-/* The labels of the largest marginals, a block with the model's stride. */
+/* The labels of the largest marginals, a block with the model's stride; or those of a method: the
+ * solver's own, or another. */
 void dcrf_solver_round(const dcrf_solver *solver, const float *marginals, uint16_t *labels);
+dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
+                                     const struct dcrf_method_interface *method, void *state,
+                                     uint16_t *labels, dcrf_error *error);
 
 /* Consider the labels after polishing them; they are changed. */
 dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error);

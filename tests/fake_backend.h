@@ -1,0 +1,23 @@
+/* What the files of the fake device share: fake_backend.c with devices, operators and mean field,
+ * fake_lp.c, and fake_moves.c. */
+#ifndef FAKE_BACKEND_H
+#define FAKE_BACKEND_H
+
+#include "filter/backend.h"
+
+dcrf_status fake_fail(dcrf_error *error, dcrf_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* DCRF_OK, or an error where FAKE_FAILURE names the entry. */
+dcrf_status fake_refuse(const char *entry, dcrf_error *error);
+
+void fake_hold(dcrf_backend_device *device);
+void fake_drop(dcrf_backend_device *device);
+
+/* A row of the operator's matrix; clip((y_b - y_a) / epsilon) of channel c. */
+const double *fake_row(const dcrf_operator *op, size_t a);
+double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c);
+
+extern const struct dcrf_backend_lp_methods fake_lp;
+extern const struct dcrf_backend_moves_methods fake_moves;
+
+#endif

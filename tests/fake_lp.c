@@ -1,0 +1,275 @@
+/* The LP of the fake device: the steps of solver/lp_huber.c by plain loops. */
+#include "fake_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNARY, Y, PREVIOUS, Z, METRIC, FLOAT_BLOCKS };
+
+struct dcrf_backend_lp {
+    dcrf_backend_device *device;
+    size_t variables, labels, stride, kernel_count;
+    float *block[FLOAT_BLOCKS];
+    double *dual[DCRF_BACKEND_DUALS];
+    double weights[16];
+    const dcrf_operator *operators[16];
+};
+
+static size_t floats_of(const dcrf_backend_lp *lp) {
+    return lp->variables * lp->stride;
+}
+
+static void lp_free(dcrf_backend_lp *lp) {
+    fake_drop(lp->device);
+    for (size_t k = 0; k < FLOAT_BLOCKS; k++)
+        free(lp->block[k]);
+    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
+        free(lp->dual[k]);
+    free(lp);
+}
+
+static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
+                           const struct dcrf_backend_lp_model *model, dcrf_error *error) {
+    const dcrf_status status = fake_refuse("lp_make", error);
+    *out = NULL;
+    if (status < 0)
+        return status;
+    dcrf_backend_lp *lp = calloc(1, sizeof *lp);
+    if (!lp)
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
+    lp->device = device;
+    fake_hold(device);
+    lp->variables = model->variables;
+    lp->labels = model->labels;
+    lp->stride = model->stride;
+    bool has_all = true;
+    for (size_t k = 0; k < FLOAT_BLOCKS; k++)
+        has_all &= (lp->block[k] = calloc(floats_of(lp), sizeof(float))) != NULL;
+    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
+        has_all &= (lp->dual[k] = calloc(floats_of(lp), sizeof(double))) != NULL;
+    if (!has_all) {
+        lp_free(lp);
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
+    }
+    memcpy(lp->block[UNARY], model->unary, floats_of(lp) * sizeof(float));
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        lp->operators[lp->kernel_count] = model->operators[m];
+        lp->weights[lp->kernel_count++] = model->weights[m];
+    }
+    *out = lp;
+    return DCRF_OK;
+}
+
+static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const float *metric,
+                            dcrf_error *error) {
+    memcpy(lp->block[Y], y, floats_of(lp) * sizeof *y);
+    memcpy(lp->block[METRIC], metric, lp->variables * sizeof *metric);
+    return fake_refuse("lp_start", error);
+}
+
+static dcrf_status lp_restart(dcrf_backend_lp *lp, dcrf_error *error) {
+    memcpy(lp->block[Z], lp->block[Y], floats_of(lp) * sizeof(float));
+    return fake_refuse("lp_restart", error);
+}
+
+static dcrf_status lp_read(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
+                           dcrf_error *error) {
+    memcpy(block, lp->block[which == DCRF_BACKEND_Y ? Y : Z], floats_of(lp) * sizeof *block);
+    return fake_refuse("lp_read", error);
+}
+
+static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error) {
+    for (size_t a = 0; a < lp->variables; a++) {
+        const float *row = lp->block[Y] + a * lp->stride;
+        labels[a] = 0;
+        for (size_t i = 1; i < lp->labels; i++)
+            if (row[i] > row[labels[a]])
+                labels[a] = (uint16_t)i;
+    }
+    return fake_refuse("lp_labels", error);
+}
+
+static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *block,
+                                dcrf_error *error) {
+    memcpy(block, lp->dual[which], floats_of(lp) * sizeof *block);
+    return fake_refuse("lp_read_dual", error);
+}
+
+static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
+                                 const double *block, dcrf_error *error) {
+    for (size_t k = 0; k < floats_of(lp); k++)
+        lp->dual[which][k] = block ? block[k] : 0;
+    return fake_refuse("lp_write_dual", error);
+}
+
+/* The last node that is not above the value, and the part of the way to the next one. */
+static size_t find_node(const dcrf_levels *levels, float value, double *part) {
+    size_t node = 0;
+    while (node + 1 < levels->count && levels->levels[node + 1] <= value)
+        node++;
+    *part = 0;
+    if (node + 1 < levels->count && value > levels->levels[node])
+        *part = (double)((value - levels->levels[node]) /
+                         (levels->levels[node + 1] - levels->levels[node]));
+    return node;
+}
+
+static double between_nodes(const dcrf_levels *levels, float y_a, float y_b) {
+    double p, q, value = 0;
+    const size_t i = find_node(levels, y_a, &p), k = find_node(levels, y_b, &q);
+    for (size_t u = 0; u < 2; u++)
+        for (size_t v = 0; v < 2; v++) {
+            const double weight = (u ? p : 1 - p) * (v ? q : 1 - q);
+            if (weight > 0)
+                value += weight * (double)levels->table[(i + u) * levels->count + k + v];
+        }
+    return value;
+}
+
+static double flow(const dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape, size_t a,
+                   size_t i) {
+    const float *z = lp->block[Z];
+    const struct dcrf_line along = {.epsilon = shape->epsilon, .y = z, .stride = lp->stride};
+    double sum = 0;
+    for (size_t m = 0; m < lp->kernel_count; m++)
+        for (size_t b = 0; b < lp->variables; b++)
+            sum +=
+                lp->weights[m] * fake_row(lp->operators[m], a)[b] *
+                (lp->operators[m]->methods->line
+                     ? fake_line_value(&along, a, b, i)
+                     : between_nodes(shape->levels, z[a * lp->stride + i], z[b * lp->stride + i]));
+    return sum;
+}
+
+static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
+                                 size_t *labels, size_t *count, dcrf_error *error) {
+    *count = 0;
+    for (size_t i = 0; i < lp->labels; i++) {
+        double largest = 0;
+        for (size_t a = 0; a < lp->variables; a++)
+            largest = fmax(largest, (double)lp->block[Z][a * lp->stride + i]);
+        const bool is_alive = largest > shape->threshold;
+        if (is_alive)
+            labels[(*count)++] = i;
+        for (size_t a = 0; a < lp->variables; a++)
+            lp->dual[DCRF_BACKEND_CURRENT][a * lp->stride + i] =
+                is_alive ? flow(lp, shape, a, i) : 0;
+    }
+    return fake_refuse("lp_find_point", error);
+}
+
+static dcrf_status lp_mix(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
+                          enum dcrf_backend_dual from, double weight, dcrf_error *error) {
+    for (size_t k = 0; k < floats_of(lp); k++)
+        lp->dual[into][k] += weight * (lp->dual[from][k] - lp->dual[into][k]);
+    return fake_refuse("lp_mix", error);
+}
+
+/* The label with the lowest reduced cost of best + t (to - best). */
+static size_t cheapest(const dcrf_backend_lp *lp, const double *to, double t, size_t a,
+                       double *cost) {
+    size_t best = 0;
+    *cost = (double)INFINITY;
+    for (size_t i = 0; i < lp->labels; i++) {
+        const size_t k = a * lp->stride + i;
+        const double from = lp->dual[DCRF_BACKEND_BEST][k];
+        const double here = (double)lp->block[UNARY][k] - from - t * (to[k] - from);
+        if (here < *cost) {
+            best = i;
+            *cost = here;
+        }
+    }
+    return best;
+}
+
+static dcrf_status lp_slopes(dcrf_backend_lp *lp, enum dcrf_backend_dual to, double first,
+                             double step, size_t count, double *slopes, dcrf_error *error) {
+    for (size_t s = 0; s < count; s++) {
+        slopes[s] = 0;
+        for (size_t a = 0; a < lp->variables; a++) {
+            double cost;
+            const size_t i =
+                cheapest(lp, lp->dual[to], first + (double)s * step, a, &cost) + a * lp->stride;
+            slopes[s] -= lp->dual[to][i] - lp->dual[DCRF_BACKEND_BEST][i];
+        }
+    }
+    return fake_refuse("lp_slopes", error);
+}
+
+static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *error) {
+    sums[DCRF_BACKEND_LOWEST] = sums[DCRF_BACKEND_MAGNITUDE] = 0;
+    for (size_t a = 0; a < lp->variables; a++) {
+        double cost;
+        cheapest(lp, lp->dual[DCRF_BACKEND_BEST], 0, a, &cost);
+        sums[DCRF_BACKEND_LOWEST] += cost;
+        sums[DCRF_BACKEND_MAGNITUDE] += fabs(cost);
+    }
+    return fake_refuse("lp_bound_sums", error);
+}
+
+/* max(0, v - theta) with theta by bisection, which is another way than the library's. */
+static void project(const double *v, size_t count, float *y) {
+    double low = -(double)INFINITY, high = -(double)INFINITY;
+    for (size_t i = 0; i < count; i++)
+        high = fmax(high, v[i]);
+    low = high - 1;
+    for (int k = 0; k < 60; k++) {
+        const double theta = (low + high) / 2;
+        double sum = 0;
+        for (size_t i = 0; i < count; i++)
+            sum += fmax(0, v[i] - theta);
+        *(sum > 1 ? &low : &high) = theta;
+    }
+    for (size_t i = 0; i < count; i++)
+        y[i] = (float)fmax(0, v[i] - low);
+}
+
+static dcrf_status lp_descend(dcrf_backend_lp *lp, double epsilon, double *sums,
+                              dcrf_error *error) {
+    const double *current = lp->dual[DCRF_BACKEND_CURRENT];
+    const float *z = lp->block[Z], *unary = lp->block[UNARY];
+    double *v = calloc(lp->labels, sizeof *v);
+    if (!v)
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake step");
+    memcpy(lp->block[PREVIOUS], lp->block[Y], floats_of(lp) * sizeof(float));
+    sums[DCRF_BACKEND_OBJECTIVE] = sums[DCRF_BACKEND_UPHILL] = 0;
+    for (size_t a = 0; a < lp->variables; a++) {
+        const size_t row = a * lp->stride;
+        const double metric = (double)lp->block[METRIC][a];
+        for (size_t i = 0; i < lp->labels; i++) {
+            const double cost = (double)unary[row + i] - current[row + i];
+            v[i] = (double)z[row + i] - epsilon / metric * cost;
+            sums[DCRF_BACKEND_OBJECTIVE] += (double)z[row + i] * cost;
+        }
+        project(v, lp->labels, lp->block[Y] + row);
+        for (size_t k = row; k < row + lp->labels; k++)
+            sums[DCRF_BACKEND_UPHILL] += metric * ((double)z[k] - (double)lp->block[Y][k]) *
+                                         ((double)lp->block[Y][k] - (double)lp->block[PREVIOUS][k]);
+    }
+    free(v);
+    return fake_refuse("lp_descend", error);
+}
+
+static dcrf_status lp_extrapolate(dcrf_backend_lp *lp, float beta, dcrf_error *error) {
+    for (size_t k = 0; k < floats_of(lp); k++) {
+        const float y = lp->block[Y][k];
+        lp->block[Z][k] = fmaxf(0, fminf(1, y + beta * (y - lp->block[PREVIOUS][k])));
+    }
+    return fake_refuse("lp_extrapolate", error);
+}
+
+const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
+                                                .free = lp_free,
+                                                .start = lp_start,
+                                                .restart = lp_restart,
+                                                .read = lp_read,
+                                                .labels = lp_labels,
+                                                .read_dual = lp_read_dual,
+                                                .write_dual = lp_write_dual,
+                                                .find_point = lp_find_point,
+                                                .mix = lp_mix,
+                                                .slopes = lp_slopes,
+                                                .bound_sums = lp_bound_sums,
+                                                .descend = lp_descend,
+                                                .extrapolate = lp_extrapolate};
