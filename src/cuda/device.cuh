@@ -31,6 +31,12 @@ static inline unsigned blocks_for(size_t count) {
     return (unsigned)((count + THREADS - 1) / THREADS);
 }
 
+/* dcrf_padded, which is not in this library. */
+static inline size_t padded_channels(size_t channels) {
+    return channels <= DCRF_NARROW_LANES ? DCRF_NARROW_LANES
+                                         : (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+}
+
 #ifdef __CUDACC__
 static __device__ inline size_t this_thread() {
     return blockIdx.x * (size_t)blockDim.x + threadIdx.x;

@@ -244,7 +244,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     struct exact_operator *op = exact_of(base);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables;
-    const size_t stride = (ordered->bins + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+    const size_t stride = padded_channels(ordered->bins);
     struct bins b = {nullptr, nullptr, nullptr, n, ordered->bins, ordered->table ? stride : 1};
     uint8_t *bin = nullptr;
     float *fraction = nullptr, *table = nullptr, *out = nullptr;

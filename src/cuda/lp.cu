@@ -250,7 +250,7 @@ static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_
         alive[k] = labels.label[k];
     if (labels.count == 0)
         return DCRF_OK;
-    const size_t stride = (labels.count + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+    const size_t stride = padded_channels(labels.count);
     pack<<<blocks_for(lp->variables * stride), THREADS, 0, lp->device->stream>>>(
         lp->z, (uint32_t)lp->stride, lp->variables, (uint32_t)stride, labels, lp->packed);
     for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++)

@@ -173,7 +173,7 @@ static dcrf_status find_channels(dcrf_backend_moves *moves, const uint16_t *labe
     uint32_t next = 0;
     for (size_t i = 0; i < moves->labels && status == DCRF_OK; i++)
         channels->of[i] = (uint16_t)(occurs[i] ? next++ : channels->count);
-    channels->stride = (channels->count + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
+    channels->stride = (uint32_t)padded_channels(channels->count);
     return status;
 }
 
