@@ -208,8 +208,9 @@ INLINE void ask_for(const float *row, size_t width) {
 /* Entries between the one that is read and the one whose row is asked for. */
 #define GATHER_AHEAD 96
 
-INLINE void gather_rows(const struct dcrf_gather *g, size_t begin, size_t end, size_t wide,
+INLINE void gather_rows(const struct dcrf_gather *given, size_t begin, size_t end, size_t wide,
                         size_t tail) {
+    const struct dcrf_gather copy = *given, *g = &copy; /* which no store can change */
     const size_t width = row_floats(wide, tail);
     const size_t entries = begin == end ? 0 : g->first ? g->first[end] : end * g->entries;
     for (size_t r = begin; r < end; r++) {
@@ -238,39 +239,51 @@ INLINE void gather_rows(const struct dcrf_gather *g, size_t begin, size_t end, s
 static void gather(const struct dcrf_gather *g, size_t begin,
                    size_t end){FOR_WIDTH(g->width, gather_rows, g, begin, end)}
 
-/* row += centre * in[v] + side * (in[n0] + in[n1]) */
+/* row = centre * in[v] + side * (in[n0] + in[n1]), or += that */
 INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour, size_t v,
-                     const struct dcrf_blur *b, size_t wide, size_t tail) {
+                     const struct dcrf_blur *b, bool adds, size_t wide, size_t tail) {
     const size_t width = row_floats(wide, tail);
     const float *at = in + v * width;
     const float *before = in + neighbour[2 * v] * width;
     const float *after = in + neighbour[2 * v + 1] * width;
     UNROLL
-    for (size_t i = 0; i < wide; i++)
-        row->wide[i] +=
+    for (size_t i = 0; i < wide; i++) {
+        const wide_vector value =
             b->centre * load_wide(at + i * DSP_LANES) +
             b->side * (load_wide(before + i * DSP_LANES) + load_wide(after + i * DSP_LANES));
-    if (tail == 2)
-        row->tail +=
+        row->wide[i] = adds ? row->wide[i] + value : value;
+    }
+    if (tail == 2) {
+        const tail_vector value =
             b->centre * load_tail(at + wide * DSP_LANES) +
             b->side * (load_tail(before + wide * DSP_LANES) + load_tail(after + wide * DSP_LANES));
-    if (tail == 1)
-        row->half +=
+        row->tail = adds ? row->tail + value : value;
+    }
+    if (tail == 1) {
+        const half_vector value =
             b->centre * load_half(at + wide * DSP_LANES) +
             b->side * (load_half(before + wide * DSP_LANES) + load_half(after + wide * DSP_LANES));
+        row->half = adds ? row->half + value : value;
+    }
 }
 
-INLINE void blur_rows(const struct dcrf_blur *b, size_t begin, size_t end, size_t wide,
+INLINE void blur_rows(const struct dcrf_blur *given, size_t begin, size_t end, size_t wide,
                       size_t tail) {
     const size_t width = row_floats(wide, tail);
-    for (size_t v = begin; v < end; v++) {
-        struct row sum;
-        row_zero(&sum, wide, tail);
-        row_blur(&sum, b->in[0], b->neighbour[0], v, b, wide, tail);
-        if (b->in[1])
-            row_blur(&sum, b->in[1], b->neighbour[1], v, b, wide, tail);
-        row_store(&sum, b->out + v * width, 1, false, wide, tail);
-    }
+    const struct dcrf_blur copy = *given, *b = &copy; /* which no store can change */
+    if (!b->in[1])
+        for (size_t v = begin; v < end; v++) {
+            struct row sum;
+            row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, tail);
+            row_store(&sum, b->out + v * width, 1, false, wide, tail);
+        }
+    else
+        for (size_t v = begin; v < end; v++) {
+            struct row sum;
+            row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, tail);
+            row_blur(&sum, b->in[1], b->neighbour[1], v, b, true, wide, tail);
+            row_store(&sum, b->out + v * width, 1, false, wide, tail);
+        }
 }
 
 static void blur(const struct dcrf_blur *b, size_t begin,
