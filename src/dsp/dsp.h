@@ -53,7 +53,7 @@ struct dcrf_runs {
     size_t width;
     float factor;    /* of a slice */
     bool accumulate; /* in a slice */
-    bool is_near;    /* all rows are in a cache near by: none is asked for ahead */
+    bool is_near;    /* the variables are in a cache near by: vertices are asked for ahead */
 };
 
 /* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same of a

@@ -22,6 +22,21 @@ INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t place
     ask_for(row, width);
 }
 
+/* Runs between the one that is worked on and the one whose vertices are asked for, where variables
+ * are near: both ends of a row, which lies in two lines of the cache most often. */
+#define VERTICES_AHEAD 12
+
+INLINE void ask_for_vertices(const struct dcrf_runs *runs, size_t run, size_t end, size_t width) {
+    if (run >= end)
+        return;
+    for (size_t k = 0; k < runs->corners; k++) {
+        const float *row = runs->vertices + runs->vertex[run * runs->corners + k] * width;
+        __builtin_prefetch(row);
+        if (width > TAIL_LANES)
+            __builtin_prefetch(row + width - 1);
+    }
+}
+
 /* The block at `at` of the rows of `corners` corners, from `corner` on, of one run. */
 INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
                       size_t at, size_t wide, size_t tail) {
@@ -90,7 +105,9 @@ INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, siz
     const size_t width = (wide) + (tail) > 0 ? row_floats(wide, tail) : runs->width;               \
     const size_t places = (begin) < (end) ? runs->first[end] : 0;                                  \
     for (size_t run = (begin); run < (end); run++) {                                               \
-        if (!runs->is_near) {                                                                      \
+        if (runs->is_near) {                                                                       \
+            ask_for_vertices(runs, run + VERTICES_AHEAD, end, width);                              \
+        } else {                                                                                   \
             for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++)           \
                 ask_for_row(runs, place + RUN_AHEAD, places, width);                               \
         }                                                                                          \
