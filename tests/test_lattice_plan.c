@@ -21,7 +21,8 @@ struct point {
     float weight[DCRF_MAX_CORNERS];
 };
 
-static void embed_in_double(const double *factor, size_t d, const float *feature, struct point *p) {
+/* These say whether the point fits. */
+static bool embed_in_double(const double *factor, size_t d, const float *feature, struct point *p) {
     const double corners = (double)(d + 1);
     double elevated[DCRF_MAX_CORNERS], difference[DCRF_MAX_CORNERS], above = 0;
     double barycentric[DCRF_MAX_CORNERS + 1] = {0};
@@ -33,6 +34,8 @@ static void embed_in_double(const double *factor, size_t d, const float *feature
     }
     elevated[0] = above;
     for (size_t i = 0; i <= d; i++) {
+        if (!(fabs(elevated[i]) < 1073741824))
+            return false;
         const double quotient = elevated[i] * (1 / corners);
         const int rounded = (int)(quotient + (quotient < 0 ? -0.5 : 0.5));
         p->origin[i] = (int64_t)rounded * (int64_t)(d + 1);
@@ -57,9 +60,10 @@ static void embed_in_double(const double *factor, size_t d, const float *feature
     barycentric[0] += 1 + barycentric[d + 1];
     for (size_t k = 0; k <= d; k++)
         p->weight[k] = barycentric[k] > 0 ? (float)barycentric[k] : 0;
+    return true;
 }
 
-static void embed_in_single(const double *factor, size_t d, const float *feature, struct point *p) {
+static bool embed_in_single(const double *factor, size_t d, const float *feature, struct point *p) {
     const float corners = (float)(d + 1), per_corner = 1 / corners;
     float elevated[DCRF_MAX_CORNERS], difference[DCRF_MAX_CORNERS], above = 0;
     float barycentric[DCRF_MAX_CORNERS + 1] = {0};
@@ -71,6 +75,8 @@ static void embed_in_single(const double *factor, size_t d, const float *feature
     }
     elevated[0] = above;
     for (size_t i = 0; i <= d; i++) {
+        if (!(fabsf(elevated[i]) < 1073741824))
+            return false;
         const float rounded = nearbyintf(per_corner * elevated[i]);
         p->origin[i] = (int64_t)(rounded * corners);
         difference[i] = elevated[i] - rounded * corners;
@@ -86,18 +92,21 @@ static void embed_in_single(const double *factor, size_t d, const float *feature
         const int step = p->rank[i] < 0 ? 1 : p->rank[i] > (int)d ? -1 : 0;
         p->rank[i] += step * (int)(d + 1);
         p->origin[i] += step * (int)(d + 1);
+        if (p->rank[i] < 0 || p->rank[i] > (int)d)
+            return false; /* roundings that do not sum to what they must */
         const float share = (elevated[i] - (float)p->origin[i]) * per_corner;
         barycentric[d - (size_t)p->rank[i]] += share;
         barycentric[d + 1 - (size_t)p->rank[i]] -= share;
     }
     barycentric[0] += 1 + barycentric[d + 1];
     memcpy(p->weight, barycentric, (d + 1) * sizeof *p->weight);
+    return true;
 }
 
-static void embed_one(bool is_single, size_t d, const float *feature, struct point *p) {
+static bool embed_one(bool is_single, size_t d, const float *feature, struct point *p) {
     struct dcrf_embedding embedding;
     dcrf_embedding_init(&embedding, d, 1, is_single);
-    (is_single ? embed_in_single : embed_in_double)(embedding.factor, d, feature, p);
+    return (is_single ? embed_in_single : embed_in_double)(embedding.factor, d, feature, p);
 }
 
 /* ---- a list of vertices --------------------------------------------------------------------- */
@@ -200,6 +209,19 @@ static void check_neighbours(const struct dcrf_lattice *lattice, const struct ve
     for (size_t i = 0; i < list->count; i++)
         if (number[i] != NONE)
             assert_int_equal(seen[number[i]]++, 0);
+    /* Of strangers at least the number of links is known. */
+    size_t links = 0, expected_links = 0;
+    for (size_t j = 0; has_strangers && j < 2 * corners; j++) {
+        const uint32_t *neighbours = dcrf_lattice_neighbours(lattice, j / 2);
+        for (size_t v = 0; v < lattice->vertices; v++)
+            links += neighbours[2 * v + j % 2] != lattice->vertices;
+        for (size_t i = 0; i < list->count; i++) {
+            int64_t key[DCRF_MAX_CORNERS];
+            step_key(list->key + i * corners, corners, j / 2, j % 2 ? 1 : -1, key);
+            expected_links += vertices_find(list, key) != NONE;
+        }
+    }
+    assert_int_equal(links, expected_links);
     free(seen);
 }
 
@@ -327,6 +349,8 @@ static void plans_are_those_of_plain_programs(void **state) {
                 const double spread = is_single && s == 3 ? 2e3 : spreads[s];
                 const size_t points = d == 5 && s == 1 ? 9001 : d > 8 ? n / 4 + 3 : n + 3;
                 float *values = random_block(points, d, -spread, spread, 31 * d + s);
+                for (size_t i = 0; s == 1 && i < points * d; i++)
+                    values[i] += 40;                        /* where the origin is a stranger */
                 for (size_t i = 0; i < points * d / 5; i++) /* some on borders, some twice */
                     values[i] = i % 3 ? roundf(values[i]) : values[i + d];
                 const dcrf_grid grid = dcrf_grid_1d(points);
@@ -355,11 +379,12 @@ static void plans_are_those_of_plain_programs(void **state) {
 
 /* ---- points, many at a time ----------------------------------------------------------------- */
 
-/* Every set of instructions, to the last bit; points at integers lie on borders, and points far out
- * are refused, the first of them by its place. */
+/* Every set of instructions, to the last bit. Points at integers lie on borders; of points far out
+ * some are refused. */
 static void points_are_embedded_alike(void **state) {
     (void)state;
     const dcrf_cpu before = dcrf_cpu_in_use();
+    size_t refused = 0, far = 0;
     for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++) {
         if (!dcrf_dsp_for(cpu))
             continue;
@@ -367,35 +392,36 @@ static void points_are_embedded_alike(void **state) {
         for (size_t d = 1; d <= DCRF_MAX_FEATURES; d++)
             for (int turn = 0; turn < 400; turn++) {
                 const bool is_single = turn % 2;
-                const double spread = pow(10, turn % 7 - 1);
+                const double spread = pow(10, turn % 11 - 1);
                 float *values =
                     random_block(d, DCRF_EMBED_POINTS, -spread, spread, (uint64_t)turn * 17 + d);
                 for (size_t i = 0; i < d * DCRF_EMBED_POINTS; i++)
                     values[i] = turn / 7 % 3 == 0 ? roundf(values[i]) : values[i];
-                const size_t misfit =
-                    turn % 5 == 0 ? (size_t)turn % DCRF_EMBED_POINTS : DCRF_EMBED_POINTS;
-                for (size_t p = misfit; p < DCRF_EMBED_POINTS; p += 3)
-                    values[(d - 1) * DCRF_EMBED_POINTS + p] = turn % 3 ? 3e9f : -INFINITY;
+                if (turn % 5 == 0)
+                    values[(size_t)turn % DCRF_EMBED_POINTS] = turn % 3 ? 3e9f : -INFINITY;
                 struct dcrf_embedding embedding;
                 struct dcrf_points points;
                 dcrf_embedding_init(&embedding, d, 1, is_single);
-                assert_int_equal(dcrf_embed_points(&embedding, values, &points), misfit);
-                for (size_t p = 0; p < misfit; p++) {
+                const size_t fit = dcrf_embed_points(&embedding, values, &points);
+                for (size_t p = 0; p <= fit && p < DCRF_EMBED_POINTS; p++) {
                     struct point expected;
                     float feature[DCRF_MAX_FEATURES];
                     for (size_t i = 0; i < d; i++)
                         feature[i] = values[i * DCRF_EMBED_POINTS + p];
-                    embed_one(is_single, d, feature, &expected);
-                    for (size_t k = 0; k <= d; k++) {
+                    assert_int_equal(embed_one(is_single, d, feature, &expected), p < fit);
+                    refused += p == fit;
+                    for (size_t k = 0; p < fit && k <= d; k++) {
                         assert_int_equal(points.origin[k][p], expected.origin[k]);
                         assert_int_equal(points.rank[k][p], expected.rank[k]);
                         assert_memory_equal(&points.weight[k][p], &expected.weight[k],
                                             sizeof(float));
+                        far += is_single && expected.origin[k] > (int64_t)d << 24;
                     }
                 }
                 free(values);
             }
     }
+    assert_true(refused > 0 && far > 0);
     assert_int_equal(dcrf_cpu_limit(before, NULL), DCRF_OK);
 }
 
@@ -421,11 +447,68 @@ static void draw_vertex(dcrf_rng *rng, size_t corners, const int64_t *least, con
     key[corners - 2] = -sum;
 }
 
+/* Whatever the features between limits are, the fields have room for the corners of their simplices
+ * and the neighbours of those; points at the limits go furthest. */
+static void codes_have_room(void **state) {
+    (void)state;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 5);
+    for (size_t d = 1; d <= DCRF_MAX_FEATURES; d++)
+        for (int turn = 0; turn < 3000; turn++) {
+            float least[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES], feature[DCRF_MAX_FEATURES];
+            const double spread = pow(10, turn % 5);
+            const size_t upwards = dcrf_rng_next(&rng) % (d + 1);
+            for (size_t i = 0; i < d; i++) {
+                least[i] = (float)(spread * (dcrf_rng_uniform(&rng) - 0.5));
+                largest[i] = least[i] + (float)(spread * dcrf_rng_uniform(&rng));
+                /* Coordinate k is at a limit where feature k - 1 is and those after it are at the
+                 * other. */
+                const bool is_high = (i >= upwards) == (turn % 2 == 0);
+                feature[i] = is_high ? largest[i] : least[i];
+                if (i + 1 == upwards)
+                    feature[i] = turn % 2 == 0 ? least[i] : largest[i];
+            }
+            struct dcrf_embedding embedding;
+            struct dcrf_code code;
+            struct point p;
+            int64_t low[DCRF_MAX_CORNERS], high[DCRF_MAX_CORNERS], key[DCRF_MAX_CORNERS];
+            const bool is_single = turn / 2 % 2;
+            dcrf_embedding_init(&embedding, d, 1, is_single);
+            dcrf_embedding_range(&embedding, least, largest, low, high);
+            dcrf_code_init(&code, d, low, high, 1);
+            if (!embed_one(is_single, d, feature, &p))
+                continue;
+            for (size_t i = 0; i <= d; i++)
+                if (p.origin[i] < low[i] || p.origin[i] > high[i])
+                    fail_msg("d %zu, turn %d: coordinate %zu is %lld, not in %lld .. %lld", d, turn,
+                             i, (long long)p.origin[i], (long long)low[i], (long long)high[i]);
+            for (size_t k = 0; k <= d; k++) {
+                corner_key(&p, d + 1, k, key);
+                for (size_t i = 0; i <= d; i++) {
+                    /* one ring around, and its neighbours */
+                    assert_true(key[i] - 2 * (int64_t)d >= code.least[i]);
+                    assert_true(key[i] + 2 * (int64_t)d <= code.largest[i]);
+                }
+            }
+        }
+    /* The limits of a code are those of its fields. */
+    const int64_t low[] = {-5, -6, -7}, high[] = {5, 6, 7};
+    struct dcrf_code code;
+    dcrf_code_init(&code, 2, low, high, 1);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(code.least[i], low[i] - 3 * 2);
+        assert_int_equal(code.largest[i], high[i] + 3 * 2);
+    }
+    assert_int_equal(code.lowest[0], code.least[2]);
+    assert_int_equal(code.lowest[1], code.least[0]);
+    assert_true(code.lowest[0] + (int64_t)code.mask[0] >= code.largest[2]);
+}
+
 /* In the order of the fields; neighbours as found by searching. */
 static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, bool is_large,
                         size_t words) {
-    const size_t corners = d + 1, steps = 2;
-    const int64_t room = (int64_t)(steps * d), all = (int64_t)corners;
+    const size_t corners = d + 1;
+    const int64_t room = (int64_t)(2 * d), all = (int64_t)corners; /* two steps are left */
     int64_t least[DCRF_MAX_CORNERS], largest[DCRF_MAX_CORNERS];
     for (size_t i = 0; i < corners; i++) {
         /* Field 0 is coordinate d; the fields are as wide as they can be. */
@@ -441,7 +524,7 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
             largest[d - 1] -= least[i];
         }
     struct dcrf_code code;
-    dcrf_code_init(&code, d, least, largest, steps);
+    dcrf_code_init(&code, d, least, largest, 0);
     assert_int_equal(code.words, words);
     struct vertices list = {.corners = corners, .count = 1200};
     list.key = malloc(list.count * corners * sizeof *list.key);
@@ -573,9 +656,8 @@ static void tables_number_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_are_embedded_alike),
-        cmocka_unit_test(codes_order_and_connect),
-        cmocka_unit_test(tables_number_keys),
+        cmocka_unit_test(points_are_embedded_alike),         cmocka_unit_test(codes_have_room),
+        cmocka_unit_test(codes_order_and_connect),           cmocka_unit_test(tables_number_keys),
         cmocka_unit_test(plans_are_those_of_plain_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,9 +186,10 @@ struct dcrf_code {
     uint64_t step[DCRF_MAX_CORNERS][DCRF_CODE_WORDS]; /* what one step ahead along an axis adds */
 };
 
-/* For coordinates 0 .. dimension between these limits, and so many steps beyond them. */
+/* For simplices whose origins have coordinates 0 .. dimension between these limits, with so many
+ * rings around them, and all neighbours. */
 void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *least,
-                    const int64_t *largest, size_t steps);
+                    const int64_t *largest, size_t rings);
 
 /* The code of a vertex, which dcrf_code_init prepared. */
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words);

@@ -35,10 +35,6 @@ struct build {
 
 /* ---- numbering ------------------------------------------------------------------------------ */
 
-/* Steps beyond the origins of simplices: to their corners, to the neighbours of those, and to the
- * next before they are found not to be there. */
-#define STEPS 3
-
 static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     const size_t d = lattice->dimension;
@@ -52,7 +48,7 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
         largest[i] = largest[i] > 0 ? largest[i] : 0;
     }
     dcrf_embedding_range(&embedding, least, largest, low, high);
-    dcrf_code_init(&build->code, d, low, high, STEPS + build->refinement.rings);
+    dcrf_code_init(&build->code, d, low, high, build->refinement.rings);
     const struct dcrf_simplices_source source = {.features = build->features,
                                                  .embedding = &embedding,
                                                  .code = &build->code,

@@ -79,11 +79,15 @@ static void code_init(struct dcrf_code *code, size_t dimension, bool by_differen
                                                << code->shift[i];
 }
 
+/* Steps that lead from the origin of a simplex to a corner and to its neighbours: a corner is less
+ * than one step of d units away along every coordinate. */
+#define STEPS 2
+
 void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *least,
-                    const int64_t *largest, size_t steps) {
+                    const int64_t *largest, size_t rings) {
     const struct dcrf_code by_coordinates = {.dimension = dimension};
     int64_t low[DCRF_MAX_FEATURES], high[DCRF_MAX_FEATURES];
-    const int64_t room = (int64_t)(steps * dimension);
+    const int64_t room = (int64_t)((STEPS + rings) * dimension);
     for (size_t i = 0; i < dimension; i++) {
         low[i] = least[coordinate_of(&by_coordinates, i)] - room;
         high[i] = largest[coordinate_of(&by_coordinates, i)] + room;

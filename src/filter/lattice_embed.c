@@ -33,9 +33,9 @@ void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, siz
 
 /* Beyond this no point fits (dsp_embed.h). */
 #define LARGEST_COORDINATE 1073741824.0
-/* How far the simplex of a point reaches beyond it, in units of d + 1, generously: half a unit by
- * rounding, one by walking back to the hyperplane, one to its corners. */
-#define SIMPLEX_REACH 4
+/* How far the origin of its simplex is from a point, in units of d + 1: half a unit by rounding and
+ * one by walking back to the hyperplane, and a little for what the doubles here are off. */
+#define SIMPLEX_REACH 2
 /* More than the relative rounding error of a coordinate in single precision: 18 operations at most,
  * 2^-24 each. */
 #define COORDINATE_ERROR 0x1p-19
