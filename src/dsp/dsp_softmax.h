@@ -1,5 +1,6 @@
 /* The softmax for one instruction set: a part of dsp_vector.h, whose vectors of 8 it uses whatever
- * the longest of the set is, because rows are whole eights, or the half of one. */
+ * the longest of the set is, because rows are whole eights. Rows of up to four labels are taken
+ * eight at a time (dsp_softmax_few.h). */
 #include <float.h>
 #include <math.h>
 
@@ -37,23 +38,12 @@ INLINE tail_vector choose(tail_integers mask, tail_vector a, tail_vector b) {
     return (tail_vector)(((tail_integers)a & mask) | ((tail_integers)b & ~mask));
 }
 
-/* A vector of a row; where it is narrow, the row is the lower half. */
-INLINE tail_vector load_group(const float *at, bool is_narrow) {
-    tail_vector value = {0};
-    memcpy(&value, at, is_narrow ? sizeof value / 2 : sizeof value);
-    return value;
-}
-
-INLINE void store_group(float *at, tail_vector value, bool is_narrow) {
-    memcpy(at, &value, is_narrow ? sizeof value / 2 : sizeof value);
-}
-
 /* Rows of `groups` vectors of 8; `last` masks the labels of the last one. What lies between the
  * passes over a row stays in the cache where the row is short: writing it into the message would
  * send all of it to memory. */
 #define SHORT_ROW 512
 INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums,
-                         tail_integers last, size_t groups, bool is_narrow) {
+                         tail_integers last, size_t groups) {
     const tail_integers all = (tail_integers){0} - 1;
     /* Below every value, and an exponent whose exponential is zero but whose product with it is
      * not NaN. */
@@ -70,18 +60,16 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
         for (size_t g = 0; g < groups; g++) {
             const size_t at = row + g * TAIL_LANES;
             const tail_integers mask = g + 1 == groups ? last : all;
-            const tail_vector q = load_group(s->q + at, is_narrow),
-                              unary = load_group(s->unary + at, is_narrow);
-            const tail_vector m = load_group(s->message + at, is_narrow) - diagonal * q;
+            const tail_vector q = load_tail(s->q + at), unary = load_tail(s->unary + at);
+            const tail_vector m = load_tail(s->message + at) - diagonal * q;
             const tail_vector term = q * unary + m * (s->all_factor + s->own_factor * q);
             energy += __builtin_convertvector(choose(mask, term, (tail_vector){0}), tail_doubles);
             tail_vector value = -unary - s->factor * m;
             if (s->extra)
-                value += load_group(s->extra + at, is_narrow);
+                value += load_tail(s->extra + at);
             if (s->logits) {
-                value =
-                    s->damping * load_group(s->logits + at, is_narrow) + (1 - s->damping) * value;
-                store_group(s->logits + at, value, is_narrow);
+                value = s->damping * load_tail(s->logits + at) + (1 - s->damping) * value;
+                store_tail(s->logits + at, value);
             }
             value = choose(mask, value, none);
             store_tail(between + g * TAIL_LANES, value);
@@ -104,10 +92,10 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
         for (size_t g = 0; g < groups; g++) {
             const size_t at = row + g * TAIL_LANES;
             const tail_vector updated = scale * load_tail(between + g * TAIL_LANES);
-            const tail_vector difference = updated - load_group(s->q + at, is_narrow);
+            const tail_vector difference = updated - load_tail(s->q + at);
             const tail_vector size = choose(difference < 0, -difference, difference);
             change += __builtin_convertvector(size, tail_doubles);
-            store_group(s->q + at, updated, is_narrow);
+            store_tail(s->q + at, updated);
         }
         entropy += __builtin_convertvector(scale * weighted, tail_doubles);
         /* ln(total), of many rows at once: a total lies between 1 and the number of labels. */
@@ -122,7 +110,7 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
     sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(entropy) - logarithms - log(product);
 }
 
-static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+static void softmax_many(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     const size_t groups = (s->labels + TAIL_LANES - 1) / TAIL_LANES;
     tail_integers last;
     for (size_t i = 0; i < TAIL_LANES; i++)
@@ -130,19 +118,16 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
     /* Constants for the common sizes, so that the loops over groups are unrolled. */
     switch (groups) {
     case 1:
-        if (s->stride == DCRF_NARROW_LANES)
-            softmax_rows(s, begin, end, sums, last, 1, true);
-        else
-            softmax_rows(s, begin, end, sums, last, 1, false);
+        softmax_rows(s, begin, end, sums, last, 1);
         break;
     case 2:
-        softmax_rows(s, begin, end, sums, last, 2, false);
+        softmax_rows(s, begin, end, sums, last, 2);
         break;
     case 3:
-        softmax_rows(s, begin, end, sums, last, 3, false);
+        softmax_rows(s, begin, end, sums, last, 3);
         break;
     default:
-        softmax_rows(s, begin, end, sums, last, groups, false);
+        softmax_rows(s, begin, end, sums, last, groups);
         break;
     }
 }
