@@ -134,6 +134,22 @@ static dcrf_status apply(const dcrf_operator *op, dcrf_workspace *workspace,
     return fake_refuse("apply", error);
 }
 
+static dcrf_status sum(dcrf_operator *const *operators, const float *factors, size_t count,
+                       const float *in, float *out, size_t channels, size_t stride,
+                       dcrf_error *error) {
+    dcrf_status status = fake_refuse("sum", error);
+    for (size_t k = 0; k < count && status == DCRF_OK; k++) {
+        const struct dcrf_application application = {.in = in,
+                                                     .out = out,
+                                                     .channels = channels,
+                                                     .stride = stride,
+                                                     .factor = factors[k],
+                                                     .accumulate = k > 0};
+        status = apply(operators[k], NULL, &application, error);
+    }
+    return status;
+}
+
 static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
                                 const double *in, double *out, size_t channels, dcrf_error *error) {
     (void)workspace;
@@ -491,6 +507,7 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
                                           .open = open_device,
                                           .close = fake_drop,
                                           .operator_new = operator_new,
+                                          .sum = sum,
                                           .mean_field_new = mean_field_new,
                                           .mean_field_start = mean_field_start,
                                           .mean_field_step = mean_field_step,

@@ -63,6 +63,21 @@ dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *workspace,
                       : operator_download(op, application->out, application->stride, error);
 }
 
+/* In the blocks of the first one. */
+static dcrf_status operators_sum(dcrf_operator *const *operators, const float *factors,
+                                 size_t count, const float *in, float *out, size_t channels,
+                                 size_t stride, dcrf_error *error) {
+    struct device_operator *first = reinterpret_cast<struct device_operator *>(operators[0]);
+    dcrf_status status = operator_upload(first, in, stride, error);
+    for (size_t k = 0; k < count && status == DCRF_OK; k++) {
+        struct device_operator *op = reinterpret_cast<struct device_operator *>(operators[k]);
+        const struct dcrf_application application = {
+            DCRF_SYMMETRIC, first->in, first->out, channels, stride, factors[k], k > 0};
+        status = op->apply_on_device(op, &application, error);
+    }
+    return status < 0 ? status : operator_download(first, out, stride, error);
+}
+
 void operator_clear(struct device_operator *op) {
     device_release(op->device, op->scales);
     device_release(op->device, op->in);
@@ -167,6 +182,7 @@ dcrf_backend_cuda(void) {
     table.open = device_open;
     table.close = device_drop;
     table.operator_new = operator_new;
+    table.sum = operators_sum;
     table.mean_field_new = mean_field_new;
     table.mean_field_start = mean_field_start;
     table.mean_field_step = mean_field_step;

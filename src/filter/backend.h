@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 3u
+#define DCRF_BACKEND_VERSION 4u
 
 /* A device that was opened, and mean field, the LP and the moves on it. */
 typedef struct dcrf_backend_device dcrf_backend_device;
@@ -176,6 +176,12 @@ struct dcrf_backend {
                                 const struct dcrf_features *features,
                                 dcrf_normalization normalization, dcrf_operator_kind kind,
                                 dcrf_error *error);
+
+    /* out = sum of factor K in over operators of one device: the block goes there once and comes
+     * back once. */
+    dcrf_status (*sum)(dcrf_operator *const *operators, const float *factors, size_t count,
+                       const float *in, float *out, size_t channels, size_t stride,
+                       dcrf_error *error);
 
     dcrf_status (*mean_field_new)(dcrf_backend_mean_field **mean_field, dcrf_backend_device *device,
                                   const struct dcrf_backend_model *model, dcrf_error *error);

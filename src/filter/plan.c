@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "filter/device.h"
 
 #include <string.h>
 
@@ -98,9 +99,35 @@ dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error) {
 
 /* ---- sums over kernels ---------------------------------------------------------------------- */
 
+/* What is summed up together at once, on a device. */
+#define MOST_TOGETHER 16
+
+/* All kernels of the sum by one call, where they are all on the workspace's device. */
+static bool find_together(const dcrf_plan *plan, const struct dcrf_device *device,
+                          const size_t *kernels, size_t count, dcrf_operator **operators,
+                          float *factors, size_t *found) {
+    *found = 0;
+    for (size_t k = 0; k < count; k++) {
+        const size_t m = kernels ? kernels[k] : k;
+        if (plan->model->kernels[m].weight == 0)
+            continue;
+        if (!device || plan->kernels[m].op->device != device->opened || *found == MOST_TOGETHER)
+            return false;
+        operators[*found] = plan->kernels[m].op;
+        factors[(*found)++] = (float)plan->model->kernels[m].weight;
+    }
+    return *found > 0;
+}
+
 dcrf_status dcrf_plan_sum(const dcrf_plan *plan, dcrf_workspace *workspace, const size_t *kernels,
                           size_t count, const float *in, float *out, size_t channels, size_t stride,
                           dcrf_error *error) {
+    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    dcrf_operator *operators[MOST_TOGETHER];
+    float factors[MOST_TOGETHER];
+    size_t found;
+    if (find_together(plan, device, kernels, count, operators, factors, &found))
+        return device->backend->sum(operators, factors, found, in, out, channels, stride, error);
     bool is_first = true;
     for (size_t k = 0; k < count; k++) {
         const size_t m = kernels ? kernels[k] : k;

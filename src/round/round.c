@@ -3,7 +3,6 @@
 #include "core/memory.h"
 
 #include <dcrf/labelling.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,8 +89,10 @@ static void draw(struct dcrf_thresholds *thresholds, const struct dcrf_marginals
     for (size_t i = 0; i < marginals->labels; i++)
         shares[i] = (struct share){0, (uint16_t)i};
     for (size_t a = 0; a < marginals->variables; a++)
-        for (size_t i = 0; i < marginals->labels; i++)
-            shares[i].total += fmax(0, (double)marginals->values[a * marginals->stride + i]);
+        for (size_t i = 0; i < marginals->labels; i++) {
+            const float value = marginals->values[a * marginals->stride + i];
+            shares[i].total += value > 0 ? (double)value : 0;
+        }
     qsort(shares, marginals->labels, sizeof *shares, compare_shares);
     while (alive < marginals->labels && shares[alive].total > 0)
         alive++;
