@@ -4,7 +4,10 @@
  *   operator.cu    making operators, and what all kinds of them share
  *   disagreement.cu  what a labelling costs
  *   lattice.cu     the plan of the permutohedral lattice, by sorting
- *   lattice_apply.cu  splat, blur and slice
+ *   lattice_normalize.cu  its normalization and calibration
+ *   lattice_apply.cu  splat, blur and slice, and the ordered filter
+ *   lattice_proof.cu  the diagonal, and everything in double
+ *   row_sums.cu    row sums and scales of any operator
  *   ordered.cu     what the ordered filters of lattice and grid share
  *   grid.cu        the separable Gaussian of spatial kernels
  *   exact.cu       the Gaussian sum over all pairs, and exact_*.cu its parts
@@ -126,6 +129,10 @@ dcrf_status operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
 dcrf_status operator_disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const uint16_t *labels, bool in_double, double *sum,
                                   dcrf_error *error);
+/* K 1 in rows of DCRF_NARROW_LANES floats, of which the first counts: on the device, the caller's
+ * to release. And op->scales = diag(K 1)^-1/2 from them. */
+dcrf_status operator_sum_rows(struct device_operator *op, float **sums, dcrf_error *error);
+dcrf_status operator_make_scales(struct device_operator *op, const float *sums, dcrf_error *error);
 /* Release what is in struct device_operator, and drop the device. */
 void operator_clear(struct device_operator *op);
 

@@ -337,35 +337,12 @@ static dcrf_status make_taps(struct device_grid *grid, const struct dcrf_feature
     return status;
 }
 
-static __global__ void fill_ones(float *block, size_t count) {
-    const size_t i = this_thread();
-    if (i < count)
-        block[i] = i % 4 == 0;
-}
-
-static __global__ void make_scales(const float *sums, size_t variables, float *scales) {
-    const size_t a = this_thread();
-    if (a < variables)
-        scales[a] = 1 / sqrtf(sums[a * 4]);
-}
-
 static dcrf_status normalize(struct device_grid *grid, dcrf_error *error) {
-    dcrf_backend_device *device = grid->op.device;
-    const size_t n = grid->op.base.variables;
-    float *block = nullptr, *scales = nullptr;
-    dcrf_status status = device_array(device, &block, 8 * n, "a grid operator", error);
+    float *sums = nullptr;
+    dcrf_status status = operator_sum_rows(&grid->op, &sums, error);
     if (status == DCRF_OK)
-        status = device_array(device, &scales, n, "a grid operator", error);
-    if (status == DCRF_OK) {
-        fill_ones<<<blocks_for(4 * n), THREADS, 0, device->stream>>>(block, 4 * n);
-        status = convolve_axes(grid, block, block + 4 * n, 4, 4, 1, false, error);
-    }
-    if (status == DCRF_OK) {
-        make_scales<<<blocks_for(n), THREADS, 0, device->stream>>>(block + 4 * n, n, scales);
-        status = check(cudaGetLastError(), "a grid operator", error);
-    }
-    device_release(device, block);
-    grid->op.scales = scales;
+        status = operator_make_scales(&grid->op, sums, error);
+    device_release(grid->op.device, sums);
     return status;
 }
 

@@ -504,144 +504,7 @@ static void build_clear(struct build *b) {
     device_release(b->device, b->is_shared);
 }
 
-/* ---- normalization -------------------------------------------------------------------------- */
-
-/* Rows of four floats: the lattice works on no fewer. */
-#define NARROW 4
-
-static __global__ void fill_ones(float *block, size_t variables) {
-    const size_t i = this_thread();
-    if (i < variables * NARROW)
-        block[i] = i % NARROW == 0;
-}
-
-/* diag(K 1)^-1/2; a row whose sum was lost to rounding couples to nothing. */
-static __global__ void make_scales(const float *sums, size_t variables, float *scales) {
-    const size_t a = this_thread();
-    if (a < variables)
-        scales[a] = sums[a * NARROW] > 0 ? 1 / sqrtf(sums[a * NARROW]) : 0;
-}
-
-static __global__ void rescale(const float *scales, float factor, const uint32_t *entry_variable,
-                               size_t count, uint32_t corners, float *corner_weight,
-                               float *entry_weight) {
-    const size_t e = this_thread();
-    if (e >= count)
-        return;
-    corner_weight[e] *= scales ? scales[e / corners] : factor;
-    entry_weight[e] *= scales ? scales[entry_variable[e]] : factor;
-}
-
-/* One block per sample: the exact row sum of a variable. */
-static __global__ void sum_sampled(const float *rows, size_t variables, int dimension,
-                                   const uint32_t *sampled, double *sums) {
-    __shared__ float own[DCRF_MAX_FEATURES];
-    __shared__ double partial[THREADS];
-    if ((int)threadIdx.x < dimension)
-        own[threadIdx.x] = rows[(size_t)sampled[blockIdx.x] * (size_t)dimension + threadIdx.x];
-    __syncthreads();
-    double sum = 0;
-    for (size_t b = threadIdx.x; b < variables; b += THREADS) {
-        float square = 0;
-        for (int i = 0; i < dimension; i++) {
-            const float difference = rows[b * (size_t)dimension + (size_t)i] - own[i];
-            square += difference * difference;
-        }
-        sum += (double)expf(-0.5f * square);
-    }
-    partial[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned half = THREADS / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half)
-            partial[threadIdx.x] += partial[threadIdx.x + half];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0)
-        sums[blockIdx.x] = partial[0];
-}
-
-/* As dcrf_lattice_calibrate: the operator's row sums are those of the formula on the average over
- * the same sample of variables. */
-static dcrf_status calibrate(struct build *b, const float *raw_sums, float *factor,
-                             dcrf_error *error) {
-    const size_t n = b->lattice->op.base.variables;
-    size_t samples = DCRF_CALIBRATION_TERMS / n > DCRF_CALIBRATION_SAMPLES
-                         ? DCRF_CALIBRATION_TERMS / n
-                         : DCRF_CALIBRATION_SAMPLES;
-    samples = samples < n ? samples : n;
-    uint32_t *sampled = static_cast<uint32_t *>(malloc(samples * sizeof *sampled));
-    double *sums = static_cast<double *>(malloc(samples * sizeof *sums));
-    float *raw = static_cast<float *>(malloc(n * NARROW * sizeof *raw));
-    uint32_t *device_sampled = nullptr;
-    double *device_sums = nullptr;
-    dcrf_status status = DCRF_OK;
-    if (!sampled || !sums || !raw)
-        status = fail(error, DCRF_ERROR_MEMORY, "out of memory for the calibration of a lattice");
-    if (status == DCRF_OK)
-        status = device_array(b->device, &device_sampled, samples, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &device_sums, samples, WHAT, error);
-    if (status == DCRF_OK) {
-        for (size_t i = 0; i < samples; i++)
-            sampled[i] = samples == n
-                             ? (uint32_t)i
-                             : (uint32_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
-        status =
-            device_upload(b->device, device_sampled, sampled, samples * sizeof *sampled, error);
-    }
-    if (status == DCRF_OK) {
-        sum_sampled<<<(unsigned)samples, THREADS, 0, b->device->stream>>>(
-            b->rows, n, (int)b->lattice->dimension, device_sampled, device_sums);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    if (status == DCRF_OK)
-        status = device_download(b->device, sums, device_sums, samples * sizeof *sums, error);
-    if (status == DCRF_OK)
-        status = device_download(b->device, raw, raw_sums, n * NARROW * sizeof *raw, error);
-    if (status == DCRF_OK) {
-        double exact = 0, found = 0;
-        for (size_t i = 0; i < samples; i++) {
-            exact += sums[i];
-            found += (double)raw[(size_t)sampled[i] * NARROW];
-        }
-        *factor = (float)sqrt(exact / found);
-    }
-    device_release(b->device, device_sampled);
-    device_release(b->device, device_sums);
-    free(sampled);
-    free(sums);
-    free(raw);
-    return status;
-}
-
-static dcrf_status normalize(struct build *b, dcrf_normalization normalization, dcrf_error *error) {
-    struct device_lattice *lattice = b->lattice;
-    const size_t n = lattice->op.base.variables;
-    cudaStream_t stream = b->device->stream;
-    float *block = nullptr, factor = 1;
-    dcrf_status status = device_array(b->device, &block, 2 * n * NARROW, WHAT, error);
-    if (status < 0)
-        return status;
-    float *sums = block + n * NARROW;
-    fill_ones<<<blocks_for(n * NARROW), THREADS, 0, stream>>>(block, n);
-    const struct dcrf_application ones = {DCRF_SYMMETRIC, block, sums, 1, NARROW, 1, false};
-    status = lattice_apply(&lattice->op, &ones, error);
-    if (status == DCRF_OK && normalization == DCRF_NORMALIZE_SYMMETRIC) {
-        status = device_array(b->device, &lattice->op.scales, n, WHAT, error);
-        if (status == DCRF_OK)
-            make_scales<<<blocks_for(n), THREADS, 0, stream>>>(sums, n, lattice->op.scales);
-    } else if (status == DCRF_OK) {
-        status = calibrate(b, sums, &factor, error);
-    }
-    if (status == DCRF_OK) {
-        rescale<<<blocks_for(b->entries), THREADS, 0, stream>>>(
-            lattice->op.scales, factor, lattice->entry_variable, b->entries,
-            (uint32_t)lattice->corners, lattice->corner_weight, lattice->entry_weight);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    device_release(b->device, block);
-    return status;
-}
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *device,
                         const struct dcrf_features *features, dcrf_normalization normalization,
@@ -682,7 +545,7 @@ dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *devic
     if (status == DCRF_OK)
         status = cut_into_pieces(&b, error);
     if (status == DCRF_OK)
-        status = normalize(&b, normalization, error);
+        status = lattice_normalize(lattice, b.rows, normalization, error);
     build_clear(&b);
     if (status < 0) {
         lattice->op.base.methods->free(&lattice->op.base);

@@ -38,6 +38,14 @@ struct device_lattice {
     size_t partial_floats;
 };
 
+/* lattice_normalize.cu: rows are the features. */
+dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows,
+                              dcrf_normalization normalization, dcrf_error *error);
+/* lattice_proof.cu: methods. */
+dcrf_status lattice_diagonal(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
+                             dcrf_error *error);
+dcrf_status lattice_apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
+                                 const double *in, double *out, size_t channels, dcrf_error *error);
 /* lattice_apply.cu */
 extern const struct dcrf_operator_methods device_lattice_methods;
 dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_application *application,
