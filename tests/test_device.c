@@ -486,9 +486,9 @@ static void failures_are_told(void **state) {
         "mean_field_new",      "mean_field_start", "mean_field_step",
         "mean_field_marginals"};
     static const char *const of_lp[] = {
-        "lp_make",       "lp_start",       "lp_restart",    "lp_read",          "lp_read_dual",
-        "lp_write_dual", "lp_mix",         "lp_find_point", "lp_slopes",        "lp_bound_sums",
-        "lp_descend",    "lp_extrapolate", "lp_labels",     "mean_field_labels"};
+        "lp_make",       "lp_start",       "lp_restart",    "lp_read",   "lp_read_dual",
+        "lp_write_dual", "lp_mix",         "lp_find_point", "lp_slopes", "lp_bound_sums",
+        "lp_descend",    "lp_extrapolate", "lp_labels",     "sum",       "mean_field_labels"};
     static const char *const of_moves[] = {"moves_make",   "moves_load",       "moves_read",
                                            "moves_tables", "moves_find_gains", "moves_change"};
     struct toy toy = toy_of(1);
