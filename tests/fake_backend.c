@@ -169,7 +169,7 @@ static double table_value(const struct dcrf_ordered *ordered, size_t a, size_t b
     const size_t i = ordered->bin[a], k = ordered->bin[b];
     if (!ordered->table)
         return k > i ? 1 : k < i ? -1 : 0;
-    const size_t row = padded(ordered->bins);
+    const size_t row = dcrf_bin_row(ordered->bins);
     const double p = (double)ordered->fraction[a], q = (double)ordered->fraction[b];
     double value = 0;
     for (size_t u = 0; u < 2; u++)

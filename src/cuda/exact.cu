@@ -7,6 +7,8 @@
  * that is not larger, so it has three such chains. */
 #include "cuda/exact.cuh"
 
+#include "dsp/dsp.h"
+
 #include <cstdlib>
 #include <math.h>
 #include <vector>
@@ -244,7 +246,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     struct exact_operator *op = exact_of(base);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables;
-    const size_t stride = padded_channels(ordered->bins);
+    const size_t stride = dcrf_bin_row(ordered->bins);
     struct bins b = {nullptr, nullptr, nullptr, n, ordered->bins, ordered->table ? stride : 1};
     uint8_t *bin = nullptr;
     float *fraction = nullptr, *table = nullptr, *out = nullptr;

@@ -16,7 +16,7 @@ void ordered_levels_release(struct ordered_levels *levels, dcrf_backend_device *
 
 dcrf_status ordered_levels_take(struct ordered_levels *levels, dcrf_backend_device *device,
                                 const dcrf_levels *from, dcrf_error *error) {
-    const size_t bins = from->count, row = padded_channels(bins);
+    const size_t bins = from->count, row = dcrf_bin_row(bins);
     *levels = {};
     float *both = static_cast<float *>(calloc(row + bins * row, sizeof *both));
     if (!both)
@@ -147,7 +147,7 @@ dcrf_status operator_ordered(const dcrf_operator *base, dcrf_workspace *workspac
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
     dcrf_backend_device *device = op->device;
-    const size_t n = base->variables, row = padded_channels(channel->bins);
+    const size_t n = base->variables, row = dcrf_bin_row(channel->bins);
     struct ordered_levels levels = {channel->bins, row, nullptr, nullptr};
     struct pieces p = {};
     dcrf_status status = device_enter(device, error);

@@ -5,6 +5,7 @@
 #define DCRF_CUDA_ORDERED_CUH
 
 #include "cuda/device.cuh"
+#include "dsp/dsp.h"
 
 /* Levels on the device. */
 struct ordered_levels {
