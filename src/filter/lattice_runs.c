@@ -43,73 +43,86 @@ static size_t band_begin(const struct builder *builder, size_t band) {
     return begin < builder->lattice->base.variables ? begin : builder->lattice->base.variables;
 }
 
-static bool begins_run(const struct builder *builder, size_t place) {
-    const size_t at = place % builder->runs->band_variables;
-    const uint32_t *variable = builder->runs->variable, *of = builder->simplices->of + place - at;
-    return at == 0 || of[variable[place]] != of[variable[place - 1]];
+/* Sort the variables of a band by their simplices, which are in the order of their lowest vertices:
+ * digit by digit, the lowest first. */
+static void order_band(const struct builder *builder, size_t begin, size_t variables) {
+    const uint32_t *of = builder->simplices->of + begin;
+    uint32_t *from = builder->spare + begin, *to = builder->runs->variable + begin;
+    unsigned bits = 1;
+    while (bits < 32 && builder->simplices->count >> bits > 0)
+        bits++;
+    const unsigned digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
+    const unsigned digit_bits = (bits + digits - 1) / digits;
+    const uint32_t mask = ((uint32_t)1 << digit_bits) - 1;
+    if (digits % 2 == 0) { /* the last one ends in runs->variable */
+        from = builder->runs->variable + begin;
+        to = builder->spare + begin;
+    }
+    for (size_t a = 0; a < variables; a++)
+        from[a] = (uint32_t)a;
+    for (unsigned digit = 0; digit < digits; digit++) {
+        const unsigned shift = digit * digit_bits;
+        uint32_t next[DIGITS + 1], *other = from;
+        memset(next, 0, (mask + 2) * sizeof *next);
+        for (size_t a = 0; a < variables; a++)
+            next[(of[a] >> shift & mask) + 1]++;
+        for (size_t i = 0; i < mask; i++)
+            next[i + 1] += next[i];
+        for (size_t a = 0; a < variables; a++)
+            to[next[of[from[a]] >> shift & mask]++] = from[a];
+        from = to;
+        to = other;
+    }
 }
 
-/* Sort the variables of bands by their simplices, which are in the order of their lowest vertices:
- * digit by digit, the lowest first. Counts their runs. */
+/* Order bands, and leave in `spare` where their runs begin, and in runs->band how many there are.
+ */
 static void order_bands(void *context, size_t first_band, size_t last_band, size_t worker) {
     (void)worker;
     const struct builder *builder = context;
     for (size_t band = first_band; band < last_band; band++) {
         const size_t begin = band_begin(builder, band);
         const size_t variables = band_begin(builder, band + 1) - begin;
+        order_band(builder, begin, variables);
         const uint32_t *of = builder->simplices->of + begin;
-        uint32_t *from = builder->spare + begin, *to = builder->runs->variable + begin;
-        unsigned digits = 1;
-        while (digits * DIGIT_BITS < 32 && builder->simplices->count >> (digits * DIGIT_BITS) > 0)
-            digits++;
-        if (digits % 2 == 0) { /* the last one ends in runs->variable */
-            from = builder->runs->variable + begin;
-            to = builder->spare + begin;
-        }
-        for (size_t a = 0; a < variables; a++)
-            from[a] = (uint32_t)a;
-        for (unsigned digit = 0; digit < digits; digit++) {
-            const unsigned shift = digit * DIGIT_BITS;
-            uint32_t next[DIGITS + 1] = {0}, *other = from;
-            for (size_t a = 0; a < variables; a++)
-                next[(of[a] >> shift & (DIGITS - 1)) + 1]++;
-            for (size_t i = 0; i < DIGITS; i++)
-                next[i + 1] += next[i];
-            for (size_t a = 0; a < variables; a++)
-                to[next[of[from[a]] >> shift & (DIGITS - 1)]++] = from[a];
-            from = to;
-            to = other;
-        }
+        const uint32_t *variable = builder->runs->variable + begin;
+        uint32_t *first = builder->spare + begin, before = 0;
         size_t count = 0;
-        for (size_t place = begin; place < begin + variables; place++)
-            count += begins_run(builder, place);
+        for (size_t i = 0; i < variables; i++) {
+            const uint32_t here = of[variable[i]];
+            first[count] = (uint32_t)(begin + i);
+            count += i == 0 || here != before; /* else the next one takes its place */
+            before = here;
+        }
         builder->runs->band[band] = (uint32_t)count;
     }
 }
 
-/* Where each run begins. */
-static void fill_firsts(void *context, size_t first_band, size_t last_band, size_t worker) {
+static void fill_bands(void *context, size_t first_band, size_t last_band, size_t worker) {
     (void)worker;
     const struct builder *builder = context;
-    uint32_t *first = builder->runs->first + builder->runs->band[first_band];
-    for (size_t place = band_begin(builder, first_band); place < band_begin(builder, last_band);
-         place++)
-        if (begins_run(builder, place))
-            *first++ = (uint32_t)place;
+    const struct dcrf_lattice_runs *runs = builder->runs;
+    for (size_t band = first_band; band < last_band; band++)
+        memcpy(runs->first + runs->band[band], builder->spare + band_begin(builder, band),
+               (runs->band[band + 1] - runs->band[band]) * sizeof *runs->first);
 }
 
+/* Vertices by run, then weights by place: no loop over the few places of each run. */
 static void fill_runs(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct builder *builder = context;
     const struct dcrf_simplices *simplices = builder->simplices;
     const struct dcrf_lattice_runs *runs = builder->runs;
-    const size_t corners = builder->lattice->corners;
-    for (size_t run = begin; run < end; run++) {
-        const size_t first = runs->first[run], band = first - first % runs->band_variables;
-        const size_t simplex = simplices->of[band + runs->variable[first]];
-        dcrf_copy_corners(runs->vertex + run * corners, simplices->corner + simplex * corners,
-                          corners);
-        for (size_t place = first; place < runs->first[run + 1]; place++)
+    const size_t corners = builder->lattice->corners, last = runs->first[end];
+    for (size_t place = runs->first[begin], run = begin; place < last;) {
+        const size_t band = place - place % runs->band_variables;
+        const size_t stop = band + runs->band_variables < last ? band + runs->band_variables : last;
+        for (; run < end && runs->first[run] < stop; run++) {
+            const size_t simplex = simplices->of[band + runs->variable[runs->first[run]]];
+            dcrf_copy_corners(runs->vertex + run * corners, simplices->corner + simplex * corners,
+                              corners);
+        }
+        for (; place < stop; place++)
             dcrf_copy_corners(runs->weight + place * corners,
                               simplices->weight + (band + runs->variable[place]) * corners,
                               corners);
@@ -136,7 +149,7 @@ static dcrf_status make_runs(struct builder *builder, dcrf_pool *pool, dcrf_erro
     runs->vertex = dcrf_allocate(runs->count, corners * sizeof *runs->vertex);
     if (!runs->first || !runs->vertex)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_parallel_for(pool, runs->band_count, 1, fill_firsts, builder);
+    dcrf_parallel_for(pool, runs->band_count, 1, fill_bands, builder);
     runs->first[runs->count] = (uint32_t)n;
     dcrf_parallel_for(pool, runs->count, RUN_GRAIN, fill_runs, builder);
     return DCRF_OK;

@@ -70,6 +70,12 @@ static void fill_corners(const struct dcrf_code *code, const uint64_t *key, uint
         others += d - rank;
     }
     axis[d * (d + 1) / 2 - others] = d; /* the place that is left */
+    codes[0] = key[0];
+    if (words == 1) {
+        for (size_t k = 0; k < d; k++)
+            codes[k + 1] = codes[k] + code->step[axis[k]][0];
+        return;
+    }
     memcpy(codes, key, words * sizeof *codes);
     for (size_t k = 0; k < d; k++, codes += words)
         for (size_t i = 0; i < words; i++)
