@@ -16,7 +16,7 @@ static size_t softmax_operations(size_t labels) {
 
 static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                      double *time_s) {
-    const size_t labels = 1 + number % 37, stride = dcrf_padded(labels), rows = 1 + number % 43;
+    const size_t labels = 1 + number % 83, stride = dcrf_padded(labels), rows = 1 + number % 43;
     const size_t block = rows * stride;
     float *unary = random_block(block, 1, 0, 8, number);
     float *message = random_block(block, 1, 0, 4, number + 1);

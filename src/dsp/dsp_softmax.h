@@ -1,6 +1,6 @@
-/* The softmax for one instruction set: a part of dsp_vector.h, whose vectors of 8 it uses whatever
- * the longest of the set is, because rows are whole eights. Rows of up to four labels are taken
- * eight at a time (dsp_softmax_few.h). */
+/* The softmax of long rows for one instruction set: a part of dsp_vector.h, whose vectors of 8 it
+ * uses whatever the longest of the set is, because rows are whole eights. Shorter rows are taken
+ * eight at a time (dsp_softmax_eights.h). */
 #include <float.h>
 #include <math.h>
 
@@ -110,24 +110,10 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
     sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(entropy) - logarithms - log(product);
 }
 
-static void softmax_many(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+static void softmax_long(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     const size_t groups = (s->labels + TAIL_LANES - 1) / TAIL_LANES;
     tail_integers last;
     for (size_t i = 0; i < TAIL_LANES; i++)
         last[i] = (groups - 1) * TAIL_LANES + i < s->labels ? -1 : 0;
-    /* Constants for the common sizes, so that the loops over groups are unrolled. */
-    switch (groups) {
-    case 1:
-        softmax_rows(s, begin, end, sums, last, 1);
-        break;
-    case 2:
-        softmax_rows(s, begin, end, sums, last, 2);
-        break;
-    case 3:
-        softmax_rows(s, begin, end, sums, last, 3);
-        break;
-    default:
-        softmax_rows(s, begin, end, sums, last, groups);
-        break;
-    }
+    softmax_rows(s, begin, end, sums, last, groups);
 }

@@ -523,7 +523,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 
 #include "dsp/dsp_shared_softmax.h"
 
-#include "dsp/dsp_softmax_few.h"
+#include "dsp/dsp_softmax_eights.h"
 
 /* The larger and the smaller of two vectors, which the compilers do not find in comparisons. */
 #if defined(__x86_64__)

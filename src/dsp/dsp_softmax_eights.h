@@ -1,0 +1,174 @@
+/* The softmax of rows that are not long, for one instruction set: a part of dsp_vector.h. Eight
+ * rows are worked on at once, one vector of 8 per label, as in dsp_shared_softmax.h. */
+
+/* The most labels. */
+#define EIGHTS_LABELS 64
+
+/* What is summed up over rows, and the product of totals whose logarithm is still to be taken. */
+struct eights_sums {
+    tail_doubles energy, change, entropy, product;
+    double logarithms;
+};
+
+INLINE struct eights_sums eights_nothing(void) {
+    const tail_doubles zero = {0};
+    return (struct eights_sums){zero, zero, zero, zero + 1, 0};
+}
+
+/* The logarithms of totals, each between 1 and EIGHTS_LABELS, of many rows at once. */
+INLINE void eights_logarithms(struct eights_sums *sums) {
+    for (size_t i = 0; i < TAIL_LANES; i++)
+        sums->logarithms += log(sums->product[i]);
+    sums->product = (tail_doubles){0} + 1;
+}
+
+/* The logits of four labels from `at` on, `count` of them in use: into value. Keeps their q. */
+INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, size_t count,
+                          tail_vector *q, tail_vector *value, struct eights_sums *sums) {
+    const size_t from = r * s->stride + at;
+    const tail_vector diagonal = s->diagonal ? load_tail(s->diagonal + r) : (tail_vector){0};
+    tail_vector unary[HALF_LANES], other[HALF_LANES];
+    load_eight(s->q + from, s->stride, q);
+    load_eight(s->unary + from, s->stride, unary);
+    load_eight(s->message + from, s->stride, value);
+    UNROLL
+    for (size_t i = 0; i < HALF_LANES; i++)
+        if (i < count) {
+            const tail_vector m = value[i] - diagonal * q[i];
+            const tail_vector term = q[i] * unary[i] + m * (s->all_factor + s->own_factor * q[i]);
+            sums->energy += __builtin_convertvector(term, tail_doubles);
+            value[i] = -unary[i] - s->factor * m;
+        }
+    if (s->extra) {
+        load_eight(s->extra + from, s->stride, other);
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++)
+            value[i] += other[i];
+    }
+    if (s->logits) {
+        load_eight(s->logits + from, s->stride, other);
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++)
+            other[i] = value[i] = s->damping * other[i] + (1 - s->damping) * value[i];
+        store_eight(other, s->logits + from, s->stride);
+    }
+}
+
+/* The rows r .. r + 7; q and value hold one vector per label, filled up to a multiple of four. */
+INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, tail_vector *q,
+                        tail_vector *value, struct eights_sums *sums) {
+    for (size_t at = 0; at < labels; at += HALF_LANES)
+        eights_logits(s, r, at, labels - at < HALF_LANES ? labels - at : HALF_LANES, q + at,
+                      value + at, sums);
+    tail_vector top = value[0], total = {0}, weighted = {0};
+#pragma GCC unroll 4
+    for (size_t i = 1; i < labels; i++)
+        top = larger(value[i], top);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < labels; i++) {
+        const tail_vector exponent = larger(value[i] - top, (tail_vector){0} - 87.0f);
+        value[i] = fast_exponential(exponent);
+        total += value[i];
+        weighted += value[i] * exponent;
+    }
+    const tail_vector scale = 1 / total;
+    for (size_t at = 0; at < labels; at += HALF_LANES) {
+        tail_vector four[HALF_LANES];
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++) {
+            four[i] = at + i < labels ? scale * value[at + i] : (tail_vector){0};
+            if (at + i < labels) {
+                const tail_vector difference = four[i] - q[at + i];
+                sums->change +=
+                    __builtin_convertvector(larger(difference, -difference), tail_doubles);
+            }
+        }
+        store_eight(four, s->q + r * s->stride + at, s->stride);
+    }
+    for (size_t at = in_fours(labels); at < s->stride; at += HALF_LANES)
+        for (size_t i = 0; i < TAIL_LANES; i++)
+            store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
+    sums->entropy += __builtin_convertvector(scale * weighted, tail_doubles);
+    sums->product *= __builtin_convertvector(total, tail_doubles);
+}
+
+/* Memory for what is left of eight rows. */
+struct eights_copy {
+    float block[5][TAIL_LANES * (EIGHTS_LABELS)], diagonal[TAIL_LANES];
+};
+
+/* What is left of eight rows: in a copy, filled up with rows of zeros that are not counted. */
+INLINE void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end, size_t labels,
+                        tail_vector *q, tail_vector *value, struct eights_sums *sums) {
+    struct eights_copy copy;
+    const size_t bytes = (end - begin) * s->stride * sizeof(float), from = begin * s->stride;
+    struct dcrf_softmax left = *s;
+    memset(&copy, 0, sizeof copy);
+    left.unary = memcpy(copy.block[0], s->unary + from, bytes);
+    left.message = memcpy(copy.block[1], s->message + from, bytes);
+    left.q = memcpy(copy.block[2], s->q + from, bytes);
+    if (s->extra)
+        left.extra = memcpy(copy.block[3], s->extra + from, bytes);
+    if (s->logits)
+        left.logits = memcpy(copy.block[4], s->logits + from, bytes);
+    if (s->diagonal)
+        left.diagonal = memcpy(copy.diagonal, s->diagonal + begin, (end - begin) * sizeof(float));
+    struct eights_sums own = eights_nothing();
+    eights_rows(&left, 0, labels, q, value, &own);
+    memcpy(s->q + from, copy.block[2], bytes);
+    if (s->logits)
+        memcpy(s->logits + from, copy.block[4], bytes);
+    for (size_t i = 0; i < TAIL_LANES; i++)
+        if (i < end - begin) {
+            sums->energy[i] += own.energy[i];
+            sums->change[i] += own.change[i];
+            sums->entropy[i] += own.entropy[i];
+            sums->product[i] *= own.product[i];
+        }
+}
+
+INLINE void eights_all(const struct dcrf_softmax *given, size_t begin, size_t end, size_t labels,
+                       tail_vector *q, tail_vector *value, double *sums) {
+    const struct dcrf_softmax copy = *given, *s = &copy; /* which no store can change */
+    struct eights_sums parts = eights_nothing();
+    size_t r = begin;
+    for (; r + TAIL_LANES <= end; r += TAIL_LANES) {
+        eights_rows(s, r, labels, q, value, &parts);
+        if ((r - begin) % 1024 == 0) /* 64^128 fits in a double */
+            eights_logarithms(&parts);
+    }
+    if (r < end)
+        eights_left(s, r, end, labels, q, value, &parts);
+    eights_logarithms(&parts);
+    sums[DCRF_SOFTMAX_ENERGY] += double_total_of(parts.energy);
+    sums[DCRF_SOFTMAX_CHANGE] += double_total_of(parts.change);
+    sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(parts.entropy) - parts.logarithms;
+}
+
+/* With few labels the vectors are registers. */
+INLINE void eights_few(const struct dcrf_softmax *s, size_t begin, size_t end, size_t labels,
+                       double *sums) {
+    tail_vector q[HALF_LANES], value[HALF_LANES];
+    eights_all(s, begin, end, labels, q, value, sums);
+}
+
+static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+    tail_vector q[EIGHTS_LABELS], value[EIGHTS_LABELS];
+    switch (s->labels) {
+    case 2:
+        eights_few(s, begin, end, 2, sums);
+        break;
+    case 3:
+        eights_few(s, begin, end, 3, sums);
+        break;
+    case 4:
+        eights_few(s, begin, end, 4, sums);
+        break;
+    default:
+        if (s->stride <= EIGHTS_LABELS)
+            eights_all(s, begin, end, s->labels, q, value, sums);
+        else
+            softmax_long(s, begin, end, sums);
+        break;
+    }
+}
