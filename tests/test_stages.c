@@ -4,7 +4,6 @@
 #include "toy.h"
 
 #include "core/timer.h"
-#include "solver/lost_labels.h"
 
 #include <dcrf/solver.h>
 #include <math.h>
@@ -201,57 +200,9 @@ static void exact_after_fast(void **state) {
     free_scene(&scene);
 }
 
-/* Two colours, one of which wants label 1 but for every fifth variable: a labelling without it gets
- * all of it back, those too that want label 0. */
-static void lost_labels_come_back(void **state) {
-    (void)state;
-    enum { COUNT = 60, BEGIN = 40 };
-    const dcrf_grid grid = dcrf_grid_1d(COUNT);
-    float unary[COUNT][2];
-    uint8_t grey[COUNT];
-    for (size_t a = 0; a < COUNT; a++) {
-        const bool wants = a >= BEGIN && a % 5 != 0;
-        grey[a] = a >= BEGIN ? 200 : 20;
-        unary[a][0] = wants ? 1 : 0;
-        unary[a][1] = wants ? 0 : 1;
-    }
-    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, 2);
-    dcrf_kernel kernel =
-        dcrf_kernel_bilateral(100, 5, dcrf_view_interleaved(grey, DCRF_U8, &grid, 1), 10);
-    kernel.normalization = DCRF_NORMALIZE_NONE;
-    dcrf_model *model;
-    dcrf_plan *plan;
-    dcrf_workspace *workspace;
-    dcrf_solver *solver;
-    dcrf_settings settings;
-    dcrf_energy energy;
-    bool is_better;
-    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
-    assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
-    assert_int_equal(dcrf_model_set_unary(model, &energies, NULL), DCRF_OK);
-    assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
-    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
-    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
-    const uint16_t constant[COUNT] = {0};
-    assert_int_equal(dcrf_solver_consider(solver, constant, &energy, NULL), DCRF_OK);
-    assert_int_equal(dcrf_try_lost_labels(solver, &is_better, NULL), DCRF_OK);
-    assert_true(is_better);
-    for (size_t a = 0; a < COUNT; a++)
-        assert_int_equal(solver->best[a], a >= BEGIN);
-    /* Nothing is lost now. */
-    assert_int_equal(dcrf_try_lost_labels(solver, &is_better, NULL), DCRF_OK);
-    assert_false(is_better);
-    dcrf_solver_free(&solver);
-    dcrf_plan_free(&plan);
-    dcrf_model_free(&model);
-    dcrf_workspace_free(&workspace);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(candidates_can_be_read),
-        cmocka_unit_test(lost_labels_come_back),
         cmocka_unit_test(mean_field_is_never_better),
         cmocka_unit_test(cancelling_works_at_every_question),
         cmocka_unit_test(no_time_at_all),

@@ -156,12 +156,11 @@ struct dcrf_softmax {
  *   s = -unary - message, rows of `labels` floats
  *   q = exp(s) / (sum_i exp(s_i) + exp(rest)), its padding zero.
  *
- * `rest` (NULL: nothing) is the logarithm of the outside mass and `rest_top` that of its largest
- * part, one a row. shift and scale (with rest only) are left such that q = scale exp(s - shift).
- * The largest q of each label and of the outside parts are raised in peak and *rest_peak. q may be
- * the message where their strides are the same. Instead of rows q can be written as planes, or not
- * at all (q and q_planes NULL).
- */
+ * `rest` (NULL: there are none) is the logarithm of the sum of exp(s) over the labels outside, and
+ * `rest_top` the largest s of these, one per row. shift and scale (with rest only) are left such
+ * that q = scale exp(s - shift). The largest q of each label is raised in peak and that of the
+ * labels outside in *rest_peak. q may be the message where their strides are the same. Instead of
+ * rows q can be written as planes, or not at all (q and q_planes NULL). */
 struct dcrf_shared_softmax {
     size_t labels;
     size_t stride; /* of q: dcrf_padded(labels) */

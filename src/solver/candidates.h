@@ -20,7 +20,6 @@ struct dcrf_candidates {
     bool have_run;
     uint16_t *snapshots[DCRF_SNAPSHOTS]; /* labels; NULL where the method is mean field itself */
     bool has_snapshot[DCRF_SNAPSHOTS];
-    bool gave_back;              /* lost labels were tried (lost_labels.h) */
     struct dcrf_flow_proof flow; /* pairwise = NULL: none */
 };
 

@@ -5,7 +5,6 @@
 #include "core/rng.h"
 #include "core/timer.h"
 #include "energy/energy_double.h"
-#include "solver/lost_labels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -133,9 +132,6 @@ static dcrf_status polish_best(dcrf_solver *solver, dcrf_error *error) {
 /* What polishing takes at the end, in units of what it took at the start. */
 #define LAST_POLISHING 3
 
-/* Times that labels are given back and the result polished, at most. */
-#define MOST_LOST 4
-
 /* A run that stops by its gap stops the sooner, the better the labelling it is measured by. That of
  * mean field is polished too: moves can lead further from it than from a better one. */
 static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
@@ -150,14 +146,6 @@ static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
         status = polish_copy(solver, mean_field, error);
     if (status == DCRF_OK)
         status = polish_best(solver, error);
-    bool is_better = solver->method->lower_bound != NULL && !solver->candidates.gave_back &&
-                     !solver->info.candidates[DCRF_CANDIDATE_FAST].was_tried;
-    solver->candidates.gave_back = true;
-    for (int k = 0; k < MOST_LOST && is_better && status == DCRF_OK; k++) {
-        status = dcrf_try_lost_labels(solver, &is_better, error);
-        if (status == DCRF_OK && is_better)
-            status = polish_best(solver, error);
-    }
     status = dcrf_solver_leave_out(solver, status);
     solver->stop.reserve_s =
         fmin(solver->stop.reserve_s, LAST_POLISHING * (solver->info.polish_s - before_s));
