@@ -9,11 +9,11 @@
 #include <dcrf/tiles.h>
 
 #define MARGIN 1.1
-#define BYTES_PER_VERTEX 114.0
-#define BYTES_PER_FEATURE 40.0
+#define BYTES_PER_FEATURE 24.0
 
 struct appetite {
     double bytes;         /* besides features */
+    double vertex_bytes;  /* and for every vertex */
     double blocks;        /* of variables */
     double vertex_blocks; /* of vertices */
 };
@@ -21,13 +21,13 @@ struct appetite {
 static struct appetite appetite_of(dcrf_method method) {
     switch (method) {
     case DCRF_METHOD_LP:
-        return (struct appetite){280, 20.4, 4.7};
+        return (struct appetite){288, 242, 22.5, 2.6};
     case DCRF_METHOD_QP:
-        return (struct appetite){240, 7.5, 1.75};
+        return (struct appetite){164, 72, 8.5, 2.6};
     case DCRF_METHOD_MF:
         break;
     }
-    return (struct appetite){180, 6.5, 1.75};
+    return (struct appetite){111, 72, 7.2, 2.6};
 }
 
 double dcrf_bytes_per_variable(dcrf_method method, size_t labels, size_t channels,
@@ -36,6 +36,6 @@ double dcrf_bytes_per_variable(dcrf_method method, size_t labels, size_t channel
     const double block = (double)(dcrf_padded(labels) * sizeof(float));
     /* Positions count as three features: as many as there can be. */
     return MARGIN * (appetite.bytes + BYTES_PER_FEATURE * (double)(channels + 3) +
-                     BYTES_PER_VERTEX * vertices +
+                     appetite.vertex_bytes * vertices +
                      block * (appetite.blocks + appetite.vertex_blocks * vertices));
 }
