@@ -384,39 +384,95 @@ dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_erro
     return status;
 }
 
-/* known->sum[a] = 2 sum_{b != a undecided, label possible at b} K_ab: the filter in double, which
- * has a row for variables that count themselves. */
-static dcrf_status sum_possible(struct dcrf_knowledge *known, size_t label, dcrf_error *error) {
-    const size_t n = known->model->variables, labels = known->model->labels;
-    for (size_t a = 0; a < n; a++)
-        known->indicator[a] = known->round[a] == 0 && known->possible[a * labels + label];
-    const dcrf_status status = sum_indicated(known, error);
-    for (size_t a = 0; a < n; a++)
-        known->sum[a] *= 2;
-    return status;
+/* ---- dead ends ------------------------------------------------------------------------------ */
+
+/* Labels whose sums are found together: the values of the kernels are what takes the time. */
+#define CHANNELS 8
+
+struct dead_ends {
+    struct dcrf_knowledge *known;
+    size_t label[CHANNELS];
+    size_t channels;
+    double *in, *out, *sum; /* members x channels */
+};
+
+static size_t member(const struct dcrf_knowledge *known, size_t k) {
+    return known->parts ? known->members[k] : k;
 }
 
-dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known, dcrf_error *error) {
+/* The next labels that are possible somewhere, from `next` on. */
+static size_t choose_labels(struct dead_ends *ends, size_t next) {
+    const struct dcrf_knowledge *known = ends->known;
     const size_t n = known->model->variables, labels = known->model->labels;
-    for (size_t i = 0; i < labels; i++) {
-        size_t counted = 0;
+    for (ends->channels = 0; next < labels && ends->channels < CHANNELS; next++)
         for (size_t a = 0; a < n; a++)
-            counted += known->round[a] == 0 && known->possible[a * labels + i];
-        if (counted == 0)
+            if (known->round[a] == 0 && known->possible[a * labels + next]) {
+                ends->label[ends->channels++] = next;
+                break;
+            }
+    return next;
+}
+
+/* sum = sum_{b undecided, label possible at b} K_ab, in double; a variable counts itself. */
+static dcrf_status sum_possible(struct dead_ends *ends, dcrf_error *error) {
+    const struct dcrf_knowledge *known = ends->known;
+    const size_t labels = known->model->labels, channels = ends->channels;
+    for (size_t k = 0; k < known->member_count; k++)
+        for (size_t c = 0; c < channels; c++) {
+            const size_t a = member(known, k);
+            ends->in[k * channels + c] =
+                known->round[a] == 0 && known->possible[a * labels + ends->label[c]];
+        }
+    memset(ends->sum, 0, known->member_count * channels * sizeof *ends->sum);
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = operator_of(known, m);
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
             continue;
-        const dcrf_status status = sum_possible(known, i, error);
+        const dcrf_status status =
+            op->methods->apply_double(op, known->workspace, ends->in, ends->out, channels, error);
         if (status < 0)
             return status;
-        add_clique_costs(known, i);
-        for (size_t a = 0; a < n; a++) {
-            if (known->indicator[a] == 0)
-                continue;
-            double lowest = INFINITY;
-            for (size_t j = 0; j < labels; j++)
-                lowest = fmin(lowest, known->cost[a * labels + j]);
-            if (known->cost[a * labels + i] - lowest - known->sum[a] > known->error[a])
-                known->possible[a * labels + i] = 0;
-        }
+        for (size_t e = 0; e < known->member_count * channels; e++)
+            ends->sum[e] += weight * ends->out[e];
     }
     return DCRF_OK;
+}
+
+static void exclude(struct dead_ends *ends, size_t channel) {
+    struct dcrf_knowledge *known = ends->known;
+    const size_t labels = known->model->labels, i = ends->label[channel];
+    for (size_t k = 0; k < known->member_count; k++)
+        known->sum[member(known, k)] = 2 * ends->sum[k * ends->channels + channel];
+    add_clique_costs(known, i);
+    for (size_t k = 0; k < known->member_count; k++) {
+        const size_t a = member(known, k);
+        if (known->round[a] != 0 || !known->possible[a * labels + i])
+            continue;
+        double lowest = INFINITY;
+        for (size_t j = 0; j < labels; j++)
+            lowest = fmin(lowest, known->cost[a * labels + j]);
+        if (known->cost[a * labels + i] - lowest - known->sum[a] > known->error[a])
+            known->possible[a * labels + i] = 0;
+    }
+}
+
+dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known,
+                                     const struct dcrf_interrupt *interrupt, dcrf_error *error) {
+    struct dead_ends ends = {.known = known};
+    ends.in = dcrf_allocate(known->member_count, 3 * CHANNELS * sizeof *ends.in);
+    if (!ends.in)
+        return dcrf_fail_memory(error, "a proof");
+    ends.out = ends.in + known->member_count * CHANNELS;
+    ends.sum = ends.out + known->member_count * CHANNELS;
+    dcrf_status status = DCRF_OK;
+    size_t next = choose_labels(&ends, 0);
+    while (status == DCRF_OK && ends.channels > 0 && !dcrf_is_interrupted(interrupt)) {
+        status = sum_possible(&ends, error);
+        for (size_t c = 0; c < ends.channels && status == DCRF_OK; c++)
+            exclude(&ends, c);
+        next = choose_labels(&ends, next);
+    }
+    dcrf_release(ends.in);
+    return status;
 }

@@ -13,6 +13,7 @@
 #ifndef DCRF_CERTIFY_KNOWLEDGE_H
 #define DCRF_CERTIFY_KNOWLEDGE_H
 
+#include "core/interrupt.h"
 #include "filter/plan.h"
 
 /* Nodes of the ordered filter for values between 0 and 1; with one for variables that may have the
@@ -73,8 +74,9 @@ dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *m
                                   dcrf_error *error);
 
 /* Exclude every label that is worse than another one at its variable whatever the undecided others
- * do (dead-end elimination). */
-dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known, dcrf_error *error);
+ * do (dead-end elimination), or those that were looked at before an interrupt. */
+dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known,
+                                     const struct dcrf_interrupt *interrupt, dcrf_error *error);
 
 /* known->indicated[a] = sum_{b undecided} K_ab, a itself included where it is undecided. */
 dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error);

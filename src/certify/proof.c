@@ -156,7 +156,8 @@ static bool is_over(void *user) {
 }
 
 static dcrf_status eliminate(struct run *run, dcrf_error *error) {
-    const dcrf_status status = dcrf_knowledge_eliminate(run->known, error);
+    const struct dcrf_interrupt interrupt = {is_over, run};
+    const dcrf_status status = dcrf_knowledge_eliminate(run->known, &interrupt, error);
     return status < 0 ? status : dcrf_knowledge_decide(run->known, NULL, error);
 }
 
