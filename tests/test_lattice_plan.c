@@ -21,6 +21,17 @@ struct point {
     float weight[DCRF_MAX_CORNERS];
 };
 
+/* The rank of a coordinate: how many are larger, and of equal ones how many come before it; and
+ * what the sum of the rounded coordinates is off. */
+static void rank_by(const double *difference, size_t d, int excess, struct point *p) {
+    for (size_t i = 0; i <= d; i++) {
+        p->rank[i] = excess;
+        for (size_t j = 0; j <= d; j++)
+            p->rank[i] +=
+                difference[j] > difference[i] || (difference[j] == difference[i] && j < i);
+    }
+}
+
 /* These say whether the point fits. */
 static bool embed_in_double(const double *factor, size_t d, const float *feature, struct point *p) {
     const double corners = (double)(d + 1);
@@ -42,12 +53,7 @@ static bool embed_in_double(const double *factor, size_t d, const float *feature
         difference[i] = elevated[i] - (double)p->origin[i];
         excess += rounded;
     }
-    for (size_t i = 0; i <= d; i++) {
-        p->rank[i] = excess;
-        for (size_t j = 0; j <= d; j++)
-            p->rank[i] +=
-                difference[j] > difference[i] || (difference[j] == difference[i] && j < i);
-    }
+    rank_by(difference, d, excess, p);
     for (size_t i = 0; i <= d; i++) {
         const int step = p->rank[i] < 0 ? 1 : p->rank[i] > (int)d ? -1 : 0;
         p->rank[i] += step * (int)(d + 1);
@@ -65,7 +71,8 @@ static bool embed_in_double(const double *factor, size_t d, const float *feature
 
 static bool embed_in_single(const double *factor, size_t d, const float *feature, struct point *p) {
     const float corners = (float)(d + 1), per_corner = 1 / corners;
-    float elevated[DCRF_MAX_CORNERS], difference[DCRF_MAX_CORNERS], above = 0;
+    double difference[DCRF_MAX_CORNERS]; /* floats */
+    float elevated[DCRF_MAX_CORNERS], above = 0;
     float barycentric[DCRF_MAX_CORNERS + 1] = {0};
     int excess = 0;
     for (size_t i = d; i > 0; i--) {
@@ -79,15 +86,10 @@ static bool embed_in_single(const double *factor, size_t d, const float *feature
             return false;
         const float rounded = nearbyintf(per_corner * elevated[i]);
         p->origin[i] = (int64_t)(rounded * corners);
-        difference[i] = elevated[i] - rounded * corners;
+        difference[i] = (double)(elevated[i] - rounded * corners);
         excess += (int)rounded;
     }
-    for (size_t i = 0; i <= d; i++) {
-        p->rank[i] = excess;
-        for (size_t j = 0; j <= d; j++)
-            p->rank[i] +=
-                difference[j] > difference[i] || (difference[j] == difference[i] && j < i);
-    }
+    rank_by(difference, d, excess, p);
     for (size_t i = 0; i <= d; i++) {
         const int step = p->rank[i] < 0 ? 1 : p->rank[i] > (int)d ? -1 : 0;
         p->rank[i] += step * (int)(d + 1);
