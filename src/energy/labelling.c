@@ -5,11 +5,28 @@
 #include <dcrf/labelling.h>
 #include <math.h>
 
+/* The smallest value of a row, as many at a time as go into a vector. */
+static float smallest_value(const float *row, size_t count) {
+    float lanes[DCRF_LANES], value = row[0];
+    size_t i = 0;
+    for (size_t k = 0; k < DCRF_LANES; k++)
+        lanes[k] = row[0];
+    for (; i + DCRF_LANES <= count; i += DCRF_LANES)
+        for (size_t k = 0; k < DCRF_LANES; k++)
+            lanes[k] = row[i + k] < lanes[k] ? row[i + k] : lanes[k];
+    for (size_t k = 0; k < DCRF_LANES; k++)
+        value = lanes[k] < value ? lanes[k] : value;
+    for (; i < count; i++)
+        value = row[i] < value ? row[i] : value;
+    return value;
+}
+
+/* Where it is: the first of equals. */
 static size_t smallest(const float *row, size_t count) {
+    const float value = smallest_value(row, count);
     size_t best = 0;
-    for (size_t i = 1; i < count; i++)
-        if (row[i] < row[best])
-            best = i;
+    while (best + 1 < count && row[best] != value)
+        best++;
     return best;
 }
 
@@ -22,7 +39,7 @@ double dcrf_unary_floor(const dcrf_model *model) {
     double sum = 0;
     for (size_t a = 0; model && a < model->variables; a++) {
         const float *row = model->unary + a * model->stride;
-        sum += (double)row[smallest(row, model->labels)];
+        sum += (double)smallest_value(row, model->labels);
     }
     return sum;
 }
