@@ -241,9 +241,10 @@ static void verifier_finds_fault(void **state) {
         DCRF_OK);
     assert_false(verdict.is_feasible);
     record.points[1].weight = kept;
-    double broken[12 * 8];
+    double broken[12 * DCRF_NARROW_LANES];
+    assert_int_equal(dcrf_padded(toy.labels), DCRF_NARROW_LANES);
     memcpy(broken, record.clique, sizeof broken);
-    broken[toy.members[0] * 8] += 1;
+    broken[toy.members[0] * DCRF_NARROW_LANES] += 1;
     record.clique = broken;
     assert_int_equal(
         dcrf_verify(toy.plan, toy.workspace, labels, &record, DCRF_CLIQUE_MIN, &verdict, NULL),

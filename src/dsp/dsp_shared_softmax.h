@@ -14,11 +14,14 @@ INLINE tail_vector larger(tail_vector a, tail_vector b) {
 
 /* exp(x) for x <= 0: 2^k 2^f, k whole and |f| <= 1/2, 2^f by a polynomial of degree 5 that is best
  * in relative error, 7.5e-8. The rounding of log2(e) adds 1.4e-8 |x|, so small values are less
- * exact than by tail_exponential. Below -87 it stays what it is there, 1.6e-38. k is added to the
- * exponent as an integer, from the low bits of a float that it was added to. */
+ * exact than by tail_exponential. Zero from -87 on: an energy that is infinite leaves no
+ * probability. k is added to the exponent as an integer, from the low bits of a float that it was
+ * added to. */
 INLINE tail_vector fast_exponential(tail_vector x) {
     const float magic = 12582912.0f, to_base_two = 1.44269504f;
-    x = larger(x, (tail_vector){0} - 87.0f);
+    const tail_vector lowest = (tail_vector){0} - 87.0f;
+    const tail_integers above = x > lowest;
+    x = larger(x, lowest);
     const tail_vector shifted = x * to_base_two + magic;
     const tail_vector f = x * to_base_two - (shifted - magic);
     tail_vector p = f * 1.3276471e-3f + 9.675541e-3f;
@@ -26,7 +29,7 @@ INLINE tail_vector fast_exponential(tail_vector x) {
     p = p * f + 2.402212e-1f;
     p = p * f + 6.9314694e-1f;
     p = p * f + 1.0000001f;
-    return (tail_vector)((tail_integers)p + ((tail_integers)shifted << 23));
+    return (tail_vector)(((tail_integers)p + ((tail_integers)shifted << 23)) & above);
 }
 
 INLINE tail_vector join_halves(const float *low, const float *high) {

@@ -202,11 +202,11 @@ class LargeTest(Case):
 
     def test_memory_decides(self):
         self.assertNotIn("tiles", self.run_json("--memory", "1T"))
-        found = self.run_json("--memory", "65M")
+        found = self.run_json("--memory", "66150K")
         self.assertGreater(found["tiles"]["count"], 1)
-        self.assertLessEqual(found["tiles"]["memory_estimated"], 65 * 2 ** 20)
-        self.assertEqual(found["tiles"]["memory_limit"], 65 * 2 ** 20)
-        more = self.run_json("--memory", "66M")
+        self.assertLessEqual(found["tiles"]["memory_estimated"], 66150 * 2 ** 10)
+        self.assertEqual(found["tiles"]["memory_limit"], 66150 * 2 ** 10)
+        more = self.run_json("--memory", "65M")
         self.assertLess(more["tiles"]["count"], found["tiles"]["count"])
         self.bad("--memory", "take about", "solve", self.image, "--unary", self.unary, "--unary-kind",
                  "energies", *KERNELS, "--memory", "1M")
