@@ -25,6 +25,23 @@ attempt() {
     fi
 }
 
+# attempt_all WHAT SCRIPT: one result for each line of standard input, which the script has as $name; two at a time.
+attempt_all() {
+    results=$(mktemp -d)
+    cat >"$results/names"
+    xargs -P 2 -I '{}' sh -c 'name=$3; (eval "$2") >"$1/$name.log" 2>&1 </dev/null || : >"$1/$name.failed"' \
+        - "$results" "$2" '{}' <"$results/names"
+    while read -r name; do
+        if [ -f "$results/$name.failed" ]; then
+            cat "$results/$name.log"
+            not_ok "$name $1"
+        else
+            ok "$name $1"
+        fi
+    done <"$results/names"
+    rm -r "$results"
+}
+
 # The last line of a check.
 finish() {
     [ "$failures" -eq 0 ]
@@ -45,6 +62,15 @@ configure() {
     fi
     rm -rf "$directory"
     meson setup "$directory" "$@"
+}
+
+# configure_sanitized DIRECTORY SANITIZERS OPTION...: with asserts, and an end at the first finding.
+configure_sanitized() {
+    sanitized_build=$1
+    sanitizers=$2
+    shift 2
+    configure "$sanitized_build" -Dbuildtype=debugoptimized -Db_sanitize="$sanitizers" -Db_lundef=false \
+        -Dc_args=-fno-sanitize-recover=all -Dbench=disabled -Dcuda=disabled "$@"
 }
 
 # run_unit_tests DIRECTORY NAME OPTION...: the tests of a build, one result each.
