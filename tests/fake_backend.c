@@ -76,6 +76,14 @@ void fake_drop(dcrf_backend_device *device) {
         free(device);
 }
 
+size_t fake_index(const dcrf_backend_device *device) {
+    return device->index;
+}
+
+void fake_count(int change) {
+    atomic_fetch_add(&alive, (size_t)change);
+}
+
 static dcrf_status count_devices(size_t *count, dcrf_error *error) {
     const char *given = getenv("FAKE_DEVICES");
     if (given && strcmp(given, "none") == 0)
@@ -280,9 +288,13 @@ static const struct dcrf_operator_methods exact_methods = {.kind = DCRF_OPERATOR
                                                            .free = free_operator};
 
 static double feature(const struct dcrf_features *features, size_t variable, size_t i) {
-    if (i >= features->axes)
-        return features->channel[variable * features->channels + i - features->axes] *
-               features->channel_factor[i - features->axes];
+    if (i >= features->axes) {
+        const size_t c = i - features->axes;
+        const double value = features->given
+                                 ? fake_element(features->given, &features->grid, variable, c)
+                                 : features->channel[variable * features->channels + c];
+        return value * features->channel_factor[c];
+    }
     for (size_t axis = 0; axis < i; axis++)
         variable /= features->grid.size[axis];
     return (double)(variable % features->grid.size[i]) * features->axis_factor[i];
@@ -517,6 +529,7 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
 
     backend.lp = fake_lp;
     backend.moves = fake_moves;
+    backend.arrays = fake_arrays;
     const char *given = getenv("FAKE_VERSION");
     backend.version = given ? (unsigned)strtoul(given, NULL, 10) : DCRF_BACKEND_VERSION;
     return &backend;

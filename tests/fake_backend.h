@@ -1,5 +1,5 @@
 /* What the files of the fake device share: fake_backend.c with devices, operators and mean field,
- * fake_lp.c, and fake_moves.c. */
+ * fake_lp.c, fake_moves.c and fake_arrays.c. */
 #ifndef FAKE_BACKEND_H
 #define FAKE_BACKEND_H
 
@@ -13,11 +13,18 @@ dcrf_status fake_refuse(const char *entry, dcrf_error *error);
 void fake_hold(dcrf_backend_device *device);
 void fake_drop(dcrf_backend_device *device);
 
+size_t fake_index(const dcrf_backend_device *device);
+void fake_count(int change); /* of what is not freed */
+
+/* One number of an array over a grid. */
+double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variable, size_t channel);
+
 /* A row of the operator's matrix; clip((y_b - y_a) / epsilon) of channel c. */
 const double *fake_row(const dcrf_operator *op, size_t a);
 double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c);
 
 extern const struct dcrf_backend_lp_methods fake_lp;
 extern const struct dcrf_backend_moves_methods fake_moves;
+extern const struct dcrf_backend_arrays_methods fake_arrays;
 
 #endif

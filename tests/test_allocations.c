@@ -265,6 +265,46 @@ static dcrf_status solve_mean_field_on_device(dcrf_error *error) {
     return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, "cuda", error);
 }
 
+/* Arrays of the host's, on both sides of the call, and one of the device's. */
+static dcrf_status use_arrays(const char *device, dcrf_error *error) {
+    static float q[WIDTH * HEIGHT * LABELS];
+    static uint16_t labels[WIDTH * HEIGHT];
+    static const float logits[WIDTH * HEIGHT * LABELS] = {1, -1, 2};
+    const dcrf_kernel kernels[] = {bilateral_kernel()};
+    dcrf_workspace *workspace = NULL;
+    dcrf_device_memory *memory = NULL;
+    dcrf_arrays arrays;
+    dcrf_arrays_defaults(&arrays);
+    arrays.grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    arrays.unary = dcrf_view_planar(logits, DCRF_F32, &arrays.grid, LABELS);
+    arrays.unary_kind = DCRF_UNARY_LOGITS;
+    arrays.kernels = kernels;
+    arrays.kernel_count = 1;
+    arrays.operator_kind = DCRF_OPERATOR_EXACT;
+    arrays.marginals = dcrf_view_planar(q, DCRF_F32, &arrays.grid, LABELS);
+    arrays.labels = dcrf_view_planar(labels, DCRF_U16, &arrays.grid, 1);
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_set_device(workspace, device, error);
+    if (status == DCRF_OK && strcmp(device, "cpu") != 0)
+        status = dcrf_device_memory_new(&memory, workspace, sizeof q, error);
+    if (memory)
+        arrays.marginals.data = dcrf_device_memory_data(memory);
+    if (status == DCRF_OK)
+        status = dcrf_mean_field_arrays(workspace, &arrays, error);
+    dcrf_device_memory_free(&memory);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static dcrf_status use_arrays_here(dcrf_error *error) {
+    return use_arrays("cpu", error);
+}
+
+static dcrf_status use_arrays_on_device(dcrf_error *error) {
+    return use_arrays("cuda", error);
+}
+
 static dcrf_status solve_lp_on_device(dcrf_error *error) {
     return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, "cuda", error);
 }
@@ -507,6 +547,8 @@ static const struct {
     {"tiles", use_tiles, 40},
     {"mean field on a device", solve_mean_field_on_device, 30},
     {"the LP relaxation and a proof on a device", solve_lp_on_device, 75},
+    {"mean field of arrays", use_arrays_here, 20},
+    {"mean field of arrays on a device", use_arrays_on_device, 6},
     {"the compatible mean field", use_densecrf, 30},
     {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */

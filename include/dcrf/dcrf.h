@@ -7,6 +7,7 @@
 #define DCRF_DCRF_H
 
 #include <dcrf/array.h>
+#include <dcrf/arrays.h>
 #include <dcrf/certify.h>
 #include <dcrf/changes.h>
 #include <dcrf/cpu.h>

@@ -46,6 +46,29 @@ DCRF_API dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const 
 /* The name of the workspace's device: "cpu" where there is none. */
 DCRF_API const char *dcrf_workspace_device(const dcrf_workspace *workspace);
 
+/* ---- arrays on a device: what dcrf/arrays.h takes and gives ---------------------------------- */
+
+/* Where an array is: "cuda:0", or "cpu" for memory of the host. `name` has room for
+ * DCRF_DEVICE_NAME_BYTES. */
+DCRF_API dcrf_status dcrf_device_find(const void *data, char *name, dcrf_error *error);
+
+/* Memory on the device of a workspace, which need not outlive it; any thread may free it. What
+ * other libraries do with it must be done by then, or be in the default stream. Memory that was
+ * allocated in any other way is as good. */
+typedef struct dcrf_device_memory dcrf_device_memory;
+DCRF_API dcrf_status dcrf_device_memory_new(dcrf_device_memory **memory, dcrf_workspace *workspace,
+                                            size_t bytes, dcrf_error *error);
+DCRF_API void dcrf_device_memory_free(dcrf_device_memory **memory);
+DCRF_API void *dcrf_device_memory_data(const dcrf_device_memory *memory);
+
+/* Copy between the host and the workspace's device, either way; comes back when it is done. */
+DCRF_API dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *from,
+                                      size_t bytes, dcrf_error *error);
+
+/* Let what is asked of the workspace's device from now on wait for what is in a stream now: a
+ * cudaStream_t; (void *)1 is the default stream, (void *)2 that of the calling thread. */
+DCRF_API dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,11 +1,11 @@
-/* Devices: which there are, opening one, its memory and its stream. */
+/* Devices: which there are, opening one and keeping it. */
 #include "cuda/device.cuh"
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <pthread.h>
 
 /* The oldest devices that the kernels are compiled for. */
 #define LEAST_MAJOR 8
@@ -74,15 +74,23 @@ dcrf_status device_describe(size_t index, dcrf_device_info *info, dcrf_error *er
 
 /* ---- opening one ---------------------------------------------------------------------------- */
 
-/* What is freed stays in the pool: the next plan takes it from there. */
+/* What is freed stays in the pool: the next plan takes it from there. But no stream waits for
+ * another one in order to have its memory: the pool grows instead. */
 static dcrf_status keep_memory(size_t index, dcrf_error *error) {
     cudaMemPool_t pool;
     unsigned long long all = ~0ull;
-    const dcrf_status status =
+    int none = 0;
+    const char *what = "setting up its memory";
+    dcrf_status status =
         check(cudaDeviceGetDefaultMemPool(&pool, (int)index), "finding its memory", error);
-    return status < 0 ? status
-                      : check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all),
-                              "setting up its memory", error);
+    if (status == DCRF_OK)
+        status = check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), what,
+                       error);
+    if (status == DCRF_OK)
+        status =
+            check(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &none),
+                  what, error);
+    return status;
 }
 
 static dcrf_status make_streams(dcrf_backend_device *device, dcrf_error *error) {
@@ -100,11 +108,76 @@ static dcrf_status make_streams(dcrf_backend_device *device, dcrf_error *error) 
             check(cudaEventCreateWithFlags(&device->joined, cudaEventDisableTiming), what, error);
     if (status == DCRF_OK)
         status = check(cudaMallocHost(&device->few, DEVICE_FEW * sizeof *device->few), what, error);
+    for (int i = 0; i < 2 && status == DCRF_OK; i++) {
+        status = check(cudaMallocHost(&device->stage.half[i], STAGE_BYTES), what, error);
+        if (status == DCRF_OK)
+            status = check(cudaEventCreateWithFlags(&device->stage.sent[i], cudaEventDisableTiming),
+                           what, error);
+    }
     return status;
 }
 
-dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *error) {
-    *out = nullptr;
+/* ---- those that nobody has ------------------------------------------------------------------ */
+
+#define MOST_IDLE 64
+
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+static dcrf_backend_device *idle;
+static size_t idle_count;
+
+static dcrf_backend_device *take_idle(size_t index) {
+    dcrf_backend_device *found = nullptr;
+    pthread_mutex_lock(&idle_lock);
+    for (dcrf_backend_device **at = &idle; *at && !found; at = &(*at)->next_idle)
+        if ((*at)->index == index) {
+            found = *at;
+            *at = found->next_idle;
+            idle_count--;
+            break;
+        }
+    pthread_mutex_unlock(&idle_lock);
+    return found;
+}
+
+static bool make_idle(dcrf_backend_device *device) {
+    pthread_mutex_lock(&idle_lock);
+    const bool has_room = idle_count < MOST_IDLE;
+    if (has_room) {
+        device->next_idle = idle;
+        idle = device;
+        idle_count++;
+    }
+    pthread_mutex_unlock(&idle_lock);
+    return has_room;
+}
+
+static void destroy(dcrf_backend_device *device) {
+    cudaSetDevice((int)device->index);
+    if (device->stream)
+        cudaStreamSynchronize(device->stream);
+    if (device->few)
+        cudaFreeHost(device->few);
+    for (int i = 0; i < 2; i++) {
+        if (device->stage.half[i])
+            cudaFreeHost(device->stage.half[i]);
+        if (device->stage.sent[i])
+            cudaEventDestroy(device->stage.sent[i]);
+    }
+    if (device->forked)
+        cudaEventDestroy(device->forked);
+    if (device->joined)
+        cudaEventDestroy(device->joined);
+    if (device->side)
+        cudaStreamDestroy(device->side);
+    if (device->stream)
+        cudaStreamDestroy(device->stream);
+    cudaGetLastError();
+    free(device);
+}
+
+/* ---- opening and dropping ------------------------------------------------------------------- */
+
+static dcrf_status make_device(dcrf_backend_device **out, size_t index, dcrf_error *error) {
     cudaDeviceProp properties;
     dcrf_status status =
         check(cudaGetDeviceProperties(&properties, (int)index), "reading its properties", error);
@@ -119,7 +192,6 @@ dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *err
     if (!device)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for a device");
     device->index = index;
-    device->holders = 1;
     device->multiprocessors = properties.multiProcessorCount;
     status = check(cudaSetDevice((int)index), "choosing it", error);
     if (status == DCRF_OK)
@@ -127,75 +199,32 @@ dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *err
     if (status == DCRF_OK)
         status = make_streams(device, error);
     if (status < 0) {
-        device_drop(device);
+        destroy(device);
         return status;
     }
     *out = device;
     return DCRF_OK;
 }
 
+dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *error) {
+    *out = take_idle(index);
+    const dcrf_status status = *out ? DCRF_OK : make_device(out, index, error);
+    if (status == DCRF_OK)
+        (*out)->holders = 1;
+    return status;
+}
+
+/* Another thread may free the last thing that is on a device. */
 void device_hold(dcrf_backend_device *device) {
-    device->holders++;
+    __atomic_add_fetch(&device->holders, 1, __ATOMIC_RELAXED);
 }
 
 void device_drop(dcrf_backend_device *device) {
-    if (!device || --device->holders > 0)
-        return;
-    cudaSetDevice((int)device->index);
-    if (device->stream)
-        cudaStreamSynchronize(device->stream);
-    if (device->few)
-        cudaFreeHost(device->few);
-    if (device->forked)
-        cudaEventDestroy(device->forked);
-    if (device->joined)
-        cudaEventDestroy(device->joined);
-    if (device->side)
-        cudaStreamDestroy(device->side);
-    if (device->stream)
-        cudaStreamDestroy(device->stream);
-    cudaGetLastError();
-    free(device);
+    if (device && __atomic_sub_fetch(&device->holders, 1, __ATOMIC_ACQ_REL) == 0 &&
+        !make_idle(device))
+        destroy(device);
 }
 
 dcrf_status device_enter(const dcrf_backend_device *device, dcrf_error *error) {
     return check(cudaSetDevice((int)device->index), "choosing it", error);
-}
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-dcrf_status device_take(dcrf_backend_device *device, void **memory, size_t count, size_t bytes,
-                        const char *what, dcrf_error *error) {
-    *memory = nullptr;
-    if (bytes > 0 && count > SIZE_MAX / bytes)
-        return fail(error, DCRF_ERROR_SIZE, "%s is too large for any memory", what);
-    const size_t wanted = count * bytes > 0 ? count * bytes : 1;
-    const cudaError_t result = cudaMallocAsync(memory, wanted, device->stream);
-    if (result != cudaErrorMemoryAllocation)
-        return check(result, what, error);
-    cudaGetLastError();
-    size_t left = 0, total = 0;
-    cudaMemGetInfo(&left, &total);
-    return fail(error, DCRF_ERROR_MEMORY,
-                "out of memory on cuda:%zu for %s: %zu MiB wanted, %zu of %zu MiB free",
-                device->index, what, wanted >> 20, left >> 20, total >> 20);
-}
-
-void device_release(dcrf_backend_device *device, void *memory) {
-    if (memory)
-        cudaFreeAsync(memory, device->stream);
-}
-
-dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
-                          dcrf_error *error) {
-    const dcrf_status status = check(
-        cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->stream), "a copy", error);
-    return status < 0 ? status : check(cudaStreamSynchronize(device->stream), "a copy", error);
-}
-
-dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
-                            dcrf_error *error) {
-    const dcrf_status status = check(
-        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->stream), "a copy", error);
-    return status < 0 ? status : check(cudaStreamSynchronize(device->stream), "a copy", error);
 }

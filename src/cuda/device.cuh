@@ -1,6 +1,9 @@
 /* What the files of libdcrf-cuda share: errors, the opened device, memory on it, and operators.
  *
- *   device.cu      devices: which there are, opening one, its memory and its stream
+ *   device.cu      devices: which there are, opening one and keeping it
+ *   memory.cu      memory on a device, and copies from and to the host
+ *   arrays.cu      arrays of the caller's: views of the host's and the device's memory
+ *   infer.cu       mean field from arrays of the caller's to arrays of the caller's
  *   operator.cu    making operators, and what all kinds of them share
  *   disagreement.cu  what a labelling costs
  *   lattice.cu     the plan of the permutohedral lattice, by sorting
@@ -53,7 +56,19 @@ dcrf_status fail(dcrf_error *error, dcrf_status status, const char *format, ...)
 /* DCRF_OK, or the error that CUDA gave for `what` ("the plan of a lattice"). */
 dcrf_status check(cudaError_t result, const char *what, dcrf_error *error);
 
-/* Counted: operators and methods hold the device that they are on. */
+/* Pinned memory of the host that copies go through: while one half is on its way, the other one is
+ * filled or read. */
+#define STAGE_BYTES ((size_t)1 << 20)
+struct stage {
+    char *half[2];
+    cudaEvent_t sent[2]; /* after the last copy from or to it */
+    unsigned current;
+    size_t used; /* of the current half */
+};
+
+/* Counted: operators and methods hold the device that they are on. What was dropped is kept for the
+ * next one who opens it: streams and pinned memory are slow to make, and freeing pinned memory
+ * waits for everything that runs on the device. */
 struct dcrf_backend_device {
     size_t index;
     size_t holders;
@@ -61,7 +76,9 @@ struct dcrf_backend_device {
     cudaStream_t side; /* for what may run beside, between two events */
     cudaEvent_t forked, joined;
     double *few; /* pinned memory of the host, for a few numbers on their way there */
+    struct stage stage;
     int multiprocessors;
+    dcrf_backend_device *next_idle;
 };
 
 #define DEVICE_FEW 512
@@ -87,7 +104,8 @@ dcrf_status device_array(dcrf_backend_device *device, T **array, size_t count, c
 }
 
 /* Copy between the host and the device. Both come back when the host's array can be used again, or
- * read. */
+ * read; an upload may not have reached the device by then. Copies from and to memory that is not
+ * pinned go through the stage: the driver's own way there is one for all threads. */
 dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                           dcrf_error *error);
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
@@ -111,6 +129,8 @@ struct device_operator {
                                   dcrf_error *error);
     dcrf_status (*line_double_on_device)(struct device_operator *op, const struct dcrf_line *line,
                                          double *out, dcrf_error *error);
+    /* The diagonal, in the same way; NULL: by the method of dcrf_operator, through the host. */
+    dcrf_status (*diagonal_on_device)(struct device_operator *op, float *out, dcrf_error *error);
     float *scales;   /* on the device: of the symmetric normalization; NULL without it */
     float *in, *out; /* on the device: blocks for arrays of the host */
     size_t block_floats;
@@ -151,6 +171,50 @@ dcrf_status exact_new(struct device_operator **op, dcrf_backend_device *device,
  */
 dcrf_status labels_download(dcrf_backend_device *device, const float *marginals, size_t variables,
                             size_t labels, size_t stride, uint16_t *out, dcrf_error *error);
+
+/* ---- arrays of the caller's ------------------------------------------------------------------ */
+
+/* The device whose memory this is; SIZE_MAX: it is the host's. */
+dcrf_status array_find(const void *data, size_t *index, dcrf_error *error);
+
+/* The bytes from the lowest element of a view over a grid to the end of the highest, and how far
+ * the lowest is from view->data. */
+size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest);
+
+/* A view of the same elements on the device: itself, or of a copy, which *copy is then; to be
+ * released. */
+dcrf_status view_upload(dcrf_backend_device *device, const dcrf_view *view, const dcrf_grid *grid,
+                        dcrf_view *there, void **copy, const char *what, dcrf_error *error);
+
+#ifdef __CUDACC__
+/* Where the first channel of a variable is. */
+static __device__ inline const char *view_row(const dcrf_view &view, const dcrf_grid &grid,
+                                              size_t variable) {
+    uint32_t rest = (uint32_t)variable;
+    const uint32_t x = rest % (uint32_t)grid.size[0];
+    rest /= (uint32_t)grid.size[0];
+    const uint32_t y = rest % (uint32_t)grid.size[1], z = rest / (uint32_t)grid.size[1];
+    return static_cast<const char *>(view.data) + (ptrdiff_t)x * view.stride[0] +
+           (ptrdiff_t)y * view.stride[1] + (ptrdiff_t)z * view.stride[2];
+}
+
+static __device__ inline double view_element(const char *at, dcrf_type type) {
+    switch (type) {
+    case DCRF_U8:
+        return (double)*reinterpret_cast<const uint8_t *>(at);
+    case DCRF_U16:
+        return (double)*reinterpret_cast<const uint16_t *>(at);
+    case DCRF_I16:
+        return (double)*reinterpret_cast<const int16_t *>(at);
+    case DCRF_I32:
+        return (double)*reinterpret_cast<const int32_t *>(at);
+    case DCRF_F32:
+        return (double)*reinterpret_cast<const float *>(at);
+    default:
+        return *reinterpret_cast<const double *>(at);
+    }
+}
+#endif
 
 /* Rows of features as dcrf_features_row gives them, on the device: variables x dimension floats. */
 dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,

@@ -220,6 +220,19 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
     return status;
 }
 
+/* The squares of the scales, or ones. */
+static __global__ void square_scales(const float *scales, size_t variables, float *out) {
+    const size_t a = this_thread();
+    if (a < variables)
+        out[a] = scales ? scales[a] * scales[a] : 1;
+}
+
+static dcrf_status diagonal_there(struct device_operator *op, float *out, dcrf_error *error) {
+    square_scales<<<blocks_for(op->base.variables), THREADS, 0, op->device->stream>>>(
+        op->scales, op->base.variables, out);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
 struct double_pass {
     const float *taps, *scales; /* scales: NULL where they are not due */
     int radius, length;
@@ -361,6 +374,7 @@ dcrf_status grid_new(struct device_operator **out, dcrf_backend_device *device,
     grid->op.device = device;
     grid->op.apply_on_device = grid_apply;
     grid->op.ordered_on_device = filter_ordered;
+    grid->op.diagonal_on_device = diagonal_there;
     grid->shape = features->grid;
     device_hold(device);
     dcrf_status status = DCRF_OK;

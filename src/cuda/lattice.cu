@@ -521,6 +521,7 @@ dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *devic
     lattice->op.device = device;
     lattice->op.apply_on_device = lattice_apply;
     lattice->op.ordered_on_device = lattice_ordered;
+    lattice->op.diagonal_on_device = lattice_diagonal_there;
     lattice->dimension = features->dimension;
     lattice->corners = features->dimension + 1;
     device_hold(device);

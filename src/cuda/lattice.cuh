@@ -42,6 +42,7 @@ struct device_lattice {
 dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows,
                               dcrf_normalization normalization, dcrf_error *error);
 /* lattice_proof.cu: methods. */
+dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_error *error);
 dcrf_status lattice_diagonal(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                              dcrf_error *error);
 dcrf_status lattice_apply_double(const dcrf_operator *op, dcrf_workspace *workspace,

@@ -62,28 +62,34 @@ static __global__ void find_diagonal(struct diagonal d) {
     d.out[a] = sum;
 }
 
+dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_error *error) {
+    struct device_lattice *lattice = reinterpret_cast<struct device_lattice *>(op);
+    const size_t n = op->base.variables;
+    const struct diagonal d = {lattice->neighbours,
+                               lattice->corner_vertex,
+                               lattice->corner_weight,
+                               (uint32_t)lattice->vertices,
+                               (uint32_t)lattice->corners,
+                               n,
+                               out};
+    find_diagonal<<<blocks_for(n), THREADS, 0, op->device->stream>>>(d);
+    return check(cudaGetLastError(), "the diagonal of a lattice", error);
+}
+
 dcrf_status lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
                              dcrf_error *error) {
     (void)workspace;
-    struct device_lattice *lattice = (struct device_lattice *)base;
-    dcrf_backend_device *device = lattice->op.device;
-    struct diagonal d = {lattice->neighbours,
-                         lattice->corner_vertex,
-                         lattice->corner_weight,
-                         (uint32_t)lattice->vertices,
-                         (uint32_t)lattice->corners,
-                         base->variables,
-                         nullptr};
-    dcrf_status status = device_enter(device, error);
+    struct device_operator *op = (struct device_operator *)base;
+    float *there = nullptr;
+    dcrf_status status = device_enter(op->device, error);
     if (status == DCRF_OK)
-        status = device_array(device, &d.out, base->variables, "the diagonal of a lattice", error);
-    if (status == DCRF_OK) {
-        find_diagonal<<<blocks_for(base->variables), THREADS, 0, device->stream>>>(d);
-        status = check(cudaGetLastError(), "the diagonal of a lattice", error);
-    }
+        status =
+            device_array(op->device, &there, base->variables, "the diagonal of a lattice", error);
     if (status == DCRF_OK)
-        status = device_download(device, out, d.out, base->variables * sizeof(float), error);
-    device_release(device, d.out);
+        status = lattice_diagonal_there(op, there, error);
+    if (status == DCRF_OK)
+        status = device_download(op->device, out, there, base->variables * sizeof *out, error);
+    device_release(op->device, there);
     return status;
 }
 

@@ -25,7 +25,9 @@ struct dcrf_backend_mean_field {
     dcrf_backend_device *device;
     size_t variables, labels, stride;
     struct message_kernels kernels;
-    float *unary, *diagonal, *q, *logits;
+    const float *unary, *diagonal;
+    float *own_unary, *own_diagonal; /* the same; NULL where they are the caller's */
+    float *q, *logits;
     bool has_logits;
     struct dcrf_backend_update how;        /* of the last update */
     struct dcrf_backend_update *how_there; /* the same, so that the graph need not change with it */
@@ -294,8 +296,8 @@ void mean_field_free(dcrf_backend_mean_field *mf) {
         cudaGraphExecDestroy(mf->step);
     if (mf->damped_step)
         cudaGraphExecDestroy(mf->damped_step);
-    void *const held[] = {mf->unary,     mf->diagonal, mf->q,    mf->logits,
-                          mf->how_there, mf->partial,  mf->sums, mf->blocks_done};
+    void *const held[] = {mf->own_unary, mf->own_diagonal, mf->q,    mf->logits,
+                          mf->how_there, mf->partial,      mf->sums, mf->blocks_done};
     for (void *memory : held)
         device_release(device, memory);
     message_kernels_release(&mf->kernels);
@@ -306,16 +308,12 @@ void mean_field_free(dcrf_backend_mean_field *mf) {
 static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
     dcrf_backend_device *device = mf->device;
     const size_t floats = mf->variables * mf->stride;
-    dcrf_status status = device_array(device, &mf->unary, floats, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &mf->q, floats, WHAT, error);
+    dcrf_status status = device_array(device, &mf->q, floats, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->blocks_done, 1, WHAT, error);
     if (status == DCRF_OK)
         status = check(cudaMemsetAsync(mf->blocks_done, 0, sizeof *mf->blocks_done, device->stream),
                        WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &mf->diagonal, mf->variables, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->how_there, 1, WHAT, error);
     if (status == DCRF_OK)
@@ -325,8 +323,8 @@ static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
     return status;
 }
 
-dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *device,
-                           const struct dcrf_backend_model *model, dcrf_error *error) {
+dcrf_status mean_field_adopt(dcrf_backend_mean_field **out, dcrf_backend_device *device,
+                             const struct dcrf_backend_model *model, dcrf_error *error) {
     *out = nullptr;
     if (model->labels > MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
@@ -349,18 +347,40 @@ dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *d
     status = message_kernels_take(&mf->kernels, device, model, error);
     if (status == DCRF_OK)
         status = take_memory(mf, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, mf->unary, model->unary,
-                               mf->variables * mf->stride * sizeof(float), error);
-    if (status == DCRF_OK)
-        status = device_upload(device, mf->diagonal, model->diagonal, mf->variables * sizeof(float),
-                               error);
+    mf->unary = model->unary;
+    mf->diagonal = model->diagonal;
     if (status < 0) {
         mean_field_free(mf);
         return status;
     }
     *out = mf;
     return DCRF_OK;
+}
+
+/* An array of the host's, on the device. */
+static dcrf_status bring(dcrf_backend_device *device, float **there, const float *array,
+                         size_t floats, dcrf_error *error) {
+    const dcrf_status status = device_array(device, there, floats, WHAT, error);
+    return status < 0 ? status
+                      : device_upload(device, *there, array, floats * sizeof *array, error);
+}
+
+dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *device,
+                           const struct dcrf_backend_model *model, dcrf_error *error) {
+    dcrf_status status = mean_field_adopt(out, device, model, error);
+    if (status < 0)
+        return status;
+    dcrf_backend_mean_field *mf = *out;
+    status = bring(device, &mf->own_unary, model->unary, mf->variables * mf->stride, error);
+    if (status == DCRF_OK)
+        status = bring(device, &mf->own_diagonal, model->diagonal, mf->variables, error);
+    mf->unary = mf->own_unary;
+    mf->diagonal = mf->own_diagonal;
+    if (status < 0) {
+        mean_field_free(mf);
+        *out = nullptr;
+    }
+    return status;
 }
 
 static dcrf_status read_sums(dcrf_backend_mean_field *mf, double *sums, dcrf_error *error) {
@@ -443,6 +463,35 @@ dcrf_status mean_field_step(dcrf_backend_mean_field *mf, const struct dcrf_backe
             status = record_step(mf, is_damped, graph, error);
     }
     return status < 0 ? status : read_sums(mf, sums, error);
+}
+
+/* From how many updates on recording one pays. */
+#ifndef RECORDING_PAYS
+#define RECORDING_PAYS 4
+#endif
+
+dcrf_status mean_field_iterate(dcrf_backend_mean_field *mf, size_t updates, dcrf_error *error) {
+    const struct dcrf_backend_update how = {0, 1};
+    dcrf_status status = device_enter(mf->device, error);
+    if (status == DCRF_OK)
+        status = tell_how(mf, &how, error);
+    if (status == DCRF_OK) {
+        launch_update(mf, true, false);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    for (size_t k = 0; k < updates && status == DCRF_OK; k++) {
+        /* The first one takes what memory the filters need. */
+        if (k == 1 && updates > RECORDING_PAYS && !mf->step)
+            status = record_step(mf, false, &mf->step, error);
+        if (status == DCRF_OK)
+            status = mf->step ? check(cudaGraphLaunch(mf->step, mf->device->stream), WHAT, error)
+                              : launch_step(mf, false, error);
+    }
+    return status;
+}
+
+const float *mean_field_block(const dcrf_backend_mean_field *mf) {
+    return mf->q;
 }
 
 dcrf_status mean_field_marginals(dcrf_backend_mean_field *mf, float *q, dcrf_error *error) {

@@ -1,6 +1,6 @@
 /* What all kinds of operators share: moving arrays of the host around apply_on_device, features,
  * and the table that libdcrf finds. */
-#include "cuda/device.cuh"
+#include "cuda/arrays.cuh"
 #include "cuda/lp.cuh"
 #include "cuda/mean_field.cuh"
 #include "cuda/moves.cuh"
@@ -89,50 +89,85 @@ void operator_clear(struct device_operator *op) {
 
 struct feature_layout {
     size_t variables, axes, channels;
-    size_t size[DCRF_MAX_AXES];
+    dcrf_grid grid;
     double axis_factor[DCRF_MAX_AXES];
     double channel_factor[DCRF_MAX_FEATURES];
+    dcrf_view view; /* of the channels */
 };
 
 /* As dcrf_features_row does it: a product in double, then rounded. */
-static __global__ void make_rows(feature_layout layout, const double *channel, float *rows) {
-    const size_t a = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+static __global__ void make_rows(feature_layout layout, float *rows, unsigned *has_wrong) {
+    const size_t a = this_thread();
     if (a >= layout.variables)
         return;
     float *row = rows + a * (layout.axes + layout.channels);
     size_t rest = a;
     for (size_t axis = 0; axis < layout.axes; axis++) {
-        row[axis] = (float)((double)(rest % layout.size[axis]) * layout.axis_factor[axis]);
-        rest /= layout.size[axis];
+        row[axis] = (float)((double)(rest % layout.grid.size[axis]) * layout.axis_factor[axis]);
+        rest /= layout.grid.size[axis];
     }
-    for (size_t c = 0; c < layout.channels; c++)
-        row[layout.axes + c] = (float)(channel[a * layout.channels + c] * layout.channel_factor[c]);
+    if (layout.channels == 0)
+        return;
+    const char *channel = view_row(layout.view, layout.grid, a);
+    for (size_t c = 0; c < layout.channels; c++) {
+        const double value =
+            view_element(channel + (ptrdiff_t)c * layout.view.channel_stride, layout.view.type);
+        const float feature = (float)(value * layout.channel_factor[c]);
+        row[layout.axes + c] = feature;
+        if (has_wrong && !isfinite(feature))
+            *has_wrong = 1;
+    }
+}
+
+/* Channels that libdcrf has read are checked; those that come from the caller are not yet. */
+static dcrf_status check_rows(dcrf_backend_device *device, const unsigned *has_wrong,
+                              dcrf_error *error) {
+    unsigned found = 0;
+    const dcrf_status status = device_download(device, &found, has_wrong, sizeof found, error);
+    if (status < 0 || !found)
+        return status;
+    return fail(error, DCRF_ERROR_NOT_FINITE,
+                "the image of a kernel holds a number that is not finite");
 }
 
 dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
                             float **rows, dcrf_error *error) {
-    feature_layout layout = {features->variables, features->axes, features->channels, {}, {}, {}};
-    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
-        layout.size[axis] = axis < features->axes ? features->grid.size[axis] : 1;
+    const char *what = "features";
+    feature_layout layout = {
+        features->variables, features->axes, features->channels, features->grid, {}, {}, {}};
+    for (size_t axis = 0; axis < features->axes; axis++)
         layout.axis_factor[axis] = features->axis_factor[axis];
-    }
     for (size_t c = 0; c < features->channels; c++)
         layout.channel_factor[c] = features->channel_factor[c];
-    const size_t values = features->variables * features->channels;
-    double *channel = nullptr;
+    dcrf_view view = {features->channel, DCRF_F64, features->channels, {}, sizeof(double)};
+    ptrdiff_t step = (ptrdiff_t)(features->channels * sizeof(double));
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        view.stride[axis] = step;
+        step *= (ptrdiff_t)features->grid.size[axis];
+    }
+    void *copy = nullptr;
+    unsigned *has_wrong = nullptr;
     *rows = nullptr;
     dcrf_status status =
-        device_array(device, rows, features->variables * features->dimension, "features", error);
-    if (status == DCRF_OK && values > 0)
-        status = device_array(device, &channel, values, "features", error);
-    if (status == DCRF_OK && values > 0)
-        status = device_upload(device, channel, features->channel, values * sizeof *channel, error);
-    if (status == DCRF_OK) {
-        make_rows<<<(unsigned)((features->variables + 255) / 256), 256, 0, device->stream>>>(
-            layout, channel, *rows);
-        status = check(cudaGetLastError(), "features", error);
+        device_array(device, rows, features->variables * features->dimension, what, error);
+    if (status == DCRF_OK && features->channels > 0)
+        status = view_upload(device, features->given ? features->given : &view, &features->grid,
+                             &layout.view, &copy, what, error);
+    if (status == DCRF_OK && features->given) {
+        status = device_array(device, &has_wrong, 1, what, error);
+        if (status == DCRF_OK)
+            status = check(cudaMemsetAsync(has_wrong, 0, sizeof *has_wrong, device->stream), what,
+                           error);
     }
-    device_release(device, channel);
+    if (status == DCRF_OK) {
+        make_rows<<<blocks_for(features->variables), THREADS, 0, device->stream>>>(layout, *rows,
+                                                                                   has_wrong);
+        status = check(cudaGetLastError(), what, error);
+    }
+    if (status == DCRF_OK && has_wrong)
+        status = check_rows(device, has_wrong, error);
+    device_release(device, copy);
+    device_release(device, has_wrong);
     if (status < 0) {
         device_release(device, *rows);
         *rows = nullptr;
@@ -191,5 +226,6 @@ dcrf_backend_cuda(void) {
     table.mean_field_free = mean_field_free;
     table.lp = lp_methods;
     table.moves = moves_methods;
+    table.arrays = arrays_methods;
     return &table;
 }

@@ -13,13 +13,14 @@
 #include "filter/operator.h"
 
 #include <dcrf/device.h>
+#include <dcrf/unary.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 4u
+#define DCRF_BACKEND_VERSION 5u
 
 /* A device that was opened, and mean field, the LP and the moves on it. */
 typedef struct dcrf_backend_device dcrf_backend_device;
@@ -160,6 +161,45 @@ DCRF_BACKEND_HERE_AND_THERE static inline uint32_t dcrf_backend_scatter(uint64_t
     return (uint32_t)(value >> 32);
 }
 
+/* ---- arrays of the caller's ------------------------------------------------------------------ */
+
+/* Memory on a device for an array that the caller keeps. */
+typedef struct dcrf_backend_memory dcrf_backend_memory;
+
+/* Mean field from arrays to arrays. Views are of the host's memory or of the device's, all checked;
+ * those of the host's have no gaps. */
+struct dcrf_backend_run {
+    const dcrf_grid *grid;
+    size_t variables, labels, stride; /* stride: of rows inside */
+    dcrf_view unary;                  /* one channel per label */
+    dcrf_unary_kind kind;             /* what its numbers are; not DCRF_UNARY_AUTO */
+    size_t kernel_count;
+    dcrf_operator *const *operators; /* of the same device */
+    const double *weights;
+    size_t iterations;
+    dcrf_view marginals;  /* floats, one channel per label; data NULL: not wanted */
+    dcrf_view labels_out; /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel; likewise */
+};
+
+struct dcrf_backend_arrays_methods {
+    /* The device whose memory this is; SIZE_MAX: it is the host's. */
+    dcrf_status (*find)(const void *data, size_t *index, dcrf_error *error);
+    /* What is asked of the device from now on waits for what is in a stream of the caller's now. */
+    dcrf_status (*wait_for)(dcrf_backend_device *device, void *stream, dcrf_error *error);
+    /* The device need not outlive it, and any thread may free it. */
+    dcrf_status (*memory_new)(dcrf_backend_memory **memory, void **data,
+                              dcrf_backend_device *device, size_t bytes, dcrf_error *error);
+    void (*memory_free)(dcrf_backend_memory *memory);
+    /* Between the host and the device, either way; comes back when it is done. */
+    dcrf_status (*copy)(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                        dcrf_error *error);
+    /* Comes back when the results are there. Where a number of the unary cannot be what it should,
+     * *wrong is the first variable * labels + label of such a number, and results mean nothing;
+     * else SIZE_MAX. */
+    dcrf_status (*mean_field)(dcrf_backend_device *device, const struct dcrf_backend_run *run,
+                              size_t *wrong, dcrf_error *error);
+};
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 struct dcrf_backend {
@@ -202,6 +242,7 @@ struct dcrf_backend {
 
     struct dcrf_backend_lp_methods lp;
     struct dcrf_backend_moves_methods moves;
+    struct dcrf_backend_arrays_methods arrays;
 };
 
 /* What the device's library exports, under this name. */

@@ -115,10 +115,7 @@ dcrf_status dcrf_device_count(size_t *count, dcrf_error *error) {
     return status < 0 ? status : backend->count(count, error);
 }
 
-dcrf_status dcrf_device_describe(size_t index, dcrf_device_info *info, dcrf_error *error) {
-    if (!info)
-        return dcrf_fail_null(error, "the place for what is known of a device");
-    *info = (dcrf_device_info){0};
+static dcrf_status check_index(size_t index, dcrf_error *error) {
     size_t count;
     const dcrf_status status = dcrf_device_count(&count, error);
     if (status < 0)
@@ -126,7 +123,15 @@ dcrf_status dcrf_device_describe(size_t index, dcrf_device_info *info, dcrf_erro
     if (index >= count)
         return dcrf_fail(error, DCRF_ERROR_DEVICE, "there is no device cuda:%zu: there are %zu",
                          index, count);
-    return atomic_load(&found_backend)->describe(index, info, error);
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_device_describe(size_t index, dcrf_device_info *info, dcrf_error *error) {
+    if (!info)
+        return dcrf_fail_null(error, "the place for what is known of a device");
+    *info = (dcrf_device_info){0};
+    const dcrf_status status = check_index(index, error);
+    return status < 0 ? status : atomic_load(&found_backend)->describe(index, info, error);
 }
 
 /* ---- the device of a workspace -------------------------------------------------------------- */
@@ -173,14 +178,14 @@ dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *nam
     if (!parse_name(name, &index))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "'%.40s' is not a device; devices are cpu, cuda and cuda:N", name);
-    dcrf_device_info info;
-    dcrf_status status = dcrf_device_describe(index, &info, error);
+    dcrf_status status = check_index(index, error);
     if (status < 0)
         return status;
     struct dcrf_device *device = dcrf_allocate_zero(1, sizeof *device);
     if (!device)
         return dcrf_fail_memory(error, "a device");
     device->backend = atomic_load(&found_backend);
+    device->index = index;
     snprintf(device->name, sizeof device->name, "cuda:%zu", index);
     status = device->backend->open(&device->opened, index, error);
     if (status < 0) {
@@ -192,4 +197,84 @@ dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *nam
         return dcrf_fail_memory(error, "a device");
     }
     return DCRF_OK;
+}
+
+/* ---- memory on a device --------------------------------------------------------------------- */
+
+struct dcrf_device_memory {
+    const struct dcrf_backend *backend;
+    dcrf_backend_memory *memory;
+    void *data;
+};
+
+dcrf_status dcrf_device_find(const void *data, char *name, dcrf_error *error) {
+    if (!data || !name)
+        return dcrf_fail_null(error, "the array or the place for the name of its device");
+    const struct dcrf_backend *backend;
+    size_t index = SIZE_MAX;
+    snprintf(name, DCRF_DEVICE_NAME_BYTES, "cpu");
+    dcrf_status status = find_backend(&backend, error);
+    if (status == DCRF_OK)
+        status = backend->arrays.find(data, &index, error);
+    if (status == DCRF_OK && index != SIZE_MAX)
+        snprintf(name, DCRF_DEVICE_NAME_BYTES, "cuda:%zu", index);
+    return status;
+}
+
+static dcrf_status need_device(const dcrf_workspace *workspace, const struct dcrf_device **device,
+                               dcrf_error *error) {
+    *device = workspace ? dcrf_workspace_find_device(workspace) : NULL;
+    return *device ? DCRF_OK
+                   : dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the workspace is on no device");
+}
+
+dcrf_status dcrf_device_memory_new(dcrf_device_memory **out, dcrf_workspace *workspace,
+                                   size_t bytes, dcrf_error *error) {
+    const struct dcrf_device *device;
+    if (!out)
+        return dcrf_fail_null(error, "the place for memory on a device");
+    *out = NULL;
+    dcrf_status status = need_device(workspace, &device, error);
+    if (status < 0)
+        return status;
+    dcrf_device_memory *memory = dcrf_allocate_zero(1, sizeof *memory);
+    if (!memory)
+        return dcrf_fail_memory(error, "memory on a device");
+    memory->backend = device->backend;
+    status = device->backend->arrays.memory_new(&memory->memory, &memory->data, device->opened,
+                                                bytes, error);
+    if (status < 0) {
+        dcrf_release(memory);
+        return status;
+    }
+    *out = memory;
+    return DCRF_OK;
+}
+
+void dcrf_device_memory_free(dcrf_device_memory **memory) {
+    if (!memory || !*memory)
+        return;
+    (*memory)->backend->arrays.memory_free((*memory)->memory);
+    dcrf_release(*memory);
+    *memory = NULL;
+}
+
+void *dcrf_device_memory_data(const dcrf_device_memory *memory) {
+    return memory ? memory->data : NULL;
+}
+
+dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *from, size_t bytes,
+                             dcrf_error *error) {
+    const struct dcrf_device *device;
+    if (!to || !from)
+        return dcrf_fail_null(error, "one of the arrays of a copy");
+    const dcrf_status status = need_device(workspace, &device, error);
+    return status < 0 ? status
+                      : device->backend->arrays.copy(device->opened, to, from, bytes, error);
+}
+
+dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
+    const struct dcrf_device *device;
+    const dcrf_status status = need_device(workspace, &device, error);
+    return status < 0 ? status : device->backend->arrays.wait_for(device->opened, stream, error);
 }

@@ -7,6 +7,7 @@
 struct dcrf_device {
     const struct dcrf_backend *backend;
     dcrf_backend_device *opened;
+    size_t index;
     char name[DCRF_DEVICE_NAME_BYTES];
 };
 

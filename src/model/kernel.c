@@ -93,8 +93,8 @@ static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid
     return DCRF_OK;
 }
 
-dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
-                              const dcrf_kernel *kernel, dcrf_error *error) {
+dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_grid *grid,
+                                   const dcrf_kernel *kernel, dcrf_error *error) {
     dcrf_status status;
     struct dcrf_features made = {.kind = kernel->kind};
     if ((status = dcrf_grid_check(grid, &made.variables, error)) < 0 ||
@@ -106,10 +106,22 @@ dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *g
     made.dimension = made.axes + made.channels;
     for (size_t axis = 0; axis < made.axes; axis++)
         made.axis_factor[axis] = grid->spacing[axis] / kernel->sigma[axis];
+    for (size_t c = 0; c < made.channels; c++)
+        made.channel_factor[c] =
+            kernel->kind == DCRF_KERNEL_FEATURES ? 1 : 1 / kernel->channel_sigma[c];
+    made.given = kernel->kind == DCRF_KERNEL_SPATIAL ? NULL : &kernel->channels;
+    *features = made;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
+                              const dcrf_kernel *kernel, dcrf_error *error) {
+    struct dcrf_features made;
+    dcrf_status status = dcrf_features_describe(&made, grid, kernel, error);
+    if (status < 0)
+        return status;
+    made.given = NULL;
     if (kernel->kind != DCRF_KERNEL_SPATIAL) {
-        for (size_t c = 0; c < made.channels; c++)
-            made.channel_factor[c] =
-                kernel->kind == DCRF_KERNEL_FEATURES ? 1 : 1 / kernel->channel_sigma[c];
         made.channel = dcrf_allocate(made.variables, made.channels * sizeof *made.channel);
         if (!made.channel)
             return dcrf_fail_memory(error, "the features of a kernel");

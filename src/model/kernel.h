@@ -22,6 +22,9 @@ struct dcrf_features {
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
     double *channel; /* variables x channels, as the caller gave them; NULL without channels */
+    /* Instead of `channel`, for the operator of a device (filter/backend.h): the caller's own
+     * array, which is not copied and not checked yet. NULL everywhere else. */
+    const dcrf_view *given;
 
     /* As programs in single precision compute features: coordinates (times their spacing) and
      * channels are rounded, and then divided by sigmas that were. */
@@ -35,6 +38,9 @@ struct dcrf_features {
 
 dcrf_status dcrf_features_new(struct dcrf_features *features, const dcrf_grid *grid,
                               const dcrf_kernel *kernel, dcrf_error *error);
+/* The same, of channels that are left where they are: see `given`. */
+dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_grid *grid,
+                                   const dcrf_kernel *kernel, dcrf_error *error);
 void dcrf_features_clear(struct dcrf_features *features);
 
 /* The feature vector of one variable: `dimension` floats. */

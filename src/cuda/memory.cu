@@ -1,0 +1,124 @@
+/* Memory on a device, and copies from and to the host. */
+#include "cuda/device.cuh"
+
+#include <cstring>
+
+dcrf_status device_take(dcrf_backend_device *device, void **memory, size_t count, size_t bytes,
+                        const char *what, dcrf_error *error) {
+    *memory = nullptr;
+    if (bytes > 0 && count > SIZE_MAX / bytes)
+        return fail(error, DCRF_ERROR_SIZE, "%s is too large for any memory", what);
+    const size_t wanted = count * bytes > 0 ? count * bytes : 1;
+    const cudaError_t result = cudaMallocAsync(memory, wanted, device->stream);
+    if (result != cudaErrorMemoryAllocation)
+        return check(result, what, error);
+    cudaGetLastError();
+    size_t left = 0, total = 0;
+    cudaMemGetInfo(&left, &total);
+    return fail(error, DCRF_ERROR_MEMORY,
+                "out of memory on cuda:%zu for %s: %zu MiB wanted, %zu of %zu MiB free",
+                device->index, what, wanted >> 20, left >> 20, total >> 20);
+}
+
+void device_release(dcrf_backend_device *device, void *memory) {
+    if (memory)
+        cudaFreeAsync(memory, device->stream);
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+#define WHAT "a copy"
+
+/* Who gives pinned memory wants it to be used. For small copies asking takes longer than the copy.
+ */
+static bool is_pinned(const void *memory, size_t bytes) {
+    cudaPointerAttributes attributes = {};
+    if (bytes < STAGE_BYTES)
+        return false;
+    const bool is_known = cudaPointerGetAttributes(&attributes, memory) == cudaSuccess;
+    cudaGetLastError();
+    return is_known && attributes.type == cudaMemoryTypeHost;
+}
+
+static dcrf_status copy_directly(dcrf_backend_device *device, void *to, const void *from,
+                                 size_t bytes, cudaMemcpyKind kind, dcrf_error *error) {
+    const dcrf_status status =
+        check(cudaMemcpyAsync(to, from, bytes, kind, device->stream), WHAT, error);
+    return status < 0 ? status : check(cudaStreamSynchronize(device->stream), WHAT, error);
+}
+
+/* The other half, once the copies from it are done. */
+static dcrf_status turn(dcrf_backend_device *device, dcrf_error *error) {
+    struct stage *stage = &device->stage;
+    dcrf_status status =
+        check(cudaEventRecord(stage->sent[stage->current], device->stream), WHAT, error);
+    stage->current ^= 1;
+    stage->used = 0;
+    return status < 0 ? status
+                      : check(cudaEventSynchronize(stage->sent[stage->current]), WHAT, error);
+}
+
+dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                          dcrf_error *error) {
+    struct stage *stage = &device->stage;
+    dcrf_status status = DCRF_OK;
+    if (is_pinned(from, bytes))
+        return copy_directly(device, to, from, bytes, cudaMemcpyHostToDevice, error);
+    for (size_t done = 0; done < bytes && status == DCRF_OK;) {
+        if (stage->used == STAGE_BYTES && (status = turn(device, error)) < 0)
+            break;
+        const size_t room = STAGE_BYTES - stage->used;
+        const size_t part = bytes - done < room ? bytes - done : room;
+        char *half = stage->half[stage->current] + stage->used;
+        memcpy(half, static_cast<const char *>(from) + done, part);
+        status = check(cudaMemcpyAsync(static_cast<char *>(to) + done, half, part,
+                                       cudaMemcpyHostToDevice, device->stream),
+                       WHAT, error);
+        stage->used += part;
+        done += part;
+    }
+    return status;
+}
+
+/* One part into a half; what was sent from it before is earlier in the stream. */
+static dcrf_status fetch(dcrf_backend_device *device, unsigned half, const char *from, size_t bytes,
+                         dcrf_error *error) {
+    const dcrf_status status = check(cudaMemcpyAsync(device->stage.half[half], from, bytes,
+                                                     cudaMemcpyDeviceToHost, device->stream),
+                                     WHAT, error);
+    return status < 0
+               ? status
+               : check(cudaEventRecord(device->stage.sent[half], device->stream), WHAT, error);
+}
+
+static size_t part_bytes(size_t part, size_t bytes) {
+    return bytes - part * STAGE_BYTES < STAGE_BYTES ? bytes - part * STAGE_BYTES : STAGE_BYTES;
+}
+
+dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                            dcrf_error *error) {
+    struct stage *stage = &device->stage;
+    const size_t parts = (bytes + STAGE_BYTES - 1) / STAGE_BYTES;
+    dcrf_status status = DCRF_OK;
+    if (is_pinned(to, bytes))
+        return copy_directly(device, to, from, bytes, cudaMemcpyDeviceToHost, error);
+    if (parts > 0)
+        status = fetch(device, 0, static_cast<const char *>(from), part_bytes(0, bytes), error);
+    for (size_t part = 0; part < parts && status == DCRF_OK; part++) {
+        const unsigned half = part % 2;
+        if (part + 1 < parts)
+            status =
+                fetch(device, !half, static_cast<const char *>(from) + (part + 1) * STAGE_BYTES,
+                      part_bytes(part + 1, bytes), error);
+        if (status == DCRF_OK)
+            status = check(cudaEventSynchronize(stage->sent[half]), WHAT, error);
+        if (status == DCRF_OK)
+            memcpy(static_cast<char *>(to) + part * STAGE_BYTES, stage->half[half],
+                   part_bytes(part, bytes));
+    }
+    /* All that was in the stream is done now. */
+    stage->current = 0;
+    stage->used = 0;
+    return parts > 0 || status < 0 ? status
+                                   : check(cudaStreamSynchronize(device->stream), WHAT, error);
+}

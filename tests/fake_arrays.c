@@ -1,0 +1,215 @@
+/* Arrays of the caller's on the fake device: its memory is the host's, with a number.
+ *
+ *   FAKE_PLACE   the device that all other memory is on; not set: it is the host's */
+#include "fake_backend.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* The stream that was waited for last: for tests, by dlsym. */
+static _Atomic(void *) waited_for;
+EXPORTED void *fake_backend_waited_for(void);
+void *fake_backend_waited_for(void) {
+    return atomic_exchange(&waited_for, NULL);
+}
+
+struct dcrf_backend_memory {
+    char *data;
+    size_t bytes, index;
+    struct dcrf_backend_memory *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct dcrf_backend_memory *all;
+
+static dcrf_status find(const void *data, size_t *index, dcrf_error *error) {
+    const char *place = getenv("FAKE_PLACE");
+    *index = place ? (size_t)strtoul(place, NULL, 10) : SIZE_MAX;
+    pthread_mutex_lock(&lock);
+    for (const struct dcrf_backend_memory *memory = all; memory; memory = memory->next)
+        if ((const char *)data >= memory->data && (const char *)data < memory->data + memory->bytes)
+            *index = memory->index;
+    pthread_mutex_unlock(&lock);
+    return fake_refuse("find", error);
+}
+
+static dcrf_status wait_for(dcrf_backend_device *device, void *stream, dcrf_error *error) {
+    (void)device;
+    atomic_store(&waited_for, stream);
+    return fake_refuse("wait_for", error);
+}
+
+static dcrf_status memory_new(dcrf_backend_memory **out, void **data, dcrf_backend_device *device,
+                              size_t bytes, dcrf_error *error) {
+    dcrf_status status = fake_refuse("memory_new", error);
+    *out = NULL;
+    *data = NULL;
+    if (status < 0)
+        return status;
+    struct dcrf_backend_memory *memory = calloc(1, sizeof *memory);
+    if (memory)
+        memory->data = malloc(bytes + 1);
+    if (!memory || !memory->data) {
+        free(memory);
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake array");
+    }
+    memset(memory->data, 0x5a, bytes + 1);
+    memory->bytes = bytes + 1;
+    memory->index = fake_index(device);
+    fake_count(1);
+    pthread_mutex_lock(&lock);
+    memory->next = all;
+    all = memory;
+    pthread_mutex_unlock(&lock);
+    *data = memory->data;
+    *out = memory;
+    return DCRF_OK;
+}
+
+static void memory_free(dcrf_backend_memory *memory) {
+    pthread_mutex_lock(&lock);
+    struct dcrf_backend_memory **at = &all;
+    while (*at != memory)
+        at = &(*at)->next;
+    *at = memory->next;
+    pthread_mutex_unlock(&lock);
+    free(memory->data);
+    free(memory);
+    fake_count(-1);
+}
+
+static dcrf_status copy(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                        dcrf_error *error) {
+    (void)device;
+    memcpy(to, from, bytes);
+    return fake_refuse("copy", error);
+}
+
+/* ---- mean field ----------------------------------------------------------------------------- */
+
+static char *place(const dcrf_view *view, const dcrf_grid *grid, size_t variable, size_t channel) {
+    char *at = (char *)(uintptr_t)view->data + (ptrdiff_t)channel * view->channel_stride;
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        at += (ptrdiff_t)(variable % grid->size[axis]) * view->stride[axis];
+        variable /= grid->size[axis];
+    }
+    return at;
+}
+
+double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variable, size_t channel) {
+    const char *at = place(view, grid, variable, channel);
+    switch (view->type) {
+    case DCRF_U8:
+        return *(const uint8_t *)at;
+    case DCRF_U16:
+        return *(const uint16_t *)at;
+    case DCRF_I16:
+        return *(const int16_t *)at;
+    case DCRF_I32:
+        return *(const int32_t *)at;
+    case DCRF_F32:
+        return (double)*(const float *)at;
+    case DCRF_F64:
+        return *(const double *)at;
+    }
+    return NAN;
+}
+
+/* Minus the energy, up to a number per variable; NaN where there can be none. */
+static double likelihood(dcrf_unary_kind kind, double number) {
+    const bool is_right =
+        kind == DCRF_UNARY_PROBABILITIES ? number >= 0 && number <= 1.001 : isfinite(number);
+    if (!is_right)
+        return NAN;
+    return kind == DCRF_UNARY_PROBABILITIES ? log(fmin(fmax(number, 1e-6), 1))
+           : kind == DCRF_UNARY_LOGITS      ? number
+                                            : -number;
+}
+
+static double message(const struct dcrf_backend_run *run, const double *q, size_t a, size_t i) {
+    double sum = 0;
+    for (size_t m = 0; m < run->kernel_count; m++)
+        for (size_t b = 0; b < run->variables; b++)
+            if (b != a)
+                sum += run->weights[m] * fake_row(run->operators[m], a)[b] * q[b * run->labels + i];
+    return sum;
+}
+
+static void soften(double *row, size_t labels) {
+    double largest = -INFINITY, sum = 0;
+    for (size_t i = 0; i < labels; i++)
+        largest = fmax(largest, row[i]);
+    for (size_t i = 0; i < labels; i++)
+        sum += row[i] = exp(row[i] - largest);
+    for (size_t i = 0; i < labels; i++)
+        row[i] /= sum;
+}
+
+static void write_results(const struct dcrf_backend_run *run, const double *q) {
+    for (size_t a = 0; a < run->variables; a++) {
+        size_t best = 0;
+        for (size_t i = 0; i < run->labels; i++) {
+            const float value = (float)q[a * run->labels + i];
+            if (value > (float)q[a * run->labels + best])
+                best = i;
+            if (run->marginals.data)
+                *(float *)place(&run->marginals, run->grid, a, i) = value;
+        }
+        if (!run->labels_out.data)
+            continue;
+        char *at = place(&run->labels_out, run->grid, a, 0);
+        if (run->labels_out.type == DCRF_U8)
+            *(uint8_t *)at = (uint8_t)best;
+        else if (run->labels_out.type == DCRF_U16)
+            *(uint16_t *)at = (uint16_t)best;
+        else
+            *(int32_t *)at = (int32_t)best;
+    }
+}
+
+static dcrf_status mean_field(dcrf_backend_device *device, const struct dcrf_backend_run *run,
+                              size_t *wrong, dcrf_error *error) {
+    (void)device;
+    const size_t count = run->variables * run->labels;
+    double *own = calloc(count, sizeof *own), *q = calloc(count, sizeof *q);
+    double *next = calloc(count, sizeof *next);
+    *wrong = SIZE_MAX;
+    if (!own || !q || !next) {
+        free(own);
+        free(q);
+        free(next);
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field of arrays");
+    }
+    for (size_t k = count; k-- > 0;) {
+        own[k] = q[k] = likelihood(
+            run->kind, fake_element(&run->unary, run->grid, k / run->labels, k % run->labels));
+        if (isnan(own[k]))
+            *wrong = k;
+    }
+    for (size_t t = 0; t <= run->iterations; t++) {
+        for (size_t k = 0; k < count && t > 0; k++)
+            next[k] = own[k] + 2 * message(run, q, k / run->labels, k % run->labels);
+        if (t > 0)
+            memcpy(q, next, count * sizeof *q);
+        for (size_t a = 0; a < run->variables; a++)
+            soften(q + a * run->labels, run->labels);
+    }
+    write_results(run, q);
+    free(own);
+    free(q);
+    free(next);
+    return fake_refuse("mean_field", error);
+}
+
+const struct dcrf_backend_arrays_methods fake_arrays = {.find = find,
+                                                        .wait_for = wait_for,
+                                                        .memory_new = memory_new,
+                                                        .memory_free = memory_free,
+                                                        .copy = copy,
+                                                        .mean_field = mean_field};

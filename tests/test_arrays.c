@@ -1,0 +1,633 @@
+/* Mean field from arrays to arrays (dcrf/arrays.h): the same marginals and labels for every layout,
+ * type and place of the arrays, on the CPU and on a device. The device is tests/fake_backend.c,
+ * whose mean field is one of dense matrices in double, or what DCRF_TEST_DEVICE names. */
+#include "unit.h"
+
+#include "core/rng.h"
+
+#include <dcrf/dcrf.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH 9
+#define HEIGHT 7
+#define LABELS 5
+#define VARIABLES ((size_t)WIDTH * HEIGHT)
+#define NUMBERS (VARIABLES * LABELS)
+
+/* Both round sums of 63 floats to part of 1e-6, ten times over. */
+#define AGREEMENT 2e-5
+
+static dcrf_workspace *cpu, *device;
+static dcrf_grid grid;
+static float logits[NUMBERS], probabilities[NUMBERS], energies[NUMBERS]; /* interleaved */
+static uint8_t image[VARIABLES * 3];
+static float expected[NUMBERS]; /* marginals by a solver on the CPU */
+
+static bool is_fake(void) {
+    return getenv("DCRF_TEST_DEVICE") == NULL;
+}
+
+static void must(dcrf_status status, const dcrf_error *error) {
+    if (status < 0)
+        fail_msg("%s", error->message);
+}
+
+static void fill_kernels(dcrf_kernel kernels[2], const void *colours) {
+    kernels[0] = dcrf_kernel_spatial(1.5, 0.4);
+    kernels[1] =
+        dcrf_kernel_bilateral(4, 40, dcrf_view_interleaved(colours, DCRF_U8, &grid, 3), 0.8);
+}
+
+static void solve_expected(void) {
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_kernel kernels[2];
+    dcrf_error error;
+    const dcrf_view unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, LABELS);
+    fill_kernels(kernels, image);
+    must(dcrf_model_new(&model, &grid, LABELS, &error), &error);
+    must(dcrf_model_set_unary(model, &unary, &error), &error);
+    for (size_t m = 0; m < 2; m++)
+        must(dcrf_model_add_kernel(model, &kernels[m], &error), &error);
+    must(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, cpu, &error), &error);
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    settings.damping = settings.stationarity = 0;
+    must(dcrf_solver_new(&solver, plan, cpu, &settings, &error), &error);
+    must(dcrf_solver_run(solver, &error), &error);
+    must(dcrf_solver_marginals(solver, expected, LABELS, &error), &error);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+}
+
+static int prepare(void **state) {
+    (void)state;
+    dcrf_error error;
+    dcrf_rng rng;
+    const char *name = is_fake() ? "cuda" : getenv("DCRF_TEST_DEVICE");
+    if (is_fake())
+        setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
+    if (dcrf_workspace_new(&cpu, 1, &error) < 0 || dcrf_workspace_new(&device, 1, &error) < 0 ||
+        dcrf_workspace_set_device(device, name, &error) < 0) {
+        printf("%s\n", error.message);
+        return -1;
+    }
+    grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_rng_seed(&rng, 3);
+    for (size_t a = 0; a < VARIABLES; a++) {
+        double sum = 0;
+        for (size_t i = 0; i < LABELS; i++) {
+            logits[a * LABELS + i] = (float)(3 * dcrf_rng_uniform(&rng) - 1);
+            sum += exp((double)logits[a * LABELS + i]);
+        }
+        for (size_t i = 0; i < LABELS; i++) {
+            energies[a * LABELS + i] = (float)(log(sum) - (double)logits[a * LABELS + i]);
+            probabilities[a * LABELS + i] = (float)exp(-(double)energies[a * LABELS + i]);
+        }
+        for (size_t c = 0; c < 3; c++)
+            image[a * 3 + c] =
+                (uint8_t)((double)(200 * (a % WIDTH / 5)) + 50 * dcrf_rng_uniform(&rng));
+    }
+    solve_expected();
+    return 0;
+}
+
+static int clean_up(void **state) {
+    (void)state;
+    dcrf_workspace_free(&cpu);
+    dcrf_workspace_free(&device);
+    return 0;
+}
+
+/* ---- arrays, here and there ----------------------------------------------------------------- */
+
+struct place {
+    void *data;
+    dcrf_device_memory *memory; /* NULL: of the host */
+    void *owned;
+};
+
+static struct place put(dcrf_workspace *workspace, bool is_there, const void *from, size_t bytes) {
+    struct place place = {0};
+    dcrf_error error;
+    if (!is_there) {
+        place.data = place.owned = malloc(bytes);
+        assert_non_null(place.data);
+        memcpy(place.data, from, bytes);
+        return place;
+    }
+    must(dcrf_device_memory_new(&place.memory, workspace, bytes, &error), &error);
+    place.data = dcrf_device_memory_data(place.memory);
+    must(dcrf_device_copy(workspace, place.data, from, bytes, &error), &error);
+    return place;
+}
+
+static void fetch(dcrf_workspace *workspace, const struct place *place, void *to, size_t bytes) {
+    dcrf_error error;
+    if (place->memory)
+        must(dcrf_device_copy(workspace, to, place->data, bytes, &error), &error);
+    else
+        memcpy(to, place->data, bytes);
+}
+
+static void drop(struct place *place) {
+    dcrf_device_memory_free(&place->memory);
+    free(place->owned);
+}
+
+/* ---- one run -------------------------------------------------------------------------------- */
+
+/* How the arrays of a run are laid out and where they are. */
+struct layout {
+    dcrf_unary_kind kind;
+    dcrf_type type;   /* of the unary: F32 or F64 */
+    bool is_planar;   /* unary and marginals */
+    bool is_flipped;  /* the unary's rows from the last to the first */
+    size_t gap;       /* elements between the rows of an interleaved unary */
+    dcrf_type labels; /* of the labels */
+    bool unary_there, image_there, marginals_there, labels_there;
+};
+
+#define MOST_BYTES (2 * NUMBERS * sizeof(double))
+
+/* The numbers as the layout wants them: the bytes, and a view with `data` at the first of them. */
+static dcrf_view lay_out(const struct layout *layout, const float *numbers, char *bytes,
+                         size_t *count) {
+    const size_t size = dcrf_type_bytes(layout->type);
+    const size_t row = WIDTH * LABELS + layout->gap;
+    dcrf_view view = layout->is_planar ? dcrf_view_planar(bytes, layout->type, &grid, LABELS)
+                                       : dcrf_view_interleaved(bytes, layout->type, &grid, LABELS);
+    if (!layout->is_planar) {
+        view.stride[1] = (ptrdiff_t)(row * size);
+        view.stride[2] = (ptrdiff_t)(row * size * HEIGHT);
+    }
+    if (layout->is_flipped) {
+        view.data = bytes + view.stride[1] * (HEIGHT - 1);
+        view.stride[1] = -view.stride[1];
+    }
+    memset(bytes, 0x7f, MOST_BYTES);
+    for (size_t k = 0; k < NUMBERS; k++) {
+        const size_t a = k / LABELS;
+        char *at = (char *)(uintptr_t)view.data + (ptrdiff_t)(a % WIDTH) * view.stride[0] +
+                   (ptrdiff_t)(a / WIDTH) * view.stride[1] +
+                   (ptrdiff_t)(k % LABELS) * view.channel_stride;
+        const double wide = (double)numbers[k];
+        memcpy(at, layout->type == DCRF_F64 ? (const void *)&wide : (const void *)&numbers[k],
+               size);
+    }
+    *count = (layout->is_planar ? NUMBERS : row * HEIGHT - layout->gap) * size;
+    return view;
+}
+
+static const float *numbers_of(dcrf_unary_kind kind) {
+    return kind == DCRF_UNARY_LOGITS          ? logits
+           : kind == DCRF_UNARY_PROBABILITIES ? probabilities
+                                              : energies;
+}
+
+struct results {
+    float marginals[NUMBERS]; /* interleaved */
+    int labels[VARIABLES];
+};
+
+static dcrf_status run(dcrf_workspace *workspace, const struct layout *layout,
+                       dcrf_operator_kind kind, struct results *results, dcrf_error *error) {
+    char *bytes = malloc(MOST_BYTES);
+    static const float nothing[NUMBERS];
+    size_t unary_bytes;
+    assert_non_null(bytes);
+    dcrf_arrays arrays;
+    dcrf_kernel kernels[2];
+    dcrf_arrays_defaults(&arrays);
+    arrays.grid = grid;
+    arrays.unary = lay_out(layout, numbers_of(layout->kind), bytes, &unary_bytes);
+    const ptrdiff_t offset = (const char *)arrays.unary.data - bytes;
+    struct place unary = put(workspace, layout->unary_there, bytes, unary_bytes);
+    struct place colours = put(workspace, layout->image_there, image, sizeof image);
+    struct place marginals = put(workspace, layout->marginals_there, nothing, sizeof nothing);
+    struct place labels = put(workspace, layout->labels_there, nothing, VARIABLES * 4);
+    arrays.unary.data = (char *)unary.data + offset;
+    arrays.unary_kind = layout->kind;
+    fill_kernels(kernels, colours.data);
+    arrays.kernels = kernels;
+    arrays.kernel_count = 2;
+    arrays.operator_kind = kind;
+    arrays.marginals = layout->is_planar
+                           ? dcrf_view_planar(marginals.data, DCRF_F32, &grid, LABELS)
+                           : dcrf_view_interleaved(marginals.data, DCRF_F32, &grid, LABELS);
+    arrays.labels = dcrf_view_interleaved(labels.data, layout->labels, &grid, 1);
+    const dcrf_status status = dcrf_mean_field_arrays(workspace, &arrays, error);
+    if (status == DCRF_OK) {
+        float q[NUMBERS];
+        union {
+            uint8_t narrow[VARIABLES];
+            uint16_t middle[VARIABLES];
+            int32_t wide[VARIABLES];
+        } found;
+        fetch(workspace, &marginals, q, sizeof q);
+        fetch(workspace, &labels, &found, VARIABLES * dcrf_type_bytes(layout->labels));
+        for (size_t a = 0; a < VARIABLES; a++) {
+            for (size_t i = 0; i < LABELS; i++)
+                results->marginals[a * LABELS + i] =
+                    q[layout->is_planar ? i * VARIABLES + a : a * LABELS + i];
+            results->labels[a] = layout->labels == DCRF_U8    ? found.narrow[a]
+                                 : layout->labels == DCRF_U16 ? found.middle[a]
+                                                              : found.wide[a];
+        }
+    }
+    drop(&unary);
+    drop(&colours);
+    drop(&marginals);
+    drop(&labels);
+    free(bytes);
+    return status;
+}
+
+static void assert_expected(const struct results *results, const float *wanted) {
+    for (size_t k = 0; k < NUMBERS; k++)
+        if (!(fabs((double)results->marginals[k] - (double)wanted[k]) <= AGREEMENT))
+            fail_msg("variable %zu, label %zu: %g, not %g", k / LABELS, k % LABELS,
+                     (double)results->marginals[k], (double)wanted[k]);
+    for (size_t a = 0; a < VARIABLES; a++) {
+        const float *row = results->marginals + a * LABELS;
+        for (size_t i = 0; i < LABELS; i++)
+            assert_true(row[i] <= row[results->labels[a]]);
+        assert_true(results->labels[a] >= 0 && results->labels[a] < LABELS);
+    }
+}
+
+/* ---- the tests ------------------------------------------------------------------------------ */
+
+static const struct layout plain = {
+    .kind = DCRF_UNARY_ENERGIES, .type = DCRF_F32, .labels = DCRF_I32};
+
+/* The results of the CPU are those of a solver to the bit: it is the same method. */
+static void the_cpu_does_what_a_solver_does(void **state) {
+    (void)state;
+    struct results results;
+    dcrf_error error;
+    must(run(cpu, &plain, DCRF_OPERATOR_EXACT, &results, &error), &error);
+    assert_memory_equal(results.marginals, expected, sizeof expected);
+}
+
+static void every_layout_gives_the_same(void **state) {
+    (void)state;
+    static const dcrf_type label_types[] = {DCRF_U8, DCRF_U16, DCRF_I32};
+    for (size_t k = 0; k < 3 * 2 * 2 * 2 * 2; k++) {
+        const struct layout layout = {.kind = (dcrf_unary_kind)(DCRF_UNARY_ENERGIES + k % 3),
+                                      .type = k / 3 % 2 ? DCRF_F64 : DCRF_F32,
+                                      .is_planar = k / 6 % 2,
+                                      .is_flipped = k / 12 % 2,
+                                      .unary_there = k / 24 % 2,
+                                      .labels = label_types[k % 3]};
+        struct results results;
+        dcrf_error error;
+        must(run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
+        assert_expected(&results, expected);
+        if (layout.unary_there)
+            continue;
+        must(run(cpu, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
+        assert_expected(&results, expected);
+    }
+}
+
+static void every_place_gives_the_same(void **state) {
+    (void)state;
+    struct results first, results;
+    dcrf_error error;
+    for (unsigned k = 0; k < 16; k++) {
+        struct layout layout = plain;
+        layout.unary_there = k & 1;
+        layout.image_there = k & 2;
+        layout.marginals_there = k & 4;
+        layout.labels_there = k & 8;
+        must(run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
+        assert_expected(&results, expected);
+        must(run(device, &layout, DCRF_OPERATOR_FAST, k == 0 ? &first : &results, &error), &error);
+        if (k > 0) /* to the bit */
+            assert_memory_equal(&first, &results, sizeof first);
+    }
+    if (is_fake())
+        return; /* its fast operators are exact */
+    must(run(cpu, &plain, DCRF_OPERATOR_FAST, &results, &error), &error);
+    assert_expected(&first, results.marginals);
+}
+
+/* Gaps between rows are fine where the array is read in place. */
+static void gaps_are_stepped_over(void **state) {
+    (void)state;
+    struct layout layout = plain;
+    struct results results;
+    dcrf_error error;
+    layout.gap = 6;
+    must(run(cpu, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
+    assert_expected(&results, expected);
+    assert_fails(DCRF_ERROR_ARGUMENT, "the unary must be contiguous", error,
+                 run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error));
+    layout.unary_there = true;
+    layout.is_flipped = true;
+    must(run(device, &layout, DCRF_OPERATOR_EXACT, &results, &error), &error);
+    assert_expected(&results, expected);
+}
+
+/* Any subset of the results, no kernels, no iterations. */
+static void little_is_enough(void **state) {
+    (void)state;
+    dcrf_workspace *const workspaces[] = {cpu, device};
+    for (size_t w = 0; w < 2; w++) {
+        dcrf_arrays arrays;
+        dcrf_error error;
+        float q[NUMBERS];
+        uint16_t labels[VARIABLES];
+        dcrf_arrays_defaults(&arrays);
+        assert_int_equal(arrays.iterations, 10);
+        arrays.grid = grid;
+        arrays.unary = dcrf_view_interleaved(logits, DCRF_F32, &grid, LABELS);
+        arrays.unary_kind = DCRF_UNARY_LOGITS;
+        arrays.iterations = w == 0 ? 3 : 0;
+        arrays.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
+        must(dcrf_mean_field_arrays(workspaces[w], &arrays, &error), &error);
+        for (size_t k = 0; k < NUMBERS; k++)
+            assert_true(fabs((double)q[k] - (double)probabilities[k]) <= 1e-6);
+        arrays.marginals.data = NULL;
+        arrays.labels = dcrf_view_interleaved(labels, DCRF_U16, &grid, 1);
+        must(dcrf_mean_field_arrays(workspaces[w], &arrays, &error), &error);
+        for (size_t k = 0; k < NUMBERS; k++)
+            assert_true(logits[k] <= logits[k / LABELS * LABELS + labels[k / LABELS]]);
+    }
+}
+
+static void wrong_numbers_are_found(void **state) {
+    (void)state;
+    dcrf_workspace *const workspaces[] = {cpu, device};
+    static float q[NUMBERS], wrong[NUMBERS];
+    dcrf_arrays arrays;
+    dcrf_error error;
+    dcrf_kernel kernel;
+    dcrf_arrays_defaults(&arrays);
+    arrays.grid = grid;
+    arrays.unary = dcrf_view_interleaved(wrong, DCRF_F32, &grid, LABELS);
+    arrays.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
+    const size_t at = (4 * WIDTH + 3) * LABELS + 2;
+    for (size_t w = 0; w < 2; w++) {
+        memcpy(wrong, logits, sizeof wrong);
+        wrong[at] = NAN;
+        wrong[at + 40] = INFINITY;
+        arrays.unary_kind = DCRF_UNARY_LOGITS;
+        assert_fails(DCRF_ERROR_NOT_FINITE, "at x = 3, y = 4", error,
+                     dcrf_mean_field_arrays(workspaces[w], &arrays, &error));
+        memcpy(wrong, probabilities, sizeof wrong);
+        wrong[at] = 1.5f;
+        arrays.unary_kind = DCRF_UNARY_PROBABILITIES;
+        assert_fails(DCRF_ERROR_ARGUMENT, "at x = 3, y = 4, label 2", error,
+                     dcrf_mean_field_arrays(workspaces[w], &arrays, &error));
+        wrong[at] = 1; /* they need not add up to one */
+        must(dcrf_mean_field_arrays(workspaces[w], &arrays, &error), &error);
+    }
+    static float colours[VARIABLES * 3];
+    colours[7] = NAN;
+    kernel = dcrf_kernel_bilateral(4, 40, dcrf_view_interleaved(colours, DCRF_F32, &grid, 3), 0.8);
+    arrays.kernels = &kernel;
+    arrays.kernel_count = 1;
+    assert_fails(DCRF_ERROR_NOT_FINITE, "the image of a kernel holds", error,
+                 dcrf_mean_field_arrays(cpu, &arrays, &error));
+    if (!is_fake())
+        assert_fails(DCRF_ERROR_NOT_FINITE, "the image of a kernel holds", error,
+                     dcrf_mean_field_arrays(device, &arrays, &error));
+}
+
+static void wrong_calls_are_told(void **state) {
+    (void)state;
+    dcrf_workspace *const workspaces[] = {cpu, device};
+    static float q[NUMBERS];
+    static int32_t labels[VARIABLES];
+    for (size_t w = 0; w < 2; w++) {
+        dcrf_workspace *workspace = workspaces[w];
+        dcrf_arrays right, arrays;
+        dcrf_kernel kernels[2];
+        dcrf_error error;
+        dcrf_arrays_defaults(&right);
+        right.grid = grid;
+        right.unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, LABELS);
+        right.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
+        right.labels = dcrf_view_interleaved(labels, DCRF_I32, &grid, 1);
+        fill_kernels(kernels, image);
+        right.kernels = kernels;
+        right.kernel_count = 2;
+        must(dcrf_mean_field_arrays(workspace, &right, &error), &error);
+#define WRONG(change, status, message)                                                             \
+    do {                                                                                           \
+        arrays = right;                                                                            \
+        change;                                                                                    \
+        assert_fails(status, message, error, dcrf_mean_field_arrays(workspace, &arrays, &error));  \
+    } while (0)
+        WRONG(arrays.unary.data = NULL, DCRF_ERROR_ARGUMENT, "the unary: no data");
+        WRONG(arrays.unary.channels = 0, DCRF_ERROR_SIZE, "the unary has no channels");
+        WRONG(arrays.unary.channels = DCRF_MAX_LABELS + 1, DCRF_ERROR_ARGUMENT, "labels");
+        WRONG(arrays.unary_kind = DCRF_UNARY_AUTO, DCRF_ERROR_ARGUMENT, "logits must be said");
+        WRONG(arrays.grid.size[0] = 0, DCRF_ERROR_SIZE, "empty");
+        WRONG(arrays.kernels = NULL, DCRF_ERROR_ARGUMENT, "2 kernels");
+        WRONG(arrays.kernel_count = DCRF_ARRAYS_KERNELS + 1, DCRF_ERROR_ARGUMENT, "17 kernels");
+        WRONG(arrays.marginals.type = DCRF_F64, DCRF_ERROR_ARGUMENT, "marginals must be an array");
+        WRONG(arrays.marginals.channels = 2, DCRF_ERROR_SIZE, "marginals has 2 channels; 5");
+        WRONG(arrays.labels.type = DCRF_F32, DCRF_ERROR_ARGUMENT, "the array for labels must be");
+        WRONG(arrays.labels.channels = 2, DCRF_ERROR_SIZE, "labels has 2 channels; 1");
+        WRONG(arrays.labels.data = arrays.marginals.data = NULL, DCRF_ERROR_ARGUMENT, "neither");
+        kernels[1].channels.data = NULL;
+        WRONG((void)0, DCRF_ERROR_ARGUMENT, "the image of kernel 1: no data");
+        fill_kernels(kernels, image);
+        kernels[0].sigma[0] = 0;
+        WRONG((void)0, DCRF_ERROR_ARGUMENT, "the sigma of axis 0");
+        assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
+                     dcrf_mean_field_arrays(workspace, NULL, &error));
+    }
+    dcrf_error error;
+    char name[DCRF_DEVICE_NAME_BYTES];
+    dcrf_device_memory *memory;
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_mean_field_arrays(NULL, NULL, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
+                 dcrf_device_memory_new(&memory, cpu, 10, &error));
+    assert_null(memory);
+    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
+                 dcrf_device_copy(cpu, q, q, 4, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error, dcrf_device_wait(cpu, NULL, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
+                 dcrf_device_copy(device, NULL, q, 4, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_device_find(NULL, name, &error));
+    dcrf_device_memory_free(NULL);
+    assert_null(dcrf_device_memory_data(NULL));
+}
+
+static void memory_says_where_it_is(void **state) {
+    (void)state;
+    dcrf_error error;
+    char name[DCRF_DEVICE_NAME_BYTES];
+    dcrf_device_memory *memory;
+    int here = 0;
+    must(dcrf_device_memory_new(&memory, device, 1000, &error), &error);
+    must(dcrf_device_find((char *)dcrf_device_memory_data(memory) + 500, name, &error), &error);
+    assert_string_equal(name, dcrf_workspace_device(device));
+    must(dcrf_device_find(&here, name, &error), &error);
+    assert_string_equal(name, "cpu");
+    dcrf_device_memory_free(&memory);
+    assert_null(memory);
+}
+
+/* Streams, other devices and failures: what the fake device can show. */
+static void the_fake_is_asked_right(void **state) {
+    (void)state;
+    if (!is_fake())
+        skip();
+    void *library = dlopen(FAKE_BACKEND, RTLD_NOW);
+    void *(*waited_for)(void) = NULL;
+    void *symbol = dlsym(library, "fake_backend_waited_for");
+    memcpy(&waited_for, &symbol, sizeof waited_for);
+    assert_non_null(waited_for);
+    dcrf_arrays arrays;
+    dcrf_error error;
+    static float q[NUMBERS];
+    dcrf_arrays_defaults(&arrays);
+    arrays.grid = grid;
+    arrays.unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, LABELS);
+    arrays.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
+    must(dcrf_mean_field_arrays(device, &arrays, &error), &error);
+    assert_null(waited_for());
+    arrays.stream = &arrays;
+    must(dcrf_mean_field_arrays(device, &arrays, &error), &error);
+    assert_ptr_equal(waited_for(), &arrays);
+    must(dcrf_device_wait(device, (void *)1, &error), &error);
+    assert_ptr_equal(waited_for(), (void *)1);
+    setenv("FAKE_PLACE", "1", 1);
+    assert_fails(DCRF_ERROR_ARGUMENT, "the unary is on cuda:1, and the work is done on cuda:0",
+                 error, dcrf_mean_field_arrays(device, &arrays, &error));
+    setenv("FAKE_PLACE", "0", 1);
+    must(dcrf_mean_field_arrays(device, &arrays, &error), &error);
+    arrays.unary.data = (const char *)energies + 2;
+    assert_fails(DCRF_ERROR_ARGUMENT, "the unary is not aligned", error,
+                 dcrf_mean_field_arrays(device, &arrays, &error));
+    unsetenv("FAKE_PLACE");
+    arrays.unary.data = energies;
+    static const char *const entries[] = {"find", "wait_for", "mean_field"};
+    for (size_t k = 0; k < sizeof entries / sizeof entries[0]; k++) {
+        setenv("FAKE_FAILURE", entries[k], 1);
+        assert_fails(DCRF_ERROR_DEVICE, entries[k], error,
+                     dcrf_mean_field_arrays(device, &arrays, &error));
+    }
+    dcrf_device_memory *memory;
+    setenv("FAKE_FAILURE", "memory_new", 1);
+    assert_fails(DCRF_ERROR_DEVICE, "refuses memory_new", error,
+                 dcrf_device_memory_new(&memory, device, 10, &error));
+    unsetenv("FAKE_FAILURE");
+    dlclose(library);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+#define WORKERS 4
+#define RUNS 6
+
+static void *work(void *argument) {
+    struct results *results = argument;
+    dcrf_workspace *workspace;
+    dcrf_error error;
+    const char *name = dcrf_workspace_device(device);
+    bool is_done = true;
+    for (size_t k = 0; k < RUNS && is_done; k++) {
+        struct layout layout = plain;
+        layout.unary_there = k % 2;
+        layout.marginals_there = k % 3 == 0;
+        is_done = dcrf_workspace_new(&workspace, 1, &error) == DCRF_OK &&
+                  dcrf_workspace_set_device(workspace, name, &error) == DCRF_OK &&
+                  run(workspace, &layout, DCRF_OPERATOR_FAST, results, &error) == DCRF_OK;
+        dcrf_workspace_free(&workspace);
+    }
+    return is_done ? results : NULL;
+}
+
+static void workers_do_not_disturb_each_other(void **state) {
+    (void)state;
+    pthread_t threads[WORKERS];
+    static struct results results[WORKERS], alone;
+    dcrf_error error;
+    must(run(device, &plain, DCRF_OPERATOR_FAST, &alone, &error), &error);
+    for (size_t w = 0; w < WORKERS; w++)
+        assert_int_equal(pthread_create(&threads[w], NULL, work, &results[w]), 0);
+    for (size_t w = 0; w < WORKERS; w++) {
+        void *done;
+        assert_int_equal(pthread_join(threads[w], &done), 0);
+        assert_non_null(done);
+        assert_memory_equal(&results[w], &alone, sizeof alone);
+    }
+}
+
+/* Memory outlives its workspace, and another thread may free it. */
+static void *free_memory(void *memory) {
+    dcrf_device_memory_free((dcrf_device_memory **)memory);
+    return NULL;
+}
+
+static void memory_outlives_its_workspace(void **state) {
+    (void)state;
+    dcrf_workspace *workspace;
+    dcrf_device_memory *memory;
+    dcrf_error error;
+    pthread_t thread;
+    int32_t number = 4711, found = 0;
+    must(dcrf_workspace_new(&workspace, 1, &error), &error);
+    must(dcrf_workspace_set_device(workspace, dcrf_workspace_device(device), &error), &error);
+    must(dcrf_device_memory_new(&memory, workspace, sizeof number, &error), &error);
+    must(dcrf_device_copy(workspace, dcrf_device_memory_data(memory), &number, sizeof number,
+                          &error),
+         &error);
+    dcrf_workspace_free(&workspace);
+    must(dcrf_device_copy(device, &found, dcrf_device_memory_data(memory), sizeof found, &error),
+         &error);
+    assert_int_equal(found, number);
+    assert_int_equal(pthread_create(&thread, NULL, free_memory, &memory), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_null(memory);
+}
+
+static void nothing_is_left(void **state) {
+    (void)state;
+    if (!is_fake())
+        skip();
+    void *library = dlopen(FAKE_BACKEND, RTLD_NOW);
+    size_t (*alive)(void) = NULL;
+    void *symbol = dlsym(library, "fake_backend_alive");
+    memcpy(&alive, &symbol, sizeof alive);
+    assert_int_equal(alive(), 1); /* `device` itself */
+    dlclose(library);
+}
+
+int main(void) {
+    size_t count;
+    dcrf_error error;
+    if (!is_fake() && dcrf_device_count(&count, &error) < 0) {
+        printf("skipped: %s\n", error.message);
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cpu_does_what_a_solver_does),
+        cmocka_unit_test(every_layout_gives_the_same),
+        cmocka_unit_test(every_place_gives_the_same),
+        cmocka_unit_test(gaps_are_stepped_over),
+        cmocka_unit_test(little_is_enough),
+        cmocka_unit_test(wrong_numbers_are_found),
+        cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(memory_says_where_it_is),
+        cmocka_unit_test(the_fake_is_asked_right),
+        cmocka_unit_test(workers_do_not_disturb_each_other),
+        cmocka_unit_test(memory_outlives_its_workspace),
+        cmocka_unit_test(nothing_is_left), /* the last */
+    };
+    return cmocka_run_group_tests(tests, prepare, clean_up);
+}
