@@ -215,14 +215,12 @@ static struct dsp_result run_convolve(const struct dcrf_dsp *dsp, uint64_t numbe
                                       double *time_s) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
-    const size_t width = row_width(number), radius = number / 4 % 11;
+    /* Rows of variables next to each other, of which there may be many. */
+    const size_t width = row_width(number) * (1 + number / 3 % 3), radius = number / 4 % 19;
     const size_t inputs = 2 * radius + DCRF_CONVOLVE_ROWS, offset = 8 * random_below(&rng, 3);
     const size_t length = offset + width, out_step = width + 8 * random_below(&rng, 3);
     float *in = random_floats(inputs * length, number), *size_in = absolutes(in, inputs * length);
     float *tap = random_floats(radius + 1, 7), *size_tap = absolutes(tap, radius + 1);
-    float scale[3 * DCRF_CONVOLVE_ROWS];
-    for (size_t i = 0; i < 3 * DCRF_CONVOLVE_ROWS; i++)
-        scale[i] = 0.5f + (float)dcrf_rng_uniform(&rng);
     /* Rows in any order: they come by pointer. */
     const float **rows = malloc(inputs * sizeof *rows), **size_rows = malloc(inputs * sizeof *rows);
     for (size_t i = 0; i < inputs; i++) {
@@ -240,9 +238,7 @@ static struct dsp_result run_convolve(const struct dcrf_dsp *dsp, uint64_t numbe
                               .out = r.value,
                               .out_step = out_step,
                               .rows = 1 + random_below(&rng, DCRF_CONVOLVE_ROWS),
-                              .scale = number % 3 ? scale : NULL,
-                              .scale_step = 1 + random_below(&rng, 3),
-                              .width = width,
+                              .floats = width,
                               .factor = 0.8f,
                               .accumulate = number / 2 % 2};
     const double start_s = dcrf_time_s();
@@ -268,16 +264,28 @@ static struct dsp_result run_scale(const struct dcrf_dsp *dsp, uint64_t number, 
     dcrf_rng_seed(&rng, number);
     const size_t width = row_width(number), rows = random_below(&rng, 50);
     const size_t in_stride = width + random_below(&rng, 20);
+    const size_t out_stride = width + random_below(&rng, 20);
     float *in = random_floats(rows * in_stride + 1, number), *scale = random_floats(rows + 1, 5);
     float *size_in = absolutes(in, rows * in_stride + 1), *size_scale = absolutes(scale, rows + 1);
-    struct dsp_result r = {.count = (rows + 1) * width, .operations = 1};
+    struct dsp_result r = {.count = (rows + 1) * out_stride, .operations = 3};
     r.value = random_floats(r.count, 3);
     r.size = absolutes(r.value, r.count);
+    struct dcrf_scaling s = {.in = in,
+                             .in_stride = in_stride,
+                             .scale = number % 3 ? scale : NULL,
+                             .factor = 0.8f,
+                             .out = r.value,
+                             .out_stride = out_stride,
+                             .width = width,
+                             .accumulate = number / 2 % 2};
     const double start_s = dcrf_time_s();
     for (size_t i = 0; i < repeats; i++)
-        dsp->scale(in, in_stride, scale, r.value, width, rows);
+        dsp->scale(&s, rows);
     *time_s = clocked(start_s, repeats);
-    dcrf_dsp_for(DCRF_CPU_C)->scale(size_in, in_stride, size_scale, r.size, width, rows);
+    s.in = size_in;
+    s.scale = s.scale ? size_scale : NULL;
+    s.out = r.size;
+    dcrf_dsp_for(DCRF_CPU_C)->scale(&s, rows);
     free(in);
     free(scale);
     free(size_in);

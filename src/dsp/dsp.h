@@ -82,11 +82,11 @@ struct dcrf_embed {
     int32_t *fits; /* DCRF_EMBED_POINTS */
 };
 
-/* A symmetric convolution, DCRF_CONVOLVE_ROWS neighbouring outputs at once:
+/* A symmetric convolution of neighbouring outputs, DCRF_CONVOLVE_ROWS of them at once:
  *   out row q = tap[0] in[radius + q] + sum_k tap[k] (in[radius + q - k] + in[radius + q + k]),  1
- * <= k <= radius. Rows come by pointer, 2 radius + DCRF_CONVOLVE_ROWS of them, so that those beyond
- * a border can be one row of zeros. The first `rows` outputs are stored. */
-#define DCRF_CONVOLVE_ROWS 4
+ * <= k <= radius. Rows come by pointer, 2 radius + `rows` rounded up to a multiple of
+ * DCRF_CONVOLVE_ROWS of them, so that those beyond a border can be one row of zeros. */
+#define DCRF_CONVOLVE_ROWS 8
 struct dcrf_convolve {
     const float *const *in;
     size_t in_offset; /* added to all of them */
@@ -94,11 +94,25 @@ struct dcrf_convolve {
     size_t radius;
     float *out;
     size_t out_step;
-    size_t rows;
-    const float *scale; /* of the output rows, `scale_step` apart; NULL: 1 */
-    size_t scale_step;
-    size_t width;
+    size_t rows;   /* of the output */
+    size_t floats; /* of a row: a multiple of DCRF_NARROW_LANES, and there may be many */
     float factor;
+    bool accumulate;
+    /* What is read and written soon: asked for little by little, while there is something to do. */
+    const float *read_soon;
+    const float *written_soon;
+    size_t floats_soon; /* of each; 0: neither */
+};
+
+/* out row r = factor * scale[r] * in row r, or out += that. */
+struct dcrf_scaling {
+    const float *in;
+    size_t in_stride;
+    const float *scale; /* NULL: 1 */
+    float factor;
+    float *out;
+    size_t out_stride;
+    size_t width;
     bool accumulate;
 };
 
@@ -207,9 +221,7 @@ struct dcrf_dsp {
     void (*slice_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
     void (*convolve)(const struct dcrf_convolve *convolve);
-    /* out row i = scale[i] * in row i; the rows of out are `width` floats apart. */
-    void (*scale)(const float *in, size_t in_stride, const float *scale, float *out, size_t width,
-                  size_t rows);
+    void (*scale)(const struct dcrf_scaling *scaling, size_t rows);
     /* Replace each histogram by the table times it; there is a table. */
     void (*weigh)(const struct dcrf_histograms *histograms, size_t begin, size_t end);
     /* out[a] += sum_h F(a, h) values_a[h], seen from bin[a], or from fraction[a] of the way to the

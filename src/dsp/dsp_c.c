@@ -74,27 +74,27 @@ static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
 }
 
 static void convolve(const struct dcrf_convolve *c) {
-    for (size_t q = 0; q < c->rows; q++) {
-        const float *const *centre = c->in + c->radius + q;
-        float sum[DCRF_DSP_WIDTH];
-        for (size_t i = 0; i < c->width; i++)
-            sum[i] = c->tap[0] * centre[0][c->in_offset + i];
-        for (size_t k = 1; k <= c->radius; k++) {
-            const float *before = *(centre - k) + c->in_offset;
-            const float *after = *(centre + k) + c->in_offset;
-            for (size_t i = 0; i < c->width; i++)
-                sum[i] += c->tap[k] * (before[i] + after[i]);
+    for (size_t q = 0; q < c->rows; q++)
+        for (size_t at = 0; at < c->floats; at += DCRF_NARROW_LANES) {
+            const float *const *centre = c->in + c->radius + q;
+            const size_t from = c->in_offset + at;
+            float sum[DCRF_NARROW_LANES];
+            for (size_t i = 0; i < DCRF_NARROW_LANES; i++)
+                sum[i] = c->tap[0] * centre[0][from + i];
+            for (size_t k = 1; k <= c->radius; k++) {
+                const float *before = *(centre - k) + from, *after = *(centre + k) + from;
+                for (size_t i = 0; i < DCRF_NARROW_LANES; i++)
+                    sum[i] += c->tap[k] * (before[i] + after[i]);
+            }
+            store_row(c->out + q * c->out_step + at, sum, DCRF_NARROW_LANES, c->factor,
+                      c->accumulate);
         }
-        const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
-        store_row(c->out + q * c->out_step, sum, c->width, scale * c->factor, c->accumulate);
-    }
 }
 
-static void scale_rows(const float *in, size_t in_stride, const float *scale, float *out,
-                       size_t width, size_t rows) {
+static void scale_rows(const struct dcrf_scaling *s, size_t rows) {
     for (size_t r = 0; r < rows; r++)
-        for (size_t i = 0; i < width; i++)
-            out[r * width + i] = scale[r] * in[r * in_stride + i];
+        store_row(s->out + r * s->out_stride, s->in + r * s->in_stride, s->width,
+                  s->scale ? s->factor * s->scale[r] : s->factor, s->accumulate);
 }
 
 static void weigh(const struct dcrf_histograms *h, size_t begin, size_t end) {

@@ -327,67 +327,101 @@ INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
         row->half += weight * (one->half + other->half);
 }
 
+/* Outputs whose sums and windows are registers together: three vectors for each. */
+#if DSP_LANES == 8
+#define WINDOW_ROWS 4
+#else
+#define WINDOW_ROWS 8
+#endif
+
+/* A tap of all outputs: `turn` of the windows' turns, of which WINDOW_ROWS bring every row back to
+ * its register. Rows stay where they are: what turns is the place that an output looks at. */
+struct windows {
+    struct row before[WINDOW_ROWS], after[WINDOW_ROWS], sum[WINDOW_ROWS];
+    const float *const *next_before, *const *next_after;
+    size_t from;
+};
+
+INLINE void turn_windows(struct windows *w, float tap, size_t turn, size_t wide, size_t tail) {
+    UNROLL
+    for (size_t q = 0; q < WINDOW_ROWS; q++)
+        row_add_pair(&w->sum[q], tap, &w->before[(q + turn) % WINDOW_ROWS],
+                     &w->after[(q + WINDOW_ROWS - turn) % WINDOW_ROWS], wide, tail);
+    w->before[turn] = row_load(*w->next_before++ + w->from, wide, tail);
+    w->after[WINDOW_ROWS - 1 - turn] = row_load(*--w->next_after + w->from, wide, tail);
+}
+
 /* From the outermost taps inwards: the windows of rows before and after the outputs move by one row
  * a tap, so that two loads serve all outputs. `at` is where in the rows the vectors lie. */
-INLINE void convolve_rows(const struct dcrf_convolve *c, size_t at, size_t wide, size_t tail) {
-    const size_t from = c->in_offset + at;
-    const float *const *next_before = c->in + DCRF_CONVOLVE_ROWS;
-    const float *const *next_after = c->in + 2 * c->radius;
-    struct row before[DCRF_CONVOLVE_ROWS], after[DCRF_CONVOLVE_ROWS], sum[DCRF_CONVOLVE_ROWS];
+INLINE void convolve_rows(const struct dcrf_convolve *c, size_t first, size_t at, size_t wide,
+                          size_t tail) {
+    const size_t radius = c->radius;
+    const float *const *in = c->in + first;
+    const float *tap = c->tap + radius;
+    struct windows w = {
+        .next_before = in + WINDOW_ROWS, .next_after = in + 2 * radius, .from = c->in_offset + at};
     UNROLL
-    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++) {
-        before[q] = row_load(c->in[q] + from, wide, tail);
-        after[q] = row_load(next_after[q] + from, wide, tail);
-        row_zero(&sum[q], wide, tail);
+    for (size_t q = 0; q < WINDOW_ROWS; q++) {
+        w.before[q] = row_load(in[q] + w.from, wide, tail);
+        w.after[q] = row_load(w.next_after[q] + w.from, wide, tail);
+        row_zero(&w.sum[q], wide, tail);
     }
-    /* Four turns of the windows bring every row back to its register: no moves. */
-#pragma GCC unroll 4
-    for (size_t k = c->radius; k > 0; k--) {
+    for (; tap >= c->tap + WINDOW_ROWS; tap -= WINDOW_ROWS) {
         UNROLL
-        for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
-            row_add_pair(&sum[q], c->tap[k], &before[q], &after[q], wide, tail);
-        UNROLL
-        for (size_t q = 0; q + 1 < DCRF_CONVOLVE_ROWS; q++) {
-            before[q] = before[q + 1];
-            after[DCRF_CONVOLVE_ROWS - 1 - q] = after[DCRF_CONVOLVE_ROWS - 2 - q];
-        }
-        before[DCRF_CONVOLVE_ROWS - 1] = row_load(*next_before++ + from, wide, tail);
-        after[0] = row_load(*--next_after + from, wide, tail);
+        for (size_t turn = 0; turn < WINDOW_ROWS; turn++)
+            turn_windows(&w, *(tap - turn), turn, wide, tail);
     }
     UNROLL
-    for (size_t q = 0; q < DCRF_CONVOLVE_ROWS; q++)
-        if (q < c->rows) {
-            const float scale = c->scale ? c->scale[q * c->scale_step] : 1;
-            row_add(&sum[q], c->tap[0], c->in[c->radius + q] + from, wide, tail);
-            row_store(&sum[q], c->out + q * c->out_step + at, scale * c->factor, c->accumulate,
+    for (size_t turn = 0; turn + 1 < WINDOW_ROWS; turn++) {
+        if (tap == c->tap)
+            break;
+        turn_windows(&w, *tap--, turn, wide, tail);
+    }
+    UNROLL
+    for (size_t q = 0; q < WINDOW_ROWS; q++)
+        if (first + q < c->rows) {
+            row_add(&w.sum[q], c->tap[0], in[radius + q] + w.from, wide, tail);
+            row_store(&w.sum[q], c->out + (first + q) * c->out_step + at, c->factor, c->accumulate,
                       wide, tail);
         }
 }
 
-/* With 32 registers (16 lanes) whole rows; with 16 one vector after the other. */
-static void convolve(const struct dcrf_convolve *c) {
-#if DSP_LANES == 16
-    FOR_WIDTH(c->width, convolve_rows, c, 0)
-#else
-    size_t at = 0;
-    for (; at + DSP_LANES <= c->width; at += DSP_LANES)
-        convolve_rows(c, at, 1, 0);
-    if (at < c->width)
-        convolve_rows(c, at, 0, 1);
+static void convolve(const struct dcrf_convolve *given) {
+    const struct dcrf_convolve copy = *given, *c = &copy;       /* which no store can change */
+    const size_t soon = c->floats_soon * WINDOW_ROWS / c->rows; /* in each turn */
+    for (size_t first = 0, asked = 0; first < c->rows; first += WINDOW_ROWS) {
+        size_t at = 0;
+        for (const size_t until = asked + soon; asked < until; asked += 16) {
+            __builtin_prefetch(c->read_soon + asked, 0, 2);
+            __builtin_prefetch(c->written_soon + asked, 1, 2);
+        }
+        for (; at + DSP_LANES <= c->floats; at += DSP_LANES)
+            convolve_rows(c, first, at, 1, 0);
+#if DSP_LANES > TAIL_LANES
+        if (at + TAIL_LANES <= c->floats) {
+            convolve_rows(c, first, at, 0, 2);
+            at += TAIL_LANES;
+        }
 #endif
+        if (at < c->floats)
+            convolve_rows(c, first, at, 0, 1);
+    }
 }
 
-static void scale_rows(const float *in, size_t in_stride, const float *scale, float *out,
-                       size_t width, size_t rows) {
-    for (size_t r = 0; r < rows; r++, in += in_stride, out += width) {
-        size_t at = 0;
-        for (; at + DSP_LANES <= width; at += DSP_LANES)
-            store_wide(out + at, scale[r] * load_wide(in + at));
-        for (; at + TAIL_LANES <= width; at += TAIL_LANES)
-            store_tail(out + at, scale[r] * load_tail(in + at));
-        if (at < width)
-            store_half(out + at, scale[r] * load_half(in + at));
-    }
+INLINE void scale_row(const struct dcrf_scaling *s, size_t r, size_t wide, size_t tail) {
+    const struct row row = row_load(s->in + r * s->in_stride, wide, tail);
+    row_store(&row, s->out + r * s->out_stride, s->scale ? s->factor * s->scale[r] : s->factor,
+              s->accumulate, wide, tail);
+}
+
+INLINE void scale_all(const struct dcrf_scaling *given, size_t rows, size_t wide, size_t tail) {
+    const struct dcrf_scaling copy = *given, *s = &copy; /* which no store can change */
+    for (size_t r = 0; r < rows; r++)
+        scale_row(s, r, wide, tail);
+}
+
+static void scale_rows(const struct dcrf_scaling *s, size_t rows) {
+    FOR_WIDTH(s->width, scale_all, s, rows)
 }
 
 /* Rows of histograms are whole eights; the vectors here are at most that long. */

@@ -6,11 +6,11 @@
 void dcrf_dsp_fill_vectors(struct dcrf_dsp *dsp);
 #include "dsp/dsp_vector.h"
 
-/* One row of the output after the other. The windows of dsp_vector.h need twelve registers that
+/* One row of the output after the other. The windows of dsp_vector.h need many registers that
  * move, which a browser's compiler keeps in memory instead: thirty times slower. */
-static void convolve_row(const struct dcrf_convolve *c, size_t q, float factor) {
+static void convolve_row(const struct dcrf_convolve *c, size_t q) {
     float *out = c->out + q * c->out_step;
-    for (size_t at = 0; at < c->width; at += DSP_LANES) {
+    for (size_t at = 0; at < c->floats; at += DSP_LANES) {
         const size_t from = c->in_offset + at;
         const float *const *before = c->in + c->radius + q, *const *after = before;
         wide_vector sum = c->tap[0] * load_wide(*before + from);
@@ -18,7 +18,7 @@ static void convolve_row(const struct dcrf_convolve *c, size_t q, float factor) 
             before--, after++;
             sum += c->tap[k] * (load_wide(*before + from) + load_wide(*after + from));
         }
-        sum *= factor;
+        sum *= c->factor;
         if (c->accumulate)
             sum += load_wide(out + at);
         store_wide(out + at, sum);
@@ -27,7 +27,7 @@ static void convolve_row(const struct dcrf_convolve *c, size_t q, float factor) 
 
 static void convolve_rowwise(const struct dcrf_convolve *c) {
     for (size_t q = 0; q < c->rows; q++)
-        convolve_row(c, q, c->factor * (c->scale ? c->scale[q * c->scale_step] : 1));
+        convolve_row(c, q);
 }
 
 void dcrf_dsp_fill_simd128(struct dcrf_dsp *dsp) {
