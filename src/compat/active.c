@@ -25,7 +25,6 @@ void dcrf_field_free(struct dcrf_field **field_pointer) {
     dcrf_release(field->label);
     dcrf_release(field->place);
     dcrf_release(field->zeros);
-    dcrf_release(field->unary);
     dcrf_release(field->q);
     dcrf_release(field->spare);
     dcrf_release(field->rest);
@@ -71,17 +70,16 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->place = dcrf_allocate(crf->labels, sizeof *field->place);
     /* Rows for all labels; memory that stays untouched while few are active costs nothing. */
     if (!crf->unary)
-        field->zeros = dcrf_allocate_zero(n, crf->labels * sizeof(float));
+        field->zeros = dcrf_allocate_zero(dcrf_densecrf_unary_floats(crf), sizeof(float));
     field->energies = crf->unary ? crf->unary : field->zeros;
-    field->unary = dcrf_allocate(n + DCRF_LANES, crf->labels * sizeof(float));
     field->q = dcrf_allocate(n, row);
     field->spare = dcrf_allocate(n, row);
     field->rest = dcrf_allocate(n, 6 * sizeof(float));
     field->peak = dcrf_allocate(crf->labels, sizeof(float));
     field->peak_part =
         dcrf_allocate(dcrf_pool_threads(field->pool), field->peak_stride * sizeof(float));
-    if (!field->label || !field->place || !field->energies || !field->unary || !field->q ||
-        !field->spare || !field->rest || !field->peak || !field->peak_part) {
+    if (!field->label || !field->place || !field->energies || !field->q || !field->spare ||
+        !field->rest || !field->peak || !field->peak_part) {
         dcrf_field_free(&field);
         return dcrf_fail_memory(error, "mean field");
     }
@@ -126,18 +124,36 @@ static float largest_of(const float *values, size_t count) {
 
 /* ---- sums over labels that are not active --------------------------------------------------- */
 
+/* The unary energies of a label at the places begin .. end - 1, where begin is the first of eight.
+ */
+static void copy_energies(const struct dcrf_field *field, size_t label, size_t begin, size_t end,
+                          float *out) {
+    for (size_t a = begin; a < end; a += DCRF_LANES)
+        memcpy(out + a - begin, field->energies + dcrf_densecrf_unary_at(field->crf, a, label),
+               (end - a < DCRF_LANES ? end - a : DCRF_LANES) * sizeof *out);
+}
+
+/* What shift and scale make of them. */
+static void give_back(const struct dcrf_field *field, size_t label, size_t begin, size_t end,
+                      float *q) {
+    float unary[DCRF_DENSECRF_GRAIN];
+    copy_energies(field, label, begin, end, unary);
+    dcrf_dsp()->negative_exponential(unary, field->shift + begin, field->scale + begin, q,
+                                     end - begin);
+}
+
 /* For the variables begin .. end - 1 and the labels without a place: top = max -unary, and returns
  * sum exp(-unary - top) in `sum`. */
 static void sum_outside(const struct dcrf_field *field, size_t begin, size_t end, float *top,
                         float *sum) {
     const dcrf_densecrf *crf = field->crf;
     const size_t count = end - begin;
-    float ones[DCRF_DENSECRF_GRAIN], part[DCRF_DENSECRF_GRAIN];
+    float unary[DCRF_DENSECRF_GRAIN], ones[DCRF_DENSECRF_GRAIN], part[DCRF_DENSECRF_GRAIN];
     bool is_first = true;
     for (size_t i = 0; i < crf->labels; i++) {
-        const float *unary = field->energies + i * crf->variables + begin;
         if (field->place[i] != NO_PLACE)
             continue;
+        copy_energies(field, i, begin, end, unary);
         for (size_t a = 0; a < count; a++)
             top[a] = is_first || -unary[a] > top[a] ? -unary[a] : top[a];
         is_first = false;
@@ -149,8 +165,8 @@ static void sum_outside(const struct dcrf_field *field, size_t begin, size_t end
     for (size_t i = 0; i < crf->labels; i++) {
         if (field->place[i] != NO_PLACE)
             continue;
-        dcrf_dsp()->negative_exponential(field->energies + i * crf->variables + begin, top, ones,
-                                         part, count);
+        copy_energies(field, i, begin, end, unary);
+        dcrf_dsp()->negative_exponential(unary, top, ones, part, count);
         for (size_t a = 0; a < count; a++)
             sum[a] += part[a];
     }
@@ -164,9 +180,7 @@ static void raise_outside(const struct dcrf_field *field, size_t begin, size_t e
     for (size_t i = 0; i < crf->labels; i++) {
         if (field->place[i] != NO_PLACE)
             continue;
-        dcrf_dsp()->negative_exponential(field->energies + i * crf->variables + begin,
-                                         field->shift + begin, field->scale + begin, part,
-                                         end - begin);
+        give_back(field, i, begin, end, part);
         peak[i] = fmaxf(peak[i], largest_of(part, end - begin));
     }
 }
@@ -176,12 +190,12 @@ static void raise_task(void *context, size_t begin, size_t end, size_t worker) {
 }
 
 static void start_task(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
     const struct dcrf_field *field = context;
     float sum[DCRF_DENSECRF_GRAIN];
     sum_outside(field, begin, end, field->shift + begin, sum);
     for (size_t a = begin; a < end; a++)
         field->scale[a] = 1 / sum[a - begin];
-    raise_outside(field, begin, end, worker);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
@@ -198,13 +212,10 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     const struct rebuild *rebuild = context;
     const struct dcrf_field *field = rebuild->field;
     const dcrf_densecrf *crf = field->crf;
-    const size_t stride = field->stride, n = crf->variables, eight = DCRF_LANES * field->active;
+    const size_t stride = field->stride, n = crf->variables;
     float part[DCRF_DENSECRF_GRAIN];
     for (size_t k = 0; k < field->active; k++) {
         const size_t label = field->label[k], old = rebuild->old_place[label];
-        const float *unary = field->energies + label * n;
-        for (size_t a = begin; dcrf_field_has_eights(field) && a < end; a++)
-            field->unary[a / DCRF_LANES * eight + k * DCRF_LANES + a % DCRF_LANES] = unary[a];
         if (rebuild->planes) {
             for (size_t a = begin; a < end; a++)
                 field->spare[a * stride + k] = rebuild->planes[label * n + crf->order[a]];
@@ -212,8 +223,7 @@ static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
             for (size_t a = begin; a < end; a++)
                 field->spare[a * stride + k] = field->q[a * rebuild->old_stride + old];
         } else {
-            dcrf_dsp()->negative_exponential(unary + begin, field->shift + begin,
-                                             field->scale + begin, part, end - begin);
+            give_back(field, label, begin, end, part);
             for (size_t a = begin; a < end; a++)
                 field->spare[a * stride + k] = part[a - begin];
         }
@@ -282,9 +292,7 @@ void dcrf_field_take_all(struct dcrf_field *field) {
 
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error) {
     leave_all_out(field);
-    dcrf_field_clear_peaks(field);
     dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, start_task, field);
-    dcrf_field_collect_peaks(field, false);
     return rebuild_rows(field, NULL, field->threshold / 2, error);
 }
 
@@ -375,8 +383,7 @@ static void store_planes(void *context, size_t begin, size_t end, size_t worker)
         float *out = store->planes + i * n;
         const size_t place = field->place[i];
         if (place == NO_PLACE)
-            dcrf_dsp()->negative_exponential(field->energies + i * n + begin, field->shift + begin,
-                                             field->scale + begin, part, end - begin);
+            give_back(field, i, begin, end, part);
         for (size_t a = begin; a < end; a++)
             out[order[a]] =
                 place == NO_PLACE ? part[a - begin] : field->q[a * field->stride + place];

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Unary energies are clipped here: the probability is zero either way, and -unary - message must
+/* Unary energies are clipped to this: the probability is zero either way, and -unary - message must
  * stay a float. */
 #define LARGEST_UNARY 1e29f
 /* Compatibilities beyond this are refused, for the same reason. */
@@ -82,28 +82,75 @@ size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
 
 /* Segments between the one that is copied and the one that is asked for: each is on another line of
  * the picture, which no processor foresees. */
-#define SEGMENTS_AHEAD 16
+#define SEGMENTS_AHEAD 2
 
-/* One plane in the order of the places, clipped; false where a value is not finite. */
-static bool order_plane(const dcrf_densecrf *crf, const float *from, float *to) {
-    const size_t segments = crf->band_segment[crf->bands];
-    int misfits = 0;
-    for (size_t i = 0; i < segments; i++) {
-        const size_t begin = crf->segment[i], count = crf->segment[i + 1] - begin;
-        const float *in = from + crf->order[begin];
-        float *out = to + begin;
-        if (i + SEGMENTS_AHEAD < segments) {
-            const float *ahead = from + crf->order[crf->segment[i + SEGMENTS_AHEAD]];
-            for (size_t k = 0; k < 48; k += 16)
-                __builtin_prefetch(ahead + k);
+/* Copy eight energies; returns ones where one must be clipped or is not finite. Four at a time:
+ * every processor has such vectors, and compilers take longer ones to pieces. */
+typedef float four_floats __attribute__((vector_size(4 * sizeof(float))));
+typedef int32_t four_flags __attribute__((vector_size(4 * sizeof(float))));
+
+static inline four_flags copy_eight(const float *in, float *out) {
+    four_flags fits = {-1, -1, -1, -1};
+    for (size_t k = 0; k < DCRF_LANES; k += 4) {
+        four_floats x;
+        memcpy(&x, in + k, sizeof x);
+        memcpy(out + k, &x, sizeof x);
+        fits &= (x <= LARGEST_UNARY) & (x >= -LARGEST_UNARY);
+    }
+    return ~fits;
+}
+
+/* Planes in the order of the places, some labels of which the first is given. */
+struct planes {
+    const char *data;
+    ptrdiff_t step; /* bytes from one to the next */
+    size_t first, count;
+};
+
+static const float *plane_of(const struct planes *planes, size_t i) {
+    return (const float *)(const void *)(planes->data + (ptrdiff_t)i * planes->step);
+}
+
+/* The places of a segment, from one plane. */
+static inline four_flags order_segment(const dcrf_densecrf *crf, const float *in, size_t begin,
+                                       size_t end, float *out) {
+    four_flags misfits = {0};
+    for (size_t place = begin; place < end;) {
+        const size_t room = DCRF_LANES - place % DCRF_LANES;
+        const size_t count = room < end - place ? room : end - place;
+        if (count == DCRF_LANES) {
+            misfits |= copy_eight(in, out);
+        } else {
+            float part[2][DCRF_LANES] = {{0}};
+            memcpy(part[0], in, count * sizeof *in);
+            misfits |= copy_eight(part[0], part[1]);
+            memcpy(out, part[1], count * sizeof *out);
         }
-        for (size_t k = 0; k < count; k++) {
-            const float low = in[k] < LARGEST_UNARY ? in[k] : LARGEST_UNARY;
-            out[k] = low > -LARGEST_UNARY ? low : -LARGEST_UNARY;
-            misfits |= !(fabsf(in[k]) <= FLT_MAX);
+        in += count;
+        place += count;
+        out += count + (place % DCRF_LANES == 0 ? (crf->labels - 1) * DCRF_LANES : 0);
+    }
+    return misfits;
+}
+
+/* Copy planes into the order of the places; false where a value must be clipped or is not finite.
+ */
+static bool order_planes(const dcrf_densecrf *crf, const struct planes *planes, float *unary) {
+    const size_t segments = crf->band_segment[crf->bands];
+    four_flags misfits = {0};
+    for (size_t s = 0; s < segments; s++) {
+        const size_t begin = crf->segment[s], end = crf->segment[s + 1];
+        const size_t later = s + SEGMENTS_AHEAD < segments ? s + SEGMENTS_AHEAD : s;
+        const size_t ahead = crf->order[crf->segment[later]];
+        for (size_t i = 0; i < planes->count; i++) {
+            const float *plane = plane_of(planes, i);
+            for (size_t k = 0; k < 48; k += 16)
+                __builtin_prefetch(plane + ahead + k);
+            misfits |= order_segment(crf, plane + crf->order[begin], begin, end,
+                                     unary + dcrf_densecrf_unary_at(crf, begin, planes->first + i));
         }
     }
-    return misfits == 0;
+    return (misfits[0] | misfits[1] | misfits[2] | misfits[3]) == 0;
 }
 
 static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
@@ -126,25 +173,26 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the unary array has %zu channels, but there are %zu labels",
                          energies->channels, crf->labels);
-    const size_t n = crf->variables;
-    float *unary = dcrf_allocate(crf->labels, n * sizeof *unary);
-    float *picture = dcrf_allocate(n, sizeof *picture);
+    float *unary = dcrf_allocate(dcrf_densecrf_unary_floats(crf), sizeof *unary);
+    float *picture = dcrf_allocate(crf->variables, sizeof *picture);
+    const struct planes all = {energies->data, energies->channel_stride, 0, crf->labels};
     dcrf_status status = DCRF_OK;
     if (!unary || !picture)
         status = dcrf_fail_memory(error, "the unary energies");
-    for (size_t i = 0; i < crf->labels && status == DCRF_OK; i++) {
-        dcrf_view plane = *energies;
-        plane.data = (const char *)energies->data + (ptrdiff_t)i * energies->channel_stride;
-        plane.channels = 1;
-        float *to = unary + i * n;
-        if (!is_contiguous(&plane, &crf->grid) || !order_plane(crf, plane.data, to)) {
+    else if (!is_contiguous(energies, &crf->grid) || !order_planes(crf, &all, unary))
+        for (size_t i = 0; i < crf->labels && status == DCRF_OK; i++) {
+            const struct planes one = {(const char *)picture, 0, i, 1};
             char what[64];
+            dcrf_view plane = *energies;
+            plane.data = plane_of(&all, i);
+            plane.channels = 1;
             snprintf(what, sizeof what, "the unary array (label %zu)", i);
             status = dcrf_view_copy(&plane, &crf->grid, what, NULL, picture, 1, error);
+            for (size_t a = 0; a < crf->variables && status == DCRF_OK; a++)
+                picture[a] = fmaxf(fminf(picture[a], LARGEST_UNARY), -LARGEST_UNARY);
             if (status == DCRF_OK)
-                order_plane(crf, picture, to);
+                order_planes(crf, &one, unary);
         }
-    }
     dcrf_release(picture);
     if (status < 0) {
         dcrf_release(unary);

@@ -43,7 +43,7 @@ struct dcrf_densecrf {
     uint32_t *order;      /* the variable of each place; unary energies and rows are by place */
     uint32_t *segment;    /* the first place of each, and the number of variables */
     size_t *band_segment; /* bands + 1: the first segment of each */
-    float *unary;         /* planar; NULL: zero */
+    float *unary;         /* by dcrf_densecrf_unary_at; NULL: zero */
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
@@ -54,6 +54,17 @@ struct dcrf_densecrf {
 
 /* Variables a task takes. */
 #define DCRF_DENSECRF_GRAIN 512
+
+/* Where the unary energy of a place and label is: eights of places, label by label, so that an
+ * update reads one stream whatever the number of labels. */
+static inline size_t dcrf_densecrf_unary_at(const dcrf_densecrf *crf, size_t place, size_t label) {
+    return (place / DCRF_LANES * crf->labels + label) * DCRF_LANES + place % DCRF_LANES;
+}
+
+/* Floats of all of them, the last eight filled up. */
+static inline size_t dcrf_densecrf_unary_floats(const dcrf_densecrf *crf) {
+    return (crf->variables + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES * crf->labels;
+}
 
 /* ---- order.c -------------------------------------------------------------------------------- */
 
@@ -76,16 +87,15 @@ struct dcrf_field {
     size_t stride;
     size_t *label;         /* of each place in a row */
     size_t *place;         /* of each label, or SIZE_MAX */
-    const float *energies; /* planes: the unary energies */
+    const float *energies; /* the unary energies, as crf->unary */
     float *zeros;          /* the same where none were given; else NULL */
-    float *unary;     /* where there are more than a few: eights of variables, label by label */
-    float *q;         /* rows */
-    float *spare;     /* rows: the next q, the last one, or a message */
-    float *rest;      /* per variable; used while active < labels */
-    float *rest_top;  /* the logarithm of their largest part */
-    float *shift;     /* of all labels that are not active */
-    float *scale;     /* the same */
-    float *old_shift; /* before the last update, as `spare` then holds the old q */
+    float *q;              /* rows */
+    float *spare;          /* rows: the next q, the last one, or a message */
+    float *rest;           /* per variable; used while active < labels */
+    float *rest_top;       /* the logarithm of their largest part */
+    float *shift;          /* of all labels that are not active */
+    float *scale;          /* the same */
+    float *old_shift;      /* before the last update, as `spare` then holds the old q */
     float *old_scale;
     float *peak;      /* per label: its largest q anywhere, or a bound on it */
     float *peak_part; /* per thread, labels padded: what a loop collects; then one more number */
@@ -97,10 +107,11 @@ dcrf_status dcrf_field_new(struct dcrf_field **field, const dcrf_densecrf *crf,
                            dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_field_free(struct dcrf_field **field);
 
-/* All labels are active; no rows are filled. For at most DCRF_DSP_WIDTH labels. */
+/* All labels are active; no rows are filled. */
 void dcrf_field_take_all(struct dcrf_field *field);
 
-/* q = softmax(-unary), or the planes of the caller, in rows of the labels that count. */
+/* q = softmax(-unary), whose peaks are known, or the planes of the caller, in rows of the labels
+ * that count. */
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error);
 
@@ -121,11 +132,6 @@ void dcrf_field_store(const struct dcrf_field *field, float *q);
 
 static inline bool dcrf_field_has_rest(const struct dcrf_field *field) {
     return field->active < field->crf->labels;
-}
-
-/* A processor can follow the planes of so many labels and fetch ahead in them; more are copied. */
-static inline bool dcrf_field_has_eights(const struct dcrf_field *field) {
-    return field->active > DCRF_DSP_WIDTH;
 }
 
 static inline bool dcrf_field_must_wake(const struct dcrf_field *field) {

@@ -26,10 +26,11 @@ static double own_part(void *context, size_t begin, size_t end) {
     double sum = 0;
     for (size_t i = 0; i < d->crf->labels; i++) {
         const float *q = d->q + i * d->crf->variables;
-        const float *unary = d->crf->unary ? d->crf->unary + i * d->crf->variables : NULL;
+        const float *unary = d->crf->unary;
         for (size_t a = begin; a < end; a++) {
             const double value = (double)q[d->crf->order[a]];
-            sum += value * (log(fmax(value, SMALLEST_Q)) + (unary ? (double)unary[a] : 0));
+            sum += value * (log(fmax(value, SMALLEST_Q)) +
+                            (unary ? (double)unary[dcrf_densecrf_unary_at(d->crf, a, i)] : 0));
         }
     }
     return sum;

@@ -20,7 +20,6 @@
 
 static const struct dcrf_slot filtered_slot = {"what large lattices filtered"};
 static const struct dcrf_slot ring_slot = {"rings of the compatible mean field"};
-static const struct dcrf_slot number_slot = {"numbers of labels"};
 static const struct dcrf_slot softmax_slot = {"a softmax of its threads"};
 static const struct dcrf_slot band_slot = {"what its threads work on"};
 
@@ -36,7 +35,6 @@ struct update {
     float *parts;    /* the same: what a compatibility that is not a scalar multiplies, or planes */
     float *work;     /* the same: for the softmax */
     size_t work_floats;
-    size_t *numbers; /* 0, 1, 2, ... */
     /* One pass: */
     float *message; /* rows of the message, and of the result: NULL, of a thread's band */
     float *q;
@@ -81,17 +79,13 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
     update->work_floats = (DCRF_SOFTMAX_WORK(crf->labels) + 15) / 16 * 16;
     update->work =
         dcrf_workspace_slot(workspace, &softmax_slot, threads * update->work_floats, sizeof(float));
-    update->numbers =
-        dcrf_workspace_slot(workspace, &number_slot, crf->labels, sizeof *update->numbers);
     update->ring = dcrf_workspace_slot(workspace, &ring_slot, ring, sizeof(float));
     update->filtered = dcrf_workspace_slot(
         workspace, &filtered_slot, count_terms(crf, true, false) ? crf->variables * width : 0,
         sizeof(float));
-    if (!update->rows || !update->work || !update->numbers || !update->ring || !update->filtered ||
+    if (!update->rows || !update->work || !update->ring || !update->filtered ||
         !dcrf_spread_init(&update->spread, crf, workspace, stride))
         return dcrf_fail_memory(error, "mean field");
-    for (size_t i = 0; i < crf->labels; i++)
-        update->numbers[i] = i;
     return DCRF_OK;
 }
 
@@ -224,7 +218,7 @@ static void update_band(const struct update *update, size_t band, size_t group, 
     const dcrf_densecrf *crf = field->crf;
     const size_t begin = band * crf->band, own = worker * crf->band * field->stride;
     const size_t rows = crf->variables - begin < crf->band ? crf->variables - begin : crf->band;
-    const bool has_rest = dcrf_field_has_rest(field), has_eights = dcrf_field_has_eights(field);
+    const bool has_rest = dcrf_field_has_rest(field);
     float *message = update->message ? update->message + begin * field->stride : update->rows + own;
     float *q = update->q ? update->q + begin * field->stride : message;
     float *peak = field->peak_part + worker * field->peak_stride;
@@ -234,10 +228,10 @@ static void update_band(const struct update *update, size_t band, size_t group, 
         .labels = field->active,
         .stride = field->stride,
         .message_stride = field->stride,
-        .unary = has_eights ? field->unary + begin * field->active : field->energies + begin,
-        .plane = has_eights ? update->numbers : field->label,
-        .plane_step = has_eights ? DCRF_LANES : crf->variables,
-        .eight_step = has_eights ? DCRF_LANES * field->active : DCRF_LANES,
+        .unary = field->energies + dcrf_densecrf_unary_at(crf, begin, 0),
+        .plane = field->label,
+        .plane_step = DCRF_LANES,
+        .eight_step = DCRF_LANES * crf->labels,
         .message = update->is_start ? NULL : message,
         .rest = has_rest ? field->rest + begin : NULL,
         .rest_top = field->rest_top + begin,
@@ -358,21 +352,19 @@ static void store_q(struct update *update) {
     update->is_spread = was_spread;
 }
 
-/* softmax(-unary): all labels are active if they are few and none has faded, else rows are filled
- * with those that have not. */
+/* softmax(-unary): all labels are active if none has faded, else rows are filled with those that
+ * have not. */
 static dcrf_status start(struct update *update, dcrf_error *error) {
     struct dcrf_field *field = update->field;
-    if (field->crf->labels <= DCRF_DSP_WIDTH) {
-        dcrf_field_take_all(field);
-        update->is_start = true;
-        if (field->threshold > 0)
-            pass_over_bands(update, false, false, NULL); /* for the peaks */
-        if (field->threshold <= 0 || !dcrf_field_must_adapt(field)) {
-            update->is_stored = false;
-            return DCRF_OK;
-        }
-        update->is_start = false;
+    dcrf_field_take_all(field);
+    update->is_start = true;
+    if (field->threshold > 0)
+        pass_over_bands(update, false, false, NULL); /* for the peaks */
+    if (field->threshold <= 0 || !dcrf_field_must_adapt(field)) {
+        update->is_stored = false;
+        return DCRF_OK;
     }
+    update->is_start = false;
     update->is_stored = true;
     return dcrf_field_start(field, error);
 }

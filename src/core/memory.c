@@ -50,10 +50,9 @@ static struct {
     struct block {
         void *memory; /* NULL: the entry is free */
         size_t bytes;
-        size_t kept_since; /* 0: in use; else when it was released */
+        bool is_kept; /* else in use */
     } blocks[MOST_BLOCKS];
     size_t used_bytes, most_used_bytes, kept_bytes;
-    size_t releases;
 } store;
 static pthread_mutex_t store_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -72,18 +71,23 @@ static void follow_forks(void) {
     pthread_atfork(store_enter, store_leave, store_leave);
 }
 
-/* Give the block that was kept longest back to the system. */
-static void drop_oldest(void) {
-    struct block *oldest = NULL;
-    for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
-        if (block->memory && block->kept_since > 0 &&
-            (!oldest || block->kept_since < oldest->kept_since))
-            oldest = block;
-    if (!oldest)
+/* Give a block that is kept back to the system: the smallest with so many bytes, or the largest.
+ * Small arrays of one step must not cost the large ones of the next. */
+static void drop_kept(size_t bytes) {
+    struct block *chosen = NULL;
+    for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++) {
+        if (!block->memory || !block->is_kept)
+            continue;
+        const bool is_enough = block->bytes >= bytes;
+        if (!chosen || (chosen->bytes < bytes ? block->bytes > chosen->bytes
+                                              : is_enough && block->bytes < chosen->bytes))
+            chosen = block;
+    }
+    if (!chosen)
         return;
-    store.kept_bytes -= oldest->bytes;
-    free(oldest->memory);
-    *oldest = (struct block){0};
+    store.kept_bytes -= chosen->bytes;
+    free(chosen->memory);
+    *chosen = (struct block){0};
 }
 
 /* The smallest block that is kept and large enough, unless it is more than twice as large: other
@@ -91,7 +95,7 @@ static void drop_oldest(void) {
 static struct block *find_kept(size_t bytes) {
     struct block *best = NULL;
     for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
-        if (block->memory && block->kept_since > 0 && block->bytes >= bytes &&
+        if (block->memory && block->is_kept && block->bytes >= bytes &&
             block->bytes - bytes <= bytes && (!best || block->bytes < best->bytes))
             best = block;
     return best;
@@ -120,18 +124,19 @@ static void *allocate_huge(size_t size) {
     struct block *kept = find_kept(bytes);
     void *memory = NULL;
     if (kept) {
-        kept->kept_since = 0;
+        kept->is_kept = false;
         store.kept_bytes -= kept->bytes;
         store.used_bytes += kept->bytes;
         memory = kept->memory;
     } else {
+        size_t sum;
         while (store.kept_bytes > 0 &&
-               store.used_bytes + store.kept_bytes + bytes > store.most_used_bytes)
-            drop_oldest();
+               (sum = store.used_bytes + store.kept_bytes + bytes) > store.most_used_bytes)
+            drop_kept(sum - store.most_used_bytes);
         struct block *entry = find_entry(NULL);
         memory = take_huge(bytes);
         while (!memory && store.kept_bytes > 0) { /* what is kept may be what is missing */
-            drop_oldest();
+            drop_kept(bytes);
             memory = take_huge(bytes);
         }
         if (memory && entry) {
@@ -156,10 +161,10 @@ static bool keep(void *memory) {
         store.used_bytes -= block->bytes;
         if (is_kept) {
             madvise(memory, block->bytes, MADV_FREE);
-            block->kept_since = ++store.releases;
+            block->is_kept = true;
             store.kept_bytes += block->bytes;
             while (store.kept_bytes > MOST_KEPT_BYTES)
-                drop_oldest();
+                drop_kept(store.kept_bytes - MOST_KEPT_BYTES);
         } else {
             *block = (struct block){0};
         }
@@ -201,7 +206,7 @@ void dcrf_release_kept(void) {
 #ifdef HAS_HUGE_PAGES
     store_enter();
     while (store.kept_bytes > 0)
-        drop_oldest();
+        drop_kept(0);
     store.most_used_bytes = store.used_bytes;
     store_leave();
 #endif

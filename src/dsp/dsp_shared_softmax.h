@@ -71,9 +71,10 @@ INLINE size_t in_fours(size_t labels) {
     return (labels + HALF_LANES - 1) / HALF_LANES * HALF_LANES;
 }
 
-/* Variables between those that are worked on and those whose unary energies are asked for: planes
- * are more streams than the processor follows. */
-#define UNARY_AHEAD 64
+/* Eights of variables between those that are worked on and those whose unary energies are asked
+ * for.
+ */
+#define UNARY_AHEAD 4
 
 /* The rows r .. r + 7. `value` and `peak` hold one vector per label; the labels are filled up to a
  * multiple of four, and those beyond the last have a zero peak. */
@@ -95,8 +96,7 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
                 const float *unary = eight + s->plane[at + i] * s->plane_step;
                 value[at + i] = -load_tail(unary) - four[i];
                 top = larger(value[at + i], top);
-                if (r % 16 == 0)
-                    __builtin_prefetch(unary + UNARY_AHEAD);
+                __builtin_prefetch(unary + UNARY_AHEAD * s->eight_step);
             }
     }
 #pragma GCC unroll 4

@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "filter/lattice.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Vertices a task takes. */
@@ -22,6 +23,11 @@
 #define FEWEST_IN_LAYER 512
 /* Both buffers together: below that they fit in a second-level cache. */
 #define LARGE_BYTES ((size_t)1 << 19)
+/* Rows of a step of the sweep and of a chunk, along one axis: about, and at least. */
+#define LAYER_BYTES ((size_t)1 << 16)
+#define LEAST_BYTES ((size_t)1 << 14)
+/* Threads that work on one step, at most. */
+#define MOST_LANES 64
 /* Passes of a sweep; more begin another one. */
 #define MOST_PASSES DCRF_MAX_CORNERS
 
@@ -87,72 +93,131 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
 
 /* ---- the sweep ------------------------------------------------------------------------------ */
 
-struct step {
-    const struct dcrf_sweep_part *parts;
+/* Each thread has a lane: an even share of every part, so that it finds in its own cache what it
+ * wrote one step before. Who is done with his own takes chunks from the others. */
+struct lane {
+    _Alignas(DCRF_ALIGNMENT) atomic_size_t next; /* chunk, of all parts */
 };
 
-static size_t task_count(const struct dcrf_sweep_part *part) {
-    return (part->end - part->begin + part->grain - 1) / part->grain;
+struct step {
+    const struct dcrf_sweep_part *parts;
+    size_t count;
+    size_t lanes;
+    struct lane lane[MOST_LANES];
+};
+
+/* The chunks of a part before those of a lane. */
+static size_t first_chunk(const struct dcrf_sweep_part *part, size_t lane, size_t lanes) {
+    const size_t chunks = (part->end - part->begin + part->grain - 1) / part->grain;
+    return (chunks * lane + lanes - 1) / lanes;
 }
 
-static void run_tasks(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    for (size_t task = begin; task < end; task++) {
-        const struct dcrf_sweep_part *part = ((const struct step *)context)->parts;
-        size_t at = task;
-        for (; at >= task_count(part); part++)
-            at -= task_count(part);
-        const size_t from = part->begin + at * part->grain;
+static void run_lane(struct step *step, size_t lane) {
+    size_t before = 0; /* chunks of the parts so far */
+    const struct dcrf_sweep_part *part = step->parts, *last = part + step->count;
+    for (;;) {
+        const size_t chunk =
+            atomic_fetch_add_explicit(&step->lane[lane].next, 1, memory_order_relaxed);
+        size_t first, count;
+        for (;; part++) {
+            if (part == last)
+                return;
+            first = first_chunk(part, lane, step->lanes);
+            count = first_chunk(part, lane + 1, step->lanes) - first;
+            if (chunk - before < count)
+                break;
+            before += count;
+        }
+        const size_t from = part->begin + (first + chunk - before) * part->grain;
         const size_t left = part->end - from;
         part->work(part->context, from, from + (left < part->grain ? left : part->grain));
     }
 }
 
+static void run_lanes(void *context, size_t begin, size_t end, size_t worker) {
+    (void)begin;
+    (void)end;
+    struct step *step = context;
+    for (size_t i = 0; i < step->lanes; i++)
+        run_lane(step, (worker + i) % step->lanes);
+}
+
+static void run_parts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_sweep_part *parts = context;
+    for (size_t i = begin; i < end; i++)
+        if (parts[i].begin < parts[i].end)
+            parts[i].work(parts[i].context, parts[i].begin, parts[i].end);
+}
+
 void dcrf_sweep_step(dcrf_pool *pool, const struct dcrf_sweep_part *parts, size_t count) {
-    struct step step = {parts};
-    size_t tasks = 0;
+    const size_t threads = dcrf_pool_threads(pool);
+    size_t chunks = 0;
     for (size_t i = 0; i < count; i++)
-        tasks += task_count(&parts[i]);
-    dcrf_parallel_for(pool, tasks, 1, run_tasks, &step);
+        chunks += first_chunk(&parts[i], 1, 1);
+    if (threads == 1 || chunks <= 1) {
+        dcrf_parallel_for(pool, count, count + 1, run_parts, (void *)parts);
+        return;
+    }
+    struct step step = {.parts = parts, .count = count};
+    step.lanes = threads < MOST_LANES ? threads : MOST_LANES;
+    for (size_t i = 0; i < step.lanes; i++)
+        atomic_init(&step.lane[i].next, 0);
+    dcrf_parallel_for(pool, step.lanes, 1, run_lanes, &step);
 }
 
 static void blur_range(const void *context, size_t begin, size_t end) {
     dcrf_dsp()->blur(context, begin, end);
 }
 
-/* All passes, pass j in layer i of the step i + behind[j]. */
+/* All passes, pass j in layer i of the step i + behind[j]; here a layer is `joined` of the plan's.
+ */
 static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const struct dcrf_blur *pass,
-                  const size_t *behind, size_t count, bool is_large) {
+                  const size_t *behind, size_t count, size_t joined) {
     const struct dcrf_lattice_layers *layers = &lattice->layers;
-    const size_t layer_count = is_large ? layers->count : 1;
+    const size_t layer_count = (layers->count + joined - 1) / joined;
+    const size_t least = LEAST_BYTES / (pass->width * sizeof(float));
     for (size_t i = 0; i < layer_count + behind[count - 1]; i++) {
         struct dcrf_sweep_part parts[MOST_PASSES];
         size_t part_count = 0;
         for (size_t j = 0; j < count; j++) {
             const size_t layer = i - behind[j]; /* wraps before its first */
-            if (layer < layer_count)
-                parts[part_count++] = (struct dcrf_sweep_part){
-                    .work = blur_range,
-                    .context = &pass[j],
-                    .begin = is_large ? layers->first[layer] : 0,
-                    .end = is_large ? layers->first[layer + 1] : lattice->vertices,
-                    .grain = GRAIN};
+            if (layer >= layer_count)
+                continue;
+            const size_t first = layer * joined, last = first + joined;
+            parts[part_count++] = (struct dcrf_sweep_part){
+                .work = blur_range,
+                .context = &pass[j],
+                .begin = layers->first[first],
+                .end = layers->first[last < layers->count ? last : layers->count],
+                .grain = least > GRAIN ? least : GRAIN};
         }
         dcrf_sweep_step(pool, parts, part_count);
     }
 }
 
+/* How many layers of the plan make one of the sweep: all where their rows fit in the cache, else so
+ * many that a thread has enough to do in a step. */
+static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width) {
+    const size_t bytes = lattice->vertices * width * sizeof(float);
+    const size_t layers = lattice->layers.count, wanted = bytes / LAYER_BYTES;
+    if (2 * bytes <= LARGE_BYTES || wanted == 0)
+        return layers;
+    return wanted < layers ? layers / wanted : 1;
+}
+
 float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                          const float *in, bool upwards, size_t count, float *one, float *other) {
     const size_t axes = lattice->corners, *reach = lattice->layers.reach;
-    const bool is_large = 2 * lattice->vertices * width * sizeof *in > LARGE_BYTES;
+    const size_t joined = joined_layers(lattice, width);
     for (size_t done = 0; done < count;) {
         const size_t passes = count - done < MOST_PASSES ? count - done : MOST_PASSES;
         struct dcrf_blur pass[MOST_PASSES];
         size_t behind[MOST_PASSES] = {0}, last_reach = 0;
         for (size_t j = 0; j < passes; j++) {
             const size_t axis = upwards ? (done + j) % axes : axes - 1 - (done + j) % axes;
-            const size_t own = is_large ? reach[axis] : 0;
+            const size_t own =
+                joined < lattice->layers.count ? (reach[axis] + joined - 1) / joined : 0;
             pass[j] =
                 (struct dcrf_blur){.neighbour = {dcrf_lattice_neighbours(lattice, axis), NULL},
                                    .in = {in, NULL},
@@ -167,7 +232,7 @@ float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, si
             one = other;
             other = (float *)in;
         }
-        sweep(lattice, pool, pass, behind, passes, is_large);
+        sweep(lattice, pool, pass, behind, passes, joined);
         done += passes;
     }
     return other;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* What a task takes. */
-#define VERTEX_GRAIN 128
+#define VERTEX_GRAIN 256
 #define RUN_GRAIN 128
 #define INDEX_GRAIN 16384
 /* The splat, the passes of the blur, the slice. */
