@@ -1,10 +1,9 @@
 /* The exact operator on the device: making it, its methods, and what is known of its errors.
  *
  * Errors are stated as filter/exact.c states them, in units of 2^-24 of the row sum. A kernel value
- * has the error of its exponent (dsp/pairs.h) and that of the device's power, VALUE_ROUNDINGS; what
- * the values make of a row is in `roundings`. A product is a chain of EXACT_CHAIN additions, then
- * double, and two roundings to float. The clipped line is the difference of a sum and twice a sum
- * that is not larger, so it has three such chains. */
+ * has the error of its exponent (dsp/pairs.h) and that of the device's power, POWER_ROUNDINGS; what
+ * the values make of a row is in `row_roundings`. To them come those of the sums: exact_product.cu
+ * and exact_line.cu. */
 #include "cuda/exact.cuh"
 
 #include "dsp/dsp.h"
@@ -13,12 +12,10 @@
 #include <math.h>
 #include <vector>
 
-/* Four for the power, one for the product with the key's scale, one for the scale. */
-#define VALUE_ROUNDINGS 6
-/* The result of a part and the whole. */
+/* 2^-22 (exact_tensor.cuh). */
+#define POWER_ROUNDINGS 4
+/* Of a part and of the whole. */
 #define RESULT_ROUNDINGS 2
-/* 1 - 2 S is off by at most 1.5. */
-#define LINE_ROUNDINGS 2
 #define WHAT "an exact operator"
 /* Enough blocks to keep every device busy to the end, and not too many sums of parts. */
 #define WANTED_BLOCKS 8192
@@ -37,7 +34,7 @@ static double value_roundings(const struct exact_operator *op, double exponent) 
     const double per_exponent =
         op->has_exact_squares ? metric->groups + 1 : metric->largest_group + metric->groups + 3;
     /* |f - its float| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
-    return VALUE_ROUNDINGS + exponent * per_exponent +
+    return POWER_ROUNDINGS + exponent * per_exponent +
            op->rounded_features * 0x1p24 * (2 * exponent + 1);
 }
 
@@ -49,17 +46,39 @@ static double double_error(const dcrf_operator *base) {
 
 /* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x). The
  * sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. */
-static size_t line_roundings(const dcrf_operator *base) {
-    const struct exact_operator *op = exact_of(base);
-    const double exponent = fmax(1, log((double)base->variables / op->least_row_sum));
-    return (size_t)ceil(value_roundings(op, exponent) + ERROR_OF_DOUBLES * 0x1p24) +
-           3 * EXACT_CHAIN + LINE_ROUNDINGS + RESULT_ROUNDINGS;
+static double row_roundings(const struct exact_operator *op) {
+    const double n = (double)op->base.base.variables;
+    return value_roundings(op, fmax(1, log(n / op->least_row_sum))) + ERROR_OF_DOUBLES * 0x1p24;
 }
 
-/* The sign is a line. A table is a product, whose chain is shorter, and then F between two nodes
- * with four roundings and a sum over the bins. */
+static size_t line_roundings(const dcrf_operator *base) {
+    return (size_t)ceil(row_roundings(exact_of(base)) + exact_line_roundings());
+}
+
+/* The 2^-40 of a kernel value and 2^-39 of the largest value s_b y_b that exact_product.cu can
+ * lose.
+ *
+ * The first makes 2^-40 sum_b s_b, next to (K s)_a. Where s = 1 that is at least the least row sum.
+ * Where s_b = R_b^-1/2, R_b <= N, it is at least s_a and at least R_a N^-1/2, and one of
+ * R^-1/2, R N^-1/2 is at least N^-1/6. The second makes 2^-39 R_a max s, next to
+ * (K s)_a >= R_a min s. */
+static double lost_roundings(const struct exact_operator *op) {
+    const double n = (double)op->base.base.variables;
+    const double least = op->is_normalized ? pow(n, -1.0 / 6) : op->least_row_sum;
+    const double ratio = op->is_normalized ? sqrt(n / op->least_row_sum) : 1;
+    return 0x1p24 * (0x1p-40 * op->sum_of_scales / least + 0x1p-39 * ratio);
+}
+
+size_t exact_apply_roundings(const struct exact_operator *op) {
+    return (size_t)ceil(row_roundings(op) + exact_product_roundings(op) + lost_roundings(op)) +
+           RESULT_ROUNDINGS;
+}
+
+/* The sign is a line. A table is a product and then F between two nodes with four roundings and a
+ * sum over the bins. */
 static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
-    return line_roundings(base) + bins + 4;
+    const size_t line = line_roundings(base), product = exact_apply_roundings(exact_of(base));
+    return (line > product ? line : product) + bins + 4;
 }
 
 /* ---- arrays of the host --------------------------------------------------------------------- */
@@ -352,11 +371,27 @@ static void free_exact(dcrf_operator *base) {
     struct exact_operator *op = exact_of(base);
     dcrf_backend_device *device = op->base.device;
     device_enter(device, nullptr);
-    for (void *memory :
-         {(void *)op->order, (void *)op->features, (void *)op->features_single, (void *)op->scale,
-          (void *)op->scale_single, (void *)op->row_sums, (void *)op->box, (void *)op->limit,
-          (void *)op->state, (void *)op->near_begin, (void *)op->near, (void *)op->keys,
-          (void *)op->rows, (void *)op->partials, (void *)op->flag})
+    for (void *memory : {(void *)op->order,
+                         (void *)op->features,
+                         (void *)op->features_single,
+                         (void *)op->scale,
+                         (void *)op->scale_single,
+                         (void *)op->row_sums,
+                         (void *)op->box,
+                         (void *)op->limit,
+                         (void *)op->state,
+                         (void *)op->near.begin,
+                         (void *)op->near.tiles,
+                         (void *)op->near_rows.begin,
+                         (void *)op->near_rows.tiles,
+                         (void *)op->row_digits,
+                         (void *)op->key_digits,
+                         (void *)op->keys,
+                         (void *)op->rows,
+                         (void *)op->partials,
+                         (void *)op->line_sums,
+                         (void *)op->largest,
+                         (void *)op->flag})
         device_release(device, memory);
     operator_clear(&op->base);
     free(op);
@@ -450,10 +485,11 @@ static dcrf_status take_memory(struct exact_operator *op, dcrf_error *error) {
     take(&op->box, tiles * 2 * d);
     take(&op->limit, tiles);
     take(&op->state, tiles * tiles);
-    take(&op->near_begin, tiles + 1);
     take(&op->keys, places * EXACT_CHANNELS);
     take(&op->rows, places * EXACT_CHANNELS);
     take(&op->partials, places * EXACT_CHANNELS * op->parts);
+    take(&op->line_sums, places);
+    take(&op->largest, EXACT_CHANNELS);
     take(&op->flag, 1);
     op->base.base.bytes = bytes;
     return status;
@@ -477,6 +513,8 @@ static dcrf_status plan(struct exact_operator *op, const struct dcrf_features *f
     if (status == DCRF_OK)
         status = exact_fill_features(op, features, arrangement, error);
     if (status == DCRF_OK)
+        status = exact_fill_digits(op, arrangement, error);
+    if (status == DCRF_OK)
         status = exact_find_near(op, error);
     if (status == DCRF_OK)
         status = device_array(device, &steps, (size_t)op->tiles * op->tiles, WHAT, error);
@@ -487,11 +525,11 @@ static dcrf_status plan(struct exact_operator *op, const struct dcrf_features *f
     device_release(device, steps);
     if (status < 0)
         return status;
-    op->base.base.bytes += op->near_pairs * sizeof *op->near;
     fill_scales<<<blocks_for(places), THREADS, 0, device->stream>>>(
         op->row_sums, op->base.base.variables, places, op->is_normalized, op->scale,
         op->scale_single);
-    return check(cudaGetLastError(), WHAT, error);
+    status = check(cudaGetLastError(), WHAT, error);
+    return status < 0 ? status : exact_fill_line_sums(op, error);
 }
 
 dcrf_status exact_new(struct device_operator **out, dcrf_backend_device *device,

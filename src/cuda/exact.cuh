@@ -7,7 +7,9 @@
  *   exact.cu         the operator: making it, its methods, and what is known of its errors
  *   exact_order.cu   tiles of variables that are near each other, by sorting
  *   exact_near.cu    which pairs of tiles count, and how much is left out at most
- *   exact_pairs.cu   sums over the pairs in float: products and the clipped line
+ *   exact_digits.cu  features that are whole numbers, for distances by tensor cores
+ *   exact_product.cu products in float, by tensor cores (exact_tensor.cuh)
+ *   exact_line.cu    the clipped line in float
  *   exact_double.cu  sums over the pairs in double: row sums, proofs
  *
  * A tile is EXACT_TILE variables that are next to each other in the order. A block of threads works
@@ -24,8 +26,10 @@
 /* Channels that go through the pairs together, in float and in double. */
 #define EXACT_CHANNELS 32
 #define EXACT_CHANNELS_DOUBLE 8
-/* Additions of floats one after the other in a sum over pairs, before it goes on in double. */
-#define EXACT_CHAIN 19
+/* Tiles whose rows a block of threads multiplies together. */
+#define EXACT_ROW_TILES 2
+/* Groups of features that digits can hold, at most: exact_digits.cu. */
+#define EXACT_DIGIT_GROUPS 2
 
 /* |f_a - f_b|^2 / 2 in units of ln 2: the sum over groups of features with the same sigma of a
  * weight times the sum of squares. The features of a group are next to each other. */
@@ -48,6 +52,22 @@ struct exact_arrangement {
 /* Whether a pair of tiles counts. */
 enum exact_state : uint8_t { EXACT_LEFT_OUT = 0, EXACT_IN_DOUBLE = 1, EXACT_IN_BOTH = 2 };
 
+/* The tiles that count in float for the rows of a tile, or of EXACT_ROW_TILES of them, in ascending
+ * order. The two highest bits of an entry: for which of them. */
+struct exact_list {
+    uint32_t *begin; /* lists + 1: where a list begins in `tiles` */
+    uint32_t *tiles;
+    size_t length;
+};
+
+#define EXACT_NEAR_BITS 30
+__device__ inline uint32_t exact_near_tile(uint32_t entry) {
+    return entry & ((1u << EXACT_NEAR_BITS) - 1);
+}
+__device__ inline bool exact_near_counts(uint32_t entry, unsigned row_tile) {
+    return entry >> (EXACT_NEAR_BITS + row_tile) & 1;
+}
+
 struct exact_operator {
     struct device_operator base;
     struct exact_metric metric;
@@ -60,20 +80,25 @@ struct exact_operator {
     float *features_single; /* the same, rounded */
     double *scale;          /* zero beyond the end */
     float *scale_single;
-    double *row_sums;     /* without the scales */
-    double *box;          /* low, high of feature i of a tile: box[(2 i + side) * tiles + tile] */
-    uint16_t *limit;      /* of each tile: exact_near.cu */
-    uint8_t *state;       /* tiles x tiles */
-    uint32_t *near_begin; /* tiles + 1: where the list of a tile begins in `near` */
-    uint32_t *near;       /* tiles that count in float, in ascending order */
-    size_t near_pairs;    /* pairs of tiles there */
+    double *row_sums; /* without the scales */
+    double *box;      /* low, high of feature i of a tile: box[(2 i + side) * tiles + tile] */
+    uint16_t *limit;  /* of each tile: exact_near.cu */
+    uint8_t *state;   /* tiles x tiles */
+    struct exact_list near, near_rows; /* of tiles, of EXACT_ROW_TILES */
+    /* Whole numbers as digits, and the weights of their groups; no groups: there are no digits. */
+    int digit_groups;
+    float digit_weight[EXACT_DIGIT_GROUPS];
+    uint32_t *row_digits, *key_digits;
     double rounded_features; /* |f - its float|, in units of sigma, at most */
     bool has_exact_squares;  /* sums of squares of float features are not rounded */
     bool is_normalized;
     double least_row_sum; /* a lower bound */
+    double sum_of_scales; /* an upper bound */
     /* Scratch memory for a pass over the pairs. */
     float *keys, *rows; /* what the channels are for the keys and for the rows of the pairs */
     float *partials;
+    double *line_sums; /* sums of the kernel values as the line has them */
+    unsigned *largest; /* of each channel */
     int *flag;
 };
 
@@ -87,6 +112,19 @@ dcrf_status exact_order(struct exact_operator *op, const struct dcrf_features *f
 /* op->features, features_single, box, and what their rounding means. */
 dcrf_status exact_fill_features(struct exact_operator *op, const struct dcrf_features *features,
                                 const struct exact_arrangement *arrangement, dcrf_error *error);
+
+/* op->digit_groups, and the digits of a group for 16 rows or keys of a tile, in the order in which
+ * the lanes of a warp have them: words[2 * lane + (8 rows further)] and, for all groups,
+ * words[2 * groups * lane + 2 * group + (8 keys further)]. */
+dcrf_status exact_fill_digits(struct exact_operator *op,
+                              const struct exact_arrangement *arrangement, dcrf_error *error);
+__host__ __device__ inline size_t exact_row_digits(int groups, size_t tile, int group,
+                                                   unsigned sixteen) {
+    return ((tile * groups + group) * (EXACT_TILE / 16) + sixteen) * 64;
+}
+__host__ __device__ inline size_t exact_key_digits(int groups, size_t tile, unsigned sixteen) {
+    return (tile * (EXACT_TILE / 16) + sixteen) * 64 * groups;
+}
 
 /* op->limit and op->state by the boxes: which pairs count in double. Then by the row sums and what
  * two tiles give each other (`steps`, tiles x tiles): which count in float. */
@@ -119,6 +157,14 @@ dcrf_status exact_line_double(const struct exact_operator *op, double epsilon, c
 dcrf_status exact_apply(struct exact_operator *op, const struct dcrf_application *application,
                         dcrf_error *error);
 dcrf_status exact_line(struct exact_operator *op, const struct dcrf_line *line, dcrf_error *error);
+/* op->line_sums. */
+dcrf_status exact_fill_line_sums(struct exact_operator *op, dcrf_error *error);
+
+/* Roundings that the sums add to those of the kernel values; of both together, and of the results:
+ * |error of exact_apply| <= exact_apply_roundings * 2^-24 * row sum * largest |in| of a channel. */
+double exact_product_roundings(const struct exact_operator *op);
+double exact_line_roundings(void);
+size_t exact_apply_roundings(const struct exact_operator *op);
 
 /* What y is multiplied by for the clipped line. The sign is the limit of narrow lines: differences
  * of floats times this are beyond 1, but for some below 1e-38. */
