@@ -5,7 +5,8 @@
          + sum_p C_p [the pixels of clique p do not all agree]    cliques, often superpixels
 
 ``solve`` makes a model and solves it; ``Model`` keeps it; ``solve_many`` uses all cores for
-many images; ``batch`` compares methods on them.
+many images; ``batch`` compares methods on them. ``mean_field`` goes from arrays to arrays, on a GPU
+where they are.
 Programs written for pydensecrf use ``dcrf.pydensecrf``.
 """
 
@@ -14,7 +15,9 @@ from ._batch import Comparison, batch
 from ._dataset import DataSet
 from ._device import Device, DeviceError, devices
 from ._explain import Explanation
+from ._gpu import DeviceArray
 from ._many import ProblemError, solve_each, solve_many
+from ._mean_field import MeanField, mean_field, mean_field_many
 from ._model import Model, certify, energy, solve, verify
 from ._operator import Operator
 from ._presets import PRESETS
@@ -31,9 +34,11 @@ __all__ = [
     "Comparison",
     "DataSet",
     "Device",
+    "DeviceArray",
     "DeviceError",
     "Energy",
     "Explanation",
+    "MeanField",
     "Model",
     "Operator",
     "PRESETS",
@@ -46,6 +51,8 @@ __all__ = [
     "certify",
     "devices",
     "energy",
+    "mean_field",
+    "mean_field_many",
     "metrics",
     "solve",
     "solve_each",

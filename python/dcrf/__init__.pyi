@@ -27,6 +27,77 @@ class Device:
 
 class DeviceError(RuntimeError): ...
 
+class DeviceArray:
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str
+    def __init__(
+        self,
+        owner: object,
+        address: int,
+        dtype: object,
+        shape: Iterable[int],
+        strides: Iterable[int],
+        device: str,
+        stream: int = 0,
+    ) -> None: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def numpy(self) -> NDArray[Any]: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
+    def __len__(self) -> int: ...
+
+@dataclasses.dataclass(frozen=True)
+class MeanField:
+    marginals: Any
+    labels: Any
+
+def mean_field(
+    image: object = None,
+    *,
+    unary: object = None,
+    probabilities: object = None,
+    logits: object = None,
+    spatial: object = ...,
+    bilateral: object = ...,
+    strength: float | Literal["auto"] = "auto",
+    spatial_share: float = ...,
+    normalize: _Normalization = "symmetric",
+    spacing: float | Sequence[float] = 1.0,
+    shape: Sequence[int] | None = None,
+    labels_axis: int | None = None,
+    channels_axis: int | None = None,
+    operator: _Operator = "fast",
+    iterations: int = 10,
+    marginals: bool = True,
+    labels: bool = True,
+    stream: int | None = None,
+    threads: int = 0,
+    device: object = None,
+) -> MeanField: ...
+def mean_field_many(
+    problems: Iterable[Mapping[str, Any]],
+    *,
+    workers: int = 0,
+    errors: Literal["raise", "return"] = "raise",
+    device: object = None,
+    **options: Any,
+) -> list[Any]: ...
+
 def devices() -> list[Device]: ...
 
 @dataclasses.dataclass(frozen=True)

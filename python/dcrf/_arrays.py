@@ -8,6 +8,8 @@ import os
 
 import numpy as np
 
+from ._gpu import on_gpu
+
 # DLDeviceType of https://dmlc.github.io/dlpack: the CPU, and memory of the host that CUDA or ROCm has pinned.
 _DLPACK_ON_HOST = (1, 3, 11)
 _NATIVE = tuple(np.dtype(code) for code in ("u1", "u2", "i2", "i4", "f4", "f8"))
@@ -76,7 +78,7 @@ def _detached(values):
 
 def _as_numpy(values, what):
     """What numpy makes of the values, by DLPack where there is no other way. What is on a GPU and does not come by
-    itself is refused with a word of advice."""
+    itself is copied from there, or refused with a word of advice."""
     failed = None
     try:
         result = np.asarray(values)
@@ -85,10 +87,13 @@ def _as_numpy(values, what):
     if result is not None and result.dtype != object:
         return result
     if _is_on_gpu(values):
-        raise TypeError(
-            f"{what} is on a GPU, and arrays are taken from the host's memory, also for device=\"cuda\": copy it first "
-            "(.cpu() in torch, .get() in cupy)"
-        ) from None
+        try:
+            return on_gpu(values, what).numpy()
+        except Exception as error:
+            raise TypeError(
+                f"{what} is on a GPU, and could not be copied from there ({error}): copy it first (.cpu() in torch, .get() "
+                "in cupy)"
+            ) from None
     if failed is not None:
         raise failed
     if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__") and hasattr(np, "from_dlpack"):

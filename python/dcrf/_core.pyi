@@ -6,10 +6,38 @@ from typing import Any, final
 from numpy.typing import NDArray
 
 _Array = NDArray[Any]
+# Of numpy, or on a device: address, format, shape and strides.
+_Anywhere = _Array | tuple[int, str, tuple[int, ...], tuple[int, ...]]
 _Progress = Callable[[dict[str, float]], object]
 
 def defaults() -> dict[str, float]: ...
 def devices() -> list[tuple[str, str, int, int]]: ...
+def device_memory(bytes: int, device: str, /) -> tuple[object, int]: ...
+def device_of(address: int, /) -> str: ...
+def fetch(address: int, device: str, stream: int, memory: _Array, /) -> None: ...
+def from_dlpack(
+    capsule: object, /
+) -> tuple[object, int, int, int, tuple[int, ...], tuple[int, ...] | None, int, int]: ...
+def to_dlpack(
+    address: int, format: str, shape: Sequence[int], strides: Sequence[int], index: int, owner: object, /
+) -> object: ...
+def mean_field(
+    shape: Sequence[int],
+    spacing: Sequence[float],
+    unary: _Anywhere,
+    kind: str,
+    kernels: Sequence[
+        tuple[Sequence[float] | None, _Anywhere | None, Sequence[float] | None, float, bool]
+    ],
+    operator: int,
+    iterations: int,
+    marginals: _Anywhere | None,
+    labels: _Anywhere | None,
+    threads: int,
+    streams: Sequence[int],
+    device: str,
+    /,
+) -> None: ...
 def padded(channels: int, /) -> int: ...
 def version() -> str: ...
 def cpu() -> str: ...

@@ -10,6 +10,7 @@ from . import _core
 from ._arrays import array, one_or_many, split_mask, thread_count
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._explain import explain
+from ._kernels import check_share, check_strength, parts_of_strength, several, with_weight
 from ._layout import find_grid, place_channels_last
 from ._presets import PRESETS
 from ._recorded import RecordedModel
@@ -98,7 +99,7 @@ class Model:
         threads=0,
         device=None,
     ):
-        self.image = None if image is None else _one_image(array(without_bools(image), "the image"))
+        self.image = None if image is None else one_image(array(without_bools(image), "the image"))
         if labels_prior is not None:
             if not (unary is None and probabilities is None and logits is None):
                 raise TypeError("give one of unary=, probabilities=, logits= and labels_prior=")
@@ -134,22 +135,20 @@ class Model:
             device,
         )
         self._temperature = float(temperature)
-        self._strength = _check_strength(strength)
+        self._strength = check_strength(strength)
         self._strength_factor = float(strength_factor)
         if not 0 < self._strength_factor < math.inf:
             raise ValueError(f"strength_factor is {strength_factor!r}; it must be above zero")
-        self._spatial_share = float(spatial_share)
-        if not 0 <= self._spatial_share <= 1:
-            raise ValueError(f"spatial_share is {spatial_share!r}; it must lie between 0 and 1")
+        self._spatial_share = check_share(spatial_share)
         self._is_strength_judged = True
         self._sharing = {}  # kernels without weights of their own: their number, is it spatial?
         self._core.set_unary(energies)
         self._core.apply_temperature(self._temperature)
-        for kernel in _several(spatial):
-            sigma, weight = _with_weight(kernel, 1, "spatial", "a sigma, (sigma, weight) or None")
+        for kernel in several(spatial):
+            sigma, weight = with_weight(kernel, 1, "spatial", "a sigma, (sigma, weight) or None")
             self._add_spatial(*sigma, weight)
-        for kernel in _several(bilateral) if self.image is not None else ():
-            sigmas, weight = _with_weight(
+        for kernel in several(bilateral) if self.image is not None else ():
+            sigmas, weight = with_weight(
                 kernel, 2, "bilateral",
                 "(sigma, channel sigma), (sigma, channel sigma, weight) or None"
             )
@@ -243,7 +242,7 @@ class Model:
     def set_strength(self, strength="auto"):
         """Change the strength that kernels without weights of their own share, a number or "auto";
         nothing has to be built again."""
-        self._strength = _check_strength(strength)
+        self._strength = check_strength(strength)
         if not self._sharing:
             raise ValueError("every kernel has a weight of its own; use set_weight")
         self._share_strength()
@@ -262,12 +261,8 @@ class Model:
         strength = self._strength
         if strength is None:
             strength = self._strength_factor * self._core.measure_strength()["strength"]
-        # Several kernels of one kind have equal parts of what is that kind's.
-        spatial = sum(self._sharing.values())
-        others = len(self._sharing) - spatial
-        share = 1.0 if not others else self._spatial_share if spatial else 0.0
-        for number, is_spatial in self._sharing.items():
-            part = share / spatial if is_spatial else (1 - share) / others
+        parts = parts_of_strength(list(self._sharing.values()), self._spatial_share)
+        for number, part in zip(self._sharing, parts):
             self._core.set_weight(number, strength / 2 * part)
 
     def set_sigma(self, kernel, sigma=None, channel_sigma=None):
@@ -460,39 +455,7 @@ class Model:
         )
 
 
-def _check_strength(strength):
-    """None for "auto", else the number."""
-    if isinstance(strength, str):
-        if strength != "auto":
-            raise ValueError(f'strength is {strength!r}; it must be "auto" or a number')
-        return None
-    number = float(strength)
-    if not 0 <= number < math.inf:
-        raise ValueError(f"strength is {strength!r}; it must not be negative")
-    return number
-
-
-def _with_weight(values, sigmas, what, meaning):
-    """The sigmas, and the weight or None."""
-    if sigmas == 1 and np.ndim(values) == 0:
-        return (values,), None
-    try:
-        unpacked = tuple(values)
-    except TypeError:
-        unpacked = ()
-    if len(unpacked) not in (sigmas, sigmas + 1):
-        raise ValueError(f"{what} is {values!r}; it must be {meaning}")
-    return unpacked[:sigmas], unpacked[sigmas] if len(unpacked) > sigmas else None
-
-
-def _several(kernels):
-    """A list of kernels is one kernel each, None none."""
-    if kernels is None:
-        return []
-    return kernels if isinstance(kernels, list) else [kernels]
-
-
-def _one_image(image):
+def one_image(image):
     """Without the axis of a batch of one, (1, channels, H, W)."""
     return image[0] if image.ndim == 4 and image.shape[0] == 1 and image.shape[1] <= 4 else image
 

@@ -29,8 +29,12 @@ static int read_channel_sigmas(PyObject *sigmas, dcrf_kernel *kernel) {
     return 0;
 }
 
-int dcrf_py_kernel(PyObject *sigmas, PyObject *channels, PyObject *channel_sigmas,
-                   const dcrf_grid *grid, dcrf_kernel *kernel, Py_buffer *buffer) {
+typedef int (*view_reader)(PyObject *array, const dcrf_grid *grid, const char *what,
+                           Py_buffer *buffer, dcrf_view *view);
+
+static int read_kernel(PyObject *sigmas, PyObject *channels, PyObject *channel_sigmas,
+                       const dcrf_grid *grid, view_reader read_view, dcrf_kernel *kernel,
+                       Py_buffer *buffer) {
     const int has_sigmas = sigmas != Py_None, has_channels = channels != Py_None;
     *kernel = (dcrf_kernel){.kind = !has_channels ? DCRF_KERNEL_SPATIAL
                                     : has_sigmas  ? DCRF_KERNEL_BILATERAL
@@ -42,8 +46,8 @@ int dcrf_py_kernel(PyObject *sigmas, PyObject *channels, PyObject *channel_sigma
     }
     if (has_sigmas && read_sigmas(sigmas, grid, kernel) < 0)
         return -1;
-    if (has_channels && dcrf_py_view(channels, grid, has_sigmas ? "the image" : "the feature array",
-                                     buffer, &kernel->channels) < 0) {
+    if (has_channels && read_view(channels, grid, has_sigmas ? "the image" : "the feature array",
+                                  buffer, &kernel->channels) < 0) {
         buffer->obj = NULL;
         return -1;
     }
@@ -52,6 +56,17 @@ int dcrf_py_kernel(PyObject *sigmas, PyObject *channels, PyObject *channel_sigma
         return -1;
     }
     return 0;
+}
+
+int dcrf_py_kernel(PyObject *sigmas, PyObject *channels, PyObject *channel_sigmas,
+                   const dcrf_grid *grid, dcrf_kernel *kernel, Py_buffer *buffer) {
+    return read_kernel(sigmas, channels, channel_sigmas, grid, dcrf_py_view, kernel, buffer);
+}
+
+int dcrf_py_kernel_anywhere(PyObject *sigmas, PyObject *channels, PyObject *channel_sigmas,
+                            const dcrf_grid *grid, dcrf_kernel *kernel, Py_buffer *buffer) {
+    return read_kernel(sigmas, channels, channel_sigmas, grid, dcrf_py_view_anywhere, kernel,
+                       buffer);
 }
 
 const float *dcrf_py_compatibility(PyObject *array, size_t labels, dcrf_compatibility *kind,

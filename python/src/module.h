@@ -44,10 +44,17 @@ Py_ssize_t dcrf_py_doubles(PyObject *sequence, const char *what, double *values,
 int dcrf_py_view(PyObject *array, const dcrf_grid *grid, const char *what, Py_buffer *buffer,
                  dcrf_view *view);
 
+/* The same of an array of the host's or of a device's (arrays.c): buffer->obj is NULL then, and
+ * there is nothing to be released. */
+int dcrf_py_view_anywhere(PyObject *array, const dcrf_grid *grid, const char *what,
+                          Py_buffer *buffer, dcrf_view *view);
+
 /* A kernel (kernel.c). The buffer is to be released, which is harmless where there are no channels;
  * -1 and an exception where it is none. */
 int dcrf_py_kernel(PyObject *sigmas, PyObject *channels, PyObject *channel_sigmas,
                    const dcrf_grid *grid, dcrf_kernel *kernel, Py_buffer *buffer);
+int dcrf_py_kernel_anywhere(PyObject *sigmas, PyObject *channels, PyObject *channel_sigmas,
+                            const dcrf_grid *grid, dcrf_kernel *kernel, Py_buffer *buffer);
 
 /* A compatibility: contiguous float32, no axis for a scalar (Potts), one for a vector, two for a
  * matrix over `labels`. The buffer is to be released; NULL and an exception where it is none. */
@@ -82,6 +89,14 @@ dcrf_status dcrf_py_workspace(dcrf_workspace **workspace, size_t threads, const 
                               dcrf_error *error);
 /* The devices beside the CPU, as tuples (device.c). */
 PyObject *dcrf_py_devices(PyObject *module, PyObject *arguments);
+
+/* Arrays on a device (device_arrays.c), and mean field of arrays (arrays.c). */
+PyObject *dcrf_py_device_memory(PyObject *module, PyObject *arguments);
+PyObject *dcrf_py_device_of(PyObject *module, PyObject *address);
+PyObject *dcrf_py_fetch(PyObject *module, PyObject *arguments);
+PyObject *dcrf_py_to_dlpack(PyObject *module, PyObject *arguments);
+PyObject *dcrf_py_from_dlpack(PyObject *module, PyObject *capsule);
+PyObject *dcrf_py_mean_field(PyObject *module, PyObject *arguments);
 
 PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments);
 PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments);

@@ -37,6 +37,16 @@ def where(softmax: NDArray[np.float32]) -> tuple[str, int]:
     return model.device, len(results)
 
 
+def from_a_network(image: NDArray[np.uint8], logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    found: dcrf.MeanField = dcrf.mean_field(image, logits=logits, spatial=(3, 3.0), iterations=5, device="cpu")
+    many = dcrf.mean_field_many([{"logits": logits}], workers=2, strength=4.0)
+    assert len(many) == 1
+    if isinstance(found.marginals, dcrf.DeviceArray):
+        return found.marginals.numpy()
+    marginals: NDArray[np.float32] = found.marginals
+    return marginals
+
+
 def accuracy(model: dcrf.Model, truth: NDArray[np.uint8]) -> list[float]:
     energies = []
     for weight in (1.0, 2.0):

@@ -1,0 +1,300 @@
+"""Mean field and nothing else: from the arrays of a network to marginals and labels, on the GPU where they are."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arrays import array, one_or_many, split_mask, thread_count
+from ._choices import NORMALIZATIONS, OPERATORS, choice
+from ._device import device_name, devices_in_turn, on_device
+from ._gpu import as_stood_in, empty, on_gpu, stand_in
+from ._kernels import check_share, check_strength, parts_of_strength, several, with_weight
+from ._layout import find_grid, place_channels_last
+from ._many import work_on_each
+from ._model import DEFAULT_BILATERAL, DEFAULT_SPATIAL, Model, one_image
+from ._superpixels import on_the_scale, without_bools
+
+_KINDS = {"unary": "energies", "probabilities": "probabilities", "logits": "logits"}
+_IMAGE = "the image"
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanField:
+    """``marginals`` is float32, (labels, ...), and ``labels`` int32: arrays of numpy, or where an array that was given
+    is on a GPU each a ``DeviceArray``. What was not asked for is None."""
+
+    marginals: Any
+    labels: Any
+
+
+def mean_field(
+    image=None,
+    *,
+    unary=None,
+    probabilities=None,
+    logits=None,
+    spatial=DEFAULT_SPATIAL,
+    bilateral=DEFAULT_BILATERAL,
+    strength="auto",
+    spatial_share=_core.defaults()["spatial_share"],
+    normalize="symmetric",
+    spacing=1.0,
+    shape=None,
+    labels_axis=None,
+    channels_axis=None,
+    operator="fast",
+    iterations=10,
+    marginals=True,
+    labels=True,
+    stream=None,
+    threads=0,
+    device=None,
+):
+    """The marginals and labels of ``iterations`` mean-field updates, and nothing else of a solver: no energy and no
+    bound is computed, no other labelling is tried, nothing stops the updates early. The options are those of
+    ``Model``; the unary array has the size of the picture.
+
+    Arrays on a GPU (of torch, cupy, jax, or anything with DLPack or ``__cuda_array_interface__``) are taken where
+    they are, and the results are ``DeviceArray``s there. Work that is still in a stream of the arrays' library is
+    waited for on the GPU; ``stream``, a number, is one more to wait for. The colours of an image on a GPU are taken
+    as they are, on the scale of the sigmas.
+
+    Kernels without weights share the ``strength``. "auto" measures it on the host, which takes a copy of arrays
+    that are on a GPU: give weights, or a number, where every millisecond counts.
+
+    >>> import numpy as np
+    >>> image = np.zeros((6, 8, 3), np.uint8); image[:, 4:] = 200
+    >>> probabilities = np.full((2, 6, 8), 0.5); probabilities[:, 3, 1] = 0.9, 0.1
+    >>> probabilities[:, 3, 6] = 0.1, 0.9
+    >>> found = mean_field(image, probabilities=probabilities, bilateral=(20, 10, 5.0), spatial=None)
+    >>> found.marginals.shape, bool((found.labels == (image[..., 0] > 0)).all())
+    ((2, 6, 8), True)
+    """
+    name, numbers = _only_one(unary=unary, probabilities=probabilities, logits=logits)
+    numbers = _take(numbers, name)
+    picture = None if image is None else _take(image, _IMAGE)
+    place = _common_place([numbers] if picture is None else [numbers, picture], device)
+    where = device if place is None else place
+    grid, rows, channels = _lay_out(numbers, picture, shape, labels_axis, channels_axis)
+    kernels = _kernels(grid, channels, spatial, bilateral, choice(normalize, NORMALIZATIONS, "normalize"))
+    strength, share = check_strength(strength), check_share(spatial_share)
+    if strength is not None:
+        _share(kernels, strength, share)
+    elif any(kernel["weight"] is None for kernel in kernels):
+        _measure(
+            kernels, picture, numbers, shape=grid, labels_axis=labels_axis, channels_axis=channels_axis, spacing=spacing,
+            spatial=spatial, bilateral=bilateral, normalize=normalize, spatial_share=share, threads=threads,
+        )
+    if channels is not None:
+        channels = _colours(picture, channels, kernels)
+    if not (marginals or labels):
+        raise ValueError("neither marginals nor labels are wanted")
+    make = np.empty if place is None else lambda size, dtype: empty(size, dtype, place)
+    q = make((rows.shape[-1],) + grid, np.float32) if marginals else None
+    found = make(grid, np.int32) if labels else None
+    on_device(
+        _core.mean_field,
+        where,
+        grid,
+        one_or_many(spacing, len(grid), "spacing"),
+        numbers.passed(rows),
+        _KINDS[name],
+        [
+            (kernel["sigmas"], channels if kernel["channel_sigmas"] else None, kernel["channel_sigmas"], kernel["weight"],
+             kernel["is_symmetric"])
+            for kernel in kernels
+        ],
+        choice(operator, OPERATORS, "operator"),
+        _whole(iterations, "iterations"),
+        _channels_last(q, 0),
+        _channels_last(found, None),
+        thread_count(threads) if device_name(where) == "cpu" else 1,
+        _streams(numbers, picture, stream),
+    )
+    return MeanField(q, found)
+
+
+def mean_field_many(problems, *, workers=0, errors="raise", device=None, **options):
+    """``mean_field`` of many problems with several of them in flight: a list of ``MeanField``. A problem is a
+    dictionary of options of ``mean_field`` (with ``image``, if there is one); ``options`` are common to all.
+    ``errors`` is that of ``solve_each``. With ``device="cuda"`` and several GPUs problems whose arrays are on the host are spread
+    over them.
+
+    >>> import numpy as np
+    >>> problems = [{"logits": np.random.default_rng(i).random((2, 5, 6))} for i in range(4)]
+    >>> [found.labels.shape for found in mean_field_many(problems, spatial=(2, 1.0))]
+    [(5, 6), (5, 6), (5, 6), (5, 6)]
+    """
+
+    def one(item, stop):
+        problem, where = item
+        problem = {"threads": 1, **options, "device": where, **problem}
+        return mean_field(problem.pop("image", None), **problem)
+
+    spread = itertools.cycle(devices_in_turn(device))
+    return list(work_on_each(zip(problems, spread), one, workers, errors))
+
+
+# ---- the arrays that were given
+
+
+@dataclasses.dataclass(frozen=True)
+class _Array:
+    """An array of numpy, which stands in for ``there`` where it is on a GPU."""
+
+    name: str
+    values: np.ndarray
+    there: Any = None
+
+    def passed(self, view):
+        """A view of ``values``, as `_core.mean_field` takes it."""
+        if self.there is not None:
+            return as_stood_in(self.there, self.values, view, self.name)
+        return view if _is_dense(view) else np.ascontiguousarray(view)
+
+    def here(self):
+        return self.values if self.there is None else self.there.numpy()
+
+
+def _only_one(**given):
+    given = {name: values for name, values in given.items() if values is not None}
+    if len(given) != 1:
+        raise TypeError("give exactly one of unary=, probabilities= and logits=")
+    return next(iter(given.items()))
+
+
+def _take(values, name):
+    detach = getattr(values, "detach", None)
+    values = detach() if callable(detach) else values
+    there = on_gpu(values, name)
+    if there is not None:
+        return _Array(name, stand_in(there), there)
+    if name == _IMAGE:
+        values = without_bools(values)
+    plain, mask = split_mask(values)
+    if mask is not None:
+        raise ValueError(f"{name} has masked elements, which mean_field does not take; solve does")
+    return _Array(name, array(plain, name))
+
+
+def _common_place(given, device):
+    """The device that arrays are on, or None. "cuda" without a number is any."""
+    on_devices = [one for one in given if one.there is not None]
+    if not on_devices:
+        return None
+    first = on_devices[0]
+    for one in on_devices[1:]:
+        if one.there.device != first.there.device:
+            raise ValueError(f"{first.name} is on {first.there.device} and {one.name} on {one.there.device}")
+    if device is not None and str(device) not in ("cuda", first.there.device):
+        raise ValueError(f"device is {device}, and {first.name} is on {first.there.device}")
+    return first.there.device
+
+
+def _lay_out(numbers, picture, shape, labels_axis, channels_axis):
+    """The grid, and views of the arrays with labels and channels last."""
+    image = None
+    if picture is not None:
+        image = one_image(picture.values)
+        if channels_axis is not None:
+            image = np.moveaxis(image, channels_axis, -1)
+    grid, rows, own = find_grid(image, numbers.values, shape, labels_axis)
+    if own != grid:
+        raise ValueError(
+            f"{numbers.name} lies over {own}, and the picture over {grid}: mean_field takes it at the size of the picture "
+            "(solve enlarges it)"
+        )
+    if image is None:
+        return grid, rows, None
+    return grid, rows, place_channels_last(image, grid, _IMAGE, None if channels_axis is None else -1)
+
+
+def _colours(picture, channels, kernels):
+    """The channels as `_core.mean_field` takes them."""
+    sigmas = [kernel["channel_sigmas"] for kernel in kernels if kernel["channel_sigmas"]]
+    if not sigmas:
+        return None
+    if picture.there is None:
+        channels = on_the_scale(channels, np.concatenate(sigmas))
+    return picture.passed(channels)
+
+
+def _channels_last(result, axis):
+    """An array for results, (labels, ...) or (...) where ``axis`` is None, as `_core.mean_field` takes it."""
+    if result is None:
+        return None
+    view = result if isinstance(result, np.ndarray) else stand_in(result)
+    turned = view[..., np.newaxis] if axis is None else np.moveaxis(view, axis, -1)
+    return turned if view is result else as_stood_in(result, view, turned, "a result")
+
+
+def _streams(numbers, picture, stream):
+    streams = {one.there._stream for one in (numbers, picture) if one is not None and one.there is not None}
+    if stream is not None:
+        streams.add(int(stream))
+    return sorted(streams - {0})
+
+
+def _is_dense(view):
+    """Do the elements follow each other without gaps, in any order of the axes?"""
+    step = view.itemsize
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(view.strides, view.shape) if size > 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+# ---- kernels
+
+
+def _kernels(grid, channels, spatial, bilateral, is_symmetric):
+    """As ``Model`` has them, in its order; a weight may be None."""
+    kernels = []
+
+    def add(sigma, channel_sigmas, weight):
+        if weight is None and not is_symmetric:
+            raise ValueError("a kernel that is not normalized needs a weight of its own")
+        kernels.append({
+            "sigmas": one_or_many(sigma, len(grid), "sigma"),
+            "channel_sigmas": channel_sigmas,
+            "weight": None if weight is None else float(weight),
+            "is_symmetric": is_symmetric,
+        })
+
+    for kernel in several(spatial):
+        (sigma,), weight = with_weight(kernel, 1, "spatial", "a sigma, (sigma, weight) or None")
+        add(sigma, None, weight)
+    for kernel in several(bilateral) if channels is not None else ():
+        (sigma, channel_sigma), weight = with_weight(
+            kernel, 2, "bilateral", "(sigma, channel sigma), (sigma, channel sigma, weight) or None"
+        )
+        add(sigma, one_or_many(channel_sigma, channels.shape[-1], "channel_sigma"), weight)
+    return kernels
+
+
+def _share(kernels, strength, spatial_share):
+    """Give weights to the kernels that have none."""
+    sharing = [kernel for kernel in kernels if kernel["weight"] is None]
+    if not sharing:
+        return
+    parts = parts_of_strength([kernel["channel_sigmas"] is None for kernel in sharing], spatial_share)
+    for kernel, part in zip(sharing, parts):
+        kernel["weight"] = strength / 2 * part
+
+
+def _measure(kernels, picture, numbers, **options):
+    """The same, with the strength that suits the energies, as ``Model`` measures it on the host."""
+    image = None if picture is None else picture.here()
+    model = Model(image, **{numbers.name: numbers.here()}, device="cpu", **options)
+    for kernel, measured in zip(kernels, model.kernels):
+        kernel["weight"] = measured["weight"]
+
+
+def _whole(number, what):
+    if number != int(number) or number < 0:
+        raise ValueError(f"{what} is {number!r}; it must be a whole number that is not negative")
+    return int(number)
