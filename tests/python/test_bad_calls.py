@@ -152,13 +152,34 @@ def package(make):
                         time_limit_s=make.often(None, 0, -1, np.nan))
 
 
+def arrays(make):
+    height, width, labels = (int(make.rng.integers(1, 8)) for _ in range(3))
+    dcrf.mean_field(
+        make.often(make.array(height, width, 3), None),
+        spatial=make.often((make.number(), make.number(1)), None, 3, "x", (1,)),
+        bilateral=make.often((make.number(20), make.number(10), make.number(1)), None, 5),
+        strength=make.often("auto", make.number(5)),
+        spatial_share=make.often(0.5, make.number(1)),
+        spacing=make.often(1.0, make.number()),
+        operator=make.often("fast", "exact", "grid", "lattice", "magic"),
+        iterations=make.often(2, 0, -1, 2.5, 10**30, None),
+        labels_axis=make.often(-1, 0, 1, None),
+        marginals=make.often(True, False),
+        labels=make.often(True, False),
+        stream=make.often(None, 1, "x", 1.5) if make.rng.random() < 0.1 else None,
+        threads=1,
+        device="cpu",
+        **{make.pick("unary", "probabilities", "logits"): make.array(height, width, labels)},
+    )
+
+
 def main(count):
     outcomes = {}
     silent = 0
     baseline = None
     for seed in range(count):
         make = Maker(seed)
-        call = (drop_in, package, helpers)[int(make.rng.choice(3, p=(0.45, 0.45, 0.1)))]
+        call = (drop_in, package, helpers, arrays)[int(make.rng.choice(4, p=(0.4, 0.35, 0.1, 0.15)))]
         try:
             with np.errstate(all="ignore"):
                 call(make)
