@@ -15,6 +15,7 @@
 
 #include <dcrf/dcrf.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,9 +92,9 @@ static dcrf_status step(struct subject *s, dcrf_error *error) {
     return dcrf_solver_step(s->solver, error);
 }
 
-static dcrf_settings mean_field_settings(size_t iterations) {
+static dcrf_settings plain_settings(dcrf_method method, size_t iterations) {
     dcrf_settings settings;
-    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    dcrf_settings_defaults(&settings, method);
     settings.iterations = iterations;
     settings.stationarity = 0;
     settings.damping = 0;
@@ -105,7 +106,7 @@ static dcrf_settings mean_field_settings(size_t iterations) {
 static dcrf_status plain_mean_field(struct subject *s, dcrf_error *error) {
     dcrf_plan *plan = NULL;
     void *state = NULL;
-    const dcrf_settings settings = mean_field_settings(10);
+    const dcrf_settings settings = plain_settings(DCRF_METHOD_MF, 10);
     const struct dcrf_start nowhere = {0};
     struct dcrf_step_report report;
     dcrf_status status = dcrf_plan_new(&plan, s->model, DCRF_OPERATOR_FAST, s->workspace, error);
@@ -126,7 +127,7 @@ static dcrf_status plain_mean_field(struct subject *s, dcrf_error *error) {
 static dcrf_status whole_mean_field(struct subject *s, dcrf_error *error) {
     dcrf_plan *plan = NULL;
     dcrf_solver *solver = NULL;
-    const dcrf_settings settings = mean_field_settings(10);
+    const dcrf_settings settings = plain_settings(DCRF_METHOD_MF, 10);
     dcrf_status status = dcrf_plan_new(&plan, s->model, DCRF_OPERATOR_FAST, s->workspace, error);
     if (status == DCRF_OK)
         status = dcrf_solver_new(&solver, plan, s->workspace, &settings, error);
@@ -161,6 +162,61 @@ static void row(const char *what, call function, struct subject *on_device, stru
     fflush(stdout);
 }
 
+/* Iterations of other methods and models: with cliques (squares of 16 x 16 pixels), and with a
+ * matrix of compatibilities for the second kernel. */
+static const struct variant {
+    const char *name;
+    dcrf_method method;
+    bool has_cliques, is_general;
+} variants[] = {
+    {"mean-field iteration with cliques", DCRF_METHOD_MF, true, false},
+    {"mean-field iteration with a matrix of compatibilities", DCRF_METHOD_MF, false, true},
+    {"mean-field iteration with both", DCRF_METHOD_MF, true, true},
+    {"QP iteration", DCRF_METHOD_QP, false, false},
+    {"QP iteration with cliques", DCRF_METHOD_QP, true, false},
+    {"QP iteration with a matrix of compatibilities", DCRF_METHOD_QP, false, true},
+};
+
+static void change_model(dcrf_model *model, const dcrf_grid *grid, const struct variant *variant) {
+    const size_t n = grid->size[0] * grid->size[1];
+    int32_t *squares = malloc(n * sizeof *squares);
+    float values[LABELS * LABELS];
+    dcrf_error error;
+    if (!squares)
+        exit(1);
+    for (size_t a = 0; a < n; a++)
+        squares[a] = variant->has_cliques
+                         ? (int32_t)(a % grid->size[0] / 16 + a / grid->size[0] / 16 * 1000)
+                         : -1;
+    for (size_t k = 0; k < LABELS * LABELS; k++)
+        values[k] = fabsf((float)(k / LABELS) - (float)(k % LABELS)) / 8;
+    const dcrf_view map = dcrf_view_interleaved(squares, DCRF_I32, grid, 1);
+    must(dcrf_model_set_clique_map(model, &map, 5, &error), &error);
+    must(dcrf_model_set_compatibility(
+             model, 1, variant->is_general ? DCRF_COMPATIBILITY_MATRIX : DCRF_COMPATIBILITY_POTTS,
+             variant->is_general ? values : NULL, &error),
+         &error);
+    free(squares);
+}
+
+static void measure_variants(struct subject *sides) {
+    dcrf_error error;
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
+        const dcrf_settings settings = plain_settings(variants[v].method, 1000000);
+        change_model(sides[0].model, &sides[0].grid, &variants[v]);
+        for (size_t side = 0; side < 2; side++) {
+            struct subject *s = &sides[side];
+            prepare(s, DCRF_OPERATOR_FAST, &error);
+            must(dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &error), &error);
+        }
+        row(variants[v].name, step, &sides[0], &sides[1], 101);
+        for (size_t side = 0; side < 2; side++) {
+            dcrf_solver_free(&sides[side].solver);
+            dcrf_plan_free(&sides[side].plan);
+        }
+    }
+}
+
 static void measure_picture(const float *colours, size_t width, size_t height, const char *name) {
     dcrf_error error;
     struct subject sides[2] = {{.workspace = NULL}, {.workspace = NULL}};
@@ -189,7 +245,7 @@ static void measure_picture(const float *colours, size_t width, size_t height, c
         if (side == 0)
             must(dcrf_workspace_set_device(s->workspace, device_name, &error), &error);
         prepare(s, DCRF_OPERATOR_FAST, &error);
-        const dcrf_settings settings = mean_field_settings(1000000);
+        const dcrf_settings settings = plain_settings(DCRF_METHOD_MF, 1000000);
         must(dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &error), &error);
     }
     struct subject *there = &sides[0], *here = &sides[1];
@@ -209,6 +265,7 @@ static void measure_picture(const float *colours, size_t width, size_t height, c
         dcrf_solver_free(&sides[side].solver);
         dcrf_plan_free(&sides[side].plan);
     }
+    measure_variants(sides);
     const double began_s = dcrf_time_s();
     prepare(there, DCRF_OPERATOR_EXACT, &error);
     printf("| exact plans | %.3f | | |\n", 1e3 * (dcrf_time_s() - began_s));

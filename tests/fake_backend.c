@@ -21,11 +21,10 @@
 #include <string.h>
 
 #define LARGEST 2048
-#define SMALLEST_Q 1e-37f
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Devices, operators and mean fields that were not freed: for tests, by dlsym. */
+/* Devices, operators and iterates that were not freed: for tests, by dlsym. */
 static atomic_size_t alive;
 EXPORTED size_t fake_backend_alive(void);
 EXPORTED const struct dcrf_backend *dcrf_backend_cuda(void);
@@ -62,7 +61,7 @@ static size_t padded(size_t channels) {
 
 struct dcrf_backend_device {
     size_t index;
-    atomic_size_t holders; /* whoever opened it, operators and mean fields */
+    atomic_size_t holders; /* whoever opened it, operators and iterates */
 };
 
 void fake_hold(dcrf_backend_device *device) {
@@ -121,6 +120,10 @@ struct fake_operator {
     dcrf_backend_device *device;
     double *matrix;
 };
+
+bool fake_is_on(const dcrf_operator *op, const dcrf_backend_device *device) {
+    return ((const struct fake_operator *)op)->device->index == device->index;
+}
 
 const double *fake_row(const dcrf_operator *op, size_t a) {
     return ((const struct fake_operator *)op)->matrix + a * op->variables;
@@ -360,157 +363,6 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
     return DCRF_OK;
 }
 
-/* ---- mean field ----------------------------------------------------------------------------- */
-
-struct dcrf_backend_mean_field {
-    dcrf_backend_device *device;
-    size_t variables, labels, stride, kernel_count;
-    double *unary, *diagonal;
-    double *q, *next, *field; /* variables x labels */
-    double weights[16];
-    const dcrf_operator *operators[16];
-};
-
-static void mean_field_free(dcrf_backend_mean_field *mf) {
-    if (!mf)
-        return;
-    fake_drop(mf->device);
-    free(mf->unary);
-    free(mf->diagonal);
-    free(mf->q);
-    free(mf->next);
-    free(mf->field);
-    free(mf);
-}
-
-static dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *device,
-                                  const struct dcrf_backend_model *model, dcrf_error *error) {
-    const size_t n = model->variables, count = n * model->labels;
-    const dcrf_status status = fake_refuse("mean_field_new", error);
-    *out = NULL;
-    if (status < 0)
-        return status;
-    for (size_t m = 0; m < model->kernel_count; m++)
-        if (((const struct fake_operator *)model->operators[m])->device->index != device->index)
-            return fake_fail(error, DCRF_ERROR_DEVICE, "an operator is on another fake device");
-    dcrf_backend_mean_field *mf = calloc(1, sizeof *mf);
-    if (!mf || model->kernel_count > 16) {
-        free(mf);
-        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field");
-    }
-    fake_hold(device);
-    mf->device = device;
-    mf->variables = n;
-    mf->labels = model->labels;
-    mf->stride = model->stride;
-    mf->kernel_count = model->kernel_count;
-    mf->unary = calloc(count, sizeof(double));
-    mf->q = calloc(count, sizeof(double));
-    mf->next = calloc(count, sizeof(double));
-    mf->field = calloc(count, sizeof(double));
-    mf->diagonal = calloc(n, sizeof(double));
-    if (!mf->unary || !mf->q || !mf->next || !mf->field || !mf->diagonal) {
-        mean_field_free(mf);
-        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field");
-    }
-    for (size_t m = 0; m < model->kernel_count; m++) {
-        mf->weights[m] = (double)model->weights[m];
-        mf->operators[m] = model->operators[m];
-    }
-    for (size_t a = 0; a < n; a++) {
-        mf->diagonal[a] = (double)model->diagonal[a];
-        for (size_t i = 0; i < model->labels; i++)
-            mf->unary[a * model->labels + i] = (double)model->unary[a * model->stride + i];
-    }
-    *out = mf;
-    return DCRF_OK;
-}
-
-/* q = softmax(field), row by row. */
-static void softmax(const double *field, double *q, size_t rows, size_t labels) {
-    for (size_t a = 0; a < rows; a++) {
-        double largest = -INFINITY, sum = 0;
-        for (size_t i = 0; i < labels; i++)
-            largest = fmax(largest, field[a * labels + i]);
-        for (size_t i = 0; i < labels; i++)
-            sum += q[a * labels + i] = exp(field[a * labels + i] - largest);
-        for (size_t i = 0; i < labels; i++)
-            q[a * labels + i] /= sum;
-    }
-}
-
-static double entropy_of(const dcrf_backend_mean_field *mf) {
-    double sum = 0;
-    for (size_t k = 0; k < mf->variables * mf->labels; k++)
-        sum += mf->q[k] > 0 ? mf->q[k] * log(mf->q[k]) : 0;
-    return sum;
-}
-
-static dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, float coldness,
-                                    double *entropy, dcrf_error *error) {
-    const size_t labels = mf->labels;
-    for (size_t k = 0; k < mf->variables * labels; k++) {
-        mf->field[k] = -(double)coldness * mf->unary[k];
-        if (q) {
-            mf->q[k] = (double)q[k / labels * mf->stride + k % labels];
-            mf->field[k] = log(fmax(mf->q[k], (double)SMALLEST_Q));
-        }
-    }
-    if (!q)
-        softmax(mf->field, mf->q, mf->variables, labels);
-    *entropy = entropy_of(mf);
-    return fake_refuse("mean_field_start", error);
-}
-
-/* What the others say to variable a about label i. */
-static double message(const dcrf_backend_mean_field *mf, size_t a, size_t i) {
-    double sum = -mf->diagonal[a] * mf->q[a * mf->labels + i];
-    for (size_t m = 0; m < mf->kernel_count; m++)
-        for (size_t b = 0; b < mf->variables; b++)
-            sum += mf->weights[m] * fake_row(mf->operators[m], a)[b] * mf->q[b * mf->labels + i];
-    return sum;
-}
-
-static dcrf_status mean_field_step(dcrf_backend_mean_field *mf,
-                                   const struct dcrf_backend_update *how, double *sums,
-                                   dcrf_error *error) {
-    const double damping = (double)how->damping;
-    const size_t count = mf->variables * mf->labels;
-    double energy = 0, change = 0;
-    for (size_t k = 0; k < count; k++) {
-        const double seen = message(mf, k / mf->labels, k % mf->labels);
-        const double wanted = (double)how->coldness * (-mf->unary[k] + 2 * seen);
-        energy += mf->q[k] * mf->unary[k] + seen * (1 - mf->q[k]);
-        mf->field[k] = damping * mf->field[k] + (1 - damping) * wanted;
-    }
-    softmax(mf->field, mf->next, mf->variables, mf->labels);
-    for (size_t k = 0; k < count; k++)
-        change += fabs(mf->next[k] - mf->q[k]);
-    memcpy(mf->q, mf->next, count * sizeof *mf->q);
-    sums[DCRF_SOFTMAX_ENERGY] = energy;
-    sums[DCRF_SOFTMAX_CHANGE] = change;
-    sums[DCRF_SOFTMAX_ENTROPY] = entropy_of(mf);
-    return fake_refuse("mean_field_step", error);
-}
-
-static dcrf_status mean_field_marginals(dcrf_backend_mean_field *mf, float *q, dcrf_error *error) {
-    memset(q, 0, mf->variables * mf->stride * sizeof *q);
-    for (size_t k = 0; k < mf->variables * mf->labels; k++)
-        q[k / mf->labels * mf->stride + k % mf->labels] = (float)mf->q[k];
-    return fake_refuse("mean_field_marginals", error);
-}
-
-static dcrf_status mean_field_labels(dcrf_backend_mean_field *mf, uint16_t *labels,
-                                     dcrf_error *error) {
-    for (size_t a = 0; a < mf->variables; a++) {
-        labels[a] = 0; /* by floats, as the marginals are given */
-        for (size_t i = 1; i < mf->labels; i++)
-            if ((float)mf->q[a * mf->labels + i] > (float)mf->q[a * mf->labels + labels[a]])
-                labels[a] = (uint16_t)i;
-    }
-    return fake_refuse("mean_field_labels", error);
-}
-
 /* ---- the table ------------------------------------------------------------------------------ */
 
 const struct dcrf_backend *dcrf_backend_cuda(void) {
@@ -519,14 +371,9 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
                                           .open = open_device,
                                           .close = fake_drop,
                                           .operator_new = operator_new,
-                                          .sum = sum,
-                                          .mean_field_new = mean_field_new,
-                                          .mean_field_start = mean_field_start,
-                                          .mean_field_step = mean_field_step,
-                                          .mean_field_marginals = mean_field_marginals,
-                                          .mean_field_labels = mean_field_labels,
-                                          .mean_field_free = mean_field_free};
+                                          .sum = sum};
 
+    backend.iterate = fake_iterate;
     backend.lp = fake_lp;
     backend.moves = fake_moves;
     backend.arrays = fake_arrays;

@@ -1,5 +1,5 @@
-/* What the files of the fake device share: fake_backend.c with devices, operators and mean field,
- * fake_lp.c, fake_moves.c and fake_arrays.c. */
+/* What the files of the fake device share: fake_backend.c with devices and operators,
+ * fake_iterate.c with mean field and QP, fake_lp.c, fake_moves.c and fake_arrays.c. */
 #ifndef FAKE_BACKEND_H
 #define FAKE_BACKEND_H
 
@@ -19,10 +19,12 @@ void fake_count(int change); /* of what is not freed */
 /* One number of an array over a grid. */
 double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variable, size_t channel);
 
+bool fake_is_on(const dcrf_operator *op, const dcrf_backend_device *device);
 /* A row of the operator's matrix; clip((y_b - y_a) / epsilon) of channel c. */
 const double *fake_row(const dcrf_operator *op, size_t a);
 double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c);
 
+extern const struct dcrf_backend_iterate_methods fake_iterate;
 extern const struct dcrf_backend_lp_methods fake_lp;
 extern const struct dcrf_backend_moves_methods fake_moves;
 extern const struct dcrf_backend_arrays_methods fake_arrays;

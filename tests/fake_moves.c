@@ -51,9 +51,9 @@ static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *dev
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake moves");
     }
     memcpy(moves->unary, model->unary, n * model->stride * sizeof(float));
-    for (size_t m = 0; m < model->kernel_count; m++) {
-        moves->operators[moves->kernel_count] = model->operators[m];
-        moves->weights[moves->kernel_count++] = (double)model->weights[m];
+    for (size_t m = 0; m < model->groups[0].kernel_count; m++) {
+        moves->operators[moves->kernel_count] = model->groups[0].operators[m];
+        moves->weights[moves->kernel_count++] = (double)model->groups[0].weights[m];
     }
     *out = moves;
     return DCRF_OK;

@@ -265,6 +265,10 @@ static dcrf_status solve_mean_field_on_device(dcrf_error *error) {
     return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, "cuda", error);
 }
 
+static dcrf_status solve_qp_on_device(dcrf_error *error) {
+    return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, "cuda", error);
+}
+
 /* Arrays of the host's, on both sides of the call, and one of the device's. */
 static dcrf_status use_arrays(const char *device, dcrf_error *error) {
     static float q[WIDTH * HEIGHT * LABELS];
@@ -546,6 +550,7 @@ static const struct {
     {"the LP relaxation and a proof", solve_lp, 75},
     {"tiles", use_tiles, 40},
     {"mean field on a device", solve_mean_field_on_device, 30},
+    {"QP on a device", solve_qp_on_device, 30},
     {"the LP relaxation and a proof on a device", solve_lp_on_device, 75},
     {"mean field of arrays", use_arrays_here, 20},
     {"mean field of arrays on a device", use_arrays_on_device, 6},

@@ -204,9 +204,9 @@ static dcrf_solver *run(dcrf_plan *plan, dcrf_workspace *workspace, const dcrf_s
     return solver;
 }
 
-/* Mean field here and there: the whole course. */
-static void compare_mean_field(const struct toy *toy, const dcrf_settings *settings,
-                               const uint16_t *start) {
+/* Mean field or QP here and there: the whole course. */
+static void compare_courses(const struct toy *toy, const dcrf_settings *settings,
+                            const uint16_t *start) {
     struct elsewhere there = plan_elsewhere(toy, "cuda");
     dcrf_solver *solvers[] = {run(toy->plan, toy->workspace, settings, start),
                               run(there.plan, there.workspace, settings, start)};
@@ -250,12 +250,11 @@ static void mean_field_is_the_same(void **state) {
         settings.damping = dampings[seed / 2 % 3];
         settings.trace = 1;
         settings.stationarity = 0; /* the number of iterations must not hang on a rounding */
-        compare_mean_field(&toy, &settings, seed % 2 ? start : NULL);
+        compare_courses(&toy, &settings, seed % 2 ? start : NULL);
         free_toy(&toy);
     }
 }
 
-/* What the device's mean field does not have goes through its operators. */
 static void mean_field_of_any_compatibility_is_the_same(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 6; seed++) {
@@ -263,7 +262,23 @@ static void mean_field_of_any_compatibility_is_the_same(void **state) {
         dcrf_settings settings;
         dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
         settings.stationarity = 0;
-        compare_mean_field(&toy, &settings, NULL);
+        compare_courses(&toy, &settings, NULL);
+        free_toy(&toy);
+    }
+}
+
+static void qp_is_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        struct toy toy = new_toy(seed, 6 + seed % 5, 2 + seed % 3, seed % 4 / 2 * 2, 0.2,
+                                 seed % 3 ? TOY_POTTS : TOY_GENERAL, 1);
+        dcrf_settings settings;
+        uint16_t start[MOST] = {0};
+        dcrf_settings_defaults(&settings, DCRF_METHOD_QP);
+        settings.trace = 1;
+        settings.stationarity = 0;
+        settings.iterations = 8; /* later ones choose between vertices that are nearly as good */
+        compare_courses(&toy, &settings, seed % 2 ? start : NULL);
         free_toy(&toy);
     }
 }
@@ -275,9 +290,9 @@ static void a_weight_that_changes_is_taken(void **state) {
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     settings.stationarity = 0;
     assert_int_equal(dcrf_model_set_weight(toy.model, 0, 0, NULL), DCRF_OK);
-    compare_mean_field(&toy, &settings, NULL);
+    compare_courses(&toy, &settings, NULL);
     assert_int_equal(dcrf_model_set_weight(toy.model, 1, 0, NULL), DCRF_OK);
-    compare_mean_field(&toy, &settings, NULL);
+    compare_courses(&toy, &settings, NULL);
     free_toy(&toy);
 }
 
@@ -482,18 +497,20 @@ static void assert_told(const struct toy *toy, dcrf_method method, const char *e
 static void failures_are_told(void **state) {
     (void)state;
     static const char *const of_mean_field[] = {
-        "operator_new",        "diagonal",         "apply",
-        "mean_field_new",      "mean_field_start", "mean_field_step",
-        "mean_field_marginals"};
+        "operator_new", "diagonal",         "apply",          "iterate_make",
+        "iterate_read", "mean_field_start", "mean_field_step"};
+    static const char *const of_qp[] = {"qp_start", "qp_bend", "qp_move"};
     static const char *const of_lp[] = {
         "lp_make",       "lp_start",       "lp_restart",    "lp_read",   "lp_read_dual",
         "lp_write_dual", "lp_mix",         "lp_find_point", "lp_slopes", "lp_bound_sums",
-        "lp_descend",    "lp_extrapolate", "lp_labels",     "sum",       "mean_field_labels"};
+        "lp_descend",    "lp_extrapolate", "lp_labels",     "sum",       "iterate_labels"};
     static const char *const of_moves[] = {"moves_make",   "moves_load",       "moves_read",
                                            "moves_tables", "moves_find_gains", "moves_change"};
     struct toy toy = toy_of(1);
     for (size_t i = 0; i < sizeof of_mean_field / sizeof *of_mean_field; i++)
         assert_told(&toy, DCRF_METHOD_MF, of_mean_field[i]);
+    for (size_t i = 0; i < sizeof of_qp / sizeof *of_qp; i++)
+        assert_told(&toy, DCRF_METHOD_QP, of_qp[i]);
     for (size_t i = 0; i < sizeof of_lp / sizeof *of_lp; i++)
         assert_told(&toy, DCRF_METHOD_LP, of_lp[i]);
     for (size_t i = 0; i < sizeof of_moves / sizeof *of_moves; i++)
@@ -537,6 +554,7 @@ int main(void) {
         cmocka_unit_test(energies_are_the_same),
         cmocka_unit_test(mean_field_is_the_same),
         cmocka_unit_test(mean_field_of_any_compatibility_is_the_same),
+        cmocka_unit_test(qp_is_the_same),
         cmocka_unit_test(a_weight_that_changes_is_taken),
         cmocka_unit_test(the_lp_is_the_same),
         cmocka_unit_test(relaxations_hold),

@@ -119,6 +119,7 @@ static double find_vertex(const struct toy *toy, double *y, double *z, double *v
 }
 
 static void read(const struct bench *bench, double *y) {
+    assert_int_equal(dcrf_method_fetch(&dcrf_qp, bench->state, NULL), DCRF_OK);
     const float *rows = dcrf_qp.marginals(bench->state);
     for (size_t a = 0; a < bench->toy.variables; a++) {
         double sum = 0;

@@ -16,7 +16,10 @@
  *   exact.cu       the Gaussian sum over all pairs, and exact_*.cu its parts
  *   messages.cu    what the kernels of a model say together
  *   labels.cu      the labels of the largest marginals
+ *   cliques.cu     sums over the members of cliques
+ *   iterate.cu     marginals and their model: what mean field and QP share
  *   mean_field.cu  mean field
+ *   qp.cu          the QP relaxation
  *   moves.cu       the moves that polish a labelling
  *   lp.cu          the LP by Huber continuation, and lp_rows.cu its work on rows
  *

@@ -4,7 +4,7 @@
  * the diagonals of the kernels and the updates of mean_field.cu. All of it is put into the stream
  * without the host waiting; it waits once, at the end. */
 #include "cuda/arrays.cuh"
-#include "cuda/mean_field.cuh"
+#include "cuda/iterate.cuh"
 
 #include <cmath>
 
@@ -206,26 +206,28 @@ static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_b
 
 /* The updates, on memory that mean field has then. */
 static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                          float *unary, float *diagonal, dcrf_backend_mean_field **mf,
+                          float *unary, float *diagonal, dcrf_backend_iterate **it,
                           dcrf_error *error) {
     float *weights = static_cast<float *>(malloc((run->kernel_count + 1) * sizeof *weights));
     if (!weights)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     for (size_t m = 0; m < run->kernel_count; m++)
         weights[m] = (float)run->weights[m];
-    const struct dcrf_backend_model model = {run->variables, run->labels,       run->stride,
-                                             unary,          run->kernel_count, run->operators,
-                                             weights,        diagonal};
-    dcrf_status status = mean_field_adopt(mf, device, &model, error);
+    const struct dcrf_backend_group group = {run->kernel_count, run->operators, weights, diagonal,
+                                             nullptr};
+    /* Potts: the factors of energy/coupling.h */
+    const struct dcrf_backend_model model = {run->variables, run->labels, run->stride, unary,  1,
+                                             &group,         -1,          1,           nullptr};
+    dcrf_status status = iterate_adopt(it, device, &model, error);
     free(weights);
-    return status < 0 ? status : mean_field_iterate(*mf, run->iterations, error);
+    return status < 0 ? status : mean_field_iterate(*it, run->iterations, error);
 }
 
 dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *run, size_t *wrong,
                   dcrf_error *error) {
     float *unary = nullptr, *diagonal = nullptr;
     unsigned long long *wrong_there = nullptr, found = 0;
-    dcrf_backend_mean_field *mf = nullptr;
+    dcrf_backend_iterate *it = nullptr;
     *wrong = SIZE_MAX;
     dcrf_status status = device_enter(device, error);
     if (status == DCRF_OK)
@@ -242,14 +244,14 @@ dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *ru
     if (status == DCRF_OK)
         status = sum_diagonals(device, run, diagonal, error);
     if (status == DCRF_OK)
-        status = update(device, run, unary, diagonal, &mf, error);
+        status = update(device, run, unary, diagonal, &it, error);
     for (int i = 0; i < 2 && status == DCRF_OK; i++)
-        status = write_result(device, run, mean_field_block(mf), i == 1, error);
+        status = write_result(device, run, it->y, i == 1, error);
     if (status == DCRF_OK)
         status = device_download(device, &found, wrong_there, sizeof found, error);
     if (status == DCRF_OK)
         *wrong = (size_t)found; /* ~0 is SIZE_MAX */
-    mean_field_free(mf);
+    iterate_free(it);
     device_release(device, unary);
     device_release(device, diagonal);
     device_release(device, wrong_there);

@@ -1,52 +1,29 @@
 /* Mean field on a device: the update of all variables at once that solver/mean_field.c describes,
- * for kernels that are all Potts.
+ * on the device.
  *
- * An update is one graph of launches, recorded once: the kernels' filters into the messages, the
- * softmax, and its sums. The first kernel has a branch of the graph to itself, so it is filtered
- * beside the others. The host gets three numbers. */
-#include "cuda/mean_field.cuh"
-
-#include "cuda/messages.cuh"
-#include "dsp/dsp.h"
+ * An update is one graph of launches, recorded once: the kernels' filters into the field, what
+ * cliques add, the softmax, and its sums. With Potts kernels the first has a branch of the graph to
+ * itself, so it is filtered beside the others. The host gets four numbers. */
+#include "cuda/iterate.cuh"
+#include "energy/clique_terms.h"
 
 #include <cfloat>
-#include <cstdlib>
 
 #define WARP 32
-#define MOST_ITEMS 4
-/* Labels that the threads of a row can hold. */
-#define MOST_LABELS (4 * WARP * MOST_ITEMS)
+#define MOST_ITEMS 4 /* four labels each: 512 in all */
 #define WHAT "mean field"
-
-/* What counts as zero in a logarithm, as in solver/mean_field.c. */
-#define SMALLEST_Q 1e-37f
-
-struct dcrf_backend_mean_field {
-    dcrf_backend_device *device;
-    size_t variables, labels, stride;
-    struct message_kernels kernels;
-    const float *unary, *diagonal;
-    float *own_unary, *own_diagonal; /* the same; NULL where they are the caller's */
-    float *q, *logits;
-    bool has_logits;
-    struct dcrf_backend_update how;        /* of the last update */
-    struct dcrf_backend_update *how_there; /* the same, so that the graph need not change with it */
-    double *partial, *sums;                /* of the blocks, and of all */
-    unsigned *blocks_done;
-    size_t blocks;                     /* of the softmax */
-    cudaGraphExec_t step, damped_step; /* NULL until there is one */
-};
 
 /* ---- the softmax ---------------------------------------------------------------------------- */
 
 struct update {
     size_t variables;
-    uint32_t labels, stride;           /* stride in float4 */
-    const float4 *unary, *messages[2]; /* the second one: NULL where there is one only */
-    const float *diagonal;
-    float4 *q, *logits; /* logits: NULL without damping */
+    uint32_t labels, stride;     /* stride in float4 */
+    const float4 *unary, *extra; /* extra: NULL without cliques */
+    struct field_parts field;
+    float factor, own_factor, all_factor; /* as in dsp/dsp.h */
+    float4 *q, *logits;                   /* logits: NULL without damping */
     const struct dcrf_backend_update *how;
-    bool is_start; /* softmax(-coldness unary): there is no message, and no q */
+    bool is_start; /* softmax(-coldness unary): there is no field, and no q */
     double *partial, *sums;
     unsigned *blocks_done;
 };
@@ -123,7 +100,6 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
     const uint32_t lane = threadIdx.x % LANES;
     const bool is_there = row < u.variables;
     const float damping = u.how->damping, coldness = u.how->coldness;
-    const float diagonal = is_there && !u.is_start ? u.diagonal[row] : 0;
     float old[ITEMS][4], value[ITEMS][4];
     double energy = 0, change = 0, entropy = 0;
     float largest = -FLT_MAX;
@@ -135,26 +111,25 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
         const float4 none = make_float4(0, 0, 0, 0);
         const float4 unary4 = has_column ? u.unary[at] : none;
         const float4 q4 = has_column && !u.is_start ? u.q[at] : none;
-        const bool has_message = has_column && !u.is_start;
-        const float4 one4 = has_message ? u.messages[0][at] : none;
-        const float4 other4 = has_message && u.messages[1] ? u.messages[1][at] : none;
+        const float4 field4 = has_column && !u.is_start ? field_at(u.field, row, at, q4) : none;
+        const float4 extra4 = has_column && u.extra ? u.extra[at] : none;
         const float4 logits4 = has_column && u.logits ? u.logits[at] : none;
         const float unary[4] = {unary4.x, unary4.y, unary4.z, unary4.w};
         const float q[4] = {q4.x, q4.y, q4.z, q4.w};
-        const float message[4] = {one4.x + other4.x, one4.y + other4.y, one4.z + other4.z,
-                                  one4.w + other4.w};
+        const float field[4] = {field4.x, field4.y, field4.z, field4.w};
+        const float extra[4] = {extra4.x, extra4.y, extra4.z, extra4.w};
         const float logits[4] = {logits4.x, logits4.y, logits4.z, logits4.w};
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const bool is_label = has_column && 4 * column + (uint32_t)i < u.labels;
-            const float m = message[i] - diagonal * q[i];
-            float s = coldness * (-unary[i] + 2 * m);
+            float s = coldness * (extra[i] - unary[i] - u.factor * field[i]);
             if (u.logits)
                 s = damping * logits[i] + (1 - damping) * s;
             old[item][i] = q[i];
             value[item][i] = is_label ? s : -FLT_MAX;
             if (is_label) {
-                energy += (double)(q[i] * unary[i] + m * (1 - q[i]));
+                energy +=
+                    (double)(q[i] * unary[i] + field[i] * (u.all_factor + u.own_factor * q[i]));
                 largest = fmaxf(largest, s);
             }
         }
@@ -197,41 +172,46 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
     sum_up(energy, change, entropy, u);
 }
 
-/* s = ln q, up to a constant per row; and the terms of the entropy of q. */
+/* s = ln q, up to a constant per row. */
 static __global__ void recover_logits(const float *q, size_t count, float *logits) {
     const size_t i = blockIdx.x * (size_t)THREADS + threadIdx.x;
     if (i < count)
-        logits[i] = logf(q[i] > SMALLEST_Q ? q[i] : SMALLEST_Q);
+        logits[i] = logf(dcrf_positive(q[i]));
 }
 
 static size_t lanes_for(size_t stride) {
-    size_t lanes = 1;
+    size_t lanes = 2;
     while (lanes < WARP && lanes * 4 < stride)
         lanes *= 2;
     return lanes;
 }
 
-static void launch_update(const struct dcrf_backend_mean_field *mf, bool is_start, bool is_damped) {
+/* From a field, or without one: the start. */
+static void launch_update(const dcrf_backend_iterate *it, const struct field_parts *field,
+                          bool is_damped) {
+    const struct mean_field *mf = &it->mean_field;
     struct update u = {};
-    u.variables = mf->variables;
-    u.labels = (uint32_t)mf->labels;
-    u.stride = (uint32_t)(mf->stride / 4);
-    u.unary = reinterpret_cast<const float4 *>(mf->unary);
-    u.messages[0] = reinterpret_cast<const float4 *>(mf->kernels.messages[0]);
-    u.messages[1] = reinterpret_cast<const float4 *>(mf->kernels.messages[1]);
-    u.diagonal = mf->diagonal;
-    u.q = reinterpret_cast<float4 *>(mf->q);
+    u.variables = it->variables;
+    u.labels = (uint32_t)it->labels;
+    u.stride = (uint32_t)(it->stride / 4);
+    u.unary = reinterpret_cast<const float4 *>(it->unary);
+    u.extra = field ? reinterpret_cast<const float4 *>(mf->extra) : nullptr;
+    if (field)
+        u.field = *field;
+    u.factor = 2 * it->own_factor;
+    u.own_factor = it->own_factor;
+    u.all_factor = it->all_factor;
+    u.q = reinterpret_cast<float4 *>(it->y);
     u.logits = is_damped ? reinterpret_cast<float4 *>(mf->logits) : nullptr;
     u.how = mf->how_there;
-    u.is_start = is_start;
+    u.is_start = !field;
     u.partial = mf->partial;
     u.sums = mf->sums;
     u.blocks_done = mf->blocks_done;
     const unsigned blocks = (unsigned)mf->blocks;
-    cudaStream_t stream = mf->device->stream;
-    switch (lanes_for(mf->stride)) {
-    case 1:
-    case 2: /* rows are eights */
+    cudaStream_t stream = it->device->stream;
+    switch (lanes_for(it->stride)) {
+    case 2:
         update_rows<2, 1><<<blocks, THREADS, 0, stream>>>(u);
         break;
     case 4:
@@ -244,7 +224,7 @@ static void launch_update(const struct dcrf_backend_mean_field *mf, bool is_star
         update_rows<16, 1><<<blocks, THREADS, 0, stream>>>(u);
         break;
     default:
-        if (mf->stride <= 4 * WARP)
+        if (it->stride <= 4 * WARP)
             update_rows<32, 1><<<blocks, THREADS, 0, stream>>>(u);
         else
             update_rows<32, MOST_ITEMS><<<blocks, THREADS, 0, stream>>>(u);
@@ -254,63 +234,61 @@ static void launch_update(const struct dcrf_backend_mean_field *mf, bool is_star
 
 /* ---- the update as a graph ------------------------------------------------------------------ */
 
-static dcrf_status launch_step(struct dcrf_backend_mean_field *mf, bool is_damped,
-                               dcrf_error *error) {
-    const dcrf_status status = messages_send(&mf->kernels, mf->q, mf->labels, mf->stride, error);
-    if (status < 0)
-        return status;
-    launch_update(mf, false, is_damped);
-    return check(cudaMemcpyAsync(mf->device->few, mf->sums, DCRF_SOFTMAX_SUMS * sizeof(double),
-                                 cudaMemcpyDeviceToHost, mf->device->stream),
+static dcrf_status send_sums(dcrf_backend_iterate *it, dcrf_error *error) {
+    return check(cudaMemcpyAsync(it->device->few, it->mean_field.sums,
+                                 DCRF_BACKEND_UPDATE_SUMS * sizeof(double), cudaMemcpyDeviceToHost,
+                                 it->device->stream),
                  WHAT, error);
 }
 
-/* Record the launches of a step. The filters have all their memory by then: they have been run. */
-static dcrf_status record_step(struct dcrf_backend_mean_field *mf, bool is_damped,
-                               cudaGraphExec_t *graph, dcrf_error *error) {
-    cudaStream_t stream = mf->device->stream;
-    cudaGraph_t recorded = nullptr;
-    dcrf_status status =
-        check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording", error);
+static dcrf_status read_sums(dcrf_backend_iterate *it, double *sums, dcrf_error *error) {
+    const dcrf_status status = check(cudaStreamSynchronize(it->device->stream), WHAT, error);
+    for (int s = 0; s < DCRF_BACKEND_UPDATE_SUMS && status == DCRF_OK; s++)
+        sums[s] = it->device->few[s];
+    return status;
+}
+
+static dcrf_status launch_step(dcrf_backend_iterate *it, bool is_damped, dcrf_error *error) {
+    struct field_parts field;
+    dcrf_status status = field_send(&it->kernels, it->y, &field, error);
+    if (status == DCRF_OK && it->cliques.count > 0)
+        status = cliques_update(&it->cliques, it->y, it->mean_field.extra,
+                                it->mean_field.sums + DCRF_BACKEND_CLIQUE_COST, error);
     if (status < 0)
         return status;
-    status = launch_step(mf, is_damped, error);
-    const cudaError_t result = cudaStreamEndCapture(stream, &recorded);
-    if (status == DCRF_OK)
-        status = check(result, "recording", error);
-    if (status == DCRF_OK)
-        status = check(cudaGraphInstantiate(graph, recorded, 0), "recording", error);
-    if (recorded)
-        cudaGraphDestroy(recorded);
-    return status;
+    launch_update(it, &field, is_damped);
+    return send_sums(it, error);
+}
+
+static dcrf_status launch_plain(dcrf_backend_iterate *it, dcrf_error *error) {
+    return launch_step(it, false, error);
+}
+
+static dcrf_status launch_damped(dcrf_backend_iterate *it, dcrf_error *error) {
+    return launch_step(it, true, error);
 }
 
 /* ---- the interface -------------------------------------------------------------------------- */
 
-void mean_field_free(dcrf_backend_mean_field *mf) {
-    if (!mf)
-        return;
-    dcrf_backend_device *device = mf->device;
-    cudaSetDevice((int)device->index);
+void mean_field_release(dcrf_backend_iterate *it) {
+    struct mean_field *mf = &it->mean_field;
     if (mf->step)
         cudaGraphExecDestroy(mf->step);
     if (mf->damped_step)
         cudaGraphExecDestroy(mf->damped_step);
-    void *const held[] = {mf->own_unary, mf->own_diagonal, mf->q,    mf->logits,
-                          mf->how_there, mf->partial,      mf->sums, mf->blocks_done};
+    void *const held[] = {mf->logits,  mf->extra, mf->how_there,
+                          mf->partial, mf->sums,  mf->blocks_done};
     for (void *memory : held)
-        device_release(device, memory);
-    message_kernels_release(&mf->kernels);
-    free(mf);
-    device_drop(device);
+        device_release(it->device, memory);
+    *mf = {};
 }
 
-static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
-    dcrf_backend_device *device = mf->device;
-    const size_t floats = mf->variables * mf->stride;
-    dcrf_status status = device_array(device, &mf->q, floats, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &mf->blocks_done, 1, WHAT, error);
+static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
+    dcrf_backend_device *device = it->device;
+    struct mean_field *mf = &it->mean_field;
+    mf->blocks = blocks_for(it->variables * lanes_for(it->stride));
+    mf->how = {-1, -1}; /* none has been told yet */
+    dcrf_status status = device_array(device, &mf->blocks_done, 1, WHAT, error);
     if (status == DCRF_OK)
         status = check(cudaMemsetAsync(mf->blocks_done, 0, sizeof *mf->blocks_done, device->stream),
                        WHAT, error);
@@ -318,151 +296,90 @@ static dcrf_status take_memory(dcrf_backend_mean_field *mf, dcrf_error *error) {
         status = device_array(device, &mf->how_there, 1, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &mf->partial, mf->blocks * DCRF_SOFTMAX_SUMS, WHAT, error);
+    if (status == DCRF_OK && it->cliques.count > 0)
+        status = device_array(device, &mf->extra, it->variables * it->stride, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &mf->sums, DCRF_SOFTMAX_SUMS, WHAT, error);
-    return status;
-}
-
-dcrf_status mean_field_adopt(dcrf_backend_mean_field **out, dcrf_backend_device *device,
-                             const struct dcrf_backend_model *model, dcrf_error *error) {
-    *out = nullptr;
-    if (model->labels > MOST_LABELS)
-        return fail(error, DCRF_ERROR_UNSUPPORTED,
-                    "mean field with more than %d labels is not on this device yet", MOST_LABELS);
-    dcrf_status status = device_enter(device, error);
+        status = device_array(device, &mf->sums, DCRF_BACKEND_UPDATE_SUMS, WHAT, error);
+    if (status == DCRF_OK) /* without cliques they cost nothing */
+        status = check(
+            cudaMemsetAsync(mf->sums, 0, DCRF_BACKEND_UPDATE_SUMS * sizeof(double), device->stream),
+            WHAT, error);
     if (status < 0)
-        return status;
-    dcrf_backend_mean_field *mf =
-        static_cast<dcrf_backend_mean_field *>(calloc(1, sizeof(dcrf_backend_mean_field)));
-    if (!mf)
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    mf->device = device;
-    device_hold(device);
-    mf->how = {-1, -1}; /* none has been told yet */
-    mf->variables = model->variables;
-    mf->labels = model->labels;
-    mf->stride = model->stride;
-    const size_t lanes = lanes_for(model->stride) < 2 ? 2 : lanes_for(model->stride);
-    mf->blocks = (model->variables * lanes + THREADS - 1) / THREADS;
-    status = message_kernels_take(&mf->kernels, device, model, error);
-    if (status == DCRF_OK)
-        status = take_memory(mf, error);
-    mf->unary = model->unary;
-    mf->diagonal = model->diagonal;
-    if (status < 0) {
-        mean_field_free(mf);
-        return status;
-    }
-    *out = mf;
-    return DCRF_OK;
-}
-
-/* An array of the host's, on the device. */
-static dcrf_status bring(dcrf_backend_device *device, float **there, const float *array,
-                         size_t floats, dcrf_error *error) {
-    const dcrf_status status = device_array(device, there, floats, WHAT, error);
-    return status < 0 ? status
-                      : device_upload(device, *there, array, floats * sizeof *array, error);
-}
-
-dcrf_status mean_field_new(dcrf_backend_mean_field **out, dcrf_backend_device *device,
-                           const struct dcrf_backend_model *model, dcrf_error *error) {
-    dcrf_status status = mean_field_adopt(out, device, model, error);
-    if (status < 0)
-        return status;
-    dcrf_backend_mean_field *mf = *out;
-    status = bring(device, &mf->own_unary, model->unary, mf->variables * mf->stride, error);
-    if (status == DCRF_OK)
-        status = bring(device, &mf->own_diagonal, model->diagonal, mf->variables, error);
-    mf->unary = mf->own_unary;
-    mf->diagonal = mf->own_diagonal;
-    if (status < 0) {
-        mean_field_free(mf);
-        *out = nullptr;
-    }
-    return status;
-}
-
-static dcrf_status read_sums(dcrf_backend_mean_field *mf, double *sums, dcrf_error *error) {
-    const dcrf_status status = check(cudaStreamSynchronize(mf->device->stream), WHAT, error);
-    for (int s = 0; s < DCRF_SOFTMAX_SUMS && status == DCRF_OK; s++)
-        sums[s] = mf->device->few[s];
+        mean_field_release(it);
     return status;
 }
 
 /* What the launches read of how to update. */
-static dcrf_status tell_how(dcrf_backend_mean_field *mf, const struct dcrf_backend_update *how,
+static dcrf_status tell_how(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
                             dcrf_error *error) {
+    struct mean_field *mf = &it->mean_field;
     if (mf->how.damping == how->damping && mf->how.coldness == how->coldness)
         return DCRF_OK;
     mf->how = *how;
-    return device_upload(mf->device, mf->how_there, how, sizeof *how, error);
+    return device_upload(it->device, mf->how_there, how, sizeof *how, error);
 }
 
-dcrf_status mean_field_start(dcrf_backend_mean_field *mf, const float *q, float coldness,
+static dcrf_status prepare(dcrf_backend_iterate *it, dcrf_error *error) {
+    const dcrf_status status = device_enter(it->device, error);
+    return status == DCRF_OK && !it->mean_field.sums ? take_memory(it, error) : status;
+}
+
+dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float coldness,
                              double *entropy, dcrf_error *error) {
-    double sums[DCRF_SOFTMAX_SUMS];
+    double sums[DCRF_BACKEND_UPDATE_SUMS];
     const struct dcrf_backend_update how = {0, coldness};
-    dcrf_status status = device_enter(mf->device, error);
+    dcrf_status status = prepare(it, error);
     if (status < 0)
         return status;
-    mf->has_logits = false;
+    it->mean_field.has_logits = false;
     if (q) {
-        const size_t floats = mf->variables * mf->stride;
+        const size_t floats = it->variables * it->stride;
         *entropy = 0;
         for (size_t i = 0; i < floats; i++)
             if (q[i] > 0)
                 *entropy += (double)q[i] * log((double)q[i]);
-        return device_upload(mf->device, mf->q, q, floats * sizeof *q, error);
+        return device_upload(it->device, it->y, q, floats * sizeof *q, error);
     }
-    status = tell_how(mf, &how, error);
+    status = tell_how(it, &how, error);
     if (status < 0)
         return status;
-    launch_update(mf, true, false);
-    status = check(cudaMemcpyAsync(mf->device->few, mf->sums, sizeof sums, cudaMemcpyDeviceToHost,
-                                   mf->device->stream),
-                   WHAT, error);
+    launch_update(it, nullptr, false);
+    status = send_sums(it, error);
     if (status == DCRF_OK)
-        status = read_sums(mf, sums, error);
+        status = read_sums(it, sums, error);
     *entropy = status == DCRF_OK ? sums[DCRF_SOFTMAX_ENTROPY] : 0;
     return status;
 }
 
 /* The logits of q, where damping needs them for the first time. */
-static dcrf_status prepare_damping(dcrf_backend_mean_field *mf, dcrf_error *error) {
-    const size_t floats = mf->variables * mf->stride;
+static dcrf_status prepare_damping(dcrf_backend_iterate *it, dcrf_error *error) {
+    struct mean_field *mf = &it->mean_field;
+    const size_t floats = it->variables * it->stride;
     dcrf_status status = DCRF_OK;
     if (!mf->logits)
-        status = device_array(mf->device, &mf->logits, floats, WHAT, error);
+        status = device_array(it->device, &mf->logits, floats, WHAT, error);
     if (status == DCRF_OK && !mf->has_logits) {
-        recover_logits<<<(unsigned)((floats + THREADS - 1) / THREADS), THREADS, 0,
-                         mf->device->stream>>>(mf->q, floats, mf->logits);
+        recover_logits<<<blocks_for(floats), THREADS, 0, it->device->stream>>>(it->y, floats,
+                                                                               mf->logits);
         status = check(cudaGetLastError(), WHAT, error);
         mf->has_logits = status == DCRF_OK;
     }
     return status;
 }
 
-dcrf_status mean_field_step(dcrf_backend_mean_field *mf, const struct dcrf_backend_update *how,
+dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
                             double *sums, dcrf_error *error) {
     const bool is_damped = how->damping > 0;
-    cudaGraphExec_t *graph = is_damped ? &mf->damped_step : &mf->step;
-    dcrf_status status = device_enter(mf->device, error);
+    struct mean_field *mf = &it->mean_field;
+    dcrf_status status = device_enter(it->device, error);
     if (status == DCRF_OK)
-        status = tell_how(mf, how, error);
+        status = tell_how(it, how, error);
     if (status == DCRF_OK && is_damped)
-        status = prepare_damping(mf, error);
-    if (status < 0)
-        return status;
-    if (*graph) {
-        status = check(cudaGraphLaunch(*graph, mf->device->stream), WHAT, error);
-    } else {
-        /* The first one takes what memory the filters need; the next one is recorded. */
-        status = launch_step(mf, is_damped, error);
-        if (status == DCRF_OK)
-            status = record_step(mf, is_damped, graph, error);
-    }
-    return status < 0 ? status : read_sums(mf, sums, error);
+        status = prepare_damping(it, error);
+    if (status == DCRF_OK)
+        status = is_damped ? iterate_repeat(it, launch_damped, &mf->damped_step, error)
+                           : iterate_repeat(it, launch_plain, &mf->step, error);
+    return status < 0 ? status : read_sums(it, sums, error);
 }
 
 /* From how many updates on recording one pays. */
@@ -470,40 +387,23 @@ dcrf_status mean_field_step(dcrf_backend_mean_field *mf, const struct dcrf_backe
 #define RECORDING_PAYS 4
 #endif
 
-dcrf_status mean_field_iterate(dcrf_backend_mean_field *mf, size_t updates, dcrf_error *error) {
+dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error) {
     const struct dcrf_backend_update how = {0, 1};
-    dcrf_status status = device_enter(mf->device, error);
+    struct mean_field *mf = &it->mean_field;
+    dcrf_status status = prepare(it, error);
     if (status == DCRF_OK)
-        status = tell_how(mf, &how, error);
+        status = tell_how(it, &how, error);
     if (status == DCRF_OK) {
-        launch_update(mf, true, false);
+        launch_update(it, nullptr, false);
         status = check(cudaGetLastError(), WHAT, error);
     }
     for (size_t k = 0; k < updates && status == DCRF_OK; k++) {
         /* The first one takes what memory the filters need. */
         if (k == 1 && updates > RECORDING_PAYS && !mf->step)
-            status = record_step(mf, false, &mf->step, error);
+            status = iterate_record(it, launch_plain, &mf->step, error);
         if (status == DCRF_OK)
-            status = mf->step ? check(cudaGraphLaunch(mf->step, mf->device->stream), WHAT, error)
-                              : launch_step(mf, false, error);
+            status = mf->step ? check(cudaGraphLaunch(mf->step, it->device->stream), WHAT, error)
+                              : launch_plain(it, error);
     }
     return status;
-}
-
-const float *mean_field_block(const dcrf_backend_mean_field *mf) {
-    return mf->q;
-}
-
-dcrf_status mean_field_marginals(dcrf_backend_mean_field *mf, float *q, dcrf_error *error) {
-    const dcrf_status status = device_enter(mf->device, error);
-    return status < 0 ? status
-                      : device_download(mf->device, q, mf->q,
-                                        mf->variables * mf->stride * sizeof *q, error);
-}
-
-dcrf_status mean_field_labels(dcrf_backend_mean_field *mf, uint16_t *labels, dcrf_error *error) {
-    const dcrf_status status = device_enter(mf->device, error);
-    return status < 0 ? status
-                      : labels_download(mf->device, mf->q, mf->variables, mf->labels, mf->stride,
-                                        labels, error);
 }

@@ -29,7 +29,7 @@ struct dcrf_backend_moves {
     dcrf_backend_device *device;
     size_t variables, labels, stride;
     struct message_kernels kernels;
-    float *unary, *diagonal, *indicator;
+    float *unary, *indicator;
     struct labelling current, trial;
     float *gain;
     uint16_t *target, *map;
@@ -53,12 +53,12 @@ static void moves_free(dcrf_backend_moves *moves) {
         return;
     dcrf_backend_device *device = moves->device;
     cudaSetDevice((int)device->index);
-    void *const held[] = {
-        moves->unary,         moves->diagonal,     moves->indicator,   moves->current.labels,
-        moves->current.field, moves->trial.labels, moves->trial.field, moves->gain,
-        moves->target,        moves->map,          moves->partial,     moves->sums,
-        moves->table_partial, moves->tables,       moves->sizes,       moves->occurs,
-        moves->changed,       moves->best};
+    void *const held[] = {moves->unary,         moves->indicator,    moves->current.labels,
+                          moves->current.field, moves->trial.labels, moves->trial.field,
+                          moves->gain,          moves->target,       moves->map,
+                          moves->partial,       moves->sums,         moves->table_partial,
+                          moves->tables,        moves->sizes,        moves->occurs,
+                          moves->changed,       moves->best};
     for (void *memory : held)
         device_release(device, memory);
     message_kernels_release(&moves->kernels);
@@ -75,9 +75,8 @@ static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
          {&moves->unary, &moves->indicator, &moves->current.field, &moves->trial.field})
         if (status == DCRF_OK)
             status = device_array(device, block, floats, WHAT, error);
-    for (float **vector : {&moves->diagonal, &moves->gain})
-        if (status == DCRF_OK)
-            status = device_array(device, vector, n, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &moves->gain, n, WHAT, error);
     for (uint16_t **vector : {&moves->current.labels, &moves->trial.labels, &moves->target})
         if (status == DCRF_OK)
             status = device_array(device, vector, n, WHAT, error);
@@ -121,15 +120,12 @@ static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *dev
     moves->variables = model->variables;
     moves->labels = model->labels;
     moves->stride = model->stride;
-    status = message_kernels_take(&moves->kernels, device, model, error);
+    status = message_kernels_take(&moves->kernels, device, model, false, error);
     if (status == DCRF_OK)
         status = take_memory(moves, error);
     if (status == DCRF_OK)
         status = device_upload(device, moves->unary, model->unary,
                                model->variables * model->stride * sizeof(float), error);
-    if (status == DCRF_OK)
-        status = device_upload(device, moves->diagonal, model->diagonal,
-                               model->variables * sizeof(float), error);
     if (status < 0) {
         moves_free(moves);
         return status;
@@ -192,7 +188,7 @@ struct rows {
 
 static struct rows rows_of(const dcrf_backend_moves *moves) {
     return {moves->variables, (uint32_t)moves->labels, (uint32_t)moves->stride, moves->unary,
-            moves->diagonal};
+            moves->kernels.groups[0].diagonal};
 }
 
 /* The messages without the diagonal, and what the labelling costs: its unaries, and for each

@@ -1,8 +1,8 @@
 /* What all kinds of operators share: moving arrays of the host around apply_on_device, features,
  * and the table that libdcrf finds. */
 #include "cuda/arrays.cuh"
+#include "cuda/iterate.cuh"
 #include "cuda/lp.cuh"
-#include "cuda/mean_field.cuh"
 #include "cuda/moves.cuh"
 
 #include <cstdlib>
@@ -218,12 +218,7 @@ dcrf_backend_cuda(void) {
     table.close = device_drop;
     table.operator_new = operator_new;
     table.sum = operators_sum;
-    table.mean_field_new = mean_field_new;
-    table.mean_field_start = mean_field_start;
-    table.mean_field_step = mean_field_step;
-    table.mean_field_marginals = mean_field_marginals;
-    table.mean_field_labels = mean_field_labels;
-    table.mean_field_free = mean_field_free;
+    table.iterate = iterate_methods;
     table.lp = lp_methods;
     table.moves = moves_methods;
     table.arrays = arrays_methods;

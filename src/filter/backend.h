@@ -2,7 +2,7 @@
  *
  * The device's library fills one table. It makes operators, which are dcrf_operators with methods
  * of its own: they take and give arrays in the host's memory as all operators do, so every method,
- * move and proof works with them. And it runs mean field and the LP by Huber continuation with
+ * move and proof works with them. And it runs mean field, QP and the LP by Huber continuation with
  * everything of an iteration on the device.
  *
  * Nothing of libdcrf is called from there: the device's library needs the headers only. An object
@@ -10,7 +10,9 @@
 #ifndef DCRF_FILTER_BACKEND_H
 #define DCRF_FILTER_BACKEND_H
 
+#include "dsp/dsp.h"
 #include "filter/operator.h"
+#include "model/model.h"
 
 #include <dcrf/device.h>
 #include <dcrf/unary.h>
@@ -20,29 +22,76 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 5u
+#define DCRF_BACKEND_VERSION 6u
 
-/* A device that was opened, and mean field, the LP and the moves on it. */
+/* A device that was opened, and what iterates on it: mean field and QP, the LP, and the moves. */
 typedef struct dcrf_backend_device dcrf_backend_device;
-typedef struct dcrf_backend_mean_field dcrf_backend_mean_field;
+typedef struct dcrf_backend_iterate dcrf_backend_iterate;
 typedef struct dcrf_backend_lp dcrf_backend_lp;
 typedef struct dcrf_backend_moves dcrf_backend_moves;
 
-/* How an update of mean field differs from softmax(-unary + 2 message). */
+/* Kernels that share a compatibility (energy/coupling.h). With S = sum_m w_m (K_m - diag) y over
+ * them, the field of y is S where there is no matrix, which means Potts and one group only;
+ * otherwise it is the sum of S mu over the groups. */
+struct dcrf_backend_group {
+    size_t kernel_count;
+    dcrf_operator *const *operators; /* of the same device; they outlive the object */
+    const float *weights;
+    const float *diagonal;      /* sum of w_m diag(K_m), one per variable */
+    const float *compatibility; /* mu, labels x labels, symmetric; or NULL */
+};
+
+/* A model as mean field, QP and the moves take it. Arrays are the host's; they need not outlive the
+ * call. */
+struct dcrf_backend_model {
+    size_t variables, labels, stride;
+    const float *unary;
+    size_t group_count;
+    const struct dcrf_backend_group *groups;
+    float own_factor, all_factor;       /* from the field to Psi y: energy/coupling.h */
+    const struct dcrf_cliques *cliques; /* NULL: none */
+};
+
+/* ---- mean field and QP ---------------------------------------------------------------------- */
+
+/* How an update of mean field differs from softmax(-unary - 2 Psi q). */
 struct dcrf_backend_update {
     float damping;  /* of the logits */
     float coldness; /* the logits are multiplied by it: 1 / temperature */
 };
 
-/* What mean field and the moves need of a model whose kernels are all Potts and that has no
- * cliques. Arrays are the host's; they need not outlive the call. */
-struct dcrf_backend_model {
-    size_t variables, labels, stride;
-    const float *unary;
-    size_t kernel_count;
-    dcrf_operator *const *operators; /* of the same device; they outlive the object */
-    const float *weights;
-    const float *diagonal; /* sum of w_m diag(K_m), one per variable */
+/* The sums of an update: those of dsp/dsp.h, and the expected cost of the cliques before it. */
+enum { DCRF_BACKEND_CLIQUE_COST = DCRF_SOFTMAX_SUMS, DCRF_BACKEND_UPDATE_SUMS };
+
+/* The sums of a point of QP, for all of f and L of solver/qp.c. */
+enum { DCRF_BACKEND_QP_OBJECTIVE, DCRF_BACKEND_QP_LINEAR, DCRF_BACKEND_QP_SUMS };
+
+/* Marginals on the device, and the model that they are of. Either mean field or QP is started. */
+struct dcrf_backend_iterate_methods {
+    dcrf_status (*make)(dcrf_backend_iterate **iterate, dcrf_backend_device *device,
+                        const struct dcrf_backend_model *model, dcrf_error *error);
+    void (*free)(dcrf_backend_iterate *iterate);
+    /* The marginals, a block with the model's stride; and the labels of the largest ones, the first
+     * of equals. */
+    dcrf_status (*read)(dcrf_backend_iterate *iterate, float *block, dcrf_error *error);
+    dcrf_status (*labels)(dcrf_backend_iterate *iterate, uint16_t *labels, dcrf_error *error);
+
+    /* Begin from q, or from softmax(-coldness unary) (NULL). *entropy: sum of q ln q. */
+    dcrf_status (*mean_field_start)(dcrf_backend_iterate *iterate, const float *q, float coldness,
+                                    double *entropy, dcrf_error *error);
+    dcrf_status (*mean_field_step)(dcrf_backend_iterate *iterate,
+                                   const struct dcrf_backend_update *how, double *sums,
+                                   dcrf_error *error);
+
+    /* Begin from y, or from the minimum of the unaries (NULL), with the best z; and find the
+     * vertex there. */
+    dcrf_status (*qp_start)(dcrf_backend_iterate *iterate, const float *y, double *sums,
+                            dcrf_error *error);
+    /* Q of the way to the vertex. */
+    dcrf_status (*qp_bend)(dcrf_backend_iterate *iterate, double *quadratic, dcrf_error *error);
+    /* Take a step of that way, and find the vertex there. */
+    dcrf_status (*qp_move)(dcrf_backend_iterate *iterate, double step, double *sums,
+                           dcrf_error *error);
 };
 
 /* ---- the LP --------------------------------------------------------------------------------- */
@@ -223,23 +272,7 @@ struct dcrf_backend {
                        const float *in, float *out, size_t channels, size_t stride,
                        dcrf_error *error);
 
-    dcrf_status (*mean_field_new)(dcrf_backend_mean_field **mean_field, dcrf_backend_device *device,
-                                  const struct dcrf_backend_model *model, dcrf_error *error);
-    /* Begin from q, a block with the model's stride, or from softmax(-coldness unary) (NULL).
-     * *entropy: sum of q ln q. */
-    dcrf_status (*mean_field_start)(dcrf_backend_mean_field *mean_field, const float *q,
-                                    float coldness, double *entropy, dcrf_error *error);
-    /* One update. The sums are those of dsp/dsp.h. */
-    dcrf_status (*mean_field_step)(dcrf_backend_mean_field *mean_field,
-                                   const struct dcrf_backend_update *how, double *sums,
-                                   dcrf_error *error);
-    dcrf_status (*mean_field_marginals)(dcrf_backend_mean_field *mean_field, float *q,
-                                        dcrf_error *error);
-    /* The labels of the largest marginals, the first of equals. */
-    dcrf_status (*mean_field_labels)(dcrf_backend_mean_field *mean_field, uint16_t *labels,
-                                     dcrf_error *error);
-    void (*mean_field_free)(dcrf_backend_mean_field *mean_field);
-
+    struct dcrf_backend_iterate_methods iterate;
     struct dcrf_backend_lp_methods lp;
     struct dcrf_backend_moves_methods moves;
     struct dcrf_backend_arrays_methods arrays;

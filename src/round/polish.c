@@ -67,9 +67,11 @@ static bool take_memory(struct dcrf_polisher *polisher) {
     return polisher->clique_of && polisher->cliques && polisher->clique_rows;
 }
 
-/* Let the device make the moves, where it can. */
+/* Let the device make the moves, where it can: it knows them of Potts models without cliques. */
 static dcrf_status try_device(struct dcrf_polisher *polisher, dcrf_error *error) {
     struct dcrf_device_model there;
+    if (!dcrf_coupling_is_potts(polisher->coupling) || polisher->model->cliques.count > 0)
+        return DCRF_OK;
     dcrf_status status = dcrf_device_model_init(&there, polisher->coupling, error);
     if (status == DCRF_OK && there.device) {
         polisher->methods = &there.device->backend->moves;

@@ -149,36 +149,34 @@ static dcrf_status find_mean_row_sum(const struct dcrf_problem *problem,
 
 /* softmax(0) is where the updates begin, too. */
 static dcrf_status cool_there(const struct dcrf_problem *problem,
-                              const struct dcrf_backend *backend,
-                              dcrf_backend_mean_field *mean_field, double hottest,
-                              dcrf_error *error) {
-    double sums[DCRF_SOFTMAX_SUMS], entropy;
-    dcrf_status status = backend->mean_field_start(mean_field, NULL, 0, &entropy, error);
+                              const struct dcrf_backend_iterate_methods *methods,
+                              dcrf_backend_iterate *iterate, double hottest, dcrf_error *error) {
+    double sums[DCRF_BACKEND_UPDATE_SUMS], entropy;
+    dcrf_status status = methods->mean_field_start(iterate, NULL, 0, &entropy, error);
     for (int k = 0; k < UPDATES && status == DCRF_OK && !dcrf_stop_is_due(problem->stop); k++) {
         const struct dcrf_backend_update how = {.coldness = coldness_of(hottest, k)};
-        status = backend->mean_field_step(mean_field, &how, sums, error);
+        status = methods->mean_field_step(iterate, &how, sums, error);
     }
     return status;
 }
 
-/* DCRF_ERROR_UNSUPPORTED: the device has no such mean field. */
+/* Of a Potts model. DCRF_ERROR_UNSUPPORTED: the device has no such mean field. */
 static dcrf_status anneal_there(const struct dcrf_problem *problem,
                                 const struct dcrf_coupling *coupling,
                                 const struct dcrf_device_model *there, uint16_t *labels,
                                 dcrf_error *error) {
-    const struct dcrf_backend *backend = there->device->backend;
-    dcrf_backend_mean_field *mean_field;
+    const struct dcrf_backend_iterate_methods *methods = &there->device->backend->iterate;
+    dcrf_backend_iterate *iterate;
     double hottest = 0;
-    dcrf_status status =
-        backend->mean_field_new(&mean_field, there->device->opened, &there->model, error);
+    dcrf_status status = methods->make(&iterate, there->device->opened, &there->model, error);
     if (status < 0)
         return status;
     status = find_mean_row_sum(problem, coupling, &hottest, error);
     if (status == DCRF_OK)
-        status = cool_there(problem, backend, mean_field, fmax(hottest, COLDEST), error);
+        status = cool_there(problem, methods, iterate, fmax(hottest, COLDEST), error);
     if (status == DCRF_OK)
-        status = backend->mean_field_labels(mean_field, labels, error);
-    backend->mean_field_free(mean_field);
+        status = methods->labels(iterate, labels, error);
+    methods->free(iterate);
     return status;
 }
 
@@ -188,8 +186,10 @@ dcrf_status dcrf_anneal(const struct dcrf_problem *problem, uint16_t *labels, dc
     dcrf_status status = dcrf_coupling_new(&coupling, problem->plan, problem->workspace, error);
     if (status < 0)
         return status;
-    status = dcrf_device_model_init(&there, coupling, error);
+    if (dcrf_coupling_is_potts(coupling))
+        status = dcrf_device_model_init(&there, coupling, error);
     bool is_here = status == DCRF_OK && !there.device;
+    there.model.cliques = NULL;
     if (status == DCRF_OK && there.device) {
         status = anneal_there(problem, coupling, &there, labels, error);
         is_here = status == DCRF_ERROR_UNSUPPORTED;

@@ -13,7 +13,7 @@
  *
  * The clique term is C_p minus the expected cost of label i given the other members. A product over
  * 10,000 members is exp of a sum of logarithms; the logarithms are taken of products of
- * FACTORS_PER_LOG members, which fit in a double.
+ * DCRF_FACTORS_PER_LOG members, which fit in a double.
  *
  * Updating all at once can oscillate. Damping keeps a part of the old s: a step of proximal
  * gradient descent with the Kullback-Leibler divergence as distance, which decreases F when the
@@ -21,21 +21,18 @@
  * and rises when F does.
  *
  * Where the plan is on a device, the updates are made there, and Q stays there until somebody asks
- * for it; F, damping and the stop are the same. Models with cliques or with compatibilities that
- * are not Potts are updated here, with the device's filters. */
+ * for it; F, damping and the stop are the same. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
+#include "energy/clique_terms.h"
 #include "energy/coupling.h"
-#include "energy/device_model.h"
+#include "solver/iterate.h"
 #include "solver/method.h"
 
 #include <math.h>
 #include <string.h>
 
-#define FACTORS_PER_LOG 8   /* smallest product 1e-37^8, above the smallest double */
-#define SMALLEST_Q 1e-37f   /* what counts as zero in a logarithm: ln = -85.2 */
-#define LOG_OF_NOTHING -200 /* a product below exp of this is zero even without one member */
 #define ROWS_PER_CHUNK 1024
 #define CLIQUES_PER_CHUNK 8
 #define MOST_DAMPING 0.95
@@ -57,18 +54,14 @@ struct mean_field {
     double *scratch;   /* two rows of M a worker */
     double *agreement; /* per clique, sum_i prod_a Q_ai */
 
-    /* On a device; NULL: here. */
-    const struct dcrf_backend *backend;
-    dcrf_backend_mean_field *on_device;
-    bool is_q_old; /* q is not that of the device yet */
+    struct dcrf_iterate device;
 };
 
 static void mean_field_free(void *state) {
     struct mean_field *mf = state;
     if (!mf)
         return;
-    if (mf->on_device)
-        mf->backend->mean_field_free(mf->on_device);
+    dcrf_iterate_clear(&mf->device);
     dcrf_coupling_free(&mf->coupling);
     dcrf_release(mf->q);
     dcrf_release(mf->message);
@@ -83,7 +76,7 @@ static bool take_memory(struct mean_field *mf) {
     const dcrf_model *model = mf->problem->model;
     const size_t row = model->stride * sizeof(float);
     mf->q = dcrf_allocate_zero(model->variables, row);
-    if (!mf->q || mf->on_device)
+    if (!mf->q || mf->device.there)
         return mf->q;
     mf->message = dcrf_allocate_zero(model->variables, row);
     if (!mf->message)
@@ -99,22 +92,6 @@ static bool take_memory(struct mean_field *mf) {
     return mf->extra && mf->scratch && mf->agreement;
 }
 
-/* Let the device do the updates, where the plan is on one and the updates are of the kind it can
- * do. */
-static dcrf_status try_device(struct mean_field *mf, dcrf_error *error) {
-    struct dcrf_device_model there;
-    dcrf_status status = dcrf_device_model_init(&there, mf->coupling, error);
-    if (status == DCRF_OK && there.device) {
-        mf->backend = there.device->backend;
-        status =
-            mf->backend->mean_field_new(&mf->on_device, there.device->opened, &there.model, error);
-        if (status == DCRF_ERROR_UNSUPPORTED)
-            status = DCRF_OK; /* here, then */
-    }
-    dcrf_device_model_clear(&there);
-    return status;
-}
-
 static dcrf_status mean_field_init(void **state, const struct dcrf_problem *problem,
                                    dcrf_error *error) {
     *state = NULL;
@@ -124,7 +101,7 @@ static dcrf_status mean_field_init(void **state, const struct dcrf_problem *prob
     mf->problem = problem;
     dcrf_status status = dcrf_coupling_new(&mf->coupling, problem->plan, problem->workspace, error);
     if (status == DCRF_OK)
-        status = try_device(mf, error);
+        status = dcrf_iterate_try(&mf->device, mf->coupling, error);
     if (status == DCRF_OK && !take_memory(mf))
         status = dcrf_fail_memory(error, "mean field");
     if (status < 0) {
@@ -167,7 +144,7 @@ static void recover_logits(void *context, size_t begin, size_t end, size_t worke
     const struct mean_field *mf = context;
     const size_t stride = mf->problem->model->stride;
     for (size_t k = begin * stride; k < end * stride; k++)
-        mf->logits[k] = logf(mf->q[k] > SMALLEST_Q ? mf->q[k] : SMALLEST_Q);
+        mf->logits[k] = logf(dcrf_positive(mf->q[k]));
 }
 
 static double entropy_rows(void *context, size_t begin, size_t end) {
@@ -183,7 +160,7 @@ static double entropy_rows(void *context, size_t begin, size_t end) {
 static void set_damping(struct mean_field *mf, double damping) {
     const dcrf_model *model = mf->problem->model;
     mf->damping = damping;
-    if (damping > 0 && !mf->has_logits && !mf->on_device) {
+    if (damping > 0 && !mf->has_logits && !mf->device.there) {
         dcrf_parallel_for(dcrf_workspace_pool(mf->problem->workspace), model->variables,
                           ROWS_PER_CHUNK, recover_logits, mf);
         mf->has_logits = true;
@@ -205,8 +182,8 @@ static dcrf_status start_here(struct mean_field *mf, const struct dcrf_start *st
 
 static dcrf_status start_on_device(struct mean_field *mf, const struct dcrf_start *start,
                                    dcrf_error *error) {
-    mf->is_q_old = true;
-    return mf->backend->mean_field_start(mf->on_device, start->y, 1, &mf->entropy, error);
+    mf->device.is_ahead = true;
+    return mf->device.methods->mean_field_start(mf->device.there, start->y, 1, &mf->entropy, error);
 }
 
 static dcrf_status mean_field_start(void *state, const struct dcrf_start *start,
@@ -217,7 +194,7 @@ static dcrf_status mean_field_start(void *state, const struct dcrf_start *start,
     mf->damping = 0;
     mf->free_energy = (double)INFINITY;
     const dcrf_status status =
-        mf->on_device ? start_on_device(mf, start, error) : start_here(mf, start);
+        mf->device.there ? start_on_device(mf, start, error) : start_here(mf, start);
     if (status < 0)
         return status;
     set_damping(mf, damping > 0 ? damping : 0);
@@ -232,14 +209,15 @@ static void sum_logarithms(const struct mean_field *mf, const uint32_t *members,
     const dcrf_model *model = mf->problem->model;
     const size_t labels = model->labels;
     memset(logs, 0, labels * sizeof *logs);
-    for (size_t first = 0; first < count; first += FACTORS_PER_LOG) {
-        const size_t end = count - first < FACTORS_PER_LOG ? count : first + FACTORS_PER_LOG;
+    for (size_t first = 0; first < count; first += DCRF_FACTORS_PER_LOG) {
+        const size_t end =
+            count - first < DCRF_FACTORS_PER_LOG ? count : first + DCRF_FACTORS_PER_LOG;
         for (size_t i = 0; i < labels; i++)
             product[i] = 1;
         for (size_t c = first; c < end; c++) {
             const float *q = mf->q + members[c] * model->stride;
             for (size_t i = 0; i < labels; i++)
-                product[i] *= (double)(q[i] > SMALLEST_Q ? q[i] : SMALLEST_Q);
+                product[i] *= (double)dcrf_positive(q[i]);
         }
         for (size_t i = 0; i < labels; i++)
             logs[i] += log(product[i]);
@@ -260,13 +238,11 @@ static void update_cliques(void *context, size_t begin, size_t end, size_t worke
         mf->agreement[p] = 0;
         for (size_t i = 0; i < model->labels; i++) {
             mf->agreement[p] += exp(logs[i]);
-            if (logs[i] < LOG_OF_NOTHING)
+            if (dcrf_is_nothing(logs[i]))
                 continue;
             for (size_t c = 0; c < count; c++) {
-                const float q = mf->q[members[c] * model->stride + i];
-                const double own = log((double)(q > SMALLEST_Q ? q : SMALLEST_Q));
-                mf->extra[members[c] * model->stride + i] =
-                    (float)(cliques->costs[p] * exp(logs[i] - own));
+                const size_t at = members[c] * model->stride + i;
+                mf->extra[at] = (float)(cliques->costs[p] * dcrf_without(logs[i], mf->q[at]));
             }
         }
     }
@@ -285,11 +261,8 @@ static double add_cliques(struct mean_field *mf) {
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
-/* Both update q, with the sums of dsp/dsp.h; clique_cost is the expected cost of the cliques
- * before.
- */
-static dcrf_status step_here(struct mean_field *mf, double *sums, double *clique_cost,
-                             dcrf_error *error) {
+/* Both update q, with the sums of filter/backend.h. */
+static dcrf_status step_here(struct mean_field *mf, double *sums, dcrf_error *error) {
     const dcrf_model *model = mf->problem->model;
     const bool is_potts = dcrf_coupling_is_potts(mf->coupling);
     /* For Potts the diagonal comes off in the pass of the softmax. */
@@ -299,18 +272,17 @@ static dcrf_status step_here(struct mean_field *mf, double *sums, double *clique
                                    : dcrf_coupling_field(mf->coupling, mf->q, mf->message, error);
     if (status < 0)
         return status;
-    *clique_cost = add_cliques(mf);
+    sums[DCRF_BACKEND_CLIQUE_COST] = add_cliques(mf);
     update(mf, 2 * mf->coupling->own_factor, is_potts ? mf->coupling->groups[0].diagonal : NULL,
            sums);
     return DCRF_OK;
 }
 
-static dcrf_status step_on_device(struct mean_field *mf, double *sums, double *clique_cost,
-                                  dcrf_error *error) {
-    *clique_cost = 0;
-    mf->is_q_old = true;
+static dcrf_status step_on_device(struct mean_field *mf, double *sums, dcrf_error *error) {
+    mf->device.is_ahead = true;
     const struct dcrf_backend_update how = {.damping = (float)mf->damping, .coldness = 1};
-    const dcrf_status status = mf->backend->mean_field_step(mf->on_device, &how, sums, error);
+    const dcrf_status status =
+        mf->device.methods->mean_field_step(mf->device.there, &how, sums, error);
     if (status == DCRF_OK)
         mf->entropy = sums[DCRF_SOFTMAX_ENTROPY];
     return status;
@@ -321,13 +293,13 @@ static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
     struct mean_field *mf = state;
     const dcrf_model *model = mf->problem->model;
     const double entropy = mf->entropy;
-    double sums[DCRF_SOFTMAX_SUMS], clique_cost;
-    const dcrf_status status = mf->on_device ? step_on_device(mf, sums, &clique_cost, error)
-                                             : step_here(mf, sums, &clique_cost, error);
+    double sums[DCRF_BACKEND_UPDATE_SUMS];
+    const dcrf_status status =
+        mf->device.there ? step_on_device(mf, sums, error) : step_here(mf, sums, error);
     if (status < 0)
         return status;
 
-    const double free_energy = sums[DCRF_SOFTMAX_ENERGY] + clique_cost + entropy;
+    const double free_energy = sums[DCRF_SOFTMAX_ENERGY] + sums[DCRF_BACKEND_CLIQUE_COST] + entropy;
     const bool rises =
         free_energy > mf->free_energy + FREE_ENERGY_TOLERANCE * fabs(mf->free_energy);
     if (mf->problem->settings->damping == DCRF_DAMPING_AUTO && rises)
@@ -340,18 +312,11 @@ static dcrf_status mean_field_step(void *state, struct dcrf_step_report *report,
 
 static dcrf_status mean_field_fetch(void *state, dcrf_error *error) {
     struct mean_field *mf = state;
-    if (!mf->on_device || !mf->is_q_old)
-        return DCRF_OK;
-    const dcrf_status status = mf->backend->mean_field_marginals(mf->on_device, mf->q, error);
-    mf->is_q_old = status < 0;
-    return status;
+    return dcrf_iterate_fetch(&mf->device, mf->q, error);
 }
 
 static dcrf_status mean_field_labels(void *state, uint16_t *labels, dcrf_error *error) {
-    struct mean_field *mf = state;
-    return mf->on_device && mf->is_q_old
-               ? mf->backend->mean_field_labels(mf->on_device, labels, error)
-               : DCRF_NO_LABELS;
+    return dcrf_iterate_labels(&((struct mean_field *)state)->device, labels, error);
 }
 
 static const float *mean_field_marginals(const void *state) {

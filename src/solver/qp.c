@@ -19,11 +19,15 @@
  *
  * One filter application an iteration: Psi s. The field B of y (energy/coupling.h) follows as
  * B + delta (B of s - B), a convex combination, so rounding does not build up. Rows of d add up to
- * zero: the part of Psi that B leaves out cancels in L and Q. */
+ * zero: the part of Psi that B leaves out cancels in L and Q.
+ *
+ * Where the plan is on a device, all of that is there, and L, Q and f come here. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/clique_terms.h"
 #include "energy/coupling.h"
 #include "round/round.h"
+#include "solver/iterate.h"
 #include "solver/method.h"
 
 #include <float.h>
@@ -44,16 +48,18 @@ struct qp {
         *clique_of; /* variable -> clique, DCRF_NO_CLIQUE: none; NULL where there are no cliques */
     double *z, *h;  /* one row of M a clique */
     double *vertex_h;     /* h of s */
-    double *clique_parts; /* three sums a clique */
+    double *clique_parts; /* the cliques' parts of f, L and Q */
     double step;          /* the delta to take */
     double linear;        /* L at y */
     double objective;     /* f at y, without the constant */
+    struct dcrf_iterate device;
 };
 
 static void qp_free(void *state) {
     struct qp *qp = state;
     if (!qp)
         return;
+    dcrf_iterate_clear(&qp->device);
     dcrf_coupling_free(&qp->coupling);
     dcrf_release(qp->y);
     dcrf_release(qp->field);
@@ -72,11 +78,13 @@ static bool take_memory(struct qp *qp) {
     const dcrf_model *model = qp->problem->model;
     const size_t row = model->stride * sizeof(float);
     qp->y = dcrf_allocate_zero(model->variables, row);
+    if (!qp->y || qp->device.there)
+        return qp->y;
     qp->field = dcrf_allocate_zero(model->variables, row);
     qp->vertex = dcrf_allocate_zero(model->variables, row);
     qp->vertex_field = dcrf_allocate_zero(model->variables, row);
     qp->vertex_of = dcrf_allocate_zero(model->variables, sizeof *qp->vertex_of);
-    if (!qp->y || !qp->field || !qp->vertex || !qp->vertex_field || !qp->vertex_of)
+    if (!qp->field || !qp->vertex || !qp->vertex_field || !qp->vertex_of)
         return false;
     if (model->cliques.count == 0)
         return true;
@@ -85,7 +93,7 @@ static bool take_memory(struct qp *qp) {
     qp->z = dcrf_allocate(model->cliques.count, clique_row);
     qp->h = dcrf_allocate(model->cliques.count, clique_row);
     qp->vertex_h = dcrf_allocate(model->cliques.count, clique_row);
-    qp->clique_parts = dcrf_allocate(model->cliques.count, 3 * sizeof(double));
+    qp->clique_parts = dcrf_allocate(model->cliques.count, DCRF_QP_PARTS * sizeof(double));
     return qp->clique_of && qp->z && qp->h && qp->vertex_h && qp->clique_parts;
 }
 
@@ -96,6 +104,8 @@ static dcrf_status qp_init(void **state, const struct dcrf_problem *problem, dcr
         return dcrf_fail_memory(error, "the QP relaxation");
     qp->problem = problem;
     dcrf_status status = dcrf_coupling_new(&qp->coupling, problem->plan, problem->workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_iterate_try(&qp->device, qp->coupling, error);
     if (status == DCRF_OK && !take_memory(qp))
         status = dcrf_fail_memory(error, "the QP relaxation");
     if (status < 0) {
@@ -125,14 +135,12 @@ static void read_cliques(void *context, size_t begin, size_t end, size_t worker)
                 h[i] += 1 - (double)y[i];
         }
         for (size_t i = 0; i < model->labels; i++)
-            qp->z[p * model->labels + i] = h[i] > 1;
+            qp->z[p * model->labels + i] = dcrf_best_z(h[i]);
     }
 }
 
-/* The cliques' parts of f, L and Q; the vertex must be there. */
-enum { PART_OBJECTIVE, PART_LINEAR, PART_QUADRATIC };
-
-static void sum_clique(const struct qp *qp, size_t p, double parts[3]) {
+/* The parts of a clique; the vertex must be there. */
+static void sum_clique(const struct qp *qp, size_t p, double *parts) {
     const dcrf_model *model = qp->problem->model;
     const struct dcrf_cliques *cliques = &model->cliques;
     const double size = (double)(cliques->offsets[p + 1] - cliques->offsets[p]);
@@ -142,23 +150,19 @@ static void sum_clique(const struct qp *qp, size_t p, double parts[3]) {
         vertex_h[i] = size;
     for (size_t c = cliques->offsets[p]; c < cliques->offsets[p + 1]; c++)
         vertex_h[qp->vertex_of[cliques->members[c]]] -= 1;
-    double objective = 1 - (double)model->labels, linear = 0, quadratic = 0;
-    for (size_t i = 0; i < model->labels; i++) {
-        const double change = (h[i] > 1) - z[i];
-        objective += z[i] + (1 - z[i]) * h[i];
-        linear += change * (1 - h[i]);
-        quadratic -= change * (vertex_h[i] - h[i]);
-    }
-    parts[PART_OBJECTIVE] = cliques->costs[p] * objective;
-    parts[PART_LINEAR] = cliques->costs[p] * linear;
-    parts[PART_QUADRATIC] = cliques->costs[p] * quadratic;
+    memset(parts, 0, DCRF_QP_PARTS * sizeof *parts);
+    parts[DCRF_QP_OBJECTIVE] = 1 - (double)model->labels;
+    for (size_t i = 0; i < model->labels; i++)
+        dcrf_add_qp_terms(z[i], h[i], vertex_h[i], parts);
+    for (size_t k = 0; k < DCRF_QP_PARTS; k++)
+        parts[k] *= cliques->costs[p];
 }
 
 static void sum_cliques(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct qp *qp = context;
     for (size_t p = begin; p < end; p++)
-        sum_clique(qp, p, qp->clique_parts + 3 * p);
+        sum_clique(qp, p, qp->clique_parts + DCRF_QP_PARTS * p);
 }
 
 static void move_cliques(void *context, size_t begin, size_t end, size_t worker) {
@@ -166,7 +170,7 @@ static void move_cliques(void *context, size_t begin, size_t end, size_t worker)
     const struct qp *qp = context;
     const size_t labels = qp->problem->model->labels;
     for (size_t k = begin * labels; k < end * labels; k++) {
-        qp->z[k] += qp->step * ((qp->h[k] > 1) - qp->z[k]);
+        qp->z[k] += qp->step * (dcrf_best_z(qp->h[k]) - qp->z[k]);
         qp->h[k] += qp->step * (qp->vertex_h[k] - qp->h[k]);
     }
 }
@@ -232,26 +236,27 @@ static double quadratic_rows(void *context, size_t begin, size_t end) {
     return (double)qp->coupling->own_factor * sum;
 }
 
-/* Take the step; then f, L and the vertex at the new point. */
-static void move(struct qp *qp) {
-    const size_t clique_count = qp->problem->model->cliques.count;
+static double sum_parts(const struct qp *qp, size_t part) {
+    double sum = 0;
+    for (size_t p = 0; p < qp->problem->model->cliques.count; p++)
+        sum += qp->clique_parts[DCRF_QP_PARTS * p + part];
+    return sum;
+}
+
+/* f, L and the vertex at the point that a step from y leads to. */
+static void find_vertex(struct qp *qp) {
     double sums[2];
     dcrf_parallel_sums(dcrf_workspace_pool(qp->problem->workspace), qp->problem->model->variables,
                        move_rows, qp, sums, 2);
-    qp->objective = sums[0];
-    qp->linear = sums[1];
     for_cliques(qp, sum_cliques);
-    for (size_t p = 0; p < clique_count; p++) {
-        qp->objective += qp->clique_parts[3 * p + PART_OBJECTIVE];
-        qp->linear += qp->clique_parts[3 * p + PART_LINEAR];
-    }
+    qp->objective = sums[0] + sum_parts(qp, DCRF_QP_OBJECTIVE);
+    qp->linear = sums[1] + sum_parts(qp, DCRF_QP_LINEAR);
 }
 
-static dcrf_status qp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
-    struct qp *qp = state;
+static dcrf_status start_here(struct qp *qp, const float *y, dcrf_error *error) {
     const dcrf_model *model = qp->problem->model;
-    if (start->y) {
-        memcpy(qp->y, start->y, model->variables * model->stride * sizeof *qp->y);
+    if (y) {
+        memcpy(qp->y, y, model->variables * model->stride * sizeof *qp->y);
     } else { /* the minimum of the unary energies */
         dcrf_label_by_unary(model, qp->vertex_of);
         dcrf_round_inverse(qp->vertex_of, model->variables, model->stride, qp->y);
@@ -263,30 +268,89 @@ static dcrf_status qp_start(void *state, const struct dcrf_start *start, dcrf_er
     qp->step = 0;
     memset(qp->vertex, 0, model->variables * model->stride * sizeof *qp->vertex);
     memset(qp->vertex_field, 0, model->variables * model->stride * sizeof *qp->vertex_field);
-    move(qp);
+    find_vertex(qp);
+    return DCRF_OK;
+}
+
+/* Q of the way to the vertex. */
+static dcrf_status bend_here(struct qp *qp, double *quadratic, dcrf_error *error) {
+    const dcrf_status status =
+        dcrf_coupling_field(qp->coupling, qp->vertex, qp->vertex_field, error);
+    if (status < 0)
+        return status;
+    *quadratic = dcrf_parallel_sum(dcrf_workspace_pool(qp->problem->workspace),
+                                   qp->problem->model->variables, quadratic_rows, qp) +
+                 sum_parts(qp, DCRF_QP_QUADRATIC);
+    return DCRF_OK;
+}
+
+static void move_here(struct qp *qp) {
+    for_cliques(qp, move_cliques);
+    find_vertex(qp);
+}
+
+/* ---- here or there -------------------------------------------------------------------------- */
+
+/* f and L from there. */
+static dcrf_status take_sums(struct qp *qp, dcrf_status status, const double *sums) {
+    qp->device.is_ahead = true;
+    if (status == DCRF_OK) {
+        qp->objective = sums[DCRF_BACKEND_QP_OBJECTIVE];
+        qp->linear = sums[DCRF_BACKEND_QP_LINEAR];
+    }
+    return status;
+}
+
+static dcrf_status qp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
+    struct qp *qp = state;
+    const struct dcrf_iterate *device = &qp->device;
+    double sums[DCRF_BACKEND_QP_SUMS];
+    return device->there
+               ? take_sums(qp, device->methods->qp_start(device->there, start->y, sums, error),
+                           sums)
+               : start_here(qp, start->y, error);
+}
+
+static dcrf_status bend(struct qp *qp, double *quadratic, dcrf_error *error) {
+    const struct dcrf_iterate *device = &qp->device;
+    return device->there ? device->methods->qp_bend(device->there, quadratic, error)
+                         : bend_here(qp, quadratic, error);
+}
+
+static dcrf_status move(struct qp *qp, dcrf_error *error) {
+    const struct dcrf_iterate *device = &qp->device;
+    double sums[DCRF_BACKEND_QP_SUMS];
+    if (device->there)
+        return take_sums(qp, device->methods->qp_move(device->there, qp->step, sums, error), sums);
+    move_here(qp);
     return DCRF_OK;
 }
 
 static dcrf_status qp_step(void *state, struct dcrf_step_report *report, dcrf_error *error) {
     struct qp *qp = state;
-    const dcrf_model *model = qp->problem->model;
-    const dcrf_status status =
-        dcrf_coupling_field(qp->coupling, qp->vertex, qp->vertex_field, error);
+    double quadratic;
+    dcrf_status status = bend(qp, &quadratic, error);
     if (status < 0)
         return status;
-    double quadratic = dcrf_parallel_sum(dcrf_workspace_pool(qp->problem->workspace),
-                                         model->variables, quadratic_rows, qp);
-    for (size_t p = 0; p < model->cliques.count; p++)
-        quadratic += qp->clique_parts[3 * p + PART_QUADRATIC];
     /* Where rounding has made L positive there is nothing left to gain. */
     qp->step = qp->linear >= 0                ? 0
                : -qp->linear >= 2 * quadratic ? 1
                                               : -qp->linear / (2 * quadratic);
-    for_cliques(qp, move_cliques);
-    move(qp);
+    status = move(qp, error);
+    if (status < 0)
+        return status;
     report->objective = qp->objective;
     report->stationarity = -qp->linear / (fabs(qp->objective) + DBL_MIN);
     return DCRF_OK;
+}
+
+static dcrf_status qp_fetch(void *state, dcrf_error *error) {
+    struct qp *qp = state;
+    return dcrf_iterate_fetch(&qp->device, qp->y, error);
+}
+
+static dcrf_status qp_labels(void *state, uint16_t *labels, dcrf_error *error) {
+    return dcrf_iterate_labels(&((struct qp *)state)->device, labels, error);
 }
 
 static const float *qp_marginals(const void *state) {
@@ -298,6 +362,8 @@ const struct dcrf_method_interface dcrf_qp = {
     .init = qp_init,
     .start = qp_start,
     .step = qp_step,
+    .fetch = qp_fetch,
+    .labels = qp_labels,
     .marginals = qp_marginals,
     .free = qp_free,
 };

@@ -11,6 +11,7 @@
 #include <dcrf/dcrf.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -172,8 +173,39 @@ struct outcome {
     dcrf_solver_info info;
 };
 
-static struct outcome solve(dcrf_workspace *workspace, dcrf_method method, double damping,
-                            dcrf_operator_kind kind) {
+/* What is solved, and how. */
+struct problem {
+    dcrf_method method;
+    double damping;
+    dcrf_operator_kind kind;
+    bool has_cliques; /* the squares of 10 x 10 pixels */
+    bool is_general;  /* one kernel has a matrix of compatibilities */
+};
+
+static void add_cliques(dcrf_model *model, const dcrf_grid *grid) {
+    int32_t *squares = calloc(VARIABLES, sizeof *squares);
+    dcrf_error error;
+    assert_non_null(squares);
+    for (size_t a = 0; a < VARIABLES; a++)
+        squares[a] = (int32_t)(a % WIDTH / 10 + a / WIDTH / 10 * WIDTH);
+    const dcrf_view map = dcrf_view_interleaved(squares, DCRF_I32, grid, 1);
+    if (dcrf_model_set_clique_map(model, &map, 5, &error) < 0)
+        fail_msg("%s", error.message);
+    free(squares);
+}
+
+/* Labels are dearer the further they are apart. */
+static void generalize(dcrf_model *model) {
+    float values[LABELS * LABELS];
+    dcrf_error error;
+    for (size_t i = 0; i < LABELS; i++)
+        for (size_t j = 0; j < LABELS; j++)
+            values[i * LABELS + j] = fabsf((float)i - (float)j) / 8;
+    if (dcrf_model_set_compatibility(model, 1, DCRF_COMPATIBILITY_MATRIX, values, &error) < 0)
+        fail_msg("%s", error.message);
+}
+
+static struct outcome solve(dcrf_workspace *workspace, const struct problem *problem) {
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     dcrf_model *model;
     dcrf_plan *plan;
@@ -188,12 +220,18 @@ static struct outcome solve(dcrf_workspace *workspace, dcrf_method method, doubl
         kernel.weight = 3;
         assert_int_equal(dcrf_model_add_kernel(model, &kernel, &error), DCRF_OK);
     }
-    if (dcrf_plan_new(&plan, model, kind, workspace, &error) < 0)
+    if (problem->has_cliques)
+        add_cliques(model, &grid);
+    if (problem->is_general)
+        generalize(model);
+    if (dcrf_plan_new(&plan, model, problem->kind, workspace, &error) < 0)
         fail_msg("%s", error.message);
-    dcrf_settings_defaults(&settings, method);
-    settings.damping = damping;
+    dcrf_settings_defaults(&settings, problem->method);
+    settings.damping = problem->damping;
     settings.stationarity = 0;
-    settings.polish = method == DCRF_METHOD_LP;
+    if (problem->method == DCRF_METHOD_QP)
+        settings.iterations = 10;
+    settings.polish = problem->method == DCRF_METHOD_LP;
     if (dcrf_solver_new(&solver, plan, workspace, &settings, &error) < 0 ||
         dcrf_solver_run(solver, &error) < 0)
         fail_msg("%s", error.message);
@@ -214,28 +252,39 @@ static void free_outcome(struct outcome *outcome) {
     free(outcome->labels);
 }
 
-static void compare_solvers(dcrf_method method, double damping, dcrf_operator_kind kind) {
-    struct outcome here = solve(cpu, method, damping, kind);
-    struct outcome there = solve(device, method, damping, kind);
-    struct outcome again = solve(device, method, damping, kind);
+static double largest_difference(const float *one, const float *other) {
     double largest = 0;
-    size_t differing = 0;
-    for (size_t i = 0; i < VARIABLES * STRIDE && method == DCRF_METHOD_MF; i++)
+    for (size_t i = 0; i < VARIABLES * STRIDE; i++)
         if (i % STRIDE < LABELS)
-            largest = fmax(largest, fabs((double)here.marginals[i] - (double)there.marginals[i]));
+            largest = fmax(largest, fabs((double)one[i] - (double)other[i]));
+    return largest;
+}
+
+static void compare_solvers(const struct problem *problem) {
+    const bool is_lp = problem->method == DCRF_METHOD_LP;
+    struct outcome here = solve(cpu, problem);
+    struct outcome there = solve(device, problem);
+    struct outcome again = solve(device, problem);
+    const double largest = largest_difference(here.marginals, there.marginals);
+    size_t differing = 0;
     for (size_t a = 0; a < VARIABLES; a++)
         differing += here.labels[a] != there.labels[a];
-    printf("%s, damping %g: |dQ| <= %.2g, %zu labels differ, energies %.9g and %.9g, bounds %.9g "
-           "and %.9g\n",
-           dcrf_method_name(method), damping, largest, differing, here.info.energy.total,
-           there.info.energy.total, here.info.lower_bound, there.info.lower_bound);
-    assert_true(largest <= 1e-3);
+    printf("%s%s%s, damping %g: |dQ| <= %.2g, %zu labels differ, energies %.9g and %.9g, "
+           "objectives %.9g and %.9g, bounds %.9g and %.9g\n",
+           dcrf_method_name(problem->method), problem->has_cliques ? ", cliques" : "",
+           problem->is_general ? ", a matrix" : "", problem->damping, largest, differing,
+           here.info.energy.total, there.info.energy.total, here.info.objective,
+           there.info.objective, here.info.lower_bound, there.info.lower_bound);
+    /* Where two labels are equally good, QP and the LP may go to either. */
+    assert_true(problem->method != DCRF_METHOD_MF || largest <= 1e-3);
     assert_true((double)differing <= 1e-4 * (double)VARIABLES);
     assert_true(fabs(here.info.energy.total - there.info.energy.total) <=
                 1e-6 * fabs(here.info.energy.total));
+    assert_true(is_lp || fabs(here.info.objective - there.info.objective) <=
+                             1e-6 * fabs(here.info.objective));
     assert_memory_equal(there.marginals, again.marginals, VARIABLES * STRIDE * sizeof(float));
     assert_memory_equal(there.labels, again.labels, VARIABLES * sizeof(uint16_t));
-    if (method == DCRF_METHOD_LP)
+    if (is_lp)
         assert_true(there.info.lower_bound <= there.info.energy.total &&
                     there.info.lower_bound <= here.info.energy.total);
     free_outcome(&here);
@@ -245,16 +294,23 @@ static void compare_solvers(dcrf_method method, double damping, dcrf_operator_ki
 
 static void mean_field_is_the_same(void **state) {
     (void)state;
-    compare_solvers(DCRF_METHOD_MF, 0, DCRF_OPERATOR_FAST);
-    compare_solvers(DCRF_METHOD_MF, 0.3, DCRF_OPERATOR_FAST);
-    compare_solvers(DCRF_METHOD_MF, DCRF_DAMPING_AUTO, DCRF_OPERATOR_FAST);
-    compare_solvers(DCRF_METHOD_MF, 0, DCRF_OPERATOR_EXACT);
+    static const double dampings[] = {0, 0.3, DCRF_DAMPING_AUTO};
+    for (size_t k = 0; k < 12; k++) {
+        const struct problem problem = {DCRF_METHOD_MF, dampings[k % 3], DCRF_OPERATOR_FAST,
+                                        k / 3 % 2, k / 6};
+        compare_solvers(&problem);
+    }
+    compare_solvers(&(struct problem){.method = DCRF_METHOD_MF, .kind = DCRF_OPERATOR_EXACT});
 }
 
 static void relaxations_are_the_same(void **state) {
     (void)state;
-    compare_solvers(DCRF_METHOD_QP, 0, DCRF_OPERATOR_FAST);
-    compare_solvers(DCRF_METHOD_LP, 0, DCRF_OPERATOR_FAST);
+    for (size_t k = 0; k < 4; k++)
+        compare_solvers(&(struct problem){.method = DCRF_METHOD_QP,
+                                          .kind = DCRF_OPERATOR_FAST,
+                                          .has_cliques = k % 2,
+                                          .is_general = k / 2});
+    compare_solvers(&(struct problem){.method = DCRF_METHOD_LP, .kind = DCRF_OPERATOR_FAST});
 }
 
 int main(void) {
