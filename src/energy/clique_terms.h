@@ -13,10 +13,10 @@
 
 #include <math.h>
 
-#define DCRF_SMALLEST_Q 1e-37f    /* ln = -85.2 */
-#define DCRF_FACTORS_PER_LOG 8    /* smallest product 1e-37^8, above the smallest double */
-#define DCRF_LOG_OF_NOTHING -200. /* a product below exp of this is zero even without one member   \
-                                   */
+#define DCRF_SMALLEST_Q 1e-37f /* ln = -85.2 */
+#define DCRF_FACTORS_PER_LOG 8 /* smallest product 1e-37^8, above the smallest double */
+/* A product below exp of this is zero even without one member. */
+#define DCRF_LOG_OF_NOTHING -200.
 
 DCRF_BACKEND_HERE_AND_THERE static inline float dcrf_positive(float q) {
     return q > DCRF_SMALLEST_Q ? q : DCRF_SMALLEST_Q;
