@@ -553,7 +553,7 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
         dcrf_code_pack(&code, list.key + v * corners, codes + v * code.words);
     memcpy(taken, codes, list.count * code.words * sizeof *codes);
     struct dcrf_lattice_order order;
-    assert_int_equal(dcrf_lattice_order_new(&order, &code, taken, list.count, is_large, NULL),
+    assert_int_equal(dcrf_lattice_order_new(&order, &code, taken, list.count, is_large, NULL, NULL),
                      DCRF_OK);
     size_t *vertex = malloc(list.count * sizeof *vertex);
     for (size_t v = 0; v < list.count; v++)

@@ -307,6 +307,23 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspac
     return DCRF_OK;
 }
 
+struct inversion {
+    float *sums;
+    bool is_symmetric;
+};
+
+static void invert_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct inversion *inversion = context;
+    float *sums = inversion->sums;
+    if (inversion->is_symmetric)
+        for (size_t a = begin; a < end; a++)
+            sums[a] = 1 / sqrtf(sums[a] + ROW_SUM_FLOOR);
+    else
+        for (size_t a = begin; a < end; a++)
+            sums[a] = 1 / (sums[a] + ROW_SUM_FLOOR);
+}
+
 static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
                              dcrf_densecrf_normalization normalization, size_t labels,
                              dcrf_error *error) {
@@ -317,10 +334,9 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
         return dcrf_fail_memory(error, "the normalization of a kernel");
     dcrf_status status = row_sums(term, workspace, sums, error);
     if (status == DCRF_OK && normalization != DCRF_DENSECRF_NONE) {
-        const bool is_symmetric = normalization == DCRF_DENSECRF_SYMMETRIC;
-        for (size_t a = 0; a < n; a++)
-            sums[a] =
-                is_symmetric ? 1 / sqrtf(sums[a] + ROW_SUM_FLOOR) : 1 / (sums[a] + ROW_SUM_FLOOR);
+        struct inversion inversion = {sums, normalization == DCRF_DENSECRF_SYMMETRIC};
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), n, 8 * DCRF_DENSECRF_GRAIN, invert_sums,
+                          &inversion);
         status = dcrf_lattice_scale(lattice, dcrf_workspace_pool(workspace),
                                     normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
                                     normalization == DCRF_DENSECRF_BEFORE ? NULL : sums, error);

@@ -203,7 +203,8 @@ struct dcrf_lattice_order {
 
 /* Takes over `codes`, `count` of them, all different, whatever comes. */
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
-                                   uint64_t *codes, size_t count, bool is_large, dcrf_error *error);
+                                   uint64_t *codes, size_t count, bool is_large, dcrf_pool *pool,
+                                   dcrf_error *error);
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order);
 
 /* The neighbours along an axis, one step back and one ahead of each vertex; `count` where there is
@@ -232,6 +233,7 @@ struct dcrf_simplices_source {
     const struct dcrf_embedding *embedding;
     const struct dcrf_code *code;
     bool has_origin; /* enter the corners of the simplex of a feature vector of zeros too */
+    bool is_growing; /* more vertices will be entered: else only the keys of the table are made */
 };
 dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_table *vertices,
                                const struct dcrf_simplices_source *source,
@@ -241,7 +243,8 @@ void dcrf_simplices_clear(struct dcrf_simplices *simplices);
 /* Give the vertices other numbers, `vertices` of them, and put the simplices in the order of their
  * lowest vertices. */
 dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
-                                 const uint32_t *number, size_t vertices, dcrf_error *error);
+                                 const uint32_t *number, size_t vertices, dcrf_pool *pool,
+                                 dcrf_error *error);
 
 /* ---- lattice_build.c ------------------------------------------------------------------------ */
 

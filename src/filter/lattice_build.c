@@ -52,7 +52,8 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     const struct dcrf_simplices_source source = {.features = build->features,
                                                  .embedding = &embedding,
                                                  .code = &build->code,
-                                                 .has_origin = build->refinement.has_origin};
+                                                 .has_origin = build->refinement.has_origin,
+                                                 .is_growing = build->refinement.rings > 0};
     return dcrf_simplices_new(&build->simplices, &build->table, &source, build->workspace, error);
 }
 
@@ -83,14 +84,15 @@ static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
     const size_t row = build->refinement.row_floats ? build->refinement.row_floats : USUAL_ROW;
     lattice->vertices = build->table.count;
     lattice->is_large = lattice->vertices * row * sizeof(float) > LARGE_BYTES;
+    dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
     uint64_t *codes = build->table.keys;
     build->table.keys = NULL; /* the order takes them over */
     dcrf_table_clear(&build->table);
     dcrf_status status = dcrf_lattice_order_new(&build->order, &build->code, codes,
-                                                lattice->vertices, lattice->is_large, error);
+                                                lattice->vertices, lattice->is_large, pool, error);
     if (status == DCRF_OK)
         status = dcrf_simplices_order(&build->simplices, lattice->base.variables, lattice->corners,
-                                      build->order.number, lattice->vertices, error);
+                                      build->order.number, lattice->vertices, pool, error);
     dcrf_release(build->order.number);
     build->order.number = NULL;
     return status;

@@ -36,7 +36,9 @@
 #define WORD_BITS 64
 #define DIGIT_BITS 11
 #define DIGITS ((size_t)1 << DIGIT_BITS)
-#define MOST_DIGITS ((WORD_BITS + DIGIT_BITS - 1) / DIGIT_BITS)
+/* Numbers that a thread sorts, at least, and threads at most. */
+#define SORT_GRAIN 16384
+#define MOST_CHUNKS 16
 
 /* ---- codes ---------------------------------------------------------------------------------- */
 
@@ -127,7 +129,10 @@ struct sorter {
     size_t count;
     uint64_t *value, *spare_value;
     uint32_t *index, *spare_index;
-    uint32_t (*counts)[DIGITS]; /* MOST_DIGITS rows: too much for a small stack */
+    dcrf_pool *pool;
+    size_t chunks;              /* ranges that threads work on at the same time */
+    uint32_t (*counts)[DIGITS]; /* one row per chunk: too much for a small stack */
+    unsigned shift;             /* of the digit that is sorted by */
 };
 
 static void swap_places(struct sorter *s) {
@@ -139,28 +144,56 @@ static void swap_places(struct sorter *s) {
     s->spare_index = index;
 }
 
-/* Stable, by digits, the lowest first; digits that are the same everywhere are left out. */
+static size_t chunk_begin(const struct sorter *s, size_t chunk) {
+    return s->count * chunk / s->chunks;
+}
+
+static void count_digits(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct sorter *s = context;
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        uint32_t *counts = s->counts[chunk];
+        memset(counts, 0, sizeof *s->counts);
+        for (size_t i = chunk_begin(s, chunk); i < chunk_begin(s, chunk + 1); i++)
+            counts[s->value[i] >> s->shift & (DIGITS - 1)]++;
+    }
+}
+
+static void place_digits(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct sorter *s = context;
+    const uint64_t *value = s->value;
+    const uint32_t *index = s->index;
+    uint64_t *to_value = s->spare_value;
+    uint32_t *to_index = s->spare_index;
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        uint32_t *next = s->counts[chunk];
+        for (size_t i = chunk_begin(s, chunk); i < chunk_begin(s, chunk + 1); i++) {
+            const uint32_t place = next[value[i] >> s->shift & (DIGITS - 1)]++;
+            to_value[place] = value[i];
+            to_index[place] = index[i];
+        }
+    }
+}
+
+/* Stable, by digits, the lowest first; digits that are the same everywhere are left out. Chunks
+ * that follow each other stay in their order, however many there are. */
 static void sort(struct sorter *s) {
-    uint32_t(*counts)[DIGITS] = s->counts;
-    memset(counts, 0, MOST_DIGITS * sizeof *counts);
+    uint64_t differences = 0;
     for (size_t i = 0; i < s->count; i++)
-        for (size_t digit = 0; digit < MOST_DIGITS; digit++)
-            counts[digit][s->value[i] >> (digit * DIGIT_BITS) & (DIGITS - 1)]++;
-    for (size_t digit = 0; digit < MOST_DIGITS; digit++) {
-        const unsigned shift = (unsigned)(digit * DIGIT_BITS);
-        uint32_t *next = counts[digit], sum = 0;
-        if (next[s->value[0] >> shift & (DIGITS - 1)] == s->count)
+        differences |= s->value[i] ^ s->value[0];
+    for (s->shift = 0; s->shift < WORD_BITS; s->shift += DIGIT_BITS) {
+        uint32_t sum = 0;
+        if ((differences >> s->shift & (DIGITS - 1)) == 0)
             continue;
-        for (size_t i = 0; i < DIGITS; i++) {
-            const uint32_t here = next[i];
-            next[i] = sum;
-            sum += here;
-        }
-        for (size_t i = 0; i < s->count; i++) {
-            const uint32_t place = next[s->value[i] >> shift & (DIGITS - 1)]++;
-            s->spare_value[place] = s->value[i];
-            s->spare_index[place] = s->index[i];
-        }
+        dcrf_parallel_for(s->pool, s->chunks, 1, count_digits, s);
+        for (size_t digit = 0; digit < DIGITS; digit++)
+            for (size_t chunk = 0; chunk < s->chunks; chunk++) {
+                const uint32_t here = s->counts[chunk][digit];
+                s->counts[chunk][digit] = sum;
+                sum += here;
+            }
+        dcrf_parallel_for(s->pool, s->chunks, 1, place_digits, s);
         swap_places(s);
     }
 }
@@ -242,7 +275,7 @@ void dcrf_lattice_order_clear(struct dcrf_lattice_order *order) {
 }
 
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
-                                   uint64_t *codes, size_t count, bool is_large,
+                                   uint64_t *codes, size_t count, bool is_large, dcrf_pool *pool,
                                    dcrf_error *error) {
     *order = (struct dcrf_lattice_order){.code = *code, .codes = codes};
     bool is_done = true;
@@ -252,13 +285,15 @@ dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struc
         is_done = order->codes;
     }
     const size_t own = is_done && order->code.words > 1 ? count : 0;
-    struct sorter s = {.count = count};
+    struct sorter s = {.count = count, .pool = pool, .chunks = dcrf_pool_threads(pool)};
+    s.chunks = s.chunks < MOST_CHUNKS ? s.chunks : MOST_CHUNKS;
+    s.chunks = count / s.chunks < SORT_GRAIN ? 1 : s.chunks;
     uint64_t *value = dcrf_allocate(own, sizeof *value);
     s.value = order->code.words > 1 ? value : order->codes;
     s.spare_value = dcrf_allocate(count, sizeof *s.spare_value);
     s.index = dcrf_allocate(count, sizeof *s.index);
     s.spare_index = dcrf_allocate(count, sizeof *s.spare_index);
-    s.counts = dcrf_allocate(MOST_DIGITS, sizeof *s.counts);
+    s.counts = dcrf_allocate(s.chunks, sizeof *s.counts);
     is_done = is_done && value && s.spare_value && s.index && s.spare_index && s.counts;
     if (is_done) {
         is_done = order_codes(order, &s);

@@ -159,49 +159,173 @@ static dcrf_status join_chunks(const struct build *build, dcrf_error *error) {
     return status;
 }
 
-/* Enter the corners of simplices, given by their keys. */
-static dcrf_status enter_corners(const struct dcrf_code *code, const uint64_t *keys, size_t words,
-                                 size_t count, struct dcrf_table *vertices, uint32_t *corner,
-                                 dcrf_error *error) {
-    const size_t corners = code->dimension + 1;
+/* ---- vertices ------------------------------------------------------------------------------- */
+
+/* Vertices are divided into parts by what their codes hash to; each part has a table of its own,
+ * and a thread that looks all of them up and passes over those of others. How they are numbered
+ * does not matter: they are put in order afterwards. */
+#define MOST_PART_BITS 3
+
+struct part {
+    struct dcrf_table table;
+    dcrf_status status;
+    dcrf_error error;
+    size_t first; /* what its vertices are counted from, when all are there */
+};
+
+struct division {
+    const struct build *build;
+    struct part *parts;
+    unsigned bits; /* 2^bits parts */
+};
+
+static size_t part_of(const uint64_t *code, size_t words, unsigned bits) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < words; i++)
+        hash = (hash + code[i]) * 0x9e3779b97f4a7c15u;
+    return bits ? (size_t)(hash >> (64 - bits)) : 0;
+}
+
+/* Enter the corners of simplices that belong to a part; their numbers in it, and its own in the
+ * lower bits, go where `corner` is. */
+static dcrf_status enter_corners(const struct division *division, size_t own, const uint64_t *keys,
+                                 size_t count, uint32_t *corner) {
+    const struct build *build = division->build;
+    const struct dcrf_code *code = build->source->code;
+    struct part *part = &division->parts[own];
+    const size_t corners = code->dimension + 1, words = code->words;
+    const unsigned bits = division->bits;
     uint64_t codes[BATCH * DCRF_MAX_CORNERS * 2];
-    const size_t batch = BATCH * 2 / code->words; /* as many as fit */
+    uint32_t number[BATCH * DCRF_MAX_CORNERS * 2], place[BATCH * DCRF_MAX_CORNERS * 2];
+    const size_t batch = BATCH * 2 / words; /* as many as fit */
     dcrf_status status = DCRF_OK;
     for (size_t s = 0; s < count && status == DCRF_OK; s += batch) {
         const size_t here = count - s < batch ? count - s : batch;
         for (size_t i = 0; i < here; i++)
-            fill_corners(code, keys + (s + i) * words, codes + i * corners * code->words);
-        status = dcrf_table_enter(vertices, codes, here * corners, corner + s * corners, error);
+            fill_corners(code, keys + (s + i) * build->words, codes + i * corners * words);
+        if (bits == 0) {
+            status = dcrf_table_enter(&part->table, codes, here * corners, corner + s * corners,
+                                      &part->error);
+            continue;
+        }
+        size_t picked = 0;
+        for (size_t i = 0; i < here * corners; i++) {
+            const bool is_own = part_of(codes + i * words, words, bits) == own;
+            memmove(codes + picked * words, codes + i * words, words * sizeof *codes);
+            place[picked] = (uint32_t)i;
+            picked += is_own;
+        }
+        status = dcrf_table_enter(&part->table, codes, picked, number, &part->error);
+        for (size_t i = 0; i < picked && status == DCRF_OK; i++)
+            corner[s * corners + place[i]] = number[i] << bits | (uint32_t)own;
     }
     return status;
 }
 
-static dcrf_status enter_origin(const struct build *build, struct dcrf_table *vertices,
-                                dcrf_error *error) {
+static dcrf_status enter_origin(const struct division *division, size_t own) {
+    const struct build *build = division->build;
     const float feature[DCRF_MAX_FEATURES][DCRF_EMBED_POINTS] = {{0}};
     struct dcrf_points points;
     uint64_t keys[DCRF_EMBED_POINTS * KEY_WORDS];
     uint32_t corner[DCRF_MAX_CORNERS];
     dcrf_embed_points(build->source->embedding, feature[0], &points);
     fill_keys(build, &points, keys);
-    return enter_corners(build->source->code, keys, build->words, 1, vertices, corner, error);
+    return enter_corners(division, own, keys, 1, corner);
+}
+
+/* All vertices of a part, each part from another simplex on, so that no two write numbers near each
+ * other at the same time. */
+static void enter_parts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct division *division = context;
+    const struct build *build = division->build;
+    const struct dcrf_simplices *simplices = build->simplices;
+    const size_t corners = build->dimension + 1, words = build->source->code->words;
+    for (size_t own = begin; own < end; own++) {
+        struct part *part = &division->parts[own];
+        const size_t room = (2 * simplices->count >> division->bits) + corners;
+        const size_t half[3] = {0, simplices->count * own >> division->bits, simplices->count};
+        part->status = dcrf_table_new(&part->table, words, NULL, room, &part->error);
+        for (size_t i = 2; i-- > 0 && part->status == DCRF_OK;)
+            part->status =
+                enter_corners(division, own, build->keys + half[i] * build->words,
+                              half[i + 1] - half[i], simplices->corner + half[i] * corners);
+        if (part->status == DCRF_OK && build->source->has_origin)
+            part->status = enter_origin(division, own);
+    }
+}
+
+static void count_on(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct division *division = context;
+    uint32_t *corner = division->build->simplices->corner;
+    const uint32_t mask = ((uint32_t)1 << division->bits) - 1;
+    for (size_t i = begin; i < end; i++)
+        corner[i] =
+            (uint32_t)division->parts[corner[i] & mask].first + (corner[i] >> division->bits);
+}
+
+/* The vertices of all parts one after the other. */
+static dcrf_status join_parts(const struct division *division, struct dcrf_table *vertices,
+                              dcrf_pool *pool, dcrf_error *error) {
+    const struct build *build = division->build;
+    const size_t parts = (size_t)1 << division->bits, words = build->source->code->words;
+    size_t count = 0;
+    for (size_t i = 0; i < parts; i++) {
+        struct part *part = &division->parts[i];
+        if (part->status < 0) {
+            if (error)
+                *error = part->error;
+            return part->status;
+        }
+        if (part->table.count > UINT32_MAX >> division->bits)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "a lattice of more than %zu vertices is too large",
+                             parts * (part->table.count - 1));
+        part->first = count;
+        count += part->table.count;
+    }
+    if (parts == 1) {
+        *vertices = division->parts[0].table;
+        division->parts[0].table = (struct dcrf_table){0};
+        return DCRF_OK;
+    }
+    *vertices = (struct dcrf_table){.words = words, .count = count, .room = count};
+    vertices->keys = dcrf_allocate(count, words * sizeof *vertices->keys);
+    if (!vertices->keys)
+        return dcrf_fail_memory(error, "the vertices of a lattice");
+    for (size_t i = 0; i < parts; i++) {
+        const struct part *part = &division->parts[i];
+        memcpy(vertices->keys + part->first * words, part->table.keys,
+               part->table.count * words * sizeof *vertices->keys);
+    }
+    dcrf_parallel_for(pool, build->simplices->count * (build->dimension + 1), GRAIN, count_on,
+                      (void *)division);
+    return DCRF_OK;
 }
 
 static dcrf_status number_vertices(const struct build *build, struct dcrf_table *vertices,
-                                   dcrf_error *error) {
+                                   dcrf_workspace *workspace, dcrf_error *error) {
     struct dcrf_simplices *simplices = build->simplices;
-    const size_t corners = build->dimension + 1;
-    const struct dcrf_code *code = build->source->code;
-    simplices->corner = dcrf_allocate(simplices->count, corners * sizeof *simplices->corner);
-    if (!simplices->corner)
-        return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_status status =
-        dcrf_table_new(vertices, code->words, NULL, 2 * simplices->count + corners, error);
-    if (status == DCRF_OK)
-        status = enter_corners(code, build->keys, build->words, simplices->count, vertices,
-                               simplices->corner, error);
-    if (status == DCRF_OK && build->source->has_origin)
-        status = enter_origin(build, vertices, error);
+    struct division division = {.build = build};
+    while (!build->source->is_growing && division.bits < MOST_PART_BITS &&
+           dcrf_workspace_threads(workspace) >> (division.bits + 1) > 0)
+        division.bits++;
+    const size_t parts = (size_t)1 << division.bits;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    division.parts = dcrf_allocate_zero(parts, sizeof *division.parts);
+    simplices->corner =
+        dcrf_allocate(simplices->count, (build->dimension + 1) * sizeof *simplices->corner);
+    dcrf_status status = DCRF_OK;
+    if (!simplices->corner || !division.parts)
+        status = dcrf_fail_memory(error, "the plan of a lattice");
+    if (status == DCRF_OK) {
+        dcrf_parallel_for(pool, parts, 1, enter_parts, &division);
+        status = join_parts(&division, vertices, pool, error);
+    }
+    for (size_t i = 0; division.parts && i < parts; i++)
+        dcrf_table_clear(&division.parts[i].table);
+    dcrf_release(division.parts);
     return status;
 }
 
@@ -243,7 +367,7 @@ dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_tab
     if (status == DCRF_OK)
         status = number_simplices(&build, workspace, error);
     if (status == DCRF_OK)
-        status = number_vertices(&build, vertices, error);
+        status = number_vertices(&build, vertices, workspace, error);
     dcrf_release(build.keys);
     dcrf_release(build.chunks);
     if (status < 0)
@@ -260,38 +384,71 @@ void dcrf_simplices_clear(struct dcrf_simplices *simplices) {
 
 /* ---- the order ------------------------------------------------------------------------------ */
 
-dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
-                                 const uint32_t *number, size_t vertices, dcrf_error *error) {
-    const size_t count = simplices->count;
-    uint32_t *next = dcrf_allocate_zero(vertices + 1, sizeof *next);
-    uint32_t *place = dcrf_allocate(count, sizeof *place); /* the lowest vertex first */
-    uint32_t *ordered = dcrf_allocate(count, corners * sizeof *ordered);
-    if (!next || !place || !ordered) {
-        dcrf_release(next);
-        dcrf_release(place);
-        dcrf_release(ordered);
-        return dcrf_fail_memory(error, "the plan of a lattice");
-    }
-    for (size_t s = 0; s < count; s++) {
-        uint32_t lowest = UINT32_MAX, *corner = simplices->corner + s * corners;
-        for (size_t k = 0; k < corners; k++) {
-            corner[k] = number[corner[k]];
+struct ordering {
+    struct dcrf_simplices *simplices;
+    size_t corners;
+    const uint32_t *number;
+    uint32_t *place; /* the lowest vertex first */
+    uint32_t *ordered;
+};
+
+static void find_lowest(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct ordering *ordering = context;
+    for (size_t s = begin; s < end; s++) {
+        uint32_t lowest = UINT32_MAX;
+        uint32_t *corner = ordering->simplices->corner + s * ordering->corners;
+        for (size_t k = 0; k < ordering->corners; k++) {
+            corner[k] = ordering->number[corner[k]];
             lowest = corner[k] < lowest ? corner[k] : lowest;
         }
-        place[s] = lowest;
-        next[lowest + 1]++;
+        ordering->place[s] = lowest;
     }
+}
+
+static void copy_ordered(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct ordering *ordering = context;
+    const size_t corners = ordering->corners;
+    for (size_t s = begin; s < end; s++)
+        dcrf_copy_corners(ordering->ordered + ordering->place[s] * corners,
+                          ordering->simplices->corner + s * corners, corners);
+}
+
+static void find_places(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct ordering *ordering = context;
+    uint32_t *of = ordering->simplices->of;
+    for (size_t a = begin; a < end; a++)
+        of[a] = ordering->place[of[a]];
+}
+
+dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
+                                 const uint32_t *number, size_t vertices, dcrf_pool *pool,
+                                 dcrf_error *error) {
+    const size_t count = simplices->count;
+    uint32_t *next = dcrf_allocate_zero(vertices + 1, sizeof *next);
+    struct ordering ordering = {.simplices = simplices, .corners = corners, .number = number};
+    ordering.place = dcrf_allocate(count, sizeof *ordering.place);
+    ordering.ordered = dcrf_allocate(count, corners * sizeof *ordering.ordered);
+    if (!next || !ordering.place || !ordering.ordered) {
+        dcrf_release(next);
+        dcrf_release(ordering.place);
+        dcrf_release(ordering.ordered);
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    }
+    dcrf_parallel_for(pool, count, GRAIN, find_lowest, &ordering);
+    for (size_t s = 0; s < count; s++)
+        next[ordering.place[s] + 1]++;
     for (size_t v = 0; v < vertices; v++)
         next[v + 1] += next[v];
-    for (size_t s = 0; s < count; s++) {
-        place[s] = next[place[s]]++;
-        dcrf_copy_corners(ordered + place[s] * corners, simplices->corner + s * corners, corners);
-    }
-    for (size_t a = 0; a < variables; a++)
-        simplices->of[a] = place[simplices->of[a]];
+    for (size_t s = 0; s < count; s++)
+        ordering.place[s] = next[ordering.place[s]]++;
+    dcrf_parallel_for(pool, count, GRAIN, copy_ordered, &ordering);
+    dcrf_parallel_for(pool, variables, GRAIN, find_places, &ordering);
     dcrf_release(simplices->corner);
     dcrf_release(next);
-    dcrf_release(place);
-    simplices->corner = ordered;
+    dcrf_release(ordering.place);
+    simplices->corner = ordering.ordered;
     return DCRF_OK;
 }
