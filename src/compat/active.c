@@ -34,23 +34,56 @@ void dcrf_field_free(struct dcrf_field **field_pointer) {
     *field_pointer = NULL;
 }
 
-/* The largest error that leaving a label out makes in its message, as a multiple of its largest
- * probability; infinite where labels cannot be left out. */
-static double message_per_probability(const dcrf_densecrf *crf) {
+/* The largest row sum of a normalized kernel is at least this, but for rounding: the row sums of K,
+ * or their square roots, are a positive vector that the kernel maps to itself, so its spectral
+ * radius is 1, which no matrix without negative entries has with all row sums below 1 (Perron,
+ * Frobenius). */
+#define LEAST_ROW_SUM 0.999
+
+/* The largest part of a message per probability of its label, of one term and row sum 1; infinite
+ * where labels cannot be left out. */
+static double largest_compatibility(const dcrf_densecrf *crf,
+                                    const struct dcrf_densecrf_term *term) {
+    double largest = 0;
+    if (term->compatibility == DCRF_COMPATIBILITY_MATRIX)
+        return (double)INFINITY; /* a label's message is not its own affair */
+    const size_t count = term->compatibility == DCRF_COMPATIBILITY_POTTS ? 1 : crf->labels;
+    for (size_t i = 0; i < count; i++) {
+        const double size = fabs((double)term->mu[i]);
+        largest = size > largest ? size : largest;
+    }
+    return largest;
+}
+
+static float threshold_of(const dcrf_densecrf *crf, double message_per_probability) {
+    return (float)fmin(1, crf->message_error / message_per_probability);
+}
+
+dcrf_status dcrf_field_measure_threshold(struct dcrf_field *field, dcrf_error *error) {
+    const dcrf_densecrf *crf = field->crf;
+    double sum = 0;
+    for (size_t m = 0; m < crf->term_count && !field->has_threshold; m++) {
+        float row_sum;
+        const dcrf_status status =
+            dcrf_densecrf_row_sum(&crf->terms[m], field->pool, &row_sum, error);
+        if (status < 0)
+            return status;
+        sum += largest_compatibility(crf, &crf->terms[m]) * (double)row_sum;
+    }
+    if (!field->has_threshold)
+        field->threshold = threshold_of(crf, sum);
+    field->has_threshold = true;
+    return DCRF_OK;
+}
+
+/* What it is at most, without measuring. */
+static float guess_threshold(const dcrf_densecrf *crf) {
     double sum = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
-        const struct dcrf_densecrf_term *term = &crf->terms[m];
-        double largest = 0;
-        if (term->compatibility == DCRF_COMPATIBILITY_MATRIX)
-            return (double)INFINITY; /* a label's message is not its own affair */
-        const size_t count = term->compatibility == DCRF_COMPATIBILITY_POTTS ? 1 : crf->labels;
-        for (size_t i = 0; i < count; i++) {
-            const double size = fabs((double)term->mu[i]);
-            largest = size > largest ? size : largest;
-        }
-        sum += largest * (double)term->row_sum;
+        const double row_sum = (double)crf->terms[m].row_sum;
+        sum += largest_compatibility(crf, &crf->terms[m]) * (row_sum > 0 ? row_sum : LEAST_ROW_SUM);
     }
-    return sum;
+    return threshold_of(crf, sum);
 }
 
 dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
@@ -64,7 +97,7 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->pool = dcrf_workspace_pool(workspace);
     field->threshold = -1;
     if (crf->message_error > 0 && crf->labels > DCRF_LANES) /* or rows get no shorter */
-        field->threshold = (float)fmin(1, crf->message_error / message_per_probability(crf));
+        field->threshold = guess_threshold(crf);
     field->peak_stride = dcrf_padded(crf->labels + 1);
     field->label = dcrf_allocate(crf->labels, sizeof *field->label);
     field->place = dcrf_allocate(crf->labels, sizeof *field->place);
@@ -324,6 +357,13 @@ dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error
     dcrf_parallel_for(field->pool, field->crf->variables, DCRF_DENSECRF_GRAIN, check_planes, &load);
     if (dcrf_field_collect_peaks(field, false) > 0)
         return dcrf_fail(error, DCRF_ERROR_NOT_FINITE, "Q holds a value that is not finite");
+    dcrf_field_take_all(field);
+    if (dcrf_field_must_adapt(field)) {
+        const dcrf_status status = dcrf_field_measure_threshold(field, error);
+        if (status < 0)
+            return status;
+    }
+    leave_all_out(field);
     return rebuild_rows(field, q, field->threshold / 2, error);
 }
 

@@ -279,32 +279,56 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
 /* ---- kernels -------------------------------------------------------------------------------- */
 
 /* sums = gain K 1 */
-static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
-                            float *sums, dcrf_error *error) {
+static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *pool, float *sums,
+                            dcrf_error *error) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
     const size_t n = lattice->base.variables;
     const float ones[DCRF_NARROW_LANES] = {1, 1, 1, 1};
     float *rows = dcrf_allocate(n, sizeof ones);
-    float *scratch = dcrf_workspace_slot(workspace, &dcrf_spread_slot,
-                                         dcrf_lattice_filter_floats(lattice, DCRF_NARROW_LANES),
-                                         sizeof *scratch);
-    if (!rows || !scratch) {
-        dcrf_release(rows);
-        return dcrf_fail_memory(error, "the row sums of a kernel");
+    float *scratch =
+        dcrf_allocate(dcrf_lattice_filter_floats(lattice, DCRF_NARROW_LANES), sizeof *scratch);
+    dcrf_status status = DCRF_OK;
+    if (!rows || !scratch)
+        status = dcrf_fail_memory(error, "the row sums of a kernel");
+    if (status == DCRF_OK) {
+        dcrf_lattice_filter(
+            &(struct dcrf_lattice_filter){.lattice = lattice,
+                                          .pool = pool,
+                                          .width = DCRF_NARROW_LANES,
+                                          .in = ones, /* every variable reads the same row */
+                                          .out = rows,
+                                          .out_stride = DCRF_NARROW_LANES,
+                                          .factor = term->gain,
+                                          .scratch = scratch});
+        for (size_t a = 0; a < n; a++)
+            sums[a] = rows[a * DCRF_NARROW_LANES];
     }
-    dcrf_lattice_filter(
-        &(struct dcrf_lattice_filter){.lattice = lattice,
-                                      .pool = dcrf_workspace_pool(workspace),
-                                      .width = DCRF_NARROW_LANES,
-                                      .in = ones, /* every variable reads the same row */
-                                      .out = rows,
-                                      .out_stride = DCRF_NARROW_LANES,
-                                      .factor = term->gain,
-                                      .scratch = scratch});
-    for (size_t a = 0; a < n; a++)
-        sums[a] = rows[a * DCRF_NARROW_LANES];
     dcrf_release(rows);
-    return DCRF_OK;
+    dcrf_release(scratch);
+    return status;
+}
+
+static float largest_of(const float *sums, size_t count) {
+    float largest = 0;
+    for (size_t a = 0; a < count; a++)
+        largest = sums[a] > largest ? sums[a] : largest;
+    return largest;
+}
+
+dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
+                                  dcrf_error *error) {
+    const size_t n = dcrf_densecrf_lattice(term)->base.variables;
+    *row_sum = term->row_sum;
+    if (*row_sum > 0)
+        return DCRF_OK;
+    float *sums = dcrf_allocate(n, sizeof *sums);
+    if (!sums)
+        return dcrf_fail_memory(error, "the row sums of a kernel");
+    const dcrf_status status = row_sums(term, pool, sums, error);
+    if (status == DCRF_OK)
+        term->row_sum = *row_sum = largest_of(sums, n);
+    dcrf_release(sums);
+    return status;
 }
 
 struct inversion {
@@ -325,28 +349,23 @@ static void invert_sums(void *context, size_t begin, size_t end, size_t worker) 
 }
 
 static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
-                             dcrf_densecrf_normalization normalization, size_t labels,
-                             dcrf_error *error) {
+                             dcrf_densecrf_normalization normalization, dcrf_error *error) {
     struct dcrf_lattice *lattice = (struct dcrf_lattice *)term->op;
     const size_t n = lattice->base.variables;
     float *sums = dcrf_allocate(n, sizeof *sums);
     if (!sums)
         return dcrf_fail_memory(error, "the normalization of a kernel");
-    dcrf_status status = row_sums(term, workspace, sums, error);
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    dcrf_status status = row_sums(term, pool, sums, error);
+    if (status == DCRF_OK && normalization == DCRF_DENSECRF_NONE)
+        term->row_sum = largest_of(sums, n);
     if (status == DCRF_OK && normalization != DCRF_DENSECRF_NONE) {
         struct inversion inversion = {sums, normalization == DCRF_DENSECRF_SYMMETRIC};
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), n, 8 * DCRF_DENSECRF_GRAIN, invert_sums,
-                          &inversion);
-        status = dcrf_lattice_scale(lattice, dcrf_workspace_pool(workspace),
-                                    normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
-                                    normalization == DCRF_DENSECRF_BEFORE ? NULL : sums, error);
-        /* What follows is for leaving labels out, which needs more than fill one row. */
-        if (status == DCRF_OK && labels > DCRF_LANES)
-            status = row_sums(term, workspace, sums, error);
+        dcrf_parallel_for(pool, n, 8 * DCRF_DENSECRF_GRAIN, invert_sums, &inversion);
+        status =
+            dcrf_lattice_scale(lattice, pool, normalization == DCRF_DENSECRF_AFTER ? NULL : sums,
+                               normalization == DCRF_DENSECRF_BEFORE ? NULL : sums, error);
     }
-    term->row_sum = 0;
-    for (size_t a = 0; status == DCRF_OK && a < n; a++)
-        term->row_sum = sums[a] > term->row_sum ? sums[a] : term->row_sum;
     dcrf_release(sums);
     return status;
 }
@@ -420,7 +439,7 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
         status = build_lattice(crf, workspace, kernel, &term.op, error);
     if (status == DCRF_OK) {
         term.gain = (float)(1 / (1 + ldexp(1, -(int)dcrf_densecrf_lattice(&term)->dimension)));
-        status = normalize(&term, workspace, normalization, crf->labels, error);
+        status = normalize(&term, workspace, normalization, error);
     }
     if (status < 0) {
         term_clear(&term);

@@ -18,9 +18,9 @@ extern const struct dcrf_slot dcrf_spread_slot;
 
 /* One kernel: message = sum_j mu(i, j) gain (K Q_j), mu with the signs of dcrf/densecrf.h. */
 struct dcrf_densecrf_term {
-    dcrf_operator *op; /* a lattice, with its normalization */
-    float gain;        /* 1 / (1 + 2^-d) */
-    float row_sum; /* largest entry of gain K 1; used where there are more labels than DCRF_LANES */
+    dcrf_operator *op;     /* a lattice, with its normalization */
+    float gain;            /* 1 / (1 + 2^-d) */
+    _Atomic float row_sum; /* largest entry of gain K 1; 0: not measured yet */
     dcrf_compatibility compatibility;
     float *mu; /* 1 (all labels alike), labels, or labels x labels values */
 };
@@ -48,6 +48,10 @@ struct dcrf_densecrf {
     struct dcrf_densecrf_term *terms;
     double message_error;
 };
+
+/* The largest entry of gain K 1, measured when it is first asked for. */
+dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
+                                  dcrf_error *error);
 
 /* The most kernels. */
 #define DCRF_DENSECRF_MOST_TERMS 64
@@ -83,7 +87,8 @@ struct dcrf_field {
     dcrf_pool *pool;
     float threshold; /* labels that are at or below it everywhere need no filter; negative: all do
                       */
-    size_t active;   /* labels in the rows */
+    bool has_threshold; /* else it is at most that, and not measured yet */
+    size_t active;      /* labels in the rows */
     size_t stride;
     size_t *label;         /* of each place in a row */
     size_t *place;         /* of each label, or SIZE_MAX */
@@ -115,8 +120,10 @@ void dcrf_field_take_all(struct dcrf_field *field);
 dcrf_status dcrf_field_start(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_load(struct dcrf_field *field, const float *q, dcrf_error *error);
 
-/* Would rows be shorter without the labels that have faded? Then take those out of the rows. */
+/* Would rows be shorter without the labels that have faded? Then take those out of the rows, once
+ * the threshold is measured and they still would. */
 bool dcrf_field_must_adapt(const struct dcrf_field *field);
+dcrf_status dcrf_field_measure_threshold(struct dcrf_field *field, dcrf_error *error);
 dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error);
 
 /* Exchange this q (and shift and scale) for those before the last update. */

@@ -352,18 +352,33 @@ static void store_q(struct update *update) {
     update->is_spread = was_spread;
 }
 
+/* Bands that tell as a rule that no label has faded. */
+#define PROBED_BANDS 8
+
+/* Can labels have faded, by what softmax(-unary) is in the first so many bands? */
+static bool fades(struct update *update, size_t bands) {
+    struct dcrf_field *field = update->field;
+    update->q = update->message = update->planes = NULL;
+    update->splats = false;
+    dcrf_field_clear_peaks(field);
+    dcrf_parallel_for(field->pool, bands < field->crf->bands ? bands : field->crf->bands, 1,
+                      update_bands, update);
+    dcrf_field_collect_peaks(field, true);
+    return dcrf_field_must_adapt(field);
+}
+
 /* softmax(-unary): all labels are active if none has faded, else rows are filled with those that
  * have not. */
 static dcrf_status start(struct update *update, dcrf_error *error) {
     struct dcrf_field *field = update->field;
     dcrf_field_take_all(field);
     update->is_start = true;
-    if (field->threshold > 0)
-        pass_over_bands(update, false, false, NULL); /* for the peaks */
-    if (field->threshold <= 0 || !dcrf_field_must_adapt(field)) {
-        update->is_stored = false;
+    update->is_stored = false;
+    if (field->threshold <= 0 || !fades(update, PROBED_BANDS) || !fades(update, field->crf->bands))
         return DCRF_OK;
-    }
+    const dcrf_status status = dcrf_field_measure_threshold(field, error);
+    if (status < 0 || !dcrf_field_must_adapt(field))
+        return status;
     update->is_start = false;
     update->is_stored = true;
     return dcrf_field_start(field, error);
@@ -388,6 +403,9 @@ static dcrf_status update_woken(struct update *update, const float *planes, floa
 static dcrf_status adapt(struct update *update, dcrf_error *error) {
     if (!dcrf_field_must_adapt(update->field))
         return DCRF_OK;
+    const dcrf_status status = dcrf_field_measure_threshold(update->field, error);
+    if (status < 0 || !dcrf_field_must_adapt(update->field))
+        return status;
     store_q(update);
     update->is_spread = false;
     return dcrf_field_adapt(update->field, error);
