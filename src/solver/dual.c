@@ -72,11 +72,12 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     space->sums = dcrf_allocate(n, sizeof(double));
     space->row_sums = dcrf_allocate(n, sizeof(float));
     space->scratch = dcrf_allocate(n, 2 * sizeof(double));
+    space->is_open = dcrf_allocate(n, sizeof *space->is_open);
     if (has_cliques) {
         space->clique_cost = dcrf_allocate_zero(n, sizeof(float));
         space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
     }
-    if (space->sums && space->row_sums && space->scratch &&
+    if (space->sums && space->row_sums && space->scratch && space->is_open &&
         (!has_cliques || (space->clique_cost && space->clique_weight)))
         return DCRF_OK;
     dcrf_dual_space_clear(space);
@@ -92,6 +93,7 @@ void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
     dcrf_release(space->sums);
     dcrf_release(space->row_sums);
     dcrf_release(space->scratch);
+    dcrf_release(space->is_open);
     dcrf_release(space->clique_cost);
     dcrf_release(space->clique_weight);
     *space = (struct dcrf_dual_space){0};
@@ -282,18 +284,21 @@ struct line_context {
     double at;
 };
 
-/* d/dt of sum_a min_i */
-static double slope_of_variable(const struct line_context *c, size_t a) {
+/* d/dt of min_i at `at`, and the label of the minimum. */
+static inline double slope_of_variable(const struct line_context *c, size_t a, double at,
+                                       size_t *label) {
     const dcrf_model *model = c->space->plan->model;
     const size_t row = a * model->stride;
     const float *unary = model->unary + row;
     const double *from = c->from->pairwise + row, *to = c->to->pairwise + row;
     double lowest = INFINITY, slope = 0;
+    *label = 0;
     if (!c->from->clique) {
         for (size_t i = 0; i < model->labels; i++) {
             const double change = to[i] - from[i];
-            const double cost = (double)unary[i] - from[i] - c->at * change;
+            const double cost = (double)unary[i] - from[i] - at * change;
             slope = cost < lowest ? -change : slope;
+            *label = cost < lowest ? i : *label;
             lowest = cost < lowest ? cost : lowest;
         }
         return slope;
@@ -301,33 +306,42 @@ static double slope_of_variable(const struct line_context *c, size_t a) {
     const double *clique_from = c->from->clique + row, *clique_to = c->to->clique + row;
     for (size_t i = 0; i < model->labels; i++) {
         const double change = to[i] - from[i] + (clique_to[i] - clique_from[i]);
-        const double cost = (double)unary[i] - from[i] - clique_from[i] - c->at * change;
+        const double cost = (double)unary[i] - from[i] - clique_from[i] - at * change;
         slope = cost < lowest ? -change : slope;
+        *label = cost < lowest ? i : *label;
         lowest = cost < lowest ? cost : lowest;
     }
     return slope;
 }
 
-static double sum_slopes(void *context, size_t begin, size_t end) {
+/* Costs are lines in t, so a label that is lowest at both ends of a line is so all the way. Of such
+ * variables, the most, the slope is known once and for all; of the others, that at the far end. */
+enum { SETTLED, FAR_END, LINE_SUMS };
+
+static void settle_variables(void *context, size_t begin, size_t end, double *sums) {
+    const struct line_context *c = context;
+    for (size_t a = begin; a < end; a++) {
+        size_t near, far;
+        slope_of_variable(c, a, 0, &near);
+        const double slope = slope_of_variable(c, a, 1, &far);
+        c->space->is_open[a] = near != far;
+        sums[near == far ? SETTLED : FAR_END] += slope;
+    }
+}
+
+static double sum_open_slopes(void *context, size_t begin, size_t end) {
+    const struct line_context *c = context;
     double sum = 0;
+    size_t label;
     for (size_t a = begin; a < end; a++)
-        sum += slope_of_variable(context, a);
+        if (c->space->is_open[a])
+            sum += slope_of_variable(c, a, c->at, &label);
     return sum;
 }
 
 double dcrf_dual_error_slope(const struct dcrf_dual_space *space, const struct dcrf_dual *from,
                              const struct dcrf_dual *to) {
     return (to->pairwise_roundings - from->pairwise_roundings) * UNIT * space->total;
-}
-
-/* The slope of the bound, with that of the rounding error that is subtracted: a point from a more
- * precise filter is worth more. */
-static double slope_at(struct line_context *line, double at) {
-    const double error = dcrf_dual_error_slope(line->space, line->from, line->to);
-    line->at = at;
-    return dcrf_parallel_sum(dcrf_workspace_pool(line->space->workspace),
-                             line->space->plan->model->variables, sum_slopes, line) -
-           error;
 }
 
 void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
@@ -348,17 +362,23 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
 /* Halvings of the interval that holds the maximum: the bound is flat there. */
 #define HALVINGS 7
 
+/* The slope of the bound is that of the costs with that of the rounding error that is subtracted: a
+ * point from a more precise filter is worth more. */
 void dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                        const struct dcrf_dual *candidate, double *bound) {
+    const size_t n = space->plan->model->variables;
+    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     struct line_context line = {space, best, candidate, 1};
-    double low = 0, high = 1;
-    if (slope_at(&line, 1) < 0)
+    double low = 0, high = 1, sums[LINE_SUMS];
+    dcrf_parallel_sums(pool, n, settle_variables, &line, sums, LINE_SUMS);
+    const double settled = sums[SETTLED] - dcrf_dual_error_slope(space, best, candidate);
+    if (settled + sums[FAR_END] < 0)
         for (int i = 0; i < HALVINGS; i++) {
-            const double middle = (low + high) / 2;
-            if (slope_at(&line, middle) > 0)
-                low = middle;
+            line.at = (low + high) / 2;
+            if (settled + dcrf_parallel_sum(pool, n, sum_open_slopes, &line) > 0)
+                low = line.at;
             else
-                high = middle;
+                high = line.at;
         }
     else
         low = 1;
