@@ -68,6 +68,48 @@ static void candidates_can_be_read(void **state) {
         }
 }
 
+/* A run with a loose gap anneals only where its first steps do not close the gap, and what it
+ * proves holds all the same. */
+static void loose_gaps_wait_with_annealing(void **state) {
+    (void)state;
+    size_t without = 0, later = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct toy toy =
+            new_toy(seed, 20, 8, seed % 3, 0.04 * (double)(1 + seed % 8), TOY_POTTS, 1);
+        double bound[2], energy[2];
+        for (int is_loose = 0; is_loose < 2; is_loose++) {
+            dcrf_settings settings;
+            dcrf_solver *solver;
+            dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+            settings.iterations = 200;
+            if (is_loose)
+                settings.gap = seed % 2 ? 0.02 : 1e-3;
+            assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                             DCRF_OK);
+            assert_true(dcrf_solver_run(solver, NULL) > 0);
+            const dcrf_solver_info info = info_of(solver);
+            const dcrf_candidate *candidates = info.candidates;
+            const double floor = info.unary_floor;
+            const bool waits = candidates[DCRF_CANDIDATE_MEAN_FIELD].energy - floor <
+                               0.5 * (candidates[DCRF_CANDIDATE_CONSTANT].energy - floor);
+            bound[is_loose] = info.lower_bound;
+            energy[is_loose] = info.energy.total;
+            if (is_loose && !candidates[DCRF_CANDIDATE_ANNEALING].was_tried) {
+                assert_true(info.relative_gap <= settings.gap);
+                without += waits && info.iterations > 0;
+            } else if (is_loose && waits) {
+                assert_true(info.iterations >= 16);
+                later++;
+            }
+            dcrf_solver_free(&solver);
+        }
+        for (int i = 0; i < 2; i++)
+            assert_true(bound[i] <= fmin(energy[0], energy[1]) + AGREEMENT);
+        free_toy(&toy);
+    }
+    assert_true(without > 0 && later > 0);
+}
+
 /* No method ends above mean field. */
 static void mean_field_is_never_better(void **state) {
     (void)state;
@@ -203,6 +245,7 @@ static void exact_after_fast(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(candidates_can_be_read),
+        cmocka_unit_test(loose_gaps_wait_with_annealing),
         cmocka_unit_test(mean_field_is_never_better),
         cmocka_unit_test(cancelling_works_at_every_question),
         cmocka_unit_test(no_time_at_all),

@@ -212,6 +212,20 @@ static bool is_slow(const dcrf_solver *solver) {
            dcrf_wants_fast_start(solver);
 }
 
+/* A loose gap is often closed before annealing and the first moves have paid for themselves: they
+ * wait for the first steps of the LP. Not where mean field does little better than a constant
+ * labelling: the LP would not get far from there. */
+#define LOOSE_GAP 5e-4
+#define MUCH_BETTER 0.5
+
+static bool can_wait(const dcrf_solver *solver) {
+    const dcrf_candidate *candidates = solver->info.candidates;
+    const double floor = solver->info.unary_floor;
+    return solver->settings.gap >= LOOSE_GAP &&
+           candidates[DCRF_CANDIDATE_MEAN_FIELD].energy - floor <
+               MUCH_BETTER * (candidates[DCRF_CANDIDATE_CONSTANT].energy - floor);
+}
+
 /* Try one that may not be wanted, unless the time is up. */
 static dcrf_status try_if(bool is_wanted, dcrf_solver *solver, dcrf_candidate_kind kind,
                           attempt make, dcrf_error *error) {
@@ -241,10 +255,17 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
                         try_mean_field, error);
     if (status == DCRF_OK)
         status = try_if(wants_flow(solver), solver, DCRF_CANDIDATE_FLOW, try_flow, error);
+    const bool needs_annealing = needs_start && !is_slow(solver) && !is_proven(solver) &&
+                                 solver->settings.method == DCRF_METHOD_LP;
+    candidates->is_annealing_due = needs_annealing && can_wait(solver);
     if (status == DCRF_OK)
-        status = try_if(needs_start && !is_slow(solver) && !is_proven(solver) &&
-                            solver->settings.method == DCRF_METHOD_LP,
-                        solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
+        status = try_if(needs_annealing && !candidates->is_annealing_due, solver,
+                        DCRF_CANDIDATE_ANNEALING, try_annealing, error);
     candidates->have_run = status == DCRF_OK;
     return status;
+}
+
+dcrf_status dcrf_solver_try_annealing(dcrf_solver *solver, dcrf_error *error) {
+    solver->candidates.is_annealing_due = false;
+    return try_if(true, solver, DCRF_CANDIDATE_ANNEALING, try_annealing, error);
 }

@@ -18,6 +18,7 @@ enum { DCRF_SNAPSHOT_EARLY, DCRF_SNAPSHOT_USUAL, DCRF_SNAPSHOT_CONVERGED, DCRF_S
 
 struct dcrf_candidates {
     bool have_run;
+    bool is_annealing_due; /* it waits until the method has made some steps, and moves with it */
     uint16_t *snapshots[DCRF_SNAPSHOTS]; /* labels; NULL where the method is mean field itself */
     bool has_snapshot[DCRF_SNAPSHOTS];
     struct dcrf_flow_proof flow; /* pairwise = NULL: none */
@@ -32,7 +33,8 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
 /* The labelling of mean field that has come furthest; NULL: there is none. */
 const uint16_t *dcrf_candidates_mean_field(const struct dcrf_candidates *candidates);
 
-/* Mean field alone, where it was not tried yet. */
+/* One alone, where it was not tried yet. */
 dcrf_status dcrf_solver_try_mean_field(dcrf_solver *solver, dcrf_error *error);
+dcrf_status dcrf_solver_try_annealing(dcrf_solver *solver, dcrf_error *error);
 
 #endif

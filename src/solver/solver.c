@@ -94,6 +94,13 @@ static void measure_gap(dcrf_solver_info *info) {
         dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
 }
 
+/* Is there a bound, and is the best labelling further above it than is wanted? */
+static bool is_gap_open(const dcrf_solver *solver) {
+    const dcrf_solver_info *info = &solver->info;
+    return dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor) >
+           solver->settings.gap;
+}
+
 /* ---- moves ---------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error) {
@@ -138,7 +145,8 @@ static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings *settings = &solver->settings;
     const double before_s = solver->info.polish_s;
     solver->stop.reserve_s = solver->polisher ? POLISHING_PART * settings->time_limit_s : 0;
-    if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop))
+    if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop) ||
+        solver->candidates.is_annealing_due)
         return DCRF_OK;
     dcrf_status status = DCRF_OK;
     const uint16_t *mean_field = dcrf_candidates_mean_field(&solver->candidates);
@@ -270,6 +278,12 @@ static dcrf_status try_moves(dcrf_solver *solver, dcrf_error *error) {
     return status == DCRF_OK ? polish_copy(solver, solver->candidate, error) : status;
 }
 
+/* What the start has left for later (candidates.c). */
+static dcrf_status catch_up(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_status status = dcrf_solver_try_annealing(solver, error);
+    return status == DCRF_OK ? polish_first(solver, error) : status;
+}
+
 dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_status usable = dcrf_solver_check(solver, error);
     if (usable < 0)
@@ -292,6 +306,9 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     if ((is_due(solver) || report.labels) && (status = evaluate(solver, report.labels, error)) < 0)
         return info->stop = status;
 
+    if (solver->candidates.is_annealing_due && info->iterations >= MOVES_EVERY &&
+        is_gap_open(solver) && (status = catch_up(solver, error)) < 0)
+        return info->stop = status;
     if (is_time_for_moves(solver) &&
         (status = dcrf_solver_leave_out(solver, try_moves(solver, error))) < 0)
         return info->stop = status;
@@ -315,13 +332,6 @@ static dcrf_status round_by_thresholds(dcrf_solver *solver, dcrf_error *error) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, solver->settings.seed);
     return draw(solver, &rng, solver->settings.rounding_draws, error);
-}
-
-/* Is there a bound, and is the best labelling further above it than is wanted? */
-static bool is_gap_open(const dcrf_solver *solver) {
-    const dcrf_solver_info *info = &solver->info;
-    return dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor) >
-           solver->settings.gap;
 }
 
 /* The labellings of mean field, where there are any: so no method ends above it. Under weights that
