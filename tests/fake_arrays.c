@@ -102,6 +102,12 @@ static char *place(const dcrf_view *view, const dcrf_grid *grid, size_t variable
     return at;
 }
 
+/* 1, 5 and 10 bits, of numbers from 2^-14 to 2^15. */
+static double half_value(uint16_t bits) {
+    const double size = (1024 + bits % 1024) * pow(2, bits / 1024 % 32 - 25);
+    return bits >= 0x8000 ? -size : size;
+}
+
 double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variable, size_t channel) {
     const char *at = place(view, grid, variable, channel);
     switch (view->type) {
@@ -117,6 +123,14 @@ double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variabl
         return (double)*(const float *)at;
     case DCRF_F64:
         return *(const double *)at;
+    case DCRF_F16:
+        return half_value(*(const uint16_t *)at);
+    case DCRF_BF16: {
+        const uint32_t bits = (uint32_t) * (const uint16_t *)at << 16;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        return (double)value;
+    }
     }
     return NAN;
 }

@@ -148,13 +148,27 @@ static void drop(struct place *place) {
 /* How the arrays of a run are laid out and where they are. */
 struct layout {
     dcrf_unary_kind kind;
-    dcrf_type type;   /* of the unary: F32 or F64 */
+    dcrf_type type;   /* of the unary: F32, F64, F16 or BF16 */
     bool is_planar;   /* unary and marginals */
     bool is_flipped;  /* the unary's rows from the last to the first */
     size_t gap;       /* elements between the rows of an interleaved unary */
     dcrf_type labels; /* of the labels */
     bool unary_there, image_there, marginals_there, labels_there;
 };
+
+/* Rounded towards zero; halves of numbers from 2^-14 to 2^15. */
+static uint16_t upper_half(float number) {
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+static uint16_t half_of(float number) {
+    int exponent;
+    const double mantissa = frexp(fabs((double)number), &exponent);
+    return (uint16_t)((number < 0 ? 0x8000u : 0) + (unsigned)(exponent + 14) * 1024u +
+                      (unsigned)(mantissa * 2048) - 1024u);
+}
 
 #define MOST_BYTES (2 * NUMBERS * sizeof(double))
 
@@ -180,7 +194,12 @@ static dcrf_view lay_out(const struct layout *layout, const float *numbers, char
                    (ptrdiff_t)(a / WIDTH) * view.stride[1] +
                    (ptrdiff_t)(k % LABELS) * view.channel_stride;
         const double wide = (double)numbers[k];
-        memcpy(at, layout->type == DCRF_F64 ? (const void *)&wide : (const void *)&numbers[k],
+        const uint16_t upper = upper_half(numbers[k]), half = half_of(numbers[k]);
+        memcpy(at,
+               layout->type == DCRF_F64    ? (const void *)&wide
+               : layout->type == DCRF_BF16 ? (const void *)&upper
+               : layout->type == DCRF_F16  ? (const void *)&half
+                                           : (const void *)&numbers[k],
                size);
     }
     *count = (layout->is_planar ? NUMBERS : row * HEIGHT - layout->gap) * size;
@@ -319,6 +338,27 @@ static void every_place_gives_the_same(void **state) {
         return; /* its fast operators are exact */
     must(run(cpu, &plain, DCRF_OPERATOR_FAST, &results, &error), &error);
     assert_expected(&first, results.marginals);
+}
+
+/* Half precision: the device reads what the CPU reads. */
+static void halves_give_the_same(void **state) {
+    (void)state;
+    for (size_t k = 0; k < 8; k++) {
+        struct layout layout = plain;
+        struct results here, there;
+        dcrf_error error;
+        layout.kind = DCRF_UNARY_LOGITS;
+        layout.type = k % 2 ? DCRF_F16 : DCRF_BF16;
+        layout.is_planar = k / 2 % 2;
+        must(run(cpu, &layout, DCRF_OPERATOR_EXACT, &here, &error), &error);
+        layout.unary_there = k / 4;
+        must(run(device, &layout, DCRF_OPERATOR_EXACT, &there, &error), &error);
+        assert_expected(&there, here.marginals);
+        double largest = 0;
+        for (size_t i = 0; i < NUMBERS; i++)
+            largest = fmax(largest, fabs((double)here.marginals[i] - (double)expected[i]));
+        assert_true(largest > 1e-4 && largest < 0.1); /* rounded, and not nonsense */
+    }
 }
 
 /* Gaps between rows are fine where the array is read in place. */
@@ -619,6 +659,7 @@ int main(void) {
         cmocka_unit_test(the_cpu_does_what_a_solver_does),
         cmocka_unit_test(every_layout_gives_the_same),
         cmocka_unit_test(every_place_gives_the_same),
+        cmocka_unit_test(halves_give_the_same),
         cmocka_unit_test(gaps_are_stepped_over),
         cmocka_unit_test(little_is_enough),
         cmocka_unit_test(wrong_numbers_are_found),

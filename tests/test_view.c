@@ -83,10 +83,10 @@ static void views_of_absurd_grids_can_be_made(void **state) {
 
 static void types_have_sizes(void **state) {
     (void)state;
-    const size_t bytes[] = {1, 2, 2, 4, 4, 8};
-    for (int type = DCRF_U8; type <= DCRF_F64; type++)
+    const size_t bytes[] = {1, 2, 2, 4, 4, 8, 2, 2};
+    for (int type = DCRF_U8; type <= DCRF_BF16; type++)
         assert_int_equal(dcrf_type_bytes((dcrf_type)type), bytes[type]);
-    assert_int_equal(dcrf_type_bytes((dcrf_type)6), 0);
+    assert_int_equal(dcrf_type_bytes((dcrf_type)8), 0);
     assert_int_equal(dcrf_type_bytes((dcrf_type)-1), 0);
 }
 
@@ -106,8 +106,29 @@ static double expected_value(dcrf_type type, size_t variable, size_t channel) {
         return small + 0.25;
     case DCRF_F64:
         return small - 0.5;
+    case DCRF_F16:
+        return small - 40.25;
+    case DCRF_BF16:
+        return small - 40;
     }
     return 0;
+}
+
+/* Of a number that half precision holds: the exponent is biased by 15, and the first of the 11 bits
+ * of the mantissa is not stored. */
+static uint16_t as_half(double value) {
+    int exponent;
+    const double mantissa = frexp(fabs(value), &exponent); /* in [1/2, 1), or 0 */
+    const unsigned sign = value < 0 ? 0x8000u : 0;
+    return mantissa > 0 ? (uint16_t)(sign + (unsigned)(exponent + 14) * 1024u +
+                                     (unsigned)(mantissa * 2048) - 1024u)
+                        : (uint16_t)sign;
+}
+
+static uint16_t as_upper_half(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)(bits >> 16);
 }
 
 static void write_element(char *at, dcrf_type type, double value) {
@@ -117,7 +138,8 @@ static void write_element(char *at, dcrf_type type, double value) {
     const int16_t i16 = (int16_t)whole;
     const int32_t i32 = (int32_t)whole;
     const float f32 = (float)value;
-    const void *from[] = {&u8, &u16, &i16, &i32, &f32, &value};
+    const uint16_t f16 = as_half(value), bf16 = as_upper_half(f32);
+    const void *from[] = {&u8, &u16, &i16, &i32, &f32, &value, &f16, &bf16};
     memcpy(at, from[type], dcrf_type_bytes(type));
 }
 
@@ -153,13 +175,44 @@ static void check_layout(dcrf_view view, const dcrf_grid *grid, char *data) {
     dcrf_release(out);
 }
 
+/* Known numbers of IEEE 754's half precision, the least and the largest among them. */
+static void halves_are_read(void **state) {
+    (void)state;
+    static const uint16_t bits[] = {0x0000, 0x8000, 0x3c00, 0xc000, 0x7bff, 0xfbff,
+                                    0x0001, 0x03ff, 0x0400, 0x3555, 0x7c00, 0xfc00};
+    static const double values[] = {0,
+                                    -0.0,
+                                    1,
+                                    -2,
+                                    65504,
+                                    -65504,
+                                    5.9604644775390625e-08,
+                                    6.0975551605224609e-05,
+                                    6.103515625e-05,
+                                    0.333251953125,
+                                    (double)INFINITY,
+                                    -(double)INFINITY};
+    const size_t origin[DCRF_MAX_AXES] = {0};
+    const dcrf_grid grid = dcrf_grid_1d(1);
+    for (size_t k = 0; k < sizeof bits / sizeof bits[0]; k++) {
+        const dcrf_view view = dcrf_view_planar(&bits[k], DCRF_F16, &grid, 1);
+        const double found = dcrf_view_element(&view, origin, 0);
+        assert_true(found <= values[k] && found >= values[k]);
+    }
+    const uint16_t nothing = 0x7e00, third = 0x3eab; /* the upper half of 1/3 */
+    const dcrf_view half = dcrf_view_planar(&nothing, DCRF_F16, &grid, 1);
+    const dcrf_view upper = dcrf_view_planar(&third, DCRF_BF16, &grid, 1);
+    assert_true(isnan(dcrf_view_element(&half, origin, 0)));
+    assert_true(fabs(dcrf_view_element(&upper, origin, 0) - 1.0 / 3) < 1e-3);
+}
+
 static void every_type_and_layout_is_read(void **state) {
     (void)state;
     const dcrf_grid grids[] = {dcrf_grid_1d(11), dcrf_grid_2d(5, 3), dcrf_grid_3d(2, 3, 4),
                                dcrf_grid_1d(1)};
     static char buffer[8 * 24 * 5 * 4 + 64];
     for (size_t g = 0; g < 4; g++)
-        for (int type = DCRF_U8; type <= DCRF_F64; type++)
+        for (int type = DCRF_U8; type <= DCRF_BF16; type++)
             for (size_t channels = 1; channels <= 5; channels += 2)
                 for (size_t misaligned = 0; misaligned < 2; misaligned++) {
                     char *data = buffer + misaligned;
@@ -378,6 +431,7 @@ int main(void) {
         cmocka_unit_test(bad_grids_are_refused),
         cmocka_unit_test(views_of_absurd_grids_can_be_made),
         cmocka_unit_test(types_have_sizes),
+        cmocka_unit_test(halves_are_read),
         cmocka_unit_test(every_type_and_layout_is_read),
         cmocka_unit_test(contiguous_layouts_are_what_they_say),
         cmocka_unit_test(not_finite_is_located),

@@ -26,7 +26,16 @@ typedef struct dcrf_grid {
     double spacing[DCRF_MAX_AXES]; /* distance between neighbours, in the unit of the sigmas */
 } dcrf_grid;
 
-typedef enum dcrf_type { DCRF_U8 = 0, DCRF_U16, DCRF_I16, DCRF_I32, DCRF_F32, DCRF_F64 } dcrf_type;
+typedef enum dcrf_type {
+    DCRF_U8 = 0,
+    DCRF_U16,
+    DCRF_I16,
+    DCRF_I32,
+    DCRF_F32,
+    DCRF_F64,
+    DCRF_F16, /* half precision, as in IEEE 754 */
+    DCRF_BF16 /* the upper half of a float */
+} dcrf_type;
 
 typedef struct dcrf_view {
     const void *data;

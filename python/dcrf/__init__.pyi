@@ -41,6 +41,7 @@ class DeviceArray:
         strides: Iterable[int],
         device: str,
         stream: int = 0,
+        is_bfloat: bool = False,
     ) -> None: ...
     @property
     def ndim(self) -> int: ...

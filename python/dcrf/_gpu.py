@@ -13,9 +13,12 @@ from . import _core
 
 # DLDeviceType: memory of CUDA, and memory that it manages; DLDataTypeCode and bits.
 _CUDA, _CUDA_MANAGED = 2, 13
-_DLPACK_TYPES = {(1, 8): "u1", (1, 16): "u2", (0, 16): "i2", (0, 32): "i4", (2, 32): "f4", (2, 64): "f8", (6, 8): "u1"}
+_DLPACK_TYPES = {
+    (1, 8): "u1", (1, 16): "u2", (0, 16): "i2", (0, 32): "i4", (2, 16): "f2", (2, 32): "f4", (2, 64): "f8", (6, 8): "u1",
+}
+_BFLOAT = (4, 16)  # for which numpy has no type: uint16 here
 _DEFAULT_STREAM = 1
-_TYPES = "uint8, uint16, int16, int32, float32 and float64"
+_TYPES = "uint8, uint16, int16, int32, float16, float32, float64 and bfloat16"
 
 
 class DeviceArray:
@@ -28,7 +31,7 @@ class DeviceArray:
     be in the default stream, or done.
     """
 
-    def __init__(self, owner, address, dtype, shape, strides, device, stream=0):
+    def __init__(self, owner, address, dtype, shape, strides, device, stream=0, is_bfloat=False):
         self._owner = owner
         self._address = address
         self.dtype = np.dtype(dtype)
@@ -36,6 +39,7 @@ class DeviceArray:
         self.strides = tuple(strides)
         self.device = device
         self._stream = stream  # to wait for; 0: none
+        self._is_bfloat = is_bfloat
 
     @property
     def ndim(self):
@@ -74,6 +78,8 @@ class DeviceArray:
         memory = np.empty(high - low + self.dtype.itemsize if self.size else 0, np.uint8)
         _core.fetch(self._address + low, self.device, self._stream, memory)
         view = np.ndarray(self.shape, self.dtype, memory, -low, self.strides)
+        if self._is_bfloat:
+            return (view.astype(np.uint32) << np.uint32(16)).view(np.float32)
         return view if view.flags.c_contiguous else view.copy()
 
     def __array__(self, dtype=None, copy=None):
@@ -117,7 +123,8 @@ def _by_dlpack(values, what):
     # Whoever has it makes the default stream wait for its own, and we wait for that.
     capsule = values.__dlpack__(stream=_DEFAULT_STREAM)
     owner, address, code, bits, shape, strides, _, _ = _core.from_dlpack(capsule)
-    name = _DLPACK_TYPES.get((code, bits))
+    is_bfloat = (code, bits) == _BFLOAT
+    name = "u2" if is_bfloat else _DLPACK_TYPES.get((code, bits))
     if name is None:
         raise TypeError(
             f"{what} on the GPU has elements of a type that is not taken there; {_TYPES} are (.float() in torch)"
@@ -125,7 +132,9 @@ def _by_dlpack(values, what):
     dtype = np.dtype(name)
     steps = _contiguous(shape, dtype.itemsize) if strides is None else [n * dtype.itemsize for n in strides]
     _check_size(shape, what)
-    return DeviceArray(owner, address, dtype, shape, steps, _device_of(address, what), _DEFAULT_STREAM)
+    return DeviceArray(
+        owner, address, dtype, shape, steps, _device_of(address, what), _DEFAULT_STREAM, is_bfloat
+    )
 
 
 def _by_interface(values, interface, what):
@@ -134,7 +143,7 @@ def _by_interface(values, interface, what):
     dtype = np.dtype(interface["typestr"])
     if dtype.kind == "b":
         dtype = np.dtype(np.uint8)
-    if dtype.kind not in "uif" or not dtype.isnative or dtype.char not in "BHhifd":
+    if dtype.kind not in "uif" or not dtype.isnative or dtype.char not in "BHhifde":
         raise TypeError(f"{what} on the GPU has elements of type {dtype}; {_TYPES} are taken there")
     shape, address = tuple(interface["shape"]), interface["data"][0]
     strides = interface.get("strides") or _contiguous(shape, dtype.itemsize)
@@ -171,7 +180,7 @@ def as_stood_in(there, before, after, what):
     if not np.may_share_memory(before, after):
         raise ValueError(f"{what} on the GPU has a layout that only a copy could bring into order: make it contiguous")
     moved = after.__array_interface__["data"][0] - before.__array_interface__["data"][0]
-    return there._address + moved, there.dtype.char, after.shape, after.strides
+    return there._address + moved, "E" if there._is_bfloat else there.dtype.char, after.shape, after.strides
 
 
 def _contiguous(shape, step):

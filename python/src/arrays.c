@@ -8,7 +8,9 @@
 /* ---- views ---------------------------------------------------------------------------------- */
 
 static int type_of_letter(int letter) {
-    static const char letters[] = "BHhifd"; /* in the order of dcrf_type */
+    /* Those of the struct module, and E for the upper half of a float, in the order of dcrf_type.
+     */
+    static const char letters[] = "BHhifdeE";
     const char *found = letter ? strchr(letters, letter) : NULL;
     return found ? (int)(found - letters) : -1;
 }

@@ -96,8 +96,9 @@ static const struct format {
     char letter; /* of the struct module */
     struct dlpack_type type;
 } formats[] = {
-    {'B', {DLPACK_UINT, 8, 1}}, {'H', {DLPACK_UINT, 16, 1}},  {'h', {DLPACK_INT, 16, 1}},
-    {'i', {DLPACK_INT, 32, 1}}, {'f', {DLPACK_FLOAT, 32, 1}}, {'d', {DLPACK_FLOAT, 64, 1}},
+    {'B', {DLPACK_UINT, 8, 1}},   {'H', {DLPACK_UINT, 16, 1}},  {'h', {DLPACK_INT, 16, 1}},
+    {'i', {DLPACK_INT, 32, 1}},   {'f', {DLPACK_FLOAT, 32, 1}}, {'d', {DLPACK_FLOAT, 64, 1}},
+    {'e', {DLPACK_FLOAT, 16, 1}},
 };
 
 #define FORMATS (sizeof formats / sizeof formats[0])

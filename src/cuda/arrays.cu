@@ -30,7 +30,8 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
         low += reach < 0 ? reach : 0;
         high += reach > 0 ? reach : 0;
     }
-    static const size_t bytes[] = {1, 2, 2, 4, 4, 8}; /* dcrf_type_bytes, of the other library */
+    static const size_t bytes[] = {1, 2, 2, 4,
+                                   4, 8, 2, 2}; /* dcrf_type_bytes, of the other library */
     *lowest = low;
     return (size_t)(high - low) + bytes[view->type];
 }

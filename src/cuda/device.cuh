@@ -31,6 +31,7 @@
 
 #include "filter/backend.h"
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 /* Most kernels have one thread per item, in blocks of this many. */
@@ -213,6 +214,10 @@ static __device__ inline double view_element(const char *at, dcrf_type type) {
         return (double)*reinterpret_cast<const int32_t *>(at);
     case DCRF_F32:
         return (double)*reinterpret_cast<const float *>(at);
+    case DCRF_F16:
+        return (double)__half2float(*reinterpret_cast<const __half *>(at));
+    case DCRF_BF16:
+        return (double)__uint_as_float((uint32_t) * reinterpret_cast<const uint16_t *>(at) << 16);
     default:
         return *reinterpret_cast<const double *>(at);
     }

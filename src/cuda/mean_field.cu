@@ -382,14 +382,9 @@ dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_
     return status < 0 ? status : read_sums(it, sums, error);
 }
 
-/* From how many updates on recording one pays. */
-#ifndef RECORDING_PAYS
-#define RECORDING_PAYS 4
-#endif
-
+/* Launch by launch: to record a step takes as long as to launch ten, and holds up other workers. */
 dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error) {
     const struct dcrf_backend_update how = {0, 1};
-    struct mean_field *mf = &it->mean_field;
     dcrf_status status = prepare(it, error);
     if (status == DCRF_OK)
         status = tell_how(it, &how, error);
@@ -397,13 +392,7 @@ dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_er
         launch_update(it, nullptr, false);
         status = check(cudaGetLastError(), WHAT, error);
     }
-    for (size_t k = 0; k < updates && status == DCRF_OK; k++) {
-        /* The first one takes what memory the filters need. */
-        if (k == 1 && updates > RECORDING_PAYS && !mf->step)
-            status = iterate_record(it, launch_plain, &mf->step, error);
-        if (status == DCRF_OK)
-            status = mf->step ? check(cudaGraphLaunch(mf->step, it->device->stream), WHAT, error)
-                              : launch_plain(it, error);
-    }
+    for (size_t k = 0; k < updates && status == DCRF_OK; k++)
+        status = launch_plain(it, error);
     return status;
 }

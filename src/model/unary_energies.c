@@ -47,8 +47,9 @@ static void normalize(double sign, size_t labels, float *rows, size_t variables)
             largest = fmax(largest, sign * (double)row[i]);
         for (size_t i = 0; i < labels; i++)
             sum += exp(sign * (double)row[i] - largest);
+        const double shift = log(sum) + largest;
         for (size_t i = 0; i < labels; i++)
-            row[i] = (float)(log(sum) + largest - sign * (double)row[i]);
+            row[i] = (float)(shift - sign * (double)row[i]);
     }
 }
 

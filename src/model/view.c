@@ -29,6 +29,8 @@ size_t dcrf_type_bytes(dcrf_type type) {
         return 1;
     case DCRF_U16:
     case DCRF_I16:
+    case DCRF_F16:
+    case DCRF_BF16:
         return 2;
     case DCRF_I32:
     case DCRF_F32:
@@ -112,6 +114,24 @@ dcrf_status dcrf_view_check(const dcrf_view *view, const char *what, dcrf_error 
     return DCRF_OK;
 }
 
+/* 1 sign, 5 bits of exponent, 10 of mantissa. */
+static double from_half(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double size = ldexp(1024 + mantissa, exponent - 25);
+    if (exponent == 0)
+        size = ldexp(mantissa, -24);
+    else if (exponent == 31)
+        size = mantissa ? (double)NAN : (double)INFINITY;
+    return bits >> 15 ? -size : size;
+}
+
+static double from_upper_half(uint16_t bits) {
+    const uint32_t all = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &all, sizeof value);
+    return (double)value;
+}
+
 /* memcpy: the caller's elements need not be aligned. */
 static inline double read_element(const char *at, dcrf_type type) {
     switch (type) {
@@ -141,6 +161,12 @@ static inline double read_element(const char *at, dcrf_type type) {
         double value;
         memcpy(&value, at, sizeof value);
         return value;
+    }
+    case DCRF_F16:
+    case DCRF_BF16: {
+        uint16_t bits;
+        memcpy(&bits, at, sizeof bits);
+        return type == DCRF_F16 ? from_half(bits) : from_upper_half(bits);
     }
     }
     return NAN;
@@ -239,7 +265,7 @@ dcrf_status dcrf_view_copy_integers(const dcrf_view *view, const dcrf_grid *grid
     if (view->channels != 1)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; it must have one", what,
                          view->channels);
-    if (view->type == DCRF_F32 || view->type == DCRF_F64)
+    if (view->type >= DCRF_F32)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s must hold integers", what);
     size_t position[DCRF_MAX_AXES];
     for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
