@@ -37,6 +37,11 @@ static size_t row_width(uint64_t number) {
     return number % 5 == 4 ? DCRF_NARROW_LANES : 8 * (1 + number % 4);
 }
 
+/* The same where they may be of whole fours. */
+static size_t fours_width(uint64_t number) {
+    return 4 * (1 + number % (DCRF_DSP_WIDTH / 4));
+}
+
 static double clocked(double start_s, size_t repeats) {
     return (dcrf_time_s() - start_s) / (double)repeats;
 }
@@ -102,7 +107,7 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
                                   double *time_s, bool splats) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
-    const size_t width = row_width(number), corners = 1 + number / 4 % 9;
+    const size_t width = fours_width(number), corners = 1 + number / 4 % 9;
     const size_t count = random_below(&rng, 20), stride = width + 8 * random_below(&rng, 3);
     const size_t vertices = 1 + random_below(&rng, 40);
     uint32_t *first = malloc((count + 1) * sizeof *first);
@@ -172,7 +177,7 @@ static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, s
                                   double *time_s) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
-    const size_t width = row_width(number), rows = 1 + random_below(&rng, 60);
+    const size_t width = fours_width(number), rows = 1 + random_below(&rng, 60);
     const bool two = number / 4 % 2;
     uint32_t *neighbour[2];
     float *in[2], *size_in[2];

@@ -23,13 +23,18 @@ static const struct dcrf_slot ring_slot = {"rings of the compatible mean field"}
 static const struct dcrf_slot softmax_slot = {"a softmax of its threads"};
 static const struct dcrf_slot band_slot = {"what its threads work on"};
 
+/* Floats of a row that a thread takes for itself, at least. */
+#define LEAST_SHARE 12
+
 struct update {
     struct dcrf_field *field;
     struct dcrf_spread spread;
-    bool is_start;   /* q is softmax(-unary), and nothing holds it yet */
-    bool is_spread;  /* the lattices hold q */
-    bool is_stored;  /* field->q holds q */
-    float *ring;     /* for lattices with a ring */
+    bool is_start;  /* q is softmax(-unary), and nothing holds it yet */
+    bool is_spread; /* the lattices hold q */
+    bool is_stored; /* field->q holds q */
+    float *ring;    /* for lattices with a ring: ring_floats for each share */
+    size_t ring_floats;
+    size_t shares;   /* of the labels, if rows are long enough */
     float *filtered; /* by one with a ring, whose compatibility is not a scalar */
     float *rows;     /* for each thread, those of a band */
     float *parts;    /* the same: what a compatibility that is not a scalar multiplies, or planes */
@@ -64,12 +69,15 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
     const dcrf_densecrf *crf = field->crf;
     const size_t stride = dcrf_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
     const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
+    const size_t shares = stride / LEAST_SHARE >= threads ? threads : 1;
+    const size_t share = (stride / 4 + shares - 1) / shares * 4;
     const size_t band = crf->band * stride * threads;
     size_t ring = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
         const struct dcrf_densecrf_term *term = &crf->terms[m];
         const size_t floats = dcrf_densecrf_has_ring(term)
-                                  ? dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), width)
+                                  ? dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term),
+                                                               share < width ? share : width)
                                   : 0;
         ring = floats > ring ? floats : ring;
     }
@@ -79,7 +87,10 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
     update->work_floats = (DCRF_SOFTMAX_WORK(crf->labels) + 15) / 16 * 16;
     update->work =
         dcrf_workspace_slot(workspace, &softmax_slot, threads * update->work_floats, sizeof(float));
-    update->ring = dcrf_workspace_slot(workspace, &ring_slot, ring, sizeof(float));
+    update->shares = shares;
+    update->ring_floats = (ring + 15) / 16 * 16;
+    update->ring =
+        dcrf_workspace_slot(workspace, &ring_slot, shares * update->ring_floats, sizeof(float));
     update->filtered = dcrf_workspace_slot(
         workspace, &filtered_slot, count_terms(crf, true, false) ? crf->variables * width : 0,
         sizeof(float));
@@ -129,47 +140,95 @@ static void add_filtered(void *context, size_t begin, size_t end, size_t worker)
                 update->message + begin * update->field->stride, end - begin);
 }
 
+/* What a lattice with a ring does to labels at .. at + width - 1. */
+static struct dcrf_lattice_filter ring_filter(const struct update *update, size_t term, size_t at,
+                                              size_t width, float *ring) {
+    const struct dcrf_field *field = update->field;
+    return (struct dcrf_lattice_filter){.lattice = dcrf_densecrf_lattice(&field->crf->terms[term]),
+                                        .width = width,
+                                        .in = field->q + at,
+                                        .in_stride = field->stride,
+                                        .out = update->message + at,
+                                        .out_stride = field->stride,
+                                        .factor = field->crf->terms[term].gain *
+                                                  field->crf->terms[term].mu[0],
+                                        .scratch = ring};
+}
+
+/* The terms with a ring whose compatibility is not a scalar, for some labels: message += their
+ * part. */
+static void add_rings(struct update *update, size_t at, size_t width) {
+    const struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    for (size_t m = 0; m < crf->term_count; m++) {
+        const struct dcrf_densecrf_term *term = &crf->terms[m];
+        if (!dcrf_densecrf_has_ring(term) || is_scalar(term))
+            continue;
+        struct dcrf_lattice_filter filter = ring_filter(update, m, at, width, update->ring);
+        filter.pool = field->pool;
+        filter.out = update->filtered;
+        filter.out_stride = width;
+        filter.factor = term->gain;
+        dcrf_lattice_filter(&filter);
+        struct addition addition = {update, term, at, width};
+        dcrf_parallel_for(field->pool, crf->variables, DCRF_DENSECRF_GRAIN, add_filtered,
+                          &addition);
+    }
+}
+
+/* Where the i-th of so many even parts of a range begins: after whole fours. */
+static size_t even_part(size_t begin, size_t end, size_t i, size_t count) {
+    return begin + (end - begin) / 4 * i / count * 4;
+}
+
+/* The others, for the labels of a range and with the threads of a pool: message = their part, or +=
+ * that. */
+static void put_rings(const struct update *update, size_t begin, size_t end, float *ring,
+                      dcrf_pool *pool) {
+    const dcrf_densecrf *crf = update->field->crf;
+    const size_t blocks = (end - begin + DCRF_DSP_WIDTH - 1) / DCRF_DSP_WIDTH;
+    for (size_t i = 0; i < blocks; i++) {
+        const size_t at = even_part(begin, end, i, blocks);
+        const size_t width = even_part(begin, end, i + 1, blocks) - at;
+        bool has_message = update->has_message;
+        for (size_t m = 0; m < crf->term_count; m++) {
+            if (!dcrf_densecrf_has_ring(&crf->terms[m]) || !is_scalar(&crf->terms[m]))
+                continue;
+            struct dcrf_lattice_filter filter = ring_filter(update, m, at, width, ring);
+            filter.pool = pool;
+            filter.accumulate = has_message;
+            has_message = true;
+            dcrf_lattice_filter(&filter);
+        }
+    }
+}
+
+static void put_shares(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct update *update = context;
+    for (size_t i = begin; i < end; i++)
+        put_rings(update, even_part(0, update->field->stride, i, update->shares),
+                  even_part(0, update->field->stride, i + 1, update->shares),
+                  update->ring + i * update->ring_floats, NULL);
+}
+
 /* The terms whose lattices have a ring: the scalar ones into the message, after the others, which
- * still need q. */
+ * still need q. Where rows are long each thread takes labels of its own through the whole lattice,
+ * else all threads take the same ones through layer after layer. */
 static void filter_rings(struct update *update) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
     if (count_terms(crf, true, false) > 0) {
         memset(update->message, 0, crf->variables * field->stride * sizeof *update->message);
         update->has_message = true;
+        for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH)
+            add_rings(update, at, dcrf_spread_width(&update->spread, at));
     }
-    const bool has_message = update->has_message;
-    for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH) {
-        const size_t width = dcrf_spread_width(&update->spread, at);
-        update->has_message = has_message;
-        for (int scalar = 0; scalar < 2; scalar++)
-            for (size_t m = 0; m < crf->term_count; m++) {
-                const struct dcrf_densecrf_term *term = &crf->terms[m];
-                if (!dcrf_densecrf_has_ring(term) || is_scalar(term) != (scalar == 1))
-                    continue;
-                struct dcrf_lattice_filter filter = {.lattice = dcrf_densecrf_lattice(term),
-                                                     .pool = field->pool,
-                                                     .width = width,
-                                                     .in = field->q + at,
-                                                     .in_stride = field->stride,
-                                                     .out = update->filtered,
-                                                     .out_stride = width,
-                                                     .factor = term->gain,
-                                                     .scratch = update->ring};
-                if (scalar) {
-                    filter.out = update->message + at;
-                    filter.out_stride = field->stride;
-                    filter.factor = term->gain * term->mu[0];
-                    filter.accumulate = update->has_message;
-                    update->has_message = true;
-                }
-                dcrf_lattice_filter(&filter);
-                struct addition addition = {update, term, at, width};
-                if (!scalar)
-                    dcrf_parallel_for(field->pool, crf->variables, DCRF_DENSECRF_GRAIN,
-                                      add_filtered, &addition);
-            }
-    }
+    if (update->shares > 1 && field->stride / LEAST_SHARE >= update->shares)
+        dcrf_parallel_for(field->pool, update->shares, 1, put_shares, update);
+    else
+        put_rings(update, 0, field->stride, update->ring, field->pool);
+    update->has_message = update->has_message || count_terms(crf, true, true) > 0;
 }
 
 /* ---- the pass over the bands ---------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  *
  * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
  * floats, DCRF_NARROW_LANES or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that
- * the sums of a row stay in registers. */
+ * the sums of a row stay in registers. Runs and blurs take all multiples of four. */
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 

@@ -134,11 +134,11 @@ INLINE void slice_all(const struct dcrf_runs *given, size_t begin, size_t end, s
 
 #if DSP_LANES == 16
 static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
-    FOR_WIDTH(runs->width, splat_all, runs, begin, end)
+    FOR_FOURS(runs->width, splat_all, runs, begin, end)
 }
 
 static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
-    FOR_WIDTH(runs->width, slice_all, runs, begin, end)
+    FOR_FOURS(runs->width, slice_all, runs, begin, end)
 }
 #else
 static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {

@@ -3,9 +3,8 @@
  * The including file defines DSP_LANES (4, 8 or 16 floats to a vector) and DSP_FILL, the name of
  * the function that overwrites the table, and is compiled for its instruction set with contraction
  * to fused multiply-adds allowed. A row is `wide` vectors of DSP_LANES and `tail` vectors of 4
- * floats: none, two, which are one vector of 8 (with 16 lanes, where the number of eights is odd),
- * or one (rows of 4, where vectors are longer). Both are constants in each copy of a loop, so the
- * sums of a row are registers. */
+ * floats, fewer than make one more; two of them are one vector of 8. Both are constants in each
+ * copy of a loop, so the sums of a row are registers. */
 #include "dsp/dsp.h"
 
 #include <dcrf/operator.h>
@@ -91,46 +90,32 @@ INLINE size_t row_floats(size_t wide, size_t tail) {
     return wide * DSP_LANES + tail * HALF_LANES;
 }
 
-/* Call body(arguments, wide, tail) with constants for the two counts. */
-#if DSP_LANES == 16
+/* Where the last vector of 4 is, if there is one. */
+INLINE size_t half_at(size_t wide, size_t tail) {
+    return wide * DSP_LANES + (tail & 2) * HALF_LANES;
+}
+
+/* Call body(arguments, wide, tail) with constants for the two counts: for rows of 4 floats and of
+ * whole eights, or for all of whole fours. */
+#define WIDTH_CASE(fours, body, ...)                                                               \
+    case fours:                                                                                    \
+        body(__VA_ARGS__, (fours)*HALF_LANES / DSP_LANES, (fours) % (DSP_LANES / HALF_LANES));     \
+        break;
+#define EIGHTS_CASES(body, ...)                                                                    \
+    WIDTH_CASE(1, body, __VA_ARGS__)                                                               \
+    WIDTH_CASE(2, body, __VA_ARGS__)                                                               \
+    WIDTH_CASE(4, body, __VA_ARGS__)                                                               \
+    WIDTH_CASE(6, body, __VA_ARGS__)                                                               \
+    WIDTH_CASE(8, body, __VA_ARGS__)
 #define FOR_WIDTH(width, body, ...)                                                                \
-    switch ((width) / TAIL_LANES) {                                                                \
-    case 0:                                                                                        \
-        body(__VA_ARGS__, 0, 1);                                                                   \
-        break;                                                                                     \
-    case 1:                                                                                        \
-        body(__VA_ARGS__, 0, 2);                                                                   \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        body(__VA_ARGS__, 1, 0);                                                                   \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        body(__VA_ARGS__, 1, 2);                                                                   \
-        break;                                                                                     \
-    default:                                                                                       \
-        body(__VA_ARGS__, 2, 0);                                                                   \
-        break;                                                                                     \
+    switch ((width) / HALF_LANES) { EIGHTS_CASES(body, __VA_ARGS__) }
+#define FOR_FOURS(width, body, ...)                                                                \
+    switch ((width) / HALF_LANES) {                                                                \
+        EIGHTS_CASES(body, __VA_ARGS__)                                                            \
+        WIDTH_CASE(3, body, __VA_ARGS__)                                                           \
+        WIDTH_CASE(5, body, __VA_ARGS__)                                                           \
+        WIDTH_CASE(7, body, __VA_ARGS__)                                                           \
     }
-#else
-#define FOR_WIDTH(width, body, ...)                                                                \
-    switch ((width) / TAIL_LANES) {                                                                \
-    case 0:                                                                                        \
-        body(__VA_ARGS__, HALF_LANES / DSP_LANES, HALF_LANES / DSP_LANES ? 0 : 1);                 \
-        break;                                                                                     \
-    case 1:                                                                                        \
-        body(__VA_ARGS__, TAIL_LANES / DSP_LANES, 0);                                              \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        body(__VA_ARGS__, 2 * TAIL_LANES / DSP_LANES, 0);                                          \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        body(__VA_ARGS__, 3 * TAIL_LANES / DSP_LANES, 0);                                          \
-        break;                                                                                     \
-    default:                                                                                       \
-        body(__VA_ARGS__, 4 * TAIL_LANES / DSP_LANES, 0);                                          \
-        break;                                                                                     \
-    }
-#endif
 
 /* One row of sums. */
 struct row {
@@ -143,9 +128,9 @@ INLINE void row_zero(struct row *row, size_t wide, size_t tail) {
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] = (wide_vector){0};
-    if (tail == 2)
+    if (tail & 2)
         row->tail = (tail_vector){0};
-    if (tail == 1)
+    if (tail & 1)
         row->half = (half_vector){0};
 }
 
@@ -154,10 +139,10 @@ INLINE void row_add(struct row *row, float weight, const float *in, size_t wide,
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * load_wide(in + i * DSP_LANES);
-    if (tail == 2)
+    if (tail & 2)
         row->tail += weight * load_tail(in + wide * DSP_LANES);
-    if (tail == 1)
-        row->half += weight * load_half(in + wide * DSP_LANES);
+    if (tail & 1)
+        row->half += weight * load_half(in + half_at(wide, tail));
 }
 
 INLINE void row_store(const struct row *row, float *out, float factor, bool accumulate, size_t wide,
@@ -169,17 +154,17 @@ INLINE void row_store(const struct row *row, float *out, float factor, bool accu
             value += load_wide(out + i * DSP_LANES);
         store_wide(out + i * DSP_LANES, value);
     }
-    if (tail == 2) {
+    if (tail & 2) {
         tail_vector value = factor * row->tail;
         if (accumulate)
             value += load_tail(out + wide * DSP_LANES);
         store_tail(out + wide * DSP_LANES, value);
     }
-    if (tail == 1) {
+    if (tail & 1) {
         half_vector value = factor * row->half;
         if (accumulate)
-            value += load_half(out + wide * DSP_LANES);
-        store_half(out + wide * DSP_LANES, value);
+            value += load_half(out + half_at(wide, tail));
+        store_half(out + half_at(wide, tail), value);
     }
 }
 
@@ -188,9 +173,9 @@ INLINE void row_join(struct row *row, const struct row *other, size_t wide, size
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += other->wide[i];
-    if (tail == 2)
+    if (tail & 2)
         row->tail += other->tail;
-    if (tail == 1)
+    if (tail & 1)
         row->half += other->half;
 }
 
@@ -253,16 +238,16 @@ INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour
             b->side * (load_wide(before + i * DSP_LANES) + load_wide(after + i * DSP_LANES));
         row->wide[i] = adds ? row->wide[i] + value : value;
     }
-    if (tail == 2) {
+    if (tail & 2) {
         const tail_vector value =
             b->centre * load_tail(at + wide * DSP_LANES) +
             b->side * (load_tail(before + wide * DSP_LANES) + load_tail(after + wide * DSP_LANES));
         row->tail = adds ? row->tail + value : value;
     }
-    if (tail == 1) {
-        const half_vector value =
-            b->centre * load_half(at + wide * DSP_LANES) +
-            b->side * (load_half(before + wide * DSP_LANES) + load_half(after + wide * DSP_LANES));
+    if (tail & 1) {
+        const half_vector value = b->centre * load_half(at + half_at(wide, tail)) +
+                                  b->side * (load_half(before + half_at(wide, tail)) +
+                                             load_half(after + half_at(wide, tail)));
         row->half = adds ? row->half + value : value;
     }
 }
@@ -287,17 +272,17 @@ INLINE void blur_rows(const struct dcrf_blur *given, size_t begin, size_t end, s
 }
 
 static void blur(const struct dcrf_blur *b, size_t begin,
-                 size_t end){FOR_WIDTH(b->width, blur_rows, b, begin, end)}
+                 size_t end){FOR_FOURS(b->width, blur_rows, b, begin, end)}
 
 INLINE struct row row_load(const float *in, size_t wide, size_t tail) {
     struct row row;
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row.wide[i] = load_wide(in + i * DSP_LANES);
-    if (tail == 2)
+    if (tail & 2)
         row.tail = load_tail(in + wide * DSP_LANES);
-    if (tail == 1)
-        row.half = load_half(in + wide * DSP_LANES);
+    if (tail & 1)
+        row.half = load_half(in + half_at(wide, tail));
     return row;
 }
 
@@ -307,9 +292,9 @@ INLINE void row_add_row(struct row *row, float weight, const struct row *other, 
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * other->wide[i];
-    if (tail == 2)
+    if (tail & 2)
         row->tail += weight * other->tail;
-    if (tail == 1)
+    if (tail & 1)
         row->half += weight * other->half;
 }
 
@@ -321,9 +306,9 @@ INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
     UNROLL
     for (size_t i = 0; i < wide; i++)
         row->wide[i] += weight * (one->wide[i] + other->wide[i]);
-    if (tail == 2)
+    if (tail & 2)
         row->tail += weight * (one->tail + other->tail);
-    if (tail == 1)
+    if (tail & 1)
         row->half += weight * (one->half + other->half);
 }
 
