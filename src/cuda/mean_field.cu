@@ -23,8 +23,8 @@ struct update {
     float factor, own_factor, all_factor; /* as in dsp/dsp.h */
     float4 *q, *logits;                   /* logits: NULL without damping */
     const struct dcrf_backend_update *how;
-    bool is_start; /* softmax(-coldness unary): there is no field, and no q */
-    double *partial, *sums;
+    bool is_start;          /* softmax(-coldness unary): there is no field, and no q */
+    double *partial, *sums; /* sums: NULL where nobody wants them */
     unsigned *blocks_done;
 };
 
@@ -127,11 +127,11 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
                 s = damping * logits[i] + (1 - damping) * s;
             old[item][i] = q[i];
             value[item][i] = is_label ? s : -FLT_MAX;
-            if (is_label) {
+            if (is_label)
+                largest = fmaxf(largest, s);
+            if (is_label && u.sums)
                 energy +=
                     (double)(q[i] * unary[i] + field[i] * (u.all_factor + u.own_factor * q[i]));
-                largest = fmaxf(largest, s);
-            }
         }
         if (has_column && u.logits)
             u.logits[at] =
@@ -165,6 +165,8 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
             u.q[row * u.stride + column] =
                 make_float4(value[item][0], value[item][1], value[item][2], value[item][3]);
     }
+    if (!u.sums)
+        return; /* all threads */
     if (is_there && lane == 0)
         entropy = (double)(scale * weighted) - log((double)total);
     if (!is_there)
@@ -188,7 +190,7 @@ static size_t lanes_for(size_t stride) {
 
 /* From a field, or without one: the start. */
 static void launch_update(const dcrf_backend_iterate *it, const struct field_parts *field,
-                          bool is_damped) {
+                          bool is_damped, bool wants_sums) {
     const struct mean_field *mf = &it->mean_field;
     struct update u = {};
     u.variables = it->variables;
@@ -206,7 +208,7 @@ static void launch_update(const dcrf_backend_iterate *it, const struct field_par
     u.how = mf->how_there;
     u.is_start = !field;
     u.partial = mf->partial;
-    u.sums = mf->sums;
+    u.sums = wants_sums ? mf->sums : nullptr;
     u.blocks_done = mf->blocks_done;
     const unsigned blocks = (unsigned)mf->blocks;
     cudaStream_t stream = it->device->stream;
@@ -248,7 +250,8 @@ static dcrf_status read_sums(dcrf_backend_iterate *it, double *sums, dcrf_error 
     return status;
 }
 
-static dcrf_status launch_step(dcrf_backend_iterate *it, bool is_damped, dcrf_error *error) {
+static dcrf_status launch_step(dcrf_backend_iterate *it, bool is_damped, bool wants_sums,
+                               dcrf_error *error) {
     struct field_parts field;
     dcrf_status status = field_send(&it->kernels, it->y, &field, error);
     if (status == DCRF_OK && it->cliques.count > 0)
@@ -256,16 +259,16 @@ static dcrf_status launch_step(dcrf_backend_iterate *it, bool is_damped, dcrf_er
                                 it->mean_field.sums + DCRF_BACKEND_CLIQUE_COST, error);
     if (status < 0)
         return status;
-    launch_update(it, &field, is_damped);
-    return send_sums(it, error);
+    launch_update(it, &field, is_damped, wants_sums);
+    return wants_sums ? send_sums(it, error) : check(cudaGetLastError(), WHAT, error);
 }
 
 static dcrf_status launch_plain(dcrf_backend_iterate *it, dcrf_error *error) {
-    return launch_step(it, false, error);
+    return launch_step(it, false, true, error);
 }
 
 static dcrf_status launch_damped(dcrf_backend_iterate *it, dcrf_error *error) {
-    return launch_step(it, true, error);
+    return launch_step(it, true, true, error);
 }
 
 /* ---- the interface -------------------------------------------------------------------------- */
@@ -343,7 +346,7 @@ dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float col
     status = tell_how(it, &how, error);
     if (status < 0)
         return status;
-    launch_update(it, nullptr, false);
+    launch_update(it, nullptr, false, true);
     status = send_sums(it, error);
     if (status == DCRF_OK)
         status = read_sums(it, sums, error);
@@ -389,10 +392,10 @@ dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_er
     if (status == DCRF_OK)
         status = tell_how(it, &how, error);
     if (status == DCRF_OK) {
-        launch_update(it, nullptr, false);
+        launch_update(it, nullptr, false, false);
         status = check(cudaGetLastError(), WHAT, error);
     }
     for (size_t k = 0; k < updates && status == DCRF_OK; k++)
-        status = launch_plain(it, error);
+        status = launch_step(it, false, false, error);
     return status;
 }

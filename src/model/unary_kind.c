@@ -79,7 +79,11 @@ static double number_at(const sample *s, const size_t position[DCRF_MAX_AXES], s
 /* Does it hold of nearly all variables of the sample? Those that are not finite do not count. */
 static bool nearly_all(const sample *s, predicate *holds, double parameter) {
     size_t finite = 0, holding = 0, position[DCRF_MAX_AXES];
+    /* More than this cannot be odd, however many are finite. */
+    const double most_odd = ODD_SHARE * (double)(s->variables / s->step + 1);
     for (size_t k = 0; next_variable(s, k, position); k++) {
+        if ((double)(finite - holding) > most_odd)
+            return false;
         bool is_finite = true;
         for (size_t i = 0; is_finite && i < s->view->channels; i++)
             is_finite = isfinite(number_at(s, position, i)) != 0;
