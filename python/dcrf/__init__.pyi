@@ -42,6 +42,7 @@ class DeviceArray:
         device: str,
         stream: int = 0,
         is_bfloat: bool = False,
+        is_read_only: bool = False,
     ) -> None: ...
     @property
     def ndim(self) -> int: ...
@@ -84,8 +85,8 @@ def mean_field(
     channels_axis: int | None = None,
     operator: _Operator = "fast",
     iterations: int = 10,
-    marginals: bool = True,
-    labels: bool = True,
+    marginals: object = True,
+    labels: object = True,
     stream: int | None = None,
     threads: int = 0,
     device: object = None,

@@ -31,7 +31,7 @@ class DeviceArray:
     be in the default stream, or done.
     """
 
-    def __init__(self, owner, address, dtype, shape, strides, device, stream=0, is_bfloat=False):
+    def __init__(self, owner, address, dtype, shape, strides, device, stream=0, is_bfloat=False, is_read_only=False):
         self._owner = owner
         self._address = address
         self.dtype = np.dtype(dtype)
@@ -40,6 +40,7 @@ class DeviceArray:
         self.device = device
         self._stream = stream  # to wait for; 0: none
         self._is_bfloat = is_bfloat
+        self._is_read_only = is_read_only
 
     @property
     def ndim(self):
@@ -54,7 +55,7 @@ class DeviceArray:
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "data": (self._address, False),
+            "data": (self._address, self._is_read_only),
             "strides": self.strides,
             "stream": self._stream or None,
             "version": 3,
@@ -145,14 +146,16 @@ def _by_interface(values, interface, what):
         dtype = np.dtype(np.uint8)
     if dtype.kind not in "uif" or not dtype.isnative or dtype.char not in "BHhifde":
         raise TypeError(f"{what} on the GPU has elements of type {dtype}; {_TYPES} are taken there")
-    shape, address = tuple(interface["shape"]), interface["data"][0]
+    shape, (address, is_read_only) = tuple(interface["shape"]), interface["data"]
     strides = interface.get("strides") or _contiguous(shape, dtype.itemsize)
     _check_size(shape, what)
     # Without a word of it the default stream is as good a guess as there is; None says that there is none.
     stream = interface.get("stream", _DEFAULT_STREAM)
     if stream == 0:
         raise ValueError(f"{what} says that its stream is 0, which the CUDA array interface has not")
-    return DeviceArray(values, address, dtype, shape, strides, _device_of(address, what), stream or 0)
+    return DeviceArray(
+        values, address, dtype, shape, strides, _device_of(address, what), stream or 0, is_read_only=is_read_only
+    )
 
 
 def _check_size(shape, what):

@@ -24,7 +24,7 @@ _IMAGE = "the image"
 @dataclasses.dataclass(frozen=True)
 class MeanField:
     """``marginals`` is float32, (labels, ...), and ``labels`` int32: arrays of numpy, or where an array that was given
-    is on a GPU each a ``DeviceArray``. What was not asked for is None."""
+    is on a GPU each a ``DeviceArray``; or the arrays that were given for them. What was not asked for is None."""
 
     marginals: Any
     labels: Any
@@ -62,6 +62,9 @@ def mean_field(
     waited for on the GPU; ``stream``, a number, is one more to wait for. The colours of an image on a GPU are taken
     as they are, on the scale of the sigmas.
 
+    ``marginals`` and ``labels`` say what is wanted: True, False, or an array to write into, of numpy or on the GPU
+    (float32, (labels, ...); int32, uint16 or uint8).
+
     Kernels without weights share the ``strength``. "auto" measures it on the host, which takes a copy of arrays
     that are on a GPU: give weights, or a number, where every millisecond counts.
 
@@ -76,7 +79,9 @@ def mean_field(
     name, numbers = _only_one(unary=unary, probabilities=probabilities, logits=logits)
     numbers = _take(numbers, name)
     picture = None if image is None else _take(image, _IMAGE)
-    place = _common_place([numbers] if picture is None else [numbers, picture], device)
+    rooms = [_take_room(marginals, "marginals"), _take_room(labels, "labels")]
+    arrays = [one for one in [numbers, picture, *rooms] if one is not None]
+    place = _common_place(arrays, device)
     where = device if place is None else place
     grid, rows, channels = _lay_out(numbers, picture, shape, labels_axis, channels_axis)
     kernels = _kernels(grid, channels, spatial, bilateral, choice(normalize, NORMALIZATIONS, "normalize"))
@@ -90,11 +95,12 @@ def mean_field(
         )
     if channels is not None:
         channels = _colours(picture, channels, kernels)
-    if not (marginals or labels):
+    if marginals is False and labels is False:
         raise ValueError("neither marginals nor labels are wanted")
-    make = np.empty if place is None else lambda size, dtype: empty(size, dtype, place)
-    q = make((rows.shape[-1],) + grid, np.float32) if marginals else None
-    found = make(grid, np.int32) if labels else None
+    stays = any(one is not None and one.there is not None for one in (numbers, picture))
+    make = (lambda size, dtype: empty(size, dtype, place)) if stays else np.empty
+    q = _result(marginals, rooms[0], (rows.shape[-1],) + grid, ("float32",), make)
+    found = _result(labels, rooms[1], grid, ("int32", "uint16", "uint8"), make)
     on_device(
         _core.mean_field,
         where,
@@ -109,10 +115,10 @@ def mean_field(
         ],
         choice(operator, OPERATORS, "operator"),
         _whole(iterations, "iterations"),
-        _channels_last(q, 0),
-        _channels_last(found, None),
+        _channels_last(q, rooms[0], 0),
+        _channels_last(found, rooms[1], None),
         thread_count(threads) if device_name(where) == "cpu" else 1,
-        _streams(numbers, picture, stream),
+        _streams(arrays, stream),
     )
     return MeanField(q, found)
 
@@ -222,17 +228,43 @@ def _colours(picture, channels, kernels):
     return picture.passed(channels)
 
 
-def _channels_last(result, axis):
-    """An array for results, (labels, ...) or (...) where ``axis`` is None, as `_core.mean_field` takes it."""
+def _take_room(wanted, name):
+    """An array that was given for a result."""
+    if isinstance(wanted, (bool, np.bool_)):
+        return None
+    there = on_gpu(wanted, name)
+    if there is None and not isinstance(wanted, np.ndarray):
+        raise TypeError(f"{name} must be True, False, or an array to write into, of numpy or on a GPU")
+    if there._is_read_only if there is not None else not wanted.flags.writeable:
+        raise ValueError(f"{name} is read-only")
+    return _Array(name, wanted if there is None else stand_in(there), there)
+
+
+def _result(wanted, room, size, dtypes, make):
+    """What is given back: a new array, the caller's own, or None."""
+    if room is None:
+        return make(size, np.dtype(dtypes[0])) if wanted else None
+    if room.values.shape != size:
+        raise ValueError(f"{room.name} has the shape {room.values.shape}; {size} is needed")
+    if room.values.dtype.name not in dtypes or not room.values.dtype.isnative:
+        raise TypeError(f"{room.name} has elements of type {room.values.dtype}; {' or '.join(dtypes)} is needed")
+    if room.there is None and not _is_dense(room.values):
+        raise ValueError(f"{room.name} is not contiguous")
+    return wanted
+
+
+def _channels_last(result, room, axis):
+    """A result, (labels, ...) or (...) where ``axis`` is None, as `_core.mean_field` takes it."""
     if result is None:
         return None
-    view = result if isinstance(result, np.ndarray) else stand_in(result)
+    there = result if room is None else room.there
+    view = result if isinstance(result, np.ndarray) else stand_in(there) if room is None else room.values
     turned = view[..., np.newaxis] if axis is None else np.moveaxis(view, axis, -1)
-    return turned if view is result else as_stood_in(result, view, turned, "a result")
+    return turned if isinstance(result, np.ndarray) else as_stood_in(there, view, turned, "a result")
 
 
-def _streams(numbers, picture, stream):
-    streams = {one.there._stream for one in (numbers, picture) if one is not None and one.there is not None}
+def _streams(arrays, stream):
+    streams = {one.there._stream for one in arrays if one.there is not None}
     if stream is not None:
         streams.add(int(stream))
     return sorted(streams - {0})

@@ -61,6 +61,9 @@ def of_torch(torch, image, logits, wanted):
         given = numbers.to(kind)
         rounded = dcrf.mean_field(image, logits=given.float().cpu().numpy(), device="cpu", **KERNELS)
         check(dcrf.mean_field(colours, logits=given, **KERNELS), rounded, f"torch, {kind}")
+    room, codes = torch.empty_like(numbers), torch.empty(image.shape[:2], dtype=torch.uint8, device="cuda")
+    assert dcrf.mean_field(colours, logits=numbers, marginals=room, labels=codes, **KERNELS).marginals is room
+    assert torch.equal(room, before) and torch.equal(codes.int(), labels)
     in_a_stream(torch, colours, numbers, wanted)
     in_threads(torch, colours, numbers, wanted)
 

@@ -122,6 +122,26 @@ class OnTheCpu(unittest.TestCase):
         self.assertFalse(np.array_equal(both.marginals, none))
         np.testing.assert_allclose(none, np.exp(logits) / np.exp(logits).sum(0), atol=1e-6)
 
+    def test_into_the_callers_arrays(self):
+        image, logits = scene()
+        wanted = dcrf.mean_field(image, logits=logits, **KERNELS)
+        q, labels = np.empty((6, 8, 3), np.float32), np.empty((6, 8), np.uint8)
+        found = dcrf.mean_field(image, logits=logits, marginals=np.moveaxis(q, -1, 0), labels=labels, **KERNELS)
+        np.testing.assert_array_equal(np.moveaxis(q, -1, 0), wanted.marginals)
+        np.testing.assert_array_equal(labels, wanted.labels)
+        self.assertIs(found.labels, labels)
+        frozen = np.empty((6, 8), np.int32)
+        frozen.flags.writeable = False
+        for error, text, room in (
+            (TypeError, "labels must be True, False, or an array", [1, 2]),
+            (TypeError, "labels has elements of type float64", np.empty((6, 8))),
+            (ValueError, "labels has the shape .8, 6.; .6, 8. is needed", np.empty((8, 6), np.int32)),
+            (ValueError, "labels is not contiguous", np.empty((6, 16), np.int32)[:, ::2]),
+            (ValueError, "labels is read-only", frozen),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                dcrf.mean_field(image, logits=logits, labels=room, **KERNELS)
+
     def test_strength(self):
         image, logits = scene()
         options = {"spatial": 2, "bilateral": [(4, 30), (3, 20)], "spatial_share": 0.3}
@@ -199,6 +219,24 @@ class OnTheGpu(unittest.TestCase):
         found = dcrf.mean_field(self.image, logits=Interface(self.logits), iterations=0, **KERNELS)
         again = dcrf.mean_field(self.image, probabilities=found.marginals, **KERNELS)
         self.assert_wanted(again)
+
+    def test_into_the_callers_arrays(self):
+        for wrap in (Interface, Pack):
+            q, labels = wrap(np.empty((6, 2, 8, 3), np.float32)[:, 0].transpose(2, 0, 1)), wrap(np.empty((6, 8), np.uint16))
+            for logits in (self.logits, wrap(self.logits)):
+                found = dcrf.mean_field(self.image, logits=logits, marginals=q, labels=labels, **KERNELS)
+                self.assertIs(found.marginals, q)
+                np.testing.assert_allclose(q.array, self.wanted.marginals, atol=2e-5)
+                np.testing.assert_array_equal(labels.array, self.wanted.labels)
+                q.array[...] = 0
+        room = np.empty((6, 8), np.int32)
+        found = dcrf.mean_field(self.image, logits=Pack(self.logits), labels=room, **KERNELS)
+        np.testing.assert_array_equal(room, self.wanted.labels)
+        self.assertIsInstance(found.marginals, dcrf.DeviceArray)
+        frozen = Interface(room)
+        frozen.__cuda_array_interface__["data"] = (frozen.__cuda_array_interface__["data"][0], True)
+        with self.assertRaisesRegex(ValueError, "labels is read-only"):
+            dcrf.mean_field(self.image, logits=self.logits, labels=frozen, **KERNELS)
 
     def test_half_precision(self):
         """float16, and bfloat16, which numpy has not: the upper half of a float."""
