@@ -220,28 +220,47 @@ static inline int64_t divide(struct division division, int64_t multiple) {
 }
 
 /* Codes by differences instead. */
-static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t count) {
+struct recoding {
+    const struct dcrf_code *from, *to;
+    const uint64_t *codes;
+    uint64_t *result;
+};
+
+static void recode_some(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct recoding *recoding = context;
+    const struct dcrf_code *from = recoding->from, *to = recoding->to;
+    const size_t d = from->dimension;
+    const struct division by_all = division_by((uint64_t)(d + 1));
+    int64_t coordinate[DCRF_MAX_CORNERS];
+    for (size_t v = begin; v < end; v++) {
+        uint64_t *words = recoding->result + v * to->words;
+        memset(words, 0, to->words * sizeof *words);
+        unpack(from, recoding->codes + v * from->words, coordinate);
+        for (size_t field = 0; field < d; field++) {
+            const size_t i = d - 1 - field;
+            const int64_t value = divide(by_all, coordinate[i] - coordinate[i + 1]);
+            words[to->word[field]] |= (uint64_t)(value - to->lowest[field]) << to->shift[field];
+        }
+    }
+}
+
+static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t count,
+                        dcrf_pool *pool) {
     const size_t d = code->dimension;
     const int64_t all = (int64_t)(d + 1);
-    int64_t least[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES], coordinate[DCRF_MAX_CORNERS];
+    int64_t least[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES];
     for (size_t field = 0; field < d; field++) {
         const size_t i = d - 1 - field;
         least[field] = (code->least[i] - code->largest[i + 1]) / all - 1;
         largest[field] = (code->largest[i] - code->least[i + 1]) / all + 1;
     }
-    const struct division by_all = division_by((uint64_t)all);
     struct dcrf_code made;
     code_init(&made, d, true, least, largest);
-    uint64_t *result = dcrf_allocate_zero(count, made.words * sizeof *result);
-    for (size_t v = 0; result && v < count; v++) {
-        uint64_t *words = result + v * made.words;
-        unpack(code, codes + v * code->words, coordinate);
-        for (size_t field = 0; field < d; field++) {
-            const size_t i = d - 1 - field;
-            const int64_t value = divide(by_all, coordinate[i] - coordinate[i + 1]);
-            words[made.word[field]] |= (uint64_t)(value - made.lowest[field]) << made.shift[field];
-        }
-    }
+    uint64_t *result = dcrf_allocate(count, made.words * sizeof *result);
+    struct recoding recoding = {code, &made, codes, result};
+    if (result)
+        dcrf_parallel_for(pool, count, SORT_GRAIN, recode_some, &recoding);
     *code = made;
     return result;
 }
@@ -280,7 +299,7 @@ dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struc
     *order = (struct dcrf_lattice_order){.code = *code, .codes = codes};
     bool is_done = true;
     if (!is_large && code->dimension > 2) {
-        order->codes = recode(&order->code, codes, count);
+        order->codes = recode(&order->code, codes, count, pool);
         dcrf_release(codes);
         is_done = order->codes;
     }

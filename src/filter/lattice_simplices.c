@@ -179,11 +179,21 @@ struct division {
     unsigned bits; /* 2^bits parts */
 };
 
-static size_t part_of(const uint64_t *code, size_t words, unsigned bits) {
-    uint64_t hash = 0;
-    for (size_t i = 0; i < words; i++)
-        hash = (hash + code[i]) * 0x9e3779b97f4a7c15u;
-    return bits ? (size_t)(hash >> (64 - bits)) : 0;
+/* Move the codes of a part up to the front; returns how many there are, and where they were. */
+static inline __attribute__((always_inline)) size_t
+pick(uint64_t *codes, size_t count, size_t words, size_t own, unsigned bits, uint32_t *place) {
+    size_t picked = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t hash = 0;
+        for (size_t w = 0; w < words; w++) {
+            const uint64_t word = codes[i * words + w];
+            hash = (hash + word) * 0x9e3779b97f4a7c15u;
+            codes[picked * words + w] = word;
+        }
+        place[picked] = (uint32_t)i;
+        picked += hash >> (64 - bits) == own;
+    }
+    return picked;
 }
 
 /* Enter the corners of simplices that belong to a part; their numbers in it, and its own in the
@@ -208,13 +218,8 @@ static dcrf_status enter_corners(const struct division *division, size_t own, co
                                       &part->error);
             continue;
         }
-        size_t picked = 0;
-        for (size_t i = 0; i < here * corners; i++) {
-            const bool is_own = part_of(codes + i * words, words, bits) == own;
-            memmove(codes + picked * words, codes + i * words, words * sizeof *codes);
-            place[picked] = (uint32_t)i;
-            picked += is_own;
-        }
+        const size_t picked = words == 1 ? pick(codes, here * corners, 1, own, bits, place)
+                                         : pick(codes, here * corners, words, own, bits, place);
         status = dcrf_table_enter(&part->table, codes, picked, number, &part->error);
         for (size_t i = 0; i < picked && status == DCRF_OK; i++)
             corner[s * corners + place[i]] = number[i] << bits | (uint32_t)own;
