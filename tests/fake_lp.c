@@ -11,7 +11,11 @@ struct dcrf_backend_lp {
     dcrf_backend_device *device;
     size_t variables, labels, stride, kernel_count;
     float *block[FLOAT_BLOCKS];
-    double *dual[DCRF_BACKEND_DUALS];
+    double *dual[DCRF_BACKEND_DUALS], *clique[DCRF_BACKEND_DUALS];
+    size_t clique_count;
+    size_t *offsets;
+    uint32_t *members;
+    double *costs, *stiffness;
     double weights[16];
     const dcrf_operator *operators[16];
 };
@@ -24,9 +28,30 @@ static void lp_free(dcrf_backend_lp *lp) {
     fake_drop(lp->device);
     for (size_t k = 0; k < FLOAT_BLOCKS; k++)
         free(lp->block[k]);
-    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
+    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++) {
         free(lp->dual[k]);
+        free(lp->clique[k]);
+    }
+    free(lp->offsets);
+    free(lp->members);
+    free(lp->costs);
+    free(lp->stiffness);
     free(lp);
+}
+
+static bool take_cliques(dcrf_backend_lp *lp, const struct dcrf_cliques *cliques) {
+    const size_t count = cliques->count, members = cliques->offsets[count];
+    lp->offsets = calloc(count + 1, sizeof *lp->offsets);
+    lp->members = calloc(members + 1, sizeof *lp->members);
+    lp->costs = calloc(count, sizeof(double));
+    lp->stiffness = calloc(count, sizeof(double));
+    if (!lp->offsets || !lp->members || !lp->costs || !lp->stiffness)
+        return false;
+    lp->clique_count = count;
+    memcpy(lp->offsets, cliques->offsets, (count + 1) * sizeof *lp->offsets);
+    memcpy(lp->members, cliques->members, members * sizeof *lp->members);
+    memcpy(lp->costs, cliques->costs, count * sizeof *lp->costs);
+    return true;
 }
 
 static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
@@ -47,7 +72,9 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     for (size_t k = 0; k < FLOAT_BLOCKS; k++)
         has_all &= (lp->block[k] = calloc(floats_of(lp), sizeof(float))) != NULL;
     for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
-        has_all &= (lp->dual[k] = calloc(floats_of(lp), sizeof(double))) != NULL;
+        has_all &= (lp->dual[k] = calloc(floats_of(lp), sizeof(double))) != NULL &&
+                   (lp->clique[k] = calloc(floats_of(lp), sizeof(double))) != NULL;
+    has_all = has_all && (!model->cliques || take_cliques(lp, model->cliques));
     if (!has_all) {
         lp_free(lp);
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
@@ -62,7 +89,9 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
 }
 
 static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const float *metric,
-                            dcrf_error *error) {
+                            const double *stiffness, dcrf_error *error) {
+    for (size_t p = 0; p < lp->clique_count; p++)
+        lp->stiffness[p] = stiffness[p];
     memcpy(lp->block[Y], y, floats_of(lp) * sizeof *y);
     memcpy(lp->block[METRIC], metric, lp->variables * sizeof *metric);
     return fake_refuse("lp_start", error);
@@ -90,16 +119,20 @@ static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *
     return fake_refuse("lp_labels", error);
 }
 
-static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *block,
-                                dcrf_error *error) {
-    memcpy(block, lp->dual[which], floats_of(lp) * sizeof *block);
+static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *pairwise,
+                                double *clique, dcrf_error *error) {
+    memcpy(pairwise, lp->dual[which], floats_of(lp) * sizeof *pairwise);
+    if (lp->clique_count > 0)
+        memcpy(clique, lp->clique[which], floats_of(lp) * sizeof *clique);
     return fake_refuse("lp_read_dual", error);
 }
 
 static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                                 const double *block, dcrf_error *error) {
-    for (size_t k = 0; k < floats_of(lp); k++)
-        lp->dual[which][k] = block ? block[k] : 0;
+                                 const double *pairwise, const double *clique, dcrf_error *error) {
+    for (size_t k = 0; k < floats_of(lp); k++) {
+        lp->dual[which][k] = pairwise ? pairwise[k] : 0;
+        lp->clique[which][k] = clique ? clique[k] : 0;
+    }
     return fake_refuse("lp_write_dual", error);
 }
 
@@ -161,20 +194,27 @@ static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_
 
 static dcrf_status lp_mix(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
                           enum dcrf_backend_dual from, double weight, dcrf_error *error) {
-    for (size_t k = 0; k < floats_of(lp); k++)
+    for (size_t k = 0; k < floats_of(lp); k++) {
         lp->dual[into][k] += weight * (lp->dual[from][k] - lp->dual[into][k]);
+        lp->clique[into][k] += weight * (lp->clique[from][k] - lp->clique[into][k]);
+    }
     return fake_refuse("lp_mix", error);
 }
 
+/* A alpha + v */
+static double value(const dcrf_backend_lp *lp, enum dcrf_backend_dual which, size_t k) {
+    return lp->dual[which][k] + lp->clique[which][k];
+}
+
 /* The label with the lowest reduced cost of best + t (to - best). */
-static size_t cheapest(const dcrf_backend_lp *lp, const double *to, double t, size_t a,
+static size_t cheapest(const dcrf_backend_lp *lp, enum dcrf_backend_dual to, double t, size_t a,
                        double *cost) {
     size_t best = 0;
     *cost = (double)INFINITY;
     for (size_t i = 0; i < lp->labels; i++) {
         const size_t k = a * lp->stride + i;
-        const double from = lp->dual[DCRF_BACKEND_BEST][k];
-        const double here = (double)lp->block[UNARY][k] - from - t * (to[k] - from);
+        const double from = value(lp, DCRF_BACKEND_BEST, k);
+        const double here = (double)lp->block[UNARY][k] - from - t * (value(lp, to, k) - from);
         if (here < *cost) {
             best = i;
             *cost = here;
@@ -189,9 +229,8 @@ static dcrf_status lp_slopes(dcrf_backend_lp *lp, enum dcrf_backend_dual to, dou
         slopes[s] = 0;
         for (size_t a = 0; a < lp->variables; a++) {
             double cost;
-            const size_t i =
-                cheapest(lp, lp->dual[to], first + (double)s * step, a, &cost) + a * lp->stride;
-            slopes[s] -= lp->dual[to][i] - lp->dual[DCRF_BACKEND_BEST][i];
+            const size_t i = cheapest(lp, to, first + (double)s * step, a, &cost) + a * lp->stride;
+            slopes[s] -= value(lp, to, i) - value(lp, DCRF_BACKEND_BEST, i);
         }
     }
     return fake_refuse("lp_slopes", error);
@@ -201,33 +240,57 @@ static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *
     sums[DCRF_BACKEND_LOWEST] = sums[DCRF_BACKEND_MAGNITUDE] = 0;
     for (size_t a = 0; a < lp->variables; a++) {
         double cost;
-        cheapest(lp, lp->dual[DCRF_BACKEND_BEST], 0, a, &cost);
+        cheapest(lp, DCRF_BACKEND_BEST, 0, a, &cost);
         sums[DCRF_BACKEND_LOWEST] += cost;
         sums[DCRF_BACKEND_MAGNITUDE] += fabs(cost);
     }
     return fake_refuse("lp_bound_sums", error);
 }
 
-/* max(0, v - theta) with theta by bisection, which is another way than the library's. */
-static void project(const double *v, size_t count, float *y) {
+/* The theta with sum of max(0, v - theta) = total, by bisection, which is another way than the
+ * library's. */
+static double find_threshold(const double *v, size_t count, double total) {
     double low = -(double)INFINITY, high = -(double)INFINITY;
     for (size_t i = 0; i < count; i++)
         high = fmax(high, v[i]);
-    low = high - 1;
+    low = high - total;
     for (int k = 0; k < 60; k++) {
         const double theta = (low + high) / 2;
         double sum = 0;
         for (size_t i = 0; i < count; i++)
             sum += fmax(0, v[i] - theta);
-        *(sum > 1 ? &low : &high) = theta;
+        *(sum > total ? &low : &high) = theta;
     }
-    for (size_t i = 0; i < count; i++)
-        y[i] = (float)fmax(0, v[i] - low);
+    return low;
+}
+
+/* One label of a clique: v is scaled, so that its sum is the cost. */
+static void project_clique(dcrf_backend_lp *lp, size_t p, size_t i, double step, double *column) {
+    const size_t begin = lp->offsets[p], count = lp->offsets[p + 1] - begin;
+    double *out = lp->clique[DCRF_BACKEND_CURRENT], sum = 0;
+    for (size_t k = 0; k < count; k++)
+        column[k] = -step * (double)lp->block[Z][lp->members[begin + k] * lp->stride + i];
+    const double theta = find_threshold(column, count, lp->costs[p]);
+    for (size_t k = 0; k < count; k++)
+        sum += column[k] = fmax(0, column[k] - theta);
+    for (size_t k = 0; k < count; k++)
+        out[lp->members[begin + k] * lp->stride + i] = column[k] * (lp->costs[p] / sum);
+}
+
+static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error *error) {
+    double *column = calloc(lp->variables, sizeof *column);
+    if (!column)
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake cliques");
+    memset(lp->clique[DCRF_BACKEND_CURRENT], 0, floats_of(lp) * sizeof(double));
+    for (size_t p = 0; p < lp->clique_count; p++)
+        for (size_t i = 0; i < lp->labels && lp->costs[p] > 0; i++)
+            project_clique(lp, p, i, lp->stiffness[p] / epsilon, column);
+    free(column);
+    return fake_refuse("lp_find_cliques", error);
 }
 
 static dcrf_status lp_descend(dcrf_backend_lp *lp, double epsilon, double *sums,
                               dcrf_error *error) {
-    const double *current = lp->dual[DCRF_BACKEND_CURRENT];
     const float *z = lp->block[Z], *unary = lp->block[UNARY];
     double *v = calloc(lp->labels, sizeof *v);
     if (!v)
@@ -238,11 +301,13 @@ static dcrf_status lp_descend(dcrf_backend_lp *lp, double epsilon, double *sums,
         const size_t row = a * lp->stride;
         const double metric = (double)lp->block[METRIC][a];
         for (size_t i = 0; i < lp->labels; i++) {
-            const double cost = (double)unary[row + i] - current[row + i];
+            const double cost = (double)unary[row + i] - value(lp, DCRF_BACKEND_CURRENT, row + i);
             v[i] = (double)z[row + i] - epsilon / metric * cost;
             sums[DCRF_BACKEND_OBJECTIVE] += (double)z[row + i] * cost;
         }
-        project(v, lp->labels, lp->block[Y] + row);
+        const double theta = find_threshold(v, lp->labels, 1);
+        for (size_t i = 0; i < lp->labels; i++)
+            lp->block[Y][row + i] = (float)fmax(0, v[i] - theta);
         for (size_t k = row; k < row + lp->labels; k++)
             sums[DCRF_BACKEND_UPHILL] += metric * ((double)z[k] - (double)lp->block[Y][k]) *
                                          ((double)lp->block[Y][k] - (double)lp->block[PREVIOUS][k]);
@@ -268,6 +333,7 @@ const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
                                                 .read_dual = lp_read_dual,
                                                 .write_dual = lp_write_dual,
                                                 .find_point = lp_find_point,
+                                                .find_cliques = lp_find_cliques,
                                                 .mix = lp_mix,
                                                 .slopes = lp_slopes,
                                                 .bound_sums = lp_bound_sums,

@@ -506,7 +506,7 @@ static void failures_are_told(void **state) {
         "lp_descend",    "lp_extrapolate", "lp_labels",     "sum",       "iterate_labels"};
     static const char *const of_moves[] = {"moves_make",   "moves_load",       "moves_read",
                                            "moves_tables", "moves_find_gains", "moves_change"};
-    struct toy toy = toy_of(1);
+    struct toy toy = toy_of(1), cliques = toy_of(3);
     for (size_t i = 0; i < sizeof of_mean_field / sizeof *of_mean_field; i++)
         assert_told(&toy, DCRF_METHOD_MF, of_mean_field[i]);
     for (size_t i = 0; i < sizeof of_qp / sizeof *of_qp; i++)
@@ -515,6 +515,8 @@ static void failures_are_told(void **state) {
         assert_told(&toy, DCRF_METHOD_LP, of_lp[i]);
     for (size_t i = 0; i < sizeof of_moves / sizeof *of_moves; i++)
         assert_told(&toy, DCRF_METHOD_LP, of_moves[i]);
+    assert_told(&cliques, DCRF_METHOD_LP, "lp_find_cliques");
+    free_toy(&cliques);
     free_toy(&toy);
 }
 

@@ -219,35 +219,45 @@ static void test_pairs(void **state) {
 static void test_bound_of_sums(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
-        struct toy toy = new_toy(seed, 14 + seed % 5, 2 + seed % 3, 0, 1, TOY_POTTS, 2);
+        struct toy toy = new_toy(seed, 14 + seed % 5, 2 + seed % 3, seed % 4, 1, TOY_POTTS, 2);
         const size_t stride = dcrf_padded(toy.labels);
+        const dcrf_clique_form form = seed % 3 ? DCRF_CLIQUE_MIN : DCRF_CLIQUE_SPREAD;
         struct dcrf_dual_space space;
         struct dcrf_dual dual;
         dcrf_rng rng;
         dcrf_rng_seed(&rng, seed);
-        assert_int_equal(
-            dcrf_dual_space_init(&space, toy.plan, toy.workspace, DCRF_CLIQUE_SPREAD, NULL),
-            DCRF_OK);
+        assert_int_equal(dcrf_dual_space_init(&space, toy.plan, toy.workspace, form, NULL),
+                         DCRF_OK);
         assert_int_equal(dcrf_dual_space_measure(&space, NULL), DCRF_OK);
         assert_int_equal(dcrf_dual_init(&dual, &space, NULL), DCRF_OK);
         dcrf_dual_reset(&dual, &space);
         dual.pairwise_roundings = seed % 2 ? 1e5 * dcrf_rng_uniform(&rng) : 0;
+        dual.clique_roundings = dual.clique && seed % 2 ? 1e5 * dcrf_rng_uniform(&rng) : 0;
         double lowest = 0, magnitude = 0;
         for (size_t a = toy.variables; a-- > 0;) {
             double cost = (double)INFINITY;
             for (size_t i = 0; i < toy.labels; i++) {
                 dual.pairwise[a * stride + i] = dcrf_rng_uniform(&rng) - 0.5;
                 cost = fmin(cost, (double)space.plan->model->unary[a * stride + i] -
-                                      dual.pairwise[a * stride + i]);
+                                      dual.pairwise[a * stride + i] -
+                                      (dual.clique ? dual.clique[a * stride + i] : 0));
             }
             lowest += cost;
             magnitude += fabs(cost);
         }
         const double bound = dcrf_dual_bound(&space, &dual);
         const double of_sums = dcrf_dual_bound_of_sums(&space, &dual, lowest, magnitude);
+        double costs = 0; /* of the members' cliques */
+        for (size_t p = 0; p < toy.cliques; p++)
+            costs += toy.costs[p] * (double)(toy.offsets[p + 1] - toy.offsets[p]);
         const double taken_off = dual.pairwise_roundings * 0x1p-24 * space.total;
-        assert_true(of_sums <= lowest - taken_off);
-        assert_true(fabs(of_sums - bound) <= 1e-6 * taken_off + 1e-12 * (magnitude + space.total));
+        const double of_cliques = dual.clique_roundings * 0x1p-24 * costs;
+        /* v of the min form is below C, which is taken off of sums. */
+        const double at_most = form == DCRF_CLIQUE_MIN ? 1.01 * of_cliques : 0;
+        assert_true(of_sums <= space.constant + lowest - taken_off - of_cliques);
+        assert_true(of_sums <= bound + 1e-12 * (magnitude + space.total));
+        assert_true(bound - of_sums <=
+                    at_most + 1e-6 * (taken_off + of_cliques) + 1e-12 * (magnitude + space.total));
         dcrf_dual_clear(&dual);
         dcrf_dual_space_clear(&space);
         free_toy(&toy);

@@ -62,9 +62,9 @@ static size_t entries(const struct device_cliques *cliques) {
 }
 
 dcrf_status device_cliques_take(struct device_cliques *cliques, dcrf_backend_device *device,
-                                const struct dcrf_backend_model *model, dcrf_error *error) {
-    const struct dcrf_cliques *given = model->cliques;
-    *cliques = {device, model->variables, model->labels, model->stride, given->count};
+                                size_t variables, size_t labels, size_t stride,
+                                const struct dcrf_cliques *given, dcrf_error *error) {
+    *cliques = {device, variables, labels, stride, given->count};
     device_hold(device);
     dcrf_status status = take_pieces(cliques, given, error);
     if (status == DCRF_OK)

@@ -21,9 +21,10 @@ struct device_cliques {
     double *partial; /* of blocks of threads */
 };
 
-/* Holds the device. On failure nothing is held. The model has cliques. */
+/* Of blocks with so many variables and labels. Holds the device. On failure nothing is held. */
 dcrf_status device_cliques_take(struct device_cliques *cliques, dcrf_backend_device *device,
-                                const struct dcrf_backend_model *model, dcrf_error *error);
+                                size_t variables, size_t labels, size_t stride,
+                                const struct dcrf_cliques *given, dcrf_error *error);
 void device_cliques_release(struct device_cliques *cliques);
 
 /* All of these only put work into the stream; sums are of the device. */
@@ -38,5 +39,10 @@ dcrf_status cliques_start(const struct device_cliques *cliques, const float *y, 
 dcrf_status cliques_move(const struct device_cliques *cliques, double step, dcrf_error *error);
 dcrf_status cliques_see_vertex(const struct device_cliques *cliques, const float *vertex,
                                double *parts, dcrf_error *error);
+
+/* The LP: v = the projection of -stiffness / epsilon z, clique by clique, onto the set of the min
+ * form (solver/clique_dual.c). Rows outside of the cliques stay as they are. */
+dcrf_status cliques_project(const struct device_cliques *cliques, const double *stiffness,
+                            double epsilon, const float *z, double *v, dcrf_error *error);
 
 #endif

@@ -21,7 +21,8 @@
  *   mean_field.cu  mean field
  *   qp.cu          the QP relaxation
  *   moves.cu       the moves that polish a labelling
- *   lp.cu          the LP by Huber continuation, and lp_rows.cu its work on rows
+ *   lp.cu          the LP by Huber continuation, lp_rows.cu its work on rows, and lp_cliques.cu on
+ * cliques
  *
  * All work of a device goes through one stream, so what was asked for first is done first; a call
  * that gives the host something waits for it. Results do not depend on timing: no sum of floats is

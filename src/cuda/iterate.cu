@@ -45,7 +45,8 @@ static dcrf_status take(dcrf_backend_iterate **out, dcrf_backend_device *device,
     it->all_factor = model->all_factor;
     status = message_kernels_take(&it->kernels, device, model, is_adopted, error);
     if (status == DCRF_OK && model->cliques)
-        status = device_cliques_take(&it->cliques, device, model, error);
+        status = device_cliques_take(&it->cliques, device, model->variables, model->labels,
+                                     model->stride, model->cliques, error);
     if (status == DCRF_OK)
         status = device_array(device, &it->y, floats, WHAT, error);
     if (status == DCRF_OK && !is_adopted)

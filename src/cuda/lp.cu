@@ -13,11 +13,16 @@ static void lp_free(dcrf_backend_lp *lp) {
         return;
     dcrf_backend_device *device = lp->device;
     cudaSetDevice((int)device->index);
-    void *const held[] = {lp->unary,    lp->y,       lp->previous, lp->z,       lp->packed,
-                          lp->filtered, lp->dual[0], lp->dual[1],  lp->dual[2], lp->precise,
-                          lp->metric,   lp->largest, lp->partial,  lp->sums};
+    void *const held[] = {lp->unary,   lp->y,        lp->previous, lp->z,
+                          lp->packed,  lp->filtered, lp->precise,  lp->metric,
+                          lp->largest, lp->partial,  lp->sums,     lp->stiffness};
     for (void *memory : held)
         device_release(device, memory);
+    for (const struct lp_dual &dual : lp->dual) {
+        device_release(device, dual.pairwise);
+        device_release(device, dual.clique);
+    }
+    device_cliques_release(&lp->cliques);
     ordered_levels_release(&lp->levels, device);
     free(lp->operators);
     free(lp->weights);
@@ -31,9 +36,14 @@ static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
     for (float **block : {&lp->unary, &lp->y, &lp->previous, &lp->z, &lp->packed, &lp->filtered})
         if (status == DCRF_OK)
             status = device_array(lp->device, block, numbers, WHAT, error);
-    for (double *&block : lp->dual)
+    for (struct lp_dual &dual : lp->dual) {
         if (status == DCRF_OK)
-            status = device_array(lp->device, &block, numbers, WHAT, error);
+            status = device_array(lp->device, &dual.pairwise, numbers, WHAT, error);
+        if (status == DCRF_OK && lp->cliques.count > 0)
+            status = device_array(lp->device, &dual.clique, numbers, WHAT, error);
+    }
+    if (status == DCRF_OK && lp->cliques.count > 0)
+        status = device_array(lp->device, &lp->stiffness, lp->cliques.count, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(lp->device, &lp->metric, lp->variables, WHAT, error);
     if (status == DCRF_OK)
@@ -78,6 +88,9 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
         lp->operators[m] = reinterpret_cast<struct device_operator *>(model->operators[m]);
         lp->weights[m] = model->weights[m];
     }
+    if (status == DCRF_OK && model->cliques)
+        status = device_cliques_take(&lp->cliques, device, lp->variables, lp->labels, lp->stride,
+                                     model->cliques, error);
     if (status == DCRF_OK)
         status = take_memory(lp, error);
     if (status == DCRF_OK)
@@ -94,8 +107,11 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
 /* ---- blocks --------------------------------------------------------------------------------- */
 
 static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const float *metric,
-                            dcrf_error *error) {
+                            const double *stiffness, dcrf_error *error) {
     dcrf_status status = device_enter(lp->device, error);
+    if (status == DCRF_OK && lp->cliques.count > 0)
+        status = device_upload(lp->device, lp->stiffness, stiffness,
+                               lp->cliques.count * sizeof *stiffness, error);
     if (status == DCRF_OK)
         status = device_upload(lp->device, lp->y, y, lp->variables * lp->stride * sizeof *y, error);
     return status < 0 ? status
@@ -127,23 +143,33 @@ static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *
                                         labels, error);
 }
 
-static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *block,
-                                dcrf_error *error) {
-    const dcrf_status status = device_enter(lp->device, error);
-    return status < 0 ? status
-                      : device_download(lp->device, block, lp->dual[which],
-                                        lp->variables * lp->stride * sizeof *block, error);
+static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *pairwise,
+                                double *clique, dcrf_error *error) {
+    const size_t bytes = lp->variables * lp->stride * sizeof *pairwise;
+    const struct lp_dual *dual = &lp->dual[which];
+    dcrf_status status = device_enter(lp->device, error);
+    if (status == DCRF_OK)
+        status = device_download(lp->device, pairwise, dual->pairwise, bytes, error);
+    return status == DCRF_OK && dual->clique
+               ? device_download(lp->device, clique, dual->clique, bytes, error)
+               : status;
+}
+
+static dcrf_status write_block(dcrf_backend_lp *lp, double *to, const double *block,
+                               dcrf_error *error) {
+    const size_t bytes = lp->variables * lp->stride * sizeof *block;
+    return block ? device_upload(lp->device, to, block, bytes, error)
+                 : check(cudaMemsetAsync(to, 0, bytes, lp->device->stream), WHAT, error);
 }
 
 static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                                 const double *block, dcrf_error *error) {
-    const size_t bytes = lp->variables * lp->stride * sizeof *block;
-    const dcrf_status status = device_enter(lp->device, error);
-    if (status < 0)
-        return status;
-    return block
-               ? device_upload(lp->device, lp->dual[which], block, bytes, error)
-               : check(cudaMemsetAsync(lp->dual[which], 0, bytes, lp->device->stream), WHAT, error);
+                                 const double *pairwise, const double *clique, dcrf_error *error) {
+    const struct lp_dual *dual = &lp->dual[which];
+    dcrf_status status = device_enter(lp->device, error);
+    if (status == DCRF_OK)
+        status = write_block(lp, dual->pairwise, pairwise, error);
+    return status == DCRF_OK && dual->clique ? write_block(lp, dual->clique, clique, error)
+                                             : status;
 }
 
 /* ---- the point of z ------------------------------------------------------------------------- */
@@ -210,7 +236,7 @@ static dcrf_status filter(dcrf_backend_lp *lp, struct device_operator *op,
     line.out = lp->filtered;
     line.channels = alive->count;
     line.stride = stride;
-    double *current = lp->dual[DCRF_BACKEND_CURRENT];
+    double *current = lp->dual[DCRF_BACKEND_CURRENT].pairwise;
     dcrf_status status;
     if (shape->is_precise) {
         status = op->line_double_on_device(op, &line, lp->precise, error);
@@ -240,7 +266,7 @@ static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_
     if (status == DCRF_OK)
         status = find_alive(lp, shape->threshold, &labels, error);
     if (status == DCRF_OK)
-        status = lp_write_dual(lp, DCRF_BACKEND_CURRENT, nullptr, error);
+        status = write_block(lp, lp->dual[DCRF_BACKEND_CURRENT].pairwise, nullptr, error);
     if (status == DCRF_OK && shape->is_precise && !lp->precise)
         status = device_array(lp->device, &lp->precise, lp->variables * lp->labels, WHAT, error);
     if (status < 0)
@@ -258,6 +284,15 @@ static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_
     return status;
 }
 
+static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error *error) {
+    double *v = lp->dual[DCRF_BACKEND_CURRENT].clique;
+    dcrf_status status = device_enter(lp->device, error);
+    if (status == DCRF_OK)
+        status = write_block(lp, v, nullptr, error); /* outside of the cliques */
+    return status < 0 ? status
+                      : cliques_project(&lp->cliques, lp->stiffness, epsilon, lp->z, v, error);
+}
+
 /* ---- passes over blocks --------------------------------------------------------------------- */
 
 static __global__ void mix_blocks(double *into, const double *from, double weight, size_t count) {
@@ -273,7 +308,10 @@ static dcrf_status lp_mix(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
     if (status < 0)
         return status;
     mix_blocks<<<blocks_for(count), THREADS, 0, lp->device->stream>>>(
-        lp->dual[into], lp->dual[from], weight, count);
+        lp->dual[into].pairwise, lp->dual[from].pairwise, weight, count);
+    if (lp->dual[into].clique)
+        mix_blocks<<<blocks_for(count), THREADS, 0, lp->device->stream>>>(
+            lp->dual[into].clique, lp->dual[from].clique, weight, count);
     return check(cudaGetLastError(), WHAT, error);
 }
 
@@ -290,7 +328,7 @@ static dcrf_status lp_slopes(dcrf_backend_lp *lp, enum dcrf_backend_dual to, dou
                              double step, size_t count, double *slopes, dcrf_error *error) {
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = lp_sum_slopes(lp, lp->dual[to], first, step, count, error);
+        status = lp_sum_slopes(lp, &lp->dual[to], first, step, count, error);
     return read_sums(lp, status, count, slopes, error);
 }
 
@@ -332,6 +370,7 @@ static dcrf_status lp_extrapolate(dcrf_backend_lp *lp, float beta, dcrf_error *e
 }
 
 const struct dcrf_backend_lp_methods lp_methods = {
-    lp_make,       lp_free,       lp_start, lp_restart, lp_read,       lp_labels,  lp_read_dual,
-    lp_write_dual, lp_find_point, lp_mix,   lp_slopes,  lp_bound_sums, lp_descend, lp_extrapolate,
+    lp_make,   lp_free,      lp_start,      lp_restart,    lp_read,
+    lp_labels, lp_read_dual, lp_write_dual, lp_find_point, lp_find_cliques,
+    lp_mix,    lp_slopes,    lp_bound_sums, lp_descend,    lp_extrapolate,
 };

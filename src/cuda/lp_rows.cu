@@ -86,8 +86,8 @@ static struct rows rows_of(const dcrf_backend_lp *lp) {
 
 /* A thread per row: the label with the lowest reduced cost at each t, the first of equals. */
 template <int POINTS>
-static __global__ void sum_slopes(struct rows r, const double *from, const double *to, double first,
-                                  double step, double *partial) {
+static __global__ void sum_slopes(struct rows r, struct lp_dual from, struct lp_dual to,
+                                  double first, double step, double *partial) {
     __shared__ double costs[ROWS][CHUNK + 1], changes[ROWS][CHUNK + 1];
     double lowest[POINTS], slope[POINTS];
 #pragma unroll
@@ -101,8 +101,9 @@ static __global__ void sum_slopes(struct rows r, const double *from, const doubl
             const size_t a = (size_t)blockIdx.x * ROWS + i / CHUNK;
             if (a < r.variables && i % CHUNK < count) {
                 const size_t at = a * r.stride + begin + i % CHUNK;
-                costs[i / CHUNK][i % CHUNK] = (double)r.unary[at] - from[at];
-                changes[i / CHUNK][i % CHUNK] = to[at] - from[at];
+                const double start = dual_at(from, at);
+                costs[i / CHUNK][i % CHUNK] = (double)r.unary[at] - start;
+                changes[i / CHUNK][i % CHUNK] = dual_at(to, at) - start;
             }
         }
         __syncthreads();
@@ -124,29 +125,29 @@ static __global__ void sum_slopes(struct rows r, const double *from, const doubl
     write_block_sums<POINTS, ROWS>(slope, partial);
 }
 
-dcrf_status lp_sum_slopes(dcrf_backend_lp *lp, const double *to, double first, double step,
+dcrf_status lp_sum_slopes(dcrf_backend_lp *lp, const struct lp_dual *to, double first, double step,
                           size_t count, dcrf_error *error) {
     const size_t blocks = (lp->variables + ROWS - 1) / ROWS;
-    const double *from = lp->dual[DCRF_BACKEND_BEST];
+    const struct lp_dual from = lp->dual[DCRF_BACKEND_BEST];
     cudaStream_t stream = lp->device->stream;
     const bool is_half = count <= DCRF_BACKEND_SLOPES / 2;
     if (is_half)
         sum_slopes<DCRF_BACKEND_SLOPES / 2><<<(unsigned)blocks, ROWS, 0, stream>>>(
-            rows_of(lp), from, to, first, step, lp->partial);
+            rows_of(lp), from, *to, first, step, lp->partial);
     else
         sum_slopes<DCRF_BACKEND_SLOPES><<<(unsigned)blocks, ROWS, 0, stream>>>(
-            rows_of(lp), from, to, first, step, lp->partial);
+            rows_of(lp), from, *to, first, step, lp->partial);
     return send_sums(lp, blocks, is_half ? DCRF_BACKEND_SLOPES / 2 : DCRF_BACKEND_SLOPES, error);
 }
 
 /* ---- the bound ------------------------------------------------------------------------------ */
 
 /* FEW_LANES threads per row. */
-static __global__ void sum_lowest(struct rows r, const double *dual, double *partial) {
+static __global__ void sum_lowest(struct rows r, struct lp_dual dual, double *partial) {
     const size_t a = this_thread() / FEW_LANES;
     double lowest = DBL_MAX;
     for (uint32_t i = threadIdx.x % FEW_LANES; a < r.variables && i < r.labels; i += FEW_LANES)
-        lowest = fmin(lowest, (double)r.unary[a * r.stride + i] - dual[a * r.stride + i]);
+        lowest = fmin(lowest, (double)r.unary[a * r.stride + i] - dual_at(dual, a * r.stride + i));
 #pragma unroll
     for (int distance = 1; distance < FEW_LANES; distance *= 2)
         lowest = fmin(lowest, __shfl_xor_sync(0xffffffffu, lowest, distance));
@@ -169,7 +170,7 @@ dcrf_status lp_sum_lowest(dcrf_backend_lp *lp, dcrf_error *error) {
 
 struct projection {
     const float *z, *previous, *metric;
-    const double *current;
+    struct lp_dual current;
     float epsilon;
     float *y;
 };
@@ -225,7 +226,7 @@ static __global__ void project_rows(struct rows r, struct projection p, double *
         has[item] = is_there && label < r.labels;
         const size_t at = a * r.stride + label;
         const float unary = has[item] ? r.unary[at] : 0;
-        const double dual = has[item] ? p.current[at] : 0;
+        const double dual = has[item] ? dual_at(p.current, at) : 0;
         z[item] = has[item] ? p.z[at] : 0;
         value[item] = z[item] + tau * ((float)dual - unary);
         sums[DCRF_BACKEND_OBJECTIVE] += (double)z[item] * ((double)unary - dual);

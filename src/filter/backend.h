@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 6u
+#define DCRF_BACKEND_VERSION 7u
 
 /* A device that was opened, and what iterates on it: mean field and QP, the LP, and the moves. */
 typedef struct dcrf_backend_device dcrf_backend_device;
@@ -96,16 +96,18 @@ struct dcrf_backend_iterate_methods {
 
 /* ---- the LP --------------------------------------------------------------------------------- */
 
-/* Of a model whose kernels are all Potts and that has no cliques; likewise. */
+/* Of a model whose kernels are all Potts; likewise. */
 struct dcrf_backend_lp_model {
     size_t variables, labels, stride;
     const float *unary;
     size_t kernel_count;
     dcrf_operator *const *operators;
     const double *weights;
+    const struct dcrf_cliques *cliques; /* of the min form; NULL: none */
 };
 
-/* The blocks of solver/lp_huber.c: points of the dual (A alpha, in double) and marginals. */
+/* The blocks of solver/lp_huber.c: points of the dual (A alpha and, where there are cliques, v, in
+ * double) and marginals. */
 enum dcrf_backend_dual {
     DCRF_BACKEND_CURRENT, /* of z */
     DCRF_BACKEND_AVERAGE,
@@ -135,27 +137,31 @@ struct dcrf_backend_lp_methods {
                         const struct dcrf_backend_lp_model *model, dcrf_error *error);
     void (*free)(dcrf_backend_lp *lp);
 
-    /* y, and the metric of the steps, one per variable. */
+    /* y, the metric of the steps, one per variable, and the stiffness of each clique. */
     dcrf_status (*start)(dcrf_backend_lp *lp, const float *y, const float *metric,
-                         dcrf_error *error);
+                         const double *stiffness, dcrf_error *error);
     dcrf_status (*restart)(dcrf_backend_lp *lp, dcrf_error *error); /* z = y */
     dcrf_status (*read)(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
                         dcrf_error *error);
     /* Of y: the labels of the largest marginals, the first of equals. */
     dcrf_status (*labels)(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error);
-    dcrf_status (*read_dual)(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *block,
-                             dcrf_error *error);
+    /* A alpha and v; v is not there without cliques. */
+    dcrf_status (*read_dual)(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *pairwise,
+                             double *clique, dcrf_error *error);
     /* NULL: zeros. */
     dcrf_status (*write_dual)(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                              const double *block, dcrf_error *error);
+                              const double *pairwise, const double *clique, dcrf_error *error);
 
     /* current = A alpha of z. The labels that are alive go to `alive`, which has room for all. */
     dcrf_status (*find_point)(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
                               size_t *alive, size_t *alive_count, dcrf_error *error);
+    /* v of current = the projection of -stiffness / epsilon z (solver/clique_dual.c). */
+    dcrf_status (*find_cliques)(dcrf_backend_lp *lp, double epsilon, dcrf_error *error);
     /* into += weight (from - into) */
     dcrf_status (*mix)(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
                        enum dcrf_backend_dual from, double weight, dcrf_error *error);
-    /* slopes[k] = d/dt sum_a min_i (phi - best - t (to - best))_ai at t = first + k step */
+    /* slopes[k] = d/dt sum_a min_i (phi - best - t (to - best))_ai at t = first + k step; a point
+     * is A alpha + v here and below. */
     dcrf_status (*slopes)(dcrf_backend_lp *lp, enum dcrf_backend_dual to, double first, double step,
                           size_t count, double *slopes, dcrf_error *error);
     /* Of best: sum_a min_i (phi - best)_ai, and the sum of the magnitudes. */

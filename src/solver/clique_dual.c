@@ -326,6 +326,11 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
 /* Cliques a task takes. */
 #define GRAIN 8
 
+/* Columns are scaled to their sums in double. */
+double dcrf_clique_roundings(const struct dcrf_clique_dual *cliques) {
+    return ((double)cliques->largest + 8) * DCRF_DOUBLE_ROUNDING;
+}
+
 static void run(struct clique_context *context, struct dcrf_dual *out) {
     const struct dcrf_dual_space *space = context->cliques->space;
     const dcrf_model *model = space->plan->model;
@@ -333,8 +338,7 @@ static void run(struct clique_context *context, struct dcrf_dual *out) {
     memset(out->clique, 0, model->variables * model->stride * sizeof *out->clique);
     dcrf_parallel_for(dcrf_workspace_pool(space->workspace), model->cliques.count, GRAIN,
                       work_on_cliques, context);
-    /* Columns are scaled to their sums in double. */
-    out->clique_roundings = ((double)context->cliques->largest + 8) * DCRF_DOUBLE_ROUNDING;
+    out->clique_roundings = dcrf_clique_roundings(context->cliques);
 }
 
 void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const double *base, const float *y,

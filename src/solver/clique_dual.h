@@ -26,6 +26,9 @@ void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques);
 void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const double *base, const float *y,
                          double epsilon, double step, struct dcrf_dual *out);
 
+/* Those of a projection that was made elsewhere in the same way. */
+double dcrf_clique_roundings(const struct dcrf_clique_dual *cliques);
+
 /* out = the vertex of the set with the smallest <v, y>: the conditional gradient. */
 void dcrf_clique_vertex(const struct dcrf_clique_dual *cliques, const float *y,
                         struct dcrf_dual *out);

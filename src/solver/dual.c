@@ -44,7 +44,7 @@ static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
 
 static void spread_costs(struct dcrf_dual_space *space) {
     const struct dcrf_cliques *cliques = &space->plan->model->cliques;
-    space->constant = 0;
+    space->constant = space->clique_total = 0;
     for (size_t p = 0; p < cliques->count; p++) {
         const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
         if (space->form == DCRF_CLIQUE_MIN)
@@ -52,6 +52,7 @@ static void spread_costs(struct dcrf_dual_space *space) {
         for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++) {
             space->clique_cost[cliques->members[k]] = (float)(cliques->costs[p] * (1 + 2 * UNIT));
             space->clique_weight[cliques->members[k]] = (float)(cliques->costs[p] / (double)size);
+            space->clique_total += (double)space->clique_cost[cliques->members[k]];
         }
     }
 }
@@ -204,14 +205,17 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
                (sums[MAGNITUDE] + fabs(space->constant) + fabs(sums[BOUND]));
 }
 
-/* The row sums with their roundings are below the sum with twice as many. */
+/* The row sums with their roundings are below the sum with twice as many; no |v| is above C. */
 double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
                                double lowest, double magnitude) {
     const double n = (double)space->plan->model->variables;
     const double rows = space->total * (1 + 4 * UNIT);
-    const double taken_off = dual->pairwise_roundings * UNIT * (1 + SLACK) * rows + n * TINY;
+    const double costs = space->clique_total * (1 + 4 * UNIT);
+    const double taken_off = dual->pairwise_roundings * UNIT * (1 + SLACK) * rows +
+                             dual->clique_roundings * UNIT * (1 + SLACK) * costs + n * TINY;
     return space->constant + lowest - taken_off -
-           (n + 16) * DOUBLE_UNIT * (magnitude + rows + fabs(space->constant) + fabs(lowest));
+           (n + 16) * DOUBLE_UNIT *
+               (magnitude + rows + costs + fabs(space->constant) + fabs(lowest));
 }
 
 void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,

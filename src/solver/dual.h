@@ -31,6 +31,7 @@ struct dcrf_dual_space {
     uint8_t *is_open;     /* of a line search: may the lowest label of a variable change? */
     float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
     float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */
+    double clique_total;  /* of clique_cost over all variables */
     double constant;
 };
 
@@ -69,8 +70,8 @@ void dcrf_dual_clear(struct dcrf_dual *dual);
  */
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual);
 
-/* The same from sums over the variables that were made elsewhere, where there are no cliques: of
- * the lowest reduced costs and of their magnitudes, added up in double in any order. */
+/* The same from sums over the variables that were made elsewhere: of the lowest reduced costs and
+ * of their magnitudes, added up in double in any order. */
 double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
                                double lowest, double magnitude);
 

@@ -121,12 +121,14 @@ static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
                              dcrf_error *error) {
     const struct dcrf_pair_shape is_flow = {.epsilon = 1, .bins = 0};
     const dcrf_model *model = lp->problem->model;
+    dcrf_status status = dcrf_lp_device_fetch_best(lp, error); /* its cliques stay */
+    if (status < 0)
+        return status;
     memcpy(lp->best.pairwise, flow->pairwise,
            model->variables * model->stride * sizeof *lp->best.pairwise);
     lp->best.pairwise_roundings = flow->roundings;
     lp->bound = fmax(lp->bound, flow->bound);
-    const dcrf_status status = lp->device.state ? dcrf_lp_device_take_best(lp, error) : DCRF_OK;
-    if (status < 0)
+    if (lp->device.state && (status = dcrf_lp_device_take_best(lp, error)) < 0)
         return status;
     return dcrf_lp_record_point(lp, &lp->best, &is_flow, flow->potentials, NULL, model->labels,
                                 error);

@@ -13,8 +13,9 @@
 
 static bool can_be_there(const struct dcrf_problem *problem, const struct dcrf_device *device) {
     const dcrf_plan *plan = problem->plan;
-    bool can = device && problem->settings->lp.schedule == DCRF_LP_SCHEDULE_HUBER &&
-               plan->model->cliques.count == 0;
+    bool can =
+        device && problem->settings->lp.schedule == DCRF_LP_SCHEDULE_HUBER &&
+        (plan->model->cliques.count == 0 || problem->settings->lp.clique_form == DCRF_CLIQUE_MIN);
     for (size_t m = 0; m < plan->kernel_count && can; m++)
         can = plan->kernels[m].op->device == device->opened;
     return can;
@@ -36,7 +37,9 @@ dcrf_status dcrf_lp_device_init(struct dcrf_lp *lp, dcrf_error *error) {
                                          .stride = model->stride,
                                          .unary = model->unary,
                                          .operators = operators,
-                                         .weights = weights};
+                                         .weights = weights,
+                                         .cliques =
+                                             model->cliques.count > 0 ? &model->cliques : NULL};
     for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++)
         if (model->kernels[m].weight != 0) {
             operators[what.kernel_count] = plan->kernels[m].op;
@@ -71,26 +74,28 @@ static dcrf_status find_bound(struct dcrf_lp *lp, double *bound, dcrf_error *err
 }
 
 dcrf_status dcrf_lp_device_reset_best(struct dcrf_lp *lp, dcrf_error *error) {
-    dcrf_dual_forget(&lp->best);
-    lp->device.is_best_old = true;
-    const dcrf_status status =
-        lp->device.methods->write_dual(lp->device.state, DCRF_BACKEND_BEST, NULL, error);
+    dcrf_dual_reset(&lp->best, &lp->space);
+    lp->device.is_best_old = false;
+    const dcrf_status status = lp->device.methods->write_dual(lp->device.state, DCRF_BACKEND_BEST,
+                                                              NULL, lp->best.clique, error);
     return status < 0 ? status : find_bound(lp, &lp->bound, error);
 }
 
 dcrf_status dcrf_lp_device_take_best(struct dcrf_lp *lp, dcrf_error *error) {
     lp->device.is_best_old = false;
     return lp->device.methods->write_dual(lp->device.state, DCRF_BACKEND_BEST, lp->best.pairwise,
-                                          error);
+                                          lp->best.clique, error);
 }
 
 dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, dcrf_error *error) {
     const struct dcrf_backend_lp_methods *methods = lp->device.methods;
     dcrf_dual_forget(&lp->huber.average);
     lp->device.is_y_old = false;
-    const dcrf_status status = methods->start(lp->device.state, lp->y, lp->metric, error);
-    return status < 0 ? status
-                      : methods->write_dual(lp->device.state, DCRF_BACKEND_AVERAGE, NULL, error);
+    const dcrf_status status =
+        methods->start(lp->device.state, lp->y, lp->metric, lp->cliques.stiffness, error);
+    return status < 0
+               ? status
+               : methods->write_dual(lp->device.state, DCRF_BACKEND_AVERAGE, NULL, NULL, error);
 }
 
 dcrf_status dcrf_lp_device_fetch_y(struct dcrf_lp *lp, dcrf_error *error) {
@@ -105,8 +110,8 @@ dcrf_status dcrf_lp_device_fetch_y(struct dcrf_lp *lp, dcrf_error *error) {
 dcrf_status dcrf_lp_device_fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
     if (!lp->device.is_best_old)
         return DCRF_OK;
-    const dcrf_status status = lp->device.methods->read_dual(lp->device.state, DCRF_BACKEND_BEST,
-                                                             lp->best.pairwise, error);
+    const dcrf_status status = lp->device.methods->read_dual(
+        lp->device.state, DCRF_BACKEND_BEST, lp->best.pairwise, lp->best.clique, error);
     lp->device.is_best_old = status < 0;
     return status;
 }
@@ -123,7 +128,7 @@ static dcrf_status find_point_here(struct dcrf_lp *lp, const struct dcrf_pair_sh
         status = dcrf_pair_dual(&lp->pairs, shape, huber->z, threshold, &huber->current, error);
     return status == DCRF_OK
                ? lp->device.methods->write_dual(lp->device.state, DCRF_BACKEND_CURRENT,
-                                                huber->current.pairwise, error)
+                                                huber->current.pairwise, NULL, error)
                : status;
 }
 
@@ -148,6 +153,11 @@ dcrf_status dcrf_lp_device_point(struct dcrf_lp *lp, const struct dcrf_pair_shap
     return status == DCRF_OK && lp->record.capacity > 0
                ? methods->read(lp->device.state, DCRF_BACKEND_Z, lp->huber.z, error)
                : status;
+}
+
+dcrf_status dcrf_lp_device_cliques(struct dcrf_lp *lp, dcrf_error *error) {
+    lp->huber.current.clique_roundings = dcrf_clique_roundings(&lp->cliques);
+    return lp->device.methods->find_cliques(lp->device.state, lp->huber.epsilon, error);
 }
 
 /* ---- mixtures ------------------------------------------------------------------------------- */

@@ -19,10 +19,10 @@ struct dcrf_lp_device {
 dcrf_status dcrf_lp_device_init(struct dcrf_lp *lp, dcrf_error *error);
 void dcrf_lp_device_clear(struct dcrf_lp_device *device);
 
-/* lp->best becomes the zero point there, with its bound; or what it is here. */
+/* lp->best becomes the first point there, with its bound; or what it is here. */
 dcrf_status dcrf_lp_device_reset_best(struct dcrf_lp *lp, dcrf_error *error);
 dcrf_status dcrf_lp_device_take_best(struct dcrf_lp *lp, dcrf_error *error);
-/* lp->y and the metric go there; the average becomes zero. */
+/* lp->y and what steps need go there; the average becomes zero. */
 dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, dcrf_error *error);
 
 /* Bring lp->y or lp->best here, where they are old. Both do nothing for an LP on the CPU. */
@@ -30,10 +30,11 @@ dcrf_status dcrf_lp_device_fetch_y(struct dcrf_lp *lp, dcrf_error *error);
 dcrf_status dcrf_lp_device_fetch_best(struct dcrf_lp *lp, dcrf_error *error);
 
 /* The parts of a step (lp_huber.c): as dcrf_pair_dual, and huber.z is here where a record is kept;
- * as dcrf_dual_mix and dcrf_dual_improve for the average and the best point; y and z with their
- * sums. */
+ * as dcrf_clique_project; as dcrf_dual_mix and dcrf_dual_improve for the average and the best
+ * point; y and z with their sums. */
 dcrf_status dcrf_lp_device_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *shape,
                                  double threshold, dcrf_error *error);
+dcrf_status dcrf_lp_device_cliques(struct dcrf_lp *lp, dcrf_error *error);
 dcrf_status dcrf_lp_device_average(struct dcrf_lp *lp, double weight, dcrf_error *error);
 dcrf_status dcrf_lp_device_improve(struct dcrf_lp *lp, enum dcrf_backend_dual candidate,
                                    dcrf_error *error);

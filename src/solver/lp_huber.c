@@ -224,6 +224,17 @@ static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *
                : dcrf_pair_dual(&lp->pairs, shape, huber->z, threshold, &huber->current, error);
 }
 
+/* And its cliques. */
+static dcrf_status find_cliques(struct dcrf_lp *lp, dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    if (!huber->current.clique)
+        return DCRF_OK;
+    if (lp->device.state)
+        return dcrf_lp_device_cliques(lp, error);
+    dcrf_clique_project(&lp->cliques, NULL, huber->z, huber->epsilon, 0, &huber->current);
+    return DCRF_OK;
+}
+
 /* y and z move on. */
 static dcrf_status move(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
@@ -269,8 +280,9 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
                                       lp->pairs.alive_count, error);
     if (status < 0)
         return status;
-    if (huber->current.clique)
-        dcrf_clique_project(&lp->cliques, NULL, huber->z, huber->epsilon, 0, &huber->current);
+    status = find_cliques(lp, error);
+    if (status < 0)
+        return status;
     if (!shape.is_precise)
         huber->roundings = huber->current.pairwise_roundings;
     if ((status = improve_bound(lp, error)) < 0 || (status = move(lp, error)) < 0)

@@ -76,7 +76,7 @@ const struct dcrf_lp_record *dcrf_solver_recorded(const dcrf_solver *solver) {
     if (solver->settings.method != DCRF_METHOD_LP)
         return NULL;
     struct dcrf_lp *lp = solver->state;
-    if (lp->record.capacity == 0)
+    if (lp->record.capacity == 0 || dcrf_lp_device_fetch_best(lp, NULL) < 0)
         return NULL;
     for (size_t k = 0; k < lp->record.count; k++)
         lp->record.points[k].weight = lp->best.recipe[k];

@@ -30,8 +30,8 @@ struct dcrf_lp_record {
  * from its start on. */
 dcrf_status dcrf_solver_record(dcrf_solver *solver, size_t capacity, dcrf_error *error);
 
-/* The record with the weights of the best point; NULL where there is none. Valid until the next
- * step. */
+/* The record with the weights of the best point; NULL where there is none, or where the
+ * device that has it fails. Valid until the next step. */
 const struct dcrf_lp_record *dcrf_solver_recorded(const dcrf_solver *solver);
 
 #endif
