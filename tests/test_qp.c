@@ -19,10 +19,8 @@ struct bench {
     size_t stride;
 };
 
-static void set_up(struct bench *bench, uint64_t seed, size_t cliques) {
-    bench->toy = new_toy(seed, 6 + seed % 15, 2 + seed % 4, cliques, 0.4,
-                         seed % 3 ? TOY_POTTS : TOY_GENERAL, 1);
-    bench->stride = dcrf_padded(bench->toy.labels);
+/* QP of the toy's model and plan. */
+static void make_method(struct bench *bench) {
     dcrf_settings_defaults(&bench->settings, DCRF_METHOD_QP);
     dcrf_stop_init(&bench->stop, &bench->settings);
     bench->problem = (struct dcrf_problem){.plan = bench->toy.plan,
@@ -31,6 +29,13 @@ static void set_up(struct bench *bench, uint64_t seed, size_t cliques) {
                                            .settings = &bench->settings,
                                            .stop = &bench->stop};
     assert_int_equal(dcrf_qp.init(&bench->state, &bench->problem, NULL), DCRF_OK);
+}
+
+static void set_up(struct bench *bench, uint64_t seed, size_t cliques) {
+    bench->toy = new_toy(seed, 6 + seed % 15, 2 + seed % 4, cliques, 0.4,
+                         seed % 3 ? TOY_POTTS : TOY_GENERAL, 1);
+    bench->stride = dcrf_padded(bench->toy.labels);
+    make_method(bench);
 }
 
 static void tear_down(struct bench *bench) {
@@ -205,9 +210,41 @@ static void the_objective_falls_and_the_gap_vanishes(void **state) {
     }
 }
 
+/* Of labels that are equally good, the first one, wherever the threads of a device look first. */
+static void the_first_of_equals_is_taken(void **state) {
+    (void)state;
+    enum { VARIABLES = 7, LABELS = 21, FIRST = 3 };
+    const dcrf_grid grid = dcrf_grid_1d(VARIABLES);
+    float unary[VARIABLES * LABELS];
+    for (size_t k = 0; k < VARIABLES * LABELS; k++)
+        unary[k] = k % LABELS < FIRST ? 1 : 0;
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
+    const dcrf_kernel kernel = dcrf_kernel_spatial(2, 1);
+    struct bench bench = {.stride = dcrf_padded(LABELS)};
+    struct toy *toy = &bench.toy;
+    assert_int_equal(dcrf_model_new(&toy->model, &grid, LABELS, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(toy->model, &energies, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(toy->model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&toy->workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(
+        dcrf_plan_new(&toy->plan, toy->model, DCRF_OPERATOR_EXACT, toy->workspace, NULL), DCRF_OK);
+    make_method(&bench);
+    assert_int_equal(dcrf_qp.start(bench.state, &(struct dcrf_start){0}, NULL), DCRF_OK);
+    assert_int_equal(dcrf_method_fetch(&dcrf_qp, bench.state, NULL), DCRF_OK);
+    const float *y = dcrf_qp.marginals(bench.state);
+    for (size_t a = 0; a < VARIABLES; a++)
+        for (size_t i = 0; i < LABELS; i++)
+            assert_true(y[a * bench.stride + i] == (float)(i == FIRST));
+    dcrf_qp.free(bench.state);
+    dcrf_plan_free(&toy->plan);
+    dcrf_workspace_free(&toy->workspace);
+    dcrf_model_free(&toy->model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_step_is_exact),
+        cmocka_unit_test(the_first_of_equals_is_taken),
         cmocka_unit_test(the_objective_falls_and_the_gap_vanishes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
