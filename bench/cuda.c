@@ -99,7 +99,6 @@ static dcrf_settings plain_settings(dcrf_method method, size_t iterations) {
     settings.stationarity = 0;
     settings.damping = 0;
     settings.polish = 0;
-    settings.gap = 0;
     return settings;
 }
 
@@ -176,8 +175,6 @@ static const struct variant {
     {"QP iteration", DCRF_METHOD_QP, false, false},
     {"QP iteration with cliques", DCRF_METHOD_QP, true, false},
     {"QP iteration with a matrix of compatibilities", DCRF_METHOD_QP, false, true},
-    {"LP iteration", DCRF_METHOD_LP, false, false},
-    {"LP iteration with cliques", DCRF_METHOD_LP, true, false},
 };
 
 static void change_model(dcrf_model *model, const dcrf_grid *grid, const struct variant *variant) {
