@@ -32,6 +32,7 @@ struct dcrf_gather {
     size_t width;
     float factor;
     bool accumulate; /* add to out */
+    bool is_near;    /* the input is in a cache near by: its rows are not asked for ahead */
 };
 
 /* Runs of variables that share a simplex, and with it their vertices:

@@ -207,7 +207,7 @@ INLINE void gather_rows(const struct dcrf_gather *given, size_t begin, size_t en
         row_zero(&other, wide, tail);
         size_t e = first;
         for (; e + 2 <= last; e += 2) {
-            if (e + 1 + GATHER_AHEAD < entries) {
+            if (!g->is_near && e + 1 + GATHER_AHEAD < entries) {
                 ask_for(g->in + g->index[e + GATHER_AHEAD] * g->in_stride, width);
                 ask_for(g->in + g->index[e + 1 + GATHER_AHEAD] * g->in_stride, width);
             }

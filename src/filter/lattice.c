@@ -17,6 +17,8 @@
 /* Rows a task takes. */
 #define VERTEX_GRAIN 128
 #define VARIABLE_GRAIN 1024
+/* Rows of vertices that a slice finds without asking for them ahead. */
+#define NEAR_BYTES ((size_t)4 << 20)
 /* Buffers that a blur works in. */
 #define BUFFERS 3
 
@@ -110,7 +112,9 @@ static void apply_block(const struct blurrer *blurrer, const struct dcrf_applica
                                 .out_stride = application->stride,
                                 .width = blurrer->width,
                                 .factor = application->factor * mean,
-                                .accumulate = application->accumulate};
+                                .accumulate = application->accumulate,
+                                .is_near = lattice->vertices * blurrer->width * sizeof *blurred <=
+                                           NEAR_BYTES};
     dcrf_parallel_for(blurrer->pool, lattice->base.variables, VARIABLE_GRAIN, gather_task, &slice);
 }
 
