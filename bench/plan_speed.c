@@ -12,7 +12,7 @@
 #define _DEFAULT_SOURCE
 #include "compat/densecrf.h"
 #include "core/memory.h"
-#include "io/image.h"
+#include "photograph.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
@@ -209,20 +209,12 @@ static void measure(const char *name, size_t width, size_t height, const uint8_t
 }
 
 static void measure_photograph(const char *path, size_t threads) {
-    cli_image image;
-    cli_problem problem = {0};
-    if (!image_read(path, &image, &problem) || image_is_volume(&image)) {
-        fprintf(stderr, "dcrf-plan-speed: %s is no photograph that can be read\n", path);
+    size_t width, height;
+    uint8_t *rgb = photograph_read(path, &width, &height);
+    if (!rgb)
         exit(1);
-    }
-    const size_t count = image_pixels(&image) * IMAGE_CHANNELS;
-    uint8_t *rgb = require(malloc(count));
-    for (size_t i = 0; i < count; i++)
-        rgb[i] = (uint8_t)image.colours[i];
-    const char *slash = strrchr(path, '/');
-    measure(slash ? slash + 1 : path, image.width, image.height, rgb, threads);
+    measure(photograph_name(path), width, height, rgb, threads);
     free(rgb);
-    image_free(&image);
 }
 
 int main(int argc, char **argv) {

@@ -1,17 +1,23 @@
-/* How fast the filters are, as ratios measured in one run.
+/* How fast the filters and mean field are, as ratios measured in one run.
  *
- * For two sizes of picture and 21 labels: building a bilateral plan, and the bilateral and spatial
- * filters, plain and ordered, with one thread and with two; next to the time that this machine
- * takes to move bytes:
+ *   dcrf-speed [PHOTO.png ...]
+ *
+ * For two sizes of a drawn picture, and for photographs, with 21 labels: building a bilateral plan,
+ * the bilateral and spatial filters, plain and ordered, and one iteration of mean field with both
+ * kernels, with one thread and with two; next to the time that this machine takes to move bytes:
  *
  *   once     every byte of the input, the output and the plan, moved once;
  *   passes   every byte that a pass of the method reads or writes, moved once a pass (an x and a y
  * pass for the grid; splat, each axis of the blur in both orders, and slice for the lattice).
  *
+ * Of an iteration the bytes are those of the unary energies, of Q, read and written, and of the
+ * bilateral plan.
+ *
  * Moving is memcpy of a block far larger than any cache, reading and writing counted. Times are the
  * best of several; those of one thread are times of processor, which others on the machine disturb
  * least. */
 #define _DEFAULT_SOURCE
+#include "photograph.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
@@ -73,6 +79,9 @@ struct subject {
     dcrf_operator *op;
     dcrf_workspace *workspace;
     dcrf_levels levels;
+    dcrf_model *model; /* of mean field */
+    dcrf_plan *plan;
+    dcrf_solver *solver;
 };
 
 static void build(struct subject *s) {
@@ -94,6 +103,42 @@ static void ordered(struct subject *s) {
     check(dcrf_operator_ordered(s->op, s->workspace, &s->levels, s->in, s->out, ORDERED_LABELS,
                                 s->stride, &error),
           &error);
+}
+
+static void iterate(struct subject *s) {
+    dcrf_error error;
+    check(dcrf_solver_step(s->solver, &error), &error);
+}
+
+/* Both kernels, and unaries that leave all labels alive. */
+static void make_model(struct subject *s) {
+    dcrf_error error;
+    const size_t n = s->grid.size[0] * s->grid.size[1];
+    float *unary = require(malloc(n * LABELS * sizeof *unary));
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < LABELS; i++)
+            unary[a * LABELS + i] = -logf(0.7f * s->in[a * s->stride + i] + 0.3f / LABELS);
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &s->grid, LABELS);
+    const dcrf_kernel spatial = dcrf_kernel_spatial(3, 1.5);
+    check(dcrf_model_new(&s->model, &s->grid, LABELS, &error), &error);
+    check(dcrf_model_set_unary(s->model, &energies, &error), &error);
+    check(dcrf_model_add_kernel(s->model, &spatial, &error), &error);
+    check(dcrf_model_add_kernel(s->model, &s->kernel, &error), &error);
+    check(dcrf_plan_new(&s->plan, s->model, DCRF_OPERATOR_FAST, s->workspace, &error), &error);
+    free(unary);
+}
+
+/* A run that does not end by itself, with what it does once done. */
+static void start_solver(struct subject *s) {
+    dcrf_settings settings;
+    dcrf_error error;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    settings.iterations = SIZE_MAX;
+    settings.stationarity = 0;
+    settings.damping = 0;
+    settings.polish = 0;
+    dcrf_solver_free(&s->solver);
+    check(dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &error), &error);
 }
 
 /* The best of the runs that fit into a second, at least ten. */
@@ -120,8 +165,11 @@ static void print_row(struct subject *s, const struct work *work, double bytes_p
     double taken[2];
     dcrf_error error;
     for (size_t threads = 1; threads <= 2; threads++) {
+        dcrf_solver_free(&s->solver);
         dcrf_workspace_free(&s->workspace);
         check(dcrf_workspace_new(&s->workspace, threads, &error), &error);
+        if (work->run == iterate)
+            start_solver(s);
         taken[threads - 1] =
             best_s(work->run, s, threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
     }
@@ -137,10 +185,10 @@ static void print_row(struct subject *s, const struct work *work, double bytes_p
     printf("\n");
 }
 
-static void measure(size_t width, size_t height, double bytes_per_s) {
+static void measure(const char *name, size_t width, size_t height, uint8_t *rgb,
+                    double bytes_per_s) {
     const double n = (double)(width * height);
     struct subject s = {.grid = dcrf_grid_2d(width, height), .stride = dcrf_padded(LABELS)};
-    uint8_t *rgb = require(picture_draw(width, height));
     float *in = require(picture_labels(width, height, LABELS, s.stride));
     float thresholds[BINS - 1];
     dcrf_error error;
@@ -151,6 +199,7 @@ static void measure(size_t width, size_t height, double bytes_per_s) {
     s.levels = (dcrf_levels){BINS, thresholds, NULL};
     check(dcrf_workspace_new(&s.workspace, 1, &error), &error);
     s.kernel = dcrf_kernel_bilateral(80, 13, dcrf_view_interleaved(rgb, DCRF_U8, &s.grid, 3), 5);
+    make_model(&s);
     build(&s);
     apply(&s);
 
@@ -163,7 +212,7 @@ static void measure(size_t width, size_t height, double bytes_per_s) {
     const double blur = (2 * corners - 1) * vertices * (2 * row + 8) + vertices * row;
     const double passes = 2 * n * corners * 8 + 2 * block + 2 * vertices * row + blur;
 
-    printf("\n## %zu x %zu, %d labels\n\n", width, height, LABELS);
+    printf("\n## %s, %zu x %zu, %d labels\n\n", name, width, height, LABELS);
     printf("A bilateral lattice (sigma 80, 13) of %.0f vertices; its plan and one application hold "
            "%.1f MB, "
            "%.2f times the unary array.\n\n",
@@ -181,7 +230,12 @@ static void measure(size_t width, size_t height, double bytes_per_s) {
     print_row(&s, &(struct work){"spatial apply (sigma 3)", apply, 2 * block, 4 * block},
               bytes_per_s);
     print_row(&s, &(struct work){"spatial ordered, 4 labels, 32 bins", ordered, 0, 0}, bytes_per_s);
+    print_row(&s, &(struct work){"mean-field iteration", iterate, 3 * block + plan_bytes, 0},
+              bytes_per_s);
 
+    dcrf_solver_free(&s.solver);
+    dcrf_plan_free(&s.plan);
+    dcrf_model_free(&s.model);
     dcrf_operator_free(&s.op);
     dcrf_workspace_free(&s.workspace);
     free(rgb);
@@ -189,11 +243,22 @@ static void measure(size_t width, size_t height, double bytes_per_s) {
     free(s.out);
 }
 
-int main(void) {
+static void measure_drawn(size_t width, size_t height, double bytes_per_s) {
+    measure("Drawn", width, height, require(picture_draw(width, height)), bytes_per_s);
+}
+
+int main(int argc, char **argv) {
     const double bytes_per_s = copy_bytes_per_s();
     printf("Copying moves %.1f GB/s (reading and writing counted). Instruction set: %s.\n",
            bytes_per_s / 1e9, dcrf_cpu_name(dcrf_cpu_in_use()));
-    measure(320, 213, bytes_per_s);
-    measure(500, 375, bytes_per_s);
+    measure_drawn(320, 213, bytes_per_s);
+    measure_drawn(500, 375, bytes_per_s);
+    for (int i = 1; i < argc; i++) {
+        size_t width, height;
+        uint8_t *rgb = photograph_read(argv[i], &width, &height);
+        if (!rgb)
+            return 1;
+        measure(photograph_name(argv[i]), width, height, rgb, bytes_per_s);
+    }
     return 0;
 }
