@@ -22,9 +22,10 @@ INLINE void eights_logarithms(struct eights_sums *sums) {
     sums->product = (tail_doubles){0} + 1;
 }
 
-/* The logits of four labels from `at` on, `count` of them in use: into value. Keeps their q. */
+/* The logits of four labels from `at` on, `count` of them in use: into value. Keeps their q, and
+ * adds to the energies of the rows, which are floats while they are in hand. */
 INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, size_t count,
-                          tail_vector *q, tail_vector *value, struct eights_sums *sums) {
+                          tail_vector *q, tail_vector *value, tail_vector *energy) {
     const size_t from = r * s->stride + at;
     const tail_vector diagonal = s->diagonal ? load_tail(s->diagonal + r) : (tail_vector){0};
     tail_vector unary[HALF_LANES], other[HALF_LANES];
@@ -36,7 +37,7 @@ INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, siz
         if (i < count) {
             const tail_vector m = value[i] - diagonal * q[i];
             const tail_vector term = q[i] * unary[i] + m * (s->all_factor + s->own_factor * q[i]);
-            sums->energy += __builtin_convertvector(term, tail_doubles);
+            *energy += term;
             value[i] = -unary[i] - s->factor * m;
         }
     if (s->extra) {
@@ -54,12 +55,26 @@ INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, siz
     }
 }
 
+/* Rows between those that are worked on and those that are asked for. The processor follows streams
+ * by itself, but not across the pages that three of them fill so soon. */
+#define EIGHTS_AHEAD 16
+
+INLINE void eights_ask(const struct dcrf_softmax *s, size_t r) {
+    const size_t from = (r + EIGHTS_AHEAD) * s->stride;
+    for (size_t at = from; at < from + TAIL_LANES * s->stride; at += 16) {
+        __builtin_prefetch(s->unary + at);
+        __builtin_prefetch(s->message + at);
+        __builtin_prefetch(s->q + at, 1);
+    }
+}
+
 /* The rows r .. r + 7; q and value hold one vector per label, filled up to a multiple of four. */
 INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, tail_vector *q,
                         tail_vector *value, struct eights_sums *sums) {
+    tail_vector energy = {0}, change = {0};
     for (size_t at = 0; at < labels; at += HALF_LANES)
         eights_logits(s, r, at, labels - at < HALF_LANES ? labels - at : HALF_LANES, q + at,
-                      value + at, sums);
+                      value + at, &energy);
     tail_vector top = value[0], total = {0}, weighted = {0};
 #pragma GCC unroll 4
     for (size_t i = 1; i < labels; i++)
@@ -79,8 +94,7 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
             four[i] = at + i < labels ? scale * value[at + i] : (tail_vector){0};
             if (at + i < labels) {
                 const tail_vector difference = four[i] - q[at + i];
-                sums->change +=
-                    __builtin_convertvector(larger(difference, -difference), tail_doubles);
+                change += larger(difference, -difference);
             }
         }
         store_eight(four, s->q + r * s->stride + at, s->stride);
@@ -88,6 +102,8 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
     for (size_t at = in_fours(labels); at < s->stride; at += HALF_LANES)
         for (size_t i = 0; i < TAIL_LANES; i++)
             store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
+    sums->energy += __builtin_convertvector(energy, tail_doubles);
+    sums->change += __builtin_convertvector(change, tail_doubles);
     sums->entropy += __builtin_convertvector(scale * weighted, tail_doubles);
     sums->product *= __builtin_convertvector(total, tail_doubles);
 }
@@ -133,6 +149,7 @@ INLINE void eights_all(const struct dcrf_softmax *given, size_t begin, size_t en
     struct eights_sums parts = eights_nothing();
     size_t r = begin;
     for (; r + TAIL_LANES <= end; r += TAIL_LANES) {
+        eights_ask(s, r);
         eights_rows(s, r, labels, q, value, &parts);
         if ((r - begin) % 1024 == 0) /* 64^128 fits in a double */
             eights_logarithms(&parts);
