@@ -60,12 +60,12 @@ static size_t line_roundings(const dcrf_operator *base) {
  *
  * The first makes 2^-40 sum_b s_b, next to (K s)_a. Where s = 1 that is at least the least row sum.
  * Where s_b = R_b^-1/2, R_b <= N, it is at least s_a and at least R_a N^-1/2, and one of
- * R^-1/2, R N^-1/2 is at least N^-1/6. The second makes 2^-39 R_a max s, next to
- * (K s)_a >= R_a min s. */
+ * R^-1/2, R N^-1/2 is at least N^-1/6. The second makes 2^-39 R_a, next to
+ * (K s)_a >= R_a min s >= R_a N^-1/2. */
 static double lost_roundings(const struct exact_operator *op) {
     const double n = (double)op->base.base.variables;
     const double least = op->is_normalized ? pow(n, -1.0 / 6) : op->least_row_sum;
-    const double ratio = op->is_normalized ? sqrt(n / op->least_row_sum) : 1;
+    const double ratio = op->is_normalized ? sqrt(n) : 1;
     return 0x1p24 * (0x1p-40 * op->sum_of_scales / least + 0x1p-39 * ratio);
 }
 
@@ -371,27 +371,12 @@ static void free_exact(dcrf_operator *base) {
     struct exact_operator *op = exact_of(base);
     dcrf_backend_device *device = op->base.device;
     device_enter(device, nullptr);
-    for (void *memory : {(void *)op->order,
-                         (void *)op->features,
-                         (void *)op->features_single,
-                         (void *)op->scale,
-                         (void *)op->scale_single,
-                         (void *)op->row_sums,
-                         (void *)op->box,
-                         (void *)op->limit,
-                         (void *)op->state,
-                         (void *)op->near.begin,
-                         (void *)op->near.tiles,
-                         (void *)op->near_rows.begin,
-                         (void *)op->near_rows.tiles,
-                         (void *)op->row_digits,
-                         (void *)op->key_digits,
-                         (void *)op->keys,
-                         (void *)op->rows,
-                         (void *)op->partials,
-                         (void *)op->line_sums,
-                         (void *)op->largest,
-                         (void *)op->flag})
+    for (void *memory :
+         {(void *)op->order, (void *)op->features, (void *)op->features_single, (void *)op->scale,
+          (void *)op->scale_single, (void *)op->row_sums, (void *)op->box, (void *)op->limit,
+          (void *)op->state, (void *)op->near_begin, (void *)op->near, (void *)op->row_digits,
+          (void *)op->key_digits, (void *)op->keys, (void *)op->rows, (void *)op->partials,
+          (void *)op->line_sums, (void *)op->largest, (void *)op->flag})
         device_release(device, memory);
     operator_clear(&op->base);
     free(op);
@@ -485,6 +470,7 @@ static dcrf_status take_memory(struct exact_operator *op, dcrf_error *error) {
     take(&op->box, tiles * 2 * d);
     take(&op->limit, tiles);
     take(&op->state, tiles * tiles);
+    take(&op->near_begin, tiles + 1);
     take(&op->keys, places * EXACT_CHANNELS);
     take(&op->rows, places * EXACT_CHANNELS);
     take(&op->partials, places * EXACT_CHANNELS * op->parts);
@@ -525,11 +511,11 @@ static dcrf_status plan(struct exact_operator *op, const struct dcrf_features *f
     device_release(device, steps);
     if (status < 0)
         return status;
+    op->base.base.bytes += op->near_pairs * sizeof *op->near;
     fill_scales<<<blocks_for(places), THREADS, 0, device->stream>>>(
         op->row_sums, op->base.base.variables, places, op->is_normalized, op->scale,
         op->scale_single);
-    status = check(cudaGetLastError(), WHAT, error);
-    return status < 0 ? status : exact_fill_line_sums(op, error);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 dcrf_status exact_new(struct device_operator **out, dcrf_backend_device *device,

@@ -26,8 +26,6 @@
 /* Channels that go through the pairs together, in float and in double. */
 #define EXACT_CHANNELS 32
 #define EXACT_CHANNELS_DOUBLE 8
-/* Tiles whose rows a block of threads multiplies together. */
-#define EXACT_ROW_TILES 2
 /* Groups of features that digits can hold, at most: exact_digits.cu. */
 #define EXACT_DIGIT_GROUPS 2
 
@@ -52,22 +50,6 @@ struct exact_arrangement {
 /* Whether a pair of tiles counts. */
 enum exact_state : uint8_t { EXACT_LEFT_OUT = 0, EXACT_IN_DOUBLE = 1, EXACT_IN_BOTH = 2 };
 
-/* The tiles that count in float for the rows of a tile, or of EXACT_ROW_TILES of them, in ascending
- * order. The two highest bits of an entry: for which of them. */
-struct exact_list {
-    uint32_t *begin; /* lists + 1: where a list begins in `tiles` */
-    uint32_t *tiles;
-    size_t length;
-};
-
-#define EXACT_NEAR_BITS 30
-__device__ inline uint32_t exact_near_tile(uint32_t entry) {
-    return entry & ((1u << EXACT_NEAR_BITS) - 1);
-}
-__device__ inline bool exact_near_counts(uint32_t entry, unsigned row_tile) {
-    return entry >> (EXACT_NEAR_BITS + row_tile) & 1;
-}
-
 struct exact_operator {
     struct device_operator base;
     struct exact_metric metric;
@@ -80,11 +62,13 @@ struct exact_operator {
     float *features_single; /* the same, rounded */
     double *scale;          /* zero beyond the end */
     float *scale_single;
-    double *row_sums; /* without the scales */
-    double *box;      /* low, high of feature i of a tile: box[(2 i + side) * tiles + tile] */
-    uint16_t *limit;  /* of each tile: exact_near.cu */
-    uint8_t *state;   /* tiles x tiles */
-    struct exact_list near, near_rows; /* of tiles, of EXACT_ROW_TILES */
+    double *row_sums;     /* without the scales */
+    double *box;          /* low, high of feature i of a tile: box[(2 i + side) * tiles + tile] */
+    uint16_t *limit;      /* of each tile: exact_near.cu */
+    uint8_t *state;       /* tiles x tiles */
+    uint32_t *near_begin; /* tiles + 1: where the list of a tile begins in `near` */
+    uint32_t *near;       /* tiles that count in float, in ascending order */
+    size_t near_pairs;    /* pairs of tiles there */
     /* Whole numbers as digits, and the weights of their groups; no groups: there are no digits. */
     int digit_groups;
     float digit_weight[EXACT_DIGIT_GROUPS];
@@ -98,6 +82,7 @@ struct exact_operator {
     float *keys, *rows; /* what the channels are for the keys and for the rows of the pairs */
     float *partials;
     double *line_sums; /* sums of the kernel values as the line has them */
+    bool has_line_sums;
     unsigned *largest; /* of each channel */
     int *flag;
 };

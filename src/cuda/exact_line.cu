@@ -16,11 +16,11 @@
  *
  *   sum_b K_ab F(a, b) = sum_b K_ab - 2 sum_b K_ab S(a, b).
  *
- * The first sum, of the same kernel values, is found once for all (S = 1). Where y >= 0,
- * 1/2 - y / 2 is rounded by at most 2^-26 (not at all where y / 2 >= 1/4: the result has a last
- * place that is no coarser), and S by 2^-25 more. Otherwise, or where y is beyond 2^22, the
- * difference is found first: one rounding of it and one of S, and one instruction more. Either way
- * F is off by at most 1.5 * 2^-24.
+ * The first sum, of the same kernel values, is found once for all (S = 1), before the first line.
+ * Where y >= 0, 1/2 - y / 2 is rounded by at most 2^-26 (not at all where y / 2 >= 1/4: the result
+ * has a last place that is no coarser), and S by 2^-25 more. Otherwise, or where y is beyond 2^22,
+ * the difference is found first: one rounding of it and one of S, and one instruction more. Either
+ * way F is off by at most 1.5 * 2^-24.
  *
  * Kernel values: as dsp/pairs.h has it, the power being the device's; squared distances of whole
  * numbers come from tensor cores, and are the same (exact_digits.cu). */
@@ -269,7 +269,7 @@ static __global__ __launch_bounds__(PAIR_THREADS,
     const uint32_t first = begin + (uint32_t)((uint64_t)count * part / task.parts);
     const uint32_t last = begin + (uint32_t)((uint64_t)count * (part + 1) / task.parts);
     if (first < last)
-        copy_keys<CHANNELS>(task, exact_near_tile(task.near[first]), warp, lane, stage);
+        copy_keys<CHANNELS>(task, task.near[first], warp, lane, stage);
     const float *from = task.digit_groups > 0 ? (const float *)task.row_digits : task.features;
     for (int i = thread; i < own_floats; i += PAIR_THREADS)
         own_features[i] = from[(size_t)tile * own_floats + i];
@@ -291,7 +291,7 @@ static __global__ __launch_bounds__(PAIR_THREADS,
     for (uint32_t at = first; at < last; at++) {
         float *now = stage + ((at - first) & 1) * stage_size;
         if (at + 1 < last) {
-            copy_keys<CHANNELS>(task, exact_near_tile(task.near[at + 1]), warp, lane,
+            copy_keys<CHANNELS>(task, task.near[at + 1], warp, lane,
                                 stage + ((at - first + 1) & 1) * stage_size);
             wait_for_copies<1>();
         } else {
@@ -428,8 +428,8 @@ static dcrf_status run_pairs(struct exact_operator *op, const struct line_channe
                                    op->digit_groups, op->tiles,
                                    op->parts,        op->features_single,
                                    op->scale_single, op->row_digits,
-                                   op->key_digits,   op->near.begin,
-                                   op->near.tiles,   op->keys,
+                                   op->key_digits,   op->near_begin,
+                                   op->near,         op->keys,
                                    op->rows,         op->flag,
                                    op->partials};
     pack<CHANNELS><<<op->tiles, PAIR_THREADS, 0, stream>>>(*c, op->flag, op->keys, op->rows);
@@ -483,6 +483,7 @@ dcrf_status exact_fill_line_sums(struct exact_operator *op, dcrf_error *error) {
         return status;
     add_parts<<<blocks_for(exact_places(op)), THREADS, 0, op->base.device->stream>>>(
         op->partials, op->tiles, op->parts, op->line_sums);
+    op->has_line_sums = true;
     return check(cudaGetLastError(), "an exact operator", error);
 }
 
@@ -498,7 +499,9 @@ dcrf_status exact_line(struct exact_operator *op, const struct dcrf_line *line, 
     c.factor = exact_line_factor(line->epsilon);
     c.wanted = line->wanted;
     c.count = line->channels;
-    const dcrf_status status = clear_flag(op, error);
+    dcrf_status status = op->has_line_sums ? DCRF_OK : exact_fill_line_sums(op, error);
+    if (status == DCRF_OK)
+        status = clear_flag(op, error);
     if (status < 0)
         return status;
     find_hard<<<4 * op->base.device->multiprocessors, PAIR_THREADS, 0, op->base.device->stream>>>(

@@ -167,86 +167,66 @@ static __global__ void find_measured_states(const uint8_t *steps, const uint16_t
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-/* For which of the rows of a list tile t counts. */
-template <int ROW_TILES>
-static __device__ unsigned rows_near(const uint8_t *state, unsigned tiles, unsigned list,
-                                     unsigned t) {
-    unsigned rows = 0;
-    for (unsigned i = 0; i < ROW_TILES && t < tiles; i++) {
-        const unsigned row = list * ROW_TILES + i;
-        if (row < tiles && state[(size_t)row * tiles + t] == EXACT_IN_BOTH)
-            rows |= 1u << i;
-    }
-    return rows;
-}
-
-/* One warp for a list. */
-template <int ROW_TILES>
-static __global__ void count_near(const uint8_t *state, unsigned tiles, unsigned lists,
-                                  uint32_t *counts) {
-    const unsigned list = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (list > lists)
+/* One warp for a tile. */
+static __global__ void count_near(const uint8_t *state, unsigned tiles, uint32_t *counts) {
+    const unsigned tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (tile > tiles)
         return;
     unsigned count = 0;
-    for (unsigned t = lane; t < tiles && list < lists; t += 32)
-        count += rows_near<ROW_TILES>(state, tiles, list, t) != 0;
+    for (unsigned t = lane; t < tiles && tile < tiles; t += 32)
+        count += state[(size_t)tile * tiles + t] == EXACT_IN_BOTH;
     count = __reduce_add_sync(~0u, count);
     if (lane == 0)
-        counts[list] = count; /* none for the one behind the last */
+        counts[tile] = count; /* none for the one behind the last */
 }
 
-template <int ROW_TILES>
-static __global__ void fill_near(const uint8_t *state, unsigned tiles, unsigned lists,
-                                 const uint32_t *begin, uint32_t *near) {
-    const unsigned list = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (list >= lists)
+static __global__ void fill_near(const uint8_t *state, unsigned tiles, const uint32_t *begin,
+                                 uint32_t *near) {
+    const unsigned tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (tile >= tiles)
         return;
-    uint32_t at = begin[list];
+    uint32_t at = begin[tile];
     for (unsigned first = 0; first < tiles; first += 32) {
-        const unsigned t = first + lane, rows = rows_near<ROW_TILES>(state, tiles, list, t);
-        const unsigned all = __ballot_sync(~0u, rows != 0);
-        if (rows != 0)
-            near[at + __popc(all & ((1u << lane) - 1))] = t | rows << EXACT_NEAR_BITS;
+        const unsigned t = first + lane;
+        const bool counts = t < tiles && state[(size_t)tile * tiles + t] == EXACT_IN_BOTH;
+        const unsigned all = __ballot_sync(~0u, counts);
+        if (counts)
+            near[at + __popc(all & ((1u << lane) - 1))] = t;
         at += __popc(all);
     }
 }
 
-template <int ROW_TILES>
-static dcrf_status list_near(struct exact_operator *op, struct exact_list *list,
-                             dcrf_error *error) {
+static dcrf_status list_near(struct exact_operator *op, dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
     const char *const what = "lists of tiles that are near";
-    const unsigned warps = THREADS / 32, lists = (op->tiles + ROW_TILES - 1) / ROW_TILES;
+    const unsigned warps = THREADS / 32;
     uint32_t *counts = nullptr, all = 0;
     void *room = nullptr;
     size_t room_bytes = 0;
-    dcrf_status status = device_array(device, &counts, (size_t)lists + 1, what, error);
+    dcrf_status status = device_array(device, &counts, (size_t)op->tiles + 1, what, error);
     if (status == DCRF_OK)
-        status = device_array(device, &list->begin, (size_t)lists + 1, what, error);
-    if (status == DCRF_OK)
-        status = check(cub::DeviceScan::ExclusiveSum(nullptr, room_bytes, counts, list->begin,
-                                                     (int)lists + 1, device->stream),
+        status = check(cub::DeviceScan::ExclusiveSum(nullptr, room_bytes, counts, op->near_begin,
+                                                     (int)op->tiles + 1, device->stream),
                        what, error);
     if (status == DCRF_OK)
         status = device_take(device, &room, room_bytes, 1, what, error);
     if (status == DCRF_OK) {
-        count_near<ROW_TILES><<<lists / warps + 1, THREADS, 0, device->stream>>>(
-            op->state, op->tiles, lists, counts);
-        status = check(cub::DeviceScan::ExclusiveSum(room, room_bytes, counts, list->begin,
-                                                     (int)lists + 1, device->stream),
+        count_near<<<op->tiles / warps + 1, THREADS, 0, device->stream>>>(op->state, op->tiles,
+                                                                          counts);
+        status = check(cub::DeviceScan::ExclusiveSum(room, room_bytes, counts, op->near_begin,
+                                                     (int)op->tiles + 1, device->stream),
                        what, error);
     }
     if (status == DCRF_OK)
-        status = device_download(device, &all, list->begin + lists, sizeof all, error);
-    list->length = all;
+        status = device_download(device, &all, op->near_begin + op->tiles, sizeof all, error);
+    op->near_pairs = all;
     if (status == DCRF_OK)
-        status = device_array(device, &list->tiles, list->length, what, error);
+        status = device_array(device, &op->near, op->near_pairs, what, error);
     if (status == DCRF_OK) {
-        fill_near<ROW_TILES><<<lists / warps + 1, THREADS, 0, device->stream>>>(
-            op->state, op->tiles, lists, list->begin, list->tiles);
+        fill_near<<<op->tiles / warps + 1, THREADS, 0, device->stream>>>(op->state, op->tiles,
+                                                                         op->near_begin, op->near);
         status = check(cudaGetLastError(), what, error);
     }
-    op->base.base.bytes += (list->length + lists + 1) * sizeof *list->tiles;
     device_release(device, counts);
     device_release(device, room);
     return status;
@@ -278,11 +258,7 @@ dcrf_status exact_refine(struct exact_operator *op, const uint8_t *steps, dcrf_e
     }
     device_release(device, least);
     device_release(device, limit);
-    if (status == DCRF_OK)
-        status = list_near<1>(op, &op->near, error);
-    if (status == DCRF_OK)
-        status = list_near<EXACT_ROW_TILES>(op, &op->near_rows, error);
-    return status;
+    return status < 0 ? status : list_near(op, error);
 }
 
 /* ---- what is left out ----------------------------------------------------------------------- */

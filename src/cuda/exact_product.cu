@@ -1,14 +1,14 @@
 /* Products with the kernel in float, by tensor cores.
  *
- * A block of threads has the rows of EXACT_ROW_TILES tiles and a part of the tiles that count for
- * them; its keys come to shared memory STAGES - 1 tiles ahead. A warp has ROW_BLOCKS blocks of 16
- * rows. It finds their kernel values with 16 keys where tensor cores want them (exact_tensor.cuh),
- * K' = 2^SCALE_BITS K, and splits them in two numbers of 11 bits each, K' = H + L, as the values
- * of the keys were before: Y = h + l, scaled by a power of two such that the largest of a channel
- * is between 2^14 and 2^15. Then K' Y = H h + (H l + L h): three products of 16-bit floats with
- * sums in float. H h goes through CHAIN products and is then added to a sum; the others, which are
- * 2^-10 as large, have a sum of their own for FLUSH tiles. Then both go on in double. Every sum has
- * one owner and one order.
+ * A block of threads has the rows of one tile and a part of the tiles that count for it; their keys
+ * come to shared memory STAGES - 1 tiles ahead. A warp has 16 rows. It finds their
+ * kernel values with 16 keys where tensor cores want them (exact_tensor.cuh), K' = 2^SCALE_BITS K,
+ * and splits them in two numbers of 11 bits each, K' = H + L, as the values Y of the keys were
+ * before: Y = h + l, scaled by a power of two such that the largest |y| of a channel is between
+ * 2^14 and 2^15. Then K' Y = H h + (H l + L h): three products of 16-bit floats with sums in float.
+ * H h goes through CHAIN products and is then added to a sum; the others, which are 2^-10 as large,
+ * have a sum of their own for FLUSH tiles. Then both go on in double. Every sum has one owner and
+ * one order.
  *
  * Errors, in units of 2^-24 of sum_b K_ab |y_b| (and so of the row sum times the largest |y| of the
  * channel), on top of the distance's and the power's (exact.cu):
@@ -19,8 +19,8 @@
  * - H is K' rounded to the nearest, with an error of at most 2^(e-11) where 2^e <= K'; L is that
  *   error, which floats have exactly, rounded to 11 bits: 2^(e-23) is left, 2 units. The same for
  *   Y. L l, at most 2^-22 of K' Y, is not added: 4 units. So SPLIT_ROUNDINGS = 8.
- *   16-bit floats end at 2^-24, so 2^-25 can be lost anyway: 2^-40 of a K and 2^-39 of the largest
- *   |Y| (`exact_lost`).
+ *   16-bit floats end at 2^-24, so 2^-25 can be lost anyway: of a K 2^-40, and of a Y 2^-39 of the
+ *   largest |y| (lost_roundings in exact.cu).
  * - Tensor cores multiply exactly, align the products of a step and the sum so far to the largest
  *   of them, cut off what is below 24 bits of it (newer ones keep a bit or two more), add up, and
  *   cut off again. That is what Fasi, Higham, Mikaitis and Pranesh measured (Numerical behavior of
@@ -36,27 +36,13 @@
 #include <float.h>
 #include <math.h>
 
-#ifndef ROW_BLOCKS
-#define ROW_BLOCKS 2
-#endif
-#ifndef STAGES
 #define STAGES 3
-#endif
-#ifndef CHAIN
 #define CHAIN 2
-#endif
-#ifndef FLUSH
 #define FLUSH 8
-#endif
-#ifndef BLOCKS_WANTED
-#define BLOCKS_WANTED 3
-#endif
 #define SCALE_BITS 15
 #define SIXTEENS (EXACT_TILE / 16)
-#define PRODUCT_WARPS (EXACT_ROW_TILES * SIXTEENS / ROW_BLOCKS)
-#define PRODUCT_THREADS (32 * PRODUCT_WARPS)
+#define PRODUCT_THREADS (32 * SIXTEENS)
 #define COLUMNS 8 /* of a product */
-static_assert(SIXTEENS % ROW_BLOCKS == 0, "the rows of a warp are of one tile");
 static_assert(SIXTEENS % CHAIN == 0, "a chain is within a tile");
 
 #define SPLIT_ROUNDINGS 8
@@ -92,23 +78,31 @@ template <int BLOCKS, int GROUPS> static __host__ __device__ unsigned stage_byte
 
 /* Then the totals, and the features of the rows where there are no digits. */
 template <int BLOCKS, int GROUPS> static unsigned shared_bytes(int features) {
-    return STAGES * stage_bytes<BLOCKS, GROUPS>(features) +
-           PRODUCT_THREADS * ROW_BLOCKS * BLOCKS * 4 * 8 +
-           (GROUPS > 0 ? 0 : features * EXACT_ROW_TILES * EXACT_TILE * 4);
+    return STAGES * stage_bytes<BLOCKS, GROUPS>(features) + PRODUCT_THREADS * BLOCKS * 4 * 8 +
+           (GROUPS > 0 ? 0 : features * EXACT_TILE * 4);
+}
+
+/* By all threads, 16 bytes at a time. */
+template <unsigned BYTES> static __device__ void copy_together(char *to, const char *from) {
+#pragma unroll
+    for (unsigned i = 0; i < BYTES; i += PRODUCT_THREADS * 16)
+        if (BYTES - i >= PRODUCT_THREADS * 16 || threadIdx.x * 16 < BYTES - i)
+            copy_later(to + i + threadIdx.x * 16, from + i + threadIdx.x * 16);
 }
 
 template <int BLOCKS, int GROUPS>
 static __device__ void copy_keys(const product_task &task, unsigned tile, char *stage) {
-    const char *values = (const char *)task.keys + (size_t)tile * value_bytes<BLOCKS>();
-    const unsigned feature_bytes =
-        stage_bytes<BLOCKS, GROUPS>(task.metric.features) - value_bytes<BLOCKS>();
-    const char *features =
-        (GROUPS > 0 ? (const char *)task.key_digits : (const char *)task.features) +
-        (size_t)tile * feature_bytes;
-    for (unsigned i = threadIdx.x * 16; i < value_bytes<BLOCKS>(); i += PRODUCT_THREADS * 16)
-        copy_later(stage + i, values + i);
-    for (unsigned i = threadIdx.x * 16; i < feature_bytes; i += PRODUCT_THREADS * 16)
-        copy_later(stage + value_bytes<BLOCKS>() + i, features + i);
+    constexpr unsigned VALUES = value_bytes<BLOCKS>(), DIGITS = GROUPS * SIXTEENS * 64 * 4;
+    copy_together<VALUES>(stage, (const char *)task.keys + (size_t)tile * VALUES);
+    stage += VALUES;
+    if constexpr (GROUPS > 0) {
+        copy_together<DIGITS>(stage, (const char *)task.key_digits + (size_t)tile * DIGITS);
+    } else {
+        const unsigned bytes = task.metric.features * EXACT_TILE * 4;
+        const char *from = (const char *)task.features + (size_t)tile * bytes;
+        for (unsigned i = threadIdx.x * 16; i < bytes; i += PRODUCT_THREADS * 16)
+            copy_later(stage + i, from + i);
+    }
 }
 
 /* The exponents of 16 rows and 16 keys: of keys 2 t, 2 t + 1 of rows g, g + 8, then of keys 8
@@ -141,8 +135,7 @@ static __device__ void find_exponents(const exact_metric &metric, const float *r
             exponent[half][i] = 0;
 #pragma unroll 1
     for (int f = 0; f < metric.features; f++) {
-        const float own[2] = {rows[f * EXACT_ROW_TILES * EXACT_TILE],
-                              rows[f * EXACT_ROW_TILES * EXACT_TILE + 8]};
+        const float own[2] = {rows[f * EXACT_TILE], rows[f * EXACT_TILE + 8]};
         const bool is_end = metric.ends >> f & 1;
         const float weight = -metric.weight[f];
 #pragma unroll
@@ -166,81 +159,107 @@ static __device__ void find_exponents(const exact_metric &metric, const float *r
             exponent[half][i] += SCALE_BITS;
 }
 
-/* Kernel values as H and L. */
-static __device__ void split(const float (&exponent)[2][4], uint32_t (&high)[4],
-                             uint32_t (&low)[4]) {
+/* Kernel values of 16 rows and 16 keys as H and L. */
+struct split_values {
+    uint32_t high[4], low[4];
+};
+
+static __device__ split_values split(const float (&exponent)[2][4]) {
+    split_values values;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const float first = power(exponent[i / 2][i % 2 * 2]);
         const float second = power(exponent[i / 2][i % 2 * 2 + 1]);
         const __half2 rounded = __floats2half2_rn(first, second);
         const float2 back = __half22float2(rounded);
-        high[i] = word_of(rounded);
-        low[i] = word_of(__floats2half2_rn(first - back.x, second - back.y));
+        values.high[i] = word_of(rounded);
+        values.low[i] = word_of(__floats2half2_rn(first - back.x, second - back.y));
     }
+    return values;
+}
+
+/* Those of a warp's rows, whose digits are `own`, or whose features begin at `rows`. */
+template <int BLOCKS, int GROUPS>
+static __device__ split_values find_kernel(const product_task &task,
+                                           const uint2 (&own)[GROUPS > 0 ? GROUPS : 1],
+                                           const float *rows, const char *stage, int sixteen) {
+    const char *const keys = stage + value_bytes<BLOCKS>();
+    const unsigned lane = threadIdx.x % 32;
+    float exponent[2][4];
+    if constexpr (GROUPS > 0) {
+        uint32_t digits[2 * GROUPS];
+        if (GROUPS == 2)
+            *(uint4 *)digits = ((const uint4 *)keys)[sixteen * 32 + lane];
+        else
+            *(uint2 *)digits = ((const uint2 *)keys)[sixteen * 32 + lane];
+        find_exponents<GROUPS>(task, own, digits, exponent);
+    } else {
+        find_exponents(task.metric, rows, (const float *)keys + sixteen * 16 + lane % 4 * 2,
+                       exponent);
+    }
+    return split(exponent);
+}
+
+/* What a thread has of its rows and channels. */
+template <int BLOCKS> struct product_sums { float of[BLOCKS][4]; };
+
+/* chain += H h, small += H l + L h */
+template <int BLOCKS>
+static __device__ void multiply_keys(const split_values &kernel, const char *stage, int sixteen,
+                                     product_sums<BLOCKS> &chain, product_sums<BLOCKS> &small) {
+    uint4 value[BLOCKS];
+#pragma unroll
+    for (int n = 0; n < BLOCKS; n++)
+        value[n] = ((const uint4 *)stage)[(sixteen * BLOCKS + n) * 32 + threadIdx.x % 32];
+#pragma unroll
+    for (int n = 0; n < BLOCKS; n++) {
+        multiply_16(small.of[n], kernel.high, value[n].z, value[n].w);
+        multiply_16(chain.of[n], kernel.high, value[n].x, value[n].y);
+    }
+#pragma unroll
+    for (int n = 0; n < BLOCKS; n++)
+        multiply_16(small.of[n], kernel.low, value[n].x, value[n].y);
 }
 
 /* BLOCKS of COLUMNS channels. GROUPS of digits; 0: differences. */
 template <int BLOCKS, int GROUPS>
-static __global__ __launch_bounds__(PRODUCT_THREADS, BLOCKS <= 3
-                                                         ? BLOCKS_WANTED
-                                                         : 2) void multiply(product_task task) {
-    constexpr int OWN_GROUPS = GROUPS > 0 ? GROUPS : 1;
+static __global__ __launch_bounds__(PRODUCT_THREADS,
+                                    BLOCKS <= 3 ? 4 : 2) void multiply(product_task task) {
     extern __shared__ uint4 shared[];
     const int features = task.metric.features;
     const unsigned thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
-    const unsigned g = lane / 4, t = lane % 4, part = blockIdx.y;
-    const unsigned block_of_rows = warp * ROW_BLOCKS; /* the first of 16 */
-    const unsigned row_tile = block_of_rows / SIXTEENS;
-    const unsigned tile = blockIdx.x * EXACT_ROW_TILES + row_tile;
+    const unsigned g = lane / 4, t = lane % 4, tile = blockIdx.x, part = blockIdx.y;
     const unsigned stage_size = stage_bytes<BLOCKS, GROUPS>(features);
     char *const stages = (char *)shared;
     double *const totals = (double *)(stages + STAGES * stage_size) + thread;
-    float *const row_features =
-        (float *)(stages + STAGES * stage_size + PRODUCT_THREADS * ROW_BLOCKS * BLOCKS * 4 * 8);
+    float *const all_features =
+        (float *)(stages + STAGES * stage_size + PRODUCT_THREADS * BLOCKS * 4 * 8);
+    float *const row_features = all_features + warp * 16 + g;
 
-    const uint32_t begin = task.near_begin[blockIdx.x];
-    const uint32_t count = task.near_begin[blockIdx.x + 1] - begin;
+    const uint32_t begin = task.near_begin[tile], count = task.near_begin[tile + 1] - begin;
     const uint32_t first = begin + (uint32_t)((uint64_t)count * part / task.parts);
     const uint32_t last = begin + (uint32_t)((uint64_t)count * (part + 1) / task.parts);
-
-    /* Tiles at, at + 1, ... */
-    uint32_t ahead[STAGES + 1];
 #pragma unroll
-    for (int i = 0; i <= STAGES; i++)
-        ahead[i] = first + i < last ? task.near[first + i] : 0;
-#pragma unroll
-    for (int i = 0; i < STAGES - 1; i++) {
+    for (unsigned i = 0; i < STAGES - 1; i++) {
         if (first + i < last)
-            copy_keys<BLOCKS, GROUPS>(task, exact_near_tile(ahead[i]), stages + i * stage_size);
+            copy_keys<BLOCKS, GROUPS>(task, task.near[first + i], stages + i * stage_size);
         end_copies();
     }
+    /* Known one tile before its copies begin. */
+    uint32_t next = first + STAGES - 1 < last ? task.near[first + STAGES - 1] : 0;
 
-    uint2 own[ROW_BLOCKS][OWN_GROUPS] = {};
-    if (GROUPS > 0 && tile < task.tiles) {
+    uint2 own[GROUPS > 0 ? GROUPS : 1] = {};
 #pragma unroll
-        for (int m = 0; m < ROW_BLOCKS; m++)
-#pragma unroll
-            for (int group = 0; group < GROUPS; group++)
-                own[m][group] =
-                    ((const uint2 *)(task.row_digits +
-                                     exact_row_digits(GROUPS, tile, group,
-                                                      (block_of_rows + m) % SIXTEENS)))[lane];
-    }
+    for (int group = 0; group < GROUPS; group++)
+        own[group] =
+            ((const uint2 *)(task.row_digits + exact_row_digits(GROUPS, tile, group, warp)))[lane];
     if (GROUPS == 0)
-        for (unsigned i = thread; i < features * EXACT_ROW_TILES * EXACT_TILE;
-             i += PRODUCT_THREADS) {
-            const unsigned row = i % (EXACT_ROW_TILES * EXACT_TILE);
-            const unsigned of = blockIdx.x * EXACT_ROW_TILES + row / EXACT_TILE;
-            row_features[i] = task.features[((size_t)min(of, task.tiles - 1) * features +
-                                             i / (EXACT_ROW_TILES * EXACT_TILE)) *
-                                                EXACT_TILE +
-                                            row % EXACT_TILE];
-        }
+        for (int i = thread; i < features * EXACT_TILE; i += PRODUCT_THREADS)
+            all_features[i] = task.features[(size_t)tile * features * EXACT_TILE + i];
 
-    float sum[ROW_BLOCKS][BLOCKS][4] = {}, small[ROW_BLOCKS][BLOCKS][4] = {};
+    product_sums<BLOCKS> sum = {}, small = {}, chain = {};
 #pragma unroll
-    for (int i = 0; i < ROW_BLOCKS * BLOCKS * 4; i++)
+    for (int i = 0; i < BLOCKS * 4; i++)
         totals[i * PRODUCT_THREADS] = 0;
 
     unsigned slot = 0;
@@ -248,92 +267,50 @@ static __global__ __launch_bounds__(PRODUCT_THREADS, BLOCKS <= 3
         wait_for_copies<STAGES - 2>();
         __syncthreads(); /* all have this tile, and are done with the one before */
         if (at + STAGES - 1 < last)
-            copy_keys<BLOCKS, GROUPS>(task, exact_near_tile(ahead[STAGES - 1]),
+            copy_keys<BLOCKS, GROUPS>(task, next,
                                       stages + (slot == 0 ? STAGES - 1 : slot - 1) * stage_size);
         end_copies();
-        const bool counts = exact_near_counts(ahead[0], row_tile);
+        next = at + STAGES < last ? task.near[at + STAGES] : 0;
         const char *const stage = stages + slot * stage_size;
-#pragma unroll
-        for (int i = 0; i < STAGES; i++)
-            ahead[i] = ahead[i + 1];
-        ahead[STAGES] = at + STAGES + 1 < last ? task.near[at + STAGES + 1] : 0;
         slot = slot + 1 == STAGES ? 0 : slot + 1;
 
-        if (counts) {
-#pragma unroll 1
-            for (int chain = 0; chain < SIXTEENS; chain += CHAIN) {
-                float chained[ROW_BLOCKS][BLOCKS][4] = {};
+        /* The next kernel values are found while these are multiplied. */
+        split_values kernel[2];
+        kernel[0] = find_kernel<BLOCKS, GROUPS>(task, own, row_features, stage, 0);
 #pragma unroll
-                for (int link = 0; link < CHAIN; link++) {
-                    const int sixteen = chain + link;
-                    const char *const after = stage + value_bytes<BLOCKS>();
-                    uint4 value[BLOCKS];
-                    uint32_t digits[2 * OWN_GROUPS];
+        for (int sixteen = 0; sixteen < SIXTEENS; sixteen++) {
+            if (sixteen + 1 < SIXTEENS)
+                kernel[(sixteen + 1) % 2] =
+                    find_kernel<BLOCKS, GROUPS>(task, own, row_features, stage, sixteen + 1);
+            multiply_keys<BLOCKS>(kernel[sixteen % 2], stage, sixteen, chain, small);
+            if (sixteen % CHAIN == CHAIN - 1) {
 #pragma unroll
-                    for (int n = 0; n < BLOCKS; n++)
-                        value[n] = ((const uint4 *)stage)[(sixteen * BLOCKS + n) * 32 + lane];
-                    if (GROUPS == 2)
-                        *(uint4 *)digits = ((const uint4 *)after)[sixteen * 32 + lane];
-                    else if (GROUPS == 1)
-                        *(uint2 *)digits = ((const uint2 *)after)[sixteen * 32 + lane];
-#pragma unroll
-                    for (int m = 0; m < ROW_BLOCKS; m++) {
-                        float exponent[2][4];
-                        uint32_t high[4], low[4];
-                        if (GROUPS > 0)
-                            find_exponents<GROUPS>(task, own[m], digits, exponent);
-                        else
-                            find_exponents(task.metric, row_features + (block_of_rows + m) * 16 + g,
-                                           (const float *)after + sixteen * 16 + 2 * t, exponent);
-                        split(exponent, high, low);
-#pragma unroll
-                        for (int n = 0; n < BLOCKS; n++) {
-                            multiply_16(chained[m][n], high, value[n].x, value[n].y);
-                            multiply_16(small[m][n], high, value[n].z, value[n].w);
-                            multiply_16(small[m][n], low, value[n].x, value[n].y);
-                        }
-                    }
-                }
-#pragma unroll
-                for (int m = 0; m < ROW_BLOCKS; m++)
-#pragma unroll
-                    for (int n = 0; n < BLOCKS; n++)
-#pragma unroll
-                        for (int i = 0; i < 4; i++)
-                            sum[m][n][i] += chained[m][n][i];
+                for (int i = 0; i < BLOCKS * 4; i++)
+                    sum.of[i / 4][i % 4] += chain.of[i / 4][i % 4];
+                chain = {};
             }
         }
 
         if ((at - first) % FLUSH == FLUSH - 1 || at + 1 == last) {
 #pragma unroll
-            for (int m = 0; m < ROW_BLOCKS; m++)
-#pragma unroll
-                for (int n = 0; n < BLOCKS; n++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++) {
-                        totals[((m * BLOCKS + n) * 4 + i) * PRODUCT_THREADS] +=
-                            (double)(sum[m][n][i] + small[m][n][i]);
-                        sum[m][n][i] = small[m][n][i] = 0;
-                    }
+            for (int i = 0; i < BLOCKS * 4; i++)
+                totals[i * PRODUCT_THREADS] +=
+                    (double)(sum.of[i / 4][i % 4] + small.of[i / 4][i % 4]);
+            sum = small = {};
         }
     }
 
-    if (tile >= task.tiles)
-        return;
 #pragma unroll
-    for (int m = 0; m < ROW_BLOCKS; m++)
+    for (int n = 0; n < BLOCKS; n++)
 #pragma unroll
-        for (int n = 0; n < BLOCKS; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i += 2) {
-                const size_t place =
-                    (size_t)tile * EXACT_TILE + (block_of_rows + m) % SIXTEENS * 16 + g + 4 * i;
-                const double *total = totals + ((m * BLOCKS + n) * 4 + i) * PRODUCT_THREADS;
-                *(float2 *)(task.partials +
-                            ((size_t)part * task.tiles * EXACT_TILE + place) * BLOCKS * COLUMNS +
-                            n * COLUMNS + 2 * t) =
-                    make_float2((float)total[0], (float)total[PRODUCT_THREADS]);
-            }
+        for (int i = 0; i < 4; i += 2) {
+            const size_t place = (size_t)tile * EXACT_TILE + warp * 16 + g + 4 * i;
+            const double *total = totals + (n * 4 + i) * PRODUCT_THREADS;
+            *(float2 *)(task.partials +
+                        ((size_t)part * task.tiles * EXACT_TILE + place) * BLOCKS * COLUMNS +
+                        n * COLUMNS + 2 * t) =
+                make_float2((float)total[0], (float)total[PRODUCT_THREADS]);
+        }
 }
 
 /* ---- before and after ----------------------------------------------------------------------- */
@@ -351,32 +328,31 @@ struct product_channels {
     bool accumulate;
 };
 
-/* Sixteen warps to a block, a lane for a channel. Floats that are not negative have the order of
- * their bits. */
-#define SEARCH_WARPS 16
+/* The largest magnitude of each channel. A block has rows one after the other, so that a thread
+ * stays with its channel. Floats that are not negative have the order of their bits. */
 static __global__ void find_largest(product_channels c, unsigned *largest) {
-    __shared__ unsigned found[SEARCH_WARPS][EXACT_CHANNELS];
-    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    double mine = 0;
-    if (lane < c.count)
-        for (size_t place = blockIdx.x * SEARCH_WARPS + warp; place < c.variables;
-             place += gridDim.x * SEARCH_WARPS)
-            mine = fmax(mine, fabs((double)c.in[c.order[place] * c.stride + c.first + lane] *
-                                   c.scale[place]));
-    found[warp][lane] = __float_as_uint(__double2float_ru(mine));
+    __shared__ unsigned found[EXACT_CHANNELS];
+    const unsigned channel = threadIdx.x % EXACT_CHANNELS, row = threadIdx.x / EXACT_CHANNELS;
+    const unsigned rows = blockDim.x / EXACT_CHANNELS;
+    if (threadIdx.x < EXACT_CHANNELS)
+        found[threadIdx.x] = 0;
     __syncthreads();
-    if (warp > 0 || lane >= c.count)
-        return;
-    unsigned all = 0;
-    for (int i = 0; i < SEARCH_WARPS; i++)
-        all = max(all, found[i][lane]);
-    atomicMax(&largest[lane], all);
+    float mine = 0;
+    if (channel < c.count) {
+#pragma unroll 4
+        for (size_t a = blockIdx.x * rows + row; a < c.variables; a += gridDim.x * rows)
+            mine = fmaxf(mine, fabsf(c.in[a * c.stride + c.first + channel]));
+        atomicMax(&found[channel], __float_as_uint(mine));
+    }
+    __syncthreads();
+    if (threadIdx.x < c.count)
+        atomicMax(&largest[threadIdx.x], found[threadIdx.x]);
 }
 
-/* The exponent of what a channel is multiplied by. */
-static __device__ int exponent_of(const unsigned *largest, unsigned channel) {
+/* What a channel is multiplied by, and its inverse: powers of two. */
+static __device__ double channel_factor(const unsigned *largest, unsigned channel, int sign) {
     const float value = __uint_as_float(largest[channel]);
-    return value > 0 ? 14 - ilogbf(fminf(value, FLT_MAX)) : 0;
+    return value > 0 ? scalbn(1.0, sign * (14 - ilogbf(fminf(value, FLT_MAX)))) : 1;
 }
 
 /* One block for a tile, a thread at a time for four keys and a channel. */
@@ -386,15 +362,16 @@ static __global__ void pack(product_channels c, const unsigned *largest, uint4 *
     for (unsigned i = threadIdx.x; i < SIXTEENS * BLOCKS * 32; i += blockDim.x) {
         const unsigned lane = i % 32, n = i / 32 % BLOCKS, sixteen = i / 32 / BLOCKS;
         const unsigned channel = n * COLUMNS + lane / 4;
+        const double factor = channel < c.count ? channel_factor(largest, channel, 1) : 0;
         __half high[4], low[4];
+#pragma unroll
         for (unsigned k = 0; k < 4; k++) {
             const size_t place =
                 tile * EXACT_TILE + sixteen * 16 + lane % 4 * 2 + k % 2 + k / 2 * 8;
             double value = 0;
             if (channel < c.count && place < c.variables)
-                value = scalbn((double)c.in[c.order[place] * c.stride + c.first + channel] *
-                                   c.scale[place],
-                               exponent_of(largest, channel));
+                value = (double)c.in[c.order[place] * c.stride + c.first + channel] *
+                        c.scale[place] * factor;
             high[k] = __double2half(value);
             low[k] = __double2half(value - (double)__half2float(high[k]));
         }
@@ -417,8 +394,8 @@ static __global__ void unpack(product_channels c, const unsigned *largest, const
     for (unsigned part = 0; part < c.parts; part++)
         sum += (double)partials[part * step + i];
     float *out = c.out + c.order[place] * c.stride + c.first + channel;
-    const double value =
-        scalbn(sum * c.scale[place] * c.factor, -SCALE_BITS - exponent_of(largest, channel));
+    const double value = sum * c.scale[place] * c.factor * channel_factor(largest, channel, -1) *
+                         (1.0 / (1 << SCALE_BITS));
     *out = (float)(c.accumulate ? (double)*out + value : value);
 }
 
@@ -428,7 +405,6 @@ static dcrf_status run(struct exact_operator *op, const struct product_channels 
     const cudaStream_t stream = op->base.device->stream;
     const char *const what = "an exact operator";
     const unsigned bytes = shared_bytes<BLOCKS, GROUPS>(op->metric.features);
-    const unsigned groups_of_rows = (op->tiles + EXACT_ROW_TILES - 1) / EXACT_ROW_TILES;
     dcrf_status status =
         check(cudaFuncSetAttribute(multiply<BLOCKS, GROUPS>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
@@ -442,15 +418,14 @@ static dcrf_status run(struct exact_operator *op, const struct product_channels 
     const struct product_task task = {
         op->metric,          {op->digit_weight[0], op->digit_weight[1]},
         op->tiles,           op->parts,
-        op->near_rows.begin, op->near_rows.tiles,
+        op->near_begin,      op->near,
         op->features_single, op->row_digits,
         op->key_digits,      (const uint4 *)op->keys,
         op->partials};
-    find_largest<<<2 * op->base.device->multiprocessors, 32 * SEARCH_WARPS, 0, stream>>>(
+    find_largest<<<4 * op->base.device->multiprocessors, 8 * EXACT_CHANNELS, 0, stream>>>(
         *c, op->largest);
     pack<BLOCKS><<<op->tiles, THREADS, 0, stream>>>(*c, op->largest, (uint4 *)op->keys);
-    multiply<BLOCKS, GROUPS>
-        <<<dim3(groups_of_rows, op->parts), PRODUCT_THREADS, bytes, stream>>>(task);
+    multiply<BLOCKS, GROUPS><<<dim3(op->tiles, op->parts), PRODUCT_THREADS, bytes, stream>>>(task);
     unpack<BLOCKS><<<blocks_for(c->variables * (size_t)(BLOCKS * COLUMNS)), THREADS, 0, stream>>>(
         *c, op->largest, op->partials);
     return check(cudaGetLastError(), what, error);

@@ -82,11 +82,11 @@ static void measure(dcrf_backend_device *device, size_t width, size_t height, do
 }
 
 int main() {
-    dcrf_backend_device device = {};
-    if (!open_device(&device))
+    dcrf_backend_device *device = open_device();
+    if (!device)
         return 77;
-    measure(&device, 320, 213, 80, 13);
-    measure(&device, 320, 213, 50, 5);
-    measure(&device, 500, 375, 80, 13);
+    measure(device, 320, 213, 80, 13);
+    measure(device, 320, 213, 50, 5);
+    measure(device, 500, 375, 80, 13);
     return 0;
 }

@@ -528,36 +528,36 @@ static void check_tensor() {
 }
 
 int main() {
-    dcrf_backend_device device = {};
-    if (!open_device(&device))
+    dcrf_backend_device *device = open_device();
+    if (!device)
         return 77;
     check_power();
     check_tensor();
     problem p;
     make_photograph(p, 71, 53, 20, 13, DCRF_NORMALIZE_NONE);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_photograph(p, 71, 53, 8, 5, DCRF_NORMALIZE_SYMMETRIC);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_photograph(p, 1, 1, 8, 5, DCRF_NORMALIZE_SYMMETRIC);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_photograph(p, 13, 5, 3, 3, DCRF_NORMALIZE_NONE);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_clouds(p, 3001, 1, 40, DCRF_NORMALIZE_SYMMETRIC);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_clouds(p, 2500, 7, 10, DCRF_NORMALIZE_SYMMETRIC);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_clouds(p, 2000, 16, 5, DCRF_NORMALIZE_NONE);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_whole(p, 3000, 3, 1180, 300, DCRF_NORMALIZE_SYMMETRIC);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_space(p, 2047, 2, 1, 400, DCRF_NORMALIZE_NONE);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_space(p, 80, 61, 1, 3, DCRF_NORMALIZE_SYMMETRIC);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_space(p, 21, 17, 13, 2.5, DCRF_NORMALIZE_NONE);
-    check_problem(&device, p, 700);
+    check_problem(device, p, 700);
     make_photograph(p, 320, 213, 80, 13, DCRF_NORMALIZE_SYMMETRIC);
-    check_problem(&device, p, 400);
+    check_problem(device, p, 400);
     printf("%s: %d failures\n", failures ? "FAILED" : "all checks passed", failures);
     return failures ? 1 : 0;
 }

@@ -142,17 +142,19 @@ template <typename T> static T *to_device(const std::vector<T> &from) {
     T *memory;
     need_cuda(cudaMalloc(&memory, std::max<size_t>(1, from.size() * sizeof(T))));
     need_cuda(cudaMemcpy(memory, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
+    need_cuda(cudaDeviceSynchronize());
     return memory;
 }
 
 static struct exact_operator *build(dcrf_backend_device *device, const problem &p) {
     struct device_operator *op = nullptr;
     need(exact_new(&op, device, &p.features, p.normalization, &why));
+    need_cuda(cudaDeviceSynchronize());
     return (struct exact_operator *)op;
 }
 
 static double shown_fraction(const struct exact_operator *op) {
-    return (double)op->near.length / ((double)op->tiles * (double)op->tiles);
+    return (double)op->near_pairs / ((double)op->tiles * (double)op->tiles);
 }
 
 static std::vector<float> new_block(size_t n, size_t stride, double low, double high) {
@@ -172,26 +174,22 @@ static std::vector<float> new_marginals(size_t n, size_t stride) {
     return y;
 }
 
-/* false: there is none. */
-static bool open_device(dcrf_backend_device *device) {
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+extern "C" const struct dcrf_backend *dcrf_backend_cuda(void);
+
+/* NULL: there is none. Its stream does not wait for the checks' own work, so they do. */
+static dcrf_backend_device *open_device() {
+    const struct dcrf_backend *backend = dcrf_backend_cuda();
+    dcrf_backend_device *device = nullptr;
+    size_t count = 0;
+    if (backend->count(&count, &why) < 0 || count == 0) {
         printf("skipped: there is no CUDA device\n");
-        return false;
+        return nullptr;
     }
+    need(backend->open(&device, 0, &why));
     cudaDeviceProp properties;
     need_cuda(cudaGetDeviceProperties(&properties, 0));
-    device->multiprocessors = properties.multiProcessorCount;
-    device->holders = 1;
-    need_cuda(cudaSetDevice(0));
-    need_cuda(
-        cudaStreamCreate(&device->stream)); /* waits for the checks' own work, and they for it */
-    cudaMemPool_t pool;
-    unsigned long long all = ~0ull;
-    need_cuda(cudaDeviceGetDefaultMemPool(&pool, 0));
-    need_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
     printf("%s\n", properties.name);
-    return true;
+    return device;
 }
 
 #endif
