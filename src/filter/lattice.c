@@ -44,7 +44,7 @@ static float *blur_chain(const struct blurrer *blurrer, const float *in, bool up
 
 /* Blur buffer[0] in one direction. Returns the buffer that holds the result, doubled where it is
  * the symmetric one. */
-static const float *blur_all(const struct blurrer *blurrer, dcrf_direction direction) {
+static float *blur_all(const struct blurrer *blurrer, dcrf_direction direction) {
     const size_t axes = blurrer->lattice->corners;
     const size_t count = blurrer->lattice->rounds * axes;
     float *const *buffer = blurrer->buffer;
@@ -140,8 +140,8 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
 struct histograms {
     const struct dcrf_lattice *lattice;
     const struct dcrf_ordered *ordered;
-    float *splat;         /* the bins first .. first + width - 1 of every vertex */
-    const float *blurred; /* the same after the blur */
+    float *splat;   /* the bins first .. first + width - 1 of every vertex */
+    float *blurred; /* the same after the blur */
     size_t first, width;
     float *all; /* all bins of every vertex, `row` floats each; later F times them */
     size_t row;
@@ -234,9 +234,10 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     struct histograms h = {
         .lattice = lattice, .ordered = channel, .row = dcrf_bin_row(channel->bins)};
-    h.all = dcrf_workspace_slot(workspace, &dcrf_histogram_slot, lattice->vertices,
-                                h.row * sizeof *h.all);
-    if (!h.all)
+    /* Where all bins are one block, they stay where the blur leaves them. */
+    const bool is_one_block = h.row <= DCRF_DSP_WIDTH;
+    if (!is_one_block && !(h.all = dcrf_workspace_slot(workspace, &dcrf_histogram_slot,
+                                                       lattice->vertices, h.row * sizeof *h.all)))
         return dcrf_fail_memory(error, "the ordered filter");
     for (h.first = 0; h.first < h.row; h.first += h.width) {
         const size_t left = h.row - h.first;
@@ -248,7 +249,10 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
         h.splat = blurrer.buffer[0];
         dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, splat_histograms, &h);
         h.blurred = blur_all(&blurrer, DCRF_SYMMETRIC);
-        dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, collect_histograms, &h);
+        if (is_one_block)
+            h.all = h.blurred;
+        else
+            dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, collect_histograms, &h);
     }
     dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, weigh_histograms, &h);
     dcrf_parallel_for(pool, base->variables, VARIABLE_GRAIN, slice_histograms, &h);

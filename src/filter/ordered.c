@@ -24,20 +24,9 @@ static const struct dcrf_slot bins_slot = {"bins of their values"};
  * them. */
 #define GROUP 8
 
-struct group {
-    const dcrf_levels *levels;
-    const float *y; /* of the first channel */
-    float *out;
-    size_t stride, channels;
-    size_t variables;
-    float *value; /* GROUP x variables, for the results */
-    float *fraction;
-    uint8_t *bin;
-};
-
 /* How many of the ascending levels are <= value. Without branches, which would be guessed wrong
  * half of the time. */
-static size_t count_not_above(const float *levels, size_t count, float value) {
+static size_t count_by_halves(const float *levels, size_t count, float value) {
     const float *base = levels;
     while (count > 1) {
         const size_t half = count / 2;
@@ -47,27 +36,72 @@ static size_t count_not_above(const float *levels, size_t count, float value) {
     return (size_t)(base - levels) + (count == 1 && *base <= value);
 }
 
+/* The same: levels that are spaced evenly, as they are as a rule, need no search. */
+struct ruler {
+    const float *levels;
+    size_t count;
+    float first, per_step; /* per_step = 0: not spaced evenly */
+};
+
+static struct ruler make_ruler(const float *levels, size_t count) {
+    struct ruler ruler = {levels, count, levels[0], 0};
+    const float length = levels[count - 1] - levels[0];
+    const float per_step = count > 1 ? (float)(count - 1) / length : 0;
+    for (size_t h = 0; h < count; h++)
+        if (!(fabsf((levels[h] - levels[0]) * per_step - (float)h) < 0.25f))
+            return ruler;
+    ruler.per_step = per_step;
+    return ruler;
+}
+
+static size_t count_not_above(const struct ruler *ruler, float value) {
+    if (!(ruler->per_step > 0))
+        return count_by_halves(ruler->levels, ruler->count, value);
+    const float at = (value - ruler->first) * ruler->per_step;
+    size_t found = at > 0 ? at < (float)ruler->count ? (size_t)at + 1 : ruler->count : 0;
+    found = found < ruler->count ? found : ruler->count;
+    while (found > 0 && ruler->levels[found - 1] > value)
+        found--;
+    while (found < ruler->count && ruler->levels[found] <= value)
+        found++;
+    return found;
+}
+
 /* Between which nodes a value lies, and how far. */
-static uint8_t find_node(const dcrf_levels *levels, float value, float *fraction) {
-    const size_t above = count_not_above(levels->levels, levels->count, value);
-    const size_t bin = above == 0 ? 0 : above - 1;
+static uint8_t find_node(const struct ruler *nodes, float value, float *fraction) {
+    const float *levels = nodes->levels;
     *fraction = 0;
-    if (above > 0 && above < levels->count)
-        *fraction = (value - levels->levels[bin]) / (levels->levels[above] - levels->levels[bin]);
+    if (value <= levels[0]) /* the most, as a rule */
+        return 0;
+    const size_t above = count_not_above(nodes, value);
+    const size_t bin = above == 0 ? 0 : above - 1;
+    if (above > 0 && above < nodes->count)
+        *fraction = (value - levels[bin]) / (levels[above] - levels[bin]);
     return (uint8_t)bin;
 }
+
+struct group {
+    struct ruler ruler;
+    bool has_nodes; /* else thresholds */
+    const float *y; /* of the first channel */
+    float *out;
+    size_t stride, channels;
+    size_t variables;
+    float *value; /* GROUP x variables, for the results */
+    float *fraction;
+    uint8_t *bin;
+};
 
 static void load_group(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct group *group = context;
-    const dcrf_levels *levels = group->levels;
+    const struct ruler ruler = group->ruler;
     for (size_t a = begin; a < end; a++)
         for (size_t c = 0; c < group->channels; c++) {
             const float value = group->y[a * group->stride + c];
             const size_t at = c * group->variables + a;
-            group->bin[at] =
-                levels->table ? find_node(levels, value, &group->fraction[at])
-                              : (uint8_t)count_not_above(levels->levels, levels->count - 1, value);
+            group->bin[at] = group->has_nodes ? find_node(&ruler, value, &group->fraction[at])
+                                              : (uint8_t)count_not_above(&ruler, value);
         }
 }
 
@@ -145,7 +179,9 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     uint8_t *bins = dcrf_workspace_slot(workspace, &bins_slot, n, GROUP);
     if (!memory || !bins)
         return dcrf_fail_memory(error, "the ordered filter");
-    struct group group = {.levels = levels,
+    const size_t marks = levels->table ? levels->count : levels->count - 1;
+    struct group group = {.ruler = make_ruler(levels->levels, marks),
+                          .has_nodes = levels->table != NULL,
                           .stride = stride,
                           .variables = n,
                           .value = memory,

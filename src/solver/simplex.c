@@ -3,15 +3,27 @@
  *   argmin_y |y - v|^2  over  y >= 0, sum y = total   is   y = max(0, v - theta),
  *
  * theta the root of the convex, falling, piecewise linear  sum_i max(0, v_i - theta) - total.
- * Newton's method from the left (all entries positive) never overshoots: it drops entries until
- * none is left to drop, which takes a few sweeps and ends at the exact root. */
+ * Newton's method from the left never overshoots: it drops entries until none is left to drop,
+ * which takes a few sweeps and ends at the exact root. No entry of y is above the total, so it can
+ * begin without those that are that far below the largest: the most, as a rule. */
 #include "solver/simplex.h"
 
 double dcrf_simplex_threshold(const float *values, size_t count, double total) {
+    float largest = values[0];
+    for (size_t i = 1; i < count; i++)
+        largest = values[i] > largest ? values[i] : largest;
     double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += (double)values[i];
-    size_t kept = count;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int is_near = (double)values[i] > (double)largest - total;
+        kept += (size_t)is_near;
+        sum += is_near ? (double)values[i] : 0;
+    }
+    if (kept == 0) { /* the total is nothing beside the values */
+        for (size_t i = 0; i < count; i++)
+            sum += (double)values[i];
+        kept = count;
+    }
     for (;;) {
         const double theta = (sum - total) / (double)kept;
         size_t above = 0;
