@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <pthread.h>
 
 /* The oldest devices that the kernels are compiled for. */
 #define LEAST_MAJOR 8
@@ -172,10 +171,19 @@ static void destroy(dcrf_backend_device *device) {
     if (device->stream)
         cudaStreamDestroy(device->stream);
     cudaGetLastError();
+    pthread_mutex_destroy(&device->turn);
     free(device);
 }
 
 /* ---- opening and dropping ------------------------------------------------------------------- */
+
+static void make_turn(dcrf_backend_device *device) {
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&device->turn, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
 
 static dcrf_status make_device(dcrf_backend_device **out, size_t index, dcrf_error *error) {
     cudaDeviceProp properties;
@@ -193,6 +201,7 @@ static dcrf_status make_device(dcrf_backend_device **out, size_t index, dcrf_err
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for a device");
     device->index = index;
     device->multiprocessors = properties.multiProcessorCount;
+    make_turn(device);
     status = check(cudaSetDevice((int)index), "choosing it", error);
     if (status == DCRF_OK)
         status = keep_memory(index, error);

@@ -34,6 +34,7 @@
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <pthread.h>
 
 /* Most kernels have one thread per item, in blocks of this many. */
 #define THREADS 256
@@ -83,7 +84,26 @@ struct dcrf_backend_device {
     double *few; /* pinned memory of the host, for a few numbers on their way there */
     struct stage stage;
     int multiprocessors;
+    pthread_mutex_t turn; /* see device_turn */
     dcrf_backend_device *next_idle;
+};
+
+/* A device has one user at a time, but for operators: a plan that is kept may meet the workspace of
+ * another thread, while the one that made it works on. So the methods of operators, copies, and
+ * what changes the stream or records it take turns. A thread may take its turn again inside. */
+class device_turn {
+  public:
+    explicit device_turn(dcrf_backend_device *taken) : device(taken) {
+        pthread_mutex_lock(&device->turn);
+    }
+    ~device_turn() {
+        pthread_mutex_unlock(&device->turn);
+    }
+    device_turn(const device_turn &) = delete;
+    device_turn &operator=(const device_turn &) = delete;
+
+  private:
+    dcrf_backend_device *device;
 };
 
 #define DEVICE_FEW 512

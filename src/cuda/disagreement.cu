@@ -196,6 +196,7 @@ dcrf_status operator_disagreement(const dcrf_operator *base, dcrf_workspace *wor
                                   dcrf_error *error) {
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
+    const device_turn turn(op->device);
     *sum = 0;
     try {
         return in_double ? sum_in_double(op, labels, sum, error)

@@ -263,6 +263,7 @@ static dcrf_status apply_double(const dcrf_operator *base, dcrf_workspace *works
     (void)workspace;
     struct device_grid *grid = (struct device_grid *)base;
     dcrf_backend_device *device = grid->op.device;
+    const device_turn turn(device);
     const size_t count = base->variables * channels;
     double *block[2] = {nullptr, nullptr};
     dcrf_status status = device_enter(device, error);

@@ -88,6 +88,7 @@ static dcrf_status iterate_labels(dcrf_backend_iterate *it, uint16_t *labels, dc
 
 dcrf_status iterate_record(dcrf_backend_iterate *it, iterate_launches launches,
                            cudaGraphExec_t *graph, dcrf_error *error) {
+    const device_turn turn(it->device);
     cudaStream_t stream = it->device->stream;
     cudaGraph_t recorded = nullptr;
     dcrf_status status =

@@ -80,6 +80,7 @@ dcrf_status lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspac
                              dcrf_error *error) {
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
+    const device_turn turn(op->device);
     float *there = nullptr;
     dcrf_status status = device_enter(op->device, error);
     if (status == DCRF_OK)
@@ -143,6 +144,7 @@ dcrf_status lattice_apply_double(const dcrf_operator *base, dcrf_workspace *work
     (void)workspace;
     struct device_lattice *lattice = (struct device_lattice *)base;
     dcrf_backend_device *device = lattice->op.device;
+    const device_turn turn(device);
     cudaStream_t stream = device->stream;
     const size_t n = base->variables, count = n * channels;
     const size_t rows = lattice->vertices, axes = lattice->corners;

@@ -60,6 +60,7 @@ static dcrf_status turn(dcrf_backend_device *device, dcrf_error *error) {
 
 dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                           dcrf_error *error) {
+    const device_turn mine(device);
     struct stage *stage = &device->stage;
     dcrf_status status = DCRF_OK;
     if (is_pinned(from, bytes))
@@ -97,6 +98,7 @@ static size_t part_bytes(size_t part, size_t bytes) {
 
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                             dcrf_error *error) {
+    const device_turn mine(device);
     struct stage *stage = &device->stage;
     const size_t parts = (bytes + STAGE_BYTES - 1) / STAGE_BYTES;
     dcrf_status status = DCRF_OK;

@@ -129,6 +129,7 @@ static dcrf_status filter(const struct message_kernels *kernels, size_t first, s
 static dcrf_status filter_beside(const struct message_kernels *kernels,
                                  const struct dcrf_application *application, dcrf_error *error) {
     dcrf_backend_device *device = kernels->device;
+    const device_turn turn(device);
     cudaStream_t main = device->stream;
     dcrf_status status = check(cudaEventRecord(device->forked, main), WHAT, error);
     if (status == DCRF_OK)

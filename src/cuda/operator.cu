@@ -50,6 +50,7 @@ dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *workspace,
                            const struct dcrf_application *application, dcrf_error *error) {
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
+    const device_turn turn(op->device);
     struct dcrf_application inner = *application;
     dcrf_status status = operator_upload(op, application->in, application->stride, error);
     if (status == DCRF_OK && application->accumulate)
@@ -68,6 +69,7 @@ static dcrf_status operators_sum(dcrf_operator *const *operators, const float *f
                                  size_t count, const float *in, float *out, size_t channels,
                                  size_t stride, dcrf_error *error) {
     struct device_operator *first = reinterpret_cast<struct device_operator *>(operators[0]);
+    const device_turn turn(first->device);
     dcrf_status status = operator_upload(first, in, stride, error);
     for (size_t k = 0; k < count && status == DCRF_OK; k++) {
         struct device_operator *op = reinterpret_cast<struct device_operator *>(operators[k]);

@@ -147,6 +147,7 @@ dcrf_status operator_ordered(const dcrf_operator *base, dcrf_workspace *workspac
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
     dcrf_backend_device *device = op->device;
+    const device_turn turn(device);
     const size_t n = base->variables, row = dcrf_bin_row(channel->bins);
     struct ordered_levels levels = {channel->bins, row, nullptr, nullptr};
     struct pieces p = {};
@@ -176,6 +177,7 @@ dcrf_status operator_ordered_block(const dcrf_operator *base, const dcrf_levels 
                                    const float *y, float *out, size_t channels, size_t stride,
                                    dcrf_error *error) {
     struct device_operator *op = (struct device_operator *)base;
+    const device_turn turn(op->device);
     struct ordered_levels there = {};
     dcrf_status status = operator_upload(op, y, stride, error);
     /* Beyond the channels the output keeps what it has. */

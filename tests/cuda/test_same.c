@@ -11,6 +11,7 @@
 #include <dcrf/dcrf.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -315,6 +316,68 @@ static void relaxations_are_the_same(void **state) {
             .method = DCRF_METHOD_LP, .kind = DCRF_OPERATOR_FAST, .has_cliques = k});
 }
 
+/* ---- operators that meet another thread ------------------------------------------------------ */
+
+#define APPLICATIONS 60
+#define SOLUTIONS 4
+
+struct visitor {
+    const dcrf_operator *op; /* planned with `device`, which is at work meanwhile */
+    const float *in, *expected;
+    size_t differing;
+};
+
+static void *visit(void *argument) {
+    struct visitor *visitor = argument;
+    float *out = calloc(VARIABLES * STRIDE, sizeof *out);
+    dcrf_workspace *own = NULL;
+    bool is_done = out && dcrf_workspace_new(&own, 1, NULL) == DCRF_OK &&
+                   dcrf_workspace_set_device(own, dcrf_workspace_device(device), NULL) == DCRF_OK;
+    for (size_t k = 0; k < APPLICATIONS && is_done; k++) {
+        is_done = dcrf_operator_apply(visitor->op, own, DCRF_SYMMETRIC, visitor->in, out, LABELS,
+                                      STRIDE, NULL) == DCRF_OK;
+        visitor->differing += memcmp(out, visitor->expected, VARIABLES * STRIDE * sizeof *out) != 0;
+    }
+    dcrf_workspace_free(&own);
+    free(out);
+    return is_done ? visitor : NULL;
+}
+
+static void kept_operators_meet_other_threads(void **state) {
+    (void)state;
+    float *in = new_block(VARIABLES * STRIDE), *expected = new_block(VARIABLES * STRIDE);
+    const struct problem problem = {.method = DCRF_METHOD_MF, .damping = 0.3};
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 5);
+    for (size_t i = 0; i < VARIABLES * STRIDE; i++)
+        in[i] = (float)dcrf_rng_uniform(&rng);
+    for (size_t k = 0; k < 2; k++) {
+        dcrf_operator *op = new_operator(k, DCRF_NORMALIZE_SYMMETRIC, DCRF_OPERATOR_FAST, device);
+        assert_int_equal(
+            dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in, expected, LABELS, STRIDE, NULL),
+            DCRF_OK);
+        struct outcome alone = solve(device, &problem);
+        struct visitor visitor = {.op = op, .in = in, .expected = expected};
+        pthread_t thread;
+        void *done;
+        assert_int_equal(pthread_create(&thread, NULL, visit, &visitor), 0);
+        for (size_t i = 0; i < SOLUTIONS; i++) {
+            struct outcome again = solve(device, &problem);
+            assert_memory_equal(alone.marginals, again.marginals,
+                                VARIABLES * STRIDE * sizeof(float));
+            assert_memory_equal(alone.labels, again.labels, VARIABLES * sizeof(uint16_t));
+            free_outcome(&again);
+        }
+        assert_int_equal(pthread_join(thread, &done), 0);
+        assert_ptr_equal(done, &visitor);
+        assert_int_equal(visitor.differing, 0);
+        free_outcome(&alone);
+        dcrf_operator_free(&op);
+    }
+    free(in);
+    free(expected);
+}
+
 int main(void) {
     size_t count;
     dcrf_error error;
@@ -327,6 +390,7 @@ int main(void) {
         cmocka_unit_test(exact_operators_are_the_same),
         cmocka_unit_test(mean_field_is_the_same),
         cmocka_unit_test(relaxations_are_the_same),
+        cmocka_unit_test(kept_operators_meet_other_threads),
     };
     return cmocka_run_group_tests(tests, make_picture, free_workspaces);
 }
