@@ -94,17 +94,25 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
     for (size_t i = 0; i < labels; i++)
         plane[i] = labels - 1 - i;
     float *work = aligned_alloc(DCRF_ALIGNMENT, (DCRF_SOFTMAX_WORK(labels) + 15) / 16 * 64);
-    float *message = random_block(rows * message_stride, 1, 0, 8, number + 1);
+    /* Sums of messages: none, made, or given in place of the last message; then messages are such
+     * that their sum is not larger than one of them, and rounded to as many digits. */
+    const bool has_total = number / 11 % 3 == 2 && labels > 1;
+    const double most = has_total ? 1 / (double)labels : 8;
+    float *message = random_block(rows * message_stride, 1, 0, most, number + 1);
     float *rest = random_block(rows, 1, -6, 0, number + 2);
     float *rest_top = random_block(rows, 1, -12, -6, number + 3);
-    /* q, peak, rest_peak, shift and scale, one after the other. */
+    float *totals = random_block(rows, 1, 0, 8, number + 4);
+    /* q, peak, rest_peak, shift, scale and totals, one after the other. */
     const size_t block = rows * stride;
-    struct dsp_result r = {.count = block + stride + 1 + 2 * rows,
+    struct dsp_result r = {.count = block + stride + 1 + 3 * rows,
                            .operations = softmax_operations(labels)};
     r.value = calloc(r.count, sizeof *r.value);
     r.size = calloc(r.count, sizeof *r.size);
     for (int set = 0; set < 2; set++) {
         float *q = set == 0 ? r.value : r.size;
+        float *total = q + block + stride + 1 + 2 * rows;
+        for (size_t i = 0; has_total && i < rows; i++)
+            total[i] = totals[i];
         const struct dcrf_shared_softmax softmax = {.labels = labels,
                                                     .stride = stride,
                                                     .message_stride = message_stride,
@@ -113,6 +121,8 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
                                                     .plane_step = by_eights ? 8 : rows,
                                                     .eight_step = by_eights ? 8 * labels : 8,
                                                     .message = number % 7 ? message : NULL,
+                                                    .total = number / 11 % 3 ? total : NULL,
+                                                    .has_total = has_total,
                                                     .rest = number % 2 ? rest : NULL,
                                                     .rest_top = rest_top,
                                                     .shift = q + block + stride + 1,
@@ -131,6 +141,7 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
     }
     for (size_t i = 0; i < r.count; i++)
         r.size[i] = fabsf(r.size[i]);
+    free(totals);
     free(unary);
     free(plane);
     free(work);

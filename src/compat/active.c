@@ -121,6 +121,7 @@ dcrf_status dcrf_field_new(struct dcrf_field **out, const dcrf_densecrf *crf,
     field->scale = field->rest + 3 * n;
     field->old_shift = field->rest + 4 * n;
     field->old_scale = field->rest + 5 * n;
+    field->total = field->rest;
     *out = field;
     return DCRF_OK;
 }

@@ -102,6 +102,7 @@ struct dcrf_field {
     float *scale;          /* the same */
     float *old_shift;      /* before the last update, as `spare` then holds the old q */
     float *old_scale;
+    float *total;     /* per variable, in the same memory: sums of messages, while all are active */
     float *peak;      /* per label: its largest q anywhere, or a bound on it */
     float *peak_part; /* per thread, labels padded: what a loop collects; then one more number */
     size_t peak_stride;

@@ -32,6 +32,7 @@ struct update {
     bool is_start;  /* q is softmax(-unary), and nothing holds it yet */
     bool is_spread; /* the lattices hold q */
     bool is_stored; /* field->q holds q */
+    bool has_total; /* the sums of messages over all labels are there */
     float *ring;    /* for lattices with a ring: ring_floats for each share */
     size_t ring_floats;
     size_t shares;   /* of the labels, if rows are long enough */
@@ -46,6 +47,7 @@ struct update {
     float *planes;    /* the caller's, instead of rows of the result; NULL: no */
     bool has_message; /* some terms have put theirs into the rows */
     bool splats;
+    bool sums_up; /* the total is written, or read */
 };
 
 static bool is_scalar(const struct dcrf_densecrf_term *term) {
@@ -62,6 +64,21 @@ static size_t count_terms(const dcrf_densecrf *crf, bool ring, bool scalar) {
 
 static bool has_ring(const dcrf_densecrf *crf) {
     return count_terms(crf, true, true) + count_terms(crf, true, false) > 0;
+}
+
+/* As many floats as make whole fours. */
+static size_t in_fours(size_t floats) {
+    return (floats + 3) / 4 * 4;
+}
+
+/* Probabilities sum to one, so what a kernel makes of all labels together is the same in every
+ * update: where one has summed it up, later ones need not filter the last label. That is done where
+ * all lattices have a ring and it makes their rows shorter. */
+static bool can_sum_up(const struct update *update) {
+    const struct dcrf_field *field = update->field;
+    return count_terms(field->crf, true, true) == field->crf->term_count &&
+           field->crf->term_count > 0 && !dcrf_field_has_rest(field) &&
+           in_fours(field->active - 1) < field->stride && field->active > DCRF_LANES;
 }
 
 static dcrf_status update_init(struct update *update, struct dcrf_field *field,
@@ -186,10 +203,8 @@ static size_t even_part(size_t begin, size_t end, size_t i, size_t count) {
 static void put_rings(const struct update *update, size_t begin, size_t end, float *ring,
                       dcrf_pool *pool) {
     const dcrf_densecrf *crf = update->field->crf;
-    const size_t blocks = (end - begin + DCRF_DSP_WIDTH - 1) / DCRF_DSP_WIDTH;
-    for (size_t i = 0; i < blocks; i++) {
-        const size_t at = even_part(begin, end, i, blocks);
-        const size_t width = even_part(begin, end, i + 1, blocks) - at;
+    for (size_t at = begin; at < end; at += DCRF_DSP_WIDTH) {
+        const size_t width = end - at < DCRF_DSP_WIDTH ? end - at : DCRF_DSP_WIDTH;
         bool has_message = update->has_message;
         for (size_t m = 0; m < crf->term_count; m++) {
             if (!dcrf_densecrf_has_ring(&crf->terms[m]) || !is_scalar(&crf->terms[m]))
@@ -203,12 +218,18 @@ static void put_rings(const struct update *update, size_t begin, size_t end, flo
     }
 }
 
+/* What rings filter of a row. */
+static size_t filtered_floats(const struct update *update) {
+    return update->sums_up && update->has_total ? in_fours(update->field->active - 1)
+                                                : update->field->stride;
+}
+
 static void put_shares(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct update *update = context;
     for (size_t i = begin; i < end; i++)
-        put_rings(update, even_part(0, update->field->stride, i, update->shares),
-                  even_part(0, update->field->stride, i + 1, update->shares),
+        put_rings(update, even_part(0, filtered_floats(update), i, update->shares),
+                  even_part(0, filtered_floats(update), i + 1, update->shares),
                   update->ring + i * update->ring_floats, NULL);
 }
 
@@ -227,7 +248,7 @@ static void filter_rings(struct update *update) {
     if (update->shares > 1 && field->stride / LEAST_SHARE >= update->shares)
         dcrf_parallel_for(field->pool, update->shares, 1, put_shares, update);
     else
-        put_rings(update, 0, field->stride, update->ring, field->pool);
+        put_rings(update, 0, filtered_floats(update), update->ring, field->pool);
     update->has_message = update->has_message || count_terms(crf, true, true) > 0;
 }
 
@@ -292,6 +313,8 @@ static void update_band(const struct update *update, size_t band, size_t group, 
         .plane_step = DCRF_LANES,
         .eight_step = DCRF_LANES * crf->labels,
         .message = update->is_start ? NULL : message,
+        .total = update->sums_up ? field->total + begin : NULL,
+        .has_total = update->sums_up && update->has_total,
         .rest = has_rest ? field->rest + begin : NULL,
         .rest_top = field->rest_top + begin,
         .shift = has_rest ? field->old_shift + begin : NULL,
@@ -363,6 +386,8 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     update->planes = planes;
     update->splats = splats && is_whole;
     update->has_message = false;
+    update->sums_up = !update->is_start && can_sum_up(update);
+    update->has_total = update->has_total && update->sums_up;
     if (has_ring(crf) && !update->is_start) {
         const bool is_apart = count_terms(crf, true, false) > 0 || count_terms(crf, true, true) > 1;
         update->message = is_kept || is_apart ? field->spare : field->q;
@@ -376,6 +401,7 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     field->rest_peak = dcrf_field_collect_peaks(field, true);
     if (is_kept)
         dcrf_field_swap(field);
+    update->has_total = update->sums_up;
     update->is_stored = stores;
     update->is_spread = update->splats;
 }
@@ -418,7 +444,7 @@ static void store_q(struct update *update) {
 static bool fades(struct update *update, size_t bands) {
     struct dcrf_field *field = update->field;
     update->q = update->message = update->planes = NULL;
-    update->splats = false;
+    update->splats = update->sums_up = false;
     dcrf_field_clear_peaks(field);
     dcrf_parallel_for(field->pool, bands < field->crf->bands ? bands : field->crf->bands, 1,
                       update_bands, update);

@@ -185,6 +185,8 @@ struct dcrf_shared_softmax {
     const size_t *plane;
     size_t plane_step, eight_step;
     const float *message; /* NULL: zero */
+    float *total;         /* the sum of a row's messages, written; or NULL */
+    bool has_total; /* it is read instead, and the last label has what the others leave of it */
     const float *rest, *rest_top;
     float *shift, *scale;
     float *q;

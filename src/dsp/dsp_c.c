@@ -194,11 +194,16 @@ static void shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
         const float *unary = s->unary + r / 8 * s->eight_step + r % 8;
         const float *message = s->message ? s->message + r * s->message_stride : NULL;
         float *value = s->work;
-        float top = s->rest ? s->rest[r] : -INFINITY;
+        float top = s->rest ? s->rest[r] : -INFINITY, messages = 0;
         for (size_t i = 0; i < s->labels; i++) {
-            value[i] = -unary[s->plane[i] * s->plane_step] - (message ? message[i] : 0);
+            const bool is_left = s->has_total && i + 1 == s->labels;
+            const float own = is_left ? s->total[r] - messages : message ? message[i] : 0;
+            value[i] = -unary[s->plane[i] * s->plane_step] - own;
             top = value[i] > top ? value[i] : top;
+            messages += own;
         }
+        if (s->total && !s->has_total)
+            s->total[r] = messages;
         double sum = s->rest ? (double)expf(s->rest[r] - top) : 0;
         for (size_t i = 0; i < s->labels; i++) {
             value[i] = expf(value[i] - top);

@@ -84,20 +84,31 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
     const float *message = s->message ? s->message + r * s->message_stride : NULL;
     const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
     tail_vector top = (tail_vector){0} - 1e30f, total = {0};
+    tail_vector messages[HALF_LANES] = {{0}}; /* four sums: less is lost than in one */
     if (has_rest)
         top = load_tail(s->rest + r);
-    for (size_t at = 0; at < labels; at += HALF_LANES) {
+    const size_t told = labels - s->has_total; /* labels whose messages are there */
+    for (size_t at = 0; at < told; at += HALF_LANES) {
         tail_vector four[HALF_LANES] = {{0}};
         if (s->message)
             load_eight(message + at, s->message_stride, four);
         UNROLL
         for (size_t i = 0; i < HALF_LANES; i++)
-            if (at + i < labels) {
+            if (at + i < told) {
                 const float *unary = eight + s->plane[at + i] * s->plane_step;
                 value[at + i] = -load_tail(unary) - four[i];
+                messages[i] += four[i];
                 top = larger(value[at + i], top);
                 __builtin_prefetch(unary + UNARY_AHEAD * s->eight_step);
             }
+    }
+    const tail_vector sum = (messages[0] + messages[1]) + (messages[2] + messages[3]);
+    if (s->has_total) {
+        const tail_vector last = load_tail(s->total + r) - sum;
+        value[told] = -load_tail(eight + s->plane[told] * s->plane_step) - last;
+        top = larger(value[told], top);
+    } else if (s->total) {
+        store_tail(s->total + r, sum);
     }
 #pragma GCC unroll 4
     for (size_t i = 0; i < labels; i++) {
@@ -134,12 +145,17 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
 static void shared_one(const struct dcrf_shared_softmax *s, size_t r) {
     const float *message = s->message ? s->message + r * s->message_stride : NULL;
     const float *unary = s->unary + r / TAIL_LANES * s->eight_step + r % TAIL_LANES;
-    float *value = s->work, total = 0;
+    float *value = s->work, total = 0, messages = 0;
     float top = s->rest ? s->rest[r] : -1e30f;
     for (size_t i = 0; i < s->labels; i++) {
-        value[i] = -unary[s->plane[i] * s->plane_step] - (message ? message[i] : 0);
+        const bool is_left = s->has_total && i + 1 == s->labels;
+        const float own = is_left ? s->total[r] - messages : message ? message[i] : 0;
+        value[i] = -unary[s->plane[i] * s->plane_step] - own;
         top = value[i] > top ? value[i] : top;
+        messages += own;
     }
+    if (s->total && !s->has_total)
+        s->total[r] = messages;
     for (size_t i = 0; i < s->labels; i++) {
         value[i] = fast_exponential((tail_vector){0} + (value[i] - top))[0];
         total += value[i];
