@@ -115,6 +115,7 @@ static dcrf_status line(const dcrf_operator *base, dcrf_workspace *workspace,
                         const struct dcrf_line *line, dcrf_error *error) {
     (void)workspace;
     struct exact_operator *op = exact_of(base);
+    const device_turn turn(op->base.device);
     struct device_operator *device_op = &op->base;
     dcrf_status status = operator_upload(device_op, line->y, line->stride, error);
     if (status == DCRF_OK && line->stride > line->channels) /* so that padding is something */
@@ -138,6 +139,7 @@ static dcrf_status line_double(const dcrf_operator *base, dcrf_workspace *worksp
                                const struct dcrf_line *line, double *out, dcrf_error *error) {
     (void)workspace;
     struct exact_operator *op = exact_of(base);
+    const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables, numbers = n * line->channels;
     double *result = nullptr;
@@ -164,6 +166,7 @@ static dcrf_status apply_double(const dcrf_operator *base, dcrf_workspace *works
                                 const double *in, double *out, size_t channels, dcrf_error *error) {
     (void)workspace;
     const struct exact_operator *op = exact_of(base);
+    const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t numbers = base->variables * channels;
     double *from = nullptr, *to = nullptr;
@@ -263,6 +266,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
                            const struct dcrf_ordered *ordered, dcrf_error *error) {
     (void)workspace;
     struct exact_operator *op = exact_of(base);
+    const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables;
     const size_t stride = dcrf_bin_row(ordered->bins);
@@ -312,6 +316,7 @@ static dcrf_status left_out(const dcrf_operator *base, dcrf_workspace *workspace
                             double *mass, dcrf_error *error) {
     (void)workspace;
     const struct exact_operator *op = exact_of(base);
+    const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables;
     double *box_mass = nullptr, *sums = nullptr, *all = nullptr;
@@ -348,6 +353,7 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
                             dcrf_error *error) {
     (void)workspace;
     const struct exact_operator *op = exact_of(base);
+    const device_turn turn(op->base.device);
     dcrf_backend_device *device = op->base.device;
     const size_t n = base->variables;
     float *squares = nullptr;
