@@ -264,11 +264,19 @@ static void test_bound_of_sums(void **state) {
     }
 }
 
+/* A vertex of the simplex but for entries that a sum in double rounds to more than they are: with
+ * all three the threshold is above them, without them below. It must come to an end. */
+static void test_simplex_of_almost_nothing(void **state) {
+    (void)state;
+    float row[] = {1, 1.249e-16f, 1.249e-16f};
+    dcrf_simplex_project(row, 3);
+    assert_true(row[0] == 1 && row[1] >= 0 && row[1] < 1e-15f && row[2] == row[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_simplex),
-        cmocka_unit_test(test_cliques),
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_simplex),       cmocka_unit_test(test_simplex_of_almost_nothing),
+        cmocka_unit_test(test_cliques),       cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_bound_of_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static __global__ void project_columns(struct projection p) {
         const uint32_t above = sum_of_warps(mine, counts);
         left = sum_of_warps(left, sums);
         theta = next;
-        is_done |= above == kept || above == 0;
+        is_done |= above >= kept || above == 0;
         if (!is_done) {
             kept = above;
             sum = left;

@@ -201,7 +201,7 @@ static __device__ double find_threshold(const float (&value)[ITEMS], const bool 
         above = sum_of_lanes<LANES>(above);
         left = sum_of_lanes<LANES>(left);
         theta = next;
-        is_done |= above == kept || above == 0;
+        is_done |= above >= kept || above == 0;
         if (!is_done) {
             kept = above;
             sum = left;

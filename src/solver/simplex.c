@@ -33,8 +33,9 @@ double dcrf_simplex_threshold(const float *values, size_t count, double total) {
             above += (size_t)is_above;
             sum += is_above ? (double)values[i] : 0;
         }
-        /* None above: rounding alone can do that, where the total is nothing beside the values. */
-        if (above == kept || above == 0)
+        /* None above, or more than before: rounding alone can do that, where the total is nothing
+         * beside the values, or these are nothing beside it. */
+        if (above >= kept || above == 0)
             return theta;
         kept = above;
     }
