@@ -288,58 +288,57 @@ struct line_context {
     double at;
 };
 
-/* d/dt of min_i at `at`, and the label of the minimum. */
-static inline double slope_of_variable(const struct line_context *c, size_t a, double at,
-                                       size_t *label) {
-    const dcrf_model *model = c->space->plan->model;
-    const size_t row = a * model->stride;
-    const float *unary = model->unary + row;
-    const double *from = c->from->pairwise + row, *to = c->to->pairwise + row;
-    double lowest = INFINITY, slope = 0;
-    *label = 0;
-    if (!c->from->clique) {
-        for (size_t i = 0; i < model->labels; i++) {
-            const double change = to[i] - from[i];
-            const double cost = (double)unary[i] - from[i] - at * change;
-            slope = cost < lowest ? -change : slope;
-            *label = cost < lowest ? i : *label;
-            lowest = cost < lowest ? cost : lowest;
-        }
-        return slope;
+/* The reduced cost of an entry at t is base - t change. */
+static inline void find_line(const struct line_context *c, size_t k, double *base, double *change) {
+    const double from = c->from->pairwise[k];
+    *change = c->to->pairwise[k] - from;
+    *base = (double)c->space->plan->model->unary[k] - from;
+    if (c->from->clique) {
+        *change += c->to->clique[k] - c->from->clique[k];
+        *base -= c->from->clique[k];
     }
-    const double *clique_from = c->from->clique + row, *clique_to = c->to->clique + row;
-    for (size_t i = 0; i < model->labels; i++) {
-        const double change = to[i] - from[i] + (clique_to[i] - clique_from[i]);
-        const double cost = (double)unary[i] - from[i] - clique_from[i] - at * change;
-        slope = cost < lowest ? -change : slope;
-        *label = cost < lowest ? i : *label;
-        lowest = cost < lowest ? cost : lowest;
-    }
-    return slope;
 }
 
-/* Costs are lines in t, so a label that is lowest at both ends of a line is so all the way. Of such
- * variables, the most, the slope is known once and for all; of the others, that at the far end. */
+/* The slopes of min_i at both ends of the line. Costs are lines in t, so the slope of their minimum
+ * falls: where it is the same at both ends it is so all the way. Of such variables, the most, it is
+ * known once and for all; of the others, that at the far end. */
 enum { SETTLED, FAR_END, LINE_SUMS };
 
 static void settle_variables(void *context, size_t begin, size_t end, double *sums) {
     const struct line_context *c = context;
+    const dcrf_model *model = c->space->plan->model;
     for (size_t a = begin; a < end; a++) {
-        size_t near, far;
-        slope_of_variable(c, a, 0, &near);
-        const double slope = slope_of_variable(c, a, 1, &far);
-        c->space->is_open[a] = near != far;
-        sums[near == far ? SETTLED : FAR_END] += slope;
+        double lowest_near = INFINITY, lowest_far = INFINITY, near = 0, far = 0;
+        for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
+            double base, change;
+            find_line(c, k, &base, &change);
+            near = base < lowest_near ? -change : near;
+            lowest_near = base < lowest_near ? base : lowest_near;
+            far = base - change < lowest_far ? -change : far;
+            lowest_far = base - change < lowest_far ? base - change : lowest_far;
+        }
+        const bool is_open = near > far || near < far;
+        c->space->is_open[a] = is_open;
+        sums[is_open ? FAR_END : SETTLED] += far;
     }
 }
 
 static double sum_open_slopes(void *context, size_t begin, size_t end) {
     const struct line_context *c = context;
+    const dcrf_model *model = c->space->plan->model;
     double sum = 0;
-    size_t label;
-    for (size_t a = begin; a < end; a++)
-        if (c->space->is_open[a])
-            sum += slope_of_variable(c, a, c->at, &label);
+    for (size_t a = begin; a < end; a++) {
+        if (!c->space->is_open[a])
+            continue;
+        double lowest = INFINITY, slope = 0;
+        for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
+            double base, change;
+            find_line(c, k, &base, &change);
+            slope = base - c->at * change < lowest ? -change : slope;
+            lowest = base - c->at * change < lowest ? base - c->at * change : lowest;
+        }
+        sum += slope;
+    }
     return sum;
 }
 

@@ -28,7 +28,7 @@ struct dcrf_dual_space {
     float *row_sums;      /* the same, rounded up */
     double total;         /* of all rows */
     double *scratch;      /* of the measuring */
-    uint8_t *is_open;     /* of a line search: may the lowest label of a variable change? */
+    uint8_t *is_open;     /* of a line search: does a variable's slope change on the way? */
     float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
     float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */
     double clique_total;  /* of clique_cost over all variables */
