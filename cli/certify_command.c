@@ -22,7 +22,7 @@ static const cli_option limits_table[] = {
      parse_positive_count, offsetof(certify_settings, iterations), "at most"},
     {"time-limit", 't', "S", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_TIME_LIMIT_S), false,
      parse_positive_number, offsetof(certify_settings, time_limit_s), "seconds"},
-    {"gap", 0, "G", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_GAP), false, parse_positive_number,
+    {"gap", 0, "G", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_GAP), false, parse_fraction,
      offsetof(certify_settings, gap),
      "stop when the labelling is proven to be within the fraction G of the optimum"},
     {0},

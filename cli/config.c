@@ -176,6 +176,9 @@ static json_t *value_to_json(const option_value *value) {
          option->parse == parse_number_or_auto) &&
         parse_number_list(value->text, &number, 1))
         return json_real(number);
+    cli_problem unread;
+    if (option->parse == parse_fraction && parse_fraction(option, value->text, &number, &unread))
+        return json_real(number);
     return json_text(value->text);
 }
 

@@ -66,6 +66,23 @@ bool parse_positive_number(const cli_option *option, const char *text, void *val
     return true;
 }
 
+bool parse_fraction(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    static const char what[] = "a fraction above zero, such as 0.001 or 0.1%";
+    char plain[64];
+    const size_t length = strlen(text);
+    const bool is_percentage = length > 0 && text[length - 1] == '%';
+    double number;
+    if (length >= sizeof plain)
+        return bad_value(option, text, what, problem);
+    memcpy(plain, text, length + 1);
+    if (is_percentage)
+        plain[length - 1] = '\0';
+    if (!parse_number_list(plain, &number, 1) || !(number > 0))
+        return bad_value(option, text, what, problem);
+    *(double *)value = is_percentage ? number / 100 : number;
+    return true;
+}
+
 bool parse_number_or_auto(const cli_option *option, const char *text, void *value,
                           cli_problem *problem) {
     if (strcmp(text, "auto") == 0) {

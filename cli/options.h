@@ -96,6 +96,7 @@ option_parser parse_text;            /* const char * */
 option_parser parse_switch;          /* bool */
 option_parser parse_number;          /* double, finite */
 option_parser parse_positive_number; /* double, finite, above zero */
+option_parser parse_fraction;        /* the same, or a percentage: 0.1% is 0.001 */
 option_parser parse_number_or_auto;  /* double, finite, not below zero; NaN: the word auto */
 option_parser parse_count;           /* size_t */
 option_parser parse_positive_count;  /* size_t, above zero */

@@ -31,8 +31,8 @@ const cli_option solver_option_table[] = {
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
      offsetof(solver_options, time_limit_s),
      "seconds for the run: candidates, iterations and polishing"},
-    {"gap", 0, "G", NULL, false, parse_positive_number, offsetof(solver_options, gap),
-     "stop when the energy is proven to be within the fraction G of the optimum, 0.01 being 1 %; "
+    {"gap", 0, "G", NULL, false, parse_fraction, offsetof(solver_options, gap),
+     "stop when the energy is proven to be within the fraction G of the optimum, 0.01 or 1%; "
      "where not given, " NUMBER_TEXT(DCRF_DEFAULT_LP_GAP)},
     {"no-polish", 0, NULL, NULL, false, parse_switch, offsetof(solver_options, no_polish),
      "do not improve the labelling by moves of pixels, classes and cliques at the end"},

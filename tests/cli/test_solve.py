@@ -152,7 +152,9 @@ class SolveTest(SolveCase):
     def test_limits(self):
         result = self.solve("-m", "mf", "--iterations", "3", "--preset", "common")
         self.assertEqual((result["iterations"], result["stop"]), (3, "iterations"))
-        result = self.solve("-m", "lp", "--gap", "0.5")
+        for half in ("0.5", "50%"):
+            result = self.solve("-m", "lp", "--gap", half)
+            self.assertEqual(result["settings"]["gap"], 0.5)
         self.assertEqual(result["stop"], "gap")
         self.assertLessEqual(result["relative_gap"], 0.5)
         result = self.solve("-m", "lp", "--gap", "1e-13", "--time-limit", "0.05")
@@ -253,7 +255,8 @@ class SolveTest(SolveCase):
         start = ("solve", self.image, "--unary", self.unary)
         self.bad("--method", "is not one of mf|qp|lp", *start, "--method", "gibbs")
         self.bad("--iterations", "'0' is not above zero", *start, "-n", "0")
-        self.bad("--gap", "is not a number above zero", *start, "--gap", "-1")
+        for gap in ("-1", "0%", "%", "1%%", "nan%", "1" * 64):
+            self.bad("--gap", "is not a fraction above zero, such as 0.001 or 0.1%", *start, "--gap", gap)
         self.bad("x.jpg", "has to end in .png, .npy, .nii or .nii.gz", *start, "-o", "x.jpg")
         self.bad("x.npy", "has to end in .png", *start, "--overlay", "x.npy")
         self.bad("no/x.html", "cannot be created", *start, "--report", "no/x.html")
