@@ -278,34 +278,34 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-/* sums = gain K 1 */
-static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *pool, float *sums,
-                            dcrf_error *error) {
+static size_t row_sums_floats(const struct dcrf_densecrf_term *term) {
+    return dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), DCRF_NARROW_LANES);
+}
+
+/* sums = gain K 1, with memory of row_sums_floats */
+static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *pool, float *scratch,
+                            float *sums, dcrf_error *error) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
     const size_t n = lattice->base.variables;
     const float ones[DCRF_NARROW_LANES] = {1, 1, 1, 1};
     float *rows = dcrf_allocate(n, sizeof ones);
-    float *scratch =
-        dcrf_allocate(dcrf_lattice_filter_floats(lattice, DCRF_NARROW_LANES), sizeof *scratch);
-    dcrf_status status = DCRF_OK;
-    if (!rows || !scratch)
-        status = dcrf_fail_memory(error, "the row sums of a kernel");
-    if (status == DCRF_OK) {
-        dcrf_lattice_filter(
-            &(struct dcrf_lattice_filter){.lattice = lattice,
-                                          .pool = pool,
-                                          .width = DCRF_NARROW_LANES,
-                                          .in = ones, /* every variable reads the same row */
-                                          .out = rows,
-                                          .out_stride = DCRF_NARROW_LANES,
-                                          .factor = term->gain,
-                                          .scratch = scratch});
-        for (size_t a = 0; a < n; a++)
-            sums[a] = rows[a * DCRF_NARROW_LANES];
+    if (!rows || !scratch) {
+        dcrf_release(rows);
+        return dcrf_fail_memory(error, "the row sums of a kernel");
     }
+    dcrf_lattice_filter(
+        &(struct dcrf_lattice_filter){.lattice = lattice,
+                                      .pool = pool,
+                                      .width = DCRF_NARROW_LANES,
+                                      .in = ones, /* every variable reads the same row */
+                                      .out = rows,
+                                      .out_stride = DCRF_NARROW_LANES,
+                                      .factor = term->gain,
+                                      .scratch = scratch});
+    for (size_t a = 0; a < n; a++)
+        sums[a] = rows[a * DCRF_NARROW_LANES];
     dcrf_release(rows);
-    dcrf_release(scratch);
-    return status;
+    return DCRF_OK;
 }
 
 static float largest_of(const float *sums, size_t count) {
@@ -322,12 +322,16 @@ dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *po
     if (*row_sum > 0)
         return DCRF_OK;
     float *sums = dcrf_allocate(n, sizeof *sums);
+    float *scratch = dcrf_allocate(row_sums_floats(term), sizeof *scratch);
+    dcrf_status status = DCRF_OK;
     if (!sums)
-        return dcrf_fail_memory(error, "the row sums of a kernel");
-    const dcrf_status status = row_sums(term, pool, sums, error);
+        status = dcrf_fail_memory(error, "the row sums of a kernel");
+    if (status == DCRF_OK)
+        status = row_sums(term, pool, scratch, sums, error);
     if (status == DCRF_OK)
         term->row_sum = *row_sum = largest_of(sums, n);
     dcrf_release(sums);
+    dcrf_release(scratch);
     return status;
 }
 
@@ -349,14 +353,22 @@ static void invert_sums(void *context, size_t begin, size_t end, size_t worker) 
 }
 
 static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *workspace,
-                             dcrf_densecrf_normalization normalization, dcrf_error *error) {
+                             dcrf_densecrf_normalization normalization, size_t labels,
+                             dcrf_error *error) {
     struct dcrf_lattice *lattice = (struct dcrf_lattice *)term->op;
     const size_t n = lattice->base.variables;
     float *sums = dcrf_allocate(n, sizeof *sums);
     if (!sums)
         return dcrf_fail_memory(error, "the normalization of a kernel");
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
-    dcrf_status status = row_sums(term, pool, sums, error);
+    /* An inference with rows as short as these has its lattices in the same memory. */
+    const bool is_shared = labels <= DCRF_NARROW_LANES;
+    float *scratch = is_shared ? dcrf_workspace_slot(workspace, &dcrf_spread_slot,
+                                                     row_sums_floats(term), sizeof *scratch)
+                               : dcrf_allocate(row_sums_floats(term), sizeof *scratch);
+    dcrf_status status = row_sums(term, pool, scratch, sums, error);
+    if (!is_shared)
+        dcrf_release(scratch);
     if (status == DCRF_OK && normalization == DCRF_DENSECRF_NONE)
         term->row_sum = largest_of(sums, n);
     if (status == DCRF_OK && normalization != DCRF_DENSECRF_NONE) {
@@ -439,7 +451,7 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
         status = build_lattice(crf, workspace, kernel, &term.op, error);
     if (status == DCRF_OK) {
         term.gain = (float)(1 / (1 + ldexp(1, -(int)dcrf_densecrf_lattice(&term)->dimension)));
-        status = normalize(&term, workspace, normalization, error);
+        status = normalize(&term, workspace, normalization, crf->labels, error);
     }
     if (status < 0) {
         term_clear(&term);
