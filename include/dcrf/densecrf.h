@@ -77,7 +77,8 @@ DCRF_API dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double 
 DCRF_API dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                          float *q, dcrf_error *error);
 
-/* One update of q, which must be finite. */
+/* One update of q, which must be finite. As many of them as an inference makes agree with it up to
+ * rounding. */
 DCRF_API dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace,
                                         float *q, dcrf_error *error);
 
