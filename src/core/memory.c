@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #endif
+#ifdef __wasm_atomics__
+#include <stdatomic.h>
+#endif
 
 bool dcrf_multiply(size_t a, size_t b, size_t *product) {
     if (b != 0 && a > SIZE_MAX / b)
@@ -174,6 +177,26 @@ static bool keep(void *memory) {
 }
 #endif
 
+/* The heap of wasi-libc is for one thread, and loops of the pool allocate. */
+#ifdef __wasm_atomics__
+static atomic_flag heap_is_taken = ATOMIC_FLAG_INIT;
+
+static void heap_enter(void) {
+    while (atomic_flag_test_and_set(&heap_is_taken))
+        ;
+}
+
+static void heap_leave(void) {
+    atomic_flag_clear(&heap_is_taken);
+}
+#else
+static void heap_enter(void) {
+}
+
+static void heap_leave(void) {
+}
+#endif
+
 void *dcrf_allocate(size_t count, size_t bytes) {
     size_t size;
     /* PTRDIFF_MAX: pointers into the array must be subtractable. */
@@ -184,7 +207,10 @@ void *dcrf_allocate(size_t count, size_t bytes) {
         return allocate_huge(size);
 #endif
     size = dcrf_align(size);
-    return aligned_alloc(DCRF_ALIGNMENT, size ? size : DCRF_ALIGNMENT);
+    heap_enter();
+    void *memory = aligned_alloc(DCRF_ALIGNMENT, size ? size : DCRF_ALIGNMENT);
+    heap_leave();
+    return memory;
 }
 
 void *dcrf_allocate_zero(size_t count, size_t bytes) {
@@ -199,7 +225,9 @@ void dcrf_release(void *memory) {
     if (keep(memory))
         return;
 #endif
+    heap_enter();
     free(memory);
+    heap_leave();
 }
 
 void dcrf_release_kept(void) {

@@ -52,6 +52,22 @@ for (const variant of ['simd', 'plain', 'threads'])
       library.close();
     });
 
+/* Lattices of noise: helpers allocate while they look vertices up. */
+test('threads share the heap', async () => {
+  const [width, height, labels] = [48, 40, 3];
+  let state = 7;
+  const random = () => (state = (state * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff;
+  const data = new Uint8ClampedArray(width * height * 4).map(() => random() * 255);
+  const unary = new Float32Array(width * height * labels).map(() => random() * 3);
+  const kernels = [{ sigma: 5, colourSigma: 8, weight: 0.8 }, { sigma: 4, colourSigma: 6, weight: 0.3 }];
+  const library = await load({ variant: 'threads', threads: 2 });
+  const energies = new Set();
+  for (let i = 0; i < 500; i++)
+    energies.add((await solve({ library, image: { width, height, data }, unary, labels, kernels, method: 'mf', iterations: 1 })).energy.total);
+  assert.equal(energies.size, 1);
+  library.close();
+});
+
 test('QP, LP and cliques on the scene as natively', async () => {
   const [scene] = scenes;
   const image = readPng(scene.image), unary = readNpy(scene.unary);

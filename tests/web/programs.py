@@ -10,10 +10,12 @@ import sys
 NOT_HERE = {
     "test_allocations",  # wraps pthread_create
     "test_arrays",  # loads a library
-    "test_device",  # likewise
+    "test_cli_io",  # reads files, with what the command has for it
+    "test_device",  # loads a library
     "test_lattice_accuracy",  # measures more than it touches, on a photograph where there is one
     "test_lp_glpk",
     "test_photos",
+    "test_scribble_quality",
     "test_threads",  # forks, signals
 }
 
