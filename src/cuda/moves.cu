@@ -381,15 +381,8 @@ static __global__ void find_gains(struct rows r, struct labelling x, float *gain
             best = i;
         }
     }
-    for (int distance = 1; distance < LANES; distance *= 2) {
-        const float other = __shfl_xor_sync(0xffffffffu, lowest, distance);
-        const uint32_t other_best = __shfl_xor_sync(0xffffffffu, best, distance);
-        if (other < lowest || (other == lowest && other_best < best)) {
-            lowest = other;
-            best = other_best;
-        }
-        own_cost += __shfl_xor_sync(0xffffffffu, own_cost, distance);
-    }
+    lowest_of_lanes<LANES>(&lowest, &best);
+    own_cost = sum_of_lanes<LANES>(own_cost); /* one thread has it, the others zero */
     if (!is_there || threadIdx.x % LANES > 0)
         return;
     const bool is_better = best != UINT32_MAX && lowest < own_cost;

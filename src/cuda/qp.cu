@@ -83,15 +83,7 @@ static __global__ void move_rows(struct rows r, double *partial) {
             sums[DCRF_BACKEND_QP_LINEAR] -= (double)y[i] * (double)gradient;
         }
     }
-    /* The first of equals. */
-    for (int distance = 1; distance < LANES; distance *= 2) {
-        const float other = __shfl_xor_sync(0xffffffffu, smallest, distance);
-        const uint32_t other_best = __shfl_xor_sync(0xffffffffu, best, distance);
-        if (other < smallest || (other == smallest && other_best < best)) {
-            smallest = other;
-            best = other_best;
-        }
-    }
+    lowest_of_lanes<LANES>(&smallest, &best);
     best = best < r.labels ? best : 0; /* no gradient is finite */
     for (uint32_t column = lane; is_there && column < r.stride; column += LANES)
         r.vertex[row * r.stride + column] =

@@ -1,5 +1,5 @@
 /* Sums in double over all threads of a launch, always in the same order: a tree in each block, and
- * the blocks' sums by another one. */
+ * the blocks' sums by another one. And what neighbouring threads find out together. */
 #ifndef DCRF_CUDA_SUMS_CUH
 #define DCRF_CUDA_SUMS_CUH
 
@@ -13,6 +13,20 @@ template <int LANES, typename T> static __device__ T sum_of_lanes(T value) {
     for (int distance = 1; distance < LANES; distance *= 2)
         value += __shfl_xor_sync(0xffffffffu, value, distance);
     return value;
+}
+
+/* LANES neighbouring threads compare; all of them get the lowest value and whose it is, the first
+ * of equals. */
+template <int LANES> static __device__ void lowest_of_lanes(float *lowest, uint32_t *whose) {
+#pragma unroll
+    for (int distance = 1; distance < LANES; distance *= 2) {
+        const float other = __shfl_xor_sync(0xffffffffu, *lowest, distance);
+        const uint32_t others = __shfl_xor_sync(0xffffffffu, *whose, distance);
+        if (other < *lowest || (other == *lowest && others < *whose)) {
+            *lowest = other;
+            *whose = others;
+        }
+    }
 }
 
 /* COUNT sums of a block of BLOCK threads, into its row of `partial`. */

@@ -189,7 +189,7 @@ dcrf_status dcrf_anneal(const struct dcrf_problem *problem, uint16_t *labels, dc
     if (dcrf_coupling_is_potts(coupling))
         status = dcrf_device_model_init(&there, coupling, error);
     bool is_here = status == DCRF_OK && !there.device;
-    there.model.cliques = NULL;
+    there.model.cliques = NULL; /* it is without them here, too */
     if (status == DCRF_OK && there.device) {
         status = anneal_there(problem, coupling, &there, labels, error);
         is_here = status == DCRF_ERROR_UNSUPPORTED;
