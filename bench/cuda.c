@@ -157,8 +157,12 @@ static void prepare(struct subject *s, dcrf_operator_kind kind, dcrf_error *erro
 static void row(const char *what, call function, struct subject *on_device, struct subject *here,
                 size_t repeats) {
     const double there_ms = measure(function, on_device, repeats);
-    const double here_ms = here ? measure(function, here, repeats / 10 + 1) : (double)NAN;
-    printf("| %s | %.3f | %.3f | %.1f |\n", what, there_ms, here_ms, here_ms / there_ms);
+    if (here) {
+        const double here_ms = measure(function, here, repeats / 10 + 1);
+        printf("| %s | %.3f | %.3f | %.1f |\n", what, there_ms, here_ms, here_ms / there_ms);
+    } else {
+        printf("| %s | %.3f | | |\n", what, there_ms);
+    }
     fflush(stdout);
 }
 
