@@ -49,7 +49,8 @@ static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number
                                              .all_factor = number / 4 % 2 ? 1.0f : 0.0f,
                                              .damping = 0.25f,
                                              .logits = number / 8 % 2 ? q + block : NULL,
-                                             .q = q};
+                                             .q = q,
+                                             .next = q};
         for (size_t i = 0; i < repeats; i++) {
             memcpy(scratch, message, block * sizeof *message);
             memcpy(q, given, block * sizeof *given);

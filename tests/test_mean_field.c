@@ -334,6 +334,7 @@ static void apply(const struct softmax_case *c, const struct dcrf_dsp *dsp, doub
                                          .extra = c->labels % 2 ? c->block[2] : NULL,
                                          .logits = c->labels % 3 ? c->block[3] : NULL,
                                          .q = c->block[4],
+                                         .next = c->block[4],
                                          .diagonal = c->labels % 5 ? c->block[5] : NULL,
                                          .factor = -2,
                                          .own_factor = -1,

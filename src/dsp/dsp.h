@@ -143,14 +143,14 @@ struct dcrf_view_of_bins {
  *
  *   m = message - diagonal q
  *   s = damping logits + (1 - damping) (extra - unary - factor m)
- *   q = softmax(s), its padding zero.
+ *   next = softmax(s), its padding zero; it may be q.
  *
  * The message is overwritten. `logits` (NULL: no damping) keeps s. diagonal: one a row, or NULL;
- * extra: a block, or NULL. The sums are over all rows and, but for the last, of the old q:
+ * extra: a block, or NULL. The sums are over all rows:
  *
  *   energy    sum_i q_i unary_i + m_i (all_factor + own_factor q_i)
- *   change    sum_i |new q_i - q_i|
- *   entropy   sum_i q_i ln q_i, of the new q. */
+ *   change    sum_i |next_i - q_i|
+ *   entropy   sum_i next_i ln next_i. */
 enum { DCRF_SOFTMAX_ENERGY, DCRF_SOFTMAX_CHANGE, DCRF_SOFTMAX_ENTROPY, DCRF_SOFTMAX_SUMS };
 struct dcrf_softmax {
     size_t labels;
@@ -163,7 +163,8 @@ struct dcrf_softmax {
     float own_factor, all_factor;
     float damping;
     float *logits;
-    float *q;
+    const float *q;
+    float *next;
 };
 
 /* A softmax of rows that is shared with labels outside of them:

@@ -169,7 +169,8 @@ static float softmax_logits(const struct dcrf_softmax *s, size_t r, double *ener
 static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     for (size_t r = begin; r < end; r++) {
         const float largest = softmax_logits(s, r, &sums[DCRF_SOFTMAX_ENERGY]);
-        float *value = s->message + r * s->stride, *q = s->q + r * s->stride;
+        float *value = s->message + r * s->stride, *next = s->next + r * s->stride;
+        const float *q = s->q + r * s->stride;
         double sum = 0, weighted = 0;
         for (size_t i = 0; i < s->labels; i++) {
             const float exponent = value[i] - largest;
@@ -181,10 +182,10 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
         for (size_t i = 0; i < s->labels; i++) {
             const float updated = (float)((double)value[i] / sum);
             sums[DCRF_SOFTMAX_CHANGE] += fabs((double)updated - (double)q[i]);
-            q[i] = updated;
+            next[i] = updated;
         }
         for (size_t i = s->labels; i < s->stride; i++)
-            q[i] = 0;
+            next[i] = 0;
         sums[DCRF_SOFTMAX_ENTROPY] += weighted / sum - log(sum);
     }
 }

@@ -4,6 +4,40 @@
  * no sum or maximum goes across a vector, and padding costs nothing. Rows of the message and of q
  * are transposed by blocks of four labels on the way; unary energies come as planes. */
 
+EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
+
+/* Across a vector by halves, which the compilers turn into a few instructions. */
+INLINE void halve(tail_vector v, half_vector *low, half_vector *high) {
+    *low = LOW_HALF(v);
+    *high = HIGH_HALF(v);
+}
+
+INLINE float largest_of(tail_vector v) {
+    half_vector low, high;
+    halve(v, &low, &high);
+    const half_integers above = high > low;
+    low = (half_vector)(((half_integers)high & above) | ((half_integers)low & ~above));
+    const float first = low[0] > low[1] ? low[0] : low[1];
+    const float second = low[2] > low[3] ? low[2] : low[3];
+    return first > second ? first : second;
+}
+
+INLINE float total_of(tail_vector v) {
+    half_vector low, high;
+    halve(v, &low, &high);
+    low += high;
+    return (low[0] + low[2]) + (low[1] + low[3]);
+}
+
+INLINE double double_total_of(tail_doubles v) {
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+/* a where the mask is set, b elsewhere */
+INLINE tail_vector choose(tail_integers mask, tail_vector a, tail_vector b) {
+    return (tail_vector)(((tail_integers)a & mask) | ((tail_integers)b & ~mask));
+}
+
 INLINE tail_vector larger(tail_vector a, tail_vector b) {
 #if defined(__x86_64__)
     return (tail_vector)_mm256_max_ps((__m256)a, (__m256)b);

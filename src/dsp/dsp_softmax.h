@@ -1,106 +1,148 @@
-/* The softmax of long rows for one instruction set: a part of dsp_vector.h, whose vectors of 8 it
- * uses whatever the longest of the set is, because rows are whole eights. Shorter rows are taken
- * eight at a time (dsp_softmax_eights.h). */
-#include <float.h>
-#include <math.h>
+/* The softmax of rows for one instruction set: a part of dsp_vector.h, whose vectors of 8 it uses
+ * whatever the longest of the set is, because rows are whole eights. Rows of four are taken eight
+ * at a time (dsp_softmax_eights.h).
+ *
+ * A row stays in registers from its logits to its q, where the number of its vectors is a constant:
+ * what goes across a vector (a largest value, a sum) takes six instructions, and putting eight rows
+ * into vectors of one label each, which needs none of that, would take 16 a label. */
+/* Vectors in the registers of a loop, or in the caller's memory where rows are long. */
+typedef float loose_vector __attribute__((vector_size(TAIL_LANES * 4), aligned(4), may_alias));
 
-EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
-
-/* Across a vector by halves, which the compilers turn into a few instructions. */
-INLINE void halve(tail_vector v, half_vector *low, half_vector *high) {
-    *low = LOW_HALF(v);
-    *high = HIGH_HALF(v);
+/* Across a vector, with the result in all places. */
+INLINE tail_vector largest_everywhere(tail_vector v) {
+    v = larger(v, SHUFFLE(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+    v = larger(v, SHUFFLE(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+    return larger(v, SHUFFLE(v, v, 1, 0, 3, 2, 5, 4, 7, 6));
 }
 
-INLINE float largest_of(tail_vector v) {
-    half_vector low, high;
-    halve(v, &low, &high);
-    const half_integers above = high > low;
-    low = (half_vector)(((half_integers)high & above) | ((half_integers)low & ~above));
-    const float first = low[0] > low[1] ? low[0] : low[1];
-    const float second = low[2] > low[3] ? low[2] : low[3];
-    return first > second ? first : second;
+INLINE tail_vector total_everywhere(tail_vector v) {
+    v += SHUFFLE(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v += SHUFFLE(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    return v + SHUFFLE(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
 }
 
-INLINE float total_of(tail_vector v) {
-    half_vector low, high;
-    halve(v, &low, &high);
-    low += high;
-    return (low[0] + low[2]) + (low[1] + low[3]);
+/* Rows that are worked on together; rows whose sums are added up in floats; rows between those that
+ * are worked on and those that are asked for: the processor follows streams by itself, but not
+ * across the pages that three of them fill so soon. */
+#define SOFTMAX_ROWS 4
+#define SUMMED_ROWS 8
+#define SOFTMAX_AHEAD 16
+/* Vectors of a row that is a constant number of them, and of one that is kept on the stack. */
+#define CONSTANT_GROUPS 4
+#define STACK_GROUPS 64
+
+struct softmax_sums {
+    tail_vector energy, change, entropy;
+    double product; /* of the rows' totals */
+};
+
+/* The logits of a row of `groups` vectors of 8; `last` masks the labels of the last one. Returns
+ * the largest of each place. */
+INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t groups, bool is_plain,
+                              tail_integers last, loose_vector *value, tail_vector *energy) {
+    const tail_vector none = (tail_vector){0} - FLT_MAX;
+    const float diagonal = s->diagonal ? s->diagonal[r] : 0;
+    tail_vector top = none, sum = {0};
+#pragma GCC unroll 4
+    for (size_t g = 0; g < groups; g++) {
+        const size_t at = r * s->stride + g * TAIL_LANES;
+        const tail_vector q = load_tail(s->q + at), unary = load_tail(s->unary + at);
+        tail_vector m = load_tail(s->message + at) - diagonal * q;
+        if (g + 1 == groups)
+            m = (tail_vector)((tail_integers)m & last);
+        sum += q * unary + m * (s->all_factor + s->own_factor * q);
+        value[g] = -unary - s->factor * m;
+        if (!is_plain && s->extra)
+            value[g] += load_tail(s->extra + at);
+        if (!is_plain && s->logits) {
+            value[g] = s->damping * load_tail(s->logits + at) + (1 - s->damping) * value[g];
+            store_tail(s->logits + at, value[g]);
+        }
+        if (g + 1 == groups)
+            value[g] = choose(last, value[g], none);
+        top = larger(value[g], top);
+    }
+    *energy += sum;
+    return top;
 }
 
-INLINE double double_total_of(tail_doubles v) {
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+/* Some rows from r on, step by step together: a processor does not look far enough ahead to find
+ * what the next row could do meanwhile. */
+INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, size_t groups,
+                         bool is_plain, tail_integers last, loose_vector *value,
+                         struct softmax_sums *sums) {
+    const tail_vector lowest = (tail_vector){0} - 87.0f;
+    tail_vector top[SOFTMAX_ROWS], total[SOFTMAX_ROWS], weighted[SOFTMAX_ROWS];
+    UNROLL
+    for (size_t k = 0; k < rows; k++)
+        top[k] = row_logits(s, r + k, groups, is_plain, last, value + k * groups, &sums->energy);
+    UNROLL
+    for (size_t k = 0; k < rows; k++) {
+        top[k] = largest_everywhere(top[k]);
+        total[k] = weighted[k] = (tail_vector){0};
+    }
+#pragma GCC unroll 4
+    for (size_t g = 0; g < groups; g++) {
+        UNROLL
+        for (size_t k = 0; k < rows; k++) {
+            const tail_vector exponent = larger(value[k * groups + g] - top[k], lowest);
+            value[k * groups + g] = fast_exponential(exponent);
+            total[k] += value[k * groups + g];
+            weighted[k] += value[k * groups + g] * exponent;
+        }
+    }
+    UNROLL
+    for (size_t k = 0; k < rows; k++)
+        total[k] = total_everywhere(total[k]);
+    UNROLL
+    for (size_t k = 0; k < rows; k++) {
+        const tail_vector scale = 1 / total[k];
+        tail_vector change = {0};
+#pragma GCC unroll 4
+        for (size_t g = 0; g < groups; g++) {
+            const size_t at = (r + k) * s->stride + g * TAIL_LANES;
+            const tail_vector updated = scale * value[k * groups + g];
+            const tail_vector difference = updated - load_tail(s->q + at);
+            change += larger(difference, -difference);
+            store_tail(s->next + at, updated);
+        }
+        sums->change += change;
+        sums->entropy += scale * weighted[k];
+        sums->product *= (double)total[k][0];
+    }
 }
 
-/* a where the mask is set, b elsewhere */
-INLINE tail_vector choose(tail_integers mask, tail_vector a, tail_vector b) {
-    return (tail_vector)(((tail_integers)a & mask) | ((tail_integers)b & ~mask));
-}
-
-/* Rows of `groups` vectors of 8; `last` masks the labels of the last one. What lies between the
- * passes over a row stays in the cache where the row is short: writing it into the message would
- * send all of it to memory. */
-#define SHORT_ROW 512
-INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums,
-                         tail_integers last, size_t groups) {
-    const tail_integers all = (tail_integers){0} - 1;
-    /* Below every value, and an exponent whose exponential is zero but whose product with it is
-     * not NaN. */
-    const tail_vector none = (tail_vector){0} - FLT_MAX, nothing = (tail_vector){0} - 100.0f;
+/* `value` has room for SOFTMAX_ROWS rows, or for one. `is_plain`: there are neither extra terms nor
+ * damping. */
+INLINE void softmax_rows(const struct dcrf_softmax *given, size_t begin, size_t end, size_t groups,
+                         bool is_plain, loose_vector *value, size_t together, double *sums) {
+    const struct dcrf_softmax copy = *given, *s = &copy; /* which no store can change */
     tail_doubles energy = {0}, change = {0}, entropy = {0};
     double logarithms = 0, product = 1;
-    float local[SHORT_ROW];
-    for (size_t r = begin; r < end; r++) {
-        const size_t row = r * s->stride;
-        const float diagonal = s->diagonal ? s->diagonal[r] : 0;
-        float *between = groups * TAIL_LANES <= SHORT_ROW ? local : s->message + row;
-        tail_vector largest = none;
-#pragma GCC unroll 4
-        for (size_t g = 0; g < groups; g++) {
-            const size_t at = row + g * TAIL_LANES;
-            const tail_integers mask = g + 1 == groups ? last : all;
-            const tail_vector q = load_tail(s->q + at), unary = load_tail(s->unary + at);
-            const tail_vector m = load_tail(s->message + at) - diagonal * q;
-            const tail_vector term = q * unary + m * (s->all_factor + s->own_factor * q);
-            energy += __builtin_convertvector(choose(mask, term, (tail_vector){0}), tail_doubles);
-            tail_vector value = -unary - s->factor * m;
-            if (s->extra)
-                value += load_tail(s->extra + at);
-            if (s->logits) {
-                value = s->damping * load_tail(s->logits + at) + (1 - s->damping) * value;
-                store_tail(s->logits + at, value);
-            }
-            value = choose(mask, value, none);
-            store_tail(between + g * TAIL_LANES, value);
-            largest = choose(value > largest, value, largest);
+    tail_integers last;
+    for (size_t i = 0; i < TAIL_LANES; i++)
+        last[i] = (groups - 1) * TAIL_LANES + i < s->labels ? -1 : 0;
+    for (size_t r = begin; r < end;) {
+        const size_t stop = end - r < SUMMED_ROWS ? end : r + SUMMED_ROWS;
+        const size_t from = (r + SOFTMAX_AHEAD) * s->stride;
+        for (size_t at = from; at < from + SUMMED_ROWS * s->stride; at += 16) {
+            __builtin_prefetch(s->unary + at);
+            __builtin_prefetch(s->message + at);
+            __builtin_prefetch(s->q + at);
+            if (s->next != s->q)
+                __builtin_prefetch(s->next + at, 1);
         }
-        const float top = largest_of(largest);
-        tail_vector sum = {0}, weighted = {0};
-#pragma GCC unroll 4
-        for (size_t g = 0; g < groups; g++) {
-            float *at = between + g * TAIL_LANES;
-            tail_vector exponent = load_tail(at) - top;
-            exponent = choose(exponent > nothing, exponent, nothing);
-            const tail_vector e = tail_exponential(exponent);
-            store_tail(at, e);
-            sum += e;
-            weighted += e * exponent;
-        }
-        const float total = total_of(sum), scale = 1 / total;
-#pragma GCC unroll 4
-        for (size_t g = 0; g < groups; g++) {
-            const size_t at = row + g * TAIL_LANES;
-            const tail_vector updated = scale * load_tail(between + g * TAIL_LANES);
-            const tail_vector difference = updated - load_tail(s->q + at);
-            const tail_vector size = choose(difference < 0, -difference, difference);
-            change += __builtin_convertvector(size, tail_doubles);
-            store_tail(s->q + at, updated);
-        }
-        entropy += __builtin_convertvector(scale * weighted, tail_doubles);
-        /* ln(total), of many rows at once: a total lies between 1 and the number of labels. */
-        product *= (double)total;
-        if (product > 1e200) {
+        const tail_vector zero = {0};
+        struct softmax_sums part = {zero, zero, zero, product};
+        for (; together == SOFTMAX_ROWS && r + SOFTMAX_ROWS <= stop; r += SOFTMAX_ROWS)
+            softmax_some(s, r, SOFTMAX_ROWS, groups, is_plain, last, value, &part);
+        for (; r < stop; r++)
+            softmax_some(s, r, 1, groups, is_plain, last, value, &part);
+        energy += __builtin_convertvector(part.energy, tail_doubles);
+        change += __builtin_convertvector(part.change, tail_doubles);
+        entropy += __builtin_convertvector(part.entropy, tail_doubles);
+        product = part.product;
+        if (product > 1e200) { /* a total lies between 1 and the number of labels */
             logarithms += log(product);
             product = 1;
         }
@@ -110,10 +152,46 @@ INLINE void softmax_rows(const struct dcrf_softmax *s, size_t begin, size_t end,
     sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(entropy) - logarithms - log(product);
 }
 
+INLINE void softmax_short(const struct dcrf_softmax *s, size_t begin, size_t end, size_t groups,
+                          double *sums) {
+    loose_vector value[SOFTMAX_ROWS * CONSTANT_GROUPS];
+    softmax_rows(s, begin, end, groups, true, value, SOFTMAX_ROWS, sums);
+}
+
 static void softmax_long(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
-    const size_t groups = (s->labels + TAIL_LANES - 1) / TAIL_LANES;
-    tail_integers last;
-    for (size_t i = 0; i < TAIL_LANES; i++)
-        last[i] = (groups - 1) * TAIL_LANES + i < s->labels ? -1 : 0;
-    softmax_rows(s, begin, end, sums, last, groups);
+    loose_vector value[SOFTMAX_ROWS * STACK_GROUPS];
+    softmax_rows(s, begin, end, s->stride / TAIL_LANES, false, value, SOFTMAX_ROWS, sums);
+}
+
+/* Rows that are too long for the stack: each in its place of the message. */
+static void softmax_longest(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+    for (size_t r = begin; r < end; r++)
+        softmax_rows(s, r, r + 1, s->stride / TAIL_LANES, false,
+                     (loose_vector *)(void *)(s->message + r * s->stride), 1, sums);
+}
+
+static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
+    const size_t groups = s->stride / TAIL_LANES;
+#ifndef __wasm__ /* where the bytes of a module count */
+    switch (s->extra || s->logits ? 0 : groups) {
+    case 1:
+        softmax_short(s, begin, end, 1, sums);
+        return;
+    case 2:
+        softmax_short(s, begin, end, 2, sums);
+        return;
+    case 3:
+        softmax_short(s, begin, end, 3, sums);
+        return;
+    case CONSTANT_GROUPS:
+        softmax_short(s, begin, end, CONSTANT_GROUPS, sums);
+        return;
+    }
+#endif
+    if (groups == 0)
+        eights(s, begin, end, sums);
+    else if (groups <= STACK_GROUPS)
+        softmax_long(s, begin, end, sums);
+    else
+        softmax_longest(s, begin, end, sums);
 }

@@ -1,8 +1,5 @@
-/* The softmax of rows that are not long, for one instruction set: a part of dsp_vector.h. Eight
- * rows are worked on at once, one vector of 8 per label, as in dsp_shared_softmax.h. */
-
-/* The most labels. */
-#define EIGHTS_LABELS 64
+/* The softmax of rows of four floats, for one instruction set: a part of dsp_vector.h. Eight rows
+ * are worked on at once, one vector of 8 per label, as in dsp_shared_softmax.h. */
 
 /* What is summed up over rows, and the product of totals whose logarithm is still to be taken. */
 struct eights_sums {
@@ -15,7 +12,7 @@ INLINE struct eights_sums eights_nothing(void) {
     return (struct eights_sums){zero, zero, zero, zero + 1, 0};
 }
 
-/* The logarithms of totals, each between 1 and EIGHTS_LABELS, of many rows at once. */
+/* The logarithms of totals, each between 1 and HALF_LANES, of many rows at once. */
 INLINE void eights_logarithms(struct eights_sums *sums) {
     for (size_t i = 0; i < TAIL_LANES; i++)
         sums->logarithms += log(sums->product[i]);
@@ -55,8 +52,7 @@ INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, siz
     }
 }
 
-/* Rows between those that are worked on and those that are asked for. The processor follows streams
- * by itself, but not across the pages that three of them fill so soon. */
+/* Rows between those that are worked on and those that are asked for. */
 #define EIGHTS_AHEAD 16
 
 INLINE void eights_ask(const struct dcrf_softmax *s, size_t r) {
@@ -64,7 +60,9 @@ INLINE void eights_ask(const struct dcrf_softmax *s, size_t r) {
     for (size_t at = from; at < from + TAIL_LANES * s->stride; at += 16) {
         __builtin_prefetch(s->unary + at);
         __builtin_prefetch(s->message + at);
-        __builtin_prefetch(s->q + at, 1);
+        __builtin_prefetch(s->q + at);
+        if (s->next != s->q)
+            __builtin_prefetch(s->next + at, 1);
     }
 }
 
@@ -97,11 +95,8 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
                 change += larger(difference, -difference);
             }
         }
-        store_eight(four, s->q + r * s->stride + at, s->stride);
+        store_eight(four, s->next + r * s->stride + at, s->stride);
     }
-    for (size_t at = in_fours(labels); at < s->stride; at += HALF_LANES)
-        for (size_t i = 0; i < TAIL_LANES; i++)
-            store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
     sums->energy += __builtin_convertvector(energy, tail_doubles);
     sums->change += __builtin_convertvector(change, tail_doubles);
     sums->entropy += __builtin_convertvector(scale * weighted, tail_doubles);
@@ -110,7 +105,7 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
 
 /* Memory for what is left of eight rows. */
 struct eights_copy {
-    float block[5][TAIL_LANES * (EIGHTS_LABELS)], diagonal[TAIL_LANES];
+    float block[5][TAIL_LANES * HALF_LANES], diagonal[TAIL_LANES];
 };
 
 /* What is left of eight rows: in a copy, filled up with rows of zeros that are not counted. */
@@ -122,7 +117,7 @@ INLINE void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end, 
     memset(&copy, 0, sizeof copy);
     left.unary = memcpy(copy.block[0], s->unary + from, bytes);
     left.message = memcpy(copy.block[1], s->message + from, bytes);
-    left.q = memcpy(copy.block[2], s->q + from, bytes);
+    left.q = left.next = memcpy(copy.block[2], s->q + from, bytes);
     if (s->extra)
         left.extra = memcpy(copy.block[3], s->extra + from, bytes);
     if (s->logits)
@@ -131,7 +126,7 @@ INLINE void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end, 
         left.diagonal = memcpy(copy.diagonal, s->diagonal + begin, (end - begin) * sizeof(float));
     struct eights_sums own = eights_nothing();
     eights_rows(&left, 0, labels, q, value, &own);
-    memcpy(s->q + from, copy.block[2], bytes);
+    memcpy(s->next + from, copy.block[2], bytes);
     if (s->logits)
         memcpy(s->logits + from, copy.block[4], bytes);
     for (size_t i = 0; i < TAIL_LANES; i++)
@@ -144,14 +139,15 @@ INLINE void eights_left(const struct dcrf_softmax *s, size_t begin, size_t end, 
 }
 
 INLINE void eights_all(const struct dcrf_softmax *given, size_t begin, size_t end, size_t labels,
-                       tail_vector *q, tail_vector *value, double *sums) {
+                       double *sums) {
     const struct dcrf_softmax copy = *given, *s = &copy; /* which no store can change */
+    tail_vector q[HALF_LANES], value[HALF_LANES];
     struct eights_sums parts = eights_nothing();
     size_t r = begin;
     for (; r + TAIL_LANES <= end; r += TAIL_LANES) {
         eights_ask(s, r);
         eights_rows(s, r, labels, q, value, &parts);
-        if ((r - begin) % 1024 == 0) /* 64^128 fits in a double */
+        if ((r - begin) % 1024 == 0) /* 4^128 fits in a double */
             eights_logarithms(&parts);
     }
     if (r < end)
@@ -162,32 +158,21 @@ INLINE void eights_all(const struct dcrf_softmax *given, size_t begin, size_t en
     sums[DCRF_SOFTMAX_ENTROPY] += double_total_of(parts.entropy) - parts.logarithms;
 }
 
-/* With few labels the vectors are registers. */
-INLINE void eights_few(const struct dcrf_softmax *s, size_t begin, size_t end, size_t labels,
-                       double *sums) {
-    tail_vector q[HALF_LANES], value[HALF_LANES];
-    eights_all(s, begin, end, labels, q, value, sums);
-}
-
-static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
-    tail_vector q[EIGHTS_LABELS], value[EIGHTS_LABELS];
+static void eights(const struct dcrf_softmax *s, size_t begin, size_t end, double *sums) {
     switch (s->labels) {
     case 2:
-        eights_few(s, begin, end, 2, sums);
+        eights_all(s, begin, end, 2, sums);
         break;
 #ifndef __wasm__ /* where the bytes of a module count */
     case 3:
-        eights_few(s, begin, end, 3, sums);
+        eights_all(s, begin, end, 3, sums);
         break;
     case 4:
-        eights_few(s, begin, end, 4, sums);
+        eights_all(s, begin, end, 4, sums);
         break;
 #endif
     default:
-        if (s->stride <= EIGHTS_LABELS)
-            eights_all(s, begin, end, s->labels, q, value, sums);
-        else
-            softmax_long(s, begin, end, sums);
+        eights_all(s, begin, end, s->labels, sums);
         break;
     }
 }

@@ -8,6 +8,8 @@
 #include "dsp/dsp.h"
 
 #include <dcrf/operator.h>
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #define TAIL_LANES 8
@@ -366,11 +368,12 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-#include "dsp/dsp_softmax.h"
 
 #include "dsp/dsp_shared_softmax.h"
 
 #include "dsp/dsp_softmax_eights.h"
+
+#include "dsp/dsp_softmax.h"
 
 /* The larger and the smaller of two vectors, which the compilers do not find in comparisons. */
 #if defined(__x86_64__)

@@ -298,7 +298,8 @@ static dcrf_status run_field(dcrf_scribbles *s, dcrf_error *error) {
                                    .message = s->message,
                                    .diagonal = s->coupling->groups[0].diagonal,
                                    .factor = 0,
-                                   .q = s->q};
+                                   .q = s->q,
+                                   .next = s->q};
     double sums[DCRF_SOFTMAX_SUMS]; /* not needed */
     dcrf_pool *pool = dcrf_workspace_pool(s->workspace);
     dcrf_status status = DCRF_OK;

@@ -62,7 +62,8 @@ static void update(const struct anneal *anneal, dcrf_pool *pool) {
         .factor = 2 * coupling->own_factor * anneal->coldness,
         .own_factor = coupling->own_factor,
         .all_factor = coupling->all_factor,
-        .q = anneal->q};
+        .q = anneal->q,
+        .next = anneal->q};
     double sums[DCRF_SOFTMAX_SUMS];
     dcrf_parallel_sums(pool, model->variables, update_rows, &softmax, sums, DCRF_SOFTMAX_SUMS);
 }

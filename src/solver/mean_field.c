@@ -132,7 +132,8 @@ static void update(struct mean_field *mf, float factor, const float *diagonal, d
                                    .all_factor = mf->coupling->all_factor,
                                    .damping = (float)mf->damping,
                                    .logits = mf->has_logits ? mf->logits : NULL,
-                                   .q = mf->q};
+                                   .q = mf->q,
+                                   .next = mf->q};
     dcrf_parallel_sums(dcrf_workspace_pool(mf->problem->workspace), model->variables, update_rows,
                        &softmax, sums, DCRF_SOFTMAX_SUMS);
     mf->entropy = sums[DCRF_SOFTMAX_ENTROPY];

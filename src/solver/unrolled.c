@@ -101,9 +101,8 @@ static void update(dcrf_unrolled *u, size_t t, float factor, const float *diagon
                                    .factor = factor,
                                    .own_factor = u->coupling->own_factor,
                                    .all_factor = u->coupling->all_factor,
-                                   .q = u->q[t]};
-    if (t > 0) /* the pass takes the diagonal off with the q that it replaces */
-        memcpy(u->q[t], u->q[t - 1], model->variables * model->stride * sizeof *u->q[t]);
+                                   .q = u->q[t > 0 ? t - 1 : 0],
+                                   .next = u->q[t]};
     dcrf_parallel_sums(dcrf_workspace_pool(u->workspace), model->variables, update_rows, &softmax,
                        sums, DCRF_SOFTMAX_SUMS);
 }
