@@ -1,0 +1,295 @@
+/* Mean field through the drop-in for pydensecrf, called from C, next to the naive program.
+ *
+ *   dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--steps] [PHOTO.png ...]
+ *
+ * For each photograph (or a drawn picture of 500 x 375) and settings that people publish: ten
+ * iterations, set-up included, all labels alive. The reference is tests/naive_densecrf.c, compiled
+ * with the flags of this build for any processor, once. One thread is measured in processor time,
+ * two in the time that passes, the best of N (default 10) each; memory is the most that the process
+ * held in the first call, the caller's arrays included, by what the system says (0: it does not
+ * say). The last column is the largest difference from the naive program.
+ *
+ * --setting: only that one, counted from 1. --steps: what setting unary energies, each kernel and
+ * the inference take, in milliseconds. */
+#define _DEFAULT_SOURCE
+#include "core/memory.h"
+#include "core/rng.h"
+#include "naive_densecrf.h"
+#include "photograph.h"
+#include "picture.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ITERATIONS 10
+
+static const struct setting {
+    size_t labels;
+    double spatial, spatial_compat;
+    double bilateral, colour, bilateral_compat;
+} settings[] = {
+    {21, 3, 3, 80, 13, 10}, {21, 1, 3, 67, 3, 4}, {3, 3, 3, 50, 5, 10}, {81, 1, 3, 67, 3, 4}};
+
+enum { STEP_UNARY, STEP_SPATIAL, STEP_BILATERAL, STEP_INFERENCE, STEPS };
+
+struct subject {
+    const struct setting *setting;
+    dcrf_grid grid;
+    const uint8_t *rgb;
+    float *unary; /* planes */
+    float *q;     /* the same */
+    size_t repeats;
+    double step_ms[STEPS]; /* the best of each */
+};
+
+static double time_s(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void must(dcrf_status status, const dcrf_error *error) {
+    if (status < 0) {
+        fprintf(stderr, "dcrf-drop-in-speed: %s\n", error->message);
+        exit(1);
+    }
+}
+
+static void *require(void *memory) {
+    if (!memory) {
+        fprintf(stderr, "dcrf-drop-in-speed: out of memory\n");
+        exit(1);
+    }
+    return memory;
+}
+
+/* ---- what is measured ----------------------------------------------------------------------- */
+
+/* Energies that differ by less than four: every label is alive everywhere. */
+static float *draw_unary(const struct subject *s, size_t variables) {
+    const size_t labels = s->setting->labels, width = s->grid.size[0];
+    const size_t present = labels < 5 ? labels : 5;
+    float *unary = require(malloc(labels * variables * sizeof *unary));
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 1);
+    for (size_t i = 0; i < labels; i++)
+        for (size_t a = 0; a < variables; a++) {
+            const size_t region = (a % width / 61 + a / width / 47 * 3) % present;
+            unary[i * variables + a] =
+                (float)(2 * dcrf_rng_uniform(&rng)) + (region == i ? 0.0f : 2.0f);
+        }
+    return unary;
+}
+
+static void call(struct subject *s, size_t threads, clockid_t clock) {
+    const struct setting *setting = s->setting;
+    const float compat[2] = {(float)setting->spatial_compat, (float)setting->bilateral_compat};
+    const dcrf_kernel kernels[2] = {
+        dcrf_kernel_spatial(setting->spatial, 1),
+        dcrf_kernel_bilateral(setting->bilateral, setting->colour,
+                              dcrf_view_interleaved(s->rgb, DCRF_U8, &s->grid, 3), 1)};
+    const dcrf_view energies = dcrf_view_planar(s->unary, DCRF_F32, &s->grid, setting->labels);
+    dcrf_workspace *workspace;
+    dcrf_densecrf *crf;
+    dcrf_error error;
+    double times[STEPS + 1];
+    must(dcrf_workspace_new(&workspace, threads, &error), &error);
+    must(dcrf_densecrf_new(&crf, &s->grid, setting->labels, &error), &error);
+    times[STEP_UNARY] = time_s(clock);
+    must(dcrf_densecrf_set_unary(crf, &energies, &error), &error);
+    for (size_t m = 0; m < 2; m++) {
+        times[STEP_SPATIAL + m] = time_s(clock);
+        must(dcrf_densecrf_add_kernel(crf, workspace, &kernels[m], DCRF_DENSECRF_SYMMETRIC,
+                                      DCRF_COMPATIBILITY_POTTS, &compat[m], &error),
+             &error);
+    }
+    times[STEP_INFERENCE] = time_s(clock);
+    must(dcrf_densecrf_infer(crf, workspace, ITERATIONS, s->q, NULL, NULL, &error), &error);
+    times[STEPS] = time_s(clock);
+    for (size_t i = 0; i < STEPS; i++)
+        s->step_ms[i] = fmin(s->step_ms[i], 1e3 * (times[i + 1] - times[i]));
+    dcrf_densecrf_free(&crf);
+    dcrf_workspace_free(&workspace);
+}
+
+static double best_s(struct subject *s, size_t threads) {
+    const clockid_t clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+    double best = INFINITY;
+    for (size_t i = 0; i < STEPS; i++)
+        s->step_ms[i] = INFINITY;
+    for (size_t i = 0; i < s->repeats; i++) {
+        const double start = time_s(clock);
+        call(s, threads, clock);
+        best = fmin(best, time_s(clock) - start);
+    }
+    return best;
+}
+
+/* The processor time that the naive program takes for the same; q is its result. */
+static double naive_s(const struct subject *s, size_t variables, float *q) {
+    const struct setting *setting = s->setting;
+    const double start = time_s(CLOCK_PROCESS_CPUTIME_ID);
+    float *features = require(malloc(variables * 5 * sizeof *features));
+    const float compat[2] = {(float)setting->spatial_compat, (float)setting->bilateral_compat};
+    const float colour = (float)setting->colour, channel_sigma[3] = {colour, colour, colour};
+    naive_crf *crf = require(naive_new(variables, setting->labels, s->unary));
+    bool is_done = true;
+    for (size_t m = 0; m < 2; m++) {
+        const float sigma = (float)(m == 0 ? setting->spatial : setting->bilateral);
+        const size_t channels = m == 0 ? 0 : 3;
+        naive_features(s->grid.size[0], s->grid.size[1], sigma, sigma, channels, s->rgb,
+                       channel_sigma, features);
+        is_done = is_done && naive_add(crf, 2 + channels, features, 0, &compat[m], 3) == 0;
+    }
+    require(is_done && naive_infer(crf, ITERATIONS, q) == 0 ? crf : NULL);
+    naive_free(crf);
+    free(features);
+    return time_s(CLOCK_PROCESS_CPUTIME_ID) - start;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* The most that the process held, in MB, or 0. */
+static double most_mb(void) {
+    char line[256];
+    double kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kilobytes = atof(line + 6);
+    if (file)
+        fclose(file);
+    return kilobytes / 1024;
+}
+
+/* Count from now on; false: the system cannot. */
+static bool forget_most(void) {
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (!file)
+        return false;
+    fputs("5", file);
+    return fclose(file) == 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+struct options {
+    size_t repeats;
+    size_t setting; /* 0: all */
+    bool has_naive, has_steps;
+};
+
+static void print_steps(const struct subject *s) {
+    printf(" %.1f + %.1f + %.1f + %.1f |", s->step_ms[STEP_UNARY], s->step_ms[STEP_SPATIAL],
+           s->step_ms[STEP_BILATERAL], s->step_ms[STEP_INFERENCE]);
+}
+
+static void print_row(const char *name, struct subject *s, const struct options *options) {
+    const struct setting *setting = s->setting;
+    const size_t n = s->grid.size[0] * s->grid.size[1], count = n * setting->labels;
+    s->unary = draw_unary(s, n);
+    s->q = require(calloc(count, sizeof *s->q));
+    dcrf_release_kept();
+    const bool counts = forget_most();
+    call(s, 1, CLOCK_MONOTONIC);
+    const double memory_mb = counts ? most_mb() : 0;
+    const double one = best_s(s, 1);
+    printf("| %s | %zu, %g/%g, %g/%g/%g |", name, setting->labels, setting->spatial,
+           setting->spatial_compat, setting->bilateral, setting->colour, setting->bilateral_compat);
+    struct subject two = *s;
+    const double passed = best_s(&two, 2);
+    if (options->has_naive) {
+        float *q = require(malloc(count * sizeof *q));
+        const double naive = naive_s(s, n, q);
+        double difference = 0;
+        for (size_t i = 0; i < count; i++)
+            difference = fmax(difference, fabs((double)q[i] - (double)s->q[i]));
+        free(q);
+        printf(" %.3f | %.3f | %.1f | %.3f | %.1f | %.0f | %.1e |", naive, one, naive / one, passed,
+               naive / passed, memory_mb, difference);
+    } else {
+        printf(" %.3f | %.3f | %.0f |", one, passed, memory_mb);
+    }
+    if (options->has_steps) {
+        print_steps(s);
+        print_steps(&two);
+    }
+    printf("\n");
+    fflush(stdout);
+    free(s->unary);
+    free(s->q);
+}
+
+static void print_head(const struct options *options) {
+    const char *columns = options->has_naive
+                              ? " naive, s | one thread, s | ratio | two threads, s that pass | "
+                                "ratio | memory, MB | largest difference |"
+                              : " one thread, s | two threads, s that pass | memory, MB |";
+    printf("| picture | labels, spatial, bilateral |%s%s\n|---|---|", columns,
+           options->has_steps ? " unary, spatial, bilateral, inference, ms: one thread | two |"
+                              : "");
+    for (size_t i = 0; i < (options->has_naive ? 7u : 3u) + (options->has_steps ? 2u : 0u); i++)
+        printf("---|");
+    printf("\n");
+}
+
+static void measure(const char *name, size_t width, size_t height, const uint8_t *rgb,
+                    const struct options *options) {
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (options->setting > 0 && options->setting != i + 1)
+            continue;
+        struct subject s = {.setting = &settings[i],
+                            .grid = dcrf_grid_2d(width, height),
+                            .rgb = rgb,
+                            .repeats = options->repeats};
+        print_row(i == 0 || options->setting > 0 ? name : "", &s, options);
+    }
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--steps] "
+                    "[PHOTO.png ...]\n");
+    return 2;
+}
+
+/* Is this argument so called, and a number follows? */
+static bool is_number(int argc, char **argv, int i, const char *name) {
+    return strcmp(argv[i], name) == 0 && i + 1 < argc && strtoul(argv[i + 1], NULL, 10) > 0;
+}
+
+int main(int argc, char **argv) {
+    struct options options = {.repeats = 10, .has_naive = true};
+    int first = 1;
+    for (; first < argc && argv[first][0] == '-'; first++) {
+        if (strcmp(argv[first], "--no-naive") == 0)
+            options.has_naive = false;
+        else if (strcmp(argv[first], "--steps") == 0)
+            options.has_steps = true;
+        else if (is_number(argc, argv, first, "--repeats"))
+            options.repeats = strtoul(argv[++first], NULL, 10);
+        else if (is_number(argc, argv, first, "--setting"))
+            options.setting = strtoul(argv[++first], NULL, 10);
+        else
+            return usage();
+    }
+    print_head(&options);
+    for (int i = first; i < argc; i++) {
+        size_t width, height;
+        uint8_t *rgb = photograph_read(argv[i], &width, &height);
+        if (!rgb)
+            return 1;
+        measure(photograph_name(argv[i]), width, height, rgb, &options);
+        free(rgb);
+    }
+    if (first == argc) {
+        uint8_t *rgb = require(picture_draw(500, 375));
+        measure("drawn, 500 x 375", 500, 375, rgb, &options);
+        free(rgb);
+    }
+    return 0;
+}
