@@ -83,9 +83,9 @@ static void drop_in(struct subject *s) {
 
 static void apply(struct subject *s) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(&s->crf->terms[0]);
-    float *scratch =
-        dcrf_workspace_slot(s->workspace, &dcrf_spread_slot,
-                            dcrf_lattice_filter_floats(lattice, WIDTH), sizeof *scratch);
+    float *scratch = dcrf_workspace_slot(s->workspace, &dcrf_spread_slot,
+                                         dcrf_lattice_filter_floats(lattice, WIDTH, s->threads),
+                                         sizeof *scratch);
     dcrf_lattice_filter(&(struct dcrf_lattice_filter){.lattice = lattice,
                                                       .pool = dcrf_workspace_pool(s->workspace),
                                                       .width = WIDTH,

@@ -371,7 +371,7 @@ static void ring_is_lattice(void **state) {
             assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
             float *in = random_block(n, width, -1, 1, 5), *scale = random_block(n, 1, 0.5, 2, 6);
             float *expected = NULL;
-            for (size_t turn = 0; turn < 4; turn++) { /* in parts; with 1 and 3 threads; in place */
+            for (size_t turn = 0; turn < 4; turn++) { /* in parts; 1 and 3 threads; in place */
                 dcrf_operator *op;
                 const struct dcrf_refinement refinement = {
                     .rounds = 1, .has_runs = true, .row_floats = turn == 0 ? 8 : 100000};
@@ -385,7 +385,7 @@ static void ring_is_lattice(void **state) {
                 float *out = random_block(n, width, -1, 1, turn == 3 ? 5 : 7);
                 struct dcrf_lattice_filter filter = {
                     .lattice = lattice,
-                    .pool = turn == 1 ? NULL : dcrf_workspace_pool(workspace),
+                    .pool = turn % 2 ? NULL : dcrf_workspace_pool(workspace),
                     .width = width,
                     .in = turn == 3 ? out : in,
                     .in_stride = width,
@@ -393,8 +393,11 @@ static void ring_is_lattice(void **state) {
                     .out_stride = width,
                     .factor = -0.7f,
                     .accumulate = turn < 3};
+                if (turn == 2)
+                    assert_true(dcrf_lattice_segments(lattice, 3) > 1);
                 filter.scratch =
-                    malloc(dcrf_lattice_filter_floats(lattice, width) * sizeof *filter.scratch);
+                    malloc(dcrf_lattice_filter_floats(lattice, width, turn % 2 ? 1 : 3) *
+                           sizeof *filter.scratch);
                 dcrf_lattice_filter(&filter);
                 float *other = random_block(n, width, -1, 1, 7);
                 double largest = 0, error = 0;

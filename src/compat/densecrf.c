@@ -278,8 +278,9 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-static size_t row_sums_floats(const struct dcrf_densecrf_term *term) {
-    return dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), DCRF_NARROW_LANES);
+static size_t row_sums_floats(const struct dcrf_densecrf_term *term, dcrf_pool *pool) {
+    return dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), DCRF_NARROW_LANES,
+                                      dcrf_pool_threads(pool));
 }
 
 /* sums = gain K 1, with memory of row_sums_floats */
@@ -322,7 +323,7 @@ dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *po
     if (*row_sum > 0)
         return DCRF_OK;
     float *sums = dcrf_allocate(n, sizeof *sums);
-    float *scratch = dcrf_allocate(row_sums_floats(term), sizeof *scratch);
+    float *scratch = dcrf_allocate(row_sums_floats(term, pool), sizeof *scratch);
     dcrf_status status = DCRF_OK;
     if (!sums)
         status = dcrf_fail_memory(error, "the row sums of a kernel");
@@ -364,8 +365,8 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     /* An inference with rows as short as these has its lattices in the same memory. */
     const bool is_shared = labels <= DCRF_NARROW_LANES;
     float *scratch = is_shared ? dcrf_workspace_slot(workspace, &dcrf_spread_slot,
-                                                     row_sums_floats(term), sizeof *scratch)
-                               : dcrf_allocate(row_sums_floats(term), sizeof *scratch);
+                                                     row_sums_floats(term, pool), sizeof *scratch)
+                               : dcrf_allocate(row_sums_floats(term, pool), sizeof *scratch);
     dcrf_status status = row_sums(term, pool, scratch, sums, error);
     if (!is_shared)
         dcrf_release(scratch);

@@ -91,9 +91,10 @@ dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *w
         for (size_t m = 0; m < crf->term_count; m++) {
             d.term = &crf->terms[m];
             const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(d.term);
-            float *scratch =
-                dcrf_workspace_slot(workspace, &dcrf_spread_slot,
-                                    dcrf_lattice_filter_floats(lattice, d.width), sizeof *scratch);
+            float *scratch = dcrf_workspace_slot(
+                workspace, &dcrf_spread_slot,
+                dcrf_lattice_filter_floats(lattice, d.width, dcrf_pool_threads(pool)),
+                sizeof *scratch);
             if (!scratch) {
                 status = dcrf_fail_memory(error, "the divergence");
                 break;

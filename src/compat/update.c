@@ -24,7 +24,7 @@ static const struct dcrf_slot softmax_slot = {"a softmax of its threads"};
 static const struct dcrf_slot band_slot = {"what its threads work on"};
 
 /* Floats of a row that a thread takes for itself, at least. */
-#define LEAST_SHARE 12
+#define LEAST_SHARE 32
 
 struct update {
     struct dcrf_field *field;
@@ -92,10 +92,11 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
     size_t ring = 0;
     for (size_t m = 0; m < crf->term_count; m++) {
         const struct dcrf_densecrf_term *term = &crf->terms[m];
-        const size_t floats = dcrf_densecrf_has_ring(term)
-                                  ? dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term),
-                                                               share < width ? share : width)
-                                  : 0;
+        const size_t floats =
+            dcrf_densecrf_has_ring(term)
+                ? dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term),
+                                             share < width ? share : width, threads / shares)
+                : 0;
         ring = floats > ring ? floats : ring;
     }
     *update = (struct update){.field = field, .is_stored = true};
@@ -233,9 +234,16 @@ static void put_shares(void *context, size_t begin, size_t end, size_t worker) {
                   update->ring + i * update->ring_floats, NULL);
 }
 
+/* Does each thread take labels of its own? */
+static bool shares_labels(const struct update *update) {
+    const size_t shares = update->shares;
+    return shares == dcrf_pool_threads(update->field->pool) &&
+           (shares == 1 || update->field->stride / LEAST_SHARE >= shares);
+}
+
 /* The terms whose lattices have a ring: the scalar ones into the message, after the others, which
  * still need q. Where rows are long each thread takes labels of its own through the whole lattice,
- * else all threads take the same ones through layer after layer. */
+ * else all labels through layers of its own. */
 static void filter_rings(struct update *update) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
@@ -245,7 +253,7 @@ static void filter_rings(struct update *update) {
         for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH)
             add_rings(update, at, dcrf_spread_width(&update->spread, at));
     }
-    if (update->shares > 1 && field->stride / LEAST_SHARE >= update->shares)
+    if (shares_labels(update))
         dcrf_parallel_for(field->pool, update->shares, 1, put_shares, update);
     else
         put_rings(update, 0, filtered_floats(update), update->ring, field->pool);
@@ -389,7 +397,8 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     update->sums_up = !update->is_start && can_sum_up(update);
     update->has_total = update->has_total && update->sums_up;
     if (has_ring(crf) && !update->is_start) {
-        const bool is_apart = count_terms(crf, true, false) > 0 || count_terms(crf, true, true) > 1;
+        const bool is_apart = count_terms(crf, true, false) > 0 ||
+                              count_terms(crf, true, true) > 1 || !shares_labels(update);
         update->message = is_kept || is_apart ? field->spare : field->q;
         filter_rings(update);
     }

@@ -295,20 +295,14 @@ void dcrf_lattice_join(const struct dcrf_lattice *lattice, dcrf_pool *pool, size
 /* Make a ring, if the layers of the lattice are narrow; it has runs, all in one band. */
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
 
+/* In how many segments so many threads sweep through a lattice: one where it has no ring. */
+size_t dcrf_lattice_segments(const struct dcrf_lattice *lattice, size_t threads);
+
 /* The filter of lattice_oneway.c for a lattice with a ring. */
 struct dcrf_lattice_filter;
 void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter);
 
 /* ---- lattice_blur.c ------------------------------------------------------------------------- */
-
-/* Parts of a step of a sweep, which do not depend on each other: work(context, begin, end), by
- * `grain` at a time. */
-struct dcrf_sweep_part {
-    void (*work)(const void *context, size_t begin, size_t end);
-    const void *context;
-    size_t begin, end, grain;
-};
-void dcrf_sweep_step(dcrf_pool *pool, const struct dcrf_sweep_part *parts, size_t count);
 
 /* Divide the vertices into layers; `order` as made for them. */
 dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
@@ -340,7 +334,7 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
 /* ---- lattice_oneway.c ----------------------------------------------------------------------- */
 
 /* out = factor * S' B S in, or out += that, for the first `width` floats of the rows of variables.
- * `out` may be `in` where the lattice has a ring. */
+ * `out` may be `in` where the lattice has a ring and the pool one thread. */
 struct dcrf_lattice_filter {
     const struct dcrf_lattice *lattice;
     dcrf_pool *pool;
@@ -351,9 +345,9 @@ struct dcrf_lattice_filter {
     size_t out_stride;
     float factor;
     bool accumulate;
-    float *scratch; /* dcrf_lattice_filter_floats of them */
+    float *scratch; /* dcrf_lattice_filter_floats of them, for the threads of the pool */
 };
-size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width);
+size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width, size_t threads);
 void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter);
 
 /* Multiply what variables put in by `in` and what they take out by `out`: one factor a variable, or

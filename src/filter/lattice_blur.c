@@ -93,6 +93,14 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
 
 /* ---- the sweep ------------------------------------------------------------------------------ */
 
+/* Parts of a step, which do not depend on each other: work(context, begin, end), by `grain` at a
+ * time. */
+struct sweep_part {
+    void (*work)(const void *context, size_t begin, size_t end);
+    const void *context;
+    size_t begin, end, grain;
+};
+
 /* Each thread has a lane: an even share of every part, so that it finds in its own cache what it
  * wrote one step before. Who is done with his own takes chunks from the others. */
 struct lane {
@@ -100,21 +108,21 @@ struct lane {
 };
 
 struct step {
-    const struct dcrf_sweep_part *parts;
+    const struct sweep_part *parts;
     size_t count;
     size_t lanes;
     struct lane lane[MOST_LANES];
 };
 
 /* The chunks of a part before those of a lane. */
-static size_t first_chunk(const struct dcrf_sweep_part *part, size_t lane, size_t lanes) {
+static size_t first_chunk(const struct sweep_part *part, size_t lane, size_t lanes) {
     const size_t chunks = (part->end - part->begin + part->grain - 1) / part->grain;
     return (chunks * lane + lanes - 1) / lanes;
 }
 
 static void run_lane(struct step *step, size_t lane) {
     size_t before = 0; /* chunks of the parts so far */
-    const struct dcrf_sweep_part *part = step->parts, *last = part + step->count;
+    const struct sweep_part *part = step->parts, *last = part + step->count;
     for (;;) {
         const size_t chunk =
             atomic_fetch_add_explicit(&step->lane[lane].next, 1, memory_order_relaxed);
@@ -144,13 +152,13 @@ static void run_lanes(void *context, size_t begin, size_t end, size_t worker) {
 
 static void run_parts(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct dcrf_sweep_part *parts = context;
+    const struct sweep_part *parts = context;
     for (size_t i = begin; i < end; i++)
         if (parts[i].begin < parts[i].end)
             parts[i].work(parts[i].context, parts[i].begin, parts[i].end);
 }
 
-void dcrf_sweep_step(dcrf_pool *pool, const struct dcrf_sweep_part *parts, size_t count) {
+static void sweep_step(dcrf_pool *pool, const struct sweep_part *parts, size_t count) {
     const size_t threads = dcrf_pool_threads(pool);
     size_t chunks = 0;
     for (size_t i = 0; i < count; i++)
@@ -178,21 +186,21 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
     const size_t layer_count = (layers->count + joined - 1) / joined;
     const size_t least = LEAST_BYTES / (pass->width * sizeof(float));
     for (size_t i = 0; i < layer_count + behind[count - 1]; i++) {
-        struct dcrf_sweep_part parts[MOST_PASSES];
+        struct sweep_part parts[MOST_PASSES];
         size_t part_count = 0;
         for (size_t j = 0; j < count; j++) {
             const size_t layer = i - behind[j]; /* wraps before its first */
             if (layer >= layer_count)
                 continue;
             const size_t first = layer * joined, last = first + joined;
-            parts[part_count++] = (struct dcrf_sweep_part){
+            parts[part_count++] = (struct sweep_part){
                 .work = blur_range,
                 .context = &pass[j],
                 .begin = layers->first[first],
                 .end = layers->first[last < layers->count ? last : layers->count],
                 .grain = least > GRAIN ? least : GRAIN};
         }
-        dcrf_sweep_step(pool, parts, part_count);
+        sweep_step(pool, parts, part_count);
     }
 }
 

@@ -17,8 +17,10 @@ static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
     return ((lattice->ring.rows ? lattice->ring.rows : lattice->vertices) + 1) * width;
 }
 
-size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width) {
-    return buffer_count(lattice) * buffer_floats(lattice, width);
+size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width,
+                                  size_t threads) {
+    return dcrf_lattice_segments(lattice, threads) * buffer_count(lattice) *
+           buffer_floats(lattice, width);
 }
 
 struct parts {

@@ -5,36 +5,40 @@
  * moment when the splat gets to its layer and the moment when the slice has left it, and two
  * buffers of so many rows are enough, in which rows take turns: vertex v has row v modulo the
  * number of rows. What was a lattice of tens of megabytes stays in the cache, and only the rows of
- * the variables pass through memory.
+ * the variables pass through memory. Each stage takes a few layers at a time, which are in the
+ * second-level cache when the next of them needs their rows again.
  *
- * Runs are splat and sliced with the layer of their lowest vertex. One layer is splat by one task,
- * so that sums have one order. */
+ * Runs are splat and sliced with the layer of their lowest vertex. Threads share the layers out in
+ * segments, and each goes through its own with a ring of its own, beginning and ending so many
+ * layers further away that all that its slices depend on is there. Layers near a border are so
+ * worked on twice, but nobody waits, and every value is the same sum in the same order however many
+ * segments there are. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice.h"
 
 #include <string.h>
 
-/* What a task takes. */
-#define VERTEX_GRAIN 256
-#define RUN_GRAIN 128
+/* Indices a task takes. */
 #define INDEX_GRAIN 16384
 /* The splat, the passes of the blur, the slice. */
 #define MOST_STAGES (DCRF_MAX_CORNERS + 2)
+/* Layers that a stage takes at a time. */
+#define BATCH 4
+/* One more segment must leave the largest with at most so much of what it has to do. */
+#define SEGMENT_GAIN 0.9
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-/* How many layers each stage is behind the splat. Where threads work on all stages of a step at
- * once, each is one layer further behind than it must be to find what it needs. */
-static void find_lags(const struct dcrf_lattice *lattice, bool has_threads, size_t *behind) {
-    const size_t *reach = lattice->layers.reach, spare = has_threads ? 1 : 0;
-    const size_t corners = lattice->corners;
+/* How many layers each stage is behind the splat. */
+static void find_lags(const struct dcrf_lattice *lattice, size_t *behind) {
+    const size_t *reach = lattice->layers.reach, corners = lattice->corners;
     behind[0] = 0;
     for (size_t j = 1; j <= corners; j++) {
         const size_t own = reach[j - 1], last = j > 1 ? reach[j - 2] : 0;
-        behind[j] = behind[j - 1] + (own > last ? own : last) + spare;
+        behind[j] = behind[j - 1] + (own > last ? own : last);
     }
-    behind[corners + 1] = behind[corners] + lattice->ring.span + spare;
+    behind[corners + 1] = behind[corners] + lattice->ring.span;
 }
 
 static uint32_t *layers_of_vertices(const struct dcrf_lattice *lattice) {
@@ -71,10 +75,10 @@ static void measure_runs(struct dcrf_lattice *lattice, const uint32_t *layer) {
 static size_t rows_in_use(const struct dcrf_lattice *lattice) {
     const struct dcrf_lattice_layers *layers = &lattice->layers;
     size_t behind[MOST_STAGES], most = 0;
-    find_lags(lattice, true, behind);
+    find_lags(lattice, behind);
     const size_t back = behind[lattice->corners + 1];
     for (size_t i = 0; i < layers->count + back; i++) {
-        const size_t end = i + lattice->ring.span + 1, begin = i < back ? 0 : i - back;
+        const size_t end = i + lattice->ring.span + BATCH, begin = i < back ? 0 : i - back;
         const size_t rows =
             layers->first[end < layers->count ? end : layers->count] - layers->first[begin];
         most = rows > most ? rows : most;
@@ -132,17 +136,86 @@ dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
     return DCRF_OK;
 }
 
+/* ---- segments ------------------------------------------------------------------------------- */
+
+/* The layers that a stage of a segment works on: for the splat, those of runs. */
+struct range {
+    size_t begin, end;
+};
+
+static size_t below(size_t layer, size_t distance) {
+    return layer > distance ? layer - distance : 0;
+}
+
+static size_t above(const struct dcrf_lattice *lattice, size_t layer, size_t distance) {
+    return lattice->layers.count - layer > distance ? layer + distance : lattice->layers.count;
+}
+
+/* What the slice of some layers depends on, stage by stage. */
+static void find_ranges(const struct dcrf_lattice *lattice, struct range sliced,
+                        struct range *range) {
+    const size_t corners = lattice->corners, span = lattice->ring.span;
+    range[corners + 1] = sliced;
+    range[corners] = (struct range){sliced.begin, above(lattice, sliced.end, span)};
+    for (size_t stage = corners; stage-- > 0;) {
+        const size_t reach = lattice->layers.reach[stage];
+        range[stage] = (struct range){below(range[stage + 1].begin, reach),
+                                      above(lattice, range[stage + 1].end, reach)};
+    }
+    range[0].begin = below(range[0].begin, span);
+}
+
+/* The i-th of so many segments, which have as many vertices each. */
+static struct range segment_of(const struct dcrf_lattice *lattice, size_t i, size_t count) {
+    const struct dcrf_lattice_layers *layers = &lattice->layers;
+    size_t border[2];
+    for (size_t k = 0; k < 2; k++) {
+        const size_t wanted = lattice->vertices * (i + k) / count;
+        size_t layer = 0;
+        while (layer < layers->count && layers->first[layer] < wanted)
+            layer++;
+        border[k] = layer;
+    }
+    return (struct range){border[0], border[1]};
+}
+
+/* Rows that the blur of the largest of so many segments works on. */
+static size_t largest_work(const struct dcrf_lattice *lattice, size_t count) {
+    size_t largest = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct range range[MOST_STAGES];
+        size_t rows = 0;
+        find_ranges(lattice, segment_of(lattice, i, count), range);
+        for (size_t stage = 1; stage <= lattice->corners; stage++)
+            rows +=
+                lattice->layers.first[range[stage].end] - lattice->layers.first[range[stage].begin];
+        largest = rows > largest ? rows : largest;
+    }
+    return largest;
+}
+
+size_t dcrf_lattice_segments(const struct dcrf_lattice *lattice, size_t threads) {
+    size_t best = 1;
+    if (lattice->ring.rows == 0 || threads == 1)
+        return 1;
+    double least = (double)largest_work(lattice, 1);
+    for (size_t count = 2; count <= threads; count++) {
+        const double work = (double)largest_work(lattice, count);
+        if (work > SEGMENT_GAIN * least)
+            break;
+        least = work;
+        best = count;
+    }
+    return best;
+}
+
 /* ---- the sweep ------------------------------------------------------------------------------ */
 
 struct sweep {
     const struct dcrf_lattice *lattice;
     struct dcrf_runs splat, slice;
     float *ring[2];
-};
-
-struct clearing {
-    const struct sweep *sweep;
-    size_t layer;
+    struct range range[MOST_STAGES];
 };
 
 /* Clear the rows of the layers first .. last - 1, in two pieces where rows begin anew. */
@@ -158,104 +231,93 @@ static void clear_layers(const struct sweep *sweep, size_t first, size_t last) {
 }
 
 /* A layer is cleared when the splat first gets near it. */
-static void splat_layer(const void *context, size_t begin, size_t end) {
-    (void)begin;
-    (void)end;
-    const struct sweep *sweep = ((const struct clearing *)context)->sweep;
-    const size_t layer = ((const struct clearing *)context)->layer;
+static void splat_layer(const struct sweep *sweep, size_t layer) {
     const struct dcrf_lattice *lattice = sweep->lattice;
     const size_t layers = lattice->layers.count, far = layer + lattice->ring.span;
-    const size_t first = layer == 0 ? 0 : far, last = far < layers ? far + 1 : layers;
+    const size_t first = layer == sweep->range[0].begin ? layer : far;
+    const size_t last = far < layers ? far + 1 : layers;
     if (first < last)
         clear_layers(sweep, first, last);
     dcrf_dsp()->splat_runs(&sweep->splat, lattice->ring.run[layer], lattice->ring.run[layer + 1]);
 }
 
-static void blur_range(const void *context, size_t begin, size_t end) {
-    dcrf_dsp()->blur(context, begin, end);
-}
-
-static void slice_layer(const void *context, size_t begin, size_t end) {
-    dcrf_dsp()->slice_runs(context, begin, end);
-}
-
-/* What is done in one step. */
-struct step {
-    struct clearing clearing;
-    struct dcrf_blur blur[2 * DCRF_MAX_CORNERS];
-    struct dcrf_sweep_part parts[2 * MOST_STAGES];
-    size_t count, blurs;
-};
-
-static void add_part(struct step *step, void (*work)(const void *, size_t, size_t),
-                     const void *context, size_t begin, size_t end, size_t grain) {
-    step->parts[step->count++] = (struct dcrf_sweep_part){work, context, begin, end, grain};
-}
-
 /* One pass of the blur through one layer: in two pieces where its rows begin anew. */
-static void add_blur(struct step *step, const struct sweep *sweep, size_t axis, size_t layer) {
+static void blur_layer(const struct sweep *sweep, size_t axis, size_t layer) {
     const struct dcrf_lattice *lattice = sweep->lattice;
     const size_t rows = lattice->ring.rows, end = lattice->layers.first[layer + 1];
     for (size_t begin = lattice->layers.first[layer]; begin < end;) {
         const size_t row = begin % rows;
         const size_t count = rows - row < end - begin ? rows - row : end - begin;
-        struct dcrf_blur *blur = &step->blur[step->blurs++];
-        *blur = (struct dcrf_blur){
+        const struct dcrf_blur blur = {
             .neighbour = {dcrf_lattice_neighbours(lattice, axis) + 2 * (begin - row), NULL},
             .in = {sweep->ring[axis % 2], NULL},
             .out = sweep->ring[(axis + 1) % 2],
             .width = sweep->splat.width,
             .centre = DCRF_LATTICE_CENTRE,
             .side = DCRF_LATTICE_SIDE};
-        add_part(step, blur_range, blur, row, row + count, VERTEX_GRAIN);
+        dcrf_dsp()->blur(&blur, row, row + count);
         begin += count;
     }
 }
 
-static void sweep_all(const struct sweep *sweep, dcrf_pool *pool) {
+static void work_on_layer(const struct sweep *sweep, size_t stage, size_t layer) {
     const struct dcrf_lattice *lattice = sweep->lattice;
-    const size_t layers = lattice->layers.count, corners = lattice->corners;
-    const uint32_t *run = lattice->ring.run;
+    if (stage == 0)
+        splat_layer(sweep, layer);
+    else if (stage <= lattice->corners)
+        blur_layer(sweep, stage - 1, layer);
+    else
+        dcrf_dsp()->slice_runs(&sweep->slice, lattice->ring.run[layer],
+                               lattice->ring.run[layer + 1]);
+}
+
+static void sweep_segment(const struct sweep *sweep) {
+    const size_t last_stage = sweep->lattice->corners + 1;
+    const struct range *range = sweep->range;
     size_t behind[MOST_STAGES];
-    find_lags(lattice, dcrf_pool_threads(pool) > 1, behind);
-    for (size_t i = 0; i < layers + behind[corners + 1]; i++) {
-        struct step step;
-        step.count = step.blurs = 0;
-        for (size_t stage = 0; stage <= corners + 1; stage++) {
-            const size_t layer = i - behind[stage]; /* wraps before its first */
-            if (layer >= layers)
-                continue;
-            if (stage == 0) {
-                step.clearing = (struct clearing){sweep, layer};
-                add_part(&step, splat_layer, &step.clearing, 0, 1, 1);
-            } else if (stage <= corners) {
-                add_blur(&step, sweep, stage - 1, layer);
-            } else {
-                add_part(&step, slice_layer, &sweep->slice, run[layer], run[layer + 1], RUN_GRAIN);
-            }
-        }
-        dcrf_sweep_step(pool, step.parts, step.count);
+    find_lags(sweep->lattice, behind);
+    for (size_t i = range[0].begin; i < range[last_stage].end + behind[last_stage]; i += BATCH)
+        for (size_t stage = 0; stage <= last_stage; stage++)
+            for (size_t k = i; k < i + BATCH; k++)
+                if (k >= range[stage].begin + behind[stage] && k < range[stage].end + behind[stage])
+                    work_on_layer(sweep, stage, k - behind[stage]);
+}
+
+struct segments {
+    const struct dcrf_lattice_filter *filter;
+    size_t count;
+};
+
+static void filter_segments(void *context, size_t first, size_t last, size_t worker) {
+    (void)worker;
+    const struct segments *segments = context;
+    const struct dcrf_lattice_filter *filter = segments->filter;
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t rows = lattice->ring.rows, width = filter->width;
+    for (size_t s = first; s < last; s++) {
+        float *scratch = filter->scratch + s * dcrf_lattice_filter_floats(lattice, width, 1);
+        struct sweep sweep = {.lattice = lattice, .ring = {scratch, scratch + (rows + 1) * width}};
+        for (size_t i = 0; i < 2; i++)
+            memset(sweep.ring[i] + rows * width, 0, width * sizeof *scratch);
+        sweep.splat = dcrf_lattice_runs_of(lattice, width);
+        sweep.splat.vertices = sweep.ring[0];
+        sweep.splat.variables = (float *)filter->in; /* a splat only reads them */
+        sweep.splat.stride = filter->in_stride;
+        sweep.slice = sweep.splat;
+        if (lattice->runs.weight_out)
+            sweep.slice.weight = lattice->runs.weight_out;
+        sweep.slice.vertices = sweep.ring[lattice->corners % 2];
+        sweep.slice.variables = filter->out;
+        sweep.slice.stride = filter->out_stride;
+        sweep.slice.factor = filter->factor;
+        sweep.slice.accumulate = filter->accumulate;
+        find_ranges(lattice, segment_of(lattice, s, segments->count), sweep.range);
+        sweep_segment(&sweep);
     }
 }
 
 void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter) {
-    const struct dcrf_lattice *lattice = filter->lattice;
-    const size_t rows = lattice->ring.rows, width = filter->width;
-    struct sweep sweep = {.lattice = lattice,
-                          .ring = {filter->scratch, filter->scratch + (rows + 1) * width}};
-    for (size_t i = 0; i < 2; i++)
-        memset(sweep.ring[i] + rows * width, 0, width * sizeof *filter->scratch);
-    sweep.splat = dcrf_lattice_runs_of(lattice, width);
-    sweep.splat.vertices = sweep.ring[0];
-    sweep.splat.variables = (float *)filter->in; /* a splat only reads them */
-    sweep.splat.stride = filter->in_stride;
-    sweep.slice = sweep.splat;
-    if (lattice->runs.weight_out)
-        sweep.slice.weight = lattice->runs.weight_out;
-    sweep.slice.vertices = sweep.ring[lattice->corners % 2];
-    sweep.slice.variables = filter->out;
-    sweep.slice.stride = filter->out_stride;
-    sweep.slice.factor = filter->factor;
-    sweep.slice.accumulate = filter->accumulate;
-    sweep_all(&sweep, filter->pool);
+    struct segments segments = {
+        filter, dcrf_lattice_segments(filter->lattice, dcrf_pool_threads(filter->pool))};
+    dcrf_parallel_for(filter->pool, segments.count, 1, filter_segments, &segments);
 }
