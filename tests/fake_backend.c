@@ -33,6 +33,13 @@ size_t fake_backend_alive(void) {
     return atomic_load(&alive);
 }
 
+/* The features of the first variable of the operator that was made last, likewise. */
+static double first_features[DCRF_MAX_FEATURES];
+EXPORTED double fake_backend_first_feature(size_t i);
+double fake_backend_first_feature(size_t i) {
+    return first_features[i];
+}
+
 dcrf_status fake_fail(dcrf_error *error, dcrf_status status, const char *format, ...) {
     if (error) {
         va_list arguments;
@@ -300,7 +307,8 @@ static double feature(const struct dcrf_features *features, size_t variable, siz
     }
     for (size_t axis = 0; axis < i; axis++)
         variable /= features->grid.size[axis];
-    return (double)(variable % features->grid.size[i]) * features->axis_factor[i];
+    return (double)(features->origin[i] + variable % features->grid.size[i]) *
+           features->axis_factor[i];
 }
 
 static void fill_matrix(const struct dcrf_features *features, double *matrix) {
@@ -347,6 +355,8 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake operator");
     }
     fill_matrix(features, matrix);
+    for (size_t i = 0; i < features->dimension; i++)
+        first_features[i] = feature(features, 0, i);
     if (normalization == DCRF_NORMALIZE_SYMMETRIC)
         normalize(matrix, scale, n);
     free(scale);

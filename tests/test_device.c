@@ -172,6 +172,37 @@ static void operators_are_the_same(void **state) {
     }
 }
 
+/* Features begin where the model does: lattices of tiles meet those of their neighbours. */
+static void features_have_an_origin(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(4, 3);
+    const size_t origin[DCRF_MAX_AXES] = {31, 27, 0};
+    const uint8_t colours[12] = {13};
+    const dcrf_kernel kernel =
+        dcrf_kernel_bilateral(2, 10, dcrf_view_interleaved(colours, DCRF_U8, &grid, 1), 1);
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    void *library = dlopen(FAKE_BACKEND, RTLD_NOW);
+    double (*first_feature)(size_t) = NULL;
+    void *symbol = dlsym(library, "fake_backend_first_feature");
+    memcpy(&first_feature, &symbol, sizeof first_feature);
+    assert_non_null(first_feature);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_origin(model, origin, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
+    assert_near(first_feature(0), 31.0 / 2, 1e-12);
+    assert_near(first_feature(1), 27.0 / 2, 1e-12);
+    assert_near(first_feature(2), 1.3, 1e-12);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+    dlclose(library);
+}
+
 static void energies_are_the_same(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -553,6 +584,7 @@ int main(void) {
         cmocka_unit_test(lists_what_there_is),
         cmocka_unit_test(names_devices),
         cmocka_unit_test(operators_are_the_same),
+        cmocka_unit_test(features_have_an_origin),
         cmocka_unit_test(energies_are_the_same),
         cmocka_unit_test(mean_field_is_the_same),
         cmocka_unit_test(mean_field_of_any_compatibility_is_the_same),

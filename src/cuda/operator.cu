@@ -92,6 +92,7 @@ void operator_clear(struct device_operator *op) {
 struct feature_layout {
     size_t variables, axes, channels;
     dcrf_grid grid;
+    size_t origin[DCRF_MAX_AXES];
     double axis_factor[DCRF_MAX_AXES];
     double channel_factor[DCRF_MAX_FEATURES];
     dcrf_view view; /* of the channels */
@@ -105,7 +106,8 @@ static __global__ void make_rows(feature_layout layout, float *rows, unsigned *h
     float *row = rows + a * (layout.axes + layout.channels);
     size_t rest = a;
     for (size_t axis = 0; axis < layout.axes; axis++) {
-        row[axis] = (float)((double)(rest % layout.grid.size[axis]) * layout.axis_factor[axis]);
+        const size_t place = layout.origin[axis] + rest % layout.grid.size[axis];
+        row[axis] = (float)((double)place * layout.axis_factor[axis]);
         rest /= layout.grid.size[axis];
     }
     if (layout.channels == 0)
@@ -136,9 +138,11 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
                             float **rows, dcrf_error *error) {
     const char *what = "features";
     feature_layout layout = {
-        features->variables, features->axes, features->channels, features->grid, {}, {}, {}};
-    for (size_t axis = 0; axis < features->axes; axis++)
+        features->variables, features->axes, features->channels, features->grid, {}, {}, {}, {}};
+    for (size_t axis = 0; axis < features->axes; axis++) {
+        layout.origin[axis] = features->origin[axis];
         layout.axis_factor[axis] = features->axis_factor[axis];
+    }
     for (size_t c = 0; c < features->channels; c++)
         layout.channel_factor[c] = features->channel_factor[c];
     dcrf_view view = {features->channel, DCRF_F64, features->channels, {}, sizeof(double)};

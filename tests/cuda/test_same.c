@@ -316,6 +316,44 @@ static void relaxations_are_the_same(void **state) {
             .method = DCRF_METHOD_LP, .kind = DCRF_OPERATOR_FAST, .has_cliques = k});
 }
 
+/* A tile of a larger picture: its lattice lies where the CPU's does, which is not where that of the
+ * tile alone would be. */
+static void tiles_are_the_same(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const size_t origins[2][DCRF_MAX_AXES] = {{1231, 877, 0}, {0, 0, 0}};
+    dcrf_workspace *const workspaces[2] = {cpu, device};
+    float *in = new_block(VARIABLES * STRIDE), *out[2][2];
+    double differs = 0;
+    for (size_t a = 0; a < VARIABLES; a++)
+        in[a * STRIDE] = (float)(a % 97 % 2);
+    for (size_t k = 0; k < 4; k++) {
+        const dcrf_kernel kernel = kernel_number(1, DCRF_NORMALIZE_SYMMETRIC);
+        dcrf_model *model;
+        dcrf_plan *plan;
+        dcrf_workspace *workspace = workspaces[k % 2];
+        assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_set_origin(model, origins[k / 2], NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
+        assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
+        out[k / 2][k % 2] = new_block(VARIABLES * STRIDE);
+        assert_int_equal(dcrf_operator_apply(dcrf_plan_operator(plan, 0), workspace, DCRF_SYMMETRIC,
+                                             in, out[k / 2][k % 2], 1, STRIDE, NULL),
+                         DCRF_OK);
+        dcrf_plan_free(&plan);
+        dcrf_model_free(&model);
+    }
+    for (size_t a = 0; a < VARIABLES * STRIDE; a += STRIDE) {
+        for (size_t k = 0; k < 2; k++)
+            assert_true(fabs((double)out[k][0][a] - (double)out[k][1][a]) <= AGREEMENT);
+        differs = fmax(differs, fabs((double)out[0][0][a] - (double)out[1][0][a]));
+    }
+    assert_true(differs > 100 * AGREEMENT);
+    for (size_t k = 0; k < 4; k++)
+        free(out[k / 2][k % 2]);
+    free(in);
+}
+
 /* ---- operators that meet another thread ------------------------------------------------------ */
 
 #define APPLICATIONS 60
@@ -388,6 +426,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fast_operators_are_the_same),
         cmocka_unit_test(exact_operators_are_the_same),
+        cmocka_unit_test(tiles_are_the_same),
         cmocka_unit_test(mean_field_is_the_same),
         cmocka_unit_test(relaxations_are_the_same),
         cmocka_unit_test(kept_operators_meet_other_threads),
