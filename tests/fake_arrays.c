@@ -19,6 +19,13 @@ void *fake_backend_waited_for(void) {
     return atomic_exchange(&waited_for, NULL);
 }
 
+/* The pictures of the last mean field, likewise. */
+static atomic_size_t pictures_at_once;
+EXPORTED size_t fake_backend_pictures(void);
+size_t fake_backend_pictures(void) {
+    return atomic_load(&pictures_at_once);
+}
+
 struct dcrf_backend_memory {
     char *data;
     size_t bytes, index;
@@ -149,7 +156,7 @@ static double likelihood(dcrf_unary_kind kind, double number) {
 static double message(const struct dcrf_backend_run *run, const double *q, size_t a, size_t i) {
     double sum = 0;
     for (size_t m = 0; m < run->kernel_count; m++)
-        for (size_t b = 0; b < run->variables; b++)
+        for (size_t b = 0; b < run->pictures * run->variables; b++)
             if (b != a)
                 sum += run->weights[m] * fake_row(run->operators[m], a)[b] * q[b * run->labels + i];
     return sum;
@@ -166,21 +173,23 @@ static void soften(double *row, size_t labels) {
 }
 
 static void write_results(const struct dcrf_backend_run *run, const double *q) {
-    for (size_t a = 0; a < run->variables; a++) {
+    for (size_t a = 0; a < run->pictures * run->variables; a++) {
+        const size_t picture = a / run->variables, variable = a % run->variables;
         size_t best = 0;
         for (size_t i = 0; i < run->labels; i++) {
             const float value = (float)q[a * run->labels + i];
             if (value > (float)q[a * run->labels + best])
                 best = i;
-            if (run->marginals.data)
-                *(float *)place(&run->marginals, run->grid, a, i) = value;
+            if (run->marginals)
+                *(float *)place(&run->marginals[picture], run->grid, variable, i) = value;
         }
-        if (!run->labels_out.data)
+        if (!run->labels_out)
             continue;
-        char *at = place(&run->labels_out, run->grid, a, 0);
-        if (run->labels_out.type == DCRF_U8)
+        const dcrf_view *labels = &run->labels_out[picture];
+        char *at = place(labels, run->grid, variable, 0);
+        if (labels->type == DCRF_U8)
             *(uint8_t *)at = (uint8_t)best;
-        else if (run->labels_out.type == DCRF_U16)
+        else if (labels->type == DCRF_U16)
             *(uint16_t *)at = (uint16_t)best;
         else
             *(int32_t *)at = (int32_t)best;
@@ -190,7 +199,7 @@ static void write_results(const struct dcrf_backend_run *run, const double *q) {
 static dcrf_status mean_field(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                               size_t *wrong, dcrf_error *error) {
     (void)device;
-    const size_t count = run->variables * run->labels;
+    const size_t variables = run->pictures * run->variables, count = variables * run->labels;
     double *own = calloc(count, sizeof *own), *q = calloc(count, sizeof *q);
     double *next = calloc(count, sizeof *next);
     *wrong = SIZE_MAX;
@@ -201,8 +210,10 @@ static dcrf_status mean_field(dcrf_backend_device *device, const struct dcrf_bac
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field of arrays");
     }
     for (size_t k = count; k-- > 0;) {
-        own[k] = q[k] = likelihood(
-            run->kind, fake_element(&run->unary, run->grid, k / run->labels, k % run->labels));
+        const size_t a = k / run->labels;
+        own[k] = q[k] =
+            likelihood(run->kind, fake_element(&run->unary[a / run->variables], run->grid,
+                                               a % run->variables, k % run->labels));
         if (isnan(own[k]))
             *wrong = k;
     }
@@ -211,10 +222,12 @@ static dcrf_status mean_field(dcrf_backend_device *device, const struct dcrf_bac
             next[k] = own[k] + 2 * message(run, q, k / run->labels, k % run->labels);
         if (t > 0)
             memcpy(q, next, count * sizeof *q);
-        for (size_t a = 0; a < run->variables; a++)
+        for (size_t a = 0; a < variables; a++)
             soften(q + a * run->labels, run->labels);
     }
-    write_results(run, q);
+    if (*wrong == SIZE_MAX)
+        write_results(run, q);
+    atomic_store(&pictures_at_once, run->pictures);
     free(own);
     free(q);
     free(next);

@@ -297,12 +297,18 @@ static const struct dcrf_operator_methods exact_methods = {.kind = DCRF_OPERATOR
                                                            .diagonal = diagonal,
                                                            .free = free_operator};
 
+static size_t picture_of(const struct dcrf_features *features, size_t variable) {
+    return variable / (features->variables / features->pictures);
+}
+
 static double feature(const struct dcrf_features *features, size_t variable, size_t i) {
+    const size_t picture = picture_of(features, variable);
+    variable %= features->variables / features->pictures;
     if (i >= features->axes) {
         const size_t c = i - features->axes;
-        const double value = features->given
-                                 ? fake_element(features->given, &features->grid, variable, c)
-                                 : features->channel[variable * features->channels + c];
+        const double value =
+            features->given ? fake_element(&features->given[picture], &features->grid, variable, c)
+                            : features->channel[variable * features->channels + c];
         return value * features->channel_factor[c];
     }
     for (size_t axis = 0; axis < i; axis++)
@@ -318,7 +324,8 @@ static void fill_matrix(const struct dcrf_features *features, double *matrix) {
             double squared = 0;
             for (size_t i = 0; i < features->dimension; i++)
                 squared += pow(feature(features, a, i) - feature(features, b, i), 2);
-            matrix[a * n + b] = exp(-squared / 2);
+            matrix[a * n + b] =
+                picture_of(features, a) == picture_of(features, b) ? exp(-squared / 2) : 0;
         }
 }
 

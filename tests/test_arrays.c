@@ -1,15 +1,12 @@
 /* Mean field from arrays to arrays (dcrf/arrays.h): the same marginals and labels for every layout,
  * type and place of the arrays, on the CPU and on a device. The device is tests/fake_backend.c,
  * whose mean field is one of dense matrices in double, or what DCRF_TEST_DEVICE names. */
-#include "unit.h"
+#include "places.h"
 
 #include "core/rng.h"
 
-#include <dcrf/dcrf.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,15 +25,6 @@ static dcrf_grid grid;
 static float logits[NUMBERS], probabilities[NUMBERS], energies[NUMBERS]; /* interleaved */
 static uint8_t image[VARIABLES * 3];
 static float expected[NUMBERS]; /* marginals by a solver on the CPU */
-
-static bool is_fake(void) {
-    return getenv("DCRF_TEST_DEVICE") == NULL;
-}
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0)
-        fail_msg("%s", error->message);
-}
 
 static void fill_kernels(dcrf_kernel kernels[2], const void *colours) {
     kernels[0] = dcrf_kernel_spatial(1.5, 0.4);
@@ -72,14 +60,9 @@ static int prepare(void **state) {
     (void)state;
     dcrf_error error;
     dcrf_rng rng;
-    const char *name = is_fake() ? "cuda" : getenv("DCRF_TEST_DEVICE");
-    if (is_fake())
-        setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
-    if (dcrf_workspace_new(&cpu, 1, &error) < 0 || dcrf_workspace_new(&device, 1, &error) < 0 ||
-        dcrf_workspace_set_device(device, name, &error) < 0) {
-        printf("%s\n", error.message);
+    device = new_device_workspace();
+    if (!device || dcrf_workspace_new(&cpu, 1, &error) < 0)
         return -1;
-    }
     grid = dcrf_grid_2d(WIDTH, HEIGHT);
     dcrf_rng_seed(&rng, 3);
     for (size_t a = 0; a < VARIABLES; a++) {
@@ -105,42 +88,6 @@ static int clean_up(void **state) {
     dcrf_workspace_free(&cpu);
     dcrf_workspace_free(&device);
     return 0;
-}
-
-/* ---- arrays, here and there ----------------------------------------------------------------- */
-
-struct place {
-    void *data;
-    dcrf_device_memory *memory; /* NULL: of the host */
-    void *owned;
-};
-
-static struct place put(dcrf_workspace *workspace, bool is_there, const void *from, size_t bytes) {
-    struct place place = {0};
-    dcrf_error error;
-    if (!is_there) {
-        place.data = place.owned = malloc(bytes);
-        assert_non_null(place.data);
-        memcpy(place.data, from, bytes);
-        return place;
-    }
-    must(dcrf_device_memory_new(&place.memory, workspace, bytes, &error), &error);
-    place.data = dcrf_device_memory_data(place.memory);
-    must(dcrf_device_copy(workspace, place.data, from, bytes, &error), &error);
-    return place;
-}
-
-static void fetch(dcrf_workspace *workspace, const struct place *place, void *to, size_t bytes) {
-    dcrf_error error;
-    if (place->memory)
-        must(dcrf_device_copy(workspace, to, place->data, bytes, &error), &error);
-    else
-        memcpy(to, place->data, bytes);
-}
-
-static void drop(struct place *place) {
-    dcrf_device_memory_free(&place->memory);
-    free(place->owned);
 }
 
 /* ---- one run -------------------------------------------------------------------------------- */
@@ -490,35 +437,7 @@ static void wrong_calls_are_told(void **state) {
                      dcrf_mean_field_arrays(workspace, NULL, &error));
     }
     dcrf_error error;
-    char name[DCRF_DEVICE_NAME_BYTES];
-    dcrf_device_memory *memory;
     assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_mean_field_arrays(NULL, NULL, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
-                 dcrf_device_memory_new(&memory, cpu, 10, &error));
-    assert_null(memory);
-    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
-                 dcrf_device_copy(cpu, q, q, 4, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error, dcrf_device_wait(cpu, NULL, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
-                 dcrf_device_copy(device, NULL, q, 4, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_device_find(NULL, name, &error));
-    dcrf_device_memory_free(NULL);
-    assert_null(dcrf_device_memory_data(NULL));
-}
-
-static void memory_says_where_it_is(void **state) {
-    (void)state;
-    dcrf_error error;
-    char name[DCRF_DEVICE_NAME_BYTES];
-    dcrf_device_memory *memory;
-    int here = 0;
-    must(dcrf_device_memory_new(&memory, device, 1000, &error), &error);
-    must(dcrf_device_find((char *)dcrf_device_memory_data(memory) + 500, name, &error), &error);
-    assert_string_equal(name, dcrf_workspace_device(device));
-    must(dcrf_device_find(&here, name, &error), &error);
-    assert_string_equal(name, "cpu");
-    dcrf_device_memory_free(&memory);
-    assert_null(memory);
 }
 
 /* Streams, other devices and failures: what the fake device can show. */
@@ -526,11 +445,7 @@ static void the_fake_is_asked_right(void **state) {
     (void)state;
     if (!is_fake())
         skip();
-    void *library = dlopen(FAKE_BACKEND, RTLD_NOW);
-    void *(*waited_for)(void) = NULL;
-    void *symbol = dlsym(library, "fake_backend_waited_for");
-    memcpy(&waited_for, &symbol, sizeof waited_for);
-    assert_non_null(waited_for);
+    void *(*waited_for)(void) = (void *(*)(void))find_in_fake("fake_backend_waited_for");
     dcrf_arrays arrays;
     dcrf_error error;
     static float q[NUMBERS];
@@ -543,8 +458,6 @@ static void the_fake_is_asked_right(void **state) {
     arrays.stream = &arrays;
     must(dcrf_mean_field_arrays(device, &arrays, &error), &error);
     assert_ptr_equal(waited_for(), &arrays);
-    must(dcrf_device_wait(device, (void *)1, &error), &error);
-    assert_ptr_equal(waited_for(), (void *)1);
     setenv("FAKE_PLACE", "1", 1);
     assert_fails(DCRF_ERROR_ARGUMENT, "the unary is on cuda:1, and the work is done on cuda:0",
                  error, dcrf_mean_field_arrays(device, &arrays, &error));
@@ -561,12 +474,7 @@ static void the_fake_is_asked_right(void **state) {
         assert_fails(DCRF_ERROR_DEVICE, entries[k], error,
                      dcrf_mean_field_arrays(device, &arrays, &error));
     }
-    dcrf_device_memory *memory;
-    setenv("FAKE_FAILURE", "memory_new", 1);
-    assert_fails(DCRF_ERROR_DEVICE, "refuses memory_new", error,
-                 dcrf_device_memory_new(&memory, device, 10, &error));
     unsetenv("FAKE_FAILURE");
-    dlclose(library);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -608,53 +516,16 @@ static void workers_do_not_disturb_each_other(void **state) {
     }
 }
 
-/* Memory outlives its workspace, and another thread may free it. */
-static void *free_memory(void *memory) {
-    dcrf_device_memory_free((dcrf_device_memory **)memory);
-    return NULL;
-}
-
-static void memory_outlives_its_workspace(void **state) {
-    (void)state;
-    dcrf_workspace *workspace;
-    dcrf_device_memory *memory;
-    dcrf_error error;
-    pthread_t thread;
-    int32_t number = 4711, found = 0;
-    must(dcrf_workspace_new(&workspace, 1, &error), &error);
-    must(dcrf_workspace_set_device(workspace, dcrf_workspace_device(device), &error), &error);
-    must(dcrf_device_memory_new(&memory, workspace, sizeof number, &error), &error);
-    must(dcrf_device_copy(workspace, dcrf_device_memory_data(memory), &number, sizeof number,
-                          &error),
-         &error);
-    dcrf_workspace_free(&workspace);
-    must(dcrf_device_copy(device, &found, dcrf_device_memory_data(memory), sizeof found, &error),
-         &error);
-    assert_int_equal(found, number);
-    assert_int_equal(pthread_create(&thread, NULL, free_memory, &memory), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_null(memory);
-}
-
 static void nothing_is_left(void **state) {
     (void)state;
     if (!is_fake())
         skip();
-    void *library = dlopen(FAKE_BACKEND, RTLD_NOW);
-    size_t (*alive)(void) = NULL;
-    void *symbol = dlsym(library, "fake_backend_alive");
-    memcpy(&alive, &symbol, sizeof alive);
-    assert_int_equal(alive(), 1); /* `device` itself */
-    dlclose(library);
+    assert_int_equal(fake_alive(), 1); /* `device` itself */
 }
 
 int main(void) {
-    size_t count;
-    dcrf_error error;
-    if (!is_fake() && dcrf_device_count(&count, &error) < 0) {
-        printf("skipped: %s\n", error.message);
-        return 77;
-    }
+    if (status_without_device() != 0)
+        return status_without_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cpu_does_what_a_solver_does),
         cmocka_unit_test(every_layout_gives_the_same),
@@ -664,10 +535,8 @@ int main(void) {
         cmocka_unit_test(little_is_enough),
         cmocka_unit_test(wrong_numbers_are_found),
         cmocka_unit_test(wrong_calls_are_told),
-        cmocka_unit_test(memory_says_where_it_is),
         cmocka_unit_test(the_fake_is_asked_right),
         cmocka_unit_test(workers_do_not_disturb_each_other),
-        cmocka_unit_test(memory_outlives_its_workspace),
         cmocka_unit_test(nothing_is_left), /* the last */
     };
     return cmocka_run_group_tests(tests, prepare, clean_up);

@@ -19,7 +19,8 @@
  *   arrays.marginals = dcrf_view_planar(q, DCRF_F32, &arrays.grid, labels);
  *   dcrf_mean_field_arrays(workspace, &arrays, &error);
  *
- * For many images give each thread a workspace of its own: their work on the device overlaps.
+ * For many images give each thread a workspace of its own: their work on the device overlaps. Small
+ * ones are best given to dcrf_mean_field_arrays_many.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_ARRAYS_H
@@ -59,6 +60,16 @@ DCRF_API void dcrf_arrays_defaults(dcrf_arrays *arrays);
  * failure the results mean nothing. */
 DCRF_API dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays *arrays,
                                             dcrf_error *error);
+
+/* The same of `count` problems. On a device those that follow each other and differ in nothing but
+ * their arrays and streams are worked on together, at most dcrf_arrays_batch of them, unless the
+ * operators are exact: small images would leave most of a device idle. The results are the same
+ * bytes as one by one. Where a problem fails, *failed is its number, those before it are done, and
+ * the results of the others mean nothing; else it is `count`. */
+DCRF_API dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace,
+                                                 const dcrf_arrays *arrays, size_t count,
+                                                 size_t *failed, dcrf_error *error);
+DCRF_API size_t dcrf_arrays_batch(const dcrf_grid *grid, size_t labels);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <pthread.h>
+#include <vector>
 
 #define WHAT "an array of the caller's"
 
@@ -36,22 +37,50 @@ size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest
     return (size_t)(high - low) + bytes[view->type];
 }
 
-dcrf_status view_upload(dcrf_backend_device *device, const dcrf_view *view, const dcrf_grid *grid,
-                        dcrf_view *there, void **copy, const char *what, dcrf_error *error) {
-    size_t index;
-    ptrdiff_t lowest;
-    *there = *view;
-    *copy = nullptr;
-    dcrf_status status = array_find(view->data, &index, error);
-    if (status < 0 || index != SIZE_MAX)
-        return status;
-    const size_t bytes = view_span(view, grid, &lowest);
-    status = device_take(device, copy, bytes, 1, what, error);
+/* Copies lie one after the other, at places where elements of any type may begin. */
+#define ALIGNED 256
+
+dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, size_t pictures,
+                         const dcrf_grid *grid, bool are_read, struct views_there *there,
+                         const char *what, dcrf_error *error) {
+    std::vector<dcrf_view> placed(views, views + pictures);
+    std::vector<size_t> offsets(pictures, SIZE_MAX); /* of copies */
+    size_t bytes = 0;
+    dcrf_status status = DCRF_OK;
+    *there = {};
+    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+        size_t index;
+        ptrdiff_t lowest;
+        status = array_find(views[p].data, &index, error);
+        if (status < 0 || index != SIZE_MAX)
+            continue;
+        offsets[p] = bytes;
+        bytes += (view_span(&views[p], grid, &lowest) + ALIGNED - 1) / ALIGNED * ALIGNED;
+    }
+    if (status == DCRF_OK && bytes > 0)
+        status = device_array(device, &there->copies, bytes, what, error);
+    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+        ptrdiff_t lowest;
+        if (offsets[p] == SIZE_MAX)
+            continue;
+        const size_t span = view_span(&views[p], grid, &lowest);
+        char *array = (char *)views[p].data + lowest, *copy = there->copies + offsets[p];
+        placed[p].data = copy - lowest;
+        there->arrays.push_back({array, copy, span});
+        if (are_read)
+            status = device_upload(device, copy, array, span, error);
+    }
     if (status == DCRF_OK)
-        status = device_upload(device, *copy, static_cast<const char *>(view->data) + lowest, bytes,
-                               error);
-    there->data = static_cast<const char *>(*copy) - lowest;
-    return status;
+        status = device_array(device, &there->views, pictures, what, error);
+    return status < 0 ? status
+                      : device_upload(device, there->views, placed.data(),
+                                      pictures * sizeof(dcrf_view), error);
+}
+
+void views_release(dcrf_backend_device *device, struct views_there *there) {
+    device_release(device, there->views);
+    device_release(device, there->copies);
+    *there = {};
 }
 
 /* ---- memory for results --------------------------------------------------------------------- */

@@ -35,6 +35,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <pthread.h>
+#include <vector>
 
 /* Most kernels have one thread per item, in blocks of this many. */
 #define THREADS 256
@@ -135,6 +136,14 @@ dcrf_status device_upload(dcrf_backend_device *device, void *to, const void *fro
                           dcrf_error *error);
 dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                             dcrf_error *error);
+/* Several arrays, in the order of their memory on the device; small ones come together. */
+struct download {
+    char *to;
+    const char *from;
+    size_t bytes;
+};
+dcrf_status device_download_each(dcrf_backend_device *device, const struct download *arrays,
+                                 size_t count, dcrf_error *error);
 
 struct ordered_group; /* ordered.cuh */
 
@@ -206,16 +215,26 @@ dcrf_status array_find(const void *data, size_t *index, dcrf_error *error);
  * the lowest is from view->data. */
 size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest);
 
-/* A view of the same elements on the device: itself, or of a copy, which *copy is then; to be
- * released. */
-dcrf_status view_upload(dcrf_backend_device *device, const dcrf_view *view, const dcrf_grid *grid,
-                        dcrf_view *there, void **copy, const char *what, dcrf_error *error);
+/* Views of the elements of arrays of pictures over a grid, for kernels: of the arrays themselves,
+ * or of copies of those that are on the host. */
+struct views_there {
+    dcrf_view *views = nullptr; /* on the device, one per picture */
+    char *copies = nullptr;
+    std::vector<struct download> arrays; /* those of the host, with their copies */
+};
+/* With what the arrays hold, or without it. On failure too there may be something to release. */
+dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, size_t pictures,
+                         const dcrf_grid *grid, bool are_read, struct views_there *there,
+                         const char *what, dcrf_error *error);
+void views_release(dcrf_backend_device *device, struct views_there *there);
 
 #ifdef __CUDACC__
-/* Where the first channel of a variable is. */
-static __device__ inline const char *view_row(const dcrf_view &view, const dcrf_grid &grid,
-                                              size_t variable) {
-    uint32_t rest = (uint32_t)variable;
+/* Where the first channel of a variable is, with the variables of pictures one after the other. */
+static __device__ inline const char *view_row(const dcrf_view *views, size_t picture_variables,
+                                              const dcrf_grid &grid, size_t variable,
+                                              dcrf_view &view) {
+    uint32_t rest = (uint32_t)variable % (uint32_t)picture_variables;
+    view = views[(uint32_t)variable / (uint32_t)picture_variables];
     const uint32_t x = rest % (uint32_t)grid.size[0];
     rest /= (uint32_t)grid.size[0];
     const uint32_t y = rest % (uint32_t)grid.size[1], z = rest / (uint32_t)grid.size[1];

@@ -12,18 +12,20 @@
 
 /* ---- energies ------------------------------------------------------------------------------- */
 
+#define NOTHING (~0ull) /* is wrong */
+
 struct numbers {
-    dcrf_view view;
+    const dcrf_view *views; /* one per picture */
     dcrf_grid grid;
-    size_t variables;
+    size_t variables, picture_variables;
     uint32_t labels, stride; /* of the rows that are written */
     float *rows;
     unsigned long long *wrong; /* the least variable * labels + label whose number cannot be */
 };
 
 /* A number as a float, as dcrf_view_copy rounds it. */
-static __device__ float read_number(const numbers &n, const char *row, uint32_t i) {
-    return (float)view_element(row + (ptrdiff_t)i * n.view.channel_stride, n.view.type);
+static __device__ float read_number(const dcrf_view &view, const char *row, uint32_t i) {
+    return (float)view_element(row + (ptrdiff_t)i * view.channel_stride, view.type);
 }
 
 /* One thread per variable; rows are written by fours. */
@@ -31,21 +33,22 @@ template <dcrf_unary_kind KIND> static __global__ void make_energies(numbers n) 
     const size_t a = this_thread();
     if (a >= n.variables)
         return;
-    const char *row = view_row(n.view, n.grid, a);
+    dcrf_view view;
+    const char *row = view_row(n.views, n.picture_variables, n.grid, a, view);
     uint32_t wrong = UINT32_MAX;
     double shift = 0;
     if (KIND == DCRF_UNARY_LOGITS) {
         double largest = -INFINITY, sum = 0;
         for (uint32_t i = 0; i < n.labels; i++)
-            largest = fmax(largest, (double)read_number(n, row, i));
+            largest = fmax(largest, (double)read_number(view, row, i));
         for (uint32_t i = 0; i < n.labels; i++)
-            sum += exp((double)read_number(n, row, i) - largest);
+            sum += exp((double)read_number(view, row, i) - largest);
         shift = log(sum) + largest;
     }
     for (uint32_t first = 0; first < n.stride; first += 4) {
         float energy[4] = {0, 0, 0, 0};
         for (uint32_t k = 0; k < 4 && first + k < n.labels; k++) {
-            const float x = read_number(n, row, first + k);
+            const float x = read_number(view, row, first + k);
             bool is_right = isfinite(x);
             if (KIND == DCRF_UNARY_PROBABILITIES) {
                 is_right = x >= 0 && (double)x <= DCRF_PROBABILITY_MAX;
@@ -66,17 +69,19 @@ template <dcrf_unary_kind KIND> static __global__ void make_energies(numbers n) 
 static dcrf_status read_unary(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                               float *rows, unsigned long long *wrong, dcrf_error *error) {
     numbers n = {};
-    void *copy = nullptr;
-    dcrf_status status =
-        view_upload(device, &run->unary, run->grid, &n.view, &copy, "the unary", error);
+    struct views_there there;
+    dcrf_status status = views_upload(device, run->unary, run->pictures, run->grid, true, &there,
+                                      "the unary", error);
+    n.views = there.views;
     n.grid = *run->grid;
-    n.variables = run->variables;
+    n.variables = run->pictures * run->variables;
+    n.picture_variables = run->variables;
     n.labels = (uint32_t)run->labels;
     n.stride = (uint32_t)run->stride;
     n.rows = rows;
     n.wrong = wrong;
     if (status == DCRF_OK) {
-        const unsigned blocks = blocks_for(run->variables);
+        const unsigned blocks = blocks_for(n.variables);
         if (run->kind == DCRF_UNARY_LOGITS)
             make_energies<DCRF_UNARY_LOGITS><<<blocks, THREADS, 0, device->stream>>>(n);
         else if (run->kind == DCRF_UNARY_PROBABILITIES)
@@ -85,7 +90,7 @@ static dcrf_status read_unary(dcrf_backend_device *device, const struct dcrf_bac
             make_energies<DCRF_UNARY_ENERGIES><<<blocks, THREADS, 0, device->stream>>>(n);
         status = check(cudaGetLastError(), WHAT, error);
     }
-    device_release(device, copy);
+    views_release(device, &there);
     return status;
 }
 
@@ -117,7 +122,7 @@ static dcrf_status find_diagonal(struct device_operator *op, float *out, dcrf_er
 
 static dcrf_status sum_diagonals(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                                  float *out, dcrf_error *error) {
-    const size_t n = run->variables;
+    const size_t n = run->pictures * run->variables;
     double *sums = nullptr;
     float *diagonal = nullptr;
     dcrf_status status = device_array(device, &sums, n, WHAT, error);
@@ -141,27 +146,37 @@ static dcrf_status sum_diagonals(dcrf_backend_device *device, const struct dcrf_
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-static __global__ void write_marginals(const float *rows, uint32_t stride, size_t variables,
-                                       dcrf_view view, dcrf_grid grid) {
+struct results {
+    const float *rows;
+    uint32_t labels, stride;
+    size_t variables, picture_variables;
+    const dcrf_view *views;
+    dcrf_grid grid;
+    const unsigned long long *wrong; /* where there is something wrong, nothing is written */
+};
+
+static __global__ void write_marginals(struct results r) {
     const size_t a = this_thread();
-    if (a >= variables)
+    if (a >= r.variables || *r.wrong != NOTHING)
         return;
-    char *to = const_cast<char *>(view_row(view, grid, a));
-    for (uint32_t i = 0; i < (uint32_t)view.channels; i++)
-        *reinterpret_cast<float *>(to + (ptrdiff_t)i * view.channel_stride) = rows[a * stride + i];
+    dcrf_view view;
+    char *to = const_cast<char *>(view_row(r.views, r.picture_variables, r.grid, a, view));
+    for (uint32_t i = 0; i < r.labels; i++)
+        *reinterpret_cast<float *>(to + (ptrdiff_t)i * view.channel_stride) =
+            r.rows[a * r.stride + i];
 }
 
-static __global__ void write_labels(const float *rows, uint32_t labels, uint32_t stride,
-                                    size_t variables, dcrf_view view, dcrf_grid grid) {
+static __global__ void write_labels(struct results r) {
     const size_t a = this_thread();
-    if (a >= variables)
+    if (a >= r.variables || *r.wrong != NOTHING)
         return;
-    const float *row = rows + a * stride;
+    const float *row = r.rows + a * r.stride;
     uint32_t best = 0;
-    for (uint32_t i = 1; i < labels; i++)
+    for (uint32_t i = 1; i < r.labels; i++)
         if (row[i] > row[best])
             best = i;
-    char *to = const_cast<char *>(view_row(view, grid, a));
+    dcrf_view view;
+    char *to = const_cast<char *>(view_row(r.views, r.picture_variables, r.grid, a, view));
     if (view.type == DCRF_U8)
         *reinterpret_cast<uint8_t *>(to) = (uint8_t)best;
     else if (view.type == DCRF_I32)
@@ -170,36 +185,31 @@ static __global__ void write_labels(const float *rows, uint32_t labels, uint32_t
         *reinterpret_cast<uint16_t *>(to) = (uint16_t)best;
 }
 
-/* One of the two results, by way of a copy where it is wanted on the host. */
+/* Marginals (0) or labels (1), into the arrays or into copies of them. */
 static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_backend_run *run,
-                                const float *q, bool are_labels, dcrf_error *error) {
-    const dcrf_view *wanted = are_labels ? &run->labels_out : &run->marginals;
-    if (!wanted->data)
+                                int which, const float *q, const unsigned long long *wrong,
+                                struct views_there *there, dcrf_error *error) {
+    const dcrf_view *wanted = which == 1 ? run->labels_out : run->marginals;
+    if (!wanted)
         return DCRF_OK;
-    dcrf_view there = *wanted;
-    size_t index;
-    ptrdiff_t lowest;
-    void *copy = nullptr;
-    const size_t bytes = view_span(wanted, run->grid, &lowest);
-    dcrf_status status = array_find(wanted->data, &index, error);
-    if (status == DCRF_OK && index == SIZE_MAX) {
-        status = device_take(device, &copy, bytes, 1, WHAT, error);
-        there.data = static_cast<char *>(copy) - lowest;
-    }
-    if (status == DCRF_OK) {
-        const unsigned blocks = blocks_for(run->variables);
-        if (are_labels)
-            write_labels<<<blocks, THREADS, 0, device->stream>>>(
-                q, (uint32_t)run->labels, (uint32_t)run->stride, run->variables, there, *run->grid);
-        else
-            write_marginals<<<blocks, THREADS, 0, device->stream>>>(
-                q, (uint32_t)run->stride, run->variables, there, *run->grid);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
-    if (status == DCRF_OK && copy)
-        status = device_download(device, (char *)wanted->data + lowest, copy, bytes, error);
-    device_release(device, copy);
-    return status;
+    const dcrf_status status =
+        views_upload(device, wanted, run->pictures, run->grid, false, there, WHAT, error);
+    if (status < 0)
+        return status;
+    const struct results r = {q,
+                              (uint32_t)run->labels,
+                              (uint32_t)run->stride,
+                              run->pictures * run->variables,
+                              run->variables,
+                              there->views,
+                              *run->grid,
+                              wrong};
+    const unsigned blocks = blocks_for(r.variables);
+    if (which == 1)
+        write_labels<<<blocks, THREADS, 0, device->stream>>>(r);
+    else
+        write_marginals<<<blocks, THREADS, 0, device->stream>>>(r);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -216,8 +226,8 @@ static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend
     const struct dcrf_backend_group group = {run->kernel_count, run->operators, weights, diagonal,
                                              nullptr};
     /* Potts: the factors of energy/coupling.h */
-    const struct dcrf_backend_model model = {run->variables, run->labels, run->stride, unary,  1,
-                                             &group,         -1,          1,           nullptr};
+    const struct dcrf_backend_model model = {
+        run->pictures * run->variables, run->labels, run->stride, unary, 1, &group, -1, 1, nullptr};
     dcrf_status status = iterate_adopt(it, device, &model, error);
     free(weights);
     return status < 0 ? status : mean_field_iterate(*it, run->iterations, error);
@@ -227,13 +237,15 @@ dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *ru
                   dcrf_error *error) {
     float *unary = nullptr, *diagonal = nullptr;
     unsigned long long *wrong_there = nullptr, found = 0;
+    struct views_there there[2];
     dcrf_backend_iterate *it = nullptr;
+    const size_t variables = run->pictures * run->variables;
     *wrong = SIZE_MAX;
     dcrf_status status = device_enter(device, error);
     if (status == DCRF_OK)
-        status = device_array(device, &unary, run->variables * run->stride, WHAT, error);
+        status = device_array(device, &unary, variables * run->stride, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &diagonal, run->variables, WHAT, error);
+        status = device_array(device, &diagonal, variables, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &wrong_there, 1, WHAT, error);
     if (status == DCRF_OK)
@@ -246,11 +258,17 @@ dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *ru
     if (status == DCRF_OK)
         status = update(device, run, unary, diagonal, &it, error);
     for (int i = 0; i < 2 && status == DCRF_OK; i++)
-        status = write_result(device, run, it->y, i == 1, error);
+        status = write_result(device, run, i, it->y, wrong_there, &there[i], error);
     if (status == DCRF_OK)
         status = device_download(device, &found, wrong_there, sizeof found, error);
     if (status == DCRF_OK)
-        *wrong = (size_t)found; /* ~0 is SIZE_MAX */
+        *wrong = (size_t)found; /* NOTHING is SIZE_MAX */
+    for (int i = 0; i < 2; i++) {
+        if (status == DCRF_OK && found == NOTHING && !there[i].arrays.empty())
+            status =
+                device_download_each(device, there[i].arrays.data(), there[i].arrays.size(), error);
+        views_release(device, &there[i]);
+    }
     iterate_free(it);
     device_release(device, unary);
     device_release(device, diagonal);

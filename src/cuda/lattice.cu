@@ -10,9 +10,11 @@
 #include <thrust/iterator/counting_iterator.h>
 
 /* How vertices become codes: digit i of a code is m_i - low[i], and weighs place[i]. The digit of
- * the remainder is the last one, which weighs 1. */
+ * the remainder is the last one, which weighs 1; that of the picture is the first. */
 struct coding {
     int dimension;
+    size_t picture_variables; /* of each picture */
+    unsigned long long picture_place;
     double factor[DCRF_MAX_FEATURES]; /* of the embedding */
     long long low[DCRF_MAX_FEATURES];
     unsigned long long place[DCRF_MAX_FEATURES];
@@ -62,8 +64,8 @@ static __global__ void clear_extent(int dimension, int *extent) {
 /* Coordinates of the embedding are linear in the features, so those of the extremes bound them. A
  * corner of the simplex is within two steps of the point, a neighbour within three; one is spare.
  */
-static dcrf_status choose_coding(struct coding *coding, size_t dimension, const int *extent,
-                                 int *bits, dcrf_error *error) {
+static dcrf_status choose_coding(struct coding *coding, size_t dimension, size_t pictures,
+                                 const int *extent, int *bits, dcrf_error *error) {
     const double corners = (double)(dimension + 1), margin = 4;
     double low = 0, high = 0; /* of the sum of what is above */
     double digits[DCRF_MAX_FEATURES];
@@ -90,9 +92,12 @@ static dcrf_status choose_coding(struct coding *coding, size_t dimension, const 
         high += along_high;
     }
     double place = corners;
-    for (size_t i = dimension; i-- > 0;) {
-        coding->place[i] = (unsigned long long)place;
-        place *= digits[i];
+    for (size_t i = dimension + 1; i-- > 0;) {
+        if (i > 0)
+            coding->place[i - 1] = (unsigned long long)place;
+        else
+            coding->picture_place = (unsigned long long)place;
+        place *= i > 0 ? digits[i - 1] : (double)pictures;
         if (place > 0x1p62)
             return fail(error, DCRF_ERROR_UNSUPPORTED,
                         "a lattice of this extent in %zu dimensions is not on this device yet: use "
@@ -179,8 +184,9 @@ static __global__ void embed_all(struct coding coding, const float *rows, size_t
     for (int i = 0; i < d; i++)
         feature[i] = rows[a * (size_t)d + (size_t)i];
     embed<MOST>(coding, d, feature, origin, rank, weight);
+    const unsigned long long picture = a / coding.picture_variables;
     for (int k = 0; k <= d; k++) {
-        unsigned long long code = (unsigned long long)k;
+        unsigned long long code = (unsigned long long)k + picture * coding.picture_place;
         for (int i = 0; i < d; i++) {
             const long long digit = origin[i] - (rank[i] > d - k) - coding.low[i];
             code += (unsigned long long)digit * coding.place[i];
@@ -320,7 +326,7 @@ struct build {
     dcrf_backend_device *device;
     struct coding coding;
     int bits;
-    size_t entries;
+    size_t pictures, entries;
     float *rows;
     int *extent;
     unsigned long long *codes[2];
@@ -372,7 +378,8 @@ static dcrf_status find_coding(struct build *b, dcrf_error *error) {
     status = check(cudaGetLastError(), WHAT, error);
     if (status == DCRF_OK)
         status = device_download(b->device, extent, b->extent, 2 * d * sizeof *extent, error);
-    return status < 0 ? status : choose_coding(&b->coding, d, extent, &b->bits, error);
+    b->coding.picture_variables = b->lattice->op.base.variables / b->pictures;
+    return status < 0 ? status : choose_coding(&b->coding, d, b->pictures, extent, &b->bits, error);
 }
 
 static dcrf_status sort_entries(struct build *b, dcrf_error *error) {
@@ -527,6 +534,7 @@ dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *devic
     device_hold(device);
     b.lattice = lattice;
     b.device = device;
+    b.pictures = features->pictures;
     b.entries = features->variables * lattice->corners;
     dcrf_status status = DCRF_OK;
     if (b.entries > 0x7fffffff)
@@ -546,7 +554,7 @@ dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *devic
     if (status == DCRF_OK)
         status = cut_into_pieces(&b, error);
     if (status == DCRF_OK)
-        status = lattice_normalize(lattice, b.rows, normalization, error);
+        status = lattice_normalize(lattice, b.rows, b.pictures, normalization, error);
     build_clear(&b);
     if (status < 0) {
         lattice->op.base.methods->free(&lattice->op.base);

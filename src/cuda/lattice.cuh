@@ -5,7 +5,11 @@
  * m_{d-1}, k in the mixed radix of the lattice's extent. All (variable, corner) pairs are sorted by
  * code; equal codes are one vertex, vertices are numbered in the order of their codes, and what
  * belongs to one vertex lies together, in the order of the variables. A step along an axis is a
- * difference of codes, so a neighbour is found by bisection. */
+ * difference of codes, so a neighbour is found by bisection.
+ *
+ * Several pictures share one lattice: the picture is one more digit, the first one, so no vertex
+ * has a neighbour of another picture. The order of the codes of a picture, and with it every sum,
+ * is that of the picture alone. */
 #ifndef DCRF_CUDA_LATTICE_CUH
 #define DCRF_CUDA_LATTICE_CUH
 
@@ -39,7 +43,7 @@ struct device_lattice {
 };
 
 /* lattice_normalize.cu: rows are the features. */
-dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows,
+dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows, size_t pictures,
                               dcrf_normalization normalization, dcrf_error *error);
 /* lattice_proof.cu: methods. */
 dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_error *error);

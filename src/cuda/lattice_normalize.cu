@@ -1,29 +1,45 @@
 /* The normalization of a lattice: the weights of its corners are multiplied by the scales, or by
- * one factor, the calibration. */
+ * one factor per picture, the calibration. */
 #include "cuda/lattice.cuh"
 
 #include <cmath>
-#include <cstdlib>
+#include <vector>
 
 #define WHAT "the plan of a lattice"
 
-static __global__ void rescale(const float *scales, float factor, const uint32_t *entry_variable,
-                               size_t count, uint32_t corners, float *corner_weight,
-                               float *entry_weight) {
+/* The scale of each variable, or the factor of its picture. */
+struct rescaling {
+    const float *scales;  /* or NULL */
+    const float *factors; /* of the pictures */
+    size_t picture_variables;
+};
+
+static __device__ float scale_of(const struct rescaling &r, size_t variable) {
+    return r.scales ? r.scales[variable] : r.factors[variable / r.picture_variables];
+}
+
+static __global__ void rescale(struct rescaling r, const uint32_t *entry_variable, size_t count,
+                               uint32_t corners, float *corner_weight, float *entry_weight) {
     const size_t e = this_thread();
     if (e >= count)
         return;
-    corner_weight[e] *= scales ? scales[e / corners] : factor;
-    entry_weight[e] *= scales ? scales[entry_variable[e]] : factor;
+    corner_weight[e] *= scale_of(r, e / corners);
+    entry_weight[e] *= scale_of(r, entry_variable[e]);
 }
 
-/* One block per sample: the exact row sum of a variable. */
-static __global__ void sum_sampled(const float *rows, size_t variables, int dimension,
-                                   const uint32_t *sampled, double *sums) {
+struct sampled_sums {
+    double exact, found; /* found: the operator's */
+};
+
+/* One block per sample (x) and picture (y): the exact row sum of a variable, and the operator's. */
+static __global__ void sum_sampled(const float *all_rows, const float *raw_sums, size_t variables,
+                                   int dimension, const uint32_t *sampled, sampled_sums *sums) {
     __shared__ float own[DCRF_MAX_FEATURES];
     __shared__ double partial[THREADS];
+    const size_t first = blockIdx.y * variables, variable = sampled[blockIdx.x];
+    const float *rows = all_rows + first * (size_t)dimension;
     if ((int)threadIdx.x < dimension)
-        own[threadIdx.x] = rows[(size_t)sampled[blockIdx.x] * (size_t)dimension + threadIdx.x];
+        own[threadIdx.x] = rows[variable * (size_t)dimension + threadIdx.x];
     __syncthreads();
     double sum = 0;
     for (size_t b = threadIdx.x; b < variables; b += THREADS) {
@@ -42,79 +58,81 @@ static __global__ void sum_sampled(const float *rows, size_t variables, int dime
         __syncthreads();
     }
     if (threadIdx.x == 0)
-        sums[blockIdx.x] = partial[0];
+        sums[blockIdx.y * (size_t)gridDim.x + blockIdx.x] = {
+            partial[0], (double)raw_sums[(first + variable) * DCRF_NARROW_LANES]};
 }
 
-/* As dcrf_lattice_calibrate: the operator's row sums are those of the formula on the average over
- * the same sample of variables. */
+/* As dcrf_lattice_calibrate: in each picture the operator's row sums are those of the formula on
+ * the average over the same sample of variables. *factors is the caller's to release. */
 static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
-                             const float *raw_sums, float *factor, dcrf_error *error) {
+                             const float *raw_sums, size_t pictures, float **factors,
+                             dcrf_error *error) {
     dcrf_backend_device *device = lattice->op.device;
-    const size_t n = lattice->op.base.variables;
+    const size_t n = lattice->op.base.variables / pictures;
     size_t samples = DCRF_CALIBRATION_TERMS / n > DCRF_CALIBRATION_SAMPLES
                          ? DCRF_CALIBRATION_TERMS / n
                          : DCRF_CALIBRATION_SAMPLES;
     samples = samples < n ? samples : n;
-    uint32_t *sampled = static_cast<uint32_t *>(malloc(samples * sizeof *sampled));
-    double *sums = static_cast<double *>(malloc(samples * sizeof *sums));
-    float *raw = static_cast<float *>(malloc(n * DCRF_NARROW_LANES * sizeof *raw));
-    uint32_t *device_sampled = nullptr;
-    double *device_sums = nullptr;
-    dcrf_status status = DCRF_OK;
-    if (!sampled || !sums || !raw)
-        status = fail(error, DCRF_ERROR_MEMORY, "out of memory for the calibration of a lattice");
+    std::vector<uint32_t> sampled(samples);
+    std::vector<sampled_sums> sums(samples * pictures);
+    std::vector<float> found(pictures);
+    uint32_t *sampled_there = nullptr;
+    sampled_sums *sums_there = nullptr;
+    for (size_t i = 0; i < samples; i++)
+        sampled[i] = samples == n
+                         ? (uint32_t)i
+                         : (uint32_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
+    dcrf_status status = device_array(device, factors, pictures, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &device_sampled, samples, WHAT, error);
+        status = device_array(device, &sampled_there, samples, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &device_sums, samples, WHAT, error);
+        status = device_array(device, &sums_there, sums.size(), WHAT, error);
+    if (status == DCRF_OK)
+        status =
+            device_upload(device, sampled_there, sampled.data(), samples * sizeof(uint32_t), error);
     if (status == DCRF_OK) {
-        for (size_t i = 0; i < samples; i++)
-            sampled[i] = samples == n
-                             ? (uint32_t)i
-                             : (uint32_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
-        status = device_upload(device, device_sampled, sampled, samples * sizeof *sampled, error);
-    }
-    if (status == DCRF_OK) {
-        sum_sampled<<<(unsigned)samples, THREADS, 0, device->stream>>>(
-            rows, n, (int)lattice->dimension, device_sampled, device_sums);
+        const dim3 blocks((unsigned)samples, (unsigned)pictures);
+        sum_sampled<<<blocks, THREADS, 0, device->stream>>>(
+            rows, raw_sums, n, (int)lattice->dimension, sampled_there, sums_there);
         status = check(cudaGetLastError(), WHAT, error);
     }
     if (status == DCRF_OK)
-        status = device_download(device, sums, device_sums, samples * sizeof *sums, error);
-    if (status == DCRF_OK)
-        status = device_download(device, raw, raw_sums, n * DCRF_NARROW_LANES * sizeof *raw, error);
-    if (status == DCRF_OK) {
-        double exact = 0, found = 0;
+        status = device_download(device, sums.data(), sums_there,
+                                 sums.size() * sizeof(sampled_sums), error);
+    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+        double exact = 0, raw = 0;
         for (size_t i = 0; i < samples; i++) {
-            exact += sums[i];
-            found += (double)raw[(size_t)sampled[i] * DCRF_NARROW_LANES];
+            exact += sums[p * samples + i].exact;
+            raw += sums[p * samples + i].found;
         }
-        *factor = (float)sqrt(exact / found);
+        found[p] = (float)sqrt(exact / raw);
     }
-    device_release(device, device_sampled);
-    device_release(device, device_sums);
-    free(sampled);
-    free(sums);
-    free(raw);
+    if (status == DCRF_OK)
+        status = device_upload(device, *factors, found.data(), pictures * sizeof(float), error);
+    device_release(device, sampled_there);
+    device_release(device, sums_there);
     return status;
 }
 
-dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows,
+dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows, size_t pictures,
                               dcrf_normalization normalization, dcrf_error *error) {
     dcrf_backend_device *device = lattice->op.device;
     const size_t entries = lattice->op.base.variables * lattice->corners;
-    float *sums = nullptr, factor = 1;
+    float *sums = nullptr, *factors = nullptr;
     dcrf_status status = operator_sum_rows(&lattice->op, &sums, error);
     if (status == DCRF_OK)
         status = normalization == DCRF_NORMALIZE_SYMMETRIC
                      ? operator_make_scales(&lattice->op, sums, error)
-                     : calibrate(lattice, rows, sums, &factor, error);
+                     : calibrate(lattice, rows, sums, pictures, &factors, error);
     if (status == DCRF_OK) {
+        const struct rescaling r = {lattice->op.scales, factors,
+                                    lattice->op.base.variables / pictures};
         rescale<<<blocks_for(entries), THREADS, 0, device->stream>>>(
-            lattice->op.scales, factor, lattice->entry_variable, entries,
-            (uint32_t)lattice->corners, lattice->corner_weight, lattice->entry_weight);
+            r, lattice->entry_variable, entries, (uint32_t)lattice->corners, lattice->corner_weight,
+            lattice->entry_weight);
         status = check(cudaGetLastError(), WHAT, error);
     }
     device_release(device, sums);
+    device_release(device, factors);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "cuda/device.cuh"
 
 #include <cstring>
+#include <vector>
 
 dcrf_status device_take(dcrf_backend_device *device, void **memory, size_t count, size_t bytes,
                         const char *what, dcrf_error *error) {
@@ -92,35 +93,76 @@ static dcrf_status fetch(dcrf_backend_device *device, unsigned half, const char 
                : check(cudaEventRecord(device->stage.sent[half], device->stream), WHAT, error);
 }
 
-static size_t part_bytes(size_t part, size_t bytes) {
-    return bytes - part * STAGE_BYTES < STAGE_BYTES ? bytes - part * STAGE_BYTES : STAGE_BYTES;
+/* What one fetch brings: pieces from `first` to `end`, and the bytes from the first to the last. */
+struct fetched {
+    size_t first, end, bytes;
+};
+
+static struct fetched next_fetch(const std::vector<struct download> &pieces, size_t first) {
+    struct fetched next = {first, first, 0};
+    while (next.end < pieces.size()) {
+        const struct download *piece = &pieces[next.end];
+        const size_t bytes = (size_t)(piece->from + piece->bytes - pieces[first].from);
+        if (bytes > STAGE_BYTES)
+            break;
+        next.bytes = bytes;
+        next.end++;
+    }
+    return next;
 }
 
-dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
-                            dcrf_error *error) {
-    const device_turn mine(device);
+/* Pieces that fit into a half each, in the order of their memory on the device. */
+static dcrf_status download_pieces(dcrf_backend_device *device,
+                                   const std::vector<struct download> &pieces, dcrf_error *error) {
     struct stage *stage = &device->stage;
-    const size_t parts = (bytes + STAGE_BYTES - 1) / STAGE_BYTES;
     dcrf_status status = DCRF_OK;
-    if (is_pinned(to, bytes))
-        return copy_directly(device, to, from, bytes, cudaMemcpyDeviceToHost, error);
-    if (parts > 0)
-        status = fetch(device, 0, static_cast<const char *>(from), part_bytes(0, bytes), error);
-    for (size_t part = 0; part < parts && status == DCRF_OK; part++) {
-        const unsigned half = part % 2;
-        if (part + 1 < parts)
-            status =
-                fetch(device, !half, static_cast<const char *>(from) + (part + 1) * STAGE_BYTES,
-                      part_bytes(part + 1, bytes), error);
+    struct fetched now = next_fetch(pieces, 0);
+    unsigned half = 0;
+    if (now.bytes > 0)
+        status = fetch(device, half, pieces[0].from, now.bytes, error);
+    while (now.bytes > 0 && status == DCRF_OK) {
+        const struct fetched next = next_fetch(pieces, now.end);
+        if (next.bytes > 0)
+            status = fetch(device, !half, pieces[next.first].from, next.bytes, error);
         if (status == DCRF_OK)
             status = check(cudaEventSynchronize(stage->sent[half]), WHAT, error);
-        if (status == DCRF_OK)
-            memcpy(static_cast<char *>(to) + part * STAGE_BYTES, stage->half[half],
-                   part_bytes(part, bytes));
+        for (size_t k = now.first; k < now.end && status == DCRF_OK; k++)
+            memcpy(pieces[k].to, stage->half[half] + (pieces[k].from - pieces[now.first].from),
+                   pieces[k].bytes);
+        now = next;
+        half = !half;
     }
     /* All that was in the stream is done now. */
     stage->current = 0;
     stage->used = 0;
-    return parts > 0 || status < 0 ? status
-                                   : check(cudaStreamSynchronize(device->stream), WHAT, error);
+    return !pieces.empty() || status < 0
+               ? status
+               : check(cudaStreamSynchronize(device->stream), WHAT, error);
+}
+
+dcrf_status device_download_each(dcrf_backend_device *device, const struct download *arrays,
+                                 size_t count, dcrf_error *error) {
+    const device_turn mine(device);
+    std::vector<struct download> pieces;
+    for (size_t k = 0; k < count; k++) {
+        const struct download *array = &arrays[k];
+        if (is_pinned(array->to, array->bytes)) {
+            const dcrf_status status = copy_directly(device, array->to, array->from, array->bytes,
+                                                     cudaMemcpyDeviceToHost, error);
+            if (status < 0)
+                return status;
+            continue;
+        }
+        for (size_t done = 0; done < array->bytes; done += STAGE_BYTES)
+            pieces.push_back(
+                {array->to + done, array->from + done,
+                 array->bytes - done < STAGE_BYTES ? array->bytes - done : STAGE_BYTES});
+    }
+    return download_pieces(device, pieces, error);
+}
+
+dcrf_status device_download(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                            dcrf_error *error) {
+    const struct download array = {static_cast<char *>(to), static_cast<const char *>(from), bytes};
+    return device_download_each(device, &array, 1, error);
 }

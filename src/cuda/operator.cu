@@ -90,12 +90,12 @@ void operator_clear(struct device_operator *op) {
 /* ---- features ------------------------------------------------------------------------------- */
 
 struct feature_layout {
-    size_t variables, axes, channels;
+    size_t variables, picture_variables, axes, channels;
     dcrf_grid grid;
     size_t origin[DCRF_MAX_AXES];
     double axis_factor[DCRF_MAX_AXES];
     double channel_factor[DCRF_MAX_FEATURES];
-    dcrf_view view; /* of the channels */
+    const dcrf_view *views; /* of the channels, one per picture */
 };
 
 /* As dcrf_features_row does it: a product in double, then rounded. */
@@ -104,7 +104,7 @@ static __global__ void make_rows(feature_layout layout, float *rows, unsigned *h
     if (a >= layout.variables)
         return;
     float *row = rows + a * (layout.axes + layout.channels);
-    size_t rest = a;
+    size_t rest = a % layout.picture_variables;
     for (size_t axis = 0; axis < layout.axes; axis++) {
         const size_t place = layout.origin[axis] + rest % layout.grid.size[axis];
         row[axis] = (float)((double)place * layout.axis_factor[axis]);
@@ -112,10 +112,10 @@ static __global__ void make_rows(feature_layout layout, float *rows, unsigned *h
     }
     if (layout.channels == 0)
         return;
-    const char *channel = view_row(layout.view, layout.grid, a);
+    dcrf_view view;
+    const char *channel = view_row(layout.views, layout.picture_variables, layout.grid, a, view);
     for (size_t c = 0; c < layout.channels; c++) {
-        const double value =
-            view_element(channel + (ptrdiff_t)c * layout.view.channel_stride, layout.view.type);
+        const double value = view_element(channel + (ptrdiff_t)c * view.channel_stride, view.type);
         const float feature = (float)(value * layout.channel_factor[c]);
         row[layout.axes + c] = feature;
         if (has_wrong && !isfinite(feature))
@@ -137,8 +137,15 @@ static dcrf_status check_rows(dcrf_backend_device *device, const unsigned *has_w
 dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
                             float **rows, dcrf_error *error) {
     const char *what = "features";
-    feature_layout layout = {
-        features->variables, features->axes, features->channels, features->grid, {}, {}, {}, {}};
+    feature_layout layout = {features->variables,
+                             features->variables / features->pictures,
+                             features->axes,
+                             features->channels,
+                             features->grid,
+                             {},
+                             {},
+                             {},
+                             {}};
     for (size_t axis = 0; axis < features->axes; axis++) {
         layout.origin[axis] = features->origin[axis];
         layout.axis_factor[axis] = features->axis_factor[axis];
@@ -151,14 +158,15 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
         view.stride[axis] = step;
         step *= (ptrdiff_t)features->grid.size[axis];
     }
-    void *copy = nullptr;
+    struct views_there there;
     unsigned *has_wrong = nullptr;
     *rows = nullptr;
     dcrf_status status =
         device_array(device, rows, features->variables * features->dimension, what, error);
     if (status == DCRF_OK && features->channels > 0)
-        status = view_upload(device, features->given ? features->given : &view, &features->grid,
-                             &layout.view, &copy, what, error);
+        status = views_upload(device, features->given ? features->given : &view, features->pictures,
+                              &features->grid, true, &there, what, error);
+    layout.views = there.views;
     if (status == DCRF_OK && features->given) {
         status = device_array(device, &has_wrong, 1, what, error);
         if (status == DCRF_OK)
@@ -172,7 +180,7 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
     }
     if (status == DCRF_OK && has_wrong)
         status = check_rows(device, has_wrong, error);
-    device_release(device, copy);
+    views_release(device, &there);
     device_release(device, has_wrong);
     if (status < 0) {
         device_release(device, *rows);

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 7u
+#define DCRF_BACKEND_VERSION 8u
 
 /* A device that was opened, and what iterates on it: mean field and QP, the LP, and the moves. */
 typedef struct dcrf_backend_device dcrf_backend_device;
@@ -221,19 +221,21 @@ DCRF_BACKEND_HERE_AND_THERE static inline uint32_t dcrf_backend_scatter(uint64_t
 /* Memory on a device for an array that the caller keeps. */
 typedef struct dcrf_backend_memory dcrf_backend_memory;
 
-/* Mean field from arrays to arrays. Views are of the host's memory or of the device's, all checked;
- * those of the host's have no gaps. */
+/* Mean field from arrays to arrays, of pictures over the same grid. Each has a view of every kind;
+ * they are of the host's memory or of the device's, all checked, and those of the host's have no
+ * gaps. */
 struct dcrf_backend_run {
     const dcrf_grid *grid;
-    size_t variables, labels, stride; /* stride: of rows inside */
-    dcrf_view unary;                  /* one channel per label */
+    size_t pictures;
+    size_t variables, labels, stride; /* variables: of one picture; stride: of rows inside */
+    const dcrf_view *unary;           /* one channel per label */
     dcrf_unary_kind kind;             /* what its numbers are; not DCRF_UNARY_AUTO */
     size_t kernel_count;
-    dcrf_operator *const *operators; /* of the same device */
+    dcrf_operator *const *operators; /* of the same device and of all pictures */
     const double *weights;
     size_t iterations;
-    dcrf_view marginals;  /* floats, one channel per label; data NULL: not wanted */
-    dcrf_view labels_out; /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel; likewise */
+    const dcrf_view *marginals;  /* floats, one channel per label; NULL: not wanted */
+    const dcrf_view *labels_out; /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel; likewise */
 };
 
 struct dcrf_backend_arrays_methods {
@@ -249,8 +251,8 @@ struct dcrf_backend_arrays_methods {
     dcrf_status (*copy)(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                         dcrf_error *error);
     /* Comes back when the results are there. Where a number of the unary cannot be what it should,
-     * *wrong is the first variable * labels + label of such a number, and results mean nothing;
-     * else SIZE_MAX. */
+     * *wrong is the first (picture * variables + variable) * labels + label of such a number, and
+     * results mean nothing; else SIZE_MAX. */
     dcrf_status (*mean_field)(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                               size_t *wrong, dcrf_error *error);
 };
@@ -265,8 +267,9 @@ struct dcrf_backend {
     dcrf_status (*open)(dcrf_backend_device **device, size_t index, dcrf_error *error);
     void (*close)(dcrf_backend_device *device);
 
-    /* The operator of checked features, with its normalization or calibration. `kind` is not
-     * DCRF_OPERATOR_FAST. The device outlives it. */
+    /* The operator of checked features, with its normalization or calibration, which each picture
+     * has of its own. `kind` is not DCRF_OPERATOR_FAST, and of several pictures not
+     * DCRF_OPERATOR_EXACT. The device outlives it. */
     dcrf_status (*operator_new)(dcrf_operator **op, dcrf_backend_device *device,
                                 const struct dcrf_features *features,
                                 dcrf_normalization normalization, dcrf_operator_kind kind,

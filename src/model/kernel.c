@@ -96,7 +96,7 @@ static dcrf_status check_kernel(const dcrf_kernel *kernel, const dcrf_grid *grid
 dcrf_status dcrf_features_describe(struct dcrf_features *features, const dcrf_grid *grid,
                                    const dcrf_kernel *kernel, dcrf_error *error) {
     dcrf_status status;
-    struct dcrf_features made = {.kind = kernel->kind};
+    struct dcrf_features made = {.kind = kernel->kind, .pictures = 1};
     if ((status = dcrf_grid_check(grid, &made.variables, error)) < 0 ||
         (status = check_kernel(kernel, grid, error)) < 0)
         return status;

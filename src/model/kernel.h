@@ -25,6 +25,10 @@ struct dcrf_features {
     /* Instead of `channel`, for the operator of a device (filter/backend.h): the caller's own
      * array, which is not copied and not checked yet. NULL everywhere else. */
     const dcrf_view *given;
+    /* For such an operator also: pictures over the same grid, one after the other, whose variables
+     * see none of another picture. `variables` counts those of all, and `given` has a view for
+     * each. 1 everywhere else. */
+    size_t pictures;
 
     /* As programs in single precision compute features: coordinates (times their spacing) and
      * channels are rounded, and then divided by sigmas that were. */

@@ -1,19 +1,16 @@
-/* Mean field from arrays to arrays: dcrf/arrays.h. On a device by one call of its library, here by
- * the method that a solver has. */
+/* Mean field from arrays to arrays: dcrf/arrays.h. On a device by one call of its library for all
+ * problems that are alike (arrays_device.c), here by the method that a solver has. */
 #include "core/error.h"
 #include "core/memory.h"
-#include "filter/device.h"
 #include "model/model.h"
 #include "model/view.h"
 #include "round/round.h"
+#include "solver/arrays_device.h"
 #include "solver/method.h"
 
 #include <dcrf/arrays.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define NAME_BYTES 48
 
 void dcrf_arrays_defaults(dcrf_arrays *arrays) {
     if (arrays)
@@ -64,11 +61,19 @@ static dcrf_status check_arrays(const dcrf_arrays *arrays, size_t *variables, dc
                         "integers: 32 bits, 16 without a sign, or 8 for at most 256 labels", error);
 }
 
-static dcrf_status check_image(const dcrf_kernel *kernel, size_t m, char name[NAME_BYTES],
-                               dcrf_error *error) {
-    snprintf(name, NAME_BYTES, "the image of kernel %zu", m);
-    return kernel->kind == DCRF_KERNEL_SPATIAL ? DCRF_OK
-                                               : dcrf_view_check(&kernel->channels, name, error);
+void dcrf_arrays_image_name(size_t kernel, char name[DCRF_ARRAYS_NAME_BYTES]) {
+    snprintf(name, DCRF_ARRAYS_NAME_BYTES, "the image of kernel %zu", kernel);
+}
+
+static dcrf_status check_images(const dcrf_arrays *arrays, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    char name[DCRF_ARRAYS_NAME_BYTES];
+    for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++) {
+        dcrf_arrays_image_name(m, name);
+        if (arrays->kernels[m].kind != DCRF_KERNEL_SPATIAL)
+            status = dcrf_view_check(&arrays->kernels[m].channels, name, error);
+    }
+    return status;
 }
 
 /* ---- here ----------------------------------------------------------------------------------- */
@@ -176,173 +181,79 @@ static dcrf_status run_here(dcrf_workspace *workspace, const dcrf_arrays *arrays
     return status;
 }
 
-/* ---- on a device ---------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
-struct axis {
-    size_t count;
-    ptrdiff_t stride;
-};
+/* Floats of a block of marginals: one batch has no more of them. Beyond it launches are long
+ * enough, and memory is not free. And pictures: an axis of CUDA's grids. */
+#define BATCH_FLOATS ((size_t)1 << 24)
+#define BATCH_PICTURES 4096
 
-static int compare_axes(const void *one, const void *other) {
-    const ptrdiff_t a = ((const struct axis *)one)->stride;
-    const ptrdiff_t b = ((const struct axis *)other)->stride;
-    return (a > b) - (a < b);
+size_t dcrf_arrays_batch(const dcrf_grid *grid, size_t labels) {
+    size_t variables;
+    if (!grid || dcrf_grid_check(grid, &variables, NULL) < 0 || labels == 0 ||
+        labels > DCRF_MAX_LABELS)
+        return 0;
+    const size_t most = BATCH_FLOATS / dcrf_padded(labels) / variables;
+    return most < 1 ? 1 : most < BATCH_PICTURES ? most : BATCH_PICTURES;
 }
 
-/* Do the elements follow each other without gaps and without meeting? */
-static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
-    struct axis axes[DCRF_MAX_AXES + 1];
-    size_t step = dcrf_type_bytes(view->type);
-    for (size_t i = 0; i <= DCRF_MAX_AXES; i++) {
-        const ptrdiff_t stride = i < DCRF_MAX_AXES ? view->stride[i] : view->channel_stride;
-        const size_t count = i < DCRF_MAX_AXES ? grid->size[i] : view->channels;
-        axes[i] = (struct axis){count, count == 1 ? 0 : stride < 0 ? -stride : stride};
-    }
-    qsort(axes, DCRF_MAX_AXES + 1, sizeof *axes, compare_axes);
-    for (size_t i = 0; i <= DCRF_MAX_AXES; i++) {
-        if (axes[i].count > 1 && (size_t)axes[i].stride != step)
+static bool are_equal(const double *one, const double *other, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (one[i] != other[i])
             return false;
-        step *= axes[i].count;
-    }
     return true;
 }
 
-static dcrf_status check_place(const struct dcrf_device *device, const dcrf_view *view,
-                               const dcrf_grid *grid, const char *what, bool *is_there,
-                               dcrf_error *error) {
-    size_t index;
-    const dcrf_status status = device->backend->arrays.find(view->data, &index, error);
-    if (status < 0)
-        return status;
-    *is_there = index != SIZE_MAX;
-    if (*is_there && index != device->index)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "%s is on cuda:%zu, and the work is done on %s", what, index,
-                         device->name);
-    if (*is_there && dcrf_type_bytes(view->type) > 1) {
-        /* Threads of a device read whole elements. */
-        const size_t bytes = dcrf_type_bytes(view->type);
-        size_t bits = (size_t)(uintptr_t)view->data | (size_t)view->channel_stride;
-        for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
-            bits |= (size_t)view->stride[axis];
-        if (bits % bytes != 0)
-            return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is not aligned to its elements", what);
-    }
-    if (!*is_there && !is_contiguous(view, grid))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "%s must be contiguous, in any order of its axes, to go to a device",
-                         what);
-    return DCRF_OK;
+static bool are_kernels_alike(const dcrf_kernel *one, const dcrf_kernel *other, size_t axes) {
+    const bool has_axes = one->kind != DCRF_KERNEL_FEATURES;
+    const bool has_image = one->kind != DCRF_KERNEL_SPATIAL;
+    if (one->kind != other->kind || one->normalization != other->normalization ||
+        one->weight != other->weight || (has_axes && !are_equal(one->sigma, other->sigma, axes)))
+        return false;
+    return !has_image ||
+           (one->channels.channels == other->channels.channels &&
+            (one->kind == DCRF_KERNEL_FEATURES ||
+             (one->channels.channels <= DCRF_MAX_FEATURES &&
+              are_equal(one->channel_sigma, other->channel_sigma, one->channels.channels))));
 }
 
-/* An image of the device's, here: for operators that are planned with the host's help. */
-static dcrf_status bring_image(const struct dcrf_device *device, const dcrf_grid *grid,
-                               dcrf_view *view, void **copy, dcrf_error *error) {
-    size_t bytes = dcrf_type_bytes(view->type) * view->channels;
-    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
-        bytes *= grid->size[axis];
-    if (!is_contiguous(view, grid))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the image of an exact operator must be contiguous on the device");
-    *copy = dcrf_allocate(bytes, 1);
-    if (!*copy)
-        return dcrf_fail_memory(error, "an image");
-    /* Axes that run backwards begin at their end. */
-    ptrdiff_t lowest = 0;
-    for (size_t i = 0; i <= DCRF_MAX_AXES; i++) {
-        const ptrdiff_t stride = i < DCRF_MAX_AXES ? view->stride[i] : view->channel_stride;
-        const size_t count = i < DCRF_MAX_AXES ? grid->size[i] : view->channels;
-        lowest += stride < 0 ? stride * (ptrdiff_t)(count - 1) : 0;
-    }
-    const dcrf_status status = device->backend->arrays.copy(
-        device->opened, *copy, (const char *)view->data + lowest, bytes, error);
-    view->data = (const char *)*copy - lowest;
-    return status;
+static bool are_results_alike(const dcrf_view *one, const dcrf_view *other) {
+    return !one->data == !other->data && (!one->data || one->type == other->type);
 }
 
-static dcrf_status plan_kernel(dcrf_operator **op, const struct dcrf_device *device,
-                               const dcrf_arrays *arrays, size_t m, dcrf_workspace *workspace,
-                               dcrf_error *error) {
-    dcrf_kernel kernel = arrays->kernels[m];
-    const bool is_exact = arrays->operator_kind == DCRF_OPERATOR_EXACT;
-    char name[NAME_BYTES];
-    bool is_there = false;
-    void *copy = NULL;
-    struct dcrf_features features;
-    dcrf_status status = check_image(&kernel, m, name, error);
-    if (status == DCRF_OK && kernel.kind != DCRF_KERNEL_SPATIAL)
-        status = check_place(device, &kernel.channels, &arrays->grid, name, &is_there, error);
-    if (status == DCRF_OK && is_exact && is_there)
-        status = bring_image(device, &arrays->grid, &kernel.channels, &copy, error);
-    if (status == DCRF_OK)
-        status = is_exact ? dcrf_features_new(&features, &arrays->grid, &kernel, error)
-                          : dcrf_features_describe(&features, &arrays->grid, &kernel, error);
-    if (status == DCRF_OK) {
-        status = dcrf_operator_build(op, &features, kernel.normalization, arrays->operator_kind,
-                                     workspace, error);
-        dcrf_features_clear(&features);
-    }
-    dcrf_release(copy);
-    return status;
+/* Do problems differ in their arrays only? */
+static bool are_alike(const dcrf_arrays *one, const dcrf_arrays *other) {
+    if (one->grid.axes != other->grid.axes ||
+        memcmp(one->grid.size, other->grid.size, sizeof one->grid.size) != 0 ||
+        !are_equal(one->grid.spacing, other->grid.spacing, one->grid.axes) ||
+        one->unary.channels != other->unary.channels || one->unary_kind != other->unary_kind ||
+        one->kernel_count != other->kernel_count || one->operator_kind != other->operator_kind ||
+        one->iterations != other->iterations ||
+        !are_results_alike(&one->marginals, &other->marginals) ||
+        !are_results_alike(&one->labels, &other->labels))
+        return false;
+    for (size_t m = 0; m < one->kernel_count; m++)
+        if (!are_kernels_alike(&one->kernels[m], &other->kernels[m], one->grid.axes))
+            return false;
+    return true;
 }
 
-/* The results, with the first wrong number as an error. */
-static dcrf_status run_device(const struct dcrf_device *device, const dcrf_arrays *arrays,
-                              const struct dcrf_backend_run *run, dcrf_error *error) {
-    size_t wrong = SIZE_MAX;
-    char where[DCRF_PLACE_BYTES];
-    const dcrf_status status =
-        device->backend->arrays.mean_field(device->opened, run, &wrong, error);
-    if (status < 0 || wrong == SIZE_MAX)
-        return status;
-    dcrf_place_text(&arrays->grid, wrong / run->labels, where);
-    if (arrays->unary_kind == DCRF_UNARY_PROBABILITIES)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the unary holds a number at %s, label %zu, that is not a probability",
-                         where, wrong % run->labels);
-    return dcrf_fail(error, DCRF_ERROR_NOT_FINITE,
-                     "the unary holds a number at %s, label %zu, that is not finite", where,
-                     wrong % run->labels);
+static dcrf_status check_all(const dcrf_arrays *arrays, size_t *variables, dcrf_error *error) {
+    const dcrf_status status = check_arrays(arrays, variables, error);
+    return status < 0 ? status : check_images(arrays, error);
 }
 
-static dcrf_status run_there(dcrf_workspace *workspace, const struct dcrf_device *device,
-                             const dcrf_arrays *arrays, size_t variables, dcrf_error *error) {
-    dcrf_operator *operators[DCRF_ARRAYS_KERNELS] = {NULL};
-    double weights[DCRF_ARRAYS_KERNELS];
-    struct dcrf_backend_run run = {.grid = &arrays->grid,
-                                   .variables = variables,
-                                   .labels = arrays->unary.channels,
-                                   .stride = dcrf_padded(arrays->unary.channels),
-                                   .unary = arrays->unary,
-                                   .kind = arrays->unary_kind,
-                                   .operators = operators,
-                                   .weights = weights,
-                                   .iterations = arrays->iterations,
-                                   .marginals = arrays->marginals,
-                                   .labels_out = arrays->labels};
-    bool is_there;
-    dcrf_status status =
-        check_place(device, &arrays->unary, &arrays->grid, "the unary", &is_there, error);
-    if (status == DCRF_OK && arrays->marginals.data)
-        status = check_place(device, &arrays->marginals, &arrays->grid, "the array for marginals",
-                             &is_there, error);
-    if (status == DCRF_OK && arrays->labels.data)
-        status = check_place(device, &arrays->labels, &arrays->grid, "the array for labels",
-                             &is_there, error);
-    if (status == DCRF_OK && arrays->stream)
-        status = device->backend->arrays.wait_for(device->opened, arrays->stream, error);
-    for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++) {
-        if (arrays->kernels[m].weight == 0)
-            continue;
-        weights[run.kernel_count] = arrays->kernels[m].weight;
-        status = plan_kernel(&operators[run.kernel_count], device, arrays, m, workspace, error);
-        run.kernel_count += status == DCRF_OK;
-    }
-    if (status == DCRF_OK)
-        status = run_device(device, arrays, &run, error);
-    for (size_t m = 0; m < run.kernel_count; m++)
-        dcrf_operator_free(&operators[m]);
-    return status;
+/* How many problems from the first one on are right and alike; at least one. */
+static size_t count_alike(const dcrf_arrays *arrays, size_t count) {
+    size_t variables, alike = 1;
+    if (arrays->operator_kind == DCRF_OPERATOR_EXACT || check_all(arrays, &variables, NULL) < 0)
+        return 1;
+    const size_t most = dcrf_arrays_batch(&arrays->grid, arrays->unary.channels);
+    while (alike < count && alike < most &&
+           check_all(&arrays[alike], &variables, NULL) == DCRF_OK &&
+           are_alike(arrays, &arrays[alike]))
+        alike++;
+    return alike;
 }
 
 dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays *arrays,
@@ -350,13 +261,36 @@ dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays 
     if (!workspace || !arrays)
         return dcrf_fail_null(error, "the workspace or the arrays");
     size_t variables;
-    char name[NAME_BYTES];
-    dcrf_status status = check_arrays(arrays, &variables, error);
-    for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++)
-        status = check_image(&arrays->kernels[m], m, name, error);
+    const dcrf_status status = check_all(arrays, &variables, error);
     if (status < 0)
         return status;
-    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
-    return device ? run_there(workspace, device, arrays, variables, error)
-                  : run_here(workspace, arrays, variables, error);
+    const struct dcrf_batch one = {workspace, dcrf_workspace_find_device(workspace), arrays, 1,
+                                   variables};
+    return one.device ? dcrf_arrays_run_there(&one, error)
+                      : run_here(workspace, arrays, variables, error);
+}
+
+dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_arrays *arrays,
+                                        size_t count, size_t *failed, dcrf_error *error) {
+    if (!workspace || !arrays || !failed)
+        return dcrf_fail_null(error, "the workspace, the arrays or the place for what failed");
+    struct dcrf_batch batch = {.workspace = workspace,
+                               .device = dcrf_workspace_find_device(workspace)};
+    for (size_t begin = 0; begin < count; begin += batch.count) {
+        batch.arrays = arrays + begin;
+        batch.count = batch.device ? count_alike(batch.arrays, count - begin) : 1;
+        dcrf_grid_check(&batch.arrays->grid, &batch.variables, NULL);
+        if (batch.count > 1 && dcrf_arrays_run_there(&batch, NULL) == DCRF_OK)
+            continue;
+        /* Whatever it is, one by one it is found who has it, or the others are done at least: a
+         * batch also takes more memory, and more bits of a lattice. */
+        for (size_t k = begin; k < begin + batch.count; k++) {
+            const dcrf_status status = dcrf_mean_field_arrays(workspace, &arrays[k], error);
+            *failed = k;
+            if (status < 0)
+                return status;
+        }
+    }
+    *failed = count;
+    return DCRF_OK;
 }

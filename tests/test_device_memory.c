@@ -1,0 +1,139 @@
+/* Memory on a device that the caller has (dcrf/device.h): where it is, copies, streams, and how
+ * long it lives. */
+#include "places.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static dcrf_workspace *cpu, *device;
+
+static int prepare(void **state) {
+    (void)state;
+    device = new_device_workspace();
+    return device && dcrf_workspace_new(&cpu, 1, NULL) == DCRF_OK ? 0 : -1;
+}
+
+static int clean_up(void **state) {
+    (void)state;
+    dcrf_workspace_free(&cpu);
+    dcrf_workspace_free(&device);
+    return 0;
+}
+
+static void memory_says_where_it_is(void **state) {
+    (void)state;
+    dcrf_error error;
+    char name[DCRF_DEVICE_NAME_BYTES];
+    dcrf_device_memory *memory;
+    int here = 0;
+    must(dcrf_device_memory_new(&memory, device, 1000, &error), &error);
+    must(dcrf_device_find((char *)dcrf_device_memory_data(memory) + 500, name, &error), &error);
+    assert_string_equal(name, dcrf_workspace_device(device));
+    must(dcrf_device_find(&here, name, &error), &error);
+    assert_string_equal(name, "cpu");
+    dcrf_device_memory_free(&memory);
+    assert_null(memory);
+}
+
+/* What was written is read, from every place of it. */
+static void copies_go_both_ways(void **state) {
+    (void)state;
+    enum { COUNT = 700000 }; /* more than what is copied at once */
+    int32_t *numbers = malloc(COUNT * sizeof *numbers), *found = malloc(COUNT * sizeof *found);
+    dcrf_error error;
+    assert_non_null(numbers);
+    assert_non_null(found);
+    for (int32_t k = 0; k < COUNT; k++)
+        numbers[k] = 7 * k;
+    struct place there = put(device, true, numbers, COUNT * sizeof *numbers);
+    fetch(device, &there, found, COUNT * sizeof *found);
+    assert_memory_equal(found, numbers, COUNT * sizeof *found);
+    must(dcrf_device_copy(device, found, (int32_t *)there.data + 1234, 4, &error), &error);
+    assert_int_equal(found[0], 7 * 1234);
+    drop(&there);
+    free(numbers);
+    free(found);
+}
+
+static void wrong_calls_are_told(void **state) {
+    (void)state;
+    dcrf_error error;
+    char name[DCRF_DEVICE_NAME_BYTES];
+    dcrf_device_memory *memory;
+    int here = 0;
+    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
+                 dcrf_device_memory_new(&memory, cpu, 10, &error));
+    assert_null(memory);
+    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
+                 dcrf_device_copy(cpu, &here, &here, 4, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error, dcrf_device_wait(cpu, NULL, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
+                 dcrf_device_copy(device, NULL, &here, 4, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_device_find(NULL, name, &error));
+    dcrf_device_memory_free(NULL);
+    assert_null(dcrf_device_memory_data(NULL));
+}
+
+static void the_fake_is_asked_right(void **state) {
+    (void)state;
+    if (!is_fake())
+        skip();
+    void *(*waited_for)(void) = (void *(*)(void))find_in_fake("fake_backend_waited_for");
+    dcrf_device_memory *memory;
+    dcrf_error error;
+    must(dcrf_device_wait(device, (void *)1, &error), &error);
+    assert_ptr_equal(waited_for(), (void *)1);
+    setenv("FAKE_FAILURE", "memory_new", 1);
+    assert_fails(DCRF_ERROR_DEVICE, "refuses memory_new", error,
+                 dcrf_device_memory_new(&memory, device, 10, &error));
+    unsetenv("FAKE_FAILURE");
+}
+
+/* Memory outlives its workspace, and another thread may free it. */
+static void *free_memory(void *memory) {
+    dcrf_device_memory_free((dcrf_device_memory **)memory);
+    return NULL;
+}
+
+static void memory_outlives_its_workspace(void **state) {
+    (void)state;
+    dcrf_workspace *workspace;
+    dcrf_device_memory *memory;
+    dcrf_error error;
+    pthread_t thread;
+    int32_t number = 4711, found = 0;
+    must(dcrf_workspace_new(&workspace, 1, &error), &error);
+    must(dcrf_workspace_set_device(workspace, dcrf_workspace_device(device), &error), &error);
+    must(dcrf_device_memory_new(&memory, workspace, sizeof number, &error), &error);
+    must(dcrf_device_copy(workspace, dcrf_device_memory_data(memory), &number, sizeof number,
+                          &error),
+         &error);
+    dcrf_workspace_free(&workspace);
+    must(dcrf_device_copy(device, &found, dcrf_device_memory_data(memory), sizeof found, &error),
+         &error);
+    assert_int_equal(found, number);
+    assert_int_equal(pthread_create(&thread, NULL, free_memory, &memory), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_null(memory);
+}
+
+static void nothing_is_left(void **state) {
+    (void)state;
+    if (!is_fake())
+        skip();
+    assert_int_equal(fake_alive(), 1); /* `device` itself */
+}
+
+int main(void) {
+    if (status_without_device() != 0)
+        return status_without_device();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_says_where_it_is),
+        cmocka_unit_test(copies_go_both_ways),
+        cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(the_fake_is_asked_right),
+        cmocka_unit_test(memory_outlives_its_workspace),
+        cmocka_unit_test(nothing_is_left), /* the last */
+    };
+    return cmocka_run_group_tests(tests, prepare, clean_up);
+}
