@@ -1,6 +1,7 @@
 /* Energies and objectives against double loops over dense matrices, and what is refused. */
 #include "scene.h"
 
+#include "energy/part.h"
 #include "filter/plan.h"
 
 #include <dcrf/labelling.h>
@@ -16,6 +17,27 @@ static void assert_energies(const dcrf_energy *e, const dcrf_energy *expected, d
 
 /* ---- energies ------------------------------------------------------------------------------- */
 
+/* Every third variable, and the others. */
+static void check_parts(const struct scene *s, const uint16_t *x, const struct naive *expected) {
+    const size_t variables = s->model->variables;
+    uint8_t *part = calloc(variables, sizeof *part);
+    dcrf_energy sum = {0};
+    assert_non_null(part);
+    for (int side = 0; side < 2; side++) {
+        dcrf_energy energy;
+        for (size_t a = 0; a < variables; a++)
+            part[a] = (a % 3 == 0) == side;
+        assert_int_equal(dcrf_energy_of_part(s->plan, s->workspace, x, part, &energy, NULL),
+                         DCRF_OK);
+        sum.unary += energy.unary;
+        sum.pairwise += energy.pairwise;
+        sum.cliques += energy.cliques;
+    }
+    sum.total = sum.unary + sum.pairwise + sum.cliques;
+    assert_energies(&sum, &expected->energy, expected->pair_scale);
+    free(part);
+}
+
 static void check_labels(const struct scene *s) {
     uint16_t *x = new_labels(s);
     dcrf_energy energy, again;
@@ -28,6 +50,7 @@ static void check_labels(const struct scene *s) {
         assert_close(of_kernel[m], expected.of_kernel[m], expected.pair_scale);
     assert_int_equal(dcrf_energy_of_labels(s->plan, s->workspace, x, &again, NULL, NULL), DCRF_OK);
     assert_memory_equal(&again, &energy, sizeof energy);
+    check_parts(s, x, &expected);
     free(x);
 }
 

@@ -129,7 +129,7 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
     struct dcrf_pair_sum pairs = {.plan = plan,
                                   .workspace = workspace,
                                   .labels = listed,
-                                  .differing = labels,
+                                  .differing = part ? NULL : labels,
                                   .fill = fill_indicators,
                                   .sum = sum_indicators,
                                   .subject = &x};
