@@ -107,13 +107,15 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
                                   double *time_s, bool splats) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
-    const size_t width = fours_width(number), corners = 1 + number / 4 % 9;
+    const bool is_short = number % 3 == 0; /* every variable a run of its own */
+    const size_t width = is_short ? 2 + number / 3 % 2 * 2 : fours_width(number);
+    const size_t corners = 1 + number / 4 % 9;
     const size_t count = random_below(&rng, 20), stride = width + 8 * random_below(&rng, 3);
     const size_t vertices = 1 + random_below(&rng, 40);
     uint32_t *first = malloc((count + 1) * sizeof *first);
     first[0] = 0;
     for (size_t i = 0; i < count; i++)
-        first[i + 1] = first[i] + 1 + (uint32_t)random_below(&rng, 7);
+        first[i + 1] = first[i] + 1 + (is_short ? 0 : (uint32_t)random_below(&rng, 7));
     const size_t places = first[count];
     uint32_t *variable = malloc((places + 1) * sizeof *variable);
     for (size_t i = 0; i < places; i++) /* each once, backwards */
@@ -130,9 +132,9 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
     r.value = random_floats(r.count, 3);
     r.size = absolutes(r.value, r.count);
     struct dcrf_runs runs = {.corners = corners,
-                             .first = first,
+                             .first = is_short ? NULL : first,
                              .vertex = vertex,
-                             .variable = variable,
+                             .variable = is_short ? NULL : variable,
                              .weight = weight,
                              .vertices = splats ? r.value : in,
                              .variables = splats ? in : r.value,
@@ -177,8 +179,9 @@ static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, s
                                   double *time_s) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
-    const size_t width = fours_width(number), rows = 1 + random_below(&rng, 60);
-    const bool two = number / 4 % 2;
+    const bool is_short = number % 5 == 0;
+    const size_t width = is_short ? 2 : fours_width(number), rows = 1 + random_below(&rng, 60);
+    const bool two = number / 4 % 2 && !is_short;
     uint32_t *neighbour[2];
     float *in[2], *size_in[2];
     for (size_t k = 0; k < 2; k++) {

@@ -278,8 +278,13 @@ dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_e
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
+/* Floats of the rows by which row sums are measured: the shortest that there are. */
+static size_t row_sums_width(const struct dcrf_densecrf_term *term) {
+    return dcrf_densecrf_has_short_rows(term) ? 2 : DCRF_NARROW_LANES;
+}
+
 static size_t row_sums_floats(const struct dcrf_densecrf_term *term, dcrf_pool *pool) {
-    return dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), DCRF_NARROW_LANES,
+    return dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term), row_sums_width(term),
                                       dcrf_pool_threads(pool));
 }
 
@@ -287,9 +292,9 @@ static size_t row_sums_floats(const struct dcrf_densecrf_term *term, dcrf_pool *
 static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *pool, float *scratch,
                             float *sums, dcrf_error *error) {
     const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
-    const size_t n = lattice->base.variables;
+    const size_t n = lattice->base.variables, width = row_sums_width(term);
     const float ones[DCRF_NARROW_LANES] = {1, 1, 1, 1};
-    float *rows = dcrf_allocate(n, sizeof ones);
+    float *rows = dcrf_allocate(n, width * sizeof *rows);
     if (!rows || !scratch) {
         dcrf_release(rows);
         return dcrf_fail_memory(error, "the row sums of a kernel");
@@ -297,14 +302,14 @@ static dcrf_status row_sums(const struct dcrf_densecrf_term *term, dcrf_pool *po
     dcrf_lattice_filter(
         &(struct dcrf_lattice_filter){.lattice = lattice,
                                       .pool = pool,
-                                      .width = DCRF_NARROW_LANES,
+                                      .width = width,
                                       .in = ones, /* every variable reads the same row */
                                       .out = rows,
-                                      .out_stride = DCRF_NARROW_LANES,
+                                      .out_stride = width,
                                       .factor = term->gain,
                                       .scratch = scratch});
     for (size_t a = 0; a < n; a++)
-        sums[a] = rows[a * DCRF_NARROW_LANES];
+        sums[a] = rows[a * width];
     dcrf_release(rows);
     return DCRF_OK;
 }

@@ -30,6 +30,11 @@ dcrf_densecrf_lattice(const struct dcrf_densecrf_term *term) {
     return (const struct dcrf_lattice *)term->op;
 }
 
+/* Can its rows have two floats? */
+static inline bool dcrf_densecrf_has_short_rows(const struct dcrf_densecrf_term *term) {
+    return !dcrf_densecrf_lattice(term)->runs.first;
+}
+
 static inline bool dcrf_densecrf_has_ring(const struct dcrf_densecrf_term *term) {
     return dcrf_densecrf_lattice(term)->ring.rows > 0;
 }
@@ -156,7 +161,9 @@ float dcrf_field_collect_peaks(struct dcrf_field *field, bool by_place);
 struct dcrf_spread {
     const dcrf_densecrf *crf;
     dcrf_pool *pool;
-    size_t stride; /* of the rows */
+    size_t stride;       /* of the rows of variables */
+    size_t width;        /* floats of them that are splat */
+    size_t sliced_width; /* that were, when the lattices were blurred */
     float *memory;
     struct dcrf_spread_rows {
         float *blurred;
@@ -168,8 +175,9 @@ struct dcrf_spread {
 bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
                       dcrf_workspace *workspace, size_t most_stride);
 
-/* Begin with rows of `stride` floats. What is on the lattices is lost. */
-void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride);
+/* Begin with rows of `stride` floats, of which `width` are filtered: all labels but one, perhaps.
+ * What is on the lattices is lost. A change of the width alone concerns the splats after it. */
+void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width);
 
 /* Splat: clear the rows of a group, then its bands in their order, each with the rows of its
  * variables. Different terms and groups can do so at the same time. */
@@ -185,9 +193,9 @@ void dcrf_spread_blur(struct dcrf_spread *spread);
 void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
                        bool accumulate, float *rows);
 
-/* The floats of the block of labels that begins at `at`, and where its rows are. */
-static inline size_t dcrf_spread_width(const struct dcrf_spread *spread, size_t at) {
-    return spread->stride - at < DCRF_DSP_WIDTH ? spread->stride - at : DCRF_DSP_WIDTH;
+/* The floats of the block of labels that begins at `at`, of so many, and where its rows are. */
+static inline size_t dcrf_spread_block_width(size_t floats, size_t at) {
+    return floats - at < DCRF_DSP_WIDTH ? floats - at : DCRF_DSP_WIDTH;
 }
 
 static inline float *dcrf_spread_block(const struct dcrf_spread *spread, size_t term, float *rows,

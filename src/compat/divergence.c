@@ -74,7 +74,8 @@ dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *w
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t n = crf->variables;
-    struct divergence d = {.crf = crf, .q = q, .width = DCRF_LANES};
+    const size_t most = crf->labels < DCRF_LANES ? crf->labels : DCRF_LANES;
+    struct divergence d = {.crf = crf, .q = q, .width = dcrf_padded(most)};
     d.rows = dcrf_allocate(n, d.width * sizeof *d.rows);
     d.filtered = dcrf_allocate(n, d.width * sizeof *d.filtered);
     if (!d.rows || !d.filtered) {

@@ -35,9 +35,10 @@ bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
     return spread->memory;
 }
 
-void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride) {
+void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width) {
     float *memory = spread->memory;
     spread->stride = stride;
+    spread->width = spread->sliced_width = width;
     for (size_t m = 0; m < spread->crf->term_count; m++) {
         if (!has_rows(spread, m))
             continue;
@@ -46,12 +47,6 @@ void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride) {
         rows->blurred = memory;
         for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
             rows->group[g] = memory + (1 + g) * floats;
-        /* The row of missing neighbours of each block, which nothing writes into later. */
-        for (size_t at = 0; at < stride; at += DCRF_DSP_WIDTH) {
-            const size_t width = dcrf_spread_width(spread, at);
-            float *row = dcrf_spread_block(spread, m, rows->blurred, at);
-            memset(row + lattice_of(spread, m)->vertices * width, 0, width * sizeof *row);
-        }
         memory += (1 + DCRF_LATTICE_GROUPS) * floats;
     }
 }
@@ -59,17 +54,17 @@ void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride) {
 void dcrf_spread_clear(const struct dcrf_spread *spread, size_t term, size_t group) {
     if (has_rows(spread, term))
         memset(spread->term[term].group[group], 0,
-               floats_of(spread, term, spread->stride) * sizeof(float));
+               floats_of(spread, term, spread->width) * sizeof(float));
 }
 
 void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t group, size_t band,
                        const float *rows) {
     if (!has_rows(spread, term))
         return;
-    for (size_t at = 0; at < spread->stride; at += DCRF_DSP_WIDTH)
+    for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
         dcrf_lattice_splat_band(
             lattice_of(spread, term), band, rows + at, spread->stride,
-            dcrf_spread_width(spread, at),
+            dcrf_spread_block_width(spread->width, at),
             dcrf_spread_block(spread, term, spread->term[term].group[group], at));
 }
 
@@ -80,15 +75,17 @@ void dcrf_spread_blur(struct dcrf_spread *spread) {
         struct dcrf_spread_rows *rows = &spread->term[m];
         const struct dcrf_lattice *lattice = lattice_of(spread, m);
         bool is_swapped = false;
-        for (size_t at = 0; at < spread->stride; at += DCRF_DSP_WIDTH) {
-            const size_t width = dcrf_spread_width(spread, at);
+        for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH) {
+            const size_t width = dcrf_spread_block_width(spread->width, at);
+            float *blurred = dcrf_spread_block(spread, m, rows->blurred, at);
             float *group[DCRF_LATTICE_GROUPS];
             for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
                 group[g] = dcrf_spread_block(spread, m, rows->group[g], at);
             dcrf_lattice_join(lattice, spread->pool, width, group);
-            is_swapped = dcrf_lattice_blur(
-                             lattice, spread->pool, width, group[0], true, lattice->corners,
-                             dcrf_spread_block(spread, m, rows->blurred, at), group[0]) == group[0];
+            /* The row of missing neighbours, which was cleared with the groups. */
+            memset(blurred + lattice->vertices * width, 0, width * sizeof *blurred);
+            is_swapped = dcrf_lattice_blur(lattice, spread->pool, width, group[0], true,
+                                           lattice->corners, blurred, group[0]) == group[0];
         }
         if (is_swapped) { /* of all blocks alike: it depends on the number of axes */
             float *kept = rows->blurred;
@@ -96,13 +93,14 @@ void dcrf_spread_blur(struct dcrf_spread *spread) {
             rows->group[0] = kept;
         }
     }
+    spread->sliced_width = spread->width;
 }
 
 void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
                        bool accumulate, float *rows) {
-    for (size_t at = 0; at < spread->stride; at += DCRF_DSP_WIDTH)
+    for (size_t at = 0; at < spread->sliced_width; at += DCRF_DSP_WIDTH)
         dcrf_lattice_slice_band(lattice_of(spread, term), band,
                                 dcrf_spread_block(spread, term, spread->term[term].blurred, at),
-                                dcrf_spread_width(spread, at), factor, accumulate, rows + at,
-                                spread->stride);
+                                dcrf_spread_block_width(spread->sliced_width, at), factor,
+                                accumulate, rows + at, spread->stride);
 }

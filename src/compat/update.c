@@ -66,19 +66,35 @@ static bool has_ring(const dcrf_densecrf *crf) {
     return count_terms(crf, true, true) + count_terms(crf, true, false) > 0;
 }
 
-/* As many floats as make whole fours. */
-static size_t in_fours(size_t floats) {
-    return (floats + 3) / 4 * 4;
+static bool has_short_rows(const dcrf_densecrf *crf) {
+    bool has_them = true;
+    for (size_t m = 0; m < crf->term_count; m++)
+        has_them = has_them && dcrf_densecrf_has_short_rows(&crf->terms[m]);
+    return has_them;
+}
+
+/* The floats of a row with so many labels, as lattices filter it. */
+static size_t floats_for(const struct update *update, size_t labels) {
+    if (labels <= 2 && has_short_rows(update->field->crf))
+        return 2;
+    return (labels + 3) / 4 * 4;
 }
 
 /* Probabilities sum to one, so what a kernel makes of all labels together is the same in every
  * update: where one has summed it up, later ones need not filter the last label. That is done where
- * all lattices have a ring and it makes their rows shorter. */
+ * it makes rows shorter, of large lattices and of few labels: others would gain nothing. */
 static bool can_sum_up(const struct update *update) {
     const struct dcrf_field *field = update->field;
-    return count_terms(field->crf, true, true) == field->crf->term_count &&
-           field->crf->term_count > 0 && !dcrf_field_has_rest(field) &&
-           in_fours(field->active - 1) < field->stride && field->active > DCRF_LANES;
+    const dcrf_densecrf *crf = field->crf;
+    return count_terms(crf, true, true) + count_terms(crf, false, true) == crf->term_count &&
+           crf->term_count > 0 && !dcrf_field_has_rest(field) && field->active > 2 &&
+           (has_ring(crf) || has_short_rows(crf)) &&
+           floats_for(update, field->active - 1) < floats_for(update, field->active);
+}
+
+/* What lattices filter of a row, with the total or not. */
+static size_t filtered_floats(const struct update *update, bool has_total) {
+    return floats_for(update, update->field->active - (has_total ? 1 : 0));
 }
 
 static dcrf_status update_init(struct update *update, struct dcrf_field *field,
@@ -219,18 +235,13 @@ static void put_rings(const struct update *update, size_t begin, size_t end, flo
     }
 }
 
-/* What rings filter of a row. */
-static size_t filtered_floats(const struct update *update) {
-    return update->sums_up && update->has_total ? in_fours(update->field->active - 1)
-                                                : update->field->stride;
-}
-
 static void put_shares(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct update *update = context;
     for (size_t i = begin; i < end; i++)
-        put_rings(update, even_part(0, filtered_floats(update), i, update->shares),
-                  even_part(0, filtered_floats(update), i + 1, update->shares),
+        put_rings(update,
+                  even_part(0, filtered_floats(update, update->has_total), i, update->shares),
+                  even_part(0, filtered_floats(update, update->has_total), i + 1, update->shares),
                   update->ring + i * update->ring_floats, NULL);
 }
 
@@ -251,12 +262,12 @@ static void filter_rings(struct update *update) {
         memset(update->message, 0, crf->variables * field->stride * sizeof *update->message);
         update->has_message = true;
         for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH)
-            add_rings(update, at, dcrf_spread_width(&update->spread, at));
+            add_rings(update, at, dcrf_spread_block_width(field->stride, at));
     }
     if (shares_labels(update))
         dcrf_parallel_for(field->pool, update->shares, 1, put_shares, update);
     else
-        put_rings(update, 0, filtered_floats(update), update->ring, field->pool);
+        put_rings(update, 0, filtered_floats(update, update->has_total), update->ring, field->pool);
     update->has_message = update->has_message || count_terms(crf, true, true) > 0;
 }
 
@@ -376,7 +387,8 @@ static void splat_groups(void *context, size_t begin, size_t end, size_t worker)
 }
 
 static void splat_stored(struct update *update) {
-    dcrf_spread_layout(&update->spread, update->field->stride);
+    dcrf_spread_layout(&update->spread, update->field->stride,
+                       filtered_floats(update, update->has_total && can_sum_up(update)));
     dcrf_parallel_for(update->field->pool, update->field->crf->term_count * DCRF_LATTICE_GROUPS, 1,
                       splat_groups, update);
     update->is_spread = true;
@@ -396,6 +408,8 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     update->has_message = false;
     update->sums_up = !update->is_start && can_sum_up(update);
     update->has_total = update->has_total && update->sums_up;
+    if (splats)
+        update->spread.width = filtered_floats(update, update->sums_up);
     if (has_ring(crf) && !update->is_start) {
         const bool is_apart = count_terms(crf, true, false) > 0 ||
                               count_terms(crf, true, true) > 1 || !shares_labels(update);
@@ -426,7 +440,7 @@ static bool must_store(const struct update *update) {
 static void update_field(struct update *update, float *planes) {
     const bool is_last = planes, is_kept = dcrf_field_has_rest(update->field);
     if (update->is_start) {
-        dcrf_spread_layout(&update->spread, update->field->stride);
+        dcrf_spread_layout(&update->spread, update->field->stride, filtered_floats(update, false));
         pass_over_bands(update, must_store(update), true, NULL);
         update->is_start = false;
     }

@@ -3,7 +3,8 @@
  *
  * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
  * floats, DCRF_NARROW_LANES or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that
- * the sums of a row stay in registers. Runs and blurs take all multiples of four. */
+ * the sums of a row stay in registers. Runs and blurs take all multiples of four, and rows of two
+ * floats as far as it is said below. */
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 
@@ -41,12 +42,13 @@ struct dcrf_gather {
  *   slice   variables row a = factor * sum of weight * vertices row v, or += that
  *
  * over the places of a run (the variables a) and its corners (the vertices v). The rows of a run
- * are loaded once for all of its variables. */
+ * are loaded once for all of its variables. Rows as short as two or four floats are loaded faster
+ * than runs are found to end: there `first` is NULL where every variable is a run of its own. */
 struct dcrf_runs {
     size_t corners;
     const uint32_t *first;    /* the places of run r: first[r] .. first[r + 1] - 1 */
     const uint32_t *vertex;   /* runs x corners */
-    const uint32_t *variable; /* one per place */
+    const uint32_t *variable; /* one per place; NULL with `first` */
     const float *weight;      /* places x corners */
     float *vertices;          /* rows of `width` floats */
     float *variables;         /* rows `stride` apart; not written by a splat */
@@ -58,7 +60,8 @@ struct dcrf_runs {
 };
 
 /* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same of a
- * second input where there is one; all rows are `width` floats apart. */
+ * second input where there is one; all rows are `width` floats apart. Rows of two floats have one
+ * input. */
 struct dcrf_blur {
     const uint32_t *neighbour[2];
     const float *in[2]; /* in[1] = NULL: one input */

@@ -28,12 +28,21 @@ static void gather(const struct dcrf_gather *g, size_t begin, size_t end) {
     }
 }
 
+/* The first place of a run, and the variable of a place. */
+static size_t first_of(const struct dcrf_runs *runs, size_t run) {
+    return runs->first ? runs->first[run] : run;
+}
+
+static size_t variable_of(const struct dcrf_runs *runs, size_t place) {
+    return runs->first ? runs->variable[place] : place;
+}
+
 static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++)
         for (size_t k = 0; k < runs->corners; k++) {
             float sum[DCRF_DSP_WIDTH] = {0};
-            for (size_t place = runs->first[r]; place < runs->first[r + 1]; place++) {
-                const float *row = runs->variables + runs->variable[place] * runs->stride;
+            for (size_t place = first_of(runs, r); place < first_of(runs, r + 1); place++) {
+                const float *row = runs->variables + variable_of(runs, place) * runs->stride;
                 for (size_t i = 0; i < runs->width; i++)
                     sum[i] += runs->weight[place * runs->corners + k] * row[i];
             }
@@ -44,7 +53,7 @@ static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
 
 static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++)
-        for (size_t place = runs->first[r]; place < runs->first[r + 1]; place++) {
+        for (size_t place = first_of(runs, r); place < first_of(runs, r + 1); place++) {
             float sum[DCRF_DSP_WIDTH] = {0};
             for (size_t k = 0; k < runs->corners; k++) {
                 const float *row =
@@ -52,7 +61,7 @@ static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
                 for (size_t i = 0; i < runs->width; i++)
                     sum[i] += runs->weight[place * runs->corners + k] * row[i];
             }
-            store_row(runs->variables + runs->variable[place] * runs->stride, sum, runs->width,
+            store_row(runs->variables + variable_of(runs, place) * runs->stride, sum, runs->width,
                       runs->factor, runs->accumulate);
         }
 }

@@ -128,24 +128,90 @@ INLINE void splat_all(const struct dcrf_runs *given, size_t begin, size_t end, s
                       size_t tail){FOR_RUNS(splat_block, given, begin, end, wide, tail)}
 
 INLINE void slice_all(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
-                      size_t tail) {
-    FOR_RUNS(slice_block, given, begin, end, wide, tail)
+                      size_t tail){FOR_RUNS(slice_block, given, begin, end, wide, tail)}
+
+/* Every variable a run of its own: rows of two floats or four. */
+INLINE half_vector load_short(const float *at, size_t width) {
+    return width == PAIR ? load_pairs(at, NULL) : load_half(at);
 }
+
+INLINE void store_short(float *at, half_vector value, size_t width) {
+    if (width == PAIR)
+        store_pair(at, value);
+    else
+        store_half(at, value);
+}
+
+INLINE void splat_short(const struct dcrf_runs *given, size_t begin, size_t end, size_t corners,
+                        size_t width) {
+    const struct dcrf_runs copy = *given, *runs = &copy;
+    for (size_t a = begin; a < end; a++) {
+        const uint32_t *vertex = runs->vertex + a * corners;
+        const float *weight = runs->weight + a * corners;
+        const half_vector in = load_short(runs->variables + a * runs->stride, width);
+        UNROLL_CONSTANT
+        for (size_t k = 0; k < corners; k++) {
+            float *row = runs->vertices + vertex[k] * width;
+            store_short(row, load_short(row, width) + weight[k] * in, width);
+        }
+    }
+}
+
+INLINE void slice_short(const struct dcrf_runs *given, size_t begin, size_t end, size_t corners,
+                        size_t width) {
+    const struct dcrf_runs copy = *given, *runs = &copy;
+    for (size_t a = begin; a < end; a++) {
+        const uint32_t *vertex = runs->vertex + a * corners;
+        const float *weight = runs->weight + a * corners;
+        float *out = runs->variables + a * runs->stride;
+        half_vector sum = {0};
+        UNROLL_CONSTANT
+        for (size_t k = 0; k < corners; k++)
+            sum += weight[k] * load_short(runs->vertices + vertex[k] * width, width);
+        sum *= runs->factor;
+        store_short(out, runs->accumulate ? sum + load_short(out, width) : sum, width);
+    }
+}
+
+/* With the usual numbers of corners as constants. */
+#define FOR_SHORT(body, runs, begin, end)                                                          \
+    switch ((runs)->width == PAIR ? (runs)->corners : SHORT_FOURS + (runs)->corners) {             \
+    case 3:                                                                                        \
+        body(runs, begin, end, 3, PAIR);                                                           \
+        break;                                                                                     \
+    case RUN_CORNERS:                                                                              \
+        body(runs, begin, end, RUN_CORNERS, PAIR);                                                 \
+        break;                                                                                     \
+    case SHORT_FOURS + 3:                                                                          \
+        body(runs, begin, end, 3, HALF_LANES);                                                     \
+        break;                                                                                     \
+    case SHORT_FOURS + RUN_CORNERS:                                                                \
+        body(runs, begin, end, RUN_CORNERS, HALF_LANES);                                           \
+        break;                                                                                     \
+    default:                                                                                       \
+        body(runs, begin, end, (runs)->corners, (runs)->width);                                    \
+        break;                                                                                     \
+    }
+#define SHORT_FOURS 1000
 
 #if DSP_LANES == 16
-static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
-    FOR_FOURS(runs->width, splat_all, runs, begin, end)
-}
-
-static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
-    FOR_FOURS(runs->width, slice_all, runs, begin, end)
-}
+#define FOR_LONG(body, runs, begin, end) FOR_FOURS((runs)->width, body, runs, begin, end)
 #else
+#define FOR_LONG(body, runs, begin, end) body(runs, begin, end, 0, 0);
+#endif
+
 static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
-    splat_all(runs, begin, end, 0, 0);
+    if (runs->first) {
+        FOR_LONG(splat_all, runs, begin, end)
+    } else {
+        FOR_SHORT(splat_short, runs, begin, end)
+    }
 }
 
 static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
-    slice_all(runs, begin, end, 0, 0);
+    if (runs->first) {
+        FOR_LONG(slice_all, runs, begin, end)
+    } else {
+        FOR_SHORT(slice_short, runs, begin, end)
+    }
 }
-#endif

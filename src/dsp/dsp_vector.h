@@ -22,6 +22,7 @@ typedef int32_t tail_integers __attribute__((vector_size(TAIL_LANES * 4)));
 typedef double tail_doubles __attribute__((vector_size(TAIL_LANES * 8)));
 typedef float half_vector __attribute__((vector_size(HALF_LANES * 4)));
 typedef int32_t half_integers __attribute__((vector_size(HALF_LANES * 4)));
+typedef double half_doubles __attribute__((vector_size(HALF_LANES * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
 /* Before a loop with a small constant count: its copies make arrays registers. Clang does so early
@@ -85,6 +86,22 @@ INLINE void store_tail(float *at, tail_vector value) {
 
 INLINE void store_half(float *at, half_vector value) {
     memcpy(at, &value, sizeof value);
+}
+
+/* Rows of two floats: one in the lower half of a vector, or two. */
+#define PAIR ((size_t)2)
+
+INLINE half_vector load_pairs(const float *low, const float *high) {
+    double pair[2] = {0};
+    memcpy(&pair[0], low, sizeof pair[0]);
+    if (high)
+        memcpy(&pair[1], high, sizeof pair[1]);
+    return (half_vector)(half_doubles){pair[0], pair[1]};
+}
+
+INLINE void store_pair(float *at, half_vector value) {
+    const double pair = ((half_doubles)value)[0];
+    memcpy(at, &pair, sizeof pair);
 }
 
 /* Floats of a row. */
@@ -273,8 +290,30 @@ INLINE void blur_rows(const struct dcrf_blur *given, size_t begin, size_t end, s
         }
 }
 
-static void blur(const struct dcrf_blur *b, size_t begin,
-                 size_t end){FOR_FOURS(b->width, blur_rows, b, begin, end)}
+/* Rows of two floats, two at a time. */
+INLINE void blur_pairs(const struct dcrf_blur *given, size_t begin, size_t end) {
+    const struct dcrf_blur copy = *given, *b = &copy; /* which no store can change */
+    const float *in = b->in[0];
+    const uint32_t *n = b->neighbour[0] + 2 * begin;
+    size_t v = begin;
+    for (; v + 2 <= end; v += 2, n += 4) {
+        const half_vector before = load_pairs(in + n[0] * PAIR, in + n[2] * PAIR);
+        const half_vector after = load_pairs(in + n[1] * PAIR, in + n[3] * PAIR);
+        store_half(b->out + v * PAIR,
+                   b->centre * load_half(in + v * PAIR) + b->side * (before + after));
+    }
+    if (v < end)
+        store_pair(b->out + v * PAIR, b->centre * load_pairs(in + v * PAIR, NULL) +
+                                          b->side * (load_pairs(in + n[0] * PAIR, NULL) +
+                                                     load_pairs(in + n[1] * PAIR, NULL)));
+}
+
+static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
+    if (b->width == PAIR)
+        blur_pairs(b, begin, end);
+    else
+        FOR_FOURS(b->width, blur_rows, b, begin, end)
+}
 
 INLINE struct row row_load(const float *in, size_t wide, size_t tail) {
     struct row row;

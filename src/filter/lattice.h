@@ -49,9 +49,9 @@ struct dcrf_lattice_layers {
 /* The variables in the order of their simplices, band after band of them (see lattice_runs.c). */
 struct dcrf_lattice_runs {
     size_t count;
-    uint32_t *first;    /* count + 1: the places of a run */
+    uint32_t *first;    /* count + 1: the places of a run; NULL: each variable is one */
     uint32_t *vertex;   /* count x corners */
-    uint32_t *variable; /* of each place, counted from the first of its band */
+    uint32_t *variable; /* of each place, counted from the first of its band; NULL with `first` */
     float *weight;      /* variables x corners, by place: what a splat multiplies by */
     float *weight_out;  /* what a slice multiplies by; NULL: by the same */
     size_t band_count, band_variables;
@@ -241,10 +241,12 @@ dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_tab
 void dcrf_simplices_clear(struct dcrf_simplices *simplices);
 
 /* Give the vertices other numbers, `vertices` of them, and put the simplices in the order of their
- * lowest vertices. */
+ * lowest vertices, or leave them in theirs. */
 dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
                                  const uint32_t *number, size_t vertices, dcrf_pool *pool,
                                  dcrf_error *error);
+void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
+                             const uint32_t *number, dcrf_pool *pool);
 
 /* ---- lattice_build.c ------------------------------------------------------------------------ */
 
@@ -265,6 +267,12 @@ dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
                                   const struct dcrf_simplices *simplices, size_t band_variables,
                                   dcrf_pool *pool, dcrf_error *error);
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
+
+/* The same with every variable a run of its own, for rows of two floats or four. Takes over what is
+ * weighted. */
+dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
+                                        struct dcrf_simplices *simplices, size_t band_variables,
+                                        dcrf_pool *pool, dcrf_error *error);
 
 /* Make the simplices again from runs of one band, which are gone then. */
 dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,

@@ -78,6 +78,13 @@ static dcrf_status add_ring(struct build *build, dcrf_error *error) {
     return DCRF_OK;
 }
 
+/* Is each variable a run of its own? */
+static bool has_short_runs(const struct build *build) {
+    const struct dcrf_refinement *refinement = &build->refinement;
+    return refinement->has_runs && !build->lattice->is_large && refinement->row_floats > 0 &&
+           refinement->row_floats <= DCRF_NARROW_LANES;
+}
+
 /* Put the vertices in order, and forget how they were found. */
 static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
@@ -90,7 +97,9 @@ static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
     dcrf_table_clear(&build->table);
     dcrf_status status = dcrf_lattice_order_new(&build->order, &build->code, codes,
                                                 lattice->vertices, lattice->is_large, pool, error);
-    if (status == DCRF_OK)
+    if (status == DCRF_OK && has_short_runs(build))
+        dcrf_simplices_renumber(&build->simplices, lattice->corners, build->order.number, pool);
+    else if (status == DCRF_OK)
         status = dcrf_simplices_order(&build->simplices, lattice->base.variables, lattice->corners,
                                       build->order.number, lattice->vertices, pool, error);
     dcrf_release(build->order.number);
@@ -147,10 +156,13 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
 /* Runs; a large lattice gets one band of them, until it is known whether it has a ring. */
 static dcrf_status make_runs(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
-    const dcrf_status status = dcrf_lattice_runs_new(
-        lattice, &build->simplices,
-        lattice->is_large ? lattice->base.variables : build->refinement.band_variables,
-        dcrf_workspace_pool(build->workspace), error);
+    dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
+    const size_t band =
+        lattice->is_large ? lattice->base.variables : build->refinement.band_variables;
+    const dcrf_status status =
+        has_short_runs(build)
+            ? dcrf_lattice_runs_new_short(lattice, &build->simplices, band, pool, error)
+            : dcrf_lattice_runs_new(lattice, &build->simplices, band, pool, error);
     dcrf_simplices_clear(&build->simplices);
     return status;
 }

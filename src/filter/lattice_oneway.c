@@ -84,10 +84,12 @@ struct scaling {
 static void scale_runs(const struct dcrf_lattice *lattice, float *weight, const float *scale,
                        size_t begin, size_t end) {
     const size_t corners = lattice->corners, band = lattice->runs.band_variables;
-    for (size_t place = begin; place < end; place++)
+    const uint32_t *variable = lattice->runs.variable;
+    for (size_t place = begin; place < end; place++) {
+        const float factor = scale[variable ? place - place % band + variable[place] : place];
         for (size_t k = 0; k < corners; k++)
-            weight[place * corners + k] *=
-                scale[place - place % band + lattice->runs.variable[place]];
+            weight[place * corners + k] *= factor;
+    }
 }
 
 static void scale_chunk(void *context, size_t begin, size_t end, size_t worker) {

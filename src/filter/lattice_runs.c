@@ -10,6 +10,10 @@
  * there can be: in a grainy photograph at 80/13, squares of 32 x 32 pixels have 1.77 pixels to a
  * run, the whole picture has 2.03, and 1024 pixels along its rows have 1.43.
  *
+ * With rows as short as four floats there is nothing to gain from runs: telling where one ends
+ * takes longer than loading six rows. There each variable is a run of its own, in the order of the
+ * variables.
+ *
  * Runs that add to one vertex must not do so at the same time, nor in an order that depends on the
  * threads. So bands come in groups, each of which is splat by one thread into rows of its own, and
  * the rows of all groups are added up. A lattice that goes through a ring (lattice_ring.c) has one
@@ -155,15 +159,52 @@ static dcrf_status make_runs(struct builder *builder, dcrf_pool *pool, dcrf_erro
     return DCRF_OK;
 }
 
-dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
-                                  const struct dcrf_simplices *simplices, size_t band_variables,
-                                  dcrf_pool *pool, dcrf_error *error) {
+/* Begin with no runs, and bands of so many variables. */
+static void divide_into_bands(struct dcrf_lattice *lattice, size_t band_variables) {
     struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables,
                  band = band_variables ? band_variables : BAND_VARIABLES;
     dcrf_lattice_runs_clear(runs);
     runs->band_variables = band < n ? band : n;
     runs->band_count = (n + runs->band_variables - 1) / runs->band_variables;
+}
+
+static void fill_short_runs(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct builder *builder = context;
+    const struct dcrf_simplices *simplices = builder->simplices;
+    const size_t corners = builder->lattice->corners;
+    for (size_t a = begin; a < end; a++)
+        dcrf_copy_corners(builder->runs->vertex + a * corners,
+                          simplices->corner + simplices->of[a] * corners, corners);
+}
+
+dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
+                                        struct dcrf_simplices *simplices, size_t band_variables,
+                                        dcrf_pool *pool, dcrf_error *error) {
+    struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t n = lattice->base.variables;
+    divide_into_bands(lattice, band_variables);
+    runs->count = n;
+    runs->band = dcrf_allocate(runs->band_count + 1, sizeof *runs->band);
+    runs->vertex = dcrf_allocate(n, lattice->corners * sizeof *runs->vertex);
+    if (!runs->band || !runs->vertex)
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    struct builder builder = {.lattice = lattice, .runs = runs, .simplices = simplices};
+    for (size_t band = 0; band <= runs->band_count; band++)
+        runs->band[band] = (uint32_t)band_begin(&builder, band);
+    dcrf_parallel_for(pool, n, RUN_GRAIN, fill_short_runs, &builder);
+    runs->weight = simplices->weight;
+    simplices->weight = NULL;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
+                                  const struct dcrf_simplices *simplices, size_t band_variables,
+                                  dcrf_pool *pool, dcrf_error *error) {
+    struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t n = lattice->base.variables;
+    divide_into_bands(lattice, band_variables);
     struct builder builder = {.lattice = lattice, .runs = runs, .simplices = simplices};
     builder.spare = dcrf_allocate(n, sizeof *builder.spare);
     const dcrf_status status = make_runs(&builder, pool, error);
@@ -208,13 +249,15 @@ dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_sim
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
-    return n * (sizeof *runs->variable + corners * sizeof *runs->weight) +
-           runs->count * (sizeof *runs->first + corners * sizeof *runs->vertex) +
-           runs->band_count * sizeof *runs->band;
+    const size_t order =
+        runs->first ? n * sizeof *runs->variable + runs->count * sizeof *runs->first : 0;
+    return order + n * corners * sizeof *runs->weight +
+           runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band;
 }
 
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
+    assert(runs->first || width <= DCRF_NARROW_LANES);
     return (struct dcrf_runs){.corners = lattice->corners,
                               .first = runs->first,
                               .vertex = runs->vertex,
@@ -226,21 +269,32 @@ struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t
 
 /* ---- bands ---------------------------------------------------------------------------------- */
 
+/* Runs that are variables are counted from the first of their band. */
+static void for_band(const struct dcrf_lattice *lattice, size_t band, struct dcrf_runs *runs,
+                     void (*work)(const struct dcrf_runs *, size_t, size_t)) {
+    size_t begin = lattice->runs.band[band], end = lattice->runs.band[band + 1];
+    if (!runs->first) {
+        runs->vertex += begin * runs->corners;
+        runs->weight += begin * runs->corners;
+        end -= begin;
+        begin = 0;
+    }
+    work(runs, begin, end);
+}
+
 void dcrf_lattice_splat_band(const struct dcrf_lattice *lattice, size_t band, const float *in,
                              size_t in_stride, size_t width, float *vertices) {
-    const uint32_t *first = lattice->runs.band;
     struct dcrf_runs runs = dcrf_lattice_runs_of(lattice, width);
     runs.vertices = vertices;
     runs.variables = (float *)in; /* a splat only reads them */
     runs.stride = in_stride;
     runs.is_near = true;
-    dcrf_dsp()->splat_runs(&runs, first[band], first[band + 1]);
+    for_band(lattice, band, &runs, dcrf_dsp()->splat_runs);
 }
 
 void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *vertices,
                              size_t width, float factor, bool accumulate, float *out,
                              size_t out_stride) {
-    const uint32_t *first = lattice->runs.band;
     struct dcrf_runs runs = dcrf_lattice_runs_of(lattice, width);
     if (lattice->runs.weight_out)
         runs.weight = lattice->runs.weight_out;
@@ -250,7 +304,7 @@ void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, co
     runs.factor = factor;
     runs.accumulate = accumulate;
     runs.is_near = true;
-    dcrf_dsp()->slice_runs(&runs, first[band], first[band + 1]);
+    for_band(lattice, band, &runs, dcrf_dsp()->slice_runs);
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */

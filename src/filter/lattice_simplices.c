@@ -411,6 +411,20 @@ static void find_lowest(void *context, size_t begin, size_t end, size_t worker) 
     }
 }
 
+static void renumber(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct ordering *ordering = context;
+    uint32_t *corner = ordering->simplices->corner;
+    for (size_t i = begin * ordering->corners; i < end * ordering->corners; i++)
+        corner[i] = ordering->number[corner[i]];
+}
+
+void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
+                             const uint32_t *number, dcrf_pool *pool) {
+    struct ordering ordering = {.simplices = simplices, .corners = corners, .number = number};
+    dcrf_parallel_for(pool, simplices->count, GRAIN, renumber, &ordering);
+}
+
 static void copy_ordered(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct ordering *ordering = context;
