@@ -22,17 +22,21 @@ def to_dlpack(
     address: int, format: str, shape: Sequence[int], strides: Sequence[int], index: int, owner: object, /
 ) -> object: ...
 def mean_field(
-    shape: Sequence[int],
-    spacing: Sequence[float],
-    unary: _Anywhere,
-    kind: str,
-    kernels: Sequence[
-        tuple[Sequence[float] | None, _Anywhere | None, Sequence[float] | None, float, bool]
+    problems: Sequence[
+        tuple[
+            Sequence[int],  # shape
+            Sequence[float],  # spacing
+            _Anywhere,  # unary
+            str,  # its kind
+            Sequence[
+                tuple[Sequence[float] | None, _Anywhere | None, Sequence[float] | None, float, bool]
+            ],  # kernels
+            int,  # operator
+            int,  # iterations
+            _Anywhere | None,  # marginals
+            _Anywhere | None,  # labels
+        ]
     ],
-    operator: int,
-    iterations: int,
-    marginals: _Anywhere | None,
-    labels: _Anywhere | None,
     threads: int,
     streams: Sequence[int],
     device: str,

@@ -97,27 +97,29 @@ class DeviceArray:
         return f"<dcrf.DeviceArray of {self.dtype} {self.shape} on {self.device}>"
 
 
-def empty(shape, dtype, device):
-    """A new array on a device, contiguous."""
-    dtype = np.dtype(dtype)
-    owner, address = _core.device_memory(math.prod(shape) * dtype.itemsize, device)
-    return DeviceArray(owner, address, dtype, shape, _contiguous(shape, dtype.itemsize), device)
-
-
 def on_gpu(values, what):
     """The ``DeviceArray`` of an array of any library that is on a GPU; None for everything else."""
     if isinstance(values, DeviceArray):
         return values
-    where = getattr(values, "__dlpack_device__", None)
-    if callable(where):
-        try:
-            kind, _ = where()
-        except Exception:  # numpy of a masked array, a tensor that has no place
-            kind = None
-        if kind in (_CUDA, _CUDA_MANAGED):
-            return _by_dlpack(values, what)
+    if _speaks_dlpack(values):
+        return _by_dlpack(values, what)
     interface = getattr(values, "__cuda_array_interface__", None)
     return None if interface is None else _by_interface(values, interface, what)
+
+
+def is_on_gpu(values):
+    return _speaks_dlpack(values) or getattr(values, "__cuda_array_interface__", None) is not None
+
+
+def _speaks_dlpack(values):
+    """And is it on a GPU?"""
+    where = getattr(values, "__dlpack_device__", None)
+    if not callable(where):
+        return False
+    try:
+        return where()[0] in (_CUDA, _CUDA_MANAGED)
+    except Exception:  # numpy of a masked array, a tensor that has no place
+        return False
 
 
 def _by_dlpack(values, what):
@@ -131,7 +133,7 @@ def _by_dlpack(values, what):
             f"{what} on the GPU has elements of a type that is not taken there; {_TYPES} are (.float() in torch)"
         )
     dtype = np.dtype(name)
-    steps = _contiguous(shape, dtype.itemsize) if strides is None else [n * dtype.itemsize for n in strides]
+    steps = contiguous(shape, dtype.itemsize) if strides is None else [n * dtype.itemsize for n in strides]
     _check_size(shape, what)
     return DeviceArray(
         owner, address, dtype, shape, steps, _device_of(address, what), _DEFAULT_STREAM, is_bfloat
@@ -147,7 +149,7 @@ def _by_interface(values, interface, what):
     if dtype.kind not in "uif" or not dtype.isnative or dtype.char not in "BHhifde":
         raise TypeError(f"{what} on the GPU has elements of type {dtype}; {_TYPES} are taken there")
     shape, (address, is_read_only) = tuple(interface["shape"]), interface["data"]
-    strides = interface.get("strides") or _contiguous(shape, dtype.itemsize)
+    strides = interface.get("strides") or contiguous(shape, dtype.itemsize)
     _check_size(shape, what)
     # Without a word of it the default stream is as good a guess as there is; None says that there is none.
     stream = interface.get("stream", _DEFAULT_STREAM)
@@ -186,7 +188,8 @@ def as_stood_in(there, before, after, what):
     return there._address + moved, "E" if there._is_bfloat else there.dtype.char, after.shape, after.strides
 
 
-def _contiguous(shape, step):
+def contiguous(shape, step):
+    """The strides of an array without gaps, of elements of ``step`` bytes."""
     strides = []
     for size in reversed(shape):
         strides.insert(0, step)

@@ -56,7 +56,7 @@ def work_on_each(items, one, threads, errors):
     threads = thread_count(threads)
     if threads < 0:
         raise ValueError(f"threads is {threads}; it must not be negative")
-    threads = threads or _cores()
+    threads = threads or cores()
     stop = threading.Event()
 
     def results():
@@ -99,5 +99,5 @@ def solve_many(problems, *, threads=0, errors="raise", device=None, **options):
     return list(solve_each(problems, threads=threads, errors=errors, device=device, **options))
 
 
-def _cores():
+def cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

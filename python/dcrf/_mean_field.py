@@ -1,23 +1,21 @@
 """Mean field and nothing else: from the arrays of a network to marginals and labels, on the GPU where they are."""
 
 import dataclasses
-import itertools
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._arrays import array, one_or_many, split_mask, thread_count
+from ._calls import Calls
 from ._choices import NORMALIZATIONS, OPERATORS, choice
-from ._device import device_name, devices_in_turn, on_device
-from ._gpu import as_stood_in, empty, on_gpu, stand_in
+from ._gpu import as_stood_in, on_gpu, stand_in
 from ._kernels import check_share, check_strength, parts_of_strength, several, with_weight
 from ._layout import find_grid, place_channels_last
-from ._many import work_on_each
 from ._model import DEFAULT_BILATERAL, DEFAULT_SPATIAL, Model, one_image
 from ._superpixels import on_the_scale, without_bools
 
-_KINDS = {"unary": "energies", "probabilities": "probabilities", "logits": "logits"}
+KINDS = {"unary": "energies", "probabilities": "probabilities", "logits": "logits"}
 _IMAGE = "the image"
 
 
@@ -52,6 +50,7 @@ def mean_field(
     stream=None,
     threads=0,
     device=None,
+    _calls=None,
 ):
     """The marginals and labels of ``iterations`` mean-field updates, and nothing else of a solver: no energy and no
     bound is computed, no other labelling is tried, nothing stops the updates early. The options are those of
@@ -97,17 +96,16 @@ def mean_field(
         channels = _colours(picture, channels, kernels)
     if marginals is False and labels is False:
         raise ValueError("neither marginals nor labels are wanted")
+    calls = Calls() if _calls is None else _calls
     stays = any(one is not None and one.there is not None for one in (numbers, picture))
-    make = (lambda size, dtype: empty(size, dtype, place)) if stays else np.empty
+    make = (lambda size, dtype: calls.empty(size, dtype, place)) if stays else np.empty
     q = _result(marginals, rooms[0], (rows.shape[-1],) + grid, ("float32",), make)
     found = _result(labels, rooms[1], grid, ("int32", "uint16", "uint8"), make)
-    on_device(
-        _core.mean_field,
-        where,
+    arguments = (
         grid,
         one_or_many(spacing, len(grid), "spacing"),
         numbers.passed(rows),
-        _KINDS[name],
+        KINDS[name],
         [
             (kernel["sigmas"], channels if kernel["channel_sigmas"] else None, kernel["channel_sigmas"], kernel["weight"],
              kernel["is_symmetric"])
@@ -117,31 +115,11 @@ def mean_field(
         _whole(iterations, "iterations"),
         _channels_last(q, rooms[0], 0),
         _channels_last(found, rooms[1], None),
-        thread_count(threads) if device_name(where) == "cpu" else 1,
-        _streams(arrays, stream),
     )
+    calls.add(where, thread_count(threads), _streams(arrays, stream), arguments)
+    if _calls is None:
+        calls.run()
     return MeanField(q, found)
-
-
-def mean_field_many(problems, *, workers=0, errors="raise", device=None, **options):
-    """``mean_field`` of many problems with several of them in flight: a list of ``MeanField``. A problem is a
-    dictionary of options of ``mean_field`` (with ``image``, if there is one); ``options`` are common to all.
-    ``errors`` is that of ``solve_each``. With ``device="cuda"`` and several GPUs problems whose arrays are on the host are spread
-    over them.
-
-    >>> import numpy as np
-    >>> problems = [{"logits": np.random.default_rng(i).random((2, 5, 6))} for i in range(4)]
-    >>> [found.labels.shape for found in mean_field_many(problems, spatial=(2, 1.0))]
-    [(5, 6), (5, 6), (5, 6), (5, 6)]
-    """
-
-    def one(item, stop):
-        problem, where = item
-        problem = {"threads": 1, **options, "device": where, **problem}
-        return mean_field(problem.pop("image", None), **problem)
-
-    spread = itertools.cycle(devices_in_turn(device))
-    return list(work_on_each(zip(problems, spread), one, workers, errors))
 
 
 # ---- the arrays that were given

@@ -152,58 +152,110 @@ static Py_ssize_t read_streams(PyObject *list, void **streams) {
     return count;
 }
 
+/* (shape, spacing, unary, kind, kernels, operator, iterations, marginals out or None, labels out or
+ * None) */
+static int take_call(struct call *call, PyObject *tuple) {
+    PyObject *shape, *spacing, *unary, *kernels, *marginals, *labels;
+    const char *kind;
+    int operator_kind;
+    Py_ssize_t iterations;
+    dcrf_arrays *arrays = &call->arrays;
+    dcrf_arrays_defaults(arrays);
+    if (!PyArg_ParseTuple(tuple, "OOOsOinOO", &shape, &spacing, &unary, &kind, &kernels,
+                          &operator_kind, &iterations, &marginals, &labels))
+        return -1;
+    if (iterations < 0 || !dcrf_unary_kind_from_name(kind, &arrays->unary_kind)) {
+        PyErr_SetString(PyExc_ValueError, "a number is negative, or the kind of the unary unknown");
+        return -1;
+    }
+    arrays->operator_kind = (dcrf_operator_kind)operator_kind;
+    arrays->iterations = (size_t)iterations;
+    return dcrf_py_grid(shape, spacing, &arrays->grid) == 0 &&
+                   take_view(call, unary, "the unary", &arrays->unary) == 0 &&
+                   take_result(call, marginals, "the array for marginals", &arrays->marginals) ==
+                       0 &&
+                   take_result(call, labels, "the array for labels", &arrays->labels) == 0
+               ? take_kernels(call, kernels)
+               : -1;
+}
+
+struct calls {
+    struct call *of;
+    dcrf_arrays *arrays; /* theirs, side by side */
+    size_t count;
+};
+
+static void release_calls(struct calls *calls) {
+    for (size_t c = 0; c < calls->count; c++)
+        for (size_t k = 0; k < calls->of[c].buffer_count; k++)
+            PyBuffer_Release(&calls->of[c].buffers[k]);
+    PyMem_Free(calls->of);
+    PyMem_Free(calls->arrays);
+}
+
+static int take_calls(struct calls *calls, PyObject *list) {
+    const Py_ssize_t count = PySequence_Size(list);
+    if (count < 0)
+        return -1;
+    calls->of = PyMem_Calloc((size_t)count + 1, sizeof *calls->of);
+    calls->arrays = PyMem_Calloc((size_t)count + 1, sizeof *calls->arrays);
+    if (!calls->of || !calls->arrays) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    while (calls->count < (size_t)count) {
+        struct call *call = &calls->of[calls->count];
+        PyObject *tuple = PySequence_GetItem(list, (Py_ssize_t)calls->count);
+        const int failed = !tuple || take_call(call, tuple) < 0;
+        Py_XDECREF(tuple); /* the list holds what it holds */
+        calls->arrays[calls->count++] = call->arrays;
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
 /* Without the interpreter lock. */
-static dcrf_status run(const dcrf_arrays *arrays, size_t threads, const char *device,
+static dcrf_status run(const struct calls *calls, size_t threads, const char *device,
                        void *const *streams, size_t stream_count, dcrf_error *error) {
     dcrf_workspace *workspace = NULL;
+    size_t failed;
     dcrf_status status = dcrf_py_workspace(&workspace, threads, device, error);
     for (size_t k = 0; k < stream_count && status == DCRF_OK; k++)
         status = dcrf_device_wait(workspace, streams[k], error);
     if (status == DCRF_OK)
-        status = dcrf_mean_field_arrays(workspace, arrays, error);
+        status =
+            dcrf_mean_field_arrays_many(workspace, calls->arrays, calls->count, &failed, error);
     dcrf_workspace_free(&workspace);
     return status;
 }
 
-/* mean_field(shape, spacing, unary, kind, kernels, operator, iterations, marginals out or None,
- * labels out or None, threads, streams to wait for, device) */
+/* mean_field(problems, threads, streams to wait for, device) */
 PyObject *dcrf_py_mean_field(PyObject *module, PyObject *arguments) {
-    PyObject *shape, *spacing, *unary, *kernels, *marginals, *labels, *stream_list, *result = NULL;
-    const char *kind, *device;
-    int operator_kind;
-    Py_ssize_t iterations, threads;
+    PyObject *list, *stream_list, *result = NULL;
+    const char *device;
+    Py_ssize_t threads;
     void *streams[MOST_STREAMS];
-    struct call call = {.buffer_count = 0};
+    struct calls calls = {0};
     dcrf_error error;
     dcrf_status status;
     (void)module;
-    dcrf_arrays_defaults(&call.arrays);
-    if (!PyArg_ParseTuple(arguments, "OOOsOinOOnOs", &shape, &spacing, &unary, &kind, &kernels,
-                          &operator_kind, &iterations, &marginals, &labels, &threads, &stream_list,
-                          &device))
+    if (!PyArg_ParseTuple(arguments, "OnOs", &list, &threads, &stream_list, &device))
         return NULL;
-    if (iterations < 0 || threads < 0 ||
-        !dcrf_unary_kind_from_name(kind, &call.arrays.unary_kind)) {
-        PyErr_SetString(PyExc_ValueError, "a number is negative, or the kind of the unary unknown");
+    if (threads < 0) {
+        PyErr_SetString(PyExc_ValueError, "a number is negative");
         return NULL;
     }
-    call.arrays.operator_kind = (dcrf_operator_kind)operator_kind;
-    call.arrays.iterations = (size_t)iterations;
     const Py_ssize_t stream_count = read_streams(stream_list, streams);
-    if (stream_count >= 0 && dcrf_py_grid(shape, spacing, &call.arrays.grid) == 0 &&
-        take_view(&call, unary, "the unary", &call.arrays.unary) == 0 &&
-        take_result(&call, marginals, "the array for marginals", &call.arrays.marginals) == 0 &&
-        take_result(&call, labels, "the array for labels", &call.arrays.labels) == 0 &&
-        take_kernels(&call, kernels) == 0) {
+    if (stream_count >= 0 && take_calls(&calls, list) == 0) {
         Py_BEGIN_ALLOW_THREADS status =
-            run(&call.arrays, (size_t)threads, device, streams, (size_t)stream_count, &error);
+            run(&calls, (size_t)threads, device, streams, (size_t)stream_count, &error);
         Py_END_ALLOW_THREADS if (status < 0) dcrf_py_raise(&error);
         else {
             Py_INCREF(Py_None);
             result = Py_None;
         }
     }
-    for (size_t k = 0; k < call.buffer_count; k++)
-        PyBuffer_Release(&call.buffers[k]);
+    release_calls(&calls);
     return result;
 }

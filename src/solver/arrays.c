@@ -243,17 +243,18 @@ static dcrf_status check_all(const dcrf_arrays *arrays, size_t *variables, dcrf_
     return status < 0 ? status : check_images(arrays, error);
 }
 
-/* How many problems from the first one on are right and alike; at least one. */
-static size_t count_alike(const dcrf_arrays *arrays, size_t count) {
+/* How many problems from the first one on are one batch: they are right and alike. */
+static size_t choose_batch(const dcrf_arrays *arrays, size_t count) {
     size_t variables, alike = 1;
     if (arrays->operator_kind == DCRF_OPERATOR_EXACT || check_all(arrays, &variables, NULL) < 0)
         return 1;
     const size_t most = dcrf_arrays_batch(&arrays->grid, arrays->unary.channels);
-    while (alike < count && alike < most &&
-           check_all(&arrays[alike], &variables, NULL) == DCRF_OK &&
+    while (alike < count && check_all(&arrays[alike], &variables, NULL) == DCRF_OK &&
            are_alike(arrays, &arrays[alike]))
         alike++;
-    return alike;
+    /* Batches of about the same size rather than full ones and a rest. */
+    const size_t batches = (alike + most - 1) / most;
+    return (alike + batches - 1) / batches;
 }
 
 dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays *arrays,
@@ -278,7 +279,7 @@ dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_ar
                                .device = dcrf_workspace_find_device(workspace)};
     for (size_t begin = 0; begin < count; begin += batch.count) {
         batch.arrays = arrays + begin;
-        batch.count = batch.device ? count_alike(batch.arrays, count - begin) : 1;
+        batch.count = batch.device ? choose_batch(batch.arrays, count - begin) : 1;
         dcrf_grid_check(&batch.arrays->grid, &batch.variables, NULL);
         if (batch.count > 1 && dcrf_arrays_run_there(&batch, NULL) == DCRF_OK)
             continue;

@@ -39,7 +39,7 @@ class Interface:
     """An array of numpy as one on a GPU, by the CUDA array interface."""
 
     def __init__(self, array, **more):
-        self.array = array
+        self.array, self.shape = array, array.shape
         self.__cuda_array_interface__ = {
             "shape": array.shape,
             "typestr": array.dtype.str,
@@ -58,7 +58,7 @@ class Pack:
     """The same by DLPack."""
 
     def __init__(self, array, device=(2, 0)):
-        self.array, self.device = array, device
+        self.array, self.shape, self.device = array, array.shape, device
         self.streams = []
         self.owner = Owner()
 
@@ -238,6 +238,47 @@ class OnTheGpu(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "labels is read-only"):
             dcrf.mean_field(self.image, logits=self.logits, labels=frozen, **KERNELS)
 
+    def test_many_together(self):
+        """Problems of one shape are one call; their results are those of each alone, and go when the last one goes."""
+        fast = {"spatial": (1.5, 0.4), "bilateral": (4, 30, 0.8)}
+        scenes = [scene(seed=k) for k in range(7)]
+        FAKE.fake_backend_pictures.restype = ctypes.c_size_t
+        for wrap in (np.asarray, Interface, Pack):
+            problems = [{"image": wrap(image), "logits": wrap(logits)} for image, logits in scenes]
+            alone = [dcrf.mean_field(image, logits=logits, device="cuda", **fast) for image, logits in scenes]
+            gc.collect()
+            before = FAKE.fake_backend_alive()
+            found = dcrf.mean_field_many(problems, workers=1, device="cuda:0", **fast)
+            self.assertEqual(FAKE.fake_backend_pictures(), 1)  # the last one: 3 + 3 + 1
+            for one, other in zip(found, alone):
+                np.testing.assert_array_equal(np.asarray(one.marginals), other.marginals)
+                np.testing.assert_array_equal(np.asarray(one.labels), other.labels)
+            found = dcrf.mean_field_many(iter(problems), workers=1, device="cuda:0", **fast)
+            self.assertEqual(FAKE.fake_backend_pictures(), 7)
+            for one, other in zip(found, alone):
+                np.testing.assert_array_equal(np.asarray(one.marginals), other.marginals)
+            if wrap is not np.asarray:
+                self.assertEqual(FAKE.fake_backend_alive(), before + 2)  # the marginals of all, and the labels
+            found = found[5:6]
+            np.testing.assert_array_equal(np.asarray(found[0].labels), alone[5].labels)
+            del found, one
+            self.assertEqual(FAKE.fake_backend_alive(), before)
+
+    def test_the_wrong_one_of_many(self):
+        scenes = [scene(seed=k) for k in range(6)]
+        problems = [{"image": image, "logits": Interface(logits)} for image, logits in scenes]
+        scenes[2][1][1, 3, 4] = np.nan
+        problems[4]["iterations"] = "x"
+        found = dcrf.mean_field_many(iter(problems), errors="return", spatial=(1.5, 0.4), bilateral=(4, 30, 0.8))
+        self.assertEqual([isinstance(one, dcrf.ProblemError) for one in found], [k in (2, 4) for k in range(6)])
+        self.assertIn("problem 2: the unary holds a number at x = 4, y = 3, label 1, that is not finite", str(found[2]))
+        for k in (0, 5):
+            alone = dcrf.mean_field(scenes[k][0], logits=scenes[k][1], device="cuda", spatial=(1.5, 0.4), bilateral=(4, 30, 0.8))
+            np.testing.assert_array_equal(np.asarray(found[k].marginals), alone.marginals)
+        with self.assertRaises(dcrf.ProblemError) as raised:
+            dcrf.mean_field_many(iter(problems), spatial=(1.5, 0.4))
+        self.assertEqual(raised.exception.index, 2)
+
     def test_half_precision(self):
         """float16, and bfloat16, which numpy has not: the upper half of a float."""
 
@@ -371,7 +412,7 @@ class OnTheGpu(unittest.TestCase):
             dcrf.mean_field(logits=Interface(logits), spatial=(2, 1.0))
         os.environ["FAKE_PLACE"] = "1"
         with self.assertRaisesRegex(ValueError, "the image is on cuda:1|on cuda:1"):
-            dcrf.mean_field(Interface(image), logits=dcrf._gpu.empty((3, 6, 8), np.float32, "cuda:0"), **KERNELS)
+            dcrf.mean_field(Interface(image), logits=dcrf._calls.Calls().empty((3, 6, 8), np.float32, "cuda:0"), **KERNELS)
         os.environ["FAKE_PLACE"] = "0"
         with self.assertRaisesRegex(ValueError, "has to be copied"):
             dcrf.mean_field(logits=Interface(logits), spatial=(2, 1.0)).labels.__array__(copy=False)

@@ -1,0 +1,97 @@
+"""Mean field of many images: several in flight, and small ones together."""
+
+import contextlib
+import itertools
+import math
+
+from ._calls import Calls
+from ._device import device_name, devices_in_turn
+from ._gpu import is_on_gpu
+from ._many import ProblemError, cores, work_on_each
+from ._mean_field import KINDS, mean_field
+
+# Numbers of the unaries of problems that are given to the library at once, and problems: it makes batches of them
+# (dcrf_arrays_batch), which have no more.
+_MOST_NUMBERS = 1 << 24
+_MOST_PROBLEMS = 4096
+
+
+def mean_field_many(problems, *, workers=0, errors="raise", device=None, **options):
+    """``mean_field`` of many problems with several of them in flight: a list of ``MeanField``. A problem is a
+    dictionary of options of ``mean_field`` (with ``image``, if there is one); ``options`` are common to all.
+    ``errors`` is that of ``solve_each``. With ``device="cuda"`` and several GPUs problems whose arrays are on the host are spread
+    over them.
+
+    On a GPU problems of one shape with the same options, one after the other, are worked on together, with the same results as
+    one by one: small images are bound by the launches that they share then. Their results share memory, which is
+    freed when the last one is let go.
+
+    >>> import numpy as np
+    >>> problems = [{"logits": np.random.default_rng(i).random((2, 5, 6))} for i in range(4)]
+    >>> [found.labels.shape for found in mean_field_many(problems, spatial=(2, 1.0))]
+    [(5, 6), (5, 6), (5, 6), (5, 6)]
+    """
+
+    def some(chunk, stop):
+        return _together(chunk, options)
+
+    results = []
+    spread = itertools.cycle(devices_in_turn(device))
+    with contextlib.closing(work_on_each(_chunks(problems, spread, options, workers), some, workers, errors)) as chunks:
+        for found in itertools.chain.from_iterable(chunks):
+            if isinstance(found, Exception):
+                found = ProblemError(len(results), found)
+                if errors == "raise":
+                    raise found
+            results.append(found)
+    return results
+
+
+def _together(chunk, options):
+    """The results of problems, or what went wrong with them."""
+    calls, found, called = Calls(len(chunk)), [], []
+    for problem, where in chunk:
+        try:
+            problem = {"threads": 1, **options, "device": where, **problem}
+            found.append(mean_field(problem.pop("image", None), _calls=calls, **problem))
+            called.append(len(found) - 1)
+        except Exception as error:
+            found.append(error)
+    try:
+        calls.run()
+    except Exception:
+        for index, error in zip(called, calls.run_each()):
+            found[index] = error or found[index]
+    return found
+
+
+def _chunks(problems, spread, options, workers):
+    """Problems with their devices, in lists of those that look alike; on the CPU each by itself."""
+    most = _MOST_PROBLEMS
+    if hasattr(problems, "__len__"):  # every worker has something to do, twice
+        most = max(1, min(most, len(problems) // (2 * (workers or cores()))))
+    where, chunk, before = next(spread), [], None
+    for problem in problems:
+        look = _look(problem, options, where)
+        if chunk and (look is None or look != before or len(chunk) == most or _size(look, len(chunk) + 1) > _MOST_NUMBERS):
+            yield chunk
+            where, chunk = next(spread), []
+        chunk.append((problem, where))
+        before = look
+    if chunk:
+        yield chunk
+
+
+def _look(problem, options, where):
+    """What tells problems apart at a glance: the shape of the unaries and where they are; None: it is by itself."""
+    if not isinstance(problem, dict):
+        return None
+    values = next((given[kind] for given in (problem, options) for kind in KINDS if given.get(kind) is not None), None)
+    shape, is_there = getattr(values, "shape", None), is_on_gpu(values)
+    if shape is None or not is_there and device_name(problem.get("device", where)) == "cpu":
+        return None
+    return tuple(shape), is_there
+
+
+def _size(look, count):
+    return count * math.prod(look[0])
