@@ -6,6 +6,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+static void assert_regions(const struct picture *p, const dcrf_superpixel_settings *settings,
+                           size_t threads, const int32_t *expected, size_t expected_count) {
+    size_t count;
+    int32_t *regions = regions_of(p, settings, threads, &count);
+    assert_int_equal(count, expected_count);
+    assert_memory_equal(regions, expected, p->pixels * sizeof *regions);
+    free(regions);
+}
+
 /* ---- mean shift against its definition ------------------------------------------------------ */
 
 static void compare_mean_shift(enum kind kind, size_t width, size_t height, double spatial,
@@ -33,12 +42,8 @@ static void compare_mean_shift(enum kind kind, size_t width, size_t height, doub
     int32_t *expected = malloc(p.pixels * sizeof *expected);
     oracle_fuse(wanted, width, height, (float)spatial, (float)range, expected);
     const size_t expected_count = oracle_join(&luv, min_region_px, expected);
-    size_t count;
-    int32_t *regions = regions_of(&p, &settings, 2, &count);
-    assert_int_equal(count, expected_count);
-    assert_memory_equal(regions, expected, p.pixels * sizeof *regions);
+    assert_regions(&p, &settings, 2, expected, expected_count);
 
-    free(regions);
     free(expected);
     free(wanted);
     free(modes);
@@ -72,11 +77,7 @@ static void compare_slic(enum kind kind, size_t width, size_t height, double siz
     int32_t *expected = malloc(p.pixels * sizeof *expected);
     oracle_slic(&lab, (double[]){1, 1, 1}, size_px, compactness, settings.iterations, expected);
     const size_t expected_count = oracle_join(&lab, min_region_px, expected);
-    size_t count;
-    int32_t *regions = regions_of(&p, &settings, 2, &count);
-    assert_int_equal(count, expected_count);
-    assert_memory_equal(regions, expected, p.pixels * sizeof *regions);
-    free(regions);
+    assert_regions(&p, &settings, 2, expected, expected_count);
     free(expected);
     dcrf_colours_clear(&lab);
     free(p.rgb);
@@ -127,14 +128,9 @@ static void compare_volume(enum kind kind, dcrf_grid grid, double size_px, doubl
     oracle_slic(&lab, step, size_px, compactness, settings.iterations, expected);
     const size_t expected_count = oracle_join(&lab, min_region_px, expected);
     p.view = dcrf_view_interleaved(intensities, DCRF_F32, &grid, 1);
-    for (size_t threads = 1; threads <= 3; threads++) {
-        size_t count;
-        int32_t *regions = regions_of(&p, &settings, threads, &count);
-        assert_int_equal(count, expected_count);
-        assert_memory_equal(regions, expected, voxels * sizeof *regions);
-        assert_int_equal(oracle_check_regions(regions, grid.size), count);
-        free(regions);
-    }
+    for (size_t threads = 1; threads <= 3; threads++)
+        assert_regions(&p, &settings, threads, expected, expected_count);
+    assert_int_equal(oracle_check_regions(expected, grid.size), expected_count);
     free(expected);
     dcrf_colours_clear(&lab);
     free(stretched);
