@@ -1,15 +1,21 @@
 /* The grid operator on a device: a spatial kernel as convolutions along the axes, with the taps of
  * filter/grid_taps.h and the matrix of filter/grid.c.
  *
- * A thread makes OUTPUTS neighbours along the axis for four channels, so that an input is read once
- * for all of them; what neighbouring threads read is in the first-level cache. */
+ * A thread makes OUTPUTS neighbours along the axis for four channels. The lanes of a warp are next
+ * to each other across the axis, and the warps of a block along it: the block brings the inputs of
+ * all of them into shared memory, TILE at a time, so that nobody waits for single ones. As all
+ * lanes of a warp are at the same place of the axis, each input needs one tap more than the last
+ * did, and OUTPUTS of them stay in registers. */
 #include "cuda/device.cuh"
 #include "cuda/ordered.cuh"
 #include "filter/grid_taps.h"
 
 #include <cstdlib>
 
-#define OUTPUTS 4
+#define OUTPUTS 8
+#define WARP 32
+#define WARPS 4 /* of a block */
+#define TILE (WARPS * OUTPUTS)
 #define MOST_WIDTH 128
 #define WHAT "a grid convolution"
 
@@ -17,7 +23,7 @@ struct device_grid {
     struct device_operator op;
     dcrf_grid shape;
     size_t radius[DCRF_MAX_AXES];
-    float *taps[DCRF_MAX_AXES]; /* radius + 1 from the centre on, and OUTPUTS zeros */
+    float *taps[DCRF_MAX_AXES]; /* radius + 1 from the centre on, and 2 OUTPUTS zeros */
     float *buffer[2];
     size_t buffer_floats;
 };
@@ -28,9 +34,10 @@ struct pass {
     const float *taps;
     int radius;
     int length;                   /* of the axis */
-    size_t inner;                 /* variables between neighbours along the axis */
-    size_t outer;                 /* lines that follow each other at length * inner */
+    uint32_t segments;            /* of TILE outputs, that a line has */
+    uint32_t inner;               /* variables between neighbours along the axis */
     uint32_t width;               /* in float4 */
+    uint32_t across;              /* float4 with the same place on the axis */
     size_t in_stride, out_stride; /* in float4 */
     const float4 *in;
     float4 *out;
@@ -39,56 +46,75 @@ struct pass {
     bool accumulate;
 };
 
+static __device__ float4 operator*(float s, float4 v) {
+    return make_float4(s * v.x, s * v.y, s * v.z, s * v.w);
+}
+
+static __device__ void add(float4 *sum, float tap, float4 v) {
+    sum->x += tap * v.x;
+    sum->y += tap * v.y;
+    sum->z += tap * v.z;
+    sum->w += tap * v.w;
+}
+
 static __global__ void convolve(struct pass p) {
+    __shared__ float4 tile[TILE][WARP];
     extern __shared__ float taps[];
-    for (int t = (int)threadIdx.x; t <= p.radius + OUTPUTS; t += THREADS)
+    for (int t = (int)threadIdx.x; t <= p.radius + 2 * OUTPUTS; t += WARPS * WARP)
         taps[t] = p.taps[t];
-    __syncthreads();
-    const size_t groups = ((size_t)p.length + OUTPUTS - 1) / OUTPUTS;
-    size_t i = this_thread();
-    if (i >= groups * p.inner * p.outer * p.width)
-        return;
-    const size_t column = i % p.width;
-    i /= p.width;
-    const size_t inside = i % p.inner;
-    i /= p.inner;
-    const int first = (int)(i % groups) * OUTPUTS;
-    const size_t line = i / groups * (size_t)p.length * p.inner + inside;
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    const int begin = (int)(blockIdx.x % p.segments) * TILE, first = begin + warp * OUTPUTS;
+    const uint32_t at_across = blockIdx.x / p.segments * WARP + (uint32_t)lane;
+    const uint32_t column = at_across % p.width, place = at_across / p.width;
+    const size_t line = (size_t)(place / p.inner) * (size_t)p.length * p.inner + place % p.inner;
+    const bool is_there = at_across < p.across;
     float4 sum[OUTPUTS];
+    float window[OUTPUTS]; /* what input j has for output k is in place (j - k) mod OUTPUTS */
 #pragma unroll
-    for (int k = 0; k < OUTPUTS; k++)
+    for (int k = 0; k < OUTPUTS; k++) {
         sum[k] = make_float4(0, 0, 0, 0);
-    const int begin = max(first - p.radius, 0);
-    const int end = min(first + OUTPUTS - 1 + p.radius, p.length - 1);
-    for (int at = begin; at <= end; at++) {
-        const size_t variable = line + (size_t)at * p.inner;
-        float4 v = p.in[variable * p.in_stride + column];
-        if (p.in_scale) {
-            const float s = p.in_scale[variable];
-            v = make_float4(s * v.x, s * v.y, s * v.z, s * v.w);
-        }
+        window[k] = 0;
+    }
+    const int inputs = 2 * p.radius + OUTPUTS; /* of a thread; the block has TILE - OUTPUTS more */
+    for (int part = 0; part < 2 * p.radius + TILE; part += TILE) {
+        __syncthreads();
 #pragma unroll
-        for (int k = 0; k < OUTPUTS; k++) {
-            /* A distance beyond the radius has a zero, or is further than any zero. */
-            const int distance = abs(at - first - k);
-            const float tap = taps[min(distance, p.radius + OUTPUTS)];
-            sum[k].x += tap * v.x;
-            sum[k].y += tap * v.y;
-            sum[k].z += tap * v.z;
-            sum[k].w += tap * v.w;
+        for (int i = 0; i < TILE; i += WARPS) {
+            const int at = begin - p.radius + part + i + warp;
+            float4 v = make_float4(0, 0, 0, 0);
+            if (is_there && at >= 0 && at < p.length) {
+                const size_t variable = line + (size_t)at * p.inner;
+                v = p.in[variable * p.in_stride + column];
+                if (p.in_scale)
+                    v = p.in_scale[variable] * v;
+            }
+            tile[i + warp][lane] = v;
+        }
+        __syncthreads();
+        for (int i = 0; i < TILE; i += OUTPUTS) {
+            const int input = part + i - warp * OUTPUTS; /* its number for this thread */
+            if (input < 0 || input >= inputs)
+                continue;
+#pragma unroll
+            for (int j = 0; j < OUTPUTS; j++) {
+                window[j] = taps[abs(input + j - p.radius)];
+                const float4 v = tile[i + j][lane];
+#pragma unroll
+                for (int k = 0; k < OUTPUTS; k++)
+                    add(&sum[k], window[(j - k + OUTPUTS) % OUTPUTS], v);
+            }
         }
     }
 #pragma unroll
     for (int k = 0; k < OUTPUTS; k++) {
-        if (first + k >= p.length)
-            continue;
+        if (!is_there || first + k >= p.length)
+            break;
         const size_t variable = line + (size_t)(first + k) * p.inner;
         const float s = p.factor * (p.out_scale ? p.out_scale[variable] : 1);
         float4 *out = &p.out[variable * p.out_stride + column];
-        float4 v = make_float4(s * sum[k].x, s * sum[k].y, s * sum[k].z, s * sum[k].w);
-        if (p.accumulate)
-            v = make_float4(out->x + v.x, out->y + v.y, out->z + v.z, out->w + v.w);
-        *out = v;
+        const float4 v = s * sum[k];
+        *out =
+            p.accumulate ? make_float4(out->x + v.x, out->y + v.y, out->z + v.z, out->w + v.w) : v;
     }
 }
 
@@ -119,10 +145,15 @@ static dcrf_status convolve_axes(struct device_grid *grid, const float *in, floa
     p.inner = 1;
     for (size_t axis = 0; axis < grid->shape.axes; axis++) {
         const bool is_first = axis == 0, is_last = axis + 1 == grid->shape.axes;
+        const size_t length = grid->shape.size[axis], across = n / length * p.width;
+        if (across > UINT32_MAX - WARP)
+            return fail(error, DCRF_ERROR_UNSUPPORTED,
+                        "a grid of %zu variables is not on this device yet: use the CPU", n);
         p.taps = grid->taps[axis];
         p.radius = (int)grid->radius[axis];
-        p.length = (int)grid->shape.size[axis];
-        p.outer = n / (p.inner * (size_t)p.length);
+        p.length = (int)length;
+        p.segments = (uint32_t)((length + TILE - 1) / TILE);
+        p.across = (uint32_t)across;
         p.in = reinterpret_cast<const float4 *>(is_first ? in : grid->buffer[(axis - 1) % 2]);
         p.out = reinterpret_cast<float4 *>(is_last ? out : grid->buffer[axis % 2]);
         p.in_stride = (is_first ? stride : width) / 4;
@@ -131,10 +162,11 @@ static dcrf_status convolve_axes(struct device_grid *grid, const float *in, floa
         p.out_scale = is_last ? grid->op.scales : nullptr;
         p.factor = is_last ? factor : 1;
         p.accumulate = is_last && accumulate;
-        const size_t groups = ((size_t)p.length + OUTPUTS - 1) / OUTPUTS;
-        convolve<<<blocks_for(groups * p.inner * p.outer * p.width), THREADS,
-                   ((size_t)p.radius + OUTPUTS + 1) * sizeof(float), grid->op.device->stream>>>(p);
-        p.inner *= (size_t)p.length;
+        const size_t blocks = (across + WARP - 1) / WARP * p.segments;
+        convolve<<<(unsigned)blocks, WARPS * WARP,
+                   ((size_t)p.radius + 2 * OUTPUTS + 1) * sizeof(float), grid->op.device->stream>>>(
+            p);
+        p.inner *= (uint32_t)length;
     }
     return check(cudaGetLastError(), WHAT, error);
 }
@@ -330,7 +362,7 @@ static dcrf_status make_taps(struct device_grid *grid, const struct dcrf_feature
                              size_t axis, dcrf_error *error) {
     const double factor = features->axis_factor[axis];
     const size_t radius = dcrf_grid_radius(factor, features->grid.size[axis], features->grid.axes);
-    const size_t count = radius + 1 + OUTPUTS;
+    const size_t count = radius + 1 + 2 * OUTPUTS;
     float *taps = static_cast<float *>(calloc(count, sizeof *taps));
     if (!taps)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for a grid operator");
@@ -338,7 +370,7 @@ static dcrf_status make_taps(struct device_grid *grid, const struct dcrf_feature
         taps[k] = (float)dcrf_grid_tap(factor, (double)k);
     grid->radius[axis] = radius;
     dcrf_status status =
-        count * sizeof *taps > 48 * 1024
+        count * sizeof *taps > 32 * 1024 /* beside the tile */
             ? fail(error, DCRF_ERROR_UNSUPPORTED,
                    "a spatial kernel that reaches %zu variables is not on this device yet: use the "
                    "CPU",
