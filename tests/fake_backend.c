@@ -301,6 +301,11 @@ static size_t picture_of(const struct dcrf_features *features, size_t variable) 
     return variable / (features->variables / features->pictures);
 }
 
+/* Feature i from its number, of the grid or of the image. */
+static double divided(const struct dcrf_features *features, double value, double factor, size_t i) {
+    return features->is_single ? value / (double)features->divisor[i] : value * factor;
+}
+
 static double feature(const struct dcrf_features *features, size_t variable, size_t i) {
     const size_t picture = picture_of(features, variable);
     variable %= features->variables / features->pictures;
@@ -309,12 +314,12 @@ static double feature(const struct dcrf_features *features, size_t variable, siz
         const double value =
             features->given ? fake_element(&features->given[picture], &features->grid, variable, c)
                             : features->channel[variable * features->channels + c];
-        return value * features->channel_factor[c];
+        return divided(features, value, features->channel_factor[c], i);
     }
     for (size_t axis = 0; axis < i; axis++)
         variable /= features->grid.size[axis];
-    return (double)(features->origin[i] + variable % features->grid.size[i]) *
-           features->axis_factor[i];
+    return divided(features, (double)(features->origin[i] + variable % features->grid.size[i]),
+                   features->axis_factor[i], i);
 }
 
 static void fill_matrix(const struct dcrf_features *features, double *matrix) {
@@ -329,7 +334,8 @@ static void fill_matrix(const struct dcrf_features *features, double *matrix) {
         }
 }
 
-static void normalize(double *matrix, double *scale, size_t n) {
+static void normalize(double *matrix, size_t n) {
+    double scale[LARGEST];
     for (size_t a = 0; a < n; a++) {
         double sum = 0;
         for (size_t b = 0; b < n; b++)
@@ -340,33 +346,25 @@ static void normalize(double *matrix, double *scale, size_t n) {
         matrix[k] *= scale[k / n] * scale[k % n];
 }
 
-static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device,
-                                const struct dcrf_features *features,
-                                dcrf_normalization normalization, dcrf_operator_kind kind,
-                                dcrf_error *error) {
+dcrf_status fake_operator_new(dcrf_operator **out, double **matrix_out, dcrf_backend_device *device,
+                              const struct dcrf_features *features, dcrf_operator_kind kind,
+                              dcrf_error *error) {
     const size_t n = features->variables;
-    const dcrf_status status = fake_refuse("operator_new", error);
     *out = NULL;
-    if (status < 0)
-        return status;
     if (n > LARGEST)
         return fake_fail(error, DCRF_ERROR_DEVICE,
                          "the fake device is full: it has room for %d variables, not for %zu",
                          LARGEST, n);
     struct fake_operator *op = calloc(1, sizeof *op);
-    double *matrix = calloc(n * n, sizeof *matrix), *scale = calloc(n, sizeof *scale);
-    if (!op || !matrix || !scale) {
+    double *matrix = calloc(n * n, sizeof *matrix);
+    if (!op || !matrix) {
         free(op);
         free(matrix);
-        free(scale);
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake operator");
     }
     fill_matrix(features, matrix);
     for (size_t i = 0; i < features->dimension; i++)
         first_features[i] = feature(features, 0, i);
-    if (normalization == DCRF_NORMALIZE_SYMMETRIC)
-        normalize(matrix, scale, n);
-    free(scale);
     fake_hold(device);
     op->device = device;
     op->matrix = matrix;
@@ -377,7 +375,21 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
                                .bytes = n * n * sizeof *matrix,
                                .device = device};
     *out = &op->base;
+    *matrix_out = matrix;
     return DCRF_OK;
+}
+
+static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device,
+                                const struct dcrf_features *features,
+                                dcrf_normalization normalization, dcrf_operator_kind kind,
+                                dcrf_error *error) {
+    double *matrix;
+    dcrf_status status = fake_refuse("operator_new", error);
+    if (status == DCRF_OK)
+        status = fake_operator_new(out, &matrix, device, features, kind, error);
+    if (status == DCRF_OK && normalization == DCRF_NORMALIZE_SYMMETRIC)
+        normalize(matrix, features->variables);
+    return status;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -394,6 +406,7 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
     backend.lp = fake_lp;
     backend.moves = fake_moves;
     backend.arrays = fake_arrays;
+    backend.compat = fake_compat;
     const char *given = getenv("FAKE_VERSION");
     backend.version = given ? (unsigned)strtoul(given, NULL, 10) : DCRF_BACKEND_VERSION;
     return &backend;

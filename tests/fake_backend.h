@@ -1,5 +1,6 @@
 /* What the files of the fake device share: fake_backend.c with devices and operators,
- * fake_iterate.c with mean field and QP, fake_lp.c, fake_moves.c and fake_arrays.c. */
+ * fake_iterate.c with mean field and QP, fake_lp.c, fake_moves.c, fake_arrays.c and fake_compat.c.
+ */
 #ifndef FAKE_BACKEND_H
 #define FAKE_BACKEND_H
 
@@ -19,6 +20,11 @@ void fake_count(int change); /* of what is not freed */
 /* One number of an array over a grid. */
 double fake_element(const dcrf_view *view, const dcrf_grid *grid, size_t variable, size_t channel);
 
+/* The operator of a kernel without a normalization, and its matrix, which may be changed. */
+dcrf_status fake_operator_new(dcrf_operator **op, double **matrix, dcrf_backend_device *device,
+                              const struct dcrf_features *features, dcrf_operator_kind kind,
+                              dcrf_error *error);
+
 bool fake_is_on(const dcrf_operator *op, const dcrf_backend_device *device);
 /* A row of the operator's matrix; clip((y_b - y_a) / epsilon) of channel c. */
 const double *fake_row(const dcrf_operator *op, size_t a);
@@ -28,5 +34,6 @@ extern const struct dcrf_backend_iterate_methods fake_iterate;
 extern const struct dcrf_backend_lp_methods fake_lp;
 extern const struct dcrf_backend_moves_methods fake_moves;
 extern const struct dcrf_backend_arrays_methods fake_arrays;
+extern const struct dcrf_backend_compat_methods fake_compat;
 
 #endif

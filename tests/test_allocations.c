@@ -408,16 +408,25 @@ static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
 
 /* ---- the compatible mean field -------------------------------------------------------------- */
 
-static dcrf_status use_densecrf(dcrf_error *error) {
+/* More than the fake device has room for: tests/fake_compat.c. */
+#define MANY_FEATURES 7
+
+/* The last kernel cannot be on the device, so the model comes back. */
+static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
     static const float unary[WIDTH * HEIGHT * LABELS], matrix[LABELS * LABELS] = {-1, 0, 0, -2};
     static float q[WIDTH * HEIGHT * LABELS];
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view view = dcrf_view_planar(unary, DCRF_F32, &grid, LABELS);
     const dcrf_kernel kernel = bilateral_kernel();
+    static const float features[WIDTH * HEIGHT * MANY_FEATURES];
+    const dcrf_kernel many =
+        dcrf_kernel_features(dcrf_view_interleaved(features, DCRF_F32, &grid, MANY_FEATURES), 1);
     dcrf_workspace *workspace = NULL;
     dcrf_densecrf *crf = NULL;
     double divergence;
     dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_set_device(workspace, device, error);
     if (status == DCRF_OK)
         status = dcrf_densecrf_new(&crf, &grid, LABELS, error);
     if (status == DCRF_OK)
@@ -431,9 +440,26 @@ static dcrf_status use_densecrf(dcrf_error *error) {
         status = dcrf_densecrf_step(crf, workspace, q, error);
     if (status == DCRF_OK)
         status = dcrf_densecrf_divergence(crf, workspace, q, &divergence, error);
+    if (status == DCRF_OK && strcmp(device, "cpu") != 0) {
+        assert_string_equal(dcrf_densecrf_device(crf), "cuda:0");
+        status = dcrf_densecrf_add_kernel(crf, workspace, &many, DCRF_DENSECRF_SYMMETRIC,
+                                          DCRF_COMPATIBILITY_POTTS, matrix, error);
+        assert_int_equal(dcrf_densecrf_kernels(crf), status == DCRF_OK ? 2 : 1);
+        assert_string_equal(dcrf_densecrf_device(crf), status == DCRF_OK ? "cpu" : "cuda:0");
+        if (status == DCRF_OK)
+            status = dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
+    }
     dcrf_densecrf_free(&crf);
     dcrf_workspace_free(&workspace);
     return status;
+}
+
+static dcrf_status use_densecrf_here(dcrf_error *error) {
+    return use_densecrf("cpu", error);
+}
+
+static dcrf_status use_densecrf_on_device(dcrf_error *error) {
+    return use_densecrf("cuda", error);
 }
 
 static dcrf_status enlarge_unary(dcrf_error *error) {
@@ -554,7 +580,8 @@ static const struct {
     {"the LP relaxation and a proof on a device", solve_lp_on_device, 75},
     {"mean field of arrays", use_arrays_here, 20},
     {"mean field of arrays on a device", use_arrays_on_device, 6},
-    {"the compatible mean field", use_densecrf, 30},
+    {"the compatible mean field", use_densecrf_here, 30},
+    {"the compatible mean field on a device", use_densecrf_on_device, 30},
     {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
     {"superpixels by SLIC", use_slic, 17},

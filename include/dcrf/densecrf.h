@@ -22,6 +22,11 @@
  * off by at most t times that (to first order), and once for each such label in the others.
  * dcrf_densecrf_set_message_error changes it; 0 filters all labels always.
  *
+ * Where the first kernel is added with a workspace on a device (dcrf/device.h), the model lives
+ * there: its kernels, energies and updates, whatever the workspaces of later calls. All labels are
+ * filtered there. What the device cannot have (more than 512 labels, a lattice of too large an
+ * extent) brings the model back to the CPU, with the same results; dcrf_densecrf_device tells.
+ *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_DENSECRF_H
 #define DCRF_DENSECRF_H
@@ -52,6 +57,9 @@ DCRF_API void dcrf_densecrf_free(dcrf_densecrf **crf);
 DCRF_API size_t dcrf_densecrf_variables(const dcrf_densecrf *crf);
 DCRF_API size_t dcrf_densecrf_labels(const dcrf_densecrf *crf);
 DCRF_API size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf);
+
+/* Where it is: "cpu", or "cuda:0" and so on. Without kernels there is no need for a device. */
+DCRF_API const char *dcrf_densecrf_device(const dcrf_densecrf *crf);
 
 /* Replace the unary energies; the view has one channel a label. */
 DCRF_API dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,

@@ -48,6 +48,7 @@ dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t
 
 static void term_clear(struct dcrf_densecrf_term *term) {
     dcrf_operator_free(&term->op);
+    dcrf_features_clear(&term->features);
     dcrf_release(term->mu);
 }
 
@@ -55,6 +56,7 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
     if (!crf_pointer || !*crf_pointer)
         return;
     dcrf_densecrf *crf = *crf_pointer;
+    dcrf_densecrf_forget(crf);
     for (size_t m = 0; m < crf->term_count; m++)
         term_clear(&crf->terms[m]);
     dcrf_release(crf->terms);
@@ -76,6 +78,10 @@ size_t dcrf_densecrf_labels(const dcrf_densecrf *crf) {
 
 size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
     return crf ? crf->term_count : 0;
+}
+
+const char *dcrf_densecrf_device(const dcrf_densecrf *crf) {
+    return crf && crf->is_there ? crf->device.name : "cpu";
 }
 
 /* ---- unary energies ------------------------------------------------------------------------- */
@@ -200,6 +206,7 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
     }
     dcrf_release(crf->unary);
     crf->unary = unary;
+    dcrf_densecrf_forget(crf);
     return DCRF_OK;
 }
 
@@ -261,6 +268,7 @@ dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
     dcrf_release(crf->terms[kernel].mu);
     crf->terms[kernel].mu = mu;
     crf->terms[kernel].compatibility = compatibility;
+    dcrf_densecrf_forget(crf);
     return DCRF_OK;
 }
 
@@ -391,7 +399,7 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
 /* Features as the original computes them: coordinates and channels, single precision, divided by
  * sigmas in single precision. Only where that is done exactly do points on the border of simplices
  * fall where they fall there. */
-static dcrf_status single_features(struct dcrf_features *features, const dcrf_grid *grid,
+dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
                                    const dcrf_kernel *kernel, dcrf_error *error) {
     dcrf_kernel checked = *kernel;
     checked.weight = 1; /* neither is read, and both must pass the check */
@@ -399,9 +407,12 @@ static dcrf_status single_features(struct dcrf_features *features, const dcrf_gr
     for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < DCRF_MAX_FEATURES; c++)
         if ((float)kernel->channel_sigma[c] > 0 && isfinite(kernel->channel_sigma[c]))
             checked.channel_sigma[c] = 1; /* divided below */
-    const dcrf_status status = dcrf_features_new(features, grid, &checked, error);
-    if (status < 0 || features->axes == 0)
+    const dcrf_status status = dcrf_features_new(features, &crf->grid, &checked, error);
+    if (status < 0)
         return status;
+    features->order = crf->order;
+    if (features->axes == 0)
+        return DCRF_OK;
     features->is_single = true;
     for (size_t i = 0; i < features->dimension; i++)
         features->divisor[i] =
@@ -410,24 +421,40 @@ static dcrf_status single_features(struct dcrf_features *features, const dcrf_gr
     return DCRF_OK;
 }
 
-static dcrf_status build_lattice(const dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                 const dcrf_kernel *kernel, dcrf_operator **op, dcrf_error *error) {
-    struct dcrf_features features;
-    dcrf_status status = single_features(&features, &crf->grid, kernel, error);
-    if (status < 0)
-        return status;
-    features.order = crf->order;
-    /* The original embeds four variables at a time and fills the last four up with zeros, whose
-     * vertices then exist and pass on what reaches them. */
+dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                                dcrf_workspace *workspace, const struct dcrf_features *features,
+                                dcrf_densecrf_normalization normalization, dcrf_error *error) {
     const size_t row = dcrf_padded(crf->labels);
     const struct dcrf_refinement single = {.rounds = 1,
                                            .is_single = true,
-                                           .has_origin = crf->variables % 4 != 0,
+                                           .has_origin = dcrf_densecrf_has_origin(crf),
                                            .has_runs = true,
                                            .row_floats =
                                                row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH,
                                            .band_variables = crf->band};
-    status = dcrf_lattice_new_refined(op, &features, single, workspace, error);
+    const dcrf_status status =
+        dcrf_lattice_new_refined(&term->op, features, single, workspace, error);
+    if (status < 0)
+        return status;
+    term->gain = (float)(1 / (1 + ldexp(1, -(int)features->dimension)));
+    return normalize(term, workspace, normalization, crf->labels, error);
+}
+
+/* Where the model is, or where all of it can be. */
+static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                         dcrf_workspace *workspace, const dcrf_kernel *kernel,
+                         dcrf_densecrf_normalization normalization, dcrf_error *error) {
+    struct dcrf_features features;
+    dcrf_status status = dcrf_densecrf_features(&features, crf, kernel, error);
+    if (status < 0)
+        return status;
+    if (crf->is_there)
+        status = dcrf_densecrf_build_there(crf, term, &features, normalization, error);
+    const bool must_be_here = !crf->is_there || status == DCRF_ERROR_UNSUPPORTED;
+    if (must_be_here)
+        status = dcrf_densecrf_build(crf, term, workspace, &features, normalization, error);
+    if (must_be_here && status == DCRF_OK && crf->is_there) /* the last that can fail */
+        status = dcrf_densecrf_come_back(crf, workspace, error);
     dcrf_features_clear(&features);
     return status;
 }
@@ -453,13 +480,12 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
     struct dcrf_densecrf_term *terms = dcrf_allocate(crf->term_count + 1, sizeof *terms);
     if (!terms)
         status = dcrf_fail_memory(error, "a kernel");
+    if (status == DCRF_OK && crf->term_count == 0)
+        dcrf_densecrf_choose_device(crf, workspace);
     if (status == DCRF_OK)
-        status = build_lattice(crf, workspace, kernel, &term.op, error);
-    if (status == DCRF_OK) {
-        term.gain = (float)(1 / (1 + ldexp(1, -(int)dcrf_densecrf_lattice(&term)->dimension)));
-        status = normalize(&term, workspace, normalization, crf->labels, error);
-    }
+        status = build(crf, &term, workspace, kernel, normalization, error);
     if (status < 0) {
+        crf->is_there = crf->is_there && crf->term_count > 0; /* whose operators hold the device */
         term_clear(&term);
         dcrf_release(terms);
         return status;
@@ -470,5 +496,6 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
     dcrf_release(crf->terms);
     crf->terms = terms;
     crf->term_count++;
+    dcrf_densecrf_forget(crf);
     return DCRF_OK;
 }

@@ -5,24 +5,34 @@
  *   active.c       which labels are filtered, and their rows
  *   spread.c       rows on the lattices, from one update to the next
  *   update.c       the update, and the public calls that make updates
- *   divergence.c   the objective */
+ *   divergence.c   the objective
+ *   device.c       all of that on a device
+ *
+ * The first kernel decides where a model is: on the device of the workspace that it is added with,
+ * or here. */
 #ifndef DCRF_COMPAT_DENSECRF_H
 #define DCRF_COMPAT_DENSECRF_H
 
+#include "core/timer.h"
+#include "filter/device.h"
 #include "filter/lattice.h"
 
 #include <dcrf/densecrf.h>
+#include <math.h>
 
 /* Scratch memory: rows of lattices. */
 extern const struct dcrf_slot dcrf_spread_slot;
 
 /* One kernel: message = sum_j mu(i, j) gain (K Q_j), mu with the signs of dcrf/densecrf.h. */
 struct dcrf_densecrf_term {
-    dcrf_operator *op;     /* a lattice, with its normalization */
-    float gain;            /* 1 / (1 + 2^-d) */
+    dcrf_operator *op;     /* a lattice, with its normalization; or one of the device's */
+    float gain;            /* 1 / (1 + 2^-d); the device's has it in itself */
     _Atomic float row_sum; /* largest entry of gain K 1; 0: not measured yet */
     dcrf_compatibility compatibility;
     float *mu; /* 1 (all labels alike), labels, or labels x labels values */
+    /* What it was made of, as long as it is on a device: see dcrf_densecrf_come_back. */
+    struct dcrf_features features;
+    dcrf_densecrf_normalization normalization;
 };
 
 static inline const struct dcrf_lattice *
@@ -52,11 +62,24 @@ struct dcrf_densecrf {
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
+    bool is_there;                       /* on the device, which the operators hold */
+    struct dcrf_device device;           /* where it is, if it is */
+    _Atomic(dcrf_backend_compat *) idle; /* the device's part of it, unless someone has it */
 };
 
 /* The largest entry of gain K 1, measured when it is first asked for. */
 dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
                                   dcrf_error *error);
+
+/* What a progress callback is told. */
+static inline dcrf_moment dcrf_densecrf_moment(double start_s, size_t iteration) {
+    return (dcrf_moment){.time_s = dcrf_time_s() - start_s,
+                         .iteration = iteration,
+                         .objective = (double)NAN,
+                         .energy = (double)NAN,
+                         .best_energy = (double)NAN,
+                         .lower_bound = (double)NAN};
+}
 
 /* The most kernels. */
 #define DCRF_DENSECRF_MOST_TERMS 64
@@ -73,6 +96,19 @@ static inline size_t dcrf_densecrf_unary_at(const dcrf_densecrf *crf, size_t pla
 /* Floats of all of them, the last eight filled up. */
 static inline size_t dcrf_densecrf_unary_floats(const dcrf_densecrf *crf) {
     return (crf->variables + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES * crf->labels;
+}
+
+/* The features as the original computes them, to be cleared; and the kernel of them here. */
+dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
+                                   const dcrf_kernel *kernel, dcrf_error *error);
+dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                                dcrf_workspace *workspace, const struct dcrf_features *features,
+                                dcrf_densecrf_normalization normalization, dcrf_error *error);
+
+/* The original embeds four variables at a time and fills the last four up with zeros, whose
+ * vertices then exist and pass on what reaches them. */
+static inline bool dcrf_densecrf_has_origin(const dcrf_densecrf *crf) {
+    return crf->variables % 4 != 0;
 }
 
 /* ---- order.c -------------------------------------------------------------------------------- */
@@ -192,6 +228,33 @@ void dcrf_spread_blur(struct dcrf_spread *spread);
  */
 void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
                        bool accumulate, float *rows);
+
+/* ---- device.c ------------------------------------------------------------------------------- */
+
+/* Where the first kernel puts a model. */
+void dcrf_densecrf_choose_device(dcrf_densecrf *crf, const dcrf_workspace *workspace);
+
+/* Make the kernel of features, which it has from then on, on the model's device. What the device
+ * cannot have is DCRF_ERROR_UNSUPPORTED. */
+dcrf_status dcrf_densecrf_build_there(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                                      struct dcrf_features *features,
+                                      dcrf_densecrf_normalization normalization, dcrf_error *error);
+
+/* Make all kernels here and stay. */
+dcrf_status dcrf_densecrf_come_back(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                    dcrf_error *error);
+
+/* Something has changed: what the device has of it, but for operators, is not it any more. */
+void dcrf_densecrf_forget(dcrf_densecrf *crf);
+
+/* Updates of `from` (NULL: of softmax(-unary)) on the device, and the objective. */
+dcrf_status dcrf_densecrf_run_there(const dcrf_densecrf *crf, const float *from, size_t updates,
+                                    float *q, dcrf_progress_callback progress, void *progress_user,
+                                    dcrf_error *error);
+dcrf_status dcrf_densecrf_divergence_there(const dcrf_densecrf *crf, const float *q,
+                                           double *divergence, dcrf_error *error);
+
+/* ---- inside spread.c and update.c ----------------------------------------------------------- */
 
 /* The floats of the block of labels that begins at `at`, of so many, and where its rows are. */
 static inline size_t dcrf_spread_block_width(size_t floats, size_t at) {

@@ -526,6 +526,8 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
                                 void *progress_user, dcrf_error *error) {
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    if (crf->is_there)
+        return dcrf_densecrf_run_there(crf, NULL, iterations, q, progress, progress_user, error);
     const double start_s = dcrf_time_s();
     struct dcrf_field *field;
     struct update update;
@@ -540,12 +542,7 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
             status = adapt(&update, error);
         if (status == DCRF_OK)
             status = update_woken(&update, NULL, i + 1 == iterations ? q : NULL, error);
-        const dcrf_moment moment = {.time_s = dcrf_time_s() - start_s,
-                                    .iteration = i + 1,
-                                    .objective = (double)NAN,
-                                    .energy = (double)NAN,
-                                    .best_energy = (double)NAN,
-                                    .lower_bound = (double)NAN};
+        const dcrf_moment moment = dcrf_densecrf_moment(start_s, i + 1);
         if (status == DCRF_OK && progress && progress(progress_user, &moment) != 0)
             status = DCRF_STOP_CANCELLED;
     }
@@ -566,6 +563,8 @@ dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspa
                                dcrf_error *error) {
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    if (crf->is_there)
+        return dcrf_densecrf_run_there(crf, q, 1, q, NULL, NULL, error);
     struct dcrf_field *field;
     struct update update;
     dcrf_status status = dcrf_field_new(&field, crf, workspace, error);

@@ -19,6 +19,7 @@
  *   cliques.cu     sums over the members of cliques
  *   iterate.cu     marginals and their model: what mean field and QP share
  *   mean_field.cu  mean field
+ *   compat.cu      the compatible mean field
  *   qp.cu          the QP relaxation
  *   moves.cu       the moves that polish a labelling
  *   lp.cu          the LP by Huber continuation, lp_rows.cu its work on rows, and lp_cliques.cu on
@@ -194,6 +195,9 @@ void operator_clear(struct device_operator *op);
 dcrf_status lattice_new(struct device_operator **op, dcrf_backend_device *device,
                         const struct dcrf_features *features, dcrf_normalization normalization,
                         dcrf_error *error);
+dcrf_status lattice_new_compatible(struct device_operator **op, dcrf_backend_device *device,
+                                   const struct dcrf_features *features, bool has_origin,
+                                   dcrf_densecrf_normalization normalization, dcrf_error *error);
 dcrf_status grid_new(struct device_operator **op, dcrf_backend_device *device,
                      const struct dcrf_features *features, dcrf_normalization normalization,
                      dcrf_error *error);
@@ -264,8 +268,9 @@ static __device__ inline double view_element(const char *at, dcrf_type type) {
 }
 #endif
 
-/* Rows of features as dcrf_features_row gives them, on the device: variables x dimension floats. */
+/* Rows of features as dcrf_features_row gives them, on the device: variables x dimension floats,
+ * and so many rows of zeros. */
 dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
-                            float **rows, dcrf_error *error);
+                            size_t zero_rows, float **rows, dcrf_error *error);
 
 #endif

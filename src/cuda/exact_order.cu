@@ -198,7 +198,7 @@ dcrf_status exact_order(struct exact_operator *op, const struct dcrf_features *f
                         dcrf_error *error) {
     dcrf_backend_device *device = op->base.device;
     struct sorting s = {};
-    dcrf_status status = features_upload(device, features, &s.rows, error);
+    dcrf_status status = features_upload(device, features, 0, &s.rows, error);
     if (status == DCRF_OK)
         status = take_memory(op, &s, error);
     if (status == DCRF_OK) {

@@ -3,9 +3,6 @@
 #include <cstdlib>
 
 #define WHAT "marginals"
-/* What the threads of a row hold in mean_field.cu. */
-#define MOST_LABELS 512
-
 void iterate_free(dcrf_backend_iterate *it) {
     if (!it)
         return;
@@ -26,9 +23,10 @@ static dcrf_status take(dcrf_backend_iterate **out, dcrf_backend_device *device,
                         dcrf_error *error) {
     const size_t floats = model->variables * model->stride;
     *out = nullptr;
-    if (model->labels > MOST_LABELS)
+    if (model->labels > DCRF_BACKEND_MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
-                    "a model with more than %d labels is not on this device yet", MOST_LABELS);
+                    "a model with more than %d labels is not on this device yet",
+                    DCRF_BACKEND_MOST_LABELS);
     dcrf_status status = device_enter(device, error);
     if (status < 0)
         return status;

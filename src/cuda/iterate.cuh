@@ -59,8 +59,12 @@ dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float col
                              double *entropy, dcrf_error *error);
 dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
                             double *sums, dcrf_error *error);
-/* From softmax(-unary) on, so many updates without damping; only put into the stream. */
+/* From softmax(-unary) on, so many updates without damping; only put into the stream. And its
+ * parts: what comes before anything else, softmax(-unary), and one update of y. */
 dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error);
+dcrf_status mean_field_prepare(dcrf_backend_iterate *it, dcrf_error *error);
+dcrf_status mean_field_softmax(dcrf_backend_iterate *it, dcrf_error *error);
+dcrf_status mean_field_update(dcrf_backend_iterate *it, dcrf_error *error);
 void mean_field_release(dcrf_backend_iterate *it);
 
 dcrf_status qp_start(dcrf_backend_iterate *it, const float *y, double *sums, dcrf_error *error);

@@ -13,8 +13,9 @@
  * the remainder is the last one, which weighs 1; that of the picture is the first. */
 struct coding {
     int dimension;
-    size_t picture_variables; /* of each picture */
+    size_t picture_points; /* of each picture */
     unsigned long long picture_place;
+    bool is_single;
     double factor[DCRF_MAX_FEATURES]; /* of the embedding */
     long long low[DCRF_MAX_FEATURES];
     unsigned long long place[DCRF_MAX_FEATURES];
@@ -61,16 +62,22 @@ static __global__ void clear_extent(int dimension, int *extent) {
     }
 }
 
+/* More than the relative rounding error of a coordinate in single precision, as in
+ * filter/lattice_embed.c. */
+#define COORDINATE_ERROR 0x1p-19
+
 /* Coordinates of the embedding are linear in the features, so those of the extremes bound them. A
  * corner of the simplex is within two steps of the point, a neighbour within three; one is spare.
- */
+ * In single precision coordinates must be so small that rounding is a part of that one. */
 static dcrf_status choose_coding(struct coding *coding, size_t dimension, size_t pictures,
                                  const int *extent, int *bits, dcrf_error *error) {
     const double corners = (double)(dimension + 1), margin = 4;
-    double low = 0, high = 0; /* of the sum of what is above */
+    double low = 0, high = 0, size = 0; /* of the sum of what is above */
     double digits[DCRF_MAX_FEATURES];
     coding->dimension = (int)dimension;
     double units = sqrt(1.0 / 2 + 1.0 / 6) * corners;
+    if (coding->is_single)
+        units = (double)(float)units;
     for (size_t i = 0; i < dimension; i++)
         coding->factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units;
     for (size_t i = dimension + 1; i-- > 0;) {
@@ -84,12 +91,18 @@ static dcrf_status choose_coding(struct coding *coding, size_t dimension, size_t
             return fail(error, DCRF_ERROR_ARGUMENT,
                         "a feature is too large for its sigma: the lattice would need more than 32 "
                         "bits");
+        const double own_size = fmax(fabs(along_low), fabs(along_high));
+        if (coding->is_single && (size + (double)i * own_size) * COORDINATE_ERROR > corners / 4)
+            return fail(error, DCRF_ERROR_UNSUPPORTED,
+                        "features this large for their sigmas, in single precision, are not on "
+                        "this device yet: use the CPU, or larger sigmas");
         if (i < dimension) {
             coding->low[i] = (long long)floor(from / corners - margin);
             digits[i] = ceil(to / corners + margin) - (double)coding->low[i] + 1;
         }
         low += along_low;
         high += along_high;
+        size += own_size;
     }
     double place = corners;
     for (size_t i = dimension + 1; i-- > 0;) {
@@ -110,25 +123,61 @@ static dcrf_status choose_coding(struct coding *coding, size_t dimension, size_t
 
 /* ---- embedding ------------------------------------------------------------------------------ */
 
-/* lattice_embed.c for one variable, with the same roundings: no product is fused with a sum. */
-template <int MOST>
+/* Sums and products as they are written: none is fused with another. */
+static __device__ double times(double a, double b) {
+    return __dmul_rn(a, b);
+}
+
+static __device__ float times(float a, float b) {
+    return __fmul_rn(a, b);
+}
+
+static __device__ double plus(double a, double b) {
+    return __dadd_rn(a, b);
+}
+
+static __device__ float plus(float a, float b) {
+    return __fadd_rn(a, b);
+}
+
+static __device__ double minus(double a, double b) {
+    return __dsub_rn(a, b);
+}
+
+static __device__ float minus(float a, float b) {
+    return __fsub_rn(a, b);
+}
+
+/* The nearest whole number: halves go away from zero in double, to the even one in single. */
+static __device__ int nearest(double value) {
+    return (int)__dadd_rn(value, value < 0 ? -0.5 : 0.5);
+}
+
+static __device__ int nearest(float value) {
+    return __float2int_rn(value);
+}
+
+/* dsp/dsp_embed.h for one variable, with the same roundings: in double, or in single precision,
+ * whose differences come from the origin as it is in the end, and whose weights are as they come.
+ */
+template <int MOST, typename T>
 static __device__ void embed(const struct coding &coding, int d, const float *feature, int *origin,
                              int *rank, float *weight) {
-    const double corners = (double)(d + 1), inverse = 1 / corners;
-    double elevated[MOST + 1], difference[MOST + 1];
-    double above = 0;
+    constexpr bool IS_SINGLE = sizeof(T) == sizeof(float);
+    const T corners = (T)(d + 1), inverse = 1 / corners;
+    T elevated[MOST + 1], difference[MOST + 1];
+    T above = 0;
     for (int i = d; i > 0; i--) {
-        const double along = __dmul_rn((double)feature[i - 1], coding.factor[i - 1]);
-        elevated[i] = __dsub_rn(above, __dmul_rn((double)i, along));
-        above = __dadd_rn(above, along);
+        const T along = times((T)feature[i - 1], (T)coding.factor[i - 1]);
+        elevated[i] = minus(above, times((T)i, along));
+        above = plus(above, along);
     }
     elevated[0] = above;
     int excess = 0;
     for (int i = 0; i <= d; i++) {
-        const double quotient = __dmul_rn(elevated[i], inverse);
-        const int rounded = (int)__dadd_rn(quotient, quotient < 0 ? -0.5 : 0.5);
+        const int rounded = nearest(times(elevated[i], inverse));
         origin[i] = rounded;
-        difference[i] = __dsub_rn(elevated[i], (double)(rounded * (d + 1)));
+        difference[i] = minus(elevated[i], (T)(rounded * (d + 1)));
         excess += rounded;
         rank[i] = 0;
     }
@@ -140,88 +189,85 @@ static __device__ void embed(const struct coding &coding, int d, const float *fe
         }
     for (int i = 0; i <= d; i++) {
         rank[i] += excess;
-        if (rank[i] < 0) {
-            rank[i] += d + 1;
-            origin[i]++;
-            difference[i] = __dsub_rn(difference[i], corners);
-        } else if (rank[i] > d) {
-            rank[i] -= d + 1;
-            origin[i]--;
-            difference[i] = __dadd_rn(difference[i], corners);
-        }
+        const int step = (rank[i] < 0) - (rank[i] > d);
+        rank[i] += step * (d + 1);
+        origin[i] += step;
+        difference[i] = IS_SINGLE ? minus(elevated[i], (T)(origin[i] * (d + 1)))
+                                  : minus(difference[i], (T)step * corners);
     }
-    double barycentric[MOST + 2];
+    T barycentric[MOST + 2];
     for (int k = 0; k <= d + 1; k++)
         barycentric[k] = 0;
     for (int i = 0; i <= d; i++) {
-        const double share = __dmul_rn(difference[i], inverse);
+        const T share = times(difference[i], inverse);
         for (int k = 0; k <= d; k++) /* registers have no index */
             if (k == d - rank[i]) {
-                barycentric[k] = __dadd_rn(barycentric[k], share);
-                barycentric[k + 1] = __dsub_rn(barycentric[k + 1], share);
+                barycentric[k] = plus(barycentric[k], share);
+                barycentric[k + 1] = minus(barycentric[k + 1], share);
             }
     }
-    double last = 0;
+    T last = 0;
     for (int k = 0; k <= d + 1; k++)
         if (k == d + 1)
             last = barycentric[k];
-    barycentric[0] = __dadd_rn(barycentric[0], __dadd_rn(1, last));
+    barycentric[0] = plus(barycentric[0], plus((T)1, last));
     for (int k = 0; k <= d; k++)
-        weight[k] = barycentric[k] > 0 ? (float)barycentric[k] : 0;
+        weight[k] = IS_SINGLE || barycentric[k] > 0 ? (float)barycentric[k] : 0;
 }
 
-/* The codes and weights of all corners; entries are numbered variable * corners + corner. */
-template <int FIXED>
-static __global__ void embed_all(struct coding coding, const float *rows, size_t variables,
-                                 unsigned long long *codes, uint32_t *entries, float *weights) {
+/* Points and where their corners go: codes and weights, and entries, which are numbered point *
+ * corners + corner. */
+struct embedding {
+    struct coding coding;
+    const float *rows;
+    size_t points;
+    unsigned long long *codes;
+    uint32_t *entries;
+    float *weights;
+};
+
+template <int FIXED, typename T> static __global__ void embed_all(struct embedding e) {
     constexpr int MOST = FIXED > 0 ? FIXED : DCRF_MAX_FEATURES;
-    const int d = FIXED > 0 ? FIXED : coding.dimension;
+    const int d = FIXED > 0 ? FIXED : e.coding.dimension;
     const size_t a = this_thread();
-    if (a >= variables)
+    if (a >= e.points)
         return;
     float feature[MOST], weight[MOST + 1];
     int origin[MOST + 1], rank[MOST + 1];
     for (int i = 0; i < d; i++)
-        feature[i] = rows[a * (size_t)d + (size_t)i];
-    embed<MOST>(coding, d, feature, origin, rank, weight);
-    const unsigned long long picture = a / coding.picture_variables;
+        feature[i] = e.rows[a * (size_t)d + (size_t)i];
+    embed<MOST, T>(e.coding, d, feature, origin, rank, weight);
+    const unsigned long long picture = a / e.coding.picture_points;
     for (int k = 0; k <= d; k++) {
-        unsigned long long code = (unsigned long long)k + picture * coding.picture_place;
+        unsigned long long code = (unsigned long long)k + picture * e.coding.picture_place;
         for (int i = 0; i < d; i++) {
-            const long long digit = origin[i] - (rank[i] > d - k) - coding.low[i];
-            code += (unsigned long long)digit * coding.place[i];
+            const long long digit = origin[i] - (rank[i] > d - k) - e.coding.low[i];
+            code += (unsigned long long)digit * e.coding.place[i];
         }
         const size_t entry = a * (size_t)(d + 1) + (size_t)k;
-        codes[entry] = code;
-        entries[entry] = (uint32_t)entry;
-        weights[entry] = weight[k];
+        e.codes[entry] = code;
+        e.entries[entry] = (uint32_t)entry;
+        e.weights[entry] = weight[k];
     }
 }
 
-static void launch_embed(const struct coding &coding, const float *rows, size_t variables,
-                         unsigned long long *codes, uint32_t *entries, float *weights,
-                         cudaStream_t stream) {
-    const unsigned blocks = blocks_for(variables);
-    switch (coding.dimension) {
+template <typename T> static void launch_embed(const struct embedding &e, cudaStream_t stream) {
+    const unsigned blocks = blocks_for(e.points);
+    switch (e.coding.dimension) {
     case 2:
-        embed_all<2>
-            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        embed_all<2, T><<<blocks, THREADS, 0, stream>>>(e);
         break;
     case 3:
-        embed_all<3>
-            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        embed_all<3, T><<<blocks, THREADS, 0, stream>>>(e);
         break;
     case 5:
-        embed_all<5>
-            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        embed_all<5, T><<<blocks, THREADS, 0, stream>>>(e);
         break;
     case 6:
-        embed_all<6>
-            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        embed_all<6, T><<<blocks, THREADS, 0, stream>>>(e);
         break;
     default:
-        embed_all<0>
-            <<<blocks, THREADS, 0, stream>>>(coding, rows, variables, codes, entries, weights);
+        embed_all<0, T><<<blocks, THREADS, 0, stream>>>(e);
         break;
     }
 }
@@ -234,19 +280,22 @@ static __global__ void mark_heads(const unsigned long long *codes, size_t count,
         heads[e] = e == 0 || codes[e] != codes[e - 1];
 }
 
-/* `number` has the count of heads up to and with each entry. */
+/* `number` has the count of heads up to and with each entry. Points that are no variables put
+ * nothing in. */
 static __global__ void number_entries(const unsigned long long *codes, const uint32_t *entries,
                                       const uint32_t *number, const float *weights, size_t count,
-                                      uint32_t corners, unsigned long long *vertex_codes,
-                                      uint32_t *first, uint32_t *corner_vertex,
-                                      uint32_t *entry_variable, float *entry_weight) {
+                                      uint32_t variables, uint32_t corners,
+                                      unsigned long long *vertex_codes, uint32_t *first,
+                                      uint32_t *corner_vertex, uint32_t *entry_variable,
+                                      float *entry_weight) {
     const size_t e = this_thread();
     if (e >= count)
         return;
-    const uint32_t vertex = number[e] - 1, entry = entries[e];
+    const uint32_t vertex = number[e] - 1, entry = entries[e], point = entry / corners;
+    const bool is_variable = point < variables;
     corner_vertex[entry] = vertex;
-    entry_variable[e] = entry / corners;
-    entry_weight[e] = weights[entry];
+    entry_variable[e] = is_variable ? point : 0;
+    entry_weight[e] = is_variable ? weights[entry] : 0;
     if (e == 0 || number[e - 1] != number[e]) {
         vertex_codes[vertex] = codes[e];
         first[vertex] = (uint32_t)e;
@@ -326,7 +375,9 @@ struct build {
     dcrf_backend_device *device;
     struct coding coding;
     int bits;
-    size_t pictures, entries;
+    size_t pictures;
+    size_t points; /* the variables, and one more where the origin is in */
+    size_t entries;
     float *rows;
     int *extent;
     unsigned long long *codes[2];
@@ -374,11 +425,11 @@ static dcrf_status find_coding(struct build *b, dcrf_error *error) {
         return status;
     clear_extent<<<1, 32, 0, b->device->stream>>>((int)d, b->extent);
     find_extent<<<(unsigned)b->device->multiprocessors * 2, THREADS, 0, b->device->stream>>>(
-        b->rows, b->lattice->op.base.variables, (int)d, b->extent);
+        b->rows, b->points, (int)d, b->extent);
     status = check(cudaGetLastError(), WHAT, error);
     if (status == DCRF_OK)
         status = device_download(b->device, extent, b->extent, 2 * d * sizeof *extent, error);
-    b->coding.picture_variables = b->lattice->op.base.variables / b->pictures;
+    b->coding.picture_points = b->points / b->pictures;
     return status < 0 ? status : choose_coding(&b->coding, d, b->pictures, extent, &b->bits, error);
 }
 
@@ -396,8 +447,12 @@ static dcrf_status sort_entries(struct build *b, dcrf_error *error) {
         status = device_array(b->device, &lattice->corner_weight, b->entries, WHAT, error);
     if (status < 0)
         return status;
-    launch_embed(b->coding, b->rows, lattice->op.base.variables, b->codes[0], b->entry[0],
-                 lattice->corner_weight, b->device->stream);
+    const struct embedding e = {b->coding,   b->rows,     b->points,
+                                b->codes[0], b->entry[0], lattice->corner_weight};
+    if (b->coding.is_single)
+        launch_embed<float>(e, b->device->stream);
+    else
+        launch_embed<double>(e, b->device->stream);
     status = check(cudaGetLastError(), WHAT, error);
     if (status < 0)
         return status;
@@ -438,8 +493,8 @@ static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
         return status;
     number_entries<<<blocks, THREADS, 0, stream>>>(
         b->codes[1], b->entry[1], b->number, lattice->corner_weight, b->entries,
-        (uint32_t)lattice->corners, b->vertex_codes, lattice->first, lattice->corner_vertex,
-        lattice->entry_variable, lattice->entry_weight);
+        (uint32_t)lattice->op.base.variables, (uint32_t)lattice->corners, b->vertex_codes,
+        lattice->first, lattice->corner_vertex, lattice->entry_variable, lattice->entry_weight);
     return check(cudaGetLastError(), WHAT, error);
 }
 
@@ -513,15 +568,15 @@ static void build_clear(struct build *b) {
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *device,
-                        const struct dcrf_features *features, dcrf_normalization normalization,
-                        dcrf_error *error) {
-    *out = nullptr;
+/* All but the normalization. Whatever comes, finish is called next. */
+static dcrf_status begin(struct build *b, dcrf_backend_device *device,
+                         const struct dcrf_features *features, bool is_compatible, bool has_origin,
+                         dcrf_error *error) {
     struct device_lattice *lattice =
         static_cast<struct device_lattice *>(calloc(1, sizeof(struct device_lattice)));
+    *b = {};
     if (!lattice)
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    struct build b = {};
     lattice->op.base.methods = &device_lattice_methods;
     lattice->op.base.variables = features->variables;
     lattice->op.base.device = device;
@@ -531,39 +586,69 @@ dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *devic
     lattice->op.diagonal_on_device = lattice_diagonal_there;
     lattice->dimension = features->dimension;
     lattice->corners = features->dimension + 1;
+    lattice->gain = is_compatible ? (float)(1 / (1 + ldexp(1, -(int)features->dimension))) : 0;
     device_hold(device);
-    b.lattice = lattice;
-    b.device = device;
-    b.pictures = features->pictures;
-    b.entries = features->variables * lattice->corners;
+    b->lattice = lattice;
+    b->device = device;
+    b->coding.is_single = is_compatible;
+    b->pictures = features->pictures;
+    b->points = features->variables + has_origin;
+    b->entries = lattice->entries = b->points * lattice->corners;
     dcrf_status status = DCRF_OK;
-    if (b.entries > 0x7fffffff)
+    if (b->entries > 0x7fffffff)
         status = fail(error, DCRF_ERROR_SIZE,
                       "a lattice of %zu variables in %zu dimensions is too large for this device",
                       features->variables, features->dimension);
     if (status == DCRF_OK)
-        status = features_upload(device, features, &b.rows, error);
+        status = features_upload(device, features, has_origin, &b->rows, error);
     if (status == DCRF_OK)
-        status = find_coding(&b, error);
+        status = find_coding(b, error);
     if (status == DCRF_OK)
-        status = sort_entries(&b, error);
+        status = sort_entries(b, error);
     if (status == DCRF_OK)
-        status = number_vertices(&b, error);
+        status = number_vertices(b, error);
     if (status == DCRF_OK)
-        status = connect_vertices(&b, error);
+        status = connect_vertices(b, error);
     if (status == DCRF_OK)
-        status = cut_into_pieces(&b, error);
-    if (status == DCRF_OK)
-        status = lattice_normalize(lattice, b.rows, b.pictures, normalization, error);
-    build_clear(&b);
+        status = cut_into_pieces(b, error);
+    return status;
+}
+
+/* Give the operator out, or free what there is of it. */
+static dcrf_status finish(struct build *b, dcrf_status status, struct device_operator **out) {
+    struct device_lattice *lattice = b->lattice;
+    *out = nullptr;
+    if (!lattice)
+        return status;
+    build_clear(b);
     if (status < 0) {
         lattice->op.base.methods->free(&lattice->op.base);
         return status;
     }
     lattice->op.base.vertices = lattice->vertices;
-    lattice->op.base.bytes = b.entries * 2 * (sizeof(uint32_t) + sizeof(float)) +
+    lattice->op.base.bytes = b->entries * 2 * (sizeof(uint32_t) + sizeof(float)) +
                              lattice->vertices * (2 * lattice->corners + 2) * sizeof(uint32_t) +
                              lattice->pieces * sizeof(uint32_t);
     *out = &lattice->op;
-    return DCRF_OK;
+    return status;
+}
+
+dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *device,
+                        const struct dcrf_features *features, dcrf_normalization normalization,
+                        dcrf_error *error) {
+    struct build b;
+    dcrf_status status = begin(&b, device, features, false, false, error);
+    if (status == DCRF_OK)
+        status = lattice_normalize(b.lattice, b.rows, b.pictures, normalization, error);
+    return finish(&b, status, out);
+}
+
+dcrf_status lattice_new_compatible(struct device_operator **out, dcrf_backend_device *device,
+                                   const struct dcrf_features *features, bool has_origin,
+                                   dcrf_densecrf_normalization normalization, dcrf_error *error) {
+    struct build b;
+    dcrf_status status = begin(&b, device, features, true, has_origin, error);
+    if (status == DCRF_OK)
+        status = lattice_normalize_compatible(b.lattice, normalization, error);
+    return finish(&b, status, out);
 }

@@ -9,7 +9,11 @@
  *
  * Several pictures share one lattice: the picture is one more digit, the first one, so no vertex
  * has a neighbour of another picture. The order of the codes of a picture, and with it every sum,
- * is that of the picture alone. */
+ * is that of the picture alone.
+ *
+ * That of the compatible mean field (dcrf/densecrf.h) is embedded in single precision, may have the
+ * vertices of one more point, the origin, and is another operator: one way through the lattice,
+ * whatever direction is asked for, times its gain. It has one picture. */
 #ifndef DCRF_CUDA_LATTICE_CUH
 #define DCRF_CUDA_LATTICE_CUH
 
@@ -23,7 +27,9 @@
 struct device_lattice {
     struct device_operator op;
     size_t dimension, corners, vertices;
-    uint32_t *corner_vertex; /* variables x corners */
+    float gain;              /* of the compatible one; 0: it is the symmetric operator */
+    size_t entries;          /* all corners of all points */
+    uint32_t *corner_vertex; /* points x corners */
     float *corner_weight;
     uint32_t *first; /* vertices + 1 */
     uint32_t *entry_variable;
@@ -45,6 +51,9 @@ struct device_lattice {
 /* lattice_normalize.cu: rows are the features. */
 dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows, size_t pictures,
                               dcrf_normalization normalization, dcrf_error *error);
+dcrf_status lattice_normalize_compatible(struct device_lattice *lattice,
+                                         dcrf_densecrf_normalization normalization,
+                                         dcrf_error *error);
 /* lattice_proof.cu: methods. */
 dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_error *error);
 dcrf_status lattice_diagonal(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,

@@ -272,16 +272,18 @@ static __global__ void slice_rows(struct slice s) {
 dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_application *application,
                           dcrf_error *error) {
     struct device_lattice *lattice = reinterpret_cast<struct device_lattice *>(op);
+    const dcrf_direction direction = lattice->gain > 0 ? DCRF_FORWARD : application->direction;
+    const float factor = lattice->gain > 0             ? lattice->gain
+                         : direction == DCRF_SYMMETRIC ? 0.5f /* the mean of both orders */
+                                                       : 1.0f;
     const size_t padded = (application->channels + 3) / 4 * 4;
     for (size_t channel = 0; channel < padded; channel += MOST_WIDTH) {
         const size_t width = padded - channel < MOST_WIDTH ? padded - channel : MOST_WIDTH;
         float *blurred;
-        const dcrf_status status =
-            spread(lattice, application->direction, application->in + channel, application->stride,
-                   width, false, &blurred, error);
+        const dcrf_status status = spread(lattice, direction, application->in + channel,
+                                          application->stride, width, false, &blurred, error);
         if (status < 0)
             return status;
-        const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
         const struct slice s = {lattice->corner_vertex,
                                 lattice->corner_weight,
                                 reinterpret_cast<const float4 *>(blurred),
@@ -289,7 +291,7 @@ dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_applicat
                                 (uint32_t)(width / 4),
                                 op->base.variables,
                                 application->stride / 4,
-                                application->factor * mean,
+                                application->factor * factor,
                                 application->accumulate,
                                 reinterpret_cast<float4 *>(application->out + channel)};
         slice_rows<<<blocks_for(s.variables * s.width), THREADS, 0, op->device->stream>>>(s);

@@ -1,5 +1,6 @@
 /* The normalization of a lattice: the weights of its corners are multiplied by the scales, or by
- * one factor per picture, the calibration. */
+ * one factor per picture, the calibration. In the compatible one what variables put in (the weights
+ * by vertex) and what they take out (those by variable) have each their own scales, or none. */
 #include "cuda/lattice.cuh"
 
 #include <cmath>
@@ -7,24 +8,36 @@
 
 #define WHAT "the plan of a lattice"
 
-/* The scale of each variable, or the factor of its picture. */
+/* Of what goes in and of what comes out: the scale of each variable, or the factor of its picture,
+ * or nothing. */
 struct rescaling {
-    const float *scales;  /* or NULL */
-    const float *factors; /* of the pictures */
+    const float *in, *out;
+    const float *factors;
     size_t picture_variables;
 };
 
-static __device__ float scale_of(const struct rescaling &r, size_t variable) {
-    return r.scales ? r.scales[variable] : r.factors[variable / r.picture_variables];
+static __device__ float scale_of(const struct rescaling &r, const float *scales, size_t variable) {
+    return scales ? scales[variable] : r.factors ? r.factors[variable / r.picture_variables] : 1;
 }
 
-static __global__ void rescale(struct rescaling r, const uint32_t *entry_variable, size_t count,
-                               uint32_t corners, float *corner_weight, float *entry_weight) {
+/* A point that is no variable has corners that nobody reads, and entries that put nothing in. */
+static __global__ void rescale(struct rescaling r, size_t corner_count, size_t entry_count,
+                               uint32_t corners, const uint32_t *entry_variable,
+                               float *corner_weight, float *entry_weight) {
     const size_t e = this_thread();
-    if (e >= count)
-        return;
-    corner_weight[e] *= scale_of(r, e / corners);
-    entry_weight[e] *= scale_of(r, entry_variable[e]);
+    if (e < corner_count)
+        corner_weight[e] *= scale_of(r, r.out, e / corners);
+    if (e < entry_count)
+        entry_weight[e] *= scale_of(r, r.in, entry_variable[e]);
+}
+
+static dcrf_status rescale_weights(struct device_lattice *lattice, const struct rescaling &r,
+                                   dcrf_error *error) {
+    const size_t corners = lattice->corners;
+    rescale<<<blocks_for(lattice->entries), THREADS, 0, lattice->op.device->stream>>>(
+        r, lattice->op.base.variables * corners, lattice->entries, (uint32_t)corners,
+        lattice->entry_variable, lattice->corner_weight, lattice->entry_weight);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 struct sampled_sums {
@@ -116,8 +129,6 @@ static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
 
 dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows, size_t pictures,
                               dcrf_normalization normalization, dcrf_error *error) {
-    dcrf_backend_device *device = lattice->op.device;
-    const size_t entries = lattice->op.base.variables * lattice->corners;
     float *sums = nullptr, *factors = nullptr;
     dcrf_status status = operator_sum_rows(&lattice->op, &sums, error);
     if (status == DCRF_OK)
@@ -125,14 +136,49 @@ dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows,
                      ? operator_make_scales(&lattice->op, sums, error)
                      : calibrate(lattice, rows, sums, pictures, &factors, error);
     if (status == DCRF_OK) {
-        const struct rescaling r = {lattice->op.scales, factors,
+        const struct rescaling r = {lattice->op.scales, lattice->op.scales, factors,
                                     lattice->op.base.variables / pictures};
-        rescale<<<blocks_for(entries), THREADS, 0, device->stream>>>(
-            r, lattice->entry_variable, entries, (uint32_t)lattice->corners, lattice->corner_weight,
-            lattice->entry_weight);
-        status = check(cudaGetLastError(), WHAT, error);
+        status = rescale_weights(lattice, r, error);
+    }
+    device_release(lattice->op.device, sums);
+    device_release(lattice->op.device, factors);
+    return status;
+}
+
+/* ---- the compatible one --------------------------------------------------------------------- */
+
+/* What the original adds to row sums. */
+#define ROW_SUM_FLOOR 1e-20f
+
+static __global__ void invert_sums(const float *sums, size_t variables, bool is_symmetric,
+                                   float *scales) {
+    const size_t a = this_thread();
+    if (a >= variables)
+        return;
+    const float sum = sums[a * DCRF_NARROW_LANES] + ROW_SUM_FLOOR;
+    scales[a] = 1 / (is_symmetric ? sqrtf(sum) : sum);
+}
+
+dcrf_status lattice_normalize_compatible(struct device_lattice *lattice,
+                                         dcrf_densecrf_normalization normalization,
+                                         dcrf_error *error) {
+    dcrf_backend_device *device = lattice->op.device;
+    const size_t n = lattice->op.base.variables;
+    float *sums = nullptr, *scales = nullptr;
+    if (normalization == DCRF_DENSECRF_NONE)
+        return DCRF_OK;
+    dcrf_status status = operator_sum_rows(&lattice->op, &sums, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &scales, n, WHAT, error);
+    if (status == DCRF_OK) {
+        invert_sums<<<blocks_for(n), THREADS, 0, device->stream>>>(
+            sums, n, normalization == DCRF_DENSECRF_SYMMETRIC, scales);
+        const struct rescaling r = {normalization == DCRF_DENSECRF_AFTER ? nullptr : scales,
+                                    normalization == DCRF_DENSECRF_BEFORE ? nullptr : scales,
+                                    nullptr, n};
+        status = rescale_weights(lattice, r, error);
     }
     device_release(device, sums);
-    device_release(device, factors);
+    device_release(device, scales);
     return status;
 }

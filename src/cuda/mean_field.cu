@@ -385,17 +385,27 @@ dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_
     return status < 0 ? status : read_sums(it, sums, error);
 }
 
+dcrf_status mean_field_prepare(dcrf_backend_iterate *it, dcrf_error *error) {
+    const struct dcrf_backend_update how = {0, 1};
+    const dcrf_status status = prepare(it, error);
+    return status < 0 ? status : tell_how(it, &how, error);
+}
+
+dcrf_status mean_field_softmax(dcrf_backend_iterate *it, dcrf_error *error) {
+    launch_update(it, nullptr, false, false);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
+dcrf_status mean_field_update(dcrf_backend_iterate *it, dcrf_error *error) {
+    return launch_step(it, false, false, error);
+}
+
 /* Launch by launch: to record a step takes as long as to launch ten, and holds up other workers. */
 dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error) {
-    const struct dcrf_backend_update how = {0, 1};
-    dcrf_status status = prepare(it, error);
+    dcrf_status status = mean_field_prepare(it, error);
     if (status == DCRF_OK)
-        status = tell_how(it, &how, error);
-    if (status == DCRF_OK) {
-        launch_update(it, nullptr, false, false);
-        status = check(cudaGetLastError(), WHAT, error);
-    }
+        status = mean_field_softmax(it, error);
     for (size_t k = 0; k < updates && status == DCRF_OK; k++)
-        status = launch_step(it, false, false, error);
+        status = mean_field_update(it, error);
     return status;
 }

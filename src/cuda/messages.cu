@@ -74,6 +74,8 @@ static dcrf_status take_diagonal(const struct message_kernels *kernels, struct m
                                  const float *given, bool is_adopted, dcrf_error *error) {
     const size_t count = kernels->variables;
     dcrf_status status = DCRF_OK;
+    if (!given)
+        return DCRF_OK;
     if (!is_adopted)
         status = device_array(kernels->device, &group->own_diagonal, count, WHAT, error);
     if (status == DCRF_OK && !is_adopted)
@@ -179,7 +181,7 @@ static __global__ void add_compatible(struct compatible c) {
     if (row >= c.variables)
         return;
     const float *message = c.message + row * 4 * c.stride, *in = c.in + row * 4 * c.stride;
-    const float diagonal = c.diagonal[row];
+    const float diagonal = c.diagonal ? c.diagonal[row] : 0;
     float4 sum = c.is_first ? make_float4(0, 0, 0, 0) : c.field[at];
     for (uint32_t j = 0; j < c.labels; j++) {
         const float others = message[j] - diagonal * in[j];

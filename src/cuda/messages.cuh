@@ -7,7 +7,7 @@
 /* Kernels that share a compatibility. */
 struct message_group {
     size_t first, count;   /* in `operators` */
-    const float *diagonal; /* on the device */
+    const float *diagonal; /* on the device; NULL: it stays in */
     float *own_diagonal;   /* the same; NULL where it is the caller's */
     float *mu; /* on the device, rows of the model's stride; NULL: Potts, the only group */
 };

@@ -1,6 +1,7 @@
 /* What all kinds of operators share: moving arrays of the host around apply_on_device, features,
  * and the table that libdcrf finds. */
 #include "cuda/arrays.cuh"
+#include "cuda/compat.cuh"
 #include "cuda/iterate.cuh"
 #include "cuda/lp.cuh"
 #include "cuda/moves.cuh"
@@ -96,9 +97,16 @@ struct feature_layout {
     double axis_factor[DCRF_MAX_AXES];
     double channel_factor[DCRF_MAX_FEATURES];
     const dcrf_view *views; /* of the channels, one per picture */
+    bool is_single;
+    float divisor[DCRF_MAX_FEATURES];
 };
 
-/* As dcrf_features_row does it: a product in double, then rounded. */
+/* As dcrf_features_row does it: a product in double, then rounded; or what is rounded, divided. */
+static __device__ float make_feature(const feature_layout &layout, double value, double factor,
+                                     size_t i) {
+    return layout.is_single ? __fdiv_rn((float)value, layout.divisor[i]) : (float)(value * factor);
+}
+
 static __global__ void make_rows(feature_layout layout, float *rows, unsigned *has_wrong) {
     const size_t a = this_thread();
     if (a >= layout.variables)
@@ -106,8 +114,9 @@ static __global__ void make_rows(feature_layout layout, float *rows, unsigned *h
     float *row = rows + a * (layout.axes + layout.channels);
     size_t rest = a % layout.picture_variables;
     for (size_t axis = 0; axis < layout.axes; axis++) {
-        const size_t place = layout.origin[axis] + rest % layout.grid.size[axis];
-        row[axis] = (float)((double)place * layout.axis_factor[axis]);
+        const double at = (double)(layout.origin[axis] + rest % layout.grid.size[axis]);
+        row[axis] = make_feature(layout, layout.is_single ? at * layout.grid.spacing[axis] : at,
+                                 layout.axis_factor[axis], axis);
         rest /= layout.grid.size[axis];
     }
     if (layout.channels == 0)
@@ -116,7 +125,8 @@ static __global__ void make_rows(feature_layout layout, float *rows, unsigned *h
     const char *channel = view_row(layout.views, layout.picture_variables, layout.grid, a, view);
     for (size_t c = 0; c < layout.channels; c++) {
         const double value = view_element(channel + (ptrdiff_t)c * view.channel_stride, view.type);
-        const float feature = (float)(value * layout.channel_factor[c]);
+        const float feature =
+            make_feature(layout, value, layout.channel_factor[c], layout.axes + c);
         row[layout.axes + c] = feature;
         if (has_wrong && !isfinite(feature))
             *has_wrong = 1;
@@ -135,17 +145,19 @@ static dcrf_status check_rows(dcrf_backend_device *device, const unsigned *has_w
 }
 
 dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
-                            float **rows, dcrf_error *error) {
+                            size_t zero_rows, float **rows, dcrf_error *error) {
     const char *what = "features";
-    feature_layout layout = {features->variables,
-                             features->variables / features->pictures,
-                             features->axes,
-                             features->channels,
-                             features->grid,
-                             {},
-                             {},
-                             {},
-                             {}};
+    const size_t floats = features->variables * features->dimension,
+                 zeros = zero_rows * features->dimension;
+    feature_layout layout = {};
+    layout.variables = features->variables;
+    layout.picture_variables = features->variables / features->pictures;
+    layout.axes = features->axes;
+    layout.channels = features->channels;
+    layout.grid = features->grid;
+    layout.is_single = features->is_single;
+    for (size_t i = 0; i < features->dimension; i++)
+        layout.divisor[i] = features->divisor[i];
     for (size_t axis = 0; axis < features->axes; axis++) {
         layout.origin[axis] = features->origin[axis];
         layout.axis_factor[axis] = features->axis_factor[axis];
@@ -161,8 +173,10 @@ dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_featu
     struct views_there there;
     unsigned *has_wrong = nullptr;
     *rows = nullptr;
-    dcrf_status status =
-        device_array(device, rows, features->variables * features->dimension, what, error);
+    dcrf_status status = device_array(device, rows, floats + zeros, what, error);
+    if (status == DCRF_OK && zeros > 0)
+        status = check(cudaMemsetAsync(*rows + floats, 0, zeros * sizeof **rows, device->stream),
+                       what, error);
     if (status == DCRF_OK && features->channels > 0)
         status = views_upload(device, features->given ? features->given : &view, features->pictures,
                               &features->grid, true, &there, what, error);
@@ -236,5 +250,6 @@ dcrf_backend_cuda(void) {
     table.lp = lp_methods;
     table.moves = moves_methods;
     table.arrays = arrays_methods;
+    table.compat = compat_methods;
     return &table;
 }

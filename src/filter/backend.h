@@ -2,8 +2,8 @@
  *
  * The device's library fills one table. It makes operators, which are dcrf_operators with methods
  * of its own: they take and give arrays in the host's memory as all operators do, so every method,
- * move and proof works with them. And it runs mean field, QP and the LP by Huber continuation with
- * everything of an iteration on the device.
+ * move and proof works with them. And it runs mean field, also the compatible one, QP and the LP by
+ * Huber continuation with everything of an iteration on the device.
  *
  * Nothing of libdcrf is called from there: the device's library needs the headers only. An object
  * of the table belongs to one thread at a time. */
@@ -14,6 +14,7 @@
 #include "filter/operator.h"
 #include "model/model.h"
 
+#include <dcrf/densecrf.h>
 #include <dcrf/device.h>
 #include <dcrf/unary.h>
 
@@ -22,7 +23,10 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 8u
+#define DCRF_BACKEND_VERSION 9u
+
+/* Marginals of more labels are not on a device yet. */
+#define DCRF_BACKEND_MOST_LABELS 512
 
 /* A device that was opened, and what iterates on it: mean field and QP, the LP, and the moves. */
 typedef struct dcrf_backend_device dcrf_backend_device;
@@ -37,7 +41,7 @@ struct dcrf_backend_group {
     size_t kernel_count;
     dcrf_operator *const *operators; /* of the same device; they outlive the object */
     const float *weights;
-    const float *diagonal;      /* sum of w_m diag(K_m), one per variable */
+    const float *diagonal;      /* sum of w_m diag(K_m), one per variable; NULL: it stays in */
     const float *compatibility; /* mu, labels x labels, symmetric; or NULL */
 };
 
@@ -257,6 +261,50 @@ struct dcrf_backend_arrays_methods {
                               size_t *wrong, dcrf_error *error);
 };
 
+/* ---- the compatible mean field -------------------------------------------------------------- */
+
+typedef struct dcrf_backend_compat dcrf_backend_compat;
+
+/* The model of dcrf/densecrf.h: its message is the field of the groups, which have no diagonals,
+ * and whose operators come from compat.operator_new. Places are the variables in another order;
+ * the energy of label i at place p is unary[(p / lanes * labels + i) * lanes + p % lanes]. */
+struct dcrf_backend_compat_model {
+    size_t variables, labels;
+    const float *unary; /* NULL: zeros */
+    size_t lanes;
+    const uint32_t *order; /* the variable of each place */
+    size_t group_count;
+    const struct dcrf_backend_group *groups;
+};
+
+/* Arrays are planes of the host's: label i of variable a at i * variables + a. */
+struct dcrf_backend_compat_run {
+    const float *from; /* NULL: softmax(-unary) */
+    size_t updates;
+    float *to; /* may be `from`; not written where the run fails */
+    /* Called after each update; other than 0 ends the run with DCRF_STOP_CANCELLED, and the result
+     * so far. NULL: nobody wants to know. */
+    int (*after)(void *user, size_t updates);
+    void *user;
+};
+
+struct dcrf_backend_compat_methods {
+    /* The lattice one way, as dcrf/densecrf.h has it, of checked features in single precision;
+     * `has_origin`: the simplex of a feature vector of zeros is there too, whatever is in it. A
+     * lattice that cannot be there is DCRF_ERROR_UNSUPPORTED. */
+    dcrf_status (*operator_new)(dcrf_operator **op, dcrf_backend_device *device,
+                                const struct dcrf_features *features, bool has_origin,
+                                dcrf_densecrf_normalization normalization, dcrf_error *error);
+    dcrf_status (*make)(dcrf_backend_compat **compat, dcrf_backend_device *device,
+                        const struct dcrf_backend_compat_model *model, dcrf_error *error);
+    void (*free)(dcrf_backend_compat *compat);
+    /* Numbers of `from` that are not finite are DCRF_ERROR_NOT_FINITE. */
+    dcrf_status (*run)(dcrf_backend_compat *compat, const struct dcrf_backend_compat_run *run,
+                       dcrf_error *error);
+    dcrf_status (*divergence)(dcrf_backend_compat *compat, const float *q, double *divergence,
+                              dcrf_error *error);
+};
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 struct dcrf_backend {
@@ -285,6 +333,7 @@ struct dcrf_backend {
     struct dcrf_backend_lp_methods lp;
     struct dcrf_backend_moves_methods moves;
     struct dcrf_backend_arrays_methods arrays;
+    struct dcrf_backend_compat_methods compat;
 };
 
 /* What the device's library exports, under this name. */
