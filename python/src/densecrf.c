@@ -12,11 +12,14 @@ typedef struct {
 
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     densecrf_object *self = (densecrf_object *)object;
-    static char *names[] = {"shape", "labels", "threads", NULL};
+    static char *names[] = {"shape", "labels", "threads", "device", NULL};
+    const char *device = "cpu";
     PyObject *shape;
     Py_ssize_t labels, threads = 0;
     dcrf_error error;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "On|n", names, &shape, &labels, &threads))
+    dcrf_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "On|ns", names, &shape, &labels, &threads,
+                                     &device))
         return -1;
     if (self->crf) {
         PyErr_SetString(PyExc_RuntimeError, "the object is initialized already");
@@ -28,8 +31,13 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
         PyErr_SetString(PyExc_ValueError, "a number of labels or threads is negative");
         return -1;
     }
-    if (dcrf_densecrf_new(&self->crf, &self->grid, (size_t)labels, &error) < 0 ||
-        dcrf_workspace_new(&self->workspace, (size_t)threads, &error) < 0) {
+    if ((status = dcrf_densecrf_new(&self->crf, &self->grid, (size_t)labels, &error)) == DCRF_OK) {
+        self->is_busy = 1;
+        Py_BEGIN_ALLOW_THREADS status =
+            dcrf_py_workspace(&self->workspace, (size_t)threads, device, &error);
+        Py_END_ALLOW_THREADS self->is_busy = 0;
+    }
+    if (status < 0) {
         dcrf_densecrf_free(&self->crf);
         dcrf_py_raise(&error);
         return -1;
@@ -193,6 +201,11 @@ static PyObject *divergence(PyObject *object, PyObject *array) {
     return status < 0 ? dcrf_py_raise(&error) : PyFloat_FromDouble(value);
 }
 
+static PyObject *device(PyObject *object, PyObject *arguments) {
+    (void)arguments;
+    return PyUnicode_FromString(dcrf_densecrf_device(((densecrf_object *)object)->crf));
+}
+
 static PyMethodDef methods[] = {
     {"set_unary", set_unary, METH_O, NULL},
     {"add_kernel", add_kernel, METH_VARARGS, NULL},
@@ -201,6 +214,7 @@ static PyMethodDef methods[] = {
     {"infer", infer, METH_VARARGS, NULL},
     {"step", step, METH_O, NULL},
     {"divergence", divergence, METH_O, NULL},
+    {"device", device, METH_NOARGS, NULL},
     {0},
 };
 
@@ -208,7 +222,7 @@ static PyType_Slot slots[] = {
     {Py_tp_init, init},
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
-    {Py_tp_doc, "DenseCRF(shape, labels, threads=0)"},
+    {Py_tp_doc, "DenseCRF(shape, labels, threads=0, device='cpu')"},
     {0},
 };
 

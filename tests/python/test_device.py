@@ -173,16 +173,10 @@ class WithDevice(unittest.TestCase):
             """
             print(dcrf.Model(unary=unary).device, dcrf.Operator(shape=(4, 5), sigma=2).device,
                   dcrf.Model(unary=unary, device="cpu").device)
-            import dcrf.pydensecrf.densecrf as densecrf  # is on the CPU, and asks no device for anything
-            os.environ["FAKE_FAILURE"] = "operator_new"
-            crf = densecrf.DenseCRF2D(8, 6, 3)
-            crf.setUnaryEnergy(np.ascontiguousarray(np.moveaxis(unary, -1, 0).reshape(3, -1), np.float32))
-            crf.addPairwiseBilateral(sxy=4, srgb=30, rgbim=image, compat=3)
-            print(np.array(crf.inference(2)).shape)
             """,
             DCRF_DEVICE="cuda:1",
         )
-        self.assertEqual(lines, ["cuda:1 cuda:1 cpu", "(3, 48)"])
+        self.assertEqual(lines, ["cuda:1 cuda:1 cpu"])
 
     def test_certificates_are_checked_on_the_cpu(self):
         lines = run(
@@ -226,6 +220,93 @@ class WithDevice(unittest.TestCase):
     def test_errors_can_be_pickled(self):
         error = pickle.loads(pickle.dumps(dcrf.DeviceError("gone")))
         self.assertIs(type(error), dcrf.DeviceError)
+
+
+class DropIn(unittest.TestCase):
+    """dcrf.pydensecrf. The fake device has the Gaussian itself for the lattice, so its numbers are near those of
+    the CPU only; that they are the right ones is a matter for tests/test_densecrf_device.c."""
+
+    PROGRAM = """
+        import dcrf.pydensecrf.densecrf as densecrf
+        energies = np.ascontiguousarray(np.moveaxis(unary, -1, 0).reshape(3, -1), np.float32)
+
+        def program(*kernels, **keywords):
+            crf = densecrf.DenseCRF2D(8, 6, 3, **keywords)
+            crf.setUnaryEnergy(energies)
+            crf.addPairwiseGaussian(sxy=2, compat=0.4)
+            crf.addPairwiseBilateral(sxy=4, srgb=30, rgbim=image, compat=np.eye(3, dtype=np.float32) * -0.5)
+            for kernel in kernels:
+                crf.addPairwiseEnergy(kernel, compat=0.3)
+            return crf
+
+        def near(one, other):
+            return abs(np.array(one.inference(4)) - np.array(other.inference(4))).max() < 0.1
+    """
+
+    def check(self, program, expected, **environment):
+        self.assertEqual(run(textwrap.dedent(self.PROGRAM) + textwrap.dedent(program), **environment), expected)
+
+    def test_unmodified_programs_use_the_environment(self):
+        program = """
+            crf = program()
+            Q = np.array(crf.inference(5))
+            print(crf.device, Q.shape, Q.dtype, abs(Q.sum(0) - 1).max() < 1e-5)
+            step, tmp1, tmp2 = crf.startInference()
+            for _ in range(5):
+                crf.stepInference(step, tmp1, tmp2)
+            print(abs(step - Q).max() < 1e-6, crf.klDivergence(Q) <= crf.klDivergence(crf.inference(0)))
+            print(near(crf, program(device="cpu")), program(device="cpu").device)
+        """
+        self.check(program, ["cuda:1 (3, 48) float32 True", "True True", "True cpu"], DCRF_DEVICE="cuda:1")
+        self.check(program, ["cpu (3, 48) float32 True", "True True", "True cpu"])
+
+    def test_calls_and_keywords_come_first(self):
+        self.check(
+            """
+            densecrf.set_device("cuda:1")
+            print(program().device, program(device="cuda").device, densecrf.DenseCRF(48, 3).device)
+            densecrf.set_device("cpu")
+            print(program().device, program(device="cuda:1").device)
+            densecrf.set_device(None)
+            print(program().device)
+            """,
+            ["cuda:1 cuda:0 cpu", "cpu cuda:1", "cuda:0"],
+            DCRF_DEVICE="cuda",
+        )
+
+    def test_what_the_device_cannot_have_is_done_here(self):
+        """Seven features are not on the fake device: the whole model comes back to the CPU, byte by byte."""
+        self.check(
+            """
+            seven = np.random.default_rng(3).random((7, 48)).astype(np.float32)
+            there, here = program(seven), program(seven, device="cpu")
+            print(there.device, np.array(there.inference(5)).tobytes() == np.array(here.inference(5)).tobytes())
+            print(densecrf.DenseCRF(48, 600).device)
+            """,
+            ["cpu True", "cpu"],
+            DCRF_DEVICE="cuda",
+        )
+
+    def test_failures_say_who_asked(self):
+        program = """
+            print(complaint(program))
+            print(complaint(program, device="cuda:7"))
+            print(program(device="cpu").device)
+            densecrf.set_device("gpu")
+            print(complaint(program))
+        """
+        lines = run(textwrap.dedent(self.PROGRAM) + textwrap.dedent(program), NOWHERE, DCRF_DEVICE="cuda")
+        self.assertRegex(lines[0], f"^DeviceError: DCRF_DEVICE=cuda: DCRF_CUDA_LIBRARY: {NOWHERE}: ")
+        self.assertRegex(lines[1], f"^DeviceError: device=cuda:7: DCRF_CUDA_LIBRARY: {NOWHERE}: ")
+        self.assertEqual(lines[2], "cpu")
+        self.assertRegex(lines[3], "^ValueError: device=gpu: 'gpu' is not a device")
+        for entry in ("compat.operator_new", "compat.make", "compat.run"):
+            self.check(
+                "print(complaint(lambda: program().inference(2)))",
+                [f"DeviceError: the fake device refuses {entry}"],
+                DCRF_DEVICE="cuda",
+                FAKE_FAILURE=entry,
+            )
 
 
 class OnGpu:

@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import array, one_or_many, thread_count
+from .._device import on_device
 
 __all__ = [
     "CONST_KERNEL",
@@ -33,6 +34,7 @@ __all__ = [
     "LogisticUnary",
     "NormalizationType",
     "Unary",
+    "set_device",
     "set_threads",
 ]
 
@@ -58,6 +60,7 @@ CONST_KERNEL, DIAG_KERNEL, FULL_KERNEL = KernelType
 NO_NORMALIZATION, NORMALIZE_BEFORE, NORMALIZE_AFTER, NORMALIZE_SYMMETRIC = NormalizationType
 
 _threads = 0
+_device = None
 
 
 def set_threads(threads):
@@ -67,6 +70,17 @@ def set_threads(threads):
     """
     global _threads
     _threads = _count(threads, "threads", least=0)
+
+
+def set_device(device):
+    """Where objects that are made from now on work: "cpu", "cuda" or "cuda:1"; None: what the environment
+    variable DCRF_DEVICE says, the CPU where there is none.
+
+    The results are those of the CPU but for rounding. A model that a device cannot have (more than 512 labels, or
+    features of an extent that its lattice has no numbers for) is on the CPU; ``device`` of an object tells.
+    """
+    global _device
+    _device = None if device is None else str(device)
 
 
 def _count(value, what, least=1):
@@ -141,20 +155,26 @@ class DenseCRF:
     """Mean field over ``nvar`` variables with ``nlabels`` labels.
 
     ``message_error`` bounds what may be left out of a message, so that labels which have faded
-    everywhere need not be filtered; 0 filters all of them.
+    everywhere need not be filtered; 0 filters all of them. ``device``: see ``set_device``.
     """
 
-    def __init__(self, nvar, nlabels, *_ignored, threads=None, message_error=None, **_too):
-        self._make((_count(nvar, "nvar"),), nlabels, threads, message_error)
+    def __init__(self, nvar, nlabels, *_ignored, threads=None, message_error=None, device=None, **_too):
+        self._make((_count(nvar, "nvar"),), nlabels, threads, message_error, device)
 
-    def _make(self, shape, nlabels, threads, message_error):
+    def _make(self, shape, nlabels, threads, message_error, device):
         threads = _threads if threads is None else _count(threads, "threads", least=0)
         self._shape = shape
         self._nvar = int(np.prod([int(size) for size in shape], dtype=object))
         self._nlabels = _count(nlabels, "nlabels")
-        self._core = _core.DenseCRF(shape, self._nlabels, thread_count(threads))
+        device = _device if device is None else device
+        self._core = on_device(_core.DenseCRF, device, shape, self._nlabels, thread_count(threads))
         if message_error is not None:
             self._core.set_message_error(float(message_error))
+
+    @property
+    def device(self):
+        """Where the kernels are, and inference is done: "cpu" or "cuda:0"; "cpu" as long as there are none."""
+        return self._core.device()
 
     # ---- unary energies
 
@@ -290,9 +310,9 @@ def _shares_memory(value):
 class DenseCRF2D(DenseCRF):
     """Mean field over a picture; note the order: width, height, number of labels."""
 
-    def __init__(self, w, h, nlabels, *_ignored, threads=None, message_error=None, **_too):
+    def __init__(self, w, h, nlabels, *_ignored, threads=None, message_error=None, device=None, **_too):
         shape = (_count(h, "h"), _count(w, "w"))
-        self._make(shape, nlabels, threads, message_error)
+        self._make(shape, nlabels, threads, message_error, device)
 
     def addPairwiseGaussian(
         self, sxy, compat, kernel=DIAG_KERNEL, normalization=NORMALIZE_SYMMETRIC

@@ -34,6 +34,7 @@ class LogisticUnary(Unary):
     def __init__(self, L: ArrayLike, f: ArrayLike) -> None: ...
 
 def set_threads(threads: int) -> None: ...
+def set_device(device: object) -> None: ...
 
 class DenseCRF:
     def __init__(
@@ -43,8 +44,11 @@ class DenseCRF:
         *_ignored: object,
         threads: int | None = None,
         message_error: float | None = None,
+        device: object = None,
         **_too: object,
     ) -> None: ...
+    @property
+    def device(self) -> str: ...
     def setUnaryEnergy(self, u: ArrayLike, f: ArrayLike | None = None) -> None: ...
     def setUnary(self, u: Unary | ArrayLike) -> None: ...
     def addPairwiseEnergy(
@@ -70,6 +74,7 @@ class DenseCRF2D(DenseCRF):
         *_ignored: object,
         threads: int | None = None,
         message_error: float | None = None,
+        device: object = None,
         **_too: object,
     ) -> None: ...
     def addPairwiseGaussian(
