@@ -71,6 +71,28 @@ static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace
     return DCRF_OK;
 }
 
+/* Row sums away from the border are the same sums, so the scale is the same number there. Nothing
+ * is assumed: where it is not, there is no such part. */
+static void find_inner(struct dcrf_grid_plan *op) {
+    struct dcrf_grid_inner *inner = &op->inner;
+    const size_t *size = op->shape.size;
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        inner->begin[axis] = op->radius[axis];
+        inner->end[axis] = size[axis] > op->radius[axis] ? size[axis] - op->radius[axis] : 0;
+        if (inner->begin[axis] >= inner->end[axis])
+            return;
+    }
+    const size_t *begin = inner->begin, *end = inner->end;
+    inner->scale = op->scale[(begin[2] * size[1] + begin[1]) * size[0] + begin[0]];
+    size_t others = 0;
+    for (size_t z = begin[2]; z < end[2]; z++)
+        for (size_t y = begin[1]; y < end[1]; y++)
+            for (size_t x = begin[0]; x < end[0]; x++)
+                others += op->scale[(z * size[1] + y) * size[0] + x] != inner->scale;
+    if (others > 0)
+        inner->end[0] = begin[0];
+}
+
 static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
                            dcrf_error *error) {
     (void)workspace;
@@ -80,6 +102,7 @@ static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const
         return dcrf_fail_memory(error, "the normalization of a kernel");
     memcpy(op->scale, scale, base->variables * sizeof *scale);
     base->bytes += base->variables * sizeof *scale;
+    find_inner(op);
     return DCRF_OK;
 }
 

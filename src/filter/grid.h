@@ -11,12 +11,20 @@
 #include "filter/grid_taps.h"
 #include "filter/operator.h"
 
+/* The part of the grid from which a kernel does not reach beyond the border, or as much of it as
+ * has one scale. */
+struct dcrf_grid_inner {
+    float scale;
+    size_t begin[DCRF_MAX_AXES], end[DCRF_MAX_AXES];
+};
+
 struct dcrf_grid_plan {
     dcrf_operator base;
     dcrf_grid shape;
     size_t radius[DCRF_MAX_AXES];
     float *taps[DCRF_MAX_AXES]; /* radius + 1, from the centre on; one tap beyond the axes */
     float *scale;               /* NULL: ones */
+    struct dcrf_grid_inner inner;
 };
 
 /* ---- grid_tiles.c --------------------------------------------------------------------------- */

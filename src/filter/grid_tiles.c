@@ -69,42 +69,83 @@ static size_t variable_at(const struct dcrf_grid_plan *op, size_t x, size_t y, s
     return (z * op->shape.size[1] + y) * op->shape.size[0] + x;
 }
 
+/* ---- the normalization ---------------------------------------------------------------------- */
+
+/* Columns from x on, on lines from y on, where the scale is op->inner.scale: it goes into the
+ * factor of a convolution, and only the other columns are multiplied variable by variable. */
+struct flat {
+    float scale;
+    size_t begin, end; /* counted from x */
+};
+
+static size_t limit(size_t x, size_t least, size_t most) {
+    return smaller(larger(x, least), most) - least;
+}
+
+static struct flat find_flat(const struct dcrf_grid_plan *op, size_t x, size_t columns, size_t y,
+                             size_t lines, size_t z, size_t layers) {
+    const struct dcrf_grid_inner *inner = &op->inner;
+    if (!op->scale)
+        return (struct flat){.scale = 1, .begin = 0, .end = columns};
+    if (y < inner->begin[1] || y + lines > inner->end[1] || z < inner->begin[2] ||
+        z + layers > inner->end[2])
+        return (struct flat){.scale = 1, .begin = 0, .end = 0};
+    return (struct flat){.scale = inner->scale,
+                         .begin = limit(inner->begin[0], x, x + columns),
+                         .end = limit(inner->end[0], x, x + columns)};
+}
+
 /* ---- along x -------------------------------------------------------------------------------- */
 
-/* Point to the rows in reach of a tile's columns on line y, which may have to be made first. */
-static void gather_rows(const struct sweep *sweep, const struct tile *tile, size_t y,
-                        const struct scratch *scratch) {
+/* Make the rows begin .. end - 1 of those from `variable` on, scaled by what the factor of the
+ * convolution leaves. */
+static void make_rows(const struct sweep *sweep, size_t variable, size_t begin, size_t end,
+                      float factor, const struct scratch *scratch) {
+    const struct dcrf_grid_filter *filter = &sweep->filter;
+    const struct dcrf_scaling scaling = {.in = filter->in + (variable + begin) * filter->stride,
+                                         .in_stride = filter->stride,
+                                         .scale = filter->op->scale + variable + begin,
+                                         .factor = 1 / factor,
+                                         .out = scratch->made + begin * scratch->width,
+                                         .out_stride = scratch->width,
+                                         .width = scratch->width};
+    if (begin < end)
+        sweep->dsp->scale(&scaling, end - begin);
+}
+
+/* Point to the rows in reach of a tile's columns on line y, which may have to be made first.
+ * Returns the factor of their convolution. */
+static float gather_rows(const struct sweep *sweep, const struct tile *tile, size_t y,
+                         const struct scratch *scratch) {
     const struct dcrf_grid_filter *filter = &sweep->filter;
     const struct dcrf_grid_plan *op = filter->op;
     const size_t radius = op->radius[0];
     const size_t begin = tile->x < radius ? 0 : tile->x - radius;
     const size_t end = smaller(tile->x + tile->columns + radius, op->shape.size[0]);
     const size_t variable = variable_at(op, begin, y, tile->z);
-    const float *rows = scratch->made;
-    size_t step = scratch->width;
+    const size_t count = end - begin, width = scratch->width;
+    struct flat flat = {.scale = 1, .begin = 0, .end = 0};
     if (filter->ordered) {
-        dcrf_grid_bins_fill(&scratch->bins, filter->ordered, op->scale, variable, end - begin,
-                            scratch->first_bin, step, scratch->made);
-    } else if (op->scale) {
-        const struct dcrf_scaling scaling = {.in = filter->in + variable * filter->stride,
-                                             .in_stride = filter->stride,
-                                             .scale = op->scale + variable,
-                                             .factor = 1,
-                                             .out = scratch->made,
-                                             .out_stride = step,
-                                             .width = step};
-        sweep->dsp->scale(&scaling, end - begin);
+        dcrf_grid_bins_fill(&scratch->bins, filter->ordered, op->scale, variable, count,
+                            scratch->first_bin, width, scratch->made);
     } else {
-        rows = filter->in + variable * filter->stride;
-        step = filter->stride;
+        flat = find_flat(op, begin, count, y, 1, tile->z, 1);
+        make_rows(sweep, variable, 0, flat.begin, flat.scale, scratch);
+        make_rows(sweep, variable, flat.end, count, flat.scale, scratch);
     }
-    const size_t before = radius - (tile->x - begin), inside = before + end - begin;
+    const size_t before = radius - (tile->x - begin);
+    const float **rows = scratch->rows + before;
     for (size_t j = 0; j < before; j++)
         scratch->rows[j] = scratch->zeros;
-    for (size_t j = before; j < inside; j++, rows += step)
-        scratch->rows[j] = rows;
-    for (size_t j = inside; j < tile->columns + 2 * radius + DCRF_CONVOLVE_ROWS; j++)
+    for (size_t j = 0; j < flat.begin; j++)
+        rows[j] = scratch->made + j * width;
+    for (size_t j = flat.begin; j < flat.end; j++)
+        rows[j] = filter->in + (variable + j) * filter->stride;
+    for (size_t j = flat.end; j < count; j++)
+        rows[j] = scratch->made + j * width;
+    for (size_t j = before + count; j < tile->columns + 2 * radius + DCRF_CONVOLVE_ROWS; j++)
         scratch->rows[j] = scratch->zeros;
+    return flat.scale;
 }
 
 /* Meanwhile, ask for a line of the input that comes later, and for that of the output whose turn is
@@ -116,7 +157,7 @@ static void convolve_line(const struct sweep *sweep, const struct tile *tile, si
     const size_t later = smaller(y + LINES_AHEAD, op->shape.size[1] - 1);
     const size_t output = y < op->radius[1] ? 0 : y - op->radius[1];
     const bool asks = !filter->ordered && !sweep->between;
-    gather_rows(sweep, tile, y, scratch);
+    const float factor = gather_rows(sweep, tile, y, scratch);
     const struct dcrf_convolve convolve = {
         .in = scratch->rows,
         .tap = op->taps[0],
@@ -125,7 +166,7 @@ static void convolve_line(const struct sweep *sweep, const struct tile *tile, si
         .out_step = scratch->width,
         .rows = tile->columns,
         .floats = scratch->width,
-        .factor = 1,
+        .factor = factor,
         .read_soon = filter->in + variable_at(op, tile->x, later, tile->z) * filter->stride,
         .written_soon = filter->out + variable_at(op, tile->x, output, tile->z) * filter->stride,
         .floats_soon = asks ? tile->columns * filter->stride : 0};
@@ -134,8 +175,10 @@ static void convolve_line(const struct sweep *sweep, const struct tile *tile, si
 
 /* ---- along the other axes ------------------------------------------------------------------- */
 
-/* Outputs of the last pass: lines that begin `pitch` variables apart. */
+/* Outputs of the last pass: lines that begin `pitch` variables apart, from a place of the grid on.
+ */
 struct outputs {
+    size_t x, y, z;
     size_t variable, columns, lines, pitch;
 };
 
@@ -165,6 +208,25 @@ static void finish(const struct sweep *sweep, const struct outputs *outputs,
     }
 }
 
+/* Columns of the last pass, begin .. end - 1, that are convolved first and finished then. */
+static void convolve_chunks(const struct sweep *sweep, const struct dcrf_convolve *given,
+                            const struct outputs *outputs, size_t begin, size_t end,
+                            const struct scratch *scratch) {
+    const size_t width = scratch->width;
+    struct dcrf_convolve convolve = *given;
+    convolve.out = scratch->outputs;
+    convolve.out_step = CHUNK * width;
+    for (size_t x = begin; x < end; x += CHUNK) {
+        struct outputs chunk = *outputs;
+        chunk.variable += x;
+        chunk.columns = smaller(end - x, CHUNK);
+        convolve.in_offset = x * width;
+        convolve.floats = chunk.columns * width;
+        sweep->dsp->convolve(&convolve);
+        finish(sweep, &chunk, scratch);
+    }
+}
+
 /* The last pass of some lines: convolve the rows that scratch->rows points to, from `first` on. */
 static void convolve_last(const struct sweep *sweep, size_t axis, size_t first,
                           const struct outputs *outputs, const struct scratch *scratch) {
@@ -175,26 +237,22 @@ static void convolve_last(const struct sweep *sweep, size_t axis, size_t first,
                                      .radius = filter->op->radius[axis],
                                      .rows = outputs->lines,
                                      .factor = 1};
-    if (!filter->ordered && !filter->op->scale && filter->stride == width) {
-        convolve.out = filter->out + outputs->variable * width;
-        convolve.out_step = outputs->pitch * width;
-        convolve.floats = outputs->columns * width;
-        convolve.factor = filter->factor;
-        convolve.accumulate = filter->accumulate;
-        sweep->dsp->convolve(&convolve);
+    struct flat flat = {.scale = 1, .begin = 0, .end = 0};
+    if (!filter->ordered && filter->stride == width)
+        flat =
+            find_flat(filter->op, outputs->x, outputs->columns, outputs->y,
+                      axis == 1 ? outputs->lines : 1, outputs->z, axis == 2 ? outputs->lines : 1);
+    convolve_chunks(sweep, &convolve, outputs, 0, flat.begin, scratch);
+    convolve_chunks(sweep, &convolve, outputs, flat.end, outputs->columns, scratch);
+    if (flat.begin == flat.end)
         return;
-    }
-    convolve.out = scratch->outputs;
-    convolve.out_step = CHUNK * width;
-    for (size_t x = 0; x < outputs->columns; x += CHUNK) {
-        struct outputs chunk = *outputs;
-        chunk.variable += x;
-        chunk.columns = smaller(outputs->columns - x, CHUNK);
-        convolve.in_offset = x * width;
-        convolve.floats = chunk.columns * width;
-        sweep->dsp->convolve(&convolve);
-        finish(sweep, &chunk, scratch);
-    }
+    convolve.out = filter->out + (outputs->variable + flat.begin) * width;
+    convolve.out_step = outputs->pitch * width;
+    convolve.in_offset = flat.begin * width;
+    convolve.floats = (flat.end - flat.begin) * width;
+    convolve.factor = filter->factor * flat.scale;
+    convolve.accumulate = filter->accumulate;
+    sweep->dsp->convolve(&convolve);
 }
 
 static float *ring_line(const struct sweep *sweep, const struct scratch *scratch, size_t y) {
@@ -215,7 +273,10 @@ static void sweep_tile(const struct sweep *sweep, const struct tile *tile,
             const size_t line = y + j - radius; /* wraps before the start: too large */
             scratch->rows[j] = line < height ? ring_line(sweep, scratch, line) : scratch->zeros;
         }
-        const struct outputs outputs = {.variable = variable_at(op, tile->x, y, tile->z),
+        const struct outputs outputs = {.x = tile->x,
+                                        .y = y,
+                                        .z = tile->z,
+                                        .variable = variable_at(op, tile->x, y, tile->z),
                                         .columns = tile->columns,
                                         .lines =
                                             smaller(tile->y + tile->lines - y, DCRF_CONVOLVE_ROWS),
@@ -293,7 +354,10 @@ static void convolve_depth(void *context, size_t begin, size_t end, size_t worke
                                    : scratch->zeros;
         }
         for (size_t z = 0; z < size[2]; z += DCRF_CONVOLVE_ROWS) {
-            const struct outputs outputs = {.variable = variable_at(op, x, y, z),
+            const struct outputs outputs = {.x = x,
+                                            .y = y,
+                                            .z = z,
+                                            .variable = variable_at(op, x, y, z),
                                             .columns = smaller(size[0] - x, sweep->columns),
                                             .lines = smaller(size[2] - z, DCRF_CONVOLVE_ROWS),
                                             .pitch = size[0] * size[1]};
