@@ -1,6 +1,7 @@
 /* Mean field through the drop-in for pydensecrf, called from C, next to the naive program.
  *
- *   dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--steps] [PHOTO.png ...]
+ *   dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--no-two] [--steps] [PHOTO.png
+ * ...]
  *
  * For each photograph (or a drawn picture of 500 x 375) and settings that people publish: ten
  * iterations, set-up included, all labels alive. The reference is tests/naive_densecrf.c, compiled
@@ -9,7 +10,8 @@
  * held in the first call, the caller's arrays included, by what the system says (0: it does not
  * say). The last column is the largest difference from the naive program.
  *
- * --setting: only that one, counted from 1. --steps: what setting unary energies, each kernel and
+ * --setting: only that one, counted from 1. --no-naive, --no-two: without the naive program,
+ * without two threads (their columns say 0). --steps: what setting unary energies, each kernel and
  * the inference take, in milliseconds. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
@@ -181,7 +183,7 @@ static bool forget_most(void) {
 struct options {
     size_t repeats;
     size_t setting; /* 0: all */
-    bool has_naive, has_steps;
+    bool has_naive, has_two, has_steps;
 };
 
 static void print_steps(const struct subject *s) {
@@ -202,7 +204,7 @@ static void print_row(const char *name, struct subject *s, const struct options 
     printf("| %s | %zu, %g/%g, %g/%g/%g |", name, setting->labels, setting->spatial,
            setting->spatial_compat, setting->bilateral, setting->colour, setting->bilateral_compat);
     struct subject two = *s;
-    const double passed = best_s(&two, 2);
+    const double passed = options->has_two ? best_s(&two, 2) : 0;
     if (options->has_naive) {
         float *q = require(malloc(count * sizeof *q));
         const double naive = naive_s(s, n, q);
@@ -211,7 +213,7 @@ static void print_row(const char *name, struct subject *s, const struct options 
             difference = fmax(difference, fabs((double)q[i] - (double)s->q[i]));
         free(q);
         printf(" %.3f | %.3f | %.1f | %.3f | %.1f | %.0f | %.1e |", naive, one, naive / one, passed,
-               naive / passed, memory_mb, difference);
+               passed > 0 ? naive / passed : 0, memory_mb, difference);
     } else {
         printf(" %.3f | %.3f | %.0f |", one, passed, memory_mb);
     }
@@ -252,8 +254,10 @@ static void measure(const char *name, size_t width, size_t height, const uint8_t
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--steps] "
-                    "[PHOTO.png ...]\n");
+    fprintf(
+        stderr,
+        "usage: dcrf-drop-in-speed [--repeats N] [--setting I] [--no-naive] [--no-two] [--steps] "
+        "[PHOTO.png ...]\n");
     return 2;
 }
 
@@ -263,11 +267,13 @@ static bool is_number(int argc, char **argv, int i, const char *name) {
 }
 
 int main(int argc, char **argv) {
-    struct options options = {.repeats = 10, .has_naive = true};
+    struct options options = {.repeats = 10, .has_naive = true, .has_two = true};
     int first = 1;
     for (; first < argc && argv[first][0] == '-'; first++) {
         if (strcmp(argv[first], "--no-naive") == 0)
             options.has_naive = false;
+        else if (strcmp(argv[first], "--no-two") == 0)
+            options.has_two = false;
         else if (strcmp(argv[first], "--steps") == 0)
             options.has_steps = true;
         else if (is_number(argc, argv, first, "--repeats"))
