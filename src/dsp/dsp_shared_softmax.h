@@ -1,8 +1,10 @@
 /* The shared softmax and the exponential of arrays for one instruction set: a part of dsp_vector.h.
  *
  * Eight rows are worked on at once, one vector of 8 per label, whatever the longest of the set is:
- * no sum or maximum goes across a vector, and padding costs nothing. Rows of the message and of q
- * are transposed by blocks of four labels on the way; unary energies come as planes. */
+ * no sum or maximum goes across a vector, and padding costs nothing. Only the exponentials, which
+ * are most of the work, take two labels as one vector of 16 where there are such. Rows of the
+ * message and of q are transposed by blocks of four labels on the way; unary energies come as
+ * planes. */
 
 EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
@@ -46,24 +48,63 @@ INLINE tail_vector larger(tail_vector a, tail_vector b) {
 #endif
 }
 
+INLINE tail_vector smaller(tail_vector a, tail_vector b) {
+#if defined(__x86_64__)
+    return (tail_vector)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return choose(a < b, a, b);
+#endif
+}
+
 /* exp(x) for x <= 0: 2^k 2^f, k whole and |f| <= 1/2, 2^f by a polynomial of degree 5 that is best
  * in relative error, 7.5e-8. The rounding of log2(e) adds 1.4e-8 |x|, so small values are less
  * exact than by tail_exponential. Zero from -87 on: an energy that is infinite leaves no
  * probability. k is added to the exponent as an integer, from the low bits of a float that it was
  * added to. */
-INLINE tail_vector fast_exponential(tail_vector x) {
-    const float magic = 12582912.0f, to_base_two = 1.44269504f;
-    const tail_vector lowest = (tail_vector){0} - 87.0f;
-    const tail_integers above = x > lowest;
-    x = larger(x, lowest);
-    const tail_vector shifted = x * to_base_two + magic;
-    const tail_vector f = x * to_base_two - (shifted - magic);
-    tail_vector p = f * 1.3276471e-3f + 9.675541e-3f;
-    p = p * f + 5.550713e-2f;
-    p = p * f + 2.402212e-1f;
-    p = p * f + 6.9314694e-1f;
-    p = p * f + 1.0000001f;
-    return (tail_vector)(((tail_integers)p + ((tail_integers)shifted << 23)) & above);
+#define FAST_EXPONENTIAL(name, vector, integers, larger)                                           \
+    INLINE vector name(vector x) {                                                                 \
+        const float magic = 12582912.0f, to_base_two = 1.44269504f;                                \
+        const vector lowest = (vector){0} - 87.0f;                                                 \
+        const integers above = x > lowest;                                                         \
+        x = larger(x, lowest);                                                                     \
+        const vector shifted = x * to_base_two + magic;                                            \
+        const vector f = x * to_base_two - (shifted - magic);                                      \
+        vector p = f * 1.3276471e-3f + 9.675541e-3f;                                               \
+        p = p * f + 5.550713e-2f;                                                                  \
+        p = p * f + 2.402212e-1f;                                                                  \
+        p = p * f + 6.9314694e-1f;                                                                 \
+        p = p * f + 1.0000001f;                                                                    \
+        return (vector)(((integers)p + ((integers)shifted << 23)) & above);                        \
+    }
+FAST_EXPONENTIAL(fast_exponential, tail_vector, tail_integers, larger)
+
+/* Vectors of two labels as one, where there are such, for whatever is done to labels alike: what is
+ * stored so must be loaded so, or it is waited for. */
+#if DSP_LANES == 16
+#define LABELS_AT_ONCE 2
+#define LARGER_WIDE(a, b) ((wide_vector)_mm512_max_ps((__m512)(a), (__m512)(b)))
+FAST_EXPONENTIAL(fast_exponentials, wide_vector, wide_integers, LARGER_WIDE)
+
+INLINE wide_vector join_labels(tail_vector first, tail_vector second) {
+    return (wide_vector)_mm512_insertf64x4(_mm512_castpd256_pd512((__m256d)first), (__m256d)second,
+                                           1);
+}
+
+INLINE tail_vector add_labels(wide_vector both) {
+    return (tail_vector)_mm512_castpd512_pd256((__m512d)both) +
+           (tail_vector)_mm512_extractf64x4_pd((__m512d)both, 1);
+}
+#else
+#define LABELS_AT_ONCE 1
+#endif
+
+INLINE void store_labels(tail_vector *value, tail_vector first, tail_vector second) {
+#if LABELS_AT_ONCE == 2
+    store_wide((float *)value, join_labels(first, second));
+#else
+    value[0] = first;
+    value[1] = second;
+#endif
 }
 
 INLINE tail_vector join_halves(const float *low, const float *high) {
@@ -110,47 +151,139 @@ INLINE size_t in_fours(size_t labels) {
  */
 #define UNARY_AHEAD 4
 
+/* An energy of which nothing is left. */
+#define NOTHING_LEFT 2e30f
+
+/* Are labels worked on two at a time? Few of them are registers, each by itself. */
+INLINE bool by_twos(size_t labels) {
+    return LABELS_AT_ONCE == 2 && labels > HALF_LANES;
+}
+
+/* Energies of four labels. */
+INLINE void store_four(tail_vector *value, const tail_vector *four, size_t labels) {
+    if (by_twos(labels)) {
+        store_labels(value, four[0], four[1]);
+        store_labels(value + 2, four[2], four[3]);
+        return;
+    }
+    UNROLL
+    for (size_t i = 0; i < HALF_LANES; i++)
+        value[i] = four[i];
+}
+
+/* exp(low - value) of all labels in their places; returns the sum. Labels are filled up to an even
+ * number with what leaves nothing. */
+INLINE tail_vector exponentials(tail_vector *value, size_t labels, tail_vector low) {
+#if LABELS_AT_ONCE == 2
+    if (by_twos(labels)) {
+        const wide_vector both = join_labels(low, low);
+        wide_vector sum = {0}, other = {0};
+        float *at = (float *)value, *end = (float *)(value + labels);
+        for (; at + 2 * TAIL_LANES < end; at += 4 * TAIL_LANES) {
+            const wide_vector power = fast_exponentials(both - load_wide(at));
+            const wide_vector next = fast_exponentials(both - load_wide(at + 2 * TAIL_LANES));
+            store_wide(at, power);
+            store_wide(at + 2 * TAIL_LANES, next);
+            sum += power;
+            other += next;
+        }
+        if (at < end) {
+            const wide_vector power = fast_exponentials(both - load_wide(at));
+            store_wide(at, power);
+            sum += power;
+        }
+        return add_labels(sum + other);
+    }
+#endif
+    tail_vector sum[2] = {{0}};
+#pragma GCC unroll 4
+    for (size_t i = 0; i < labels; i++) {
+        value[i] = fast_exponential(low - value[i]);
+        sum[i % 2] += value[i];
+    }
+    return sum[0] + sum[1];
+}
+
+/* What is the same for all rows: a constant in each copy of the loop. */
+struct softmax_kind {
+    bool is_plain; /* messages in rows become q in rows, the planes of all labels follow each other
+                    */
+    bool has_rest;
+    bool sums_up; /* there may be a total */
+};
+
+INLINE const float *unary_of(const struct dcrf_shared_softmax *s, struct softmax_kind kind,
+                             const float *eight, size_t label) {
+    return eight + (kind.is_plain ? label * TAIL_LANES : s->plane[label] * s->plane_step);
+}
+
+/* The energies unary + message of the rows r .. r + 7, filled up to a multiple of four labels;
+ * returns the lowest. */
+INLINE tail_vector energies(const struct dcrf_shared_softmax *s, size_t r, size_t labels,
+                            struct softmax_kind kind, tail_vector *value) {
+    const float *message = s->message ? s->message + r * s->message_stride : NULL;
+    const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
+    const bool has_message = kind.is_plain || message, has_total = kind.sums_up && s->has_total;
+    const size_t told = labels - has_total; /* labels whose messages are there */
+    tail_vector low = (tail_vector){0} + 1e30f, messages[HALF_LANES] = {{0}};
+    if (kind.has_rest)
+        low = -load_tail(s->rest + r);
+    size_t at = 0;
+    for (; at + HALF_LANES <= told; at += HALF_LANES) {
+        tail_vector four[HALF_LANES] = {{0}};
+        if (has_message)
+            load_eight(message + at, s->message_stride, four);
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++) {
+            const float *unary = unary_of(s, kind, eight, at + i);
+            if (kind.sums_up) /* four sums: less is lost than in one */
+                messages[i] += four[i];
+            four[i] += load_tail(unary);
+            low = smaller(four[i], low);
+            if (!kind.is_plain || i % 2 == 0) /* two are one line of the cache */
+                __builtin_prefetch(unary + UNARY_AHEAD * s->eight_step);
+        }
+        store_four(value + at, four, labels);
+    }
+    if (at < labels) {
+        tail_vector four[HALF_LANES] = {{0}}, last[HALF_LANES];
+        if (has_message && at < told)
+            load_eight(message + at, s->message_stride, four);
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++) {
+            last[i] = (tail_vector){0} + NOTHING_LEFT;
+            if (at + i < told) {
+                messages[i] += four[i];
+                last[i] = four[i] + load_tail(unary_of(s, kind, eight, at + i));
+            }
+        }
+        if (has_total) {
+            const tail_vector sum = (messages[0] + messages[1]) + (messages[2] + messages[3]);
+            UNROLL
+            for (size_t i = 0; i < HALF_LANES; i++)
+                if (at + i == told)
+                    last[i] =
+                        load_tail(unary_of(s, kind, eight, told)) + (load_tail(s->total + r) - sum);
+        }
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++)
+            low = smaller(last[i], low);
+        store_four(value + at, last, labels);
+    }
+    if (kind.sums_up && s->total && !has_total)
+        store_tail(s->total + r, (messages[0] + messages[1]) + (messages[2] + messages[3]));
+    return low;
+}
+
 /* The rows r .. r + 7. `value` and `peak` hold one vector per label; the labels are filled up to a
  * multiple of four, and those beyond the last have a zero peak. */
 INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t labels,
-                         bool has_rest, tail_vector *value, tail_vector *peak,
+                         struct softmax_kind kind, tail_vector *value, tail_vector *peak,
                          tail_vector *rest_peak) {
-    const float *message = s->message ? s->message + r * s->message_stride : NULL;
-    const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
-    tail_vector top = (tail_vector){0} - 1e30f, total = {0};
-    tail_vector messages[HALF_LANES] = {{0}}; /* four sums: less is lost than in one */
-    if (has_rest)
-        top = load_tail(s->rest + r);
-    const size_t told = labels - s->has_total; /* labels whose messages are there */
-    for (size_t at = 0; at < told; at += HALF_LANES) {
-        tail_vector four[HALF_LANES] = {{0}};
-        if (s->message)
-            load_eight(message + at, s->message_stride, four);
-        UNROLL
-        for (size_t i = 0; i < HALF_LANES; i++)
-            if (at + i < told) {
-                const float *unary = eight + s->plane[at + i] * s->plane_step;
-                value[at + i] = -load_tail(unary) - four[i];
-                messages[i] += four[i];
-                top = larger(value[at + i], top);
-                __builtin_prefetch(unary + UNARY_AHEAD * s->eight_step);
-            }
-    }
-    const tail_vector sum = (messages[0] + messages[1]) + (messages[2] + messages[3]);
-    if (s->has_total) {
-        const tail_vector last = load_tail(s->total + r) - sum;
-        value[told] = -load_tail(eight + s->plane[told] * s->plane_step) - last;
-        top = larger(value[told], top);
-    } else if (s->total) {
-        store_tail(s->total + r, sum);
-    }
-#pragma GCC unroll 4
-    for (size_t i = 0; i < labels; i++) {
-        value[i] = fast_exponential(value[i] - top);
-        total += value[i];
-    }
-    if (has_rest)
-        total += fast_exponential(load_tail(s->rest + r) - top);
+    const tail_vector low = energies(s, r, labels, kind, value);
+    tail_vector total = exponentials(value, labels, low);
+    if (kind.has_rest)
+        total += fast_exponential(load_tail(s->rest + r) + low);
     const tail_vector scale = 1 / total;
     for (size_t at = 0; at < labels; at += HALF_LANES) {
         tail_vector four[HALF_LANES];
@@ -158,21 +291,29 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
         for (size_t i = 0; i < HALF_LANES; i++) {
             four[i] = at + i < labels ? scale * value[at + i] : (tail_vector){0};
             peak[at + i] = larger(four[i], peak[at + i]);
-            if (s->q_planes && at + i < labels)
+            if (!kind.is_plain && s->q_planes && at + i < labels)
                 store_tail(s->q_planes + (at + i) * s->q_plane_step + r, four[i]);
         }
-        if (s->q)
+        if (kind.is_plain || s->q)
             store_eight(four, s->q + r * s->stride + at, s->stride);
     }
-    if (has_rest) {
-        const tail_vector part = scale * fast_exponential(load_tail(s->rest_top + r) - top);
+    if (kind.has_rest) {
+        const tail_vector part = scale * fast_exponential(load_tail(s->rest_top + r) + low);
         *rest_peak = larger(part, *rest_peak);
-        store_tail(s->shift + r, top);
+        store_tail(s->shift + r, -low);
         store_tail(s->scale + r, scale);
     }
     for (size_t at = in_fours(labels); s->q && at < s->stride; at += HALF_LANES)
         for (size_t i = 0; i < TAIL_LANES; i++)
             store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
+}
+
+/* Is it the usual update? */
+INLINE bool is_plain(const struct dcrf_shared_softmax *s) {
+    bool is_dense = s->plane_step == TAIL_LANES;
+    for (size_t i = 0; is_dense && i < s->labels; i++)
+        is_dense = s->plane[i] == i;
+    return is_dense && s->message && s->q && !s->q_planes && !s->rest;
 }
 
 /* The same for one row, number by number: what is left of eight. */
@@ -220,8 +361,17 @@ INLINE void shared_rows(const struct dcrf_shared_softmax *s, size_t rows, size_t
     size_t r = 0;
     for (size_t i = 0; i < padded; i++)
         peak[i] = (tail_vector){0};
-    for (; r + TAIL_LANES <= rows; r += TAIL_LANES)
-        shared_eight(s, r, labels, has_rest, value, peak, &rest_peak);
+    const struct softmax_kind plain = {true, false, false}, summing = {true, false, true};
+    const struct softmax_kind any = {false, has_rest, true};
+    if (!has_rest && is_plain(s) && !s->total)
+        for (; r + TAIL_LANES <= rows; r += TAIL_LANES)
+            shared_eight(s, r, labels, plain, value, peak, &rest_peak);
+    else if (!has_rest && is_plain(s))
+        for (; r + TAIL_LANES <= rows; r += TAIL_LANES)
+            shared_eight(s, r, labels, summing, value, peak, &rest_peak);
+    else
+        for (; r + TAIL_LANES <= rows; r += TAIL_LANES)
+            shared_eight(s, r, labels, any, value, peak, &rest_peak);
     for (size_t i = 0; i < labels; i++) {
         const float largest = largest_of(peak[i]);
         s->peak[i] = largest > s->peak[i] ? largest : s->peak[i];
