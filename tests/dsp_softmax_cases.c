@@ -173,8 +173,31 @@ static struct dsp_result run_negative_exponential(const struct dcrf_dsp *dsp, ui
     return r;
 }
 
+/* Rounded to floats here; test_dsp.c sees how precise it is. */
+static struct dsp_result run_log_sums(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                      double *time_s) {
+    const size_t labels = 1 + number % 45, rows = 1 + number % 50;
+    float *in = random_block(rows, labels, -20, 20, number);
+    double sums[2][50];
+    struct dsp_result r = {.count = rows, .operations = 1};
+    r.value = malloc(rows * sizeof *r.value);
+    r.size = malloc(rows * sizeof *r.size);
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++)
+        dsp->log_sums(in, labels, rows, 1, sums[0]);
+    *time_s = (dcrf_time_s() - start_s) / (double)repeats;
+    dcrf_dsp_for(DCRF_CPU_C)->log_sums(in, labels, rows, 1, sums[1]);
+    for (size_t k = 0; k < rows; k++) {
+        r.value[k] = (float)sums[0][k];
+        r.size[k] = (float)fabs(sums[1][k]);
+    }
+    free(in);
+    return r;
+}
+
 const struct dsp_entry dsp_softmax_entries[DSP_SOFTMAX_ENTRIES] = {
     {"softmax", run_softmax},
     {"shared_softmax", run_shared_softmax},
     {"negative_exponential", run_negative_exponential},
+    {"log_sums", run_log_sums},
 };

@@ -11,6 +11,8 @@
 #include "dense.h"
 #include "dsp_cases.h"
 
+#include "core/rng.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +94,7 @@ static void tables_are_complete(void **state) {
         assert_true(dsp->gather && dsp->splat_runs && dsp->slice_runs && dsp->blur &&
                     dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
                     dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&
-                    dsp->sum_window);
+                    dsp->log_sums && dsp->sum_window);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
                     dsp->pairs.add && dsp->pairs.line);
         assert_true(dsp->pairs_double.values && dsp->pairs_double.product &&
@@ -190,14 +192,44 @@ static void print_times(void) {
     }
 }
 
+/* Each exponential has an error of d 2^-53 for an exponent of -d, which times exp(-d) is at most
+ * 0.4 of it, and some roundings of its own; then come the sums, the logarithm and the last sum. */
+static void logarithms_of_sums_are_precise(void **state) {
+    (void)state;
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 5);
+    for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++) {
+        const struct dcrf_dsp *dsp = dcrf_dsp_for(cpu);
+        for (size_t labels = 1; dsp && labels < 40; labels++)
+            for (int sign = -1; sign <= 1; sign += 2) {
+                enum { ROWS = 7 };
+                float rows[ROWS * 40];
+                double out[ROWS];
+                const double spread[] = {1e-3, 1, 30, 300, 1e5, 3e38, 0};
+                for (size_t k = 0; k < ROWS * labels; k++)
+                    rows[k] = (float)(spread[k / labels] * (2 * dcrf_rng_uniform(&rng) - 1));
+                dsp->log_sums(rows, labels, ROWS, sign, out);
+                for (size_t r = 0; r < ROWS; r++) {
+                    long double top = -HUGE_VALL, sum = 0;
+                    for (size_t i = 0; i < labels; i++)
+                        top = fmaxl(top, (long double)(sign * (double)rows[r * labels + i]));
+                    for (size_t i = 0; i < labels; i++)
+                        sum += expl((long double)(sign * (double)rows[r * labels + i]) - top);
+                    const long double exact = logl(sum) + top;
+                    assert_true(fabsl((long double)out[r] - exact) <=
+                                (long double)(0x1p-53 * ((double)labels + 8 + fabs(out[r]))));
+                }
+            }
+    }
+}
+
 int main(int argc, char **argv) {
     own_path = argv[0];
     if (argc > 1 && strcmp(argv[1], "--in-use") == 0)
         return (int)dcrf_cpu_in_use();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_are_complete),
-        cmocka_unit_test(sets_agree_with_plain_c),
-        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(logarithms_of_sums_are_precise), cmocka_unit_test(tables_are_complete),
+        cmocka_unit_test(sets_agree_with_plain_c),        cmocka_unit_test(limits_are_kept),
 #ifndef __wasm__
         cmocka_unit_test(the_environment_limits),
 #endif

@@ -247,6 +247,9 @@ struct dcrf_dsp {
      * The exponential is good to 3 ulp; 0 below exp(-87). */
     void (*negative_exponential)(const float *in, const float *shift, const float *scale,
                                  float *out, size_t count);
+    /* out[r] = ln sum_i exp(sign rows[r * labels + i]) for r < count, of finite numbers: a few
+     * roundings of the largest of them in double. */
+    void (*log_sums)(const float *rows, size_t labels, size_t count, double sign, double *out);
     /* Of the pixels in a window; the same bits from all instruction sets. */
     void (*sum_window)(const struct dcrf_window *window, struct dcrf_window_sums *sums);
     /* All pairs of two tiles. */

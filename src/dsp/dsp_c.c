@@ -243,6 +243,18 @@ static void negative_exponential(const float *in, const float *shift, const floa
         out[i] = scale[i] * expf(-in[i] - shift[i]);
 }
 
+static void log_sums(const float *rows, size_t labels, size_t count, double sign, double *out) {
+    for (size_t r = 0; r < count; r++) {
+        const float *row = rows + r * labels;
+        double top = -INFINITY, sum = 0;
+        for (size_t i = 0; i < labels; i++)
+            top = fmax(top, sign * (double)row[i]);
+        for (size_t i = 0; i < labels; i++)
+            sum += exp(sign * (double)row[i] - top);
+        out[r] = log(sum) + top;
+    }
+}
+
 /* Vectors here too: every compiler that this builds with makes them of what the machine has. */
 #define WINDOW_LANES 4
 #include "dsp/dsp_window.h"
@@ -276,6 +288,7 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->softmax = softmax;
     dsp->shared_softmax = shared_softmax;
     dsp->negative_exponential = negative_exponential;
+    dsp->log_sums = log_sums;
     dsp->sum_window = sum_window;
     dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
                                      pair_line,   pair_sums,    pair_disagreement};

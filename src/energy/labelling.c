@@ -1,3 +1,5 @@
+#include "energy/unary_minimum.h"
+
 #include "core/error.h"
 #include "energy/sums.h"
 #include "filter/plan.h"
@@ -22,26 +24,32 @@ static float smallest_value(const float *row, size_t count) {
 }
 
 /* Where it is: the first of equals. */
-static size_t smallest(const float *row, size_t count) {
-    const float value = smallest_value(row, count);
+static size_t place_of(float value, const float *row, size_t count) {
     size_t best = 0;
     while (best + 1 < count && row[best] != value)
         best++;
     return best;
 }
 
+double dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels) {
+    double sum = 0;
+    for (size_t a = 0; a < model->variables; a++) {
+        const float *row = model->unary + a * model->stride;
+        const float value = smallest_value(row, model->labels);
+        sum += (double)value;
+        if (labels)
+            labels[a] = (uint16_t)place_of(value, row, model->labels);
+    }
+    return sum;
+}
+
 void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels) {
-    for (size_t a = 0; model && labels && a < model->variables; a++)
-        labels[a] = (uint16_t)smallest(model->unary + a * model->stride, model->labels);
+    if (model && labels)
+        dcrf_unary_minimum(model, labels);
 }
 
 double dcrf_unary_floor(const dcrf_model *model) {
-    double sum = 0;
-    for (size_t a = 0; model && a < model->variables; a++) {
-        const float *row = model->unary + a * model->stride;
-        sum += (double)smallest_value(row, model->labels);
-    }
-    return sum;
+    return model ? dcrf_unary_minimum(model, NULL) : 0;
 }
 
 void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,

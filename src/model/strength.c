@@ -113,6 +113,8 @@ dcrf_status dcrf_model_apply_temperature(dcrf_model *model, double temperature, 
     if (!(temperature > 0) || !isfinite(temperature))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the temperature is %g; it must be positive and finite", temperature);
+    if (temperature == 1)
+        return DCRF_OK;
     for (size_t i = 0; i < count; i++)
         if (!(fabs((double)model->unary[i]) / temperature <= (double)FLT_MAX))
             return dcrf_fail(error, DCRF_ERROR_SIZE,

@@ -11,6 +11,7 @@
  * has the figures. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "dsp/dsp.h"
 #include "model/unary.h"
 #include "model/view.h"
 
@@ -37,19 +38,19 @@ static dcrf_status probabilities_to_energies(const dcrf_grid *grid, size_t label
     return DCRF_OK;
 }
 
+#define ROWS_AT_ONCE 64
+
 /* x_i -> ln sum_j exp(sign x_j) - sign x_i: logits with the sign 1, energies to be normalized with
  * -1. */
 static void normalize(double sign, size_t labels, float *rows, size_t variables) {
-    for (size_t a = 0; a < variables; a++) {
-        float *row = rows + a * labels;
-        double largest = -INFINITY, sum = 0;
-        for (size_t i = 0; i < labels; i++)
-            largest = fmax(largest, sign * (double)row[i]);
-        for (size_t i = 0; i < labels; i++)
-            sum += exp(sign * (double)row[i] - largest);
-        const double shift = log(sum) + largest;
-        for (size_t i = 0; i < labels; i++)
-            row[i] = (float)(shift - sign * (double)row[i]);
+    double shift[ROWS_AT_ONCE];
+    for (size_t begin = 0; begin < variables; begin += ROWS_AT_ONCE) {
+        const size_t count = variables - begin < ROWS_AT_ONCE ? variables - begin : ROWS_AT_ONCE;
+        float *row = rows + begin * labels;
+        dcrf_dsp()->log_sums(row, labels, count, sign, shift);
+        for (size_t r = 0; r < count; r++, row += labels)
+            for (size_t i = 0; i < labels; i++)
+                row[i] = (float)(shift[r] - sign * (double)row[i]);
     }
 }
 

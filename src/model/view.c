@@ -217,6 +217,53 @@ static dcrf_status fail_not_finite(dcrf_error *error, const char *what, double v
                      where, channel);
 }
 
+#define BLOCK 16 /* rows: the planes of so many are read together */
+
+/* The rows of `count` variables along the first axis, of floats. */
+static void copy_floats(const dcrf_view *view, const char *at, size_t count, float *out,
+                        size_t stride) {
+    const ptrdiff_t step = view->stride[0], channel_step = view->channel_stride;
+    if (channel_step == (ptrdiff_t)sizeof *out) {
+        for (size_t k = 0; k < count; k++)
+            memcpy(out + k * stride, at + (ptrdiff_t)k * step, view->channels * sizeof *out);
+        return;
+    }
+    for (size_t c = 0; c < view->channels; c++)
+        for (size_t k = 0; k < count; k++)
+            memcpy(out + k * stride + c, at + (ptrdiff_t)c * channel_step + (ptrdiff_t)k * step,
+                   sizeof *out);
+}
+
+static bool are_finite(const float *values, size_t count) {
+    uint32_t wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        wrong |= (uint32_t)((bits & 0x7f800000u) == 0x7f800000u);
+    }
+    return wrong == 0;
+}
+
+/* Floats as they are, which is what most unaries are. False: one of them is not finite. */
+static bool copy_all_floats(const dcrf_view *view, const dcrf_grid *grid, float *out,
+                            size_t stride) {
+    size_t position[DCRF_MAX_AXES];
+    bool is_right = true;
+    for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
+        for (position[1] = 0; position[1] < grid->size[1]; position[1]++)
+            for (position[0] = 0; position[0] < grid->size[0] && is_right; position[0] += BLOCK) {
+                const size_t left = grid->size[0] - position[0];
+                const size_t count = left < BLOCK ? left : BLOCK;
+                for (size_t k = 0; k < count && stride > view->channels; k++)
+                    memset(out + k * stride + view->channels, 0,
+                           (stride - view->channels) * sizeof *out);
+                copy_floats(view, element_at(view, position), count, out, stride);
+                is_right = are_finite(out, count * stride);
+                out += count * stride;
+            }
+    return is_right;
+}
+
 /* One of the two outs is NULL. */
 static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                              const double *factor, float *scaled, double *unscaled, size_t stride,
@@ -224,6 +271,8 @@ static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const
     const dcrf_status status = dcrf_view_check(view, what, error);
     if (status < 0)
         return status;
+    if (view->type == DCRF_F32 && scaled && !factor && copy_all_floats(view, grid, scaled, stride))
+        return DCRF_OK;
     size_t position[DCRF_MAX_AXES], row = 0;
     for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
         for (position[1] = 0; position[1] < grid->size[1]; position[1]++)

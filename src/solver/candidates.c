@@ -38,8 +38,10 @@ void dcrf_candidates_clear(struct dcrf_candidates *candidates) {
 
 static dcrf_status try_unary(dcrf_solver *solver, dcrf_candidate *candidate, dcrf_error *error) {
     dcrf_energy energy;
-    dcrf_label_by_unary(solver->problem.model, solver->candidate);
-    const dcrf_status status = dcrf_solver_consider(solver, solver->candidate, &energy, error);
+    uint16_t *labels = solver->best; /* what it is when the solver is new */
+    if (isfinite(solver->info.energy.total))
+        dcrf_label_by_unary(solver->problem.model, labels = solver->candidate);
+    const dcrf_status status = dcrf_solver_consider(solver, labels, &energy, error);
     if (status == DCRF_OK)
         candidate->energy = energy.total;
     return status;
@@ -238,7 +240,6 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
     if (candidates->have_run)
         return DCRF_OK;
     candidates->have_run = true;
-    solver->info.unary_floor = dcrf_unary_floor(solver->problem.model);
     /* The first one gives the solver an energy: it cannot be left out. */
     dcrf_status status = try_once(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
     if (status == DCRF_OK && !isfinite(solver->info.energy.total))

@@ -1,6 +1,7 @@
 /* Making a solver, and the starts that a user gives. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/unary_minimum.h"
 #include "solver/settings.h"
 #include "solver/solver.h"
 
@@ -73,7 +74,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
         dcrf_solver_free(&solver);
         return status;
     }
-    dcrf_label_by_unary(plan->model, solver->best);
+    solver->info.unary_floor = dcrf_unary_minimum(plan->model, solver->best);
     *out = solver;
     return DCRF_OK;
 }
