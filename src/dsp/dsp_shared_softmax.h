@@ -40,6 +40,10 @@ INLINE tail_vector choose(tail_integers mask, tail_vector a, tail_vector b) {
     return (tail_vector)(((tail_integers)a & mask) | ((tail_integers)b & ~mask));
 }
 
+INLINE tail_vector size_of(tail_vector v) {
+    return (tail_vector)((tail_integers)v & INT32_MAX);
+}
+
 INLINE tail_vector larger(tail_vector a, tail_vector b) {
 #if defined(__x86_64__)
     return (tail_vector)_mm256_max_ps((__m256)a, (__m256)b);
@@ -56,34 +60,49 @@ INLINE tail_vector smaller(tail_vector a, tail_vector b) {
 #endif
 }
 
-/* exp(x) for x <= 0: 2^k 2^f, k whole and |f| <= 1/2, 2^f by a polynomial of degree 5 that is best
- * in relative error, 7.5e-8. The rounding of log2(e) adds 1.4e-8 |x|, so small values are less
- * exact than by tail_exponential. Zero from -87 on: an energy that is infinite leaves no
- * probability. k is added to the exponent as an integer, from the low bits of a float that it was
- * added to. */
-#define FAST_EXPONENTIAL(name, vector, integers, larger)                                           \
+/* exp(x) for LOWEST_EXPONENT <= x <= 0: 2^k 2^f, k whole and |f| <= 1/2, 2^f by a polynomial of
+ * degree 5 that is best in relative error, 7.5e-8. The rounding of log2(e) adds 1.4e-8 |x|, so
+ * small values are less exact than by tail_exponential. Zero at the lowest exponent: an energy that
+ * is infinite leaves no probability. Where there is no instruction for it, k is added to the
+ * exponent as an integer, from the low bits of a float that it was added to; below -87 that would
+ * not be a number. */
+#if DSP_LANES == 16
+#define LOWEST_EXPONENT (-200.0f)
+#define RAISE(vector, integers, bits) ((vector)_mm##bits##_scalef_ps((__m##bits)p, (__m##bits)k))
+#else
+#define LOWEST_EXPONENT (-87.0f)
+#define RAISE(vector, integers, bits)                                                              \
+    ((vector)(((integers)p + ((integers)shifted << 23)) & (x > LOWEST_EXPONENT)))
+#endif
+#define CLAMPED_EXPONENTIAL(name, vector, integers, bits)                                          \
     INLINE vector name(vector x) {                                                                 \
         const float magic = 12582912.0f, to_base_two = 1.44269504f;                                \
-        const vector lowest = (vector){0} - 87.0f;                                                 \
-        const integers above = x > lowest;                                                         \
-        x = larger(x, lowest);                                                                     \
         const vector shifted = x * to_base_two + magic;                                            \
-        const vector f = x * to_base_two - (shifted - magic);                                      \
+        const vector k = shifted - magic, f = x * to_base_two - k;                                 \
         vector p = f * 1.3276471e-3f + 9.675541e-3f;                                               \
         p = p * f + 5.550713e-2f;                                                                  \
         p = p * f + 2.402212e-1f;                                                                  \
         p = p * f + 6.9314694e-1f;                                                                 \
         p = p * f + 1.0000001f;                                                                    \
-        return (vector)(((integers)p + ((integers)shifted << 23)) & above);                        \
+        return RAISE(vector, integers, bits);                                                      \
     }
-FAST_EXPONENTIAL(fast_exponential, tail_vector, tail_integers, larger)
+CLAMPED_EXPONENTIAL(clamped_exponential, tail_vector, tail_integers, 256)
+
+/* The same for all x <= 0. */
+INLINE tail_vector fast_exponential(tail_vector x) {
+    return clamped_exponential(larger(x, (tail_vector){0} + LOWEST_EXPONENT));
+}
 
 /* Vectors of two labels as one, where there are such, for whatever is done to labels alike: what is
  * stored so must be loaded so, or it is waited for. */
 #if DSP_LANES == 16
 #define LABELS_AT_ONCE 2
-#define LARGER_WIDE(a, b) ((wide_vector)_mm512_max_ps((__m512)(a), (__m512)(b)))
-FAST_EXPONENTIAL(fast_exponentials, wide_vector, wide_integers, LARGER_WIDE)
+CLAMPED_EXPONENTIAL(clamped_exponentials, wide_vector, wide_integers, 512)
+
+INLINE wide_vector fast_exponentials(wide_vector x) {
+    return clamped_exponentials(
+        (wide_vector)_mm512_max_ps((__m512)x, _mm512_set1_ps(LOWEST_EXPONENT)));
+}
 
 INLINE wide_vector join_labels(tail_vector first, tail_vector second) {
     return (wide_vector)_mm512_insertf64x4(_mm512_castpd256_pd512((__m256d)first), (__m256d)second,

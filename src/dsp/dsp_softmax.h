@@ -31,18 +31,23 @@ INLINE tail_vector total_everywhere(tail_vector v) {
 #define CONSTANT_GROUPS 4
 #define STACK_GROUPS 64
 
+/* The energy of a row is
+ *   sum_i q_i unary_i + m_i (all_factor + own_factor q_i)
+ *     = -sum_i q_i s_i + (own_factor - factor) sum_i q_i m_i + all_factor sum_i m_i
+ * with the logits s = -unary - factor m. */
 struct softmax_sums {
-    tail_vector energy, change, entropy;
+    tail_vector logits, own, all; /* of q s, q m and m */
+    tail_vector change, entropy;
     double product; /* of the rows' totals */
 };
 
 /* The logits of a row of `groups` vectors of 8; `last` masks the labels of the last one. Returns
  * the largest of each place. */
 INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t groups, bool is_plain,
-                              tail_integers last, loose_vector *value, tail_vector *energy) {
+                              tail_integers last, loose_vector *value, struct softmax_sums *sums) {
     const tail_vector none = (tail_vector){0} - FLT_MAX;
     const float diagonal = s->diagonal ? s->diagonal[r] : 0;
-    tail_vector top = none, sum = {0};
+    tail_vector top = none;
 #pragma GCC unroll 4
     for (size_t g = 0; g < groups; g++) {
         const size_t at = r * s->stride + g * TAIL_LANES;
@@ -50,8 +55,10 @@ INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t gro
         tail_vector m = load_tail(s->message + at) - diagonal * q;
         if (g + 1 == groups)
             m = (tail_vector)((tail_integers)m & last);
-        sum += q * unary + m * (s->all_factor + s->own_factor * q);
         value[g] = -unary - s->factor * m;
+        sums->logits += q * value[g];
+        sums->own += q * m;
+        sums->all += m;
         if (!is_plain && s->extra)
             value[g] += load_tail(s->extra + at);
         if (!is_plain && s->logits) {
@@ -62,7 +69,6 @@ INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t gro
             value[g] = choose(last, value[g], none);
         top = larger(value[g], top);
     }
-    *energy += sum;
     return top;
 }
 
@@ -71,11 +77,11 @@ INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t gro
 INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, size_t groups,
                          bool is_plain, tail_integers last, loose_vector *value,
                          struct softmax_sums *sums) {
-    const tail_vector lowest = (tail_vector){0} - 87.0f;
+    const tail_vector lowest = (tail_vector){0} + LOWEST_EXPONENT;
     tail_vector top[SOFTMAX_ROWS], total[SOFTMAX_ROWS], weighted[SOFTMAX_ROWS];
     UNROLL
     for (size_t k = 0; k < rows; k++)
-        top[k] = row_logits(s, r + k, groups, is_plain, last, value + k * groups, &sums->energy);
+        top[k] = row_logits(s, r + k, groups, is_plain, last, value + k * groups, sums);
     UNROLL
     for (size_t k = 0; k < rows; k++) {
         top[k] = largest_everywhere(top[k]);
@@ -86,7 +92,7 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
         UNROLL
         for (size_t k = 0; k < rows; k++) {
             const tail_vector exponent = larger(value[k * groups + g] - top[k], lowest);
-            value[k * groups + g] = fast_exponential(exponent);
+            value[k * groups + g] = clamped_exponential(exponent);
             total[k] += value[k * groups + g];
             weighted[k] += value[k * groups + g] * exponent;
         }
@@ -103,7 +109,7 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
             const size_t at = (r + k) * s->stride + g * TAIL_LANES;
             const tail_vector updated = scale * value[k * groups + g];
             const tail_vector difference = updated - load_tail(s->q + at);
-            change += larger(difference, -difference);
+            change += size_of(difference);
             store_tail(s->next + at, updated);
         }
         sums->change += change;
@@ -133,12 +139,14 @@ INLINE void softmax_rows(const struct dcrf_softmax *given, size_t begin, size_t 
                 __builtin_prefetch(s->next + at, 1);
         }
         const tail_vector zero = {0};
-        struct softmax_sums part = {zero, zero, zero, product};
+        struct softmax_sums part = {zero, zero, zero, zero, zero, product};
         for (; together == SOFTMAX_ROWS && r + SOFTMAX_ROWS <= stop; r += SOFTMAX_ROWS)
             softmax_some(s, r, SOFTMAX_ROWS, groups, is_plain, last, value, &part);
         for (; r < stop; r++)
             softmax_some(s, r, 1, groups, is_plain, last, value, &part);
-        energy += __builtin_convertvector(part.energy, tail_doubles);
+        energy += __builtin_convertvector((s->own_factor - s->factor) * part.own +
+                                              s->all_factor * part.all - part.logits,
+                                          tail_doubles);
         change += __builtin_convertvector(part.change, tail_doubles);
         entropy += __builtin_convertvector(part.entropy, tail_doubles);
         product = part.product;

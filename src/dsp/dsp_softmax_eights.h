@@ -79,8 +79,8 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
         top = larger(value[i], top);
 #pragma GCC unroll 4
     for (size_t i = 0; i < labels; i++) {
-        const tail_vector exponent = larger(value[i] - top, (tail_vector){0} - 87.0f);
-        value[i] = fast_exponential(exponent);
+        const tail_vector exponent = larger(value[i] - top, (tail_vector){0} + LOWEST_EXPONENT);
+        value[i] = clamped_exponential(exponent);
         total += value[i];
         weighted += value[i] * exponent;
     }
@@ -92,7 +92,7 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
             four[i] = at + i < labels ? scale * value[at + i] : (tail_vector){0};
             if (at + i < labels) {
                 const tail_vector difference = four[i] - q[at + i];
-                change += larger(difference, -difference);
+                change += size_of(difference);
             }
         }
         store_eight(four, s->next + r * s->stride + at, s->stride);
