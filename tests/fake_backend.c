@@ -168,6 +168,30 @@ static dcrf_status sum(dcrf_operator *const *operators, const float *factors, si
     return status;
 }
 
+static dcrf_status disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
+                                const uint16_t *labels, bool in_double, double *found,
+                                dcrf_error *error) {
+    (void)workspace, (void)in_double; /* always */
+    *found = 0;
+    for (size_t a = 0; a < op->variables; a++)
+        for (size_t b = 0; b < op->variables; b++)
+            *found += labels[a] != labels[b] ? fake_row(op, a)[b] : 0;
+    return fake_refuse("disagreement", error);
+}
+
+static dcrf_status disagreements(dcrf_operator *const *operators, size_t count,
+                                 const uint16_t *labels, const uint16_t *place_of,
+                                 size_t label_count, size_t place_count, double *sums,
+                                 dcrf_error *error) {
+    for (size_t a = 0; a < operators[0]->variables; a++)
+        if (labels[a] >= label_count || place_of[labels[a]] >= place_count)
+            return fake_fail(error, DCRF_ERROR_DEVICE, "label %u has no place", labels[a]);
+    dcrf_status status = fake_refuse("disagreements", error);
+    for (size_t k = 0; k < count && status == DCRF_OK; k++)
+        status = disagreement(operators[k], NULL, labels, false, &sums[k], error);
+    return status;
+}
+
 static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
                                 const double *in, double *out, size_t channels, dcrf_error *error) {
     (void)workspace;
@@ -280,7 +304,8 @@ static void free_operator(dcrf_operator *base) {
 #define METHODS(operator_kind)                                                                     \
     {                                                                                              \
         .kind = operator_kind, .apply = apply, .ordered = ordered, .apply_double = apply_double,   \
-        .ordered_roundings = ordered_roundings, .diagonal = diagonal, .free = free_operator        \
+        .disagreement = disagreement, .ordered_roundings = ordered_roundings,                      \
+        .diagonal = diagonal, .free = free_operator                                                \
     }
 
 static const struct dcrf_operator_methods lattice_methods = METHODS(DCRF_OPERATOR_LATTICE);
@@ -291,6 +316,7 @@ static const struct dcrf_operator_methods exact_methods = {.kind = DCRF_OPERATOR
                                                            .line = line,
                                                            .line_double = line_double,
                                                            .apply_double = apply_double,
+                                                           .disagreement = disagreement,
                                                            .ordered_roundings = ordered_roundings,
                                                            .line_roundings = line_roundings,
                                                            .double_error = double_error,
@@ -400,7 +426,8 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
                                           .open = open_device,
                                           .close = fake_drop,
                                           .operator_new = operator_new,
-                                          .sum = sum};
+                                          .sum = sum,
+                                          .disagreements = disagreements};
 
     backend.iterate = fake_iterate;
     backend.lp = fake_lp;

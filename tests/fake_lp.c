@@ -88,11 +88,14 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     return DCRF_OK;
 }
 
-static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const float *metric,
-                            const double *stiffness, dcrf_error *error) {
+static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
+                            const float *metric, const double *stiffness, dcrf_error *error) {
     for (size_t p = 0; p < lp->clique_count; p++)
         lp->stiffness[p] = stiffness[p];
-    memcpy(lp->block[Y], y, floats_of(lp) * sizeof *y);
+    for (size_t k = 0; k < floats_of(lp); k++) {
+        lp->block[Y][k] = y ? y[k] : labels[k / lp->stride] == k % lp->stride;
+        lp->dual[DCRF_BACKEND_AVERAGE][k] = lp->clique[DCRF_BACKEND_AVERAGE][k] = 0;
+    }
     memcpy(lp->block[METRIC], metric, lp->variables * sizeof *metric);
     return fake_refuse("lp_start", error);
 }
@@ -192,13 +195,12 @@ static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_
     return fake_refuse("lp_find_point", error);
 }
 
-static dcrf_status lp_mix(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
-                          enum dcrf_backend_dual from, double weight, dcrf_error *error) {
+static void mix(dcrf_backend_lp *lp, enum dcrf_backend_dual into, enum dcrf_backend_dual from,
+                double weight) {
     for (size_t k = 0; k < floats_of(lp); k++) {
         lp->dual[into][k] += weight * (lp->dual[from][k] - lp->dual[into][k]);
         lp->clique[into][k] += weight * (lp->clique[from][k] - lp->clique[into][k]);
     }
-    return fake_refuse("lp_mix", error);
 }
 
 /* A alpha + v */
@@ -223,17 +225,15 @@ static size_t cheapest(const dcrf_backend_lp *lp, enum dcrf_backend_dual to, dou
     return best;
 }
 
-static dcrf_status lp_slopes(dcrf_backend_lp *lp, enum dcrf_backend_dual to, double first,
-                             double step, size_t count, double *slopes, dcrf_error *error) {
-    for (size_t s = 0; s < count; s++) {
-        slopes[s] = 0;
-        for (size_t a = 0; a < lp->variables; a++) {
-            double cost;
-            const size_t i = cheapest(lp, to, first + (double)s * step, a, &cost) + a * lp->stride;
-            slopes[s] -= value(lp, to, i) - value(lp, DCRF_BACKEND_BEST, i);
-        }
+/* d/dt sum_a min_i of the reduced costs of best + t (to - best) */
+static double slope_at(const dcrf_backend_lp *lp, enum dcrf_backend_dual to, double t) {
+    double slope = 0;
+    for (size_t a = 0; a < lp->variables; a++) {
+        double cost;
+        const size_t i = cheapest(lp, to, t, a, &cost) + a * lp->stride;
+        slope -= value(lp, to, i) - value(lp, DCRF_BACKEND_BEST, i);
     }
-    return fake_refuse("lp_slopes", error);
+    return slope;
 }
 
 static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *error) {
@@ -289,39 +289,69 @@ static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_err
     return fake_refuse("lp_find_cliques", error);
 }
 
-static dcrf_status lp_descend(dcrf_backend_lp *lp, double epsilon, double *sums,
-                              dcrf_error *error) {
+static bool descend(dcrf_backend_lp *lp, double epsilon, struct dcrf_backend_advanced *done) {
     const float *z = lp->block[Z], *unary = lp->block[UNARY];
     double *v = calloc(lp->labels, sizeof *v);
     if (!v)
-        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake step");
+        return false;
     memcpy(lp->block[PREVIOUS], lp->block[Y], floats_of(lp) * sizeof(float));
-    sums[DCRF_BACKEND_OBJECTIVE] = sums[DCRF_BACKEND_UPHILL] = 0;
+    done->objective = done->uphill = 0;
     for (size_t a = 0; a < lp->variables; a++) {
         const size_t row = a * lp->stride;
         const double metric = (double)lp->block[METRIC][a];
         for (size_t i = 0; i < lp->labels; i++) {
             const double cost = (double)unary[row + i] - value(lp, DCRF_BACKEND_CURRENT, row + i);
             v[i] = (double)z[row + i] - epsilon / metric * cost;
-            sums[DCRF_BACKEND_OBJECTIVE] += (double)z[row + i] * cost;
+            done->objective += (double)z[row + i] * cost;
         }
         const double theta = find_threshold(v, lp->labels, 1);
         for (size_t i = 0; i < lp->labels; i++)
             lp->block[Y][row + i] = (float)fmax(0, v[i] - theta);
         for (size_t k = row; k < row + lp->labels; k++)
-            sums[DCRF_BACKEND_UPHILL] += metric * ((double)z[k] - (double)lp->block[Y][k]) *
-                                         ((double)lp->block[Y][k] - (double)lp->block[PREVIOUS][k]);
+            done->uphill += metric * ((double)z[k] - (double)lp->block[Y][k]) *
+                            ((double)lp->block[Y][k] - (double)lp->block[PREVIOUS][k]);
     }
     free(v);
-    return fake_refuse("lp_descend", error);
+    return true;
 }
 
-static dcrf_status lp_extrapolate(dcrf_backend_lp *lp, float beta, dcrf_error *error) {
+static void extrapolate(dcrf_backend_lp *lp, float beta) {
     for (size_t k = 0; k < floats_of(lp); k++) {
         const float y = lp->block[Y][k];
         lp->block[Z][k] = fmaxf(0, fminf(1, y + beta * (y - lp->block[PREVIOUS][k])));
     }
-    return fake_refuse("lp_extrapolate", error);
+}
+
+/* All the way, or up to the last of the steps of 1 / 128 where the bound rises. */
+static double find_weight(const dcrf_backend_lp *lp, enum dcrf_backend_dual to, double of_errors) {
+    size_t step = 128;
+    if (slope_at(lp, to, 1) - of_errors < 0)
+        do
+            step--;
+        while (step > 0 && !(slope_at(lp, to, (double)step / 128) - of_errors > 0));
+    return (double)step / 128;
+}
+
+static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                              struct dcrf_backend_advanced *done, dcrf_error *error) {
+    const enum dcrf_backend_dual targets[] = {DCRF_BACKEND_CURRENT, DCRF_BACKEND_AVERAGE};
+    double error_of_best = how->errors[DCRF_BACKEND_BEST];
+    dcrf_status status = fake_refuse("lp_advance", error);
+    mix(lp, DCRF_BACKEND_AVERAGE, DCRF_BACKEND_CURRENT, how->average_weight);
+    for (size_t t = 0; t < (how->has_average ? 2 : 1) && status == DCRF_OK; t++) {
+        const double error_there = how->errors[targets[t]];
+        const double weight = find_weight(lp, targets[t], error_there - error_of_best);
+        done->weights[t] = weight;
+        error_of_best += weight * (error_there - error_of_best);
+        mix(lp, DCRF_BACKEND_BEST, targets[t], weight);
+        status = lp_bound_sums(lp, done->bounds[t], error);
+    }
+    if (status < 0)
+        return status;
+    if (!descend(lp, how->epsilon, done))
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake step");
+    extrapolate(lp, done->uphill > 0 ? 0 : how->beta);
+    return DCRF_OK;
 }
 
 const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
@@ -334,8 +364,5 @@ const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
                                                 .write_dual = lp_write_dual,
                                                 .find_point = lp_find_point,
                                                 .find_cliques = lp_find_cliques,
-                                                .mix = lp_mix,
-                                                .slopes = lp_slopes,
                                                 .bound_sums = lp_bound_sums,
-                                                .descend = lp_descend,
-                                                .extrapolate = lp_extrapolate};
+                                                .advance = lp_advance};

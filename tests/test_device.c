@@ -528,16 +528,17 @@ static void assert_told(const struct toy *toy, dcrf_method method, const char *e
 static void failures_are_told(void **state) {
     (void)state;
     static const char *const of_mean_field[] = {
-        "operator_new", "diagonal",         "apply",          "iterate_make",
+        "operator_new", "diagonal",         "disagreements",  "iterate_make",
         "iterate_read", "mean_field_start", "mean_field_step"};
     static const char *const of_qp[] = {"qp_start", "qp_bend", "qp_move"};
     static const char *const of_lp[] = {
-        "lp_make",       "lp_start",       "lp_restart",    "lp_read",   "lp_read_dual",
-        "lp_write_dual", "lp_mix",         "lp_find_point", "lp_slopes", "lp_bound_sums",
-        "lp_descend",    "lp_extrapolate", "lp_labels",     "sum",       "iterate_labels"};
+        "lp_make",       "lp_start",       "lp_restart",    "lp_read",    "lp_read_dual",
+        "lp_write_dual", "lp_find_point",  "lp_bound_sums", "lp_advance", "lp_labels",
+        "sum",           "iterate_labels", "disagreements"};
     static const char *const of_moves[] = {"moves_make",   "moves_load",       "moves_read",
                                            "moves_tables", "moves_find_gains", "moves_change"};
     struct toy toy = toy_of(1), cliques = toy_of(3);
+    struct toy general = new_toy(1, 9, 3, 0, 0.2, TOY_GENERAL, 1);
     for (size_t i = 0; i < sizeof of_mean_field / sizeof *of_mean_field; i++)
         assert_told(&toy, DCRF_METHOD_MF, of_mean_field[i]);
     for (size_t i = 0; i < sizeof of_qp / sizeof *of_qp; i++)
@@ -547,6 +548,8 @@ static void failures_are_told(void **state) {
     for (size_t i = 0; i < sizeof of_moves / sizeof *of_moves; i++)
         assert_told(&toy, DCRF_METHOD_LP, of_moves[i]);
     assert_told(&cliques, DCRF_METHOD_LP, "lp_find_cliques");
+    assert_told(&general, DCRF_METHOD_MF, "apply");
+    free_toy(&general);
     free_toy(&cliques);
     free_toy(&toy);
 }

@@ -22,8 +22,8 @@
  *   compat.cu      the compatible mean field
  *   qp.cu          the QP relaxation
  *   moves.cu       the moves that polish a labelling
- *   lp.cu          the LP by Huber continuation, lp_rows.cu its work on rows, and lp_cliques.cu on
- * cliques
+ *   lp.cu          the LP by Huber continuation
+ *   lp_rows.cu, lp_search.cu, lp_cliques.cu  its work on rows, its line search, its cliques
  *
  * All work of a device goes through one stream, so what was asked for first is done first; a call
  * that gives the host something waits for it. Results do not depend on timing: no sum of floats is
@@ -130,6 +130,28 @@ dcrf_status device_array(dcrf_backend_device *device, T **array, size_t count, c
     return status;
 }
 
+/* What `work` puts into the device's stream goes to the side stream: it may run beside what comes
+ * after, until device_join. One at a time. */
+template <typename WORK>
+dcrf_status device_beside(dcrf_backend_device *device, WORK work, dcrf_error *error) {
+    const device_turn turn(device);
+    cudaStream_t main = device->stream;
+    dcrf_status status = check(cudaEventRecord(device->forked, main), "a fork", error);
+    if (status == DCRF_OK)
+        status = check(cudaStreamWaitEvent(device->side, device->forked, 0), "a fork", error);
+    if (status < 0)
+        return status;
+    device->stream = device->side;
+    status = work();
+    device->stream = main;
+    return status < 0 ? status
+                      : check(cudaEventRecord(device->joined, device->side), "a fork", error);
+}
+
+static inline dcrf_status device_join(dcrf_backend_device *device, dcrf_error *error) {
+    return check(cudaStreamWaitEvent(device->stream, device->joined, 0), "a fork", error);
+}
+
 /* Copy between the host and the device. Both come back when the host's array can be used again, or
  * read; an upload may not have reached the device by then. Copies from and to memory that is not
  * pinned go through the stage: the driver's own way there is one for all threads. */
@@ -184,6 +206,11 @@ dcrf_status operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
 dcrf_status operator_disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
                                   const uint16_t *labels, bool in_double, double *sum,
                                   dcrf_error *error);
+/* The `disagreements` of the table. */
+dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t count,
+                                    const uint16_t *labels, const uint16_t *place_of,
+                                    size_t label_count, size_t place_count, double *sums,
+                                    dcrf_error *error);
 /* K 1 in rows of DCRF_NARROW_LANES floats, of which the first counts: on the device, the caller's
  * to release. And op->scales = diag(K 1)^-1/2 from them. */
 dcrf_status operator_sum_rows(struct device_operator *op, float **sums, dcrf_error *error);

@@ -3,6 +3,7 @@
 #include "cuda/lp.cuh"
 
 #include <cstdlib>
+#include <cstring>
 
 #define WHAT "the LP"
 
@@ -13,9 +14,9 @@ static void lp_free(dcrf_backend_lp *lp) {
         return;
     dcrf_backend_device *device = lp->device;
     cudaSetDevice((int)device->index);
-    void *const held[] = {lp->unary,   lp->y,        lp->previous, lp->z,
-                          lp->packed,  lp->filtered, lp->precise,  lp->metric,
-                          lp->largest, lp->partial,  lp->sums,     lp->stiffness};
+    void *const held[] = {lp->unary,       lp->y,           lp->previous, lp->z,      lp->packed,
+                          lp->filtered[0], lp->filtered[1], lp->precise,  lp->metric, lp->answer,
+                          lp->partial,     lp->blocks_done, lp->stiffness};
     for (void *memory : held)
         device_release(device, memory);
     for (const struct lp_dual &dual : lp->dual) {
@@ -33,7 +34,8 @@ static void lp_free(dcrf_backend_lp *lp) {
 static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
     const size_t numbers = lp->variables * lp->stride;
     dcrf_status status = DCRF_OK;
-    for (float **block : {&lp->unary, &lp->y, &lp->previous, &lp->z, &lp->packed, &lp->filtered})
+    for (float **block : {&lp->unary, &lp->y, &lp->previous, &lp->z, &lp->packed, &lp->filtered[0],
+                          &lp->filtered[1]})
         if (status == DCRF_OK)
             status = device_array(lp->device, block, numbers, WHAT, error);
     for (struct lp_dual &dual : lp->dual) {
@@ -47,12 +49,18 @@ static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
     if (status == DCRF_OK)
         status = device_array(lp->device, &lp->metric, lp->variables, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->largest, lp->labels, WHAT, error);
+        status = device_array(lp->device, &lp->answer, 1, WHAT, error);
+    const size_t by_rows = lp_row_partials(lp->variables);
+    const size_t by_search = lp_search_partials(lp->variables);
+    if (status == DCRF_OK)
+        status = device_array(lp->device, &lp->partial, by_rows > by_search ? by_rows : by_search,
+                              WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(lp->device, &lp->blocks_done, 1, WHAT, error);
     if (status == DCRF_OK)
         status =
-            device_array(lp->device, &lp->partial, lp_partial_sums(lp->variables), WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(lp->device, &lp->sums, DCRF_BACKEND_SLOPES, WHAT, error);
+            check(cudaMemsetAsync(lp->blocks_done, 0, sizeof *lp->blocks_done, lp->device->stream),
+                  WHAT, error);
     /* The padding of rows is never written but read by passes over whole blocks. */
     for (float *block : {lp->y, lp->previous})
         if (status == DCRF_OK)
@@ -106,14 +114,55 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const float *metric,
-                            const double *stiffness, dcrf_error *error) {
+static __global__ void fill_labelling(const uint16_t *labels, size_t variables, uint32_t stride,
+                                      float *y) {
+    const size_t i = this_thread();
+    if (i < variables * stride)
+        y[i] = labels[i / stride] == i % stride;
+}
+
+static dcrf_status write_labelling(dcrf_backend_lp *lp, const uint16_t *labels, dcrf_error *error) {
+    uint16_t *there = nullptr;
+    dcrf_status status = device_array(lp->device, &there, lp->variables, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_upload(lp->device, there, labels, lp->variables * sizeof *labels, error);
+    if (status == DCRF_OK) {
+        fill_labelling<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
+            there, lp->variables, (uint32_t)lp->stride, lp->y);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    device_release(lp->device, there);
+    return status;
+}
+
+static dcrf_status write_block(dcrf_backend_lp *lp, double *to, const double *block,
+                               dcrf_error *error) {
+    const size_t bytes = lp->variables * lp->stride * sizeof *block;
+    return block ? device_upload(lp->device, to, block, bytes, error)
+                 : check(cudaMemsetAsync(to, 0, bytes, lp->device->stream), WHAT, error);
+}
+
+static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
+                                 const double *pairwise, const double *clique, dcrf_error *error) {
+    const struct lp_dual *dual = &lp->dual[which];
     dcrf_status status = device_enter(lp->device, error);
+    if (status == DCRF_OK)
+        status = write_block(lp, dual->pairwise, pairwise, error);
+    return status == DCRF_OK && dual->clique ? write_block(lp, dual->clique, clique, error)
+                                             : status;
+}
+
+static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
+                            const float *metric, const double *stiffness, dcrf_error *error) {
+    lp->is_largest_known = false;
+    dcrf_status status = lp_write_dual(lp, DCRF_BACKEND_AVERAGE, nullptr, nullptr, error);
     if (status == DCRF_OK && lp->cliques.count > 0)
         status = device_upload(lp->device, lp->stiffness, stiffness,
                                lp->cliques.count * sizeof *stiffness, error);
     if (status == DCRF_OK)
-        status = device_upload(lp->device, lp->y, y, lp->variables * lp->stride * sizeof *y, error);
+        status =
+            y ? device_upload(lp->device, lp->y, y, lp->variables * lp->stride * sizeof *y, error)
+              : write_labelling(lp, labels, error);
     return status < 0 ? status
                       : device_upload(lp->device, lp->metric, metric,
                                       lp->variables * sizeof *metric, error);
@@ -121,6 +170,7 @@ static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const float *me
 
 static dcrf_status lp_restart(dcrf_backend_lp *lp, dcrf_error *error) {
     const dcrf_status status = device_enter(lp->device, error);
+    lp->is_largest_known = false;
     return status < 0
                ? status
                : check(cudaMemcpyAsync(lp->z, lp->y, lp->variables * lp->stride * sizeof *lp->z,
@@ -155,21 +205,30 @@ static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual whic
                : status;
 }
 
-static dcrf_status write_block(dcrf_backend_lp *lp, double *to, const double *block,
+/* What is in lp->answer, once all that was asked for before is done. */
+static dcrf_status read_answer(dcrf_backend_lp *lp, dcrf_status status, struct lp_answer *answer,
                                dcrf_error *error) {
-    const size_t bytes = lp->variables * lp->stride * sizeof *block;
-    return block ? device_upload(lp->device, to, block, bytes, error)
-                 : check(cudaMemsetAsync(to, 0, bytes, lp->device->stream), WHAT, error);
+    static_assert(sizeof *answer <= DEVICE_FEW * sizeof *lp->device->few, "few is enough");
+    if (status == DCRF_OK)
+        status = check(cudaMemcpyAsync(lp->device->few, lp->answer, sizeof *answer,
+                                       cudaMemcpyDeviceToHost, lp->device->stream),
+                       WHAT, error);
+    if (status == DCRF_OK)
+        status = check(cudaStreamSynchronize(lp->device->stream), WHAT, error);
+    if (status == DCRF_OK)
+        memcpy(answer, lp->device->few, sizeof *answer);
+    return status;
 }
 
-static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                                 const double *pairwise, const double *clique, dcrf_error *error) {
-    const struct lp_dual *dual = &lp->dual[which];
+static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *error) {
+    struct lp_answer answer;
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = write_block(lp, dual->pairwise, pairwise, error);
-    return status == DCRF_OK && dual->clique ? write_block(lp, dual->clique, clique, error)
-                                             : status;
+        status = lp_sum_lowest(lp, error);
+    status = read_answer(lp, status, &answer, error);
+    for (size_t k = 0; k < DCRF_BACKEND_BOUND_SUMS && status == DCRF_OK; k++)
+        sums[k] = answer.bounds[0][k];
+    return status;
 }
 
 /* ---- the point of z ------------------------------------------------------------------------- */
@@ -177,6 +236,7 @@ static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual whi
 struct alive_labels {
     uint32_t count;
     uint16_t label[LP_MOST_LABELS];
+    uint16_t place[LP_MOST_LABELS]; /* of each label among them; `count` for others */
 };
 
 static __global__ void pack(const float *z, uint32_t stride, size_t variables,
@@ -188,28 +248,60 @@ static __global__ void pack(const float *z, uint32_t stride, size_t variables,
     packed[i] = k < alive.count ? z[a * stride + alive.label[k]] : 0;
 }
 
-/* current += weight * filtered; rows of `filtered` have from_stride numbers. */
+/* One filtered block of the labels that are alive, or two, with their weights. */
+template <typename T> struct messages {
+    const T *one, *other; /* other: NULL where there is one only */
+    double weight, other_weight;
+    uint32_t stride;
+};
+
+/* current = their sum and zeros for other labels, or current += their sum. */
 template <typename T>
-static __global__ void unpack(const T *filtered, uint32_t from_stride, size_t variables,
-                              uint32_t stride, struct alive_labels alive, double weight,
+static __global__ void unpack(struct messages<T> from, size_t variables, uint32_t labels,
+                              uint32_t stride, struct alive_labels alive, bool is_first,
                               double *current) {
     const size_t i = this_thread();
-    if (i >= variables * alive.count)
+    if (i >= variables * stride)
         return;
-    const size_t a = i / alive.count, k = i % alive.count;
-    current[a * stride + alive.label[k]] += weight * (double)filtered[a * from_stride + k];
+    const uint32_t label = (uint32_t)(i % stride);
+    const uint32_t place = label < labels ? alive.place[label] : alive.count;
+    double sum = is_first ? 0 : current[i];
+    if (place < alive.count) {
+        const size_t at = i / stride * from.stride + place;
+        sum += from.weight * (double)from.one[at];
+        if (from.other)
+            sum += from.other_weight * (double)from.other[at];
+    }
+    current[i] = sum;
+}
+
+template <typename T>
+static dcrf_status take_messages(dcrf_backend_lp *lp, const struct messages<T> &from,
+                                 const struct alive_labels *alive, bool is_first,
+                                 dcrf_error *error) {
+    unpack<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
+        from, lp->variables, (uint32_t)lp->labels, (uint32_t)lp->stride, *alive, is_first,
+        lp->dual[DCRF_BACKEND_CURRENT].pairwise);
+    return check(cudaGetLastError(), WHAT, error);
 }
 
 static dcrf_status find_alive(dcrf_backend_lp *lp, double threshold, struct alive_labels *alive,
                               dcrf_error *error) {
-    dcrf_status status = lp_find_largest(lp, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(lp->device->stream), WHAT, error);
-    const float *largest = reinterpret_cast<const float *>(lp->device->few);
+    dcrf_status status = DCRF_OK;
+    if (!lp->is_largest_known) {
+        struct lp_answer answer;
+        status = read_answer(lp, lp_find_largest(lp, error), &answer, error);
+        memcpy(lp->largest, answer.largest, sizeof lp->largest);
+        lp->is_largest_known = status == DCRF_OK;
+    }
     alive->count = 0;
     for (size_t i = 0; i < lp->labels && status == DCRF_OK; i++)
-        if ((double)largest[i] > threshold)
+        if ((double)lp->largest[i] > threshold)
             alive->label[alive->count++] = (uint16_t)i;
+    for (size_t i = 0; i < lp->labels; i++)
+        alive->place[i] = (uint16_t)alive->count;
+    for (uint32_t k = 0; k < alive->count; k++)
+        alive->place[alive->label[k]] = (uint16_t)k;
     return status;
 }
 
@@ -225,38 +317,82 @@ static dcrf_status need_levels(dcrf_backend_lp *lp, const struct dcrf_backend_sh
     return ordered_levels_take(&lp->levels, lp->device, shape->levels, error);
 }
 
+/* packed -> out */
 static dcrf_status filter(dcrf_backend_lp *lp, struct device_operator *op,
-                          const struct dcrf_backend_shape *shape, const struct alive_labels *alive,
-                          size_t stride, double weight, dcrf_error *error) {
-    const size_t n = lp->variables;
-    cudaStream_t stream = lp->device->stream;
+                          const struct dcrf_backend_shape *shape, size_t channels, size_t stride,
+                          float *out, dcrf_error *error) {
+    if (!op->line_on_device)
+        return ordered_filter(op, &lp->levels, lp->packed, out, channels, stride, error);
     struct dcrf_line line = {};
     line.epsilon = shape->epsilon;
     line.y = lp->packed;
-    line.out = lp->filtered;
-    line.channels = alive->count;
+    line.out = out;
+    line.channels = channels;
     line.stride = stride;
-    double *current = lp->dual[DCRF_BACKEND_CURRENT].pairwise;
-    dcrf_status status;
-    if (shape->is_precise) {
-        status = op->line_double_on_device(op, &line, lp->precise, error);
-        unpack<<<blocks_for(n * alive->count), THREADS, 0, stream>>>(
-            lp->precise, alive->count, n, (uint32_t)lp->stride, *alive, weight, current);
-        return status < 0 ? status : check(cudaGetLastError(), WHAT, error);
-    }
-    if (op->line_on_device)
-        status = op->line_on_device(op, &line, error);
-    else {
-        status = need_levels(lp, shape, error);
+    return op->line_on_device(op, &line, error);
+}
+
+/* The first kernel's filter runs beside the second one's, unless they fill the device. */
+static dcrf_status find_in_float(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
+                                 const struct alive_labels *alive, size_t stride,
+                                 dcrf_error *error) {
+    const bool is_fast = lp->kernel_count > 1 && !lp->operators[0]->line_on_device &&
+                         !lp->operators[1]->line_on_device;
+    const size_t channels = alive->count;
+    struct messages<float> from = {
+        lp->filtered[0], nullptr, lp->weights[0], 0, (uint32_t)stride
+    };
+    dcrf_status status = DCRF_OK;
+    for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++)
+        if (!lp->operators[m]->line_on_device)
+            status = need_levels(lp, shape, error);
+    if (status == DCRF_OK && is_fast) {
+        status = device_beside(
+            lp->device,
+            [&] {
+                return filter(lp, lp->operators[0], shape, channels, stride, lp->filtered[0],
+                              error);
+            },
+            error);
         if (status == DCRF_OK)
-            status = ordered_filter(op, &lp->levels, lp->packed, lp->filtered, alive->count, stride,
-                                    error);
+            status = filter(lp, lp->operators[1], shape, channels, stride, lp->filtered[1], error);
+        if (status == DCRF_OK)
+            status = device_join(lp->device, error);
+        from.other = lp->filtered[1];
+        from.other_weight = lp->weights[1];
+        if (status == DCRF_OK)
+            status = take_messages(lp, from, alive, true, error);
     }
-    if (status < 0)
-        return status;
-    unpack<<<blocks_for(n * alive->count), THREADS, 0, stream>>>(
-        lp->filtered, (uint32_t)stride, n, (uint32_t)lp->stride, *alive, weight, current);
-    return check(cudaGetLastError(), WHAT, error);
+    for (size_t m = is_fast ? 2 : 0; m < lp->kernel_count && status == DCRF_OK; m++) {
+        from = {lp->filtered[0], nullptr, lp->weights[m], 0, (uint32_t)stride};
+        status = filter(lp, lp->operators[m], shape, channels, stride, lp->filtered[0], error);
+        if (status == DCRF_OK)
+            status = take_messages(lp, from, alive, m == 0, error);
+    }
+    return status;
+}
+
+static dcrf_status find_in_double(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
+                                  const struct alive_labels *alive, size_t stride,
+                                  dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    if (!lp->precise)
+        status = device_array(lp->device, &lp->precise, lp->variables * lp->labels, WHAT, error);
+    for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++) {
+        struct device_operator *op = lp->operators[m];
+        struct dcrf_line line = {};
+        line.epsilon = shape->epsilon;
+        line.y = lp->packed;
+        line.channels = alive->count;
+        line.stride = stride;
+        status = op->line_double_on_device(op, &line, lp->precise, error);
+        const struct messages<double> from = {
+            lp->precise, nullptr, lp->weights[m], 0, alive->count
+        };
+        if (status == DCRF_OK)
+            status = take_messages(lp, from, alive, m == 0, error);
+    }
+    return status;
 }
 
 static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
@@ -265,23 +401,18 @@ static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
         status = find_alive(lp, shape->threshold, &labels, error);
-    if (status == DCRF_OK)
-        status = write_block(lp, lp->dual[DCRF_BACKEND_CURRENT].pairwise, nullptr, error);
-    if (status == DCRF_OK && shape->is_precise && !lp->precise)
-        status = device_array(lp->device, &lp->precise, lp->variables * lp->labels, WHAT, error);
     if (status < 0)
         return status;
     *alive_count = labels.count;
     for (size_t k = 0; k < labels.count; k++)
         alive[k] = labels.label[k];
-    if (labels.count == 0)
-        return DCRF_OK;
+    if (labels.count == 0 || lp->kernel_count == 0)
+        return write_block(lp, lp->dual[DCRF_BACKEND_CURRENT].pairwise, nullptr, error);
     const size_t stride = padded_channels(labels.count);
     pack<<<blocks_for(lp->variables * stride), THREADS, 0, lp->device->stream>>>(
         lp->z, (uint32_t)lp->stride, lp->variables, (uint32_t)stride, labels, lp->packed);
-    for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++)
-        status = filter(lp, lp->operators[m], shape, &labels, stride, lp->weights[m], error);
-    return status;
+    return shape->is_precise ? find_in_double(lp, shape, &labels, stride, error)
+                             : find_in_float(lp, shape, &labels, stride, error);
 }
 
 static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error *error) {
@@ -293,84 +424,32 @@ static dcrf_status lp_find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_err
                       : cliques_project(&lp->cliques, lp->stiffness, epsilon, lp->z, v, error);
 }
 
-/* ---- passes over blocks --------------------------------------------------------------------- */
+/* ---- the step ------------------------------------------------------------------------------- */
 
-static __global__ void mix_blocks(double *into, const double *from, double weight, size_t count) {
-    const size_t i = this_thread();
-    if (i < count)
-        into[i] += weight * (from[i] - into[i]);
-}
-
-static dcrf_status lp_mix(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
-                          enum dcrf_backend_dual from, double weight, dcrf_error *error) {
-    const size_t count = lp->variables * lp->stride;
-    const dcrf_status status = device_enter(lp->device, error);
+static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                              struct dcrf_backend_advanced *done, dcrf_error *error) {
+    struct lp_answer answer;
+    dcrf_status status = device_enter(lp->device, error);
+    if (status == DCRF_OK)
+        status = check(cudaMemsetAsync(lp->answer, 0, sizeof *lp->answer, lp->device->stream), WHAT,
+                       error);
+    if (status == DCRF_OK)
+        status = lp_improve(lp, how, error);
+    if (status == DCRF_OK)
+        status = lp_descend(lp, how, error);
+    status = read_answer(lp, status, &answer, error);
+    lp->is_largest_known = status == DCRF_OK;
     if (status < 0)
         return status;
-    mix_blocks<<<blocks_for(count), THREADS, 0, lp->device->stream>>>(
-        lp->dual[into].pairwise, lp->dual[from].pairwise, weight, count);
-    if (lp->dual[into].clique)
-        mix_blocks<<<blocks_for(count), THREADS, 0, lp->device->stream>>>(
-            lp->dual[into].clique, lp->dual[from].clique, weight, count);
-    return check(cudaGetLastError(), WHAT, error);
-}
-
-static dcrf_status read_sums(dcrf_backend_lp *lp, dcrf_status status, size_t count, double *sums,
-                             dcrf_error *error) {
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(lp->device->stream), WHAT, error);
-    for (size_t s = 0; s < count && status == DCRF_OK; s++)
-        sums[s] = lp->device->few[s];
-    return status;
-}
-
-static dcrf_status lp_slopes(dcrf_backend_lp *lp, enum dcrf_backend_dual to, double first,
-                             double step, size_t count, double *slopes, dcrf_error *error) {
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = lp_sum_slopes(lp, &lp->dual[to], first, step, count, error);
-    return read_sums(lp, status, count, slopes, error);
-}
-
-static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *error) {
-    dcrf_status status = device_enter(lp->device, error);
-    if (status == DCRF_OK)
-        status = lp_sum_lowest(lp, error);
-    return read_sums(lp, status, DCRF_BACKEND_BOUND_SUMS, sums, error);
-}
-
-static dcrf_status lp_descend(dcrf_backend_lp *lp, double epsilon, double *sums,
-                              dcrf_error *error) {
-    dcrf_status status = device_enter(lp->device, error);
-    float *const swap = lp->previous;
-    lp->previous = lp->y;
-    lp->y = swap;
-    if (status == DCRF_OK)
-        status = lp_project(lp, (float)epsilon, error);
-    return read_sums(lp, status, DCRF_BACKEND_DESCENT_SUMS, sums, error);
-}
-
-static __global__ void extrapolate(const float *y, const float *previous, float beta, size_t count,
-                                   float *z) {
-    const size_t i = this_thread();
-    if (i >= count)
-        return;
-    const float value = y[i] + beta * (y[i] - previous[i]);
-    z[i] = value < 0 ? 0 : value > 1 ? 1 : value;
-}
-
-static dcrf_status lp_extrapolate(dcrf_backend_lp *lp, float beta, dcrf_error *error) {
-    const size_t count = lp->variables * lp->stride;
-    const dcrf_status status = device_enter(lp->device, error);
-    if (status < 0)
-        return status;
-    extrapolate<<<blocks_for(count), THREADS, 0, lp->device->stream>>>(lp->y, lp->previous, beta,
-                                                                       count, lp->z);
-    return check(cudaGetLastError(), WHAT, error);
+    memcpy(lp->largest, answer.largest, sizeof lp->largest);
+    memcpy(done->weights, answer.weights, sizeof done->weights);
+    memcpy(done->bounds, answer.bounds, sizeof done->bounds);
+    done->objective = answer.objective;
+    done->uphill = answer.uphill;
+    return DCRF_OK;
 }
 
 const struct dcrf_backend_lp_methods lp_methods = {
-    lp_make,   lp_free,      lp_start,      lp_restart,    lp_read,
-    lp_labels, lp_read_dual, lp_write_dual, lp_find_point, lp_find_cliques,
-    lp_mix,    lp_slopes,    lp_bound_sums, lp_descend,    lp_extrapolate,
+    lp_make,      lp_free,       lp_start,      lp_restart,    lp_read,         lp_labels,
+    lp_read_dual, lp_write_dual, lp_bound_sums, lp_find_point, lp_find_cliques, lp_advance,
 };

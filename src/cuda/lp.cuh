@@ -1,4 +1,4 @@
-/* The LP on a device: what lp.cu and lp_rows.cu share. */
+/* The LP on a device: what lp.cu, lp_rows.cu and lp_search.cu share. */
 #ifndef DCRF_CUDA_LP_CUH
 #define DCRF_CUDA_LP_CUH
 
@@ -14,6 +14,14 @@ struct lp_dual {
     double *clique; /* NULL without cliques */
 };
 
+/* What a step tells the host, in one piece. */
+struct lp_answer {
+    double weights[DCRF_BACKEND_TARGETS];
+    double bounds[DCRF_BACKEND_TARGETS][DCRF_BACKEND_BOUND_SUMS];
+    double objective, uphill;
+    uint32_t largest[LP_MOST_LABELS]; /* of z, per label: the bits of a float */
+};
+
 struct dcrf_backend_lp {
     dcrf_backend_device *device;
     size_t variables, labels, stride;
@@ -21,28 +29,47 @@ struct dcrf_backend_lp {
     struct device_operator **operators;
     double *weights;                         /* the host's */
     float *unary, *y, *previous, *z;         /* blocks */
-    float *packed, *filtered;                /* blocks of the labels that are alive */
+    float *packed, *filtered[2];             /* blocks of the labels that are alive */
     double *precise;                         /* likewise; NULL until it is first needed */
     struct lp_dual dual[DCRF_BACKEND_DUALS]; /* blocks */
     struct device_cliques cliques;
     double *stiffness; /* per clique */
     float *metric;
-    uint32_t *largest; /* per label, the bits of a float */
-    double *partial, *sums;
+    struct lp_answer *answer; /* on the device */
+    double *partial;          /* of the blocks of a launch */
+    unsigned *blocks_done;
+    float largest[LP_MOST_LABELS]; /* the host's: of z, where it is known */
+    bool is_largest_known;
     struct ordered_levels levels; /* those of the last shape */
     size_t levels_bins;
     double levels_epsilon;
 };
 
-/* What one thread, or a few, make of each row. They put work into the stream; sums are in
- * device->few when it is done. */
+/* What one thread, or a few, make of each row. They put work into the stream, and what they find
+ * into lp->answer. */
 dcrf_status lp_find_largest(dcrf_backend_lp *lp, dcrf_error *error);
-dcrf_status lp_sum_slopes(dcrf_backend_lp *lp, const struct lp_dual *to, double first, double step,
-                          size_t count, dcrf_error *error);
+/* y and z of `advance`, with the largest of z. */
+dcrf_status lp_descend(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                       dcrf_error *error);
+/* The average and best of `advance`. */
+dcrf_status lp_improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                       dcrf_error *error);
+/* bounds[0] of the answer. */
 dcrf_status lp_sum_lowest(dcrf_backend_lp *lp, dcrf_error *error);
-dcrf_status lp_project(dcrf_backend_lp *lp, float epsilon, dcrf_error *error);
-/* Doubles that lp->partial needs. */
-size_t lp_partial_sums(size_t variables);
+/* Doubles that lp->partial needs for them. */
+size_t lp_row_partials(size_t variables);
+size_t lp_search_partials(size_t variables);
+
+/* Rows of unaries. */
+struct lp_rows {
+    size_t variables;
+    uint32_t labels, stride;
+    const float *unary;
+};
+
+static inline struct lp_rows lp_rows_of(const dcrf_backend_lp *lp) {
+    return {lp->variables, (uint32_t)lp->labels, (uint32_t)lp->stride, lp->unary};
+}
 
 extern const struct dcrf_backend_lp_methods lp_methods;
 

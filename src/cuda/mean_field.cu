@@ -5,6 +5,7 @@
  * cliques add, the softmax, and its sums. With Potts kernels the first has a branch of the graph to
  * itself, so it is filtered beside the others. The host gets four numbers. */
 #include "cuda/iterate.cuh"
+#include "cuda/sums.cuh"
 #include "energy/clique_terms.h"
 
 #include <cfloat>
@@ -28,13 +29,6 @@ struct update {
     unsigned *blocks_done;
 };
 
-template <int LANES, typename T> static __device__ T sum_of_row(T value) {
-#pragma unroll
-    for (int distance = 1; distance < LANES; distance *= 2)
-        value += __shfl_xor_sync(0xffffffffu, value, distance);
-    return value;
-}
-
 template <int LANES> static __device__ float largest_of_row(float value) {
 #pragma unroll
     for (int distance = 1; distance < LANES; distance *= 2)
@@ -42,55 +36,16 @@ template <int LANES> static __device__ float largest_of_row(float value) {
     return value;
 }
 
-/* The sums of a block, by a tree of fixed shape. The block that is done last adds up those of all
- * blocks, in their order. */
 static __device__ void sum_up(double energy, double change, double entropy,
                               const struct update &u) {
-    __shared__ double sums[DCRF_SOFTMAX_SUMS][THREADS / WARP];
-    __shared__ bool is_last;
-    double mine[DCRF_SOFTMAX_SUMS];
+    double mine[DCRF_SOFTMAX_SUMS], totals[DCRF_SOFTMAX_SUMS];
     mine[DCRF_SOFTMAX_ENERGY] = energy;
     mine[DCRF_SOFTMAX_CHANGE] = change;
     mine[DCRF_SOFTMAX_ENTROPY] = entropy;
-#pragma unroll
-    for (int s = 0; s < DCRF_SOFTMAX_SUMS; s++) {
-        const double sum = sum_of_row<WARP>(mine[s]);
-        if (threadIdx.x % WARP == 0)
-            sums[s][threadIdx.x / WARP] = sum;
-    }
-    __syncthreads();
-    if (threadIdx.x < DCRF_SOFTMAX_SUMS) {
-        double sum = 0;
-        for (int w = 0; w < THREADS / WARP; w++)
-            sum += sums[threadIdx.x][w];
-        u.partial[blockIdx.x * DCRF_SOFTMAX_SUMS + threadIdx.x] = sum;
-        __threadfence();
-    }
-    __syncthreads();
-    if (threadIdx.x == 0)
-        is_last = atomicAdd(u.blocks_done, 1) + 1 == gridDim.x;
-    __syncthreads();
-    if (!is_last)
-        return;
-    __threadfence();
-    for (int s = 0; s < DCRF_SOFTMAX_SUMS; s++) {
-        double sum = 0;
-        for (size_t b = threadIdx.x; b < gridDim.x; b += THREADS)
-            sum += __ldcg(&u.partial[b * DCRF_SOFTMAX_SUMS + (size_t)s]);
-        sum = sum_of_row<WARP>(sum);
-        __syncthreads();
-        if (threadIdx.x % WARP == 0)
-            sums[s][threadIdx.x / WARP] = sum;
-    }
-    __syncthreads();
-    if (threadIdx.x < DCRF_SOFTMAX_SUMS) {
-        double sum = 0;
-        for (int w = 0; w < THREADS / WARP; w++)
-            sum += sums[threadIdx.x][w];
-        u.sums[threadIdx.x] = sum;
-    }
-    if (threadIdx.x == 0)
-        *u.blocks_done = 0; /* for the next launch */
+    if (sum_of_launch<DCRF_SOFTMAX_SUMS, THREADS>(mine, u.partial, u.blocks_done, totals) &&
+        threadIdx.x == 0)
+        for (int s = 0; s < DCRF_SOFTMAX_SUMS; s++)
+            u.sums[s] = totals[s];
 }
 
 /* LANES threads per row, each with ITEMS times four labels. */
@@ -150,8 +105,8 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
             total += e;
             weighted += e * exponent;
         }
-    total = sum_of_row<LANES>(total);
-    weighted = sum_of_row<LANES>(weighted);
+    total = sum_of_lanes<LANES>(total);
+    weighted = sum_of_lanes<LANES>(weighted);
     const float scale = 1 / total;
 #pragma unroll
     for (int item = 0; item < ITEMS; item++) {

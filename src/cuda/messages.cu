@@ -127,25 +127,6 @@ static dcrf_status filter(const struct message_kernels *kernels, size_t first, s
     return status;
 }
 
-/* What is put into the device's stream goes to the side meanwhile. */
-static dcrf_status filter_beside(const struct message_kernels *kernels,
-                                 const struct dcrf_application *application, dcrf_error *error) {
-    dcrf_backend_device *device = kernels->device;
-    const device_turn turn(device);
-    cudaStream_t main = device->stream;
-    dcrf_status status = check(cudaEventRecord(device->forked, main), WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamWaitEvent(device->side, device->forked, 0), WHAT, error);
-    if (status < 0)
-        return status;
-    device->stream = device->side;
-    status = filter(kernels, 0, 1, *application, error);
-    device->stream = main;
-    if (status == DCRF_OK)
-        status = check(cudaEventRecord(device->joined, device->side), WHAT, error);
-    return status;
-}
-
 dcrf_status messages_send(const struct message_kernels *kernels, const float *in, size_t channels,
                           size_t stride, dcrf_error *error) {
     const size_t count = kernels->groups[0].count;
@@ -153,14 +134,12 @@ dcrf_status messages_send(const struct message_kernels *kernels, const float *in
         DCRF_SYMMETRIC, in, kernels->messages[0], channels, stride, 1, false};
     if (count < 2) /* without any the message is zero from the beginning */
         return filter(kernels, 0, count, application, error);
-    dcrf_status status = filter_beside(kernels, &application, error);
+    dcrf_status status = device_beside(
+        kernels->device, [&] { return filter(kernels, 0, 1, application, error); }, error);
     application.out = kernels->messages[1];
     if (status == DCRF_OK)
         status = filter(kernels, 1, count, application, error);
-    return status < 0
-               ? status
-               : check(cudaStreamWaitEvent(kernels->device->stream, kernels->device->joined, 0),
-                       WHAT, error);
+    return status < 0 ? status : device_join(kernels->device, error);
 }
 
 /* ---- compatibilities ------------------------------------------------------------------------ */

@@ -246,6 +246,7 @@ dcrf_backend_cuda(void) {
     table.close = device_drop;
     table.operator_new = operator_new;
     table.sum = operators_sum;
+    table.disagreements = operators_disagreements;
     table.iterate = iterate_methods;
     table.lp = lp_methods;
     table.moves = moves_methods;

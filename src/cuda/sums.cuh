@@ -49,6 +49,46 @@ static __device__ void write_block_sums(const double (&mine)[COUNT], double *par
     }
 }
 
+/* COUNT sums of a whole launch with blocks of BLOCK threads: the block that is done last adds up
+ * those of all. True for its threads, which all get the totals. *blocks_done is zero before, and
+ * afterwards. */
+template <int COUNT, int BLOCK>
+static __device__ bool sum_of_launch(const double (&mine)[COUNT], double *partial,
+                                     unsigned *blocks_done, double (&totals)[COUNT]) {
+    constexpr int WARPS = BLOCK / SUMS_WARP;
+    __shared__ double sums[COUNT][WARPS];
+    __shared__ bool is_last;
+    write_block_sums<COUNT, BLOCK>(mine, partial);
+    if (threadIdx.x < COUNT)
+        __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last = atomicAdd(blocks_done, 1) + 1 == gridDim.x;
+    __syncthreads();
+    if (!is_last)
+        return false;
+    __threadfence();
+#pragma unroll
+    for (int s = 0; s < COUNT; s++) {
+        double sum = 0;
+        for (size_t b = threadIdx.x; b < gridDim.x; b += BLOCK)
+            sum += __ldcg(&partial[b * COUNT + (size_t)s]);
+        sum = sum_of_lanes<SUMS_WARP>(sum);
+        if (threadIdx.x % SUMS_WARP == 0)
+            sums[s][threadIdx.x / SUMS_WARP] = sum;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < COUNT; s++) {
+        totals[s] = 0;
+        for (int w = 0; w < WARPS; w++)
+            totals[s] += sums[s][w];
+    }
+    if (threadIdx.x == 0)
+        *blocks_done = 0;
+    return true;
+}
+
 /* One block of THREADS for each of gridDim.x sums. */
 static __global__ void add_block_sums(const double *partial, size_t blocks, double *sums) {
     double mine[1] = {0};

@@ -130,6 +130,7 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   .workspace = workspace,
                                   .labels = listed,
                                   .differing = part ? NULL : labels,
+                                  .place_of = listed + model->labels,
                                   .fill = fill_indicators,
                                   .sum = sum_indicators,
                                   .subject = &x};

@@ -1,6 +1,7 @@
 #include "energy/sums.h"
 
 #include "core/error.h"
+#include "filter/device.h"
 
 const struct dcrf_slot dcrf_energy_slot = {"blocks of an energy"};
 const struct dcrf_slot dcrf_energy_slot2 = {"the labels of an energy"};
@@ -40,9 +41,41 @@ static dcrf_status sum_kernel(struct dcrf_pair_sum *pairs, double *total, dcrf_e
     return DCRF_OK;
 }
 
+/* What is summed up at once, on a device. */
+#define MOST_TOGETHER 16
+
+/* All kernels by one call, where they are Potts and on the workspace's device; else *count is 0. */
+static dcrf_status sum_on_device(const struct dcrf_pair_sum *pairs, double *sums, size_t *count,
+                                 dcrf_error *error) {
+    const dcrf_model *model = pairs->plan->model;
+    const struct dcrf_device *device = dcrf_workspace_find_device(pairs->workspace);
+    dcrf_operator *operators[MOST_TOGETHER];
+    *count = 0;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        if (!(model->kernels[m].weight > 0))
+            continue;
+        if (!pairs->differing || !device || *count == MOST_TOGETHER ||
+            model->kernels[m].compatibility != DCRF_COMPATIBILITY_POTTS ||
+            pairs->plan->kernels[m].op->device != device->opened) {
+            *count = 0;
+            return DCRF_OK;
+        }
+        operators[(*count)++] = pairs->plan->kernels[m].op;
+    }
+    return *count > 0 ? device->backend->disagreements(operators, *count, pairs->differing,
+                                                       pairs->place_of, model->labels,
+                                                       pairs->label_count, sums, error)
+                      : DCRF_OK;
+}
+
 dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double *of_kernel,
                               dcrf_error *error) {
     const dcrf_model *model = pairs->plan->model;
+    double together[MOST_TOGETHER];
+    size_t count, next = 0;
+    dcrf_status status = sum_on_device(pairs, together, &count, error);
+    if (status < 0)
+        return status;
     const size_t widest =
         pairs->label_count < LABELS_PER_BLOCK ? pairs->label_count : LABELS_PER_BLOCK;
     pairs->stride = dcrf_padded(widest);
@@ -55,11 +88,10 @@ dcrf_status dcrf_pair_sum_run(struct dcrf_pair_sum *pairs, double *total, double
     for (pairs->kernel = 0; pairs->kernel < model->kernel_count; pairs->kernel++) {
         const double weight = model->kernels[pairs->kernel].weight;
         double sum = 0;
-        if (weight > 0) {
-            const dcrf_status status = sum_kernel(pairs, &sum, error);
-            if (status < 0)
-                return status;
-        }
+        if (weight > 0 && count > 0)
+            sum = together[next++];
+        else if (weight > 0 && (status = sum_kernel(pairs, &sum, error)) < 0)
+            return status;
         if (of_kernel)
             of_kernel[pairs->kernel] = weight * sum;
         *total += weight * sum;

@@ -20,9 +20,9 @@ struct dcrf_pair_sum {
     const uint16_t *labels; /* those to go through; a label that never occurs may be left out */
     size_t label_count;
     const dcrf_levels *levels; /* NULL: out = K in; else the ordered filter with these levels */
-    /* Where the sum is that over the pairs whose labels differ: the labels of the variables, for
-     * operators that can do it themselves; else NULL. */
-    const uint16_t *differing;
+    /* Where the sum is that over the pairs whose labels differ: the labels of the variables, and
+     * the place of a label in `labels`, for operators that can do it themselves; else NULL. */
+    const uint16_t *differing, *place_of;
     dcrf_task fill;
     dcrf_sum_task sum;
     const void *subject; /* what fill and sum look at */

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 9u
+#define DCRF_BACKEND_VERSION 10u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -128,22 +128,43 @@ struct dcrf_backend_shape {
     double threshold;          /* labels whose entries are all below are dead */
 };
 
-enum { DCRF_BACKEND_OBJECTIVE, DCRF_BACKEND_UPHILL, DCRF_BACKEND_DESCENT_SUMS };
 enum { DCRF_BACKEND_LOWEST, DCRF_BACKEND_MAGNITUDE, DCRF_BACKEND_BOUND_SUMS };
 
-/* Slopes that one call finds, at most. */
-#define DCRF_BACKEND_SLOPES 16
+/* What a step makes of the point of z (solver/lp_huber.c): the average and the best point of the
+ * dual, y, and the next z. */
+struct dcrf_backend_advance {
+    double average_weight; /* average += average_weight (current - average) */
+    bool has_average;      /* best moves towards current, and then towards the average */
+    /* What the rounding error of each point takes off its bound: the slope of the bound along a
+     * mixture of two has the difference in it. */
+    double errors[DCRF_BACKEND_DUALS];
+    double epsilon;
+    float beta; /* 0 is taken instead where uphill > 0 */
+};
+
+enum { DCRF_BACKEND_TO_CURRENT, DCRF_BACKEND_TO_AVERAGE, DCRF_BACKEND_TARGETS };
+
+struct dcrf_backend_advanced {
+    /* best += weights[t] (target - best): up to where the bound falls, in steps of 1 / 128. */
+    double weights[DCRF_BACKEND_TARGETS];
+    /* Of best afterwards: sum_a min_i (phi - best)_ai, and the sum of the magnitudes. They mean
+     * nothing where the weight is 0. */
+    double bounds[DCRF_BACKEND_TARGETS][DCRF_BACKEND_BOUND_SUMS];
+    double objective; /* sum z (phi - current) */
+    double uphill;    /* sum metric <z - y, y - previous> */
+};
 
 /* The steps of the LP, each a few passes over the device's blocks; sums are in double, of any
- * order, but always the same one. */
+ * order, but always the same one. A point of the dual is A alpha + v. */
 struct dcrf_backend_lp_methods {
     dcrf_status (*make)(dcrf_backend_lp **lp, dcrf_backend_device *device,
                         const struct dcrf_backend_lp_model *model, dcrf_error *error);
     void (*free)(dcrf_backend_lp *lp);
 
-    /* y, the metric of the steps, one per variable, and the stiffness of each clique. */
-    dcrf_status (*start)(dcrf_backend_lp *lp, const float *y, const float *metric,
-                         const double *stiffness, dcrf_error *error);
+    /* Begin at y, or at the labelling (y = NULL), with the metric of the steps, one per variable,
+     * the stiffness of each clique, and zeros for the average. */
+    dcrf_status (*start)(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
+                         const float *metric, const double *stiffness, dcrf_error *error);
     dcrf_status (*restart)(dcrf_backend_lp *lp, dcrf_error *error); /* z = y */
     dcrf_status (*read)(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
                         dcrf_error *error);
@@ -155,26 +176,18 @@ struct dcrf_backend_lp_methods {
     /* NULL: zeros. */
     dcrf_status (*write_dual)(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
                               const double *pairwise, const double *clique, dcrf_error *error);
+    /* Of best, as above. */
+    dcrf_status (*bound_sums)(dcrf_backend_lp *lp, double *sums, dcrf_error *error);
 
     /* current = A alpha of z. The labels that are alive go to `alive`, which has room for all. */
     dcrf_status (*find_point)(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
                               size_t *alive, size_t *alive_count, dcrf_error *error);
     /* v of current = the projection of -stiffness / epsilon z (solver/clique_dual.c). */
     dcrf_status (*find_cliques)(dcrf_backend_lp *lp, double epsilon, dcrf_error *error);
-    /* into += weight (from - into) */
-    dcrf_status (*mix)(dcrf_backend_lp *lp, enum dcrf_backend_dual into,
-                       enum dcrf_backend_dual from, double weight, dcrf_error *error);
-    /* slopes[k] = d/dt sum_a min_i (phi - best - t (to - best))_ai at t = first + k step; a point
-     * is A alpha + v here and below. */
-    dcrf_status (*slopes)(dcrf_backend_lp *lp, enum dcrf_backend_dual to, double first, double step,
-                          size_t count, double *slopes, dcrf_error *error);
-    /* Of best: sum_a min_i (phi - best)_ai, and the sum of the magnitudes. */
-    dcrf_status (*bound_sums)(dcrf_backend_lp *lp, double *sums, dcrf_error *error);
-    /* previous = y, y = P(z + tau (current - phi)), tau = epsilon / metric; the objective is
-     * sum z (phi - current), uphill is sum metric <z - y, y - previous>. */
-    dcrf_status (*descend)(dcrf_backend_lp *lp, double epsilon, double *sums, dcrf_error *error);
-    /* z = y + beta (y - previous), clipped to [0, 1] */
-    dcrf_status (*extrapolate)(dcrf_backend_lp *lp, float beta, dcrf_error *error);
+    /* The average and best move; previous = y, y = P(z + tau (current - phi)), tau = epsilon /
+     * metric, z = y + beta (y - previous), clipped to [0, 1]. */
+    dcrf_status (*advance)(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                           struct dcrf_backend_advanced *done, dcrf_error *error);
 };
 
 /* ---- moves ---------------------------------------------------------------------------------- */
@@ -328,6 +341,13 @@ struct dcrf_backend {
     dcrf_status (*sum)(dcrf_operator *const *operators, const float *factors, size_t count,
                        const float *in, float *out, size_t channels, size_t stride,
                        dcrf_error *error);
+
+    /* sums[k] = sum_ab (K_k)_ab [x_a != x_b] for operators of one device. Of the labels those that
+     * occur have the places 0 .. place_count - 1; place_of has an entry for each label. */
+    dcrf_status (*disagreements)(dcrf_operator *const *operators, size_t count,
+                                 const uint16_t *labels, const uint16_t *place_of,
+                                 size_t label_count, size_t place_count, double *sums,
+                                 dcrf_error *error);
 
     struct dcrf_backend_iterate_methods iterate;
     struct dcrf_backend_lp_methods lp;

@@ -122,10 +122,8 @@ void dcrf_dual_forget(struct dcrf_dual *dual) {
         dual->recipe[k] = 0;
 }
 
-void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
+void dcrf_dual_reset_cliques(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
     const dcrf_model *model = space->plan->model;
-    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
-    dcrf_dual_forget(dual);
     if (!dual->clique)
         return;
     for (size_t a = 0; a < model->variables; a++)
@@ -133,6 +131,13 @@ void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space
             dual->clique[a * model->stride + i] =
                 space->form == DCRF_CLIQUE_MIN ? (double)space->clique_weight[a] : 0;
     dual->clique_roundings = 2;
+}
+
+void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
+    const dcrf_model *model = space->plan->model;
+    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
+    dcrf_dual_forget(dual);
+    dcrf_dual_reset_cliques(dual, space);
 }
 
 void dcrf_dual_clear(struct dcrf_dual *dual) {

@@ -64,6 +64,8 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
                            dcrf_error *error);
 /* The zero point, which is feasible but for the min form: there v is C_p / |p|. */
 void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
+/* Its v alone. */
+void dcrf_dual_reset_cliques(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
 void dcrf_dual_clear(struct dcrf_dual *dual);
 
 /* The bound, with the errors of all roundings taken off: never above the energy of any labelling.

@@ -147,9 +147,9 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
         return status;
     if (start->y)
         memcpy(lp->y, start->y, model->variables * model->stride * sizeof *lp->y);
-    else
+    else if (!lp->device.state)
         dcrf_round_inverse(start->labels, model->variables, model->stride, lp->y);
-    return lp->schedule->start(lp, error);
+    return lp->schedule->start(lp, start, error);
 }
 
 /* ---- the interface -------------------------------------------------------------------------- */

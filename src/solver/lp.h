@@ -20,10 +20,11 @@
 
 struct dcrf_lp;
 
-/* What a schedule supplies; it begins at lp->y, moves it, and improves lp->best and lp->bound. */
+/* What a schedule supplies; it begins at lp->y, or where the start says and the device has y, moves
+ * it, and improves lp->best and lp->bound. */
 struct dcrf_lp_schedule_interface {
     dcrf_status (*init)(struct dcrf_lp *lp, dcrf_error *error);
-    dcrf_status (*start)(struct dcrf_lp *lp, dcrf_error *error);
+    dcrf_status (*start)(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error);
     dcrf_status (*step)(struct dcrf_lp *lp, struct dcrf_step_report *report, dcrf_error *error);
     void (*clear)(struct dcrf_lp *lp);
 };

@@ -1,6 +1,3 @@
-/* The line search along the way from the best point to another one asks for the slope of the bound
- * at sixteen points at once, and then at seven between two of them: the halvings that
- * dcrf_dual_improve makes one after the other, at the price of two passes. */
 #include "solver/lp_device.h"
 
 #include "core/error.h"
@@ -73,9 +70,11 @@ static dcrf_status find_bound(struct dcrf_lp *lp, double *bound, dcrf_error *err
     return status;
 }
 
+/* Of the host's block only the cliques' part is touched. */
 dcrf_status dcrf_lp_device_reset_best(struct dcrf_lp *lp, dcrf_error *error) {
-    dcrf_dual_reset(&lp->best, &lp->space);
-    lp->device.is_best_old = false;
+    dcrf_dual_forget(&lp->best);
+    dcrf_dual_reset_cliques(&lp->best, &lp->space);
+    lp->device.is_best_old = true;
     const dcrf_status status = lp->device.methods->write_dual(lp->device.state, DCRF_BACKEND_BEST,
                                                               NULL, lp->best.clique, error);
     return status < 0 ? status : find_bound(lp, &lp->bound, error);
@@ -87,15 +86,12 @@ dcrf_status dcrf_lp_device_take_best(struct dcrf_lp *lp, dcrf_error *error) {
                                           lp->best.clique, error);
 }
 
-dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, dcrf_error *error) {
-    const struct dcrf_backend_lp_methods *methods = lp->device.methods;
+dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, const struct dcrf_start *start,
+                                 dcrf_error *error) {
     dcrf_dual_forget(&lp->huber.average);
-    lp->device.is_y_old = false;
-    const dcrf_status status =
-        methods->start(lp->device.state, lp->y, lp->metric, lp->cliques.stiffness, error);
-    return status < 0
-               ? status
-               : methods->write_dual(lp->device.state, DCRF_BACKEND_AVERAGE, NULL, NULL, error);
+    lp->device.is_y_old = !start->y;
+    return lp->device.methods->start(lp->device.state, start->y, start->labels, lp->metric,
+                                     lp->cliques.stiffness, error);
 }
 
 dcrf_status dcrf_lp_device_fetch_y(struct dcrf_lp *lp, dcrf_error *error) {
@@ -160,79 +156,46 @@ dcrf_status dcrf_lp_device_cliques(struct dcrf_lp *lp, dcrf_error *error) {
     return lp->device.methods->find_cliques(lp->device.state, lp->huber.epsilon, error);
 }
 
-/* ---- mixtures ------------------------------------------------------------------------------- */
-
-dcrf_status dcrf_lp_device_average(struct dcrf_lp *lp, double weight, dcrf_error *error) {
-    dcrf_dual_mix_errors(&lp->huber.average, &lp->huber.current, weight);
-    return lp->device.methods->mix(lp->device.state, DCRF_BACKEND_AVERAGE, DCRF_BACKEND_CURRENT,
-                                   weight, error);
-}
-
-/* The last of `count` (a power of two) steps where the bound still rises, by halving: 0 where it
- * falls from the first one on. slopes[k] is that of step k + 1. */
-static size_t last_rise(const double *slopes, size_t count) {
-    size_t low = 0, high = count;
-    while (high - low > 1) {
-        const size_t middle = (low + high) / 2;
-        if (slopes[middle - 1] > 0)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-#define COARSE 16
-#define FINE 8
-
-static dcrf_status find_slopes(struct dcrf_lp *lp, enum dcrf_backend_dual to, double first,
-                               double step, size_t count, double *slopes, dcrf_error *error) {
-    const struct dcrf_dual *candidate =
-        to == DCRF_BACKEND_AVERAGE ? &lp->huber.average : &lp->huber.current;
-    const double error_slope = dcrf_dual_error_slope(&lp->space, &lp->best, candidate);
-    const dcrf_status status =
-        lp->device.methods->slopes(lp->device.state, to, first, step, count, slopes, error);
-    for (size_t k = 0; k < count && status == DCRF_OK; k++)
-        slopes[k] -= error_slope;
-    return status;
-}
-
-dcrf_status dcrf_lp_device_improve(struct dcrf_lp *lp, enum dcrf_backend_dual candidate,
-                                   dcrf_error *error) {
-    double slopes[COARSE], weight = 1;
-    dcrf_status status =
-        find_slopes(lp, candidate, 1.0 / COARSE, 1.0 / COARSE, COARSE, slopes, error);
-    if (status == DCRF_OK && slopes[COARSE - 1] < 0) {
-        weight = (double)last_rise(slopes, COARSE) / COARSE;
-        const double step = 1.0 / (COARSE * FINE);
-        status = find_slopes(lp, candidate, weight + step, step, FINE - 1, slopes, error);
-        weight += (double)last_rise(slopes, FINE) * step;
-    }
-    if (status < 0 || weight == 0)
-        return status;
-    dcrf_dual_mix_errors(
-        &lp->best, candidate == DCRF_BACKEND_AVERAGE ? &lp->huber.average : &lp->huber.current,
-        weight);
-    lp->device.is_best_old = true;
-    status = lp->device.methods->mix(lp->device.state, DCRF_BACKEND_BEST, candidate, weight, error);
-    double bound = -(double)INFINITY;
-    if (status == DCRF_OK)
-        status = find_bound(lp, &bound, error);
-    lp->bound = fmax(lp->bound, bound); /* what was proven stays proven */
-    return status;
-}
-
 /* ---- the step ------------------------------------------------------------------------------- */
 
-dcrf_status dcrf_lp_device_descend(struct dcrf_lp *lp, double *objective, double *uphill,
-                                   dcrf_error *error) {
-    double sums[DCRF_BACKEND_DESCENT_SUMS];
-    const dcrf_status status =
-        lp->device.methods->descend(lp->device.state, lp->huber.epsilon, sums, error);
+/* The best point has come `weight` of the way to another one. */
+static void take_mixture(struct dcrf_lp *lp, const struct dcrf_dual *towards, double weight,
+                         const double *sums) {
+    if (weight == 0)
+        return;
+    dcrf_dual_mix_errors(&lp->best, towards, weight);
+    lp->device.is_best_old = true;
+    const double bound = dcrf_dual_bound_of_sums(&lp->space, &lp->best, sums[DCRF_BACKEND_LOWEST],
+                                                 sums[DCRF_BACKEND_MAGNITUDE]);
+    lp->bound = fmax(lp->bound, bound); /* what was proven stays proven */
+}
+
+dcrf_status dcrf_lp_device_advance(struct dcrf_lp *lp, double average_weight, bool has_average,
+                                   float beta, double *uphill, dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    struct dcrf_backend_advanced done;
+    dcrf_dual_mix_errors(&huber->average, &huber->current, average_weight);
+    const struct dcrf_dual zero = {0};
+    const struct dcrf_backend_advance how = {
+        .average_weight = average_weight,
+        .has_average = has_average,
+        .errors = {[DCRF_BACKEND_CURRENT] =
+                       dcrf_dual_error_slope(&lp->space, &zero, &huber->current),
+                   [DCRF_BACKEND_AVERAGE] =
+                       dcrf_dual_error_slope(&lp->space, &zero, &huber->average),
+                   [DCRF_BACKEND_BEST] = dcrf_dual_error_slope(&lp->space, &zero, &lp->best)},
+        .epsilon = huber->epsilon,
+        .beta = beta};
+    const dcrf_status status = lp->device.methods->advance(lp->device.state, &how, &done, error);
     lp->device.is_y_old = true;
-    if (status == DCRF_OK) {
-        *objective = sums[DCRF_BACKEND_OBJECTIVE];
-        *uphill = sums[DCRF_BACKEND_UPHILL];
-    }
-    return status;
+    if (status < 0)
+        return status;
+    take_mixture(lp, &huber->current, done.weights[DCRF_BACKEND_TO_CURRENT],
+                 done.bounds[DCRF_BACKEND_TO_CURRENT]);
+    if (has_average)
+        take_mixture(lp, &huber->average, done.weights[DCRF_BACKEND_TO_AVERAGE],
+                     done.bounds[DCRF_BACKEND_TO_AVERAGE]);
+    huber->objective = done.objective;
+    *uphill = done.uphill;
+    return DCRF_OK;
 }

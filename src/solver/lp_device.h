@@ -7,6 +7,7 @@
 #include "solver/pair_dual.h"
 
 struct dcrf_lp;
+struct dcrf_start;
 
 /* Which of the host's blocks are older than the device's is noted; the others need not be there. */
 struct dcrf_lp_device {
@@ -22,23 +23,22 @@ void dcrf_lp_device_clear(struct dcrf_lp_device *device);
 /* lp->best becomes the first point there, with its bound; or what it is here. */
 dcrf_status dcrf_lp_device_reset_best(struct dcrf_lp *lp, dcrf_error *error);
 dcrf_status dcrf_lp_device_take_best(struct dcrf_lp *lp, dcrf_error *error);
-/* lp->y and what steps need go there; the average becomes zero. */
-dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, dcrf_error *error);
+/* The start's marginals, or labels, and what steps need go there; the average becomes zero. */
+dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, const struct dcrf_start *start,
+                                 dcrf_error *error);
 
 /* Bring lp->y or lp->best here, where they are old. Both do nothing for an LP on the CPU. */
 dcrf_status dcrf_lp_device_fetch_y(struct dcrf_lp *lp, dcrf_error *error);
 dcrf_status dcrf_lp_device_fetch_best(struct dcrf_lp *lp, dcrf_error *error);
 
 /* The parts of a step (lp_huber.c): as dcrf_pair_dual, and huber.z is here where a record is kept;
- * as dcrf_clique_project; as dcrf_dual_mix and dcrf_dual_improve for the average and the best
- * point; y and z with their sums. */
+ * as dcrf_clique_project; and the rest: the average, as dcrf_dual_mix, the best point, as
+ * dcrf_dual_improve towards the point and, where it is another one, the average; y, the objective,
+ * and z, for which beta is 0 where *uphill > 0. */
 dcrf_status dcrf_lp_device_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *shape,
                                  double threshold, dcrf_error *error);
 dcrf_status dcrf_lp_device_cliques(struct dcrf_lp *lp, dcrf_error *error);
-dcrf_status dcrf_lp_device_average(struct dcrf_lp *lp, double weight, dcrf_error *error);
-dcrf_status dcrf_lp_device_improve(struct dcrf_lp *lp, enum dcrf_backend_dual candidate,
-                                   dcrf_error *error);
-dcrf_status dcrf_lp_device_descend(struct dcrf_lp *lp, double *objective, double *uphill,
-                                   dcrf_error *error);
+dcrf_status dcrf_lp_device_advance(struct dcrf_lp *lp, double average_weight, bool has_average,
+                                   float beta, double *uphill, dcrf_error *error);
 
 #endif

@@ -85,10 +85,10 @@ static dcrf_status begin_at(struct dcrf_lp *lp, double epsilon, dcrf_error *erro
     return status;
 }
 
-static dcrf_status start(struct dcrf_lp *lp, dcrf_error *error) {
-    lp->huber.unary_floor = dcrf_unary_floor(lp->problem->model);
+static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error) {
+    lp->huber.unary_floor = from->unary_floor;
     if (lp->device.state) {
-        const dcrf_status status = dcrf_lp_device_start(lp, error);
+        const dcrf_status status = dcrf_lp_device_start(lp, from, error);
         if (status < 0)
             return status;
     } else {
@@ -136,24 +136,20 @@ static bool needs_precision(const struct dcrf_lp *lp) {
            IMPRECISE * (*lp->problem->best_energy - lp->bound);
 }
 
-static dcrf_status improve_bound(struct dcrf_lp *lp, dcrf_error *error) {
-    struct dcrf_lp_huber *huber = &lp->huber;
+/* The weight of the next point in the average, and whether the average is another point. */
+static double next_weight(struct dcrf_lp_huber *huber, bool *has_average) {
     huber->average_weight += huber->momentum;
-    const double weight = huber->momentum / huber->average_weight;
-    const bool is_point_itself = !(huber->average_weight > huber->momentum); /* the average is */
-    if (!lp->device.state) {
-        dcrf_dual_mix(&lp->space, &huber->average, &huber->current, weight);
-        dcrf_dual_improve(&lp->space, &lp->best, &huber->current, &lp->bound);
-        if (!is_point_itself)
-            dcrf_dual_improve(&lp->space, &lp->best, &huber->average, &lp->bound);
-        return DCRF_OK;
-    }
-    dcrf_status status = dcrf_lp_device_average(lp, weight, error);
-    if (status == DCRF_OK)
-        status = dcrf_lp_device_improve(lp, DCRF_BACKEND_CURRENT, error);
-    if (status == DCRF_OK && !is_point_itself)
-        status = dcrf_lp_device_improve(lp, DCRF_BACKEND_AVERAGE, error);
-    return status;
+    *has_average = huber->average_weight > huber->momentum;
+    return huber->momentum / huber->average_weight;
+}
+
+static void improve_bound(struct dcrf_lp *lp) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    bool has_average;
+    dcrf_dual_mix(&lp->space, &huber->average, &huber->current, next_weight(huber, &has_average));
+    dcrf_dual_improve(&lp->space, &lp->best, &huber->current, &lp->bound);
+    if (has_average)
+        dcrf_dual_improve(&lp->space, &lp->best, &huber->average, &lp->bound);
 }
 
 /* phi'z + the smoothed pairwise and clique terms as the dual point sees them. */
@@ -235,16 +231,29 @@ static dcrf_status find_cliques(struct dcrf_lp *lp, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* y and z move on. */
-static dcrf_status move(struct dcrf_lp *lp, dcrf_error *error) {
+static double next_momentum(double momentum) {
+    return (1 + sqrt(1 + 4 * momentum * momentum)) / 2;
+}
+
+static float beta_of(double momentum) {
+    return (float)((momentum - 1) / next_momentum(momentum));
+}
+
+/* The bound, y and z move on. */
+static dcrf_status advance(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     const size_t n = lp->problem->model->variables;
     dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
-    dcrf_status status = DCRF_OK;
     double uphill = 0;
     if (lp->device.state) {
-        status = dcrf_lp_device_descend(lp, &huber->objective, &uphill, error);
+        bool has_average;
+        const double weight = next_weight(huber, &has_average);
+        const dcrf_status status = dcrf_lp_device_advance(lp, weight, has_average,
+                                                          beta_of(huber->momentum), &uphill, error);
+        if (status < 0)
+            return status;
     } else {
+        improve_bound(lp);
         huber->objective = dcrf_parallel_sum(pool, n, sum_objective, lp);
         float *swap = huber->previous;
         huber->previous = lp->y;
@@ -254,14 +263,11 @@ static dcrf_status move(struct dcrf_lp *lp, dcrf_error *error) {
     huber->objective += lp->space.constant;
     if (uphill > 0)
         huber->momentum = 1;
-    const double next = (1 + sqrt(1 + 4 * huber->momentum * huber->momentum)) / 2;
-    struct extrapolation extrapolation = {lp, (float)((huber->momentum - 1) / next)};
-    huber->momentum = next;
+    struct extrapolation extrapolation = {lp, beta_of(huber->momentum)};
+    huber->momentum = next_momentum(huber->momentum);
     if (!lp->device.state)
         dcrf_parallel_for(pool, n, GRAIN, extrapolate, &extrapolation);
-    else if (status == DCRF_OK)
-        status = lp->device.methods->extrapolate(lp->device.state, extrapolation.beta, error);
-    return status;
+    return DCRF_OK;
 }
 
 static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcrf_error *error) {
@@ -285,7 +291,7 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
         return status;
     if (!shape.is_precise)
         huber->roundings = huber->current.pairwise_roundings;
-    if ((status = improve_bound(lp, error)) < 0 || (status = move(lp, error)) < 0)
+    if ((status = advance(lp, error)) < 0)
         return status;
     report->objective = huber->objective;
     huber->steps_at_epsilon++;

@@ -43,8 +43,8 @@ static bool is_as_printed(const struct dcrf_lp *lp) {
     return lp->problem->settings->lp.schedule == DCRF_LP_SCHEDULE_PAPER;
 }
 
-static dcrf_status start(struct dcrf_lp *lp, dcrf_error *error) {
-    (void)error;
+static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error) {
+    (void)from, (void)error;
     const double lambda = lp->experiment.lambda;
     lp->proximal.lambda = lambda > 0 ? lambda : lp->mean_metric > 0 ? 2 / lp->mean_metric : 1;
     dcrf_dual_reset(&lp->proximal.current, &lp->space);

@@ -29,6 +29,7 @@ struct dcrf_start {
     const float *y;         /* marginals (checked distributions) that the user gave, or NULL */
     const uint16_t *labels; /* the best labelling that is known */
     const struct dcrf_flow_proof *flow; /* a first dual point, or NULL */
+    double unary_floor;                 /* the sum of the smallest unaries */
 };
 
 /* What one step has to say. The solver sets all numbers to NaN and the pointer to NULL before. */

@@ -180,7 +180,8 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     const struct dcrf_start start = {
         .y = y,
         .labels = solver->best,
-        .flow = solver->candidates.flow.pairwise ? &solver->candidates.flow : NULL};
+        .flow = solver->candidates.flow.pairwise ? &solver->candidates.flow : NULL,
+        .unary_floor = solver->info.unary_floor};
     status = solver->method->start(solver->state, &start, error);
     solver->info.solve_s += dcrf_time_s() - began_s;
     if (status < 0)
