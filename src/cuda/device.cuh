@@ -21,7 +21,8 @@
  *   mean_field.cu  mean field
  *   compat.cu      the compatible mean field
  *   qp.cu          the QP relaxation
- *   moves.cu       the moves that polish a labelling
+ *   moves.cu       the moves that polish a labelling: fields, energies, merges
+ *   moves_change.cu, moves_cliques.cu  changes of variables and cliques
  *   lp.cu          the LP by Huber continuation
  *   lp_rows.cu, lp_search.cu, lp_cliques.cu  its work on rows, its line search, its cliques
  *

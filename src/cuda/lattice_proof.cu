@@ -1,6 +1,7 @@
 /* What proofs and methods ask of a lattice besides its filter: the diagonal, and the filter in
  * double. */
 #include "cuda/lattice.cuh"
+#include "cuda/sums.cuh"
 
 #define WHAT "a lattice filter"
 
@@ -103,16 +104,20 @@ struct double_rows {
     double *out;
 };
 
+/* A warp per vertex and channel: some vertices have thousands of entries. */
 static __global__ void splat_double(struct double_rows r, const uint32_t *first,
                                     const uint32_t *entry_variable, const float *entry_weight) {
-    const size_t i = this_thread();
+    const size_t i = this_thread() / SUMS_WARP;
     if (i >= r.rows * r.channels)
-        return;
+        return; /* whole warps */
     const size_t vertex = i / r.channels, column = i % r.channels;
     double sum = 0;
-    for (uint32_t e = first[vertex]; e < first[vertex + 1]; e++)
+    for (uint32_t e = first[vertex] + threadIdx.x % SUMS_WARP; e < first[vertex + 1];
+         e += SUMS_WARP)
         sum += (double)entry_weight[e] * r.in[entry_variable[e] * r.channels + column];
-    r.out[i] = sum;
+    sum = sum_of_lanes<SUMS_WARP>(sum);
+    if (threadIdx.x % SUMS_WARP == 0)
+        r.out[i] = sum;
 }
 
 static __global__ void blur_double(struct double_rows r, const uint32_t *neighbours) {
@@ -158,7 +163,7 @@ dcrf_status lattice_apply_double(const dcrf_operator *base, dcrf_workspace *work
         status = device_upload(device, block, in, count * sizeof *in, error);
     if (status == DCRF_OK) {
         double *splat = buffer, *work[2] = {buffer + rows * channels, buffer + 2 * rows * channels};
-        splat_double<<<blocks_for(rows * channels), THREADS, 0, stream>>>(
+        splat_double<<<blocks_for(rows * channels * SUMS_WARP), THREADS, 0, stream>>>(
             {rows, channels, block, splat}, lattice->first, lattice->entry_variable,
             lattice->entry_weight);
         for (int upwards = 0; upwards < 2; upwards++) {

@@ -1,51 +1,36 @@
 /* The moves of round/ on a device: labellings and their fields stay here, energies and tables go to
  * the host, which decides.
  *
- * The field B of a labelling x is sum_m w_m (K_m - diag) [x = i]: one filter application with a
- * channel for every label that occurs. */
+ * The field B of a labelling x (energy/coupling.h) is one filter application: of Potts kernels with
+ * a channel for every label that occurs, else with one for every label. */
 #include "cuda/moves.cuh"
 
-#include "cuda/messages.cuh"
 #include "cuda/sums.cuh"
 
-#include <cfloat>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #define WHAT "moves"
-/* Tables of so many labels are in shared memory. */
-#define MOST_LABELS 48
 /* Threads to a row. */
 #define LANES 8
-/* Rows that a block sums up for the tables. */
-#define TABLE_ROWS 256
-
-struct labelling {
-    uint16_t *labels;
-    float *field; /* a block */
-};
-
-struct dcrf_backend_moves {
-    dcrf_backend_device *device;
-    size_t variables, labels, stride;
-    struct message_kernels kernels;
-    float *unary, *indicator;
-    struct labelling current, trial;
-    float *gain;
-    uint16_t *target, *map;
-    double *partial, *sums; /* of energies */
-    double *table_partial;  /* of the blocks of the tables */
-    double *tables;         /* U and T */
-    uint32_t *sizes;
-    uint32_t *occurs; /* per label */
-    uint32_t *changed;
-    unsigned long long *best;
-};
+/* Tables of so many labels are summed up in shared memory, others in the memory for the blocks,
+ * which has at most so many doubles then. There are none for more than MOST_CLASSES (round/). */
+#define FEW_CLASSES 48
+#define MOST_CLASSES 256
+#define MOST_TABLE_DOUBLES ((size_t)1 << 23)
+/* Rows that a block sums up for the tables, at least, and rows that are read at once. */
+#define TABLE_ROWS 128
+#define ROWS_AT_ONCE 4
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
+static size_t table_doubles(const dcrf_backend_moves *moves) {
+    return 2 * moves->labels * moves->labels;
+}
+
 static size_t table_blocks(const dcrf_backend_moves *moves) {
-    return (moves->variables + TABLE_ROWS - 1) / TABLE_ROWS;
+    return (moves->variables + moves->table_rows - 1) / moves->table_rows;
 }
 
 static void moves_free(dcrf_backend_moves *moves) {
@@ -56,20 +41,34 @@ static void moves_free(dcrf_backend_moves *moves) {
     void *const held[] = {moves->unary,         moves->indicator,    moves->current.labels,
                           moves->current.field, moves->trial.labels, moves->trial.field,
                           moves->gain,          moves->target,       moves->map,
-                          moves->partial,       moves->sums,         moves->table_partial,
-                          moves->tables,        moves->sizes,        moves->occurs,
-                          moves->changed,       moves->best};
+                          moves->partial,       moves->blocks_done,  moves->answer,
+                          moves->table_partial, moves->tables,       moves->sizes,
+                          moves->states,        moves->best};
     for (void *memory : held)
         device_release(device, memory);
+    device_cliques_release(&moves->cliques);
     message_kernels_release(&moves->kernels);
     free(moves);
     device_drop(device);
 }
 
+static dcrf_status take_tables(dcrf_backend_moves *moves, dcrf_error *error) {
+    const size_t n = moves->variables, doubles = table_doubles(moves);
+    moves->table_rows = TABLE_ROWS;
+    const size_t most_blocks = MOST_TABLE_DOUBLES / doubles;
+    if (table_blocks(moves) > most_blocks)
+        moves->table_rows = (n + most_blocks - 1) / most_blocks;
+    dcrf_status status = device_array(moves->device, &moves->table_partial,
+                                      table_blocks(moves) * doubles, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(moves->device, &moves->tables, doubles, WHAT, error);
+    return status < 0 ? status
+                      : device_array(moves->device, &moves->sizes, moves->labels, WHAT, error);
+}
+
 static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
     dcrf_backend_device *device = moves->device;
     const size_t n = moves->variables, floats = n * moves->stride;
-    const size_t table = 2 * moves->labels * moves->labels;
     dcrf_status status = DCRF_OK;
     for (float **block :
          {&moves->unary, &moves->indicator, &moves->current.field, &moves->trial.field})
@@ -82,32 +81,34 @@ static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
             status = device_array(device, vector, n, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &moves->map, moves->labels, WHAT, error);
+    if (status == DCRF_OK) /* a clique has a warp where a row has LANES threads */
+        status = device_array(device, &moves->partial,
+                              blocks_for(n * LANES) + blocks_for(moves->cliques.count * SUMS_WARP),
+                              WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &moves->partial, blocks_for(n * LANES), WHAT, error);
+        status = device_array(device, &moves->blocks_done, 1, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(device, &moves->sums, 1, WHAT, error);
+        status = check(
+            cudaMemsetAsync(moves->blocks_done, 0, sizeof *moves->blocks_done, device->stream),
+            WHAT, error);
     if (status == DCRF_OK)
-        status =
-            device_array(device, &moves->table_partial, table_blocks(moves) * table, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->tables, table, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->sizes, moves->labels, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->occurs, moves->labels, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &moves->changed, 1, WHAT, error);
+        status = device_array(device, &moves->answer, 1, WHAT, error);
+    if (status == DCRF_OK && moves->cliques.count > 0)
+        status = device_array(device, &moves->states, moves->cliques.count, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &moves->best, 1, WHAT, error);
-    return status;
+    const bool is_potts = !moves->kernels.groups[0].mu;
+    return status == DCRF_OK && is_potts && moves->labels <= MOST_CLASSES
+               ? take_tables(moves, error)
+               : status;
 }
 
 static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *device,
                               const struct dcrf_backend_model *model, dcrf_error *error) {
     *out = nullptr;
-    if (model->labels > MOST_LABELS || model->variables > UINT32_MAX)
+    if (model->labels > MOVES_MOST_LABELS || model->variables > UINT32_MAX)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
-                    "moves with more than %d labels are not on this device yet", MOST_LABELS);
+                    "moves with more than %d labels are not on this device yet", MOVES_MOST_LABELS);
     dcrf_status status = device_enter(device, error);
     if (status < 0)
         return status;
@@ -120,7 +121,12 @@ static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *dev
     moves->variables = model->variables;
     moves->labels = model->labels;
     moves->stride = model->stride;
+    moves->own_factor = model->own_factor;
+    moves->all_factor = model->all_factor;
     status = message_kernels_take(&moves->kernels, device, model, false, error);
+    if (status == DCRF_OK && model->cliques)
+        status = device_cliques_take(&moves->cliques, device, model->variables, model->labels,
+                                     model->stride, model->cliques, error);
     if (status == DCRF_OK)
         status = take_memory(moves, error);
     if (status == DCRF_OK)
@@ -134,43 +140,38 @@ static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *dev
     return DCRF_OK;
 }
 
+dcrf_status moves_read_answer(dcrf_backend_moves *moves, struct moves_answer *answer,
+                              dcrf_error *error) {
+    static_assert(sizeof *answer <= DEVICE_FEW * sizeof *moves->device->few, "few is enough");
+    cudaStream_t stream = moves->device->stream;
+    dcrf_status status = check(cudaMemcpyAsync(moves->device->few, moves->answer, sizeof *answer,
+                                               cudaMemcpyDeviceToHost, stream),
+                               WHAT, error);
+    if (status == DCRF_OK)
+        status = check(cudaStreamSynchronize(stream), WHAT, error);
+    if (status == DCRF_OK)
+        memcpy(answer, moves->device->few, sizeof *answer);
+    return status;
+}
+
 /* ---- field and energy ----------------------------------------------------------------------- */
 
 /* The channels of the labels that occur; `count` for the others. */
 struct channels {
     uint32_t count, stride;
-    uint16_t of[MOST_LABELS];
+    uint16_t of[MOVES_MOST_LABELS];
 };
 
-static __global__ void mark_labels(const uint16_t *labels, size_t variables, uint32_t *occurs) {
-    const size_t a = this_thread();
-    if (a < variables && !occurs[labels[a]])
-        occurs[labels[a]] = 1; /* by whomever: it is the same */
-}
-
-static dcrf_status find_channels(dcrf_backend_moves *moves, const uint16_t *labels,
-                                 struct channels *channels, dcrf_error *error) {
-    cudaStream_t stream = moves->device->stream;
-    const size_t bytes = moves->labels * sizeof *moves->occurs;
-    dcrf_status status = check(cudaMemsetAsync(moves->occurs, 0, bytes, stream), WHAT, error);
-    if (status < 0)
-        return status;
-    mark_labels<<<blocks_for(moves->variables), THREADS, 0, stream>>>(labels, moves->variables,
-                                                                      moves->occurs);
-    status = check(
-        cudaMemcpyAsync(moves->device->few, moves->occurs, bytes, cudaMemcpyDeviceToHost, stream),
-        WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(stream), WHAT, error);
-    const uint32_t *occurs = reinterpret_cast<const uint32_t *>(moves->device->few);
+static void find_channels(const dcrf_backend_moves *moves, const struct labelling *x,
+                          struct channels *channels) {
+    const bool is_potts = !moves->kernels.groups[0].mu;
     channels->count = 0;
-    for (size_t i = 0; i < moves->labels && status == DCRF_OK; i++)
-        channels->count += occurs[i];
+    for (size_t i = 0; i < moves->labels; i++)
+        channels->count += !is_potts || x->occurs[i];
     uint32_t next = 0;
-    for (size_t i = 0; i < moves->labels && status == DCRF_OK; i++)
-        channels->of[i] = (uint16_t)(occurs[i] ? next++ : channels->count);
+    for (size_t i = 0; i < moves->labels; i++)
+        channels->of[i] = (uint16_t)(!is_potts || x->occurs[i] ? next++ : channels->count);
     channels->stride = (uint32_t)padded_channels(channels->count);
-    return status;
 }
 
 static __global__ void fill_indicator(const uint16_t *labels, size_t variables,
@@ -180,37 +181,38 @@ static __global__ void fill_indicator(const uint16_t *labels, size_t variables,
         indicator[i] = channels.of[labels[i / channels.stride]] == i % channels.stride;
 }
 
-struct rows {
-    size_t variables;
-    uint32_t labels, stride;
-    const float *unary, *diagonal;
+/* What the field is made of. */
+struct field_sum {
+    const float *one, *other; /* other: NULL where there is one part only */
+    const float *diagonal;    /* that is still in them; NULL: it is not */
+    float *field;
+    float all_factor;
+    double *partial, *energy;
+    unsigned *blocks_done;
 };
 
-static struct rows rows_of(const dcrf_backend_moves *moves) {
-    return {moves->variables, (uint32_t)moves->labels, (uint32_t)moves->stride, moves->unary,
-            moves->kernels.groups[0].diagonal};
-}
-
-/* The messages without the diagonal, and what the labelling costs: its unaries, and for each
- * variable what the other labels have of its field. LANES threads per row. */
-static __global__ void finish_field(struct rows r, struct channels channels, const float *one,
-                                    const float *other, struct labelling x, double *partial) {
+/* The field, and what the labelling costs: its unaries and, for each variable, its own field and
+ * that of all labels, with their factors. LANES threads per row. */
+static __global__ void finish_field(struct move_rows r, struct channels channels,
+                                    struct field_sum f) {
     const size_t a = this_thread() / LANES;
-    double sum[1] = {0};
+    double mine[1] = {0}, total[1];
     if (a < r.variables) {
-        const uint32_t own = x.labels[a];
+        const uint32_t own = r.own[a];
         for (uint32_t i = threadIdx.x % LANES; i < r.labels; i += LANES) {
             const size_t at = a * r.stride + i, from = a * channels.stride + channels.of[i];
+            const float factor = i == own ? f.all_factor + r.own_factor : f.all_factor;
             float field = 0;
             if (channels.of[i] < channels.count)
-                field = other ? one[from] + other[from] : one[from];
-            if (i == own)
-                field -= r.diagonal[a];
-            x.field[at] = field;
-            sum[0] += (double)(i == own ? r.unary[at] : field);
+                field = f.other ? f.one[from] + f.other[from] : f.one[from];
+            if (i == own && f.diagonal)
+                field -= f.diagonal[a];
+            f.field[at] = field;
+            mine[0] += (i == own ? (double)r.unary[at] : 0) + (double)factor * (double)field;
         }
     }
-    write_block_sums<1, THREADS>(sum, partial);
+    if (sum_of_launch<1, THREADS>(mine, f.partial, f.blocks_done, total) && threadIdx.x == 0)
+        *f.energy = total[0];
 }
 
 static dcrf_status find_field(dcrf_backend_moves *moves, const struct labelling *x, double *energy,
@@ -218,38 +220,53 @@ static dcrf_status find_field(dcrf_backend_moves *moves, const struct labelling 
     const size_t n = moves->variables;
     cudaStream_t stream = moves->device->stream;
     struct channels channels;
-    dcrf_status status = find_channels(moves, x->labels, &channels, error);
-    if (status < 0)
-        return status;
+    struct moves_answer answer;
+    struct field_parts parts = {};
+    find_channels(moves, x, &channels);
     fill_indicator<<<blocks_for(n * channels.stride), THREADS, 0, stream>>>(x->labels, n, channels,
                                                                             moves->indicator);
-    status =
-        messages_send(&moves->kernels, moves->indicator, channels.count, channels.stride, error);
+    dcrf_status status;
+    struct field_sum f = {moves->kernels.messages[0],
+                          moves->kernels.messages[1],
+                          moves->kernels.groups[0].diagonal,
+                          x->field,
+                          moves->all_factor,
+                          moves->partial,
+                          &moves->answer->energy,
+                          moves->blocks_done};
+    if (!moves->kernels.groups[0].mu) {
+        status = messages_send(&moves->kernels, moves->indicator, channels.count, channels.stride,
+                               error);
+    } else {
+        status = field_send(&moves->kernels, moves->indicator, &parts, error);
+        f.other = nullptr;
+        f.diagonal = nullptr;
+    }
     if (status < 0)
         return status;
-    const unsigned blocks = blocks_for(n * LANES);
-    finish_field<<<blocks, THREADS, 0, stream>>>(rows_of(moves), channels,
-                                                 moves->kernels.messages[0],
-                                                 moves->kernels.messages[1], *x, moves->partial);
-    add_block_sums<<<1, THREADS, 0, stream>>>(moves->partial, blocks, moves->sums);
+    finish_field<<<blocks_for(n * LANES), THREADS, 0, stream>>>(move_rows_of(moves, x), channels,
+                                                                f);
     status = check(cudaGetLastError(), WHAT, error);
+    if (status == DCRF_OK && moves->cliques.count > 0)
+        status = moves_clique_cost(moves, x->labels, error);
     if (status == DCRF_OK)
-        status = check(cudaMemcpyAsync(moves->device->few, moves->sums, sizeof(double),
-                                       cudaMemcpyDeviceToHost, stream),
-                       WHAT, error);
+        status = moves_read_answer(moves, &answer, error);
     if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(stream), WHAT, error);
-    *energy = status == DCRF_OK ? moves->device->few[0] : 0;
+        *energy = answer.energy + (moves->cliques.count > 0 ? answer.clique_cost : 0);
     return status;
 }
 
 static dcrf_status moves_load(dcrf_backend_moves *moves, const uint16_t *labels, double *energy,
                               dcrf_error *error) {
+    struct labelling *current = &moves->current;
+    memset(current->occurs, 0, sizeof current->occurs);
+    for (size_t a = 0; a < moves->variables; a++)
+        current->occurs[labels[a]] = true;
     dcrf_status status = device_enter(moves->device, error);
     if (status == DCRF_OK)
-        status = device_upload(moves->device, moves->current.labels, labels,
+        status = device_upload(moves->device, current->labels, labels,
                                moves->variables * sizeof *labels, error);
-    return status < 0 ? status : find_field(moves, &moves->current, energy, error);
+    return status < 0 ? status : find_field(moves, current, energy, error);
 }
 
 static dcrf_status moves_evaluate(dcrf_backend_moves *moves, double *energy, dcrf_error *error) {
@@ -272,47 +289,84 @@ static dcrf_status moves_read(dcrf_backend_moves *moves, uint16_t *labels, dcrf_
 
 /* ---- merges --------------------------------------------------------------------------------- */
 
-/* One thread per column adds up the rows of its block, one after the other. */
-static __global__ void sum_tables(struct rows r, struct labelling x, double *partial,
-                                  uint32_t *sizes) {
-    extern __shared__ double tables[];
-    __shared__ uint32_t size[MOST_LABELS];
-    const uint32_t entries = r.labels * r.labels, column = threadIdx.x;
-    for (uint32_t i = threadIdx.x; i < 2 * entries; i += blockDim.x)
-        tables[i] = 0;
+struct table_sums {
+    struct move_rows rows;
+    size_t rows_per_block;
+    bool is_shared;
+    double *partial;
+    uint32_t *sizes;
+};
+
+/* A thread has some columns of both tables, and adds up the rows of its block one after the other;
+ * it needs no others, so nobody waits. */
+static __global__ void sum_tables(struct table_sums t) {
+    extern __shared__ double shared[];
+    __shared__ uint32_t size[MOST_CLASSES];
+    const struct move_rows &r = t.rows;
+    const uint32_t entries = r.labels * r.labels;
+    double *out = t.partial + (size_t)blockIdx.x * 2 * entries;
+    double *tables = t.is_shared ? shared : out;
+    const size_t begin = blockIdx.x * t.rows_per_block;
+    const size_t end = min(begin + t.rows_per_block, r.variables);
     for (uint32_t i = threadIdx.x; i < r.labels; i += blockDim.x)
         size[i] = 0;
     __syncthreads();
-    const size_t begin = (size_t)blockIdx.x * TABLE_ROWS;
-    const size_t end = min(begin + TABLE_ROWS, r.variables);
-    for (size_t a = begin; a < end && column < r.labels; a++) {
-        const uint32_t own = x.labels[a];
-        tables[own * r.labels + column] += (double)r.unary[a * r.stride + column];
-        tables[entries + own * r.labels + column] += (double)x.field[a * r.stride + column];
-        if (column == 0)
-            size[own]++;
+    for (uint32_t column = threadIdx.x; column < r.labels; column += blockDim.x) {
+        for (uint32_t i = column; i < 2 * entries; i += r.labels)
+            tables[i] = 0;
+        for (size_t first = begin; first < end; first += ROWS_AT_ONCE) {
+            uint32_t own[ROWS_AT_ONCE];
+            float unary[ROWS_AT_ONCE], field[ROWS_AT_ONCE];
+#pragma unroll
+            for (int k = 0; k < ROWS_AT_ONCE; k++) {
+                const size_t a = first + k < end ? first + k : end - 1;
+                own[k] = r.own[a];
+                unary[k] = r.unary[a * r.stride + column];
+                field[k] = r.field[a * r.stride + column];
+            }
+#pragma unroll
+            for (int k = 0; k < ROWS_AT_ONCE; k++)
+                if (first + k < end) {
+                    tables[own[k] * r.labels + column] += (double)unary[k];
+                    tables[entries + own[k] * r.labels + column] += (double)field[k];
+                    if (column == 0)
+                        size[own[k]]++;
+                }
+        }
+        if (t.is_shared)
+            for (uint32_t i = column; i < 2 * entries; i += r.labels)
+                out[i] = tables[i];
     }
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < 2 * entries; i += blockDim.x)
-        partial[(size_t)blockIdx.x * 2 * entries + i] = tables[i];
     for (uint32_t i = threadIdx.x; i < r.labels; i += blockDim.x)
         if (size[i] > 0)
-            atomicAdd(&sizes[i], size[i]);
+            atomicAdd(&t.sizes[i], size[i]);
 }
+
+/* A warp has 32 entries, and each warp of a block some of the partial tables. */
+#define TABLE_WARPS (THREADS / SUMS_WARP)
 
 static __global__ void add_tables(const double *partial, size_t blocks, uint32_t entries,
                                   double *tables) {
-    const size_t i = this_thread();
+    __shared__ double sums[TABLE_WARPS][SUMS_WARP];
+    const uint32_t lane = threadIdx.x % SUMS_WARP, warp = threadIdx.x / SUMS_WARP;
+    const uint32_t i = blockIdx.x * SUMS_WARP + lane;
     double sum = 0;
-    for (size_t b = 0; b < blocks && i < entries; b++)
+    for (size_t b = warp; b < blocks && i < entries; b += TABLE_WARPS)
         sum += partial[b * entries + i];
-    if (i < entries)
-        tables[i] = sum;
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || i >= entries)
+        return;
+    for (int w = 1; w < TABLE_WARPS; w++)
+        sum += sums[w][lane];
+    tables[i] = sum;
 }
 
 static dcrf_status moves_tables(dcrf_backend_moves *moves, double *unary, double *mass,
                                 size_t *sizes, dcrf_error *error) {
     const size_t entries = moves->labels * moves->labels, blocks = table_blocks(moves);
+    const bool is_shared = moves->labels <= FEW_CLASSES;
     cudaStream_t stream = moves->device->stream;
     std::vector<double> both(2 * entries);
     std::vector<uint32_t> counts(moves->labels);
@@ -322,9 +376,12 @@ static dcrf_status moves_tables(dcrf_backend_moves *moves, double *unary, double
                        WHAT, error);
     if (status < 0)
         return status;
-    sum_tables<<<(unsigned)blocks, MOST_LABELS, 2 * entries * sizeof(double), stream>>>(
-        rows_of(moves), moves->current, moves->table_partial, moves->sizes);
-    add_tables<<<blocks_for(2 * entries), THREADS, 0, stream>>>(
+    const struct table_sums t = {move_rows_of(moves, &moves->current), moves->table_rows, is_shared,
+                                 moves->table_partial, moves->sizes};
+    const unsigned threads = is_shared ? FEW_CLASSES : MOST_CLASSES;
+    sum_tables<<<(unsigned)blocks, threads, is_shared ? 2 * entries * sizeof(double) : 0, stream>>>(
+        t);
+    add_tables<<<(unsigned)((2 * entries + SUMS_WARP - 1) / SUMS_WARP), THREADS, 0, stream>>>(
         moves->table_partial, blocks, (uint32_t)(2 * entries), moves->tables);
     status = check(cudaGetLastError(), WHAT, error);
     if (status == DCRF_OK)
@@ -356,122 +413,12 @@ static dcrf_status moves_relabel(dcrf_backend_moves *moves, const uint16_t *map,
         status = device_upload(moves->device, moves->map, map, moves->labels * sizeof *map, error);
     if (status < 0)
         return status;
+    memset(moves->trial.occurs, 0, sizeof moves->trial.occurs);
+    for (size_t i = 0; i < moves->labels; i++)
+        if (moves->current.occurs[i])
+            moves->trial.occurs[map[i]] = true;
     replace_labels<<<blocks_for(moves->variables), THREADS, 0, moves->device->stream>>>(
         moves->current.labels, moves->map, moves->variables, moves->trial.labels);
-    return check(cudaGetLastError(), WHAT, error);
-}
-
-/* ---- single variables ----------------------------------------------------------------------- */
-
-/* LANES threads per row: the cheapest other label, the first of equals, if it is cheaper. */
-static __global__ void find_gains(struct rows r, struct labelling x, float *gain,
-                                  uint16_t *target) {
-    const size_t a = this_thread() / LANES;
-    const bool is_there = a < r.variables;
-    const uint32_t own = is_there ? x.labels[a] : 0;
-    float lowest = FLT_MAX, own_cost = 0;
-    uint32_t best = UINT32_MAX;
-    for (uint32_t i = threadIdx.x % LANES; is_there && i < r.labels; i += LANES) {
-        const size_t at = a * r.stride + i;
-        const float cost = r.unary[at] - 2 * x.field[at];
-        if (i == own)
-            own_cost = cost;
-        else if (cost < lowest || best == UINT32_MAX) {
-            lowest = cost;
-            best = i;
-        }
-    }
-    lowest_of_lanes<LANES>(&lowest, &best);
-    own_cost = sum_of_lanes<LANES>(own_cost); /* one thread has it, the others zero */
-    if (!is_there || threadIdx.x % LANES > 0)
-        return;
-    const bool is_better = best != UINT32_MAX && lowest < own_cost;
-    gain[a] = is_better ? own_cost - lowest : 0;
-    target[a] = (uint16_t)(is_better ? best : own);
-}
-
-static dcrf_status moves_find_gains(dcrf_backend_moves *moves, dcrf_error *error) {
-    const dcrf_status status = device_enter(moves->device, error);
-    if (status < 0)
-        return status;
-    find_gains<<<blocks_for(moves->variables * LANES), THREADS, 0, moves->device->stream>>>(
-        rows_of(moves), moves->current, moves->gain, moves->target);
-    return check(cudaGetLastError(), WHAT, error);
-}
-
-struct changes {
-    size_t variables;
-    const uint16_t *current, *target;
-    const float *gain;
-    uint16_t *trial;
-};
-
-static struct changes changes_of(const dcrf_backend_moves *moves) {
-    return {moves->variables, moves->current.labels, moves->target, moves->gain,
-            moves->trial.labels};
-}
-
-static __global__ void change_some(struct changes c, uint64_t salt, uint32_t mask,
-                                   uint32_t *changed) {
-    const size_t a = this_thread();
-    const bool is_changed =
-        a < c.variables && c.gain[a] > 0 && (dcrf_backend_scatter(a + salt) & mask) == 0;
-    if (a < c.variables)
-        c.trial[a] = is_changed ? c.target[a] : c.current[a];
-    const int count = __syncthreads_count(is_changed);
-    if (threadIdx.x == 0 && count > 0)
-        atomicAdd(changed, (uint32_t)count);
-}
-
-static dcrf_status moves_change(dcrf_backend_moves *moves, uint64_t salt, uint32_t mask,
-                                size_t *changed, dcrf_error *error) {
-    cudaStream_t stream = moves->device->stream;
-    dcrf_status status = device_enter(moves->device, error);
-    if (status == DCRF_OK)
-        status =
-            check(cudaMemsetAsync(moves->changed, 0, sizeof *moves->changed, stream), WHAT, error);
-    if (status < 0)
-        return status;
-    change_some<<<blocks_for(moves->variables), THREADS, 0, stream>>>(changes_of(moves), salt, mask,
-                                                                      moves->changed);
-    status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemcpyAsync(moves->device->few, moves->changed, sizeof *moves->changed,
-                                       cudaMemcpyDeviceToHost, stream),
-                       WHAT, error);
-    if (status == DCRF_OK)
-        status = check(cudaStreamSynchronize(stream), WHAT, error);
-    *changed = status == DCRF_OK ? *reinterpret_cast<const uint32_t *>(moves->device->few) : 0;
-    return status;
-}
-
-/* Positive floats are ordered as their bits are; of equal gains the first variable is the largest
- * key. */
-static __global__ void find_best(struct changes c, unsigned long long *best) {
-    const size_t a = this_thread();
-    if (a >= c.variables)
-        return;
-    c.trial[a] = c.current[a];
-    if (c.gain[a] > 0)
-        atomicMax(best, (unsigned long long)__float_as_uint(c.gain[a]) << 32 |
-                            (0xffffffffu - (uint32_t)a));
-}
-
-static __global__ void change_one(struct changes c, const unsigned long long *best) {
-    const uint32_t a = 0xffffffffu - (uint32_t)(*best & 0xffffffffu);
-    if (a < c.variables)
-        c.trial[a] = c.target[a];
-}
-
-static dcrf_status moves_change_best(dcrf_backend_moves *moves, dcrf_error *error) {
-    cudaStream_t stream = moves->device->stream;
-    dcrf_status status = device_enter(moves->device, error);
-    if (status == DCRF_OK)
-        status = check(cudaMemsetAsync(moves->best, 0, sizeof *moves->best, stream), WHAT, error);
-    if (status < 0)
-        return status;
-    find_best<<<blocks_for(moves->variables), THREADS, 0, stream>>>(changes_of(moves), moves->best);
-    change_one<<<1, 1, 0, stream>>>(changes_of(moves), moves->best);
     return check(cudaGetLastError(), WHAT, error);
 }
 

@@ -17,10 +17,11 @@ template <int LANES, typename T> static __device__ T sum_of_lanes(T value) {
 
 /* LANES neighbouring threads compare; all of them get the lowest value and whose it is, the first
  * of equals. */
-template <int LANES> static __device__ void lowest_of_lanes(float *lowest, uint32_t *whose) {
+template <int LANES, typename T>
+static __device__ void lowest_of_lanes(T *lowest, uint32_t *whose) {
 #pragma unroll
     for (int distance = 1; distance < LANES; distance *= 2) {
-        const float other = __shfl_xor_sync(0xffffffffu, *lowest, distance);
+        const T other = __shfl_xor_sync(0xffffffffu, *lowest, distance);
         const uint32_t others = __shfl_xor_sync(0xffffffffu, *whose, distance);
         if (other < *lowest || (other == *lowest && others < *whose)) {
             *lowest = other;

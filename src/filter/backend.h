@@ -192,8 +192,8 @@ struct dcrf_backend_lp_methods {
 
 /* ---- moves ---------------------------------------------------------------------------------- */
 
-/* The moves of round/polish.c on a model whose kernels are all Potts and that has no cliques: two
- * labellings, the current one and the trial, with their fields. */
+/* The moves of round/polish.c: two labellings, the current one and the trial, with their fields. A
+ * unit is a variable, or a clique. */
 struct dcrf_backend_moves_methods {
     dcrf_status (*make)(dcrf_backend_moves **moves, dcrf_backend_device *device,
                         const struct dcrf_backend_model *model, dcrf_error *error);
@@ -202,19 +202,20 @@ struct dcrf_backend_moves_methods {
     dcrf_status (*load)(dcrf_backend_moves *moves, const uint16_t *labels, double *energy,
                         dcrf_error *error);
     dcrf_status (*read)(dcrf_backend_moves *moves, uint16_t *labels, dcrf_error *error);
-    /* The tables U and T of round/merge.c, labels x labels, and how many variables have a label. */
+    /* The tables U and T of round/merge.c, labels x labels, and how many variables have a label:
+     * of a model whose kernels are all Potts, with at most 256 labels. */
     dcrf_status (*tables)(dcrf_backend_moves *moves, double *unary, double *mass, size_t *sizes,
                           dcrf_error *error);
     /* The trial becomes the current labelling with labels replaced: map[label]. */
     dcrf_status (*relabel)(dcrf_backend_moves *moves, const uint16_t *map, dcrf_error *error);
-    /* What every variable gains by changing alone, and to which label. */
-    dcrf_status (*find_gains)(dcrf_backend_moves *moves, dcrf_error *error);
-    /* The trial becomes the current labelling with the variables a changed that gain and for which
-     * dcrf_backend_scatter(a + salt) & mask is 0; or with the one that gains most (the first of
-     * equals). */
-    dcrf_status (*change)(dcrf_backend_moves *moves, uint64_t salt, uint32_t mask, size_t *changed,
-                          dcrf_error *error);
-    dcrf_status (*change_best)(dcrf_backend_moves *moves, dcrf_error *error);
+    /* What every unit gains by changing alone, and to which label (round/moves.c). */
+    dcrf_status (*find_gains)(dcrf_backend_moves *moves, bool of_cliques, dcrf_error *error);
+    /* The trial becomes the current labelling with the units changed that gain and for which
+     * dcrf_backend_scatter(unit + salt) & mask is 0; or with the one that gains most (the first of
+     * equals). Their gains were found before. */
+    dcrf_status (*change)(dcrf_backend_moves *moves, bool of_cliques, uint64_t salt, uint32_t mask,
+                          size_t *changed, dcrf_error *error);
+    dcrf_status (*change_best)(dcrf_backend_moves *moves, bool of_cliques, dcrf_error *error);
     /* The energy of the trial, with its field; and have the trial for the current one. */
     dcrf_status (*evaluate)(dcrf_backend_moves *moves, double *energy, dcrf_error *error);
     void (*accept)(dcrf_backend_moves *moves);

@@ -17,26 +17,12 @@
 
 #include <string.h>
 
-static void fill_tables(struct dcrf_polisher *polisher) {
-    const dcrf_model *model = polisher->model;
-    const struct dcrf_cliques *cliques = &model->cliques;
-    const size_t labels = model->labels;
+/* V of the current labelling, whose labels are here. */
+static void fill_bonus(struct dcrf_polisher *polisher) {
+    const struct dcrf_cliques *cliques = &polisher->model->cliques;
+    const size_t labels = polisher->model->labels;
     const uint16_t *x = polisher->current.labels;
-    memset(polisher->class_unary, 0, labels * labels * sizeof(double));
-    memset(polisher->class_mass, 0, labels * labels * sizeof(double));
     memset(polisher->class_bonus, 0, labels * labels * sizeof(double));
-    memset(polisher->class_size, 0, labels * sizeof(size_t));
-    for (size_t a = 0; a < model->variables; a++) {
-        const float *unary = model->unary + a * model->stride;
-        const float *field = polisher->current.field + a * polisher->current.stride;
-        double *unary_row = polisher->class_unary + x[a] * labels;
-        double *mass_row = polisher->class_mass + x[a] * labels;
-        polisher->class_size[x[a]]++;
-        for (size_t i = 0; i < labels; i++) {
-            unary_row[i] += (double)unary[i];
-            mass_row[i] += (double)field[polisher->current.channel_of[i]];
-        }
-    }
     for (size_t p = 0; p < cliques->count; p++) {
         const size_t begin = cliques->offsets[p], end = cliques->offsets[p + 1];
         if (begin == end)
@@ -54,6 +40,26 @@ static void fill_tables(struct dcrf_polisher *polisher) {
         if (c == end && second != first) {
             polisher->class_bonus[first * labels + second] += cliques->costs[p];
             polisher->class_bonus[second * labels + first] += cliques->costs[p];
+        }
+    }
+}
+
+static void fill_tables(struct dcrf_polisher *polisher) {
+    const dcrf_model *model = polisher->model;
+    const size_t labels = model->labels;
+    const uint16_t *x = polisher->current.labels;
+    memset(polisher->class_unary, 0, labels * labels * sizeof(double));
+    memset(polisher->class_mass, 0, labels * labels * sizeof(double));
+    memset(polisher->class_size, 0, labels * sizeof(size_t));
+    for (size_t a = 0; a < model->variables; a++) {
+        const float *unary = model->unary + a * model->stride;
+        const float *field = polisher->current.field + a * polisher->current.stride;
+        double *unary_row = polisher->class_unary + x[a] * labels;
+        double *mass_row = polisher->class_mass + x[a] * labels;
+        polisher->class_size[x[a]]++;
+        for (size_t i = 0; i < labels; i++) {
+            unary_row[i] += (double)unary[i];
+            mass_row[i] += (double)field[polisher->current.channel_of[i]];
         }
     }
 }
@@ -107,9 +113,15 @@ static dcrf_status find_tables(struct dcrf_polisher *polisher, dcrf_error *error
         polisher->class_map[i] = (uint16_t)i;
     if (!polisher->there) {
         fill_tables(polisher);
+        fill_bonus(polisher);
         return DCRF_OK;
     }
-    memset(polisher->class_bonus, 0, labels * labels * sizeof(double)); /* there are no cliques */
+    dcrf_status status = DCRF_OK;
+    if (polisher->model->cliques.count > 0)
+        status = dcrf_polisher_fetch(polisher, error);
+    if (status < 0)
+        return status;
+    fill_bonus(polisher);
     return polisher->methods->tables(polisher->there, polisher->class_unary, polisher->class_mass,
                                      polisher->class_size, error);
 }

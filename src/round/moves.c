@@ -94,7 +94,7 @@ dcrf_status dcrf_move_variables(struct dcrf_polisher *polisher, bool *is_better,
                                 dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(polisher->workspace);
     if (polisher->there) {
-        const dcrf_status status = polisher->methods->find_gains(polisher->there, error);
+        const dcrf_status status = polisher->methods->find_gains(polisher->there, false, error);
         if (status < 0)
             return status;
     } else {
@@ -142,7 +142,13 @@ dcrf_status dcrf_move_cliques(struct dcrf_polisher *polisher, bool *is_better, d
     *is_better = false;
     if (count == 0)
         return DCRF_OK;
-    dcrf_parallel_for(dcrf_workspace_pool(polisher->workspace), count, CLIQUES_PER_CHUNK,
-                      find_clique_gains, polisher);
+    if (polisher->there) {
+        const dcrf_status status = polisher->methods->find_gains(polisher->there, true, error);
+        if (status < 0)
+            return status;
+    } else {
+        dcrf_parallel_for(dcrf_workspace_pool(polisher->workspace), count, CLIQUES_PER_CHUNK,
+                          find_clique_gains, polisher);
+    }
     return dcrf_polisher_apply(polisher, count, true, is_better, error);
 }

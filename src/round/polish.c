@@ -67,11 +67,9 @@ static bool take_memory(struct dcrf_polisher *polisher) {
     return polisher->clique_of && polisher->cliques && polisher->clique_rows;
 }
 
-/* Let the device make the moves, where it can: it knows them of Potts models without cliques. */
+/* Let the device make the moves, where it can. */
 static dcrf_status try_device(struct dcrf_polisher *polisher, dcrf_error *error) {
     struct dcrf_device_model there;
-    if (!dcrf_coupling_is_potts(polisher->coupling) || polisher->model->cliques.count > 0)
-        return DCRF_OK;
     dcrf_status status = dcrf_device_model_init(&there, polisher->coupling, error);
     if (status == DCRF_OK && there.device) {
         polisher->methods = &there.device->backend->moves;
@@ -222,7 +220,7 @@ static void change_best(struct dcrf_polisher *polisher, size_t units, bool of_cl
 static dcrf_status change_some(struct dcrf_polisher *polisher, size_t units, bool of_cliques,
                                unsigned halvings, size_t *changed, dcrf_error *error) {
     if (polisher->there)
-        return polisher->methods->change(polisher->there, units * polisher->rounds_left,
+        return polisher->methods->change(polisher->there, of_cliques, units * polisher->rounds_left,
                                          ((uint32_t)1 << halvings) - 1, changed, error);
     *changed = change(polisher, units, of_cliques, halvings);
     return DCRF_OK;
@@ -247,7 +245,7 @@ dcrf_status dcrf_polisher_apply(struct dcrf_polisher *polisher, size_t units, bo
     }
     dcrf_status status = DCRF_OK;
     if (polisher->there)
-        status = polisher->methods->change_best(polisher->there, error);
+        status = polisher->methods->change_best(polisher->there, of_cliques, error);
     else
         change_best(polisher, units, of_cliques);
     return status < 0 ? status : dcrf_polisher_try(polisher, is_better, error);
