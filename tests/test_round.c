@@ -35,6 +35,7 @@ static void thresholds_draw_the_marginals(void **state) {
     struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS);
     dcrf_rng rng;
     dcrf_rng_seed(&rng, 1);
+    dcrf_thresholds_look_at(thresholds, &marginals);
     for (size_t k = 0; k < DRAWS; k++) {
         uint16_t labels[VARIABLES];
         dcrf_round_threshold(thresholds, &marginals, NULL, &rng, labels);

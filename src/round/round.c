@@ -19,6 +19,7 @@ struct rounding {
 };
 
 struct dcrf_thresholds {
+    size_t alive; /* labels with a share */
     size_t count; /* draws */
     uint16_t *label;
     float *threshold;
@@ -81,11 +82,9 @@ static int compare_shares(const void *left, const void *right) {
     return a->label < b->label ? -1 : 1;
 }
 
-/* Labels are drawn by their rank among the shares, so that other names for them draw the same. */
-static void draw(struct dcrf_thresholds *thresholds, const struct dcrf_marginals *marginals,
-                 dcrf_rng *rng) {
+void dcrf_thresholds_look_at(struct dcrf_thresholds *thresholds,
+                             const struct dcrf_marginals *marginals) {
     struct share *shares = thresholds->shares;
-    size_t alive = 0;
     for (size_t i = 0; i < marginals->labels; i++)
         shares[i] = (struct share){0, (uint16_t)i};
     for (size_t a = 0; a < marginals->variables; a++)
@@ -94,12 +93,17 @@ static void draw(struct dcrf_thresholds *thresholds, const struct dcrf_marginals
             shares[i].total += value > 0 ? (double)value : 0;
         }
     qsort(shares, marginals->labels, sizeof *shares, compare_shares);
-    while (alive < marginals->labels && shares[alive].total > 0)
-        alive++;
-    thresholds->count = alive * DRAWS_PER_LABEL;
+    thresholds->alive = 0;
+    while (thresholds->alive < marginals->labels && shares[thresholds->alive].total > 0)
+        thresholds->alive++;
+}
+
+/* Labels are drawn by their rank among the shares, so that other names for them draw the same. */
+static void draw(struct dcrf_thresholds *thresholds, dcrf_rng *rng) {
+    thresholds->count = thresholds->alive * DRAWS_PER_LABEL;
     for (size_t k = 0; k < thresholds->count; k++) {
-        const size_t drawn = (size_t)(dcrf_rng_uniform(rng) * (double)alive);
-        thresholds->label[k] = shares[drawn].label;
+        const size_t drawn = (size_t)(dcrf_rng_uniform(rng) * (double)thresholds->alive);
+        thresholds->label[k] = thresholds->shares[drawn].label;
         /* 1 - u lies in (0, 1]: an entry of zero is never chosen, an entry of one always. */
         thresholds->threshold[k] = (float)(1 - dcrf_rng_uniform(rng));
     }
@@ -126,7 +130,7 @@ static void round_threshold(void *context, size_t begin, size_t end, size_t work
 void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
                           const struct dcrf_marginals *marginals, dcrf_pool *pool, dcrf_rng *rng,
                           uint16_t *labels) {
-    draw(thresholds, marginals, rng);
+    draw(thresholds, rng);
     struct rounding rounding = {marginals, thresholds, labels};
     dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_threshold, &rounding);
 }

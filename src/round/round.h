@@ -31,7 +31,11 @@ struct dcrf_thresholds;
 struct dcrf_thresholds *dcrf_thresholds_new(size_t labels);
 void dcrf_thresholds_free(struct dcrf_thresholds *thresholds);
 
-/* One labelling. */
+/* What the draws need to know of marginals. */
+void dcrf_thresholds_look_at(struct dcrf_thresholds *thresholds,
+                             const struct dcrf_marginals *marginals);
+
+/* One labelling, of the marginals that were looked at last. */
 void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
                           const struct dcrf_marginals *marginals, dcrf_pool *pool, dcrf_rng *rng,
                           uint16_t *labels);
