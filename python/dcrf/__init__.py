@@ -18,7 +18,7 @@ from ._explain import Explanation
 from ._gpu import DeviceArray
 from ._many import ProblemError, solve_each, solve_many
 from ._mean_field import MeanField, mean_field
-from ._mean_field_many import mean_field_many
+from ._mean_field_many import mean_field_batch, mean_field_many
 from ._model import Model, certify, energy, solve, verify
 from ._operator import Operator
 from ._presets import PRESETS
@@ -53,6 +53,7 @@ __all__ = [
     "devices",
     "energy",
     "mean_field",
+    "mean_field_batch",
     "mean_field_many",
     "metrics",
     "solve",

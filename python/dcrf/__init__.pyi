@@ -90,6 +90,17 @@ def mean_field(
     stream: int | None = None,
     threads: int = 0,
     device: object = None,
+    _calls: object = None,
+) -> MeanField: ...
+def mean_field_batch(
+    images: object = None,
+    *,
+    unary: object = None,
+    probabilities: object = None,
+    logits: object = None,
+    marginals: object = True,
+    labels: object = True,
+    **options: Any,
 ) -> MeanField: ...
 def mean_field_many(
     problems: Iterable[Mapping[str, Any]],

@@ -16,6 +16,7 @@ class Calls:
     the same memory, which is freed when the last of them is let go."""
 
     def __init__(self, expected=1):
+        self.was_measured = False  # the strength of a problem's kernels
         self._left = expected
         self._calls = []
         self._rooms = {}
@@ -24,8 +25,10 @@ class Calls:
         return len(self._calls)
 
     def empty(self, shape, dtype, device):
-        """Room for a result on a device."""
+        """Room for a result on a device, or where that is None on the host."""
         dtype = np.dtype(dtype)
+        if device is None:
+            return np.empty(shape, dtype)
         step = -(-math.prod(shape) * dtype.itemsize // _ALIGNED) * _ALIGNED
         owner, address, left = self._rooms.pop((step, device), (None, 0, 0))
         if not left:
@@ -70,3 +73,48 @@ class Calls:
             threads if device_name(device) == "cpu" else 1,
             streams,
         )
+
+
+class Stack(Calls):
+    """Calls of the images of a batch, whose arrays have the images as their first axis: what the first one was made
+    of says what the others are. Results are whole arrays too."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+        self._whole = []
+
+    def empty(self, shape, dtype, device):
+        whole = super().empty((self.count,) + shape, dtype, device)
+        self._whole.append(whole)
+        return self.part(whole, 0)
+
+    def whole(self, first):
+        """The results of all, of which this is the first."""
+        return next((whole for whole in self._whole if self._address(whole) == self._address(first)), first)
+
+    def repeat(self, strides):
+        """The other images, from the first one. All arrays are on a device; ``strides`` are bytes to the next image, of the
+        unary, the image, the marginals and the labels."""
+        unary, image, marginals, labels = strides
+        device, threads, streams, first = self._calls[0]
+        for k in range(1, self.count):
+            kernels = [(kernel[0], _moved(kernel[1], k * image)) + kernel[2:] for kernel in first[4]]
+            arguments = (
+                first[:2] + (_moved(first[2], k * unary), first[3], kernels) + first[5:7]
+                + (_moved(first[7], k * marginals), _moved(first[8], k * labels))
+            )
+            self.add(device, threads, streams, arguments)
+
+    @staticmethod
+    def part(array, index):
+        return array[index] if isinstance(array, np.ndarray) else array._part(index)
+
+    @staticmethod
+    def _address(array):
+        return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array._address
+
+
+def _moved(passed, step):
+    """An array on a device, as `_core.mean_field` takes it, ``step`` bytes further."""
+    return passed if passed is None else (passed[0] + step,) + passed[1:]

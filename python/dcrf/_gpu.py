@@ -73,6 +73,13 @@ class DeviceArray:
             self._address, self.dtype.char, self.shape, elements, _index(self.device), self
         )
 
+    def _part(self, index):
+        """What is at a place of the first axis."""
+        return DeviceArray(
+            self._owner, self._address + index * self.strides[0], self.dtype, self.shape[1:], self.strides[1:], self.device,
+            self._stream, self._is_bfloat, self._is_read_only,
+        )
+
     def numpy(self):
         """A copy on the host."""
         low, high = _reach(self.shape, self.strides)

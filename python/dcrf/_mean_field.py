@@ -16,7 +16,7 @@ from ._model import DEFAULT_BILATERAL, DEFAULT_SPATIAL, Model, one_image
 from ._superpixels import on_the_scale, without_bools
 
 KINDS = {"unary": "energies", "probabilities": "probabilities", "logits": "logits"}
-_IMAGE = "the image"
+IMAGE = "the image"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +75,11 @@ def mean_field(
     >>> found.marginals.shape, bool((found.labels == (image[..., 0] > 0)).all())
     ((2, 6, 8), True)
     """
-    name, numbers = _only_one(unary=unary, probabilities=probabilities, logits=logits)
-    numbers = _take(numbers, name)
-    picture = None if image is None else _take(image, _IMAGE)
-    rooms = [_take_room(marginals, "marginals"), _take_room(labels, "labels")]
+    name, numbers = only_one(unary=unary, probabilities=probabilities, logits=logits)
+    numbers = take(numbers, name)
+    picture = None if image is None else take(image, IMAGE)
+    rooms = [take_room(marginals, "marginals"), take_room(labels, "labels")]
+    calls = Calls() if _calls is None else _calls
     arrays = [one for one in [numbers, picture, *rooms] if one is not None]
     place = _common_place(arrays, device)
     where = device if place is None else place
@@ -88,6 +89,7 @@ def mean_field(
     if strength is not None:
         _share(kernels, strength, share)
     elif any(kernel["weight"] is None for kernel in kernels):
+        calls.was_measured = True
         _measure(
             kernels, picture, numbers, shape=grid, labels_axis=labels_axis, channels_axis=channels_axis, spacing=spacing,
             spatial=spatial, bilateral=bilateral, normalize=normalize, spatial_share=share, threads=threads,
@@ -96,9 +98,11 @@ def mean_field(
         channels = _colours(picture, channels, kernels)
     if marginals is False and labels is False:
         raise ValueError("neither marginals nor labels are wanted")
-    calls = Calls() if _calls is None else _calls
     stays = any(one is not None and one.there is not None for one in (numbers, picture))
-    make = (lambda size, dtype: calls.empty(size, dtype, place)) if stays else np.empty
+
+    def make(size, dtype):
+        return calls.empty(size, dtype, place if stays else None)
+
     q = _result(marginals, rooms[0], (rows.shape[-1],) + grid, ("float32",), make)
     found = _result(labels, rooms[1], grid, ("int32", "uint16", "uint8"), make)
     arguments = (
@@ -143,20 +147,20 @@ class _Array:
         return self.values if self.there is None else self.there.numpy()
 
 
-def _only_one(**given):
+def only_one(**given):
     given = {name: values for name, values in given.items() if values is not None}
     if len(given) != 1:
         raise TypeError("give exactly one of unary=, probabilities= and logits=")
     return next(iter(given.items()))
 
 
-def _take(values, name):
+def take(values, name):
     detach = getattr(values, "detach", None)
     values = detach() if callable(detach) else values
     there = on_gpu(values, name)
     if there is not None:
         return _Array(name, stand_in(there), there)
-    if name == _IMAGE:
+    if name == IMAGE:
         values = without_bools(values)
     plain, mask = split_mask(values)
     if mask is not None:
@@ -193,7 +197,7 @@ def _lay_out(numbers, picture, shape, labels_axis, channels_axis):
         )
     if image is None:
         return grid, rows, None
-    return grid, rows, place_channels_last(image, grid, _IMAGE, None if channels_axis is None else -1)
+    return grid, rows, place_channels_last(image, grid, IMAGE, None if channels_axis is None else -1)
 
 
 def _colours(picture, channels, kernels):
@@ -206,9 +210,13 @@ def _colours(picture, channels, kernels):
     return picture.passed(channels)
 
 
-def _take_room(wanted, name):
+def is_bool(wanted):
+    return isinstance(wanted, (bool, np.bool_))
+
+
+def take_room(wanted, name):
     """An array that was given for a result."""
-    if isinstance(wanted, (bool, np.bool_)):
+    if is_bool(wanted):
         return None
     there = on_gpu(wanted, name)
     if there is None and not isinstance(wanted, np.ndarray):

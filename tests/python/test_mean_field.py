@@ -264,6 +264,58 @@ class OnTheGpu(unittest.TestCase):
             del found, one
             self.assertEqual(FAKE.fake_backend_alive(), before)
 
+    def test_a_batch_in_one_array(self):
+        fast = {"spatial": (1.5, 0.4), "bilateral": (4, 30, 0.8)}
+        images, logits = (np.stack(arrays) for arrays in zip(*(scene(seed=k) for k in range(5))))
+        alone = [dcrf.mean_field(image, logits=one, device="cuda:0", **fast) for image, one in zip(images, logits)]
+        FAKE.fake_backend_pictures.restype = ctypes.c_size_t
+        last = np.ascontiguousarray(np.moveaxis(logits, 1, -1))  # labels last
+        apart = np.ascontiguousarray(np.repeat(logits, 2, 0))[::2]
+        for image, unary in ((images, logits), (Interface(images), Pack(logits)), (Pack(images), Interface(last)),
+                             (images, Interface(logits)), (Interface(images), Interface(apart)), (Pack(images), logits)):
+            found = None
+            gc.collect()
+            before = FAKE.fake_backend_alive()
+            found = dcrf.mean_field_batch(image, logits=unary, device="cuda:0", **fast)
+            self.assertEqual(FAKE.fake_backend_pictures(), 5)
+            self.assertEqual((found.marginals.shape, found.labels.shape), ((5, 3, 6, 8), (5, 6, 8)))
+            self.assertIsInstance(found.labels, np.ndarray if image is images and unary is logits else dcrf.DeviceArray)
+            for k, one in enumerate(alone):
+                np.testing.assert_array_equal(np.asarray(found.marginals)[k], one.marginals)
+                np.testing.assert_array_equal(np.asarray(found.labels)[k], one.labels)
+            if not isinstance(found.labels, np.ndarray):
+                self.assertEqual(FAKE.fake_backend_alive(), before + 2)
+        # into the caller's arrays, labels last
+        q, labels = Interface(np.zeros((5, 6, 8, 3), np.float32).transpose(0, 3, 1, 2)), Interface(np.zeros((5, 6, 8), np.uint8))
+        found = dcrf.mean_field_batch(Pack(images), logits=Pack(logits), marginals=q, labels=labels, **fast)
+        self.assertIs(found.marginals, q)
+        np.testing.assert_array_equal(q.array[3], alone[3].marginals)
+        np.testing.assert_array_equal(labels.array, [one.labels for one in alone])
+        self.assertIsNone(dcrf.mean_field_batch(Pack(images), logits=Pack(logits), labels=False, **fast).labels)
+        # strengths are those of each image
+        measured = dcrf.mean_field_batch(Interface(images), logits=Interface(logits), spatial=2, bilateral=(4, 30))
+        one = dcrf.mean_field(images[4], logits=logits[4], spatial=2, bilateral=(4, 30), device="cuda:0")
+        np.testing.assert_array_equal(np.asarray(measured.marginals)[4], one.marginals)
+
+    def test_a_batch_on_the_cpu(self):
+        images, logits = (np.stack(arrays) for arrays in zip(*(scene(seed=k) for k in range(3))))
+        q = np.empty((3, 3, 6, 8), np.float32)
+        found = dcrf.mean_field_batch(images, logits=logits, marginals=q, device="cpu", **KERNELS)
+        self.assertIs(found.marginals, q)
+        for k in range(3):
+            alone = dcrf.mean_field(images[k], logits=logits[k], device="cpu", **KERNELS)
+            np.testing.assert_array_equal(q[k], alone.marginals)
+            np.testing.assert_array_equal(found.labels[k], alone.labels)
+        for error, text, options in (
+            (ValueError, "first axis is that of the images.*logits .3, 3, 6, 8., image .2,", {"images": images[:2], "logits": logits}),
+            (ValueError, "first axis is that of the images", {"logits": logits[:0]}),
+            (TypeError, "exactly one of", {"images": images}),
+            (TypeError, "labels must be True, False, or an array", {"images": images, "logits": logits, "labels": [1]}),
+            (TypeError, "unexpected keyword", {"images": images, "logits": logits, "nonsense": 1}),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                dcrf.mean_field_batch(device="cpu", **options)
+
     def test_the_wrong_one_of_many(self):
         scenes = [scene(seed=k) for k in range(6)]
         problems = [{"image": image, "logits": Interface(logits)} for image, logits in scenes]
