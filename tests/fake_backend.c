@@ -431,6 +431,7 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
 
     backend.iterate = fake_iterate;
     backend.lp = fake_lp;
+    backend.flow = fake_flow;
     backend.moves = fake_moves;
     backend.arrays = fake_arrays;
     backend.compat = fake_compat;

@@ -1,6 +1,6 @@
 /* What the files of the fake device share: fake_backend.c with devices and operators,
- * fake_iterate.c with mean field and QP, fake_lp.c, fake_moves.c, fake_arrays.c and fake_compat.c.
- */
+ * fake_iterate.c with mean field and QP, fake_lp.c, fake_flow.c, fake_moves.c, fake_arrays.c and
+ * fake_compat.c. */
 #ifndef FAKE_BACKEND_H
 #define FAKE_BACKEND_H
 
@@ -32,6 +32,7 @@ double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t 
 
 extern const struct dcrf_backend_iterate_methods fake_iterate;
 extern const struct dcrf_backend_lp_methods fake_lp;
+extern const struct dcrf_backend_flow_methods fake_flow;
 extern const struct dcrf_backend_moves_methods fake_moves;
 extern const struct dcrf_backend_arrays_methods fake_arrays;
 extern const struct dcrf_backend_compat_methods fake_compat;

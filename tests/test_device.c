@@ -370,6 +370,42 @@ static void the_lp_is_the_same(void **state) {
     }
 }
 
+/* Kernels that drown the unaries: the flow proves the best constant labelling. */
+static struct toy strong_toy(uint64_t seed) {
+    return new_toy(seed, 10, 3, seed % 3, 300, TOY_POTTS, 1);
+}
+
+static void the_flow_is_the_same(void **state) {
+    (void)state;
+    size_t proven = 0;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct toy toy = strong_toy(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_settings settings;
+        dcrf_solver_info info[2];
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        dcrf_solver *solvers[] = {run(toy.plan, toy.workspace, &settings, NULL),
+                                  run(there.plan, there.workspace, &settings, NULL)};
+        for (size_t k = 0; k < 2; k++) {
+            dcrf_solver_get_info(solvers[k], &info[k]);
+            dcrf_solver_free(&solvers[k]);
+        }
+        const dcrf_candidate *flow[] = {&info[0].candidates[DCRF_CANDIDATE_FLOW],
+                                        &info[1].candidates[DCRF_CANDIDATE_FLOW]};
+        assert_int_equal(flow[0]->was_tried, flow[1]->was_tried);
+        if (flow[0]->was_tried) {
+            proven++;
+            /* Both stop where 2e-6 of the energy is missing. */
+            assert_near(flow[1]->lower_bound, flow[0]->lower_bound,
+                        4e-6 * fabs(flow[0]->lower_bound));
+            assert_true(flow[1]->lower_bound <= toy_optimum(&toy, NULL) * (1 + 1e-6));
+        }
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+    assert_true(proven >= 8);
+}
+
 static void relaxations_hold(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 12; seed++) {
@@ -535,10 +571,11 @@ static void failures_are_told(void **state) {
         "lp_make",       "lp_start",       "lp_restart",    "lp_read",    "lp_read_dual",
         "lp_write_dual", "lp_find_point",  "lp_bound_sums", "lp_advance", "lp_labels",
         "sum",           "iterate_labels", "disagreements"};
+    static const char *const of_flow[] = {"flow_make", "flow_iterate", "flow_read"};
     static const char *const of_moves[] = {"moves_make",   "moves_load",       "moves_read",
                                            "moves_tables", "moves_find_gains", "moves_change"};
     struct toy toy = toy_of(1), cliques = toy_of(3);
-    struct toy general = new_toy(1, 9, 3, 0, 0.2, TOY_GENERAL, 1);
+    struct toy general = new_toy(1, 9, 3, 0, 0.2, TOY_GENERAL, 1), strong = strong_toy(0);
     for (size_t i = 0; i < sizeof of_mean_field / sizeof *of_mean_field; i++)
         assert_told(&toy, DCRF_METHOD_MF, of_mean_field[i]);
     for (size_t i = 0; i < sizeof of_qp / sizeof *of_qp; i++)
@@ -548,7 +585,11 @@ static void failures_are_told(void **state) {
     for (size_t i = 0; i < sizeof of_moves / sizeof *of_moves; i++)
         assert_told(&toy, DCRF_METHOD_LP, of_moves[i]);
     assert_told(&cliques, DCRF_METHOD_LP, "lp_find_cliques");
+    assert_told(&cliques, DCRF_METHOD_LP, "moves_find_clique_gains");
+    for (size_t i = 0; i < sizeof of_flow / sizeof *of_flow; i++)
+        assert_told(&strong, DCRF_METHOD_LP, of_flow[i]);
     assert_told(&general, DCRF_METHOD_MF, "apply");
+    free_toy(&strong);
     free_toy(&general);
     free_toy(&cliques);
     free_toy(&toy);
@@ -582,6 +623,7 @@ int main(void) {
         cmocka_unit_test(qp_is_the_same),
         cmocka_unit_test(a_weight_that_changes_is_taken),
         cmocka_unit_test(the_lp_is_the_same),
+        cmocka_unit_test(the_flow_is_the_same),
         cmocka_unit_test(relaxations_hold),
         cmocka_unit_test(certificates_are_checked_on_the_cpu),
         cmocka_unit_test(plans_outlive_their_workspace),

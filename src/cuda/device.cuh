@@ -21,6 +21,7 @@
  *   mean_field.cu  mean field
  *   compat.cu      the compatible mean field
  *   qp.cu          the QP relaxation
+ *   flow.cu        the potential flow
  *   moves.cu       the moves that polish a labelling: fields, energies, merges
  *   moves_change.cu, moves_cliques.cu  changes of variables and cliques
  *   lp.cu          the LP by Huber continuation

@@ -2,6 +2,7 @@
  * and the table that libdcrf finds. */
 #include "cuda/arrays.cuh"
 #include "cuda/compat.cuh"
+#include "cuda/flow.cuh"
 #include "cuda/iterate.cuh"
 #include "cuda/lp.cuh"
 #include "cuda/moves.cuh"
@@ -249,6 +250,7 @@ dcrf_backend_cuda(void) {
     table.disagreements = operators_disagreements;
     table.iterate = iterate_methods;
     table.lp = lp_methods;
+    table.flow = flow_methods;
     table.moves = moves_methods;
     table.arrays = arrays_methods;
     table.compat = compat_methods;

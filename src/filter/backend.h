@@ -23,15 +23,17 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 10u
+#define DCRF_BACKEND_VERSION 11u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512
 
-/* A device that was opened, and what iterates on it: mean field and QP, the LP, and the moves. */
+/* A device that was opened, and what iterates on it: mean field and QP, the LP, the
+ * potential flow, and the moves. */
 typedef struct dcrf_backend_device dcrf_backend_device;
 typedef struct dcrf_backend_iterate dcrf_backend_iterate;
 typedef struct dcrf_backend_lp dcrf_backend_lp;
+typedef struct dcrf_backend_flow dcrf_backend_flow;
 typedef struct dcrf_backend_moves dcrf_backend_moves;
 
 /* Kernels that share a compatibility (energy/coupling.h). With S = sum_m w_m (K_m - diag) y over
@@ -188,6 +190,26 @@ struct dcrf_backend_lp_methods {
      * metric, z = y + beta (y - previous), clipped to [0, 1]. */
     dcrf_status (*advance)(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                            struct dcrf_backend_advanced *done, dcrf_error *error);
+};
+
+/* ---- the potential flow --------------------------------------------------------------------- */
+
+/* The conjugate gradients of solver/potential_flow.c. */
+struct dcrf_backend_flow_methods {
+    /* At u = 0; with D and the preconditioner, one float per variable. The model's cliques do not
+     * matter. */
+    dcrf_status (*make)(dcrf_backend_flow **flow, dcrf_backend_device *device,
+                        const struct dcrf_backend_lp_model *model, const float *row_sums,
+                        const float *metric, dcrf_error *error);
+    void (*free)(dcrf_backend_flow *flow);
+    /* So many iterations. *residual: the square of the preconditioned residual, of all labels;
+     * *estimate: the bound that the recursion promises. */
+    dcrf_status (*iterate)(dcrf_backend_flow *flow, size_t iterations, double *residual,
+                           double *estimate, dcrf_error *error);
+    /* u, a block with the model's stride, and for each label its smallest value and what brings its
+     * spread down to 1, as of the last call of iterate. */
+    dcrf_status (*read)(dcrf_backend_flow *flow, float *u, double *low, double *scale,
+                        dcrf_error *error);
 };
 
 /* ---- moves ---------------------------------------------------------------------------------- */
@@ -352,6 +374,7 @@ struct dcrf_backend {
 
     struct dcrf_backend_iterate_methods iterate;
     struct dcrf_backend_lp_methods lp;
+    struct dcrf_backend_flow_methods flow;
     struct dcrf_backend_moves_methods moves;
     struct dcrf_backend_arrays_methods arrays;
     struct dcrf_backend_compat_methods compat;

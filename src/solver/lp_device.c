@@ -8,48 +8,61 @@
 
 /* ---- having it there ------------------------------------------------------------------------ */
 
-static bool can_be_there(const struct dcrf_problem *problem, const struct dcrf_device *device) {
-    const dcrf_plan *plan = problem->plan;
-    bool can =
-        device && problem->settings->lp.schedule == DCRF_LP_SCHEDULE_HUBER &&
-        (plan->model->cliques.count == 0 || problem->settings->lp.clique_form == DCRF_CLIQUE_MIN);
-    for (size_t m = 0; m < plan->kernel_count && can; m++)
-        can = plan->kernels[m].op->device == device->opened;
-    return can;
+void dcrf_lp_there_clear(struct dcrf_lp_there *there) {
+    dcrf_release(there->operators);
+    dcrf_release(there->weights);
+    *there = (struct dcrf_lp_there){0};
+}
+
+dcrf_status dcrf_lp_there_init(struct dcrf_lp_there *there, const dcrf_plan *plan,
+                               dcrf_workspace *workspace, dcrf_error *error) {
+    const dcrf_model *model = plan->model;
+    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    *there = (struct dcrf_lp_there){0};
+    for (size_t m = 0; m < plan->kernel_count && device; m++)
+        if (plan->kernels[m].op->device != device->opened)
+            device = NULL;
+    if (!device)
+        return DCRF_OK;
+    there->operators = dcrf_allocate(plan->kernel_count + 1, sizeof(dcrf_operator *));
+    there->weights = dcrf_allocate(plan->kernel_count + 1, sizeof *there->weights);
+    if (!there->operators || !there->weights) {
+        dcrf_lp_there_clear(there);
+        return dcrf_fail_memory(error, "the LP relaxation");
+    }
+    there->device = device;
+    there->model = (struct dcrf_backend_lp_model){
+        .variables = model->variables,
+        .labels = model->labels,
+        .stride = model->stride,
+        .unary = model->unary,
+        .operators = there->operators,
+        .weights = there->weights,
+        .cliques = model->cliques.count > 0 ? &model->cliques : NULL};
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        if (model->kernels[m].weight != 0) {
+            there->operators[there->model.kernel_count] = plan->kernels[m].op;
+            there->weights[there->model.kernel_count++] = model->kernels[m].weight;
+        }
+    return DCRF_OK;
 }
 
 dcrf_status dcrf_lp_device_init(struct dcrf_lp *lp, dcrf_error *error) {
-    const dcrf_plan *plan = lp->problem->plan;
-    const dcrf_model *model = plan->model;
-    const struct dcrf_device *device = dcrf_workspace_find_device(lp->problem->workspace);
-    if (!can_be_there(lp->problem, device))
+    const dcrf_settings *settings = lp->problem->settings;
+    struct dcrf_lp_there there;
+    if (settings->lp.schedule != DCRF_LP_SCHEDULE_HUBER ||
+        (lp->problem->model->cliques.count > 0 && settings->lp.clique_form != DCRF_CLIQUE_MIN))
         return DCRF_OK;
-    dcrf_operator **operators = dcrf_allocate(plan->kernel_count + 1, sizeof *operators);
-    double *weights = dcrf_allocate(plan->kernel_count + 1, sizeof *weights);
-    dcrf_status status = DCRF_OK;
-    if (!operators || !weights)
-        status = dcrf_fail_memory(error, "the LP relaxation");
-    struct dcrf_backend_lp_model what = {.variables = model->variables,
-                                         .labels = model->labels,
-                                         .stride = model->stride,
-                                         .unary = model->unary,
-                                         .operators = operators,
-                                         .weights = weights,
-                                         .cliques =
-                                             model->cliques.count > 0 ? &model->cliques : NULL};
-    for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++)
-        if (model->kernels[m].weight != 0) {
-            operators[what.kernel_count] = plan->kernels[m].op;
-            weights[what.kernel_count++] = model->kernels[m].weight;
-        }
-    if (status == DCRF_OK) {
-        lp->device.methods = &device->backend->lp;
-        status = lp->device.methods->make(&lp->device.state, device->opened, &what, error);
+    dcrf_status status =
+        dcrf_lp_there_init(&there, lp->problem->plan, lp->problem->workspace, error);
+    if (status == DCRF_OK && there.device) {
+        lp->device.methods = &there.device->backend->lp;
+        status =
+            lp->device.methods->make(&lp->device.state, there.device->opened, &there.model, error);
         if (status == DCRF_ERROR_UNSUPPORTED)
             status = DCRF_OK; /* here, then */
     }
-    dcrf_release(operators);
-    dcrf_release(weights);
+    dcrf_lp_there_clear(&there);
     return status;
 }
 

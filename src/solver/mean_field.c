@@ -75,9 +75,11 @@ static void mean_field_free(void *state) {
 static bool take_memory(struct mean_field *mf) {
     const dcrf_model *model = mf->problem->model;
     const size_t row = model->stride * sizeof(float);
+    if (mf->device.there) /* it comes here as a whole, or never */
+        return (mf->q = dcrf_allocate(model->variables, row));
     mf->q = dcrf_allocate_zero(model->variables, row);
-    if (!mf->q || mf->device.there)
-        return mf->q;
+    if (!mf->q)
+        return false;
     mf->message = dcrf_allocate_zero(model->variables, row);
     if (!mf->message)
         return false;

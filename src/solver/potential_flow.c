@@ -9,11 +9,12 @@
  * application an iteration. K is smooth, so D - K has few eigenvalues away from D and a few dozen
  * iterations are enough. The recursion's residual only says when to look; what is claimed is
  * computed from u again, in double, where the rounding of (D - K) u costs nothing even for row sums
- * in the thousands. */
+ * in the thousands. Where the plan is on a device the gradients run there, and u comes here. */
 #include "solver/potential_flow.h"
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "solver/lp_device.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,12 +35,15 @@ struct flow {
     const dcrf_model *model;
     dcrf_pool *pool;
     const struct dcrf_interrupt *interrupt;
-    float *u, *residual, *direction, *image; /* blocks */
+    float *u, *residual, *direction, *image; /* blocks; on a device there is u only */
     float *metric;                           /* per variable: D, or a little where it is zero */
     double *partial;                         /* chunks x labels */
     double *mean, *rho, *curvature, *low, *scale;
     const float *left, *right; /* blocks of a product in hand */
     const float *divisor;      /* per variable, or NULL */
+
+    const struct dcrf_backend_flow_methods *methods;
+    dcrf_backend_flow *there; /* NULL: here */
 };
 
 static size_t chunk_count(const struct flow *flow) {
@@ -330,8 +334,14 @@ static double sum_labels(const struct flow *flow, const double *values) {
 
 /* ---- the attempt ---------------------------------------------------------------------------- */
 
-static dcrf_status attempt(struct flow *flow, double constant_energy, struct dcrf_flow_proof *proof,
-                           dcrf_error *error) {
+/* Is there nothing to be gained by more iterations? `first` is the residual at the start. */
+static bool is_done(double missing, double constant_energy, double residual, double first) {
+    return !(missing > WANTED * fabs(constant_energy)) || !(residual > SOLVED * first);
+}
+
+/* Both find u, and its low and scale; *is_whole: unless they are interrupted. */
+static dcrf_status solve_here(struct flow *flow, double constant_energy, bool *is_whole,
+                              dcrf_error *error) {
     begin_flow(flow);
     const double first = sum_labels(flow, flow->rho);
     for (int k = 1; k <= MOST_ITERATIONS; k++) {
@@ -343,28 +353,56 @@ static dcrf_status attempt(struct flow *flow, double constant_energy, struct dcr
         if (k % LOOK_EVERY != 0)
             continue;
         measure_spread(flow);
-        const double missing =
-            constant_energy -
+        const double estimate =
             dcrf_parallel_sum(flow->pool, flow->model->variables, estimate_rows, flow);
-        if (!(missing > WANTED * fabs(constant_energy)) ||
-            !(sum_labels(flow, flow->rho) > SOLVED * first))
+        if (is_done(constant_energy - estimate, constant_energy, sum_labels(flow, flow->rho),
+                    first))
             break;
     }
-    return claim(flow, proof, error);
+    *is_whole = true;
+    return DCRF_OK;
+}
+
+static dcrf_status solve_there(struct flow *flow, double constant_energy, bool *is_whole,
+                               dcrf_error *error) {
+    const struct dcrf_backend_flow_methods *methods = flow->methods;
+    double first, residual, estimate;
+    dcrf_status status = methods->iterate(flow->there, 0, &first, &estimate, error);
+    for (int k = 0; k < MOST_ITERATIONS && status == DCRF_OK; k += LOOK_EVERY) {
+        status = methods->iterate(flow->there, LOOK_EVERY, &residual, &estimate, error);
+        if (dcrf_is_interrupted(flow->interrupt))
+            return status;
+        if (is_done(constant_energy - estimate, constant_energy, residual, first))
+            break;
+    }
+    if (status == DCRF_OK)
+        status = methods->read(flow->there, flow->u, flow->low, flow->scale, error);
+    *is_whole = status == DCRF_OK;
+    return status;
+}
+
+static dcrf_status attempt(struct flow *flow, double constant_energy, struct dcrf_flow_proof *proof,
+                           dcrf_error *error) {
+    bool is_whole = false;
+    const dcrf_status status = flow->there ? solve_there(flow, constant_energy, &is_whole, error)
+                                           : solve_here(flow, constant_energy, &is_whole, error);
+    return status == DCRF_OK && is_whole ? claim(flow, proof, error) : status;
 }
 
 static bool take_memory(struct flow *flow) {
     const size_t n = flow->model->variables, labels = flow->model->labels;
     const size_t row = flow->model->stride * sizeof(float);
-    flow->u = dcrf_allocate(n, row);
-    flow->residual = dcrf_allocate(n, row);
-    flow->direction = dcrf_allocate(n, row);
-    flow->image = dcrf_allocate(n, row);
-    flow->metric = dcrf_allocate(n, sizeof *flow->metric);
+    flow->u = dcrf_allocate_zero(n, row);
     flow->partial = dcrf_allocate(chunk_count(flow) + 5, labels * sizeof *flow->partial);
-    if (!flow->u || !flow->residual || !flow->direction || !flow->image || !flow->metric ||
-        !flow->partial)
+    if (!flow->u || !flow->partial)
         return false;
+    if (!flow->there) {
+        flow->residual = dcrf_allocate(n, row);
+        flow->direction = dcrf_allocate(n, row);
+        flow->image = dcrf_allocate(n, row);
+        if (!flow->residual || !flow->direction || !flow->image)
+            return false;
+    }
     double **const rows[] = {&flow->mean, &flow->rho, &flow->curvature, &flow->low, &flow->scale};
     for (size_t k = 0; k < 5; k++)
         *rows[k] = flow->partial + (chunk_count(flow) + k) * labels;
@@ -384,21 +422,42 @@ static void make_metric(struct flow *flow) {
     }
 }
 
+/* Have the gradients on the workspace's device, where there is one that can do it. */
+static dcrf_status try_device(struct flow *flow, dcrf_error *error) {
+    struct dcrf_lp_there there;
+    dcrf_status status =
+        dcrf_lp_there_init(&there, flow->space->plan, flow->space->workspace, error);
+    if (status == DCRF_OK && there.device) {
+        flow->methods = &there.device->backend->flow;
+        status = flow->methods->make(&flow->there, there.device->opened, &there.model,
+                                     flow->space->row_sums, flow->metric, error);
+        if (status == DCRF_ERROR_UNSUPPORTED)
+            status = DCRF_OK; /* here, then */
+    }
+    dcrf_lp_there_clear(&there);
+    return status;
+}
+
 dcrf_status dcrf_potential_flow(const struct dcrf_dual_space *space, double constant_energy,
                                 const struct dcrf_interrupt *interrupt,
                                 struct dcrf_flow_proof *proof, dcrf_error *error) {
+    const size_t n = space->plan->model->variables;
     struct flow flow = {.space = space,
                         .model = space->plan->model,
                         .pool = dcrf_workspace_pool(space->workspace),
-                        .interrupt = interrupt};
+                        .interrupt = interrupt,
+                        .metric = dcrf_allocate(n, sizeof *flow.metric)};
     *proof = (struct dcrf_flow_proof){0};
     dcrf_status status = DCRF_OK;
-    if (take_memory(&flow)) {
+    if (flow.metric) {
         make_metric(&flow);
-        status = attempt(&flow, constant_energy, proof, error);
-    } else {
-        status = dcrf_fail_memory(error, "the potential flow");
+        status = try_device(&flow, error);
     }
+    if (status == DCRF_OK)
+        status = flow.metric && take_memory(&flow) ? attempt(&flow, constant_energy, proof, error)
+                                                   : dcrf_fail_memory(error, "the potential flow");
+    if (flow.there)
+        flow.methods->free(flow.there);
     dcrf_release(flow.u);
     dcrf_release(flow.residual);
     dcrf_release(flow.direction);

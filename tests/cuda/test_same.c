@@ -182,6 +182,7 @@ struct problem {
     dcrf_operator_kind kind;
     bool has_cliques; /* the squares of 10 x 10 pixels */
     bool is_general;  /* one kernel has a matrix of compatibilities */
+    bool is_strong;   /* kernels are not normalized: the best labelling is a constant one */
 };
 
 static void add_cliques(dcrf_model *model, const dcrf_grid *grid) {
@@ -215,7 +216,8 @@ static dcrf_model *new_model(const struct problem *problem) {
     const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
     assert_int_equal(dcrf_model_set_unary(model, &energies, &error), DCRF_OK);
     for (size_t k = 0; k < 2; k++) {
-        dcrf_kernel kernel = kernel_number(k, DCRF_NORMALIZE_SYMMETRIC);
+        dcrf_kernel kernel =
+            kernel_number(k, problem->is_strong ? DCRF_NORMALIZE_NONE : DCRF_NORMALIZE_SYMMETRIC);
         kernel.weight = 3;
         assert_int_equal(dcrf_model_add_kernel(model, &kernel, &error), DCRF_OK);
     }
@@ -305,7 +307,7 @@ static void mean_field_is_the_same(void **state) {
     static const double dampings[] = {0, 0.3, DCRF_DAMPING_AUTO};
     for (size_t k = 0; k < 12; k++) {
         const struct problem problem = {DCRF_METHOD_MF, dampings[k % 3], DCRF_OPERATOR_FAST,
-                                        k / 3 % 2, k / 6};
+                                        k / 3 % 2,      k / 6,           false};
         compare_solvers(&problem);
     }
     compare_solvers(&(struct problem){.method = DCRF_METHOD_MF, .kind = DCRF_OPERATOR_EXACT});
@@ -359,6 +361,24 @@ static void tiles_are_the_same(void **state) {
     for (size_t k = 0; k < 4; k++)
         free(out[k / 2][k % 2]);
     free(in);
+}
+
+/* The potential flow stops where 2e-6 of the energy is missing. */
+static void the_flow_is_the_same(void **state) {
+    (void)state;
+    const struct problem problem = {.method = DCRF_METHOD_LP, .is_strong = true};
+    struct outcome here = solve(cpu, &problem), there = solve(device, &problem);
+    const dcrf_candidate *one = &here.info.candidates[DCRF_CANDIDATE_FLOW];
+    const dcrf_candidate *other = &there.info.candidates[DCRF_CANDIDATE_FLOW];
+    printf("flow: bounds %.9g and %.9g, energies %.9g and %.9g, %.3g and %.3g s\n",
+           one->lower_bound, other->lower_bound, here.info.energy.total, there.info.energy.total,
+           one->time_s, other->time_s);
+    assert_true(one->was_tried && other->was_tried);
+    assert_true(fabs(one->lower_bound - other->lower_bound) <= 4e-6 * fabs(one->lower_bound));
+    assert_true(other->lower_bound <= here.info.energy.total);
+    assert_true(here.info.energy.total - other->lower_bound <= 1e-5 * here.info.energy.total);
+    free_outcome(&here);
+    free_outcome(&there);
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
@@ -516,6 +536,7 @@ int main(void) {
         cmocka_unit_test(tiles_are_the_same),
         cmocka_unit_test(mean_field_is_the_same),
         cmocka_unit_test(relaxations_are_the_same),
+        cmocka_unit_test(the_flow_is_the_same),
         cmocka_unit_test(moves_are_the_same),
         cmocka_unit_test(kept_operators_meet_other_threads),
     };
