@@ -28,13 +28,14 @@ size_t dcrf_align(size_t bytes) {
  * MOST_KEPT_BYTES: the system clears every page that it hands out, which takes longer than a pass
  * over it, and calls that follow each other want arrays of the same sizes. The system may take the
  * pages of what is kept at any time (MADV_FREE), and there is never more memory in use and kept
- * together than was in use at one time.
+ * together than a quarter more than was in use at one time.
  */
 #if defined(MADV_HUGEPAGE) && defined(MADV_FREE)
 #define HAS_HUGE_PAGES
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HUGE_FROM_BYTES (HUGE_PAGE_BYTES / 2)
 #define MOST_BLOCKS 64
+#define KEPT_SHARE 4
 
 /* Memory checkers are to see what is released. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -111,6 +112,12 @@ static struct block *find_entry(const void *memory) {
     return NULL;
 }
 
+/* What may be in use and kept together: where not even a little more could be kept than was in use
+ * at one time, one small array that finds nothing of its size costs a large one in every call. */
+static size_t most_held(void) {
+    return store.most_used_bytes + store.most_used_bytes / KEPT_SHARE;
+}
+
 static void *take_huge(size_t bytes) {
     void *memory = aligned_alloc(HUGE_PAGE_BYTES, bytes);
     if (memory)
@@ -134,8 +141,8 @@ static void *allocate_huge(size_t size) {
     } else {
         size_t sum;
         while (store.kept_bytes > 0 &&
-               (sum = store.used_bytes + store.kept_bytes + bytes) > store.most_used_bytes)
-            drop_kept(sum - store.most_used_bytes);
+               (sum = store.used_bytes + store.kept_bytes + bytes) > most_held())
+            drop_kept(sum - most_held());
         struct block *entry = find_entry(NULL);
         memory = take_huge(bytes);
         while (!memory && store.kept_bytes > 0) { /* what is kept may be what is missing */
