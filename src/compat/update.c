@@ -215,6 +215,17 @@ static size_t even_part(size_t begin, size_t end, size_t i, size_t count) {
     return begin + (end - begin) / 4 * i / count * 4;
 }
 
+/* The i-th term to be filtered. The lattice with the most features is first: its rows of variables
+ * come from anywhere, and are faster written than added to. */
+static size_t in_turn(const dcrf_densecrf *crf, size_t i) {
+    size_t first = 0;
+    for (size_t m = 1; m < crf->term_count; m++)
+        if (dcrf_densecrf_lattice(&crf->terms[m])->corners >
+            dcrf_densecrf_lattice(&crf->terms[first])->corners)
+            first = m;
+    return i == 0 ? first : i <= first ? i - 1 : i;
+}
+
 /* The others, for the labels of a range and with the threads of a pool: message = their part, or +=
  * that. */
 static void put_rings(const struct update *update, size_t begin, size_t end, float *ring,
@@ -223,7 +234,8 @@ static void put_rings(const struct update *update, size_t begin, size_t end, flo
     for (size_t at = begin; at < end; at += DCRF_DSP_WIDTH) {
         const size_t width = end - at < DCRF_DSP_WIDTH ? end - at : DCRF_DSP_WIDTH;
         bool has_message = update->has_message;
-        for (size_t m = 0; m < crf->term_count; m++) {
+        for (size_t i = 0; i < crf->term_count; i++) {
+            const size_t m = in_turn(crf, i);
             if (!dcrf_densecrf_has_ring(&crf->terms[m]) || !is_scalar(&crf->terms[m]))
                 continue;
             struct dcrf_lattice_filter filter = ring_filter(update, m, at, width, ring);

@@ -202,9 +202,9 @@ INLINE void row_join(struct row *row, const struct row *other, size_t wide, size
  * second-level cache, far ahead. The buffers for misses of the first level are few: asked for
  * there, rows of 96 bytes from all over 64 MB take 15 ns each, this way 5 ns (AMD EPYC of 2022). */
 INLINE void ask_for(const float *row, size_t width) {
-    UNROLL_CONSTANT
-    for (size_t at = 0; at < width; at += 16)
-        __builtin_prefetch(row + at, 0, 2);
+    __builtin_prefetch(row, 0, 2);
+    if (width > 24) /* up to there a row lies in two lines */
+        __builtin_prefetch(row + 16, 0, 2);
     if (width > TAIL_LANES) /* one row of 8 floats lies in one line */
         __builtin_prefetch(row + width - 1, 0, 2);
 }
