@@ -108,20 +108,6 @@ void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uin
                                 << code->shift[i];
 }
 
-/* The d + 1 coordinates, of a code that is not of differences. */
-static inline void unpack(const struct dcrf_code *code, const uint64_t *words,
-                          int64_t *coordinate) {
-    const size_t d = code->dimension;
-    int64_t sum = 0;
-    for (size_t i = 0; i < d; i++) {
-        const uint64_t field = words[code->word[i]] >> code->shift[i] & code->mask[i];
-        const int64_t value = code->lowest[i] + (int64_t)field;
-        coordinate[coordinate_of(code, i)] = value;
-        sum += value;
-    }
-    coordinate[d - 1] = -sum; /* the one that no field holds */
-}
-
 /* ---- the order ------------------------------------------------------------------------------ */
 
 /* Numbers with one that goes with each, and as much room again for sorting. */
@@ -226,23 +212,42 @@ struct recoding {
     uint64_t *result;
 };
 
+/* With the usual dimension and numbers of words as constants. */
+static inline __attribute__((always_inline)) void recode_range(const struct recoding *recoding,
+                                                               size_t begin, size_t end, size_t d,
+                                                               size_t from_words, size_t to_words) {
+    const struct dcrf_code from = *recoding->from, to = *recoding->to; /* which no store changes */
+    const struct division by_all = division_by((uint64_t)(d + 1));
+    for (size_t v = begin; v < end; v++) {
+        const uint64_t *words = recoding->codes + v * from_words;
+        uint64_t *result = recoding->result + v * to_words;
+        int64_t coordinate[DCRF_MAX_CORNERS], sum = 0;
+        for (size_t i = 0; i < d; i++) {
+            const uint64_t word = words[from_words == 1 ? 0 : from.word[i]];
+            const int64_t value = from.lowest[i] + (int64_t)(word >> from.shift[i] & from.mask[i]);
+            coordinate[i == 0 ? d : i - 1] = value;
+            sum += value;
+        }
+        coordinate[d - 1] = -sum; /* the one that no field holds */
+        for (size_t i = 0; i < to_words; i++)
+            result[i] = 0;
+        for (size_t field = 0; field < d; field++) {
+            const size_t i = d - 1 - field;
+            const int64_t value = divide(by_all, coordinate[i] - coordinate[i + 1]);
+            result[to_words == 1 ? 0 : to.word[field]] |= (uint64_t)(value - to.lowest[field])
+                                                          << to.shift[field];
+        }
+    }
+}
+
 static void recode_some(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct recoding *recoding = context;
     const struct dcrf_code *from = recoding->from, *to = recoding->to;
-    const size_t d = from->dimension;
-    const struct division by_all = division_by((uint64_t)(d + 1));
-    int64_t coordinate[DCRF_MAX_CORNERS];
-    for (size_t v = begin; v < end; v++) {
-        uint64_t *words = recoding->result + v * to->words;
-        memset(words, 0, to->words * sizeof *words);
-        unpack(from, recoding->codes + v * from->words, coordinate);
-        for (size_t field = 0; field < d; field++) {
-            const size_t i = d - 1 - field;
-            const int64_t value = divide(by_all, coordinate[i] - coordinate[i + 1]);
-            words[to->word[field]] |= (uint64_t)(value - to->lowest[field]) << to->shift[field];
-        }
-    }
+    if (from->dimension == 5 && from->words == 1 && to->words == 1)
+        recode_range(recoding, begin, end, 5, 1, 1);
+    else
+        recode_range(recoding, begin, end, from->dimension, from->words, to->words);
 }
 
 static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t count,

@@ -264,6 +264,26 @@ static bool copy_all_floats(const dcrf_view *view, const dcrf_grid *grid, float 
     return is_right;
 }
 
+/* Are the products of all bytes with these factors finite? */
+static bool bytes_fit(const double *factor, size_t channels) {
+    bool fit = true;
+    for (size_t c = 0; factor && c < channels; c++)
+        fit = fit && isfinite((float)(UINT8_MAX * factor[c]));
+    return fit;
+}
+
+/* Bytes, which is what most pictures are. */
+static void copy_bytes(const dcrf_view *view, const dcrf_grid *grid, double *out) {
+    size_t position[DCRF_MAX_AXES] = {0};
+    for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
+        for (position[1] = 0; position[1] < grid->size[1]; position[1]++) {
+            const uint8_t *at = (const uint8_t *)element_at(view, position);
+            for (size_t k = 0; k < grid->size[0]; k++, at += view->stride[0])
+                for (size_t c = 0; c < view->channels; c++)
+                    *out++ = (double)at[(ptrdiff_t)c * view->channel_stride];
+        }
+}
+
 /* One of the two outs is NULL. */
 static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const char *what,
                              const double *factor, float *scaled, double *unscaled, size_t stride,
@@ -273,6 +293,10 @@ static dcrf_status copy_rows(const dcrf_view *view, const dcrf_grid *grid, const
         return status;
     if (view->type == DCRF_F32 && scaled && !factor && copy_all_floats(view, grid, scaled, stride))
         return DCRF_OK;
+    if (view->type == DCRF_U8 && unscaled && bytes_fit(factor, view->channels)) {
+        copy_bytes(view, grid, unscaled);
+        return DCRF_OK;
+    }
     size_t position[DCRF_MAX_AXES], row = 0;
     for (position[2] = 0; position[2] < grid->size[2]; position[2]++)
         for (position[1] = 0; position[1] < grid->size[1]; position[1]++)
