@@ -210,7 +210,7 @@ INLINE void ask_for(const float *row, size_t width) {
 }
 
 /* Entries between the one that is read and the one whose row is asked for. */
-#define GATHER_AHEAD 96
+#define GATHER_AHEAD 160
 
 INLINE void gather_rows(const struct dcrf_gather *given, size_t begin, size_t end, size_t wide,
                         size_t tail) {
