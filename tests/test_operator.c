@@ -132,7 +132,7 @@ static void grid_is_exact_but_for_its_truncation(void **state) {
 
 static void grid_takes_any_number_of_channels(void **state) {
     (void)state;
-    const size_t channels[] = {1, 7, 8, 9, 16, 21, 24, 32, 33, 70};
+    const size_t channels[] = {1, 7, 8, 9, 16, 21, 24, 32, 33, 70, 201};
     const dcrf_grid plane = dcrf_grid_2d(21, 19), volume = dcrf_grid_3d(7, 6, 5);
     dcrf_kernel kernel = dcrf_kernel_spatial(2, 1);
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {

@@ -23,16 +23,22 @@ static void free_grid(dcrf_operator *base) {
 
 /* ---- the methods ---------------------------------------------------------------------------- */
 
+/* Channels that are convolved together: all, unless they are so many that tiles would be narrow. In
+ * a volume a pass lies between, in memory. */
+#define MOST_TOGETHER 192
+
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
     const size_t padded = dcrf_padded(application->channels);
-    struct dcrf_grid_filter filter = {.op = (const struct dcrf_grid_plan *)base,
+    const size_t most = op->shape.axes > 2 ? DCRF_DSP_WIDTH : MOST_TOGETHER;
+    struct dcrf_grid_filter filter = {.op = op,
                                       .stride = application->stride,
                                       .factor = application->factor,
                                       .accumulate = application->accumulate};
     dcrf_status status = DCRF_OK;
     for (size_t channel = 0; channel < padded && status == DCRF_OK; channel += filter.width) {
-        filter.width = padded - channel < DCRF_DSP_WIDTH ? padded - channel : DCRF_DSP_WIDTH;
+        filter.width = padded - channel < most ? padded - channel : most;
         filter.in = application->in + channel;
         filter.out = application->out + channel;
         status = dcrf_grid_convolve(&filter, workspace, error);

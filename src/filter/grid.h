@@ -30,7 +30,8 @@ struct dcrf_grid_plan {
 /* ---- grid_tiles.c --------------------------------------------------------------------------- */
 
 /* The convolution of `in`, or of the histograms of an ordered channel, whose output then is added
- * to what the filter has so far. Up to DCRF_DSP_WIDTH channels, and any number of bins. */
+ * to what the filter has so far. Any number of bins; any width that blocks have, but DCRF_DSP_WIDTH
+ * at most along three axes. */
 struct dcrf_grid_filter {
     const struct dcrf_grid_plan *op;
     const float *in;

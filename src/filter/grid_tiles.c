@@ -65,6 +65,17 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+/* dsp->scale for any width. */
+static void scale_rows(const struct dcrf_dsp *dsp, const struct dcrf_scaling *all, size_t rows) {
+    struct dcrf_scaling block = *all;
+    for (size_t at = 0; at < all->width; at += DCRF_DSP_WIDTH) {
+        block.width = smaller(all->width - at, DCRF_DSP_WIDTH);
+        dsp->scale(&block, rows);
+        block.in += DCRF_DSP_WIDTH;
+        block.out += DCRF_DSP_WIDTH;
+    }
+}
+
 static size_t variable_at(const struct dcrf_grid_plan *op, size_t x, size_t y, size_t z) {
     return (z * op->shape.size[1] + y) * op->shape.size[0] + x;
 }
@@ -110,7 +121,7 @@ static void make_rows(const struct sweep *sweep, size_t variable, size_t begin, 
                                          .out_stride = scratch->width,
                                          .width = scratch->width};
     if (begin < end)
-        sweep->dsp->scale(&scaling, end - begin);
+        scale_rows(sweep->dsp, &scaling, end - begin);
 }
 
 /* Point to the rows in reach of a tile's columns on line y, which may have to be made first.
@@ -204,7 +215,7 @@ static void finish(const struct sweep *sweep, const struct outputs *outputs,
                                              .out_stride = filter->stride,
                                              .width = width,
                                              .accumulate = filter->accumulate};
-        sweep->dsp->scale(&scaling, outputs->columns);
+        scale_rows(sweep->dsp, &scaling, outputs->columns);
     }
 }
 
@@ -443,7 +454,7 @@ dcrf_status dcrf_grid_convolve(const struct dcrf_grid_filter *filter, dcrf_works
     struct sweep sweep = {.filter = *filter, .dsp = dcrf_dsp()};
     const size_t threads = dcrf_workspace_threads(workspace);
     const size_t padded = filter->ordered ? dcrf_bin_row(filter->ordered->bins) : filter->width;
-    const size_t width = smaller(padded, DCRF_DSP_WIDTH);
+    const size_t width = filter->ordered ? smaller(padded, DCRF_DSP_WIDTH) : padded;
     choose_tiles(&sweep, width, threads);
     const dcrf_status status = take_memory(&sweep, width, workspace, error);
     if (status < 0)
