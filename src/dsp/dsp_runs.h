@@ -19,7 +19,7 @@ INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t place
     if (place >= places)
         return;
     const float *row = runs->variables + runs->variable[place] * runs->stride;
-    ask_for(row, width);
+    ask_for(row, width, true);
 }
 
 /* Runs between the one that is worked on and the one whose vertices are asked for, where variables
