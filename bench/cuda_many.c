@@ -314,7 +314,7 @@ static void measure_many(const struct subject *s, size_t images) {
     printf("\n| workers | images/s, arrays on the device | arrays on the host | by a solver | CPU, "
            "arrays |\n|---|---|---|---|---|\n");
     for (size_t k = 0; k < sizeof workers / sizeof workers[0]; k++) {
-        const size_t count = workers[k], few = images / 32 > count ? images / 32 : count;
+        const size_t count = workers[k], few = images / 8 > 2 * count ? images / 8 : 2 * count;
         printf("| %zu | %.0f | %.0f | %.1f | ", count, images_per_second(s, &there, count, images),
                images_per_second(s, &copied, count, images),
                images_per_second(s, &solved, count, few));

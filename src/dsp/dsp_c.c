@@ -255,6 +255,39 @@ static void log_sums(const float *rows, size_t labels, size_t count, double sign
     }
 }
 
+/* The smallest value of a row, as many at a time as go into a vector. */
+static float smallest_value(const float *row, size_t count) {
+    float lanes[DCRF_LANES], value = row[0];
+    size_t i = 0;
+    for (size_t k = 0; k < DCRF_LANES; k++)
+        lanes[k] = row[0];
+    for (; i + DCRF_LANES <= count; i += DCRF_LANES)
+        for (size_t k = 0; k < DCRF_LANES; k++)
+            lanes[k] = row[i + k] < lanes[k] ? row[i + k] : lanes[k];
+    for (size_t k = 0; k < DCRF_LANES; k++)
+        value = lanes[k] < value ? lanes[k] : value;
+    for (; i < count; i++)
+        value = row[i] < value ? row[i] : value;
+    return value;
+}
+
+/* Where it is: the first of equals. */
+static size_t place_of(float value, const float *row, size_t count) {
+    size_t best = 0;
+    while (best + 1 < count && row[best] != value)
+        best++;
+    return best;
+}
+
+static void smallest(const float *rows, size_t labels, size_t stride, size_t count, float *values,
+                     uint16_t *places) {
+    for (size_t r = 0; r < count; r++) {
+        const float *row = rows + r * stride;
+        values[r] = smallest_value(row, labels);
+        places[r] = (uint16_t)place_of(values[r], row, labels);
+    }
+}
+
 /* Vectors here too: every compiler that this builds with makes them of what the machine has. */
 #define WINDOW_LANES 4
 #include "dsp/dsp_window.h"
@@ -289,6 +322,7 @@ void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->shared_softmax = shared_softmax;
     dsp->negative_exponential = negative_exponential;
     dsp->log_sums = log_sums;
+    dsp->smallest = smallest;
     dsp->sum_window = sum_window;
     dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
                                      pair_line,   pair_sums,    pair_disagreement};

@@ -521,6 +521,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #include "dsp/dsp_pairs.h"
 
 #include "dsp/dsp_log_sums.h"
+#include "dsp/dsp_smallest.h"
 
 void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
@@ -536,6 +537,7 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->shared_softmax = shared_softmax;
     dsp->negative_exponential = negative_exponential;
     dsp->log_sums = log_sums;
+    dsp->smallest = smallest;
     dsp->sum_window = sum_window;
     dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
                                      pair_line,   pair_sums,    pair_disagreement};

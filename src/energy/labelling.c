@@ -1,44 +1,29 @@
 #include "energy/unary_minimum.h"
 
 #include "core/error.h"
+#include "dsp/dsp.h"
 #include "energy/sums.h"
 #include "filter/plan.h"
 
 #include <dcrf/labelling.h>
 #include <math.h>
+#include <string.h>
 
-/* The smallest value of a row, as many at a time as go into a vector. */
-static float smallest_value(const float *row, size_t count) {
-    float lanes[DCRF_LANES], value = row[0];
-    size_t i = 0;
-    for (size_t k = 0; k < DCRF_LANES; k++)
-        lanes[k] = row[0];
-    for (; i + DCRF_LANES <= count; i += DCRF_LANES)
-        for (size_t k = 0; k < DCRF_LANES; k++)
-            lanes[k] = row[i + k] < lanes[k] ? row[i + k] : lanes[k];
-    for (size_t k = 0; k < DCRF_LANES; k++)
-        value = lanes[k] < value ? lanes[k] : value;
-    for (; i < count; i++)
-        value = row[i] < value ? row[i] : value;
-    return value;
-}
-
-/* Where it is: the first of equals. */
-static size_t place_of(float value, const float *row, size_t count) {
-    size_t best = 0;
-    while (best + 1 < count && row[best] != value)
-        best++;
-    return best;
-}
+#define ROWS_AT_ONCE 64
 
 double dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels) {
     double sum = 0;
-    for (size_t a = 0; a < model->variables; a++) {
-        const float *row = model->unary + a * model->stride;
-        const float value = smallest_value(row, model->labels);
-        sum += (double)value;
+    float values[ROWS_AT_ONCE];
+    uint16_t places[ROWS_AT_ONCE];
+    for (size_t begin = 0; begin < model->variables; begin += ROWS_AT_ONCE) {
+        const size_t left = model->variables - begin;
+        const size_t count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+        dcrf_dsp()->smallest(model->unary + begin * model->stride, model->labels, model->stride,
+                             count, values, places);
+        for (size_t r = 0; r < count; r++)
+            sum += (double)values[r];
         if (labels)
-            labels[a] = (uint16_t)place_of(value, row, model->labels);
+            memcpy(labels + begin, places, count * sizeof *labels);
     }
     return sum;
 }
