@@ -19,6 +19,8 @@
 #define VARIABLE_GRAIN 1024
 /* Rows of vertices that a slice finds without asking for them ahead. */
 #define NEAR_BYTES ((size_t)4 << 20)
+/* Rows that a histogram is summed up in. */
+#define TURNS 4
 /* Buffers that a blur works in. */
 #define BUFFERS 3
 
@@ -154,23 +156,24 @@ static void splat_histograms(void *context, size_t begin, size_t end, size_t wor
     const uint8_t *bin = h->ordered->bin;
     const float *fraction = h->ordered->table ? h->ordered->fraction : NULL;
     for (size_t v = begin; v < end; v++) {
-        /* Two rows in turn: variables that follow each other often fall into one bin, and would
+        /* Four rows in turn: variables that follow each other often fall into one bin, and would
          * wait for each other's addition. row[][0] takes what belongs to the block of bins below.
          * In double: a vertex may have thousands of entries, and their rounding would weigh on the
          * lower bound. */
-        double row[2][DCRF_DSP_WIDTH + 1] = {{0}};
+        double row[TURNS][DCRF_DSP_WIDTH + 1] = {{0}};
         for (size_t e = lattice->first[v]; e < lattice->first[v + 1]; e++) {
             const size_t b = lattice->entry_variable[e];
             const float weight = lattice->entry_weight[e];
             const size_t at = (size_t)bin[b] + 1 - h->first; /* wraps below the block */
             const float upper = fraction ? fraction[b] * weight : 0;
             if (at <= h->width)
-                row[e % 2][at] += (double)(weight - upper);
+                row[e % TURNS][at] += (double)(weight - upper);
             if (fraction && at + 1 <= h->width)
-                row[e % 2][at + 1] += (double)upper;
+                row[e % TURNS][at + 1] += (double)upper;
         }
         for (size_t i = 0; i < h->width; i++)
-            h->splat[v * h->width + i] = (float)(row[0][i + 1] + row[1][i + 1]);
+            h->splat[v * h->width + i] =
+                (float)((row[0][i + 1] + row[1][i + 1]) + (row[2][i + 1] + row[3][i + 1]));
     }
 }
 
