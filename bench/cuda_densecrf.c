@@ -63,6 +63,7 @@ static void call(const struct problem *p, dcrf_workspace *workspace, float *q,
     double at_s[PARTS + 1];
     at_s[ENERGIES] = dcrf_time_s();
     must(dcrf_densecrf_new(&crf, &p->grid, LABELS, &error), &error);
+    must(dcrf_densecrf_set_device(crf, workspace, &error), &error);
     must(dcrf_densecrf_set_unary(crf, &unary, &error), &error);
     at_s[KERNELS] = dcrf_time_s();
     must(dcrf_densecrf_add_kernel(crf, workspace, &spatial, DCRF_DENSECRF_SYMMETRIC,

@@ -4,6 +4,7 @@
 #include "fake_backend.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,15 +56,19 @@ static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device
     return DCRF_OK;
 }
 
+static void free_groups(struct dcrf_backend_group *groups, size_t count) {
+    for (size_t g = 0; groups && g < count; g++) {
+        free((void *)(uintptr_t)groups[g].operators);
+        free((void *)(uintptr_t)groups[g].weights);
+        free((void *)(uintptr_t)groups[g].compatibility);
+    }
+    free(groups);
+}
+
 static void free_compat(dcrf_backend_compat *compat) {
     if (!compat)
         return;
-    for (size_t g = 0; compat->groups && g < compat->group_count; g++) {
-        free((void *)(uintptr_t)compat->groups[g].operators);
-        free((void *)(uintptr_t)compat->groups[g].weights);
-        free((void *)(uintptr_t)compat->groups[g].compatibility);
-    }
-    free(compat->groups);
+    free_groups(compat->groups, compat->group_count);
     free(compat->unary);
     free(compat->q);
     free(compat->message);
@@ -71,14 +76,9 @@ static void free_compat(dcrf_backend_compat *compat) {
     free(compat);
 }
 
-static void *copied(const void *from, size_t bytes) {
-    void *to = from ? malloc(bytes) : NULL;
-    return to ? memcpy(to, from, bytes) : NULL;
-}
-
-static dcrf_status make(dcrf_backend_compat **out, dcrf_backend_device *device,
-                        const struct dcrf_backend_compat_model *model, dcrf_error *error) {
-    const size_t n = model->variables, labels = model->labels, floats = n * labels;
+static dcrf_status make(dcrf_backend_compat **out, dcrf_backend_device *device, size_t variables,
+                        size_t labels, dcrf_error *error) {
+    const size_t floats = variables * labels;
     const dcrf_status status = fake_refuse("compat.make", error);
     *out = NULL;
     if (status < 0)
@@ -88,37 +88,73 @@ static dcrf_status make(dcrf_backend_compat **out, dcrf_backend_device *device,
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake model");
     fake_hold(device);
     compat->device = device;
-    compat->variables = n;
+    compat->variables = variables;
     compat->labels = labels;
-    compat->group_count = model->group_count;
     compat->unary = calloc(floats, sizeof *compat->unary);
     compat->q = calloc(floats, sizeof *compat->q);
     compat->message = calloc(floats, sizeof *compat->message);
-    compat->groups = calloc(model->group_count, sizeof *compat->groups);
-    if (!compat->unary || !compat->q || !compat->message || !compat->groups) {
+    if (!compat->unary || !compat->q || !compat->message) {
         free_compat(compat);
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake model");
     }
-    const size_t lanes = model->lanes;
-    for (size_t place = 0; model->unary && place < n; place++)
-        for (size_t i = 0; i < labels; i++)
-            compat->unary[i * n + model->order[place]] =
-                (double)model->unary[(place / lanes * labels + i) * lanes + place % lanes];
-    for (size_t g = 0; g < model->group_count; g++) {
-        const struct dcrf_backend_group *given = &model->groups[g];
-        compat->groups[g] = (struct dcrf_backend_group){
-            .kernel_count = given->kernel_count,
-            .operators = copied(given->operators, given->kernel_count * sizeof *given->operators),
-            .weights = copied(given->weights, given->kernel_count * sizeof *given->weights),
-            .compatibility =
-                copied(given->compatibility, labels * labels * sizeof *given->compatibility)};
-        for (size_t m = 0; m < given->kernel_count; m++)
-            if (!fake_is_on(given->operators[m], device)) {
-                free_compat(compat);
+    *out = compat;
+    return DCRF_OK;
+}
+
+static dcrf_status set_unary(dcrf_backend_compat *compat, const struct dcrf_backend_places *unary,
+                             float largest, dcrf_error *error) {
+    const size_t n = compat->variables, labels = compat->labels, lanes = unary->lanes;
+    dcrf_status status = fake_refuse("compat.set_unary", error);
+    for (size_t pass = 0; pass < 2; pass++) /* all are looked at before one is taken */
+        for (size_t place = 0; place < n && status == DCRF_OK; place++)
+            for (size_t i = 0; i < labels; i++) {
+                const float value =
+                    unary->numbers[(place / lanes * labels + i) * lanes + place % lanes];
+                const size_t a = unary->order ? unary->order[place] : place;
+                if (!isfinite(value))
+                    status = fake_fail(error, DCRF_ERROR_NOT_FINITE, "a fake energy is not finite");
+                else if (pass == 1)
+                    compat->unary[i * n + a] = (double)fmaxf(fminf(value, largest), -largest);
+            }
+    return status;
+}
+
+static dcrf_status get_unary(dcrf_backend_compat *compat, float *planes, dcrf_error *error) {
+    for (size_t k = 0; k < compat->variables * compat->labels; k++)
+        planes[k] = (float)compat->unary[k];
+    return fake_refuse("compat.get_unary", error);
+}
+
+static void *copied(const void *from, size_t bytes) {
+    void *to = from ? malloc(bytes) : NULL;
+    return to ? memcpy(to, from, bytes) : NULL;
+}
+
+static dcrf_status set_kernels(dcrf_backend_compat *compat, const struct dcrf_backend_group *given,
+                               size_t count, dcrf_error *error) {
+    const size_t matrix = compat->labels * compat->labels * sizeof *given->compatibility;
+    const dcrf_status status = fake_refuse("compat.set_kernels", error);
+    if (status < 0)
+        return status;
+    struct dcrf_backend_group *groups = calloc(count, sizeof *groups);
+    if (!groups)
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: kernels of a fake model");
+    for (size_t g = 0; g < count; g++) {
+        const size_t kernels = given[g].kernel_count;
+        groups[g] = (struct dcrf_backend_group){
+            .kernel_count = kernels,
+            .operators = copied(given[g].operators, kernels * sizeof *given->operators),
+            .weights = copied(given[g].weights, kernels * sizeof *given->weights),
+            .compatibility = copied(given[g].compatibility, matrix)};
+        for (size_t m = 0; m < kernels; m++)
+            if (!fake_is_on(given[g].operators[m], compat->device)) {
+                free_groups(groups, count);
                 return fake_fail(error, DCRF_ERROR_ARGUMENT, "an operator of another device");
             }
     }
-    *out = compat;
+    free_groups(compat->groups, compat->group_count);
+    compat->groups = groups;
+    compat->group_count = count;
     return DCRF_OK;
 }
 
@@ -164,8 +200,8 @@ static void softmax(dcrf_backend_compat *compat) {
     }
 }
 
-static dcrf_status run(dcrf_backend_compat *compat, const struct dcrf_backend_compat_run *what,
-                       dcrf_error *error) {
+static dcrf_status run_alone(dcrf_backend_compat *compat,
+                             const struct dcrf_backend_compat_run *what, dcrf_error *error) {
     const size_t floats = compat->variables * compat->labels;
     dcrf_status status = fake_refuse("compat.run", error);
     if (status < 0)
@@ -190,16 +226,29 @@ static dcrf_status run(dcrf_backend_compat *compat, const struct dcrf_backend_co
     return status;
 }
 
+/* Threads take turns. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static dcrf_status run(dcrf_backend_compat *compat, const struct dcrf_backend_compat_run *what,
+                       dcrf_error *error) {
+    pthread_mutex_lock(&turn);
+    const dcrf_status status = run_alone(compat, what, error);
+    pthread_mutex_unlock(&turn);
+    return status;
+}
+
 static dcrf_status divergence(dcrf_backend_compat *compat, const float *q, double *out,
                               dcrf_error *error) {
     const size_t floats = compat->variables * compat->labels;
     double sum = 0;
+    pthread_mutex_lock(&turn);
     for (size_t k = 0; k < floats; k++)
         compat->q[k] = (double)q[k];
     find_message(compat);
     for (size_t k = 0; k < floats; k++)
         sum +=
             compat->q[k] * (log(fmax(compat->q[k], 1e-20)) + compat->unary[k] + compat->message[k]);
+    pthread_mutex_unlock(&turn);
     *out = sum;
     return fake_refuse("compat.divergence", error);
 }
@@ -207,5 +256,8 @@ static dcrf_status divergence(dcrf_backend_compat *compat, const float *q, doubl
 const struct dcrf_backend_compat_methods fake_compat = {.operator_new = operator_new,
                                                         .make = make,
                                                         .free = free_compat,
+                                                        .set_unary = set_unary,
+                                                        .get_unary = get_unary,
+                                                        .set_kernels = set_kernels,
                                                         .run = run,
                                                         .divergence = divergence};

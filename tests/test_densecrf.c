@@ -285,7 +285,7 @@ static float *mean_field(const struct choice *choice, const unsigned char *image
                                               DCRF_COMPATIBILITY_POTTS, &weight, NULL),
                      DCRF_OK);
     assert_string_equal(dcrf_densecrf_device(crf), dcrf_workspace_device(workspace));
-    if (!crf->is_there) /* small sigmas give a large lattice */
+    if (!crf->there) /* small sigmas give a large lattice */
         assert_true(dcrf_densecrf_has_ring(&crf->terms[1]) == (choice->sigma < 5));
     const size_t iterations = 3;
     assert_int_equal(
@@ -441,6 +441,7 @@ static void check_totals(const struct sparing *sparing, const unsigned char *ima
                                     bilateral};
     const dcrf_view view = dcrf_view_planar(unary, DCRF_F32, &grid, labels);
     const float weight = 4;
+    bool spares = true; /* a device filters all labels */
     float *q[4];
     for (size_t run = 0; run < 4; run++) { /* 1, 2 and 4 threads; then steps */
         dcrf_workspace *workspace;
@@ -454,7 +455,8 @@ static void check_totals(const struct sparing *sparing, const unsigned char *ima
                                                       DCRF_DENSECRF_SYMMETRIC,
                                                       DCRF_COMPATIBILITY_POTTS, &weight, NULL),
                              DCRF_OK);
-        if (!crf->is_there) {
+        spares = !crf->there;
+        if (spares) {
             assert_true(dcrf_densecrf_has_ring(&crf->terms[1]) == (labels > 3));
             assert_true(dcrf_densecrf_has_short_rows(&crf->terms[1]) == (labels <= 3));
         }
@@ -470,7 +472,7 @@ static void check_totals(const struct sparing *sparing, const unsigned char *ima
     for (size_t i = 0; i < MANY * labels; i++)
         worst = fmaxf(worst, fabsf(q[0][i] - q[3][i]));
     print_message("%zu labels: off by %g\n", labels, (double)worst);
-    assert_true(worst > 0); /* or nothing was spared */
+    assert_true((worst > 0) == spares);
     assert_true(worst <= 1e-5f);
     for (size_t run = 1; run < 3; run++)
         assert_memory_equal(q[run], q[0], MANY * labels * sizeof *q[run]);

@@ -319,29 +319,39 @@ static void too_many_labels_stay(void **state) {
 /* What fails is said, changes nothing and can be tried again. */
 static void failures_are_told(void **state) {
     (void)state;
+    static const char *const entries[] = {"compat.make", "compat.set_unary", "compat.operator_new",
+                                          "compat.set_kernels"};
     struct both *both = both_new("cuda");
     dcrf_error error;
     float q[SIZE], kept[SIZE];
     double divergence = 7;
     set_unary(both, 6);
     for (size_t m = 0; m < 2; m++) { /* of the first kernel and of another one */
-        setenv("FAKE_FAILURE", "compat.operator_new", 1);
-        assert_fails(
-            DCRF_ERROR_DEVICE, "refuses compat.operator_new", error,
-            add(both, SPATIAL, DCRF_DENSECRF_NONE, DCRF_COMPATIBILITY_POTTS, values, &error));
-        unsetenv("FAKE_FAILURE");
-        assert_int_equal(dcrf_densecrf_kernels(both->crf), m);
-        assert_string_equal(dcrf_densecrf_device(both->crf), m ? "cuda:0" : "cpu");
-        assert_expected(both, 1);
+        for (size_t k = m ? 2 : 0; k < sizeof entries / sizeof *entries; k++) {
+            setenv("FAKE_FAILURE", entries[k], 1);
+            assert_fails(
+                DCRF_ERROR_DEVICE, entries[k], error,
+                add(both, SPATIAL, DCRF_DENSECRF_NONE, DCRF_COMPATIBILITY_POTTS, values, &error));
+            unsetenv("FAKE_FAILURE");
+            assert_int_equal(dcrf_densecrf_kernels(both->crf), m);
+            assert_string_equal(dcrf_densecrf_device(both->crf), k < 2 ? "cpu" : "cuda:0");
+            assert_expected(both, 1);
+        }
         assert_int_equal(
             add(both, BILATERAL, DCRF_DENSECRF_NONE, DCRF_COMPATIBILITY_POTTS, values, NULL),
             DCRF_OK);
     }
+    setenv("FAKE_FAILURE", "compat.set_kernels", 1);
+    assert_fails(
+        DCRF_ERROR_DEVICE, "refuses compat.set_kernels", error,
+        dcrf_densecrf_set_compatibility(both->crf, 1, DCRF_COMPATIBILITY_VECTOR, values, &error));
+    setenv("FAKE_FAILURE", "compat.get_unary", 1); /* on the way back */
+    assert_fails(
+        DCRF_ERROR_DEVICE, "refuses compat.get_unary", error,
+        add(both, MANY_FEATURES, DCRF_DENSECRF_NONE, DCRF_COMPATIBILITY_POTTS, values, &error));
+    assert_string_equal(dcrf_densecrf_device(both->crf), "cuda:0");
     for (size_t k = 0; k < SIZE; k++)
         q[k] = kept[k] = (float)k;
-    setenv("FAKE_FAILURE", "compat.make", 1);
-    assert_fails(DCRF_ERROR_DEVICE, "refuses compat.make", error,
-                 dcrf_densecrf_infer(both->crf, both->workspace, 1, q, NULL, NULL, &error));
     setenv("FAKE_FAILURE", "compat.run", 1);
     assert_fails(DCRF_ERROR_DEVICE, "refuses compat.run", error,
                  dcrf_densecrf_step(both->crf, both->workspace, q, &error));
@@ -354,6 +364,58 @@ static void failures_are_told(void **state) {
                  dcrf_densecrf_step(both->crf, both->workspace, q, &error));
     assert_memory_equal(q, kept, sizeof q);
     assert_expected(both, 2);
+    both_free(both);
+}
+
+/* Before there are kernels: energies go to the device and come back from it, whatever they are in,
+ * and what is wrong with them is said as on the CPU. */
+static void models_can_be_put_there(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    struct both *both = both_new("cuda:1");
+    dcrf_workspace *here;
+    dcrf_error error;
+    double doubles[SIZE];
+    assert_int_equal(dcrf_workspace_new(&here, 1, NULL), DCRF_OK);
+    for (size_t round = 0; round < 3; round++) { /* there, back, there */
+        set_unary(both, 6 + round);
+        assert_int_equal(
+            dcrf_densecrf_set_device(both->crf, round == 1 ? here : both->workspace, NULL),
+            DCRF_OK);
+        assert_string_equal(dcrf_densecrf_device(both->crf), round == 1 ? "cpu" : "cuda:1");
+        assert_expected(both, 2);
+    }
+    set_unary(both, 9);
+    assert_expected(both, 0);
+    for (size_t k = 0; k < SIZE; k++)
+        doubles[k] = (double)both->unary[k];
+    dcrf_view view = dcrf_view_planar(doubles, DCRF_F64, &grid, LABELS);
+    for (size_t k = 0; k < SIZE; k++) {
+        both->unary[k] /= 2;
+        doubles[k] /= 2;
+    }
+    assert_int_equal(dcrf_densecrf_set_unary(both->crf, &view, NULL), DCRF_OK);
+    assert_expected(both, 0);
+    /* NaN, by both ways. */
+    float wrong[SIZE];
+    memcpy(wrong, both->unary, sizeof wrong);
+    wrong[2 * N + 5] = NAN;
+    doubles[2 * N + 5] = (double)NAN;
+    assert_fails(DCRF_ERROR_NOT_FINITE, "label 2", error,
+                 dcrf_densecrf_set_unary(both->crf, &view, &error));
+    view = dcrf_view_planar(wrong, DCRF_F32, &grid, LABELS);
+    assert_fails(DCRF_ERROR_NOT_FINITE, "label 2", error,
+                 dcrf_densecrf_set_unary(both->crf, &view, &error));
+    assert_expected(both, 0);
+    assert_int_equal(
+        add(both, BILATERAL, DCRF_DENSECRF_BEFORE, DCRF_COMPATIBILITY_POTTS, values, NULL),
+        DCRF_OK);
+    assert_expected(both, 3);
+    assert_fails(DCRF_ERROR_ARGUMENT, "has kernels", error,
+                 dcrf_densecrf_set_device(both->crf, here, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
+                 dcrf_densecrf_set_device(both->crf, NULL, &error));
+    dcrf_workspace_free(&here);
     both_free(both);
 }
 
@@ -445,6 +507,7 @@ int main(void) {
         cmocka_unit_test(models_come_back),
         cmocka_unit_test(too_many_labels_stay),
         cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(models_can_be_put_there),
         cmocka_unit_test(models_outlive_their_workspace),
         cmocka_unit_test(progress_is_told),
         cmocka_unit_test(threads_share_a_model),

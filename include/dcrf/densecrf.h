@@ -22,8 +22,9 @@
  * off by at most t times that (to first order), and once for each such label in the others.
  * dcrf_densecrf_set_message_error changes it; 0 filters all labels always.
  *
- * Where the first kernel is added with a workspace on a device (dcrf/device.h), the model lives
- * there: its kernels, energies and updates, whatever the workspaces of later calls. All labels are
+ * A model is put on a device (dcrf/device.h) by dcrf_densecrf_set_device, or by the first kernel,
+ * where that is added with a workspace on one. Its kernels, energies and updates are there from
+ * then on, whatever the workspaces of later calls. All labels are
  * filtered there. What the device cannot have (more than 512 labels, a lattice of too large an
  * extent) brings the model back to the CPU, with the same results; dcrf_densecrf_device tells.
  *
@@ -58,8 +59,13 @@ DCRF_API size_t dcrf_densecrf_variables(const dcrf_densecrf *crf);
 DCRF_API size_t dcrf_densecrf_labels(const dcrf_densecrf *crf);
 DCRF_API size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf);
 
-/* Where it is: "cpu", or "cuda:0" and so on. Without kernels there is no need for a device. */
+/* Where it is: "cpu", or "cuda:0" and so on. */
 DCRF_API const char *dcrf_densecrf_device(const dcrf_densecrf *crf);
+
+/* Put a model without kernels where a workspace is. Energies that are set after that go to the
+ * device at once, which is faster than to bring them there with the first kernel. */
+DCRF_API dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                              dcrf_error *error);
 
 /* Replace the unary energies; the view has one channel a label. */
 DCRF_API dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energies,

@@ -35,10 +35,13 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
         self->is_busy = 1;
         Py_BEGIN_ALLOW_THREADS status =
             dcrf_py_workspace(&self->workspace, (size_t)threads, device, &error);
+        if (status == DCRF_OK)
+            status = dcrf_densecrf_set_device(self->crf, self->workspace, &error);
         Py_END_ALLOW_THREADS self->is_busy = 0;
     }
     if (status < 0) {
         dcrf_densecrf_free(&self->crf);
+        dcrf_workspace_free(&self->workspace);
         dcrf_py_raise(&error);
         return -1;
     }

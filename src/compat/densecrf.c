@@ -10,9 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Unary energies are clipped to this: the probability is zero either way, and -unary - message must
- * stay a float. */
-#define LARGEST_UNARY 1e29f
 /* Compatibilities beyond this are refused, for the same reason. */
 #define LARGEST_COMPATIBILITY 1e15f
 /* What the original adds to row sums. */
@@ -48,7 +45,7 @@ dcrf_status dcrf_densecrf_new(dcrf_densecrf **out, const dcrf_grid *grid, size_t
 
 static void term_clear(struct dcrf_densecrf_term *term) {
     dcrf_operator_free(&term->op);
-    dcrf_features_clear(&term->features);
+    dcrf_release(term->channels);
     dcrf_release(term->mu);
 }
 
@@ -56,7 +53,8 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
     if (!crf_pointer || !*crf_pointer)
         return;
     dcrf_densecrf *crf = *crf_pointer;
-    dcrf_densecrf_forget(crf);
+    if (crf->there)
+        crf->device.backend->compat.free(crf->there);
     for (size_t m = 0; m < crf->term_count; m++)
         term_clear(&crf->terms[m]);
     dcrf_release(crf->terms);
@@ -81,7 +79,19 @@ size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
 }
 
 const char *dcrf_densecrf_device(const dcrf_densecrf *crf) {
-    return crf && crf->is_there ? crf->device.name : "cpu";
+    return crf && crf->there ? crf->device.name : "cpu";
+}
+
+dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                     dcrf_error *error) {
+    if (!crf || !workspace)
+        return dcrf_fail_null(error, "the model or the workspace");
+    if (crf->term_count > 0)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the model has kernels, which stay where they are");
+    const dcrf_status status =
+        crf->there ? dcrf_densecrf_come_back(crf, workspace, error) : DCRF_OK;
+    return status < 0 ? status : dcrf_densecrf_go_there(crf, workspace, error);
 }
 
 /* ---- unary energies ------------------------------------------------------------------------- */
@@ -101,7 +111,7 @@ static inline four_flags copy_eight(const float *in, float *out) {
         four_floats x;
         memcpy(&x, in + k, sizeof x);
         memcpy(out + k, &x, sizeof x);
-        fits &= (x <= LARGEST_UNARY) & (x >= -LARGEST_UNARY);
+        fits &= (x <= DCRF_DENSECRF_LARGEST_UNARY) & (x >= -DCRF_DENSECRF_LARGEST_UNARY);
     }
     return ~fits;
 }
@@ -159,6 +169,12 @@ static bool order_planes(const dcrf_densecrf *crf, const struct planes *planes, 
     return (misfits[0] | misfits[1] | misfits[2] | misfits[3]) == 0;
 }
 
+bool dcrf_densecrf_order_planes(const dcrf_densecrf *crf, const float *planes, float *unary) {
+    const struct planes all = {(const char *)planes, (ptrdiff_t)(crf->variables * sizeof *planes),
+                               0, crf->labels};
+    return order_planes(crf, &all, unary);
+}
+
 static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
     ptrdiff_t step = sizeof(float);
     for (size_t axis = 0; axis < grid->axes; axis++) {
@@ -179,6 +195,13 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "the unary array has %zu channels, but there are %zu labels",
                          energies->channels, crf->labels);
+    /* Where the device finds something wrong, what follows says it. */
+    if (crf->there && is_contiguous(energies, &crf->grid) &&
+        energies->channel_stride == (ptrdiff_t)(crf->variables * sizeof(float))) {
+        const dcrf_status there = dcrf_densecrf_unary_there(crf, energies->data, false, error);
+        if (there != DCRF_ERROR_NOT_FINITE)
+            return there;
+    }
     float *unary = dcrf_allocate(dcrf_densecrf_unary_floats(crf), sizeof *unary);
     float *picture = dcrf_allocate(crf->variables, sizeof *picture);
     const struct planes all = {energies->data, energies->channel_stride, 0, crf->labels};
@@ -195,18 +218,20 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
             snprintf(what, sizeof what, "the unary array (label %zu)", i);
             status = dcrf_view_copy(&plane, &crf->grid, what, NULL, picture, 1, error);
             for (size_t a = 0; a < crf->variables && status == DCRF_OK; a++)
-                picture[a] = fmaxf(fminf(picture[a], LARGEST_UNARY), -LARGEST_UNARY);
+                picture[a] = fmaxf(fminf(picture[a], DCRF_DENSECRF_LARGEST_UNARY),
+                                   -DCRF_DENSECRF_LARGEST_UNARY);
             if (status == DCRF_OK)
                 order_planes(crf, &one, unary);
         }
     dcrf_release(picture);
-    if (status < 0) {
+    if (status == DCRF_OK && crf->there)
+        status = dcrf_densecrf_unary_there(crf, unary, true, error);
+    if (status < 0 || crf->there) {
         dcrf_release(unary);
         return status;
     }
     dcrf_release(crf->unary);
     crf->unary = unary;
-    dcrf_densecrf_forget(crf);
     return DCRF_OK;
 }
 
@@ -262,14 +287,22 @@ dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
     if (kernel >= crf->term_count)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there is no kernel %zu: there are %zu",
                          kernel, crf->term_count);
-    const dcrf_status status = copy_compatibility(crf, compatibility, values, &mu, error);
+    dcrf_status status = copy_compatibility(crf, compatibility, values, &mu, error);
     if (status < 0)
         return status;
-    dcrf_release(crf->terms[kernel].mu);
-    crf->terms[kernel].mu = mu;
-    crf->terms[kernel].compatibility = compatibility;
-    dcrf_densecrf_forget(crf);
-    return DCRF_OK;
+    struct dcrf_densecrf_term *term = &crf->terms[kernel];
+    float *old_mu = term->mu;
+    const dcrf_compatibility old = term->compatibility;
+    term->mu = mu;
+    term->compatibility = compatibility;
+    if (crf->there)
+        status = dcrf_densecrf_kernels_there(crf, crf->terms, crf->term_count, error);
+    if (status < 0) {
+        term->mu = old_mu;
+        term->compatibility = old;
+    }
+    dcrf_release(status < 0 ? mu : old_mu);
+    return status;
 }
 
 dcrf_status dcrf_densecrf_set_message_error(dcrf_densecrf *crf, double message_error,
@@ -400,16 +433,20 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
  * sigmas in single precision. Only where that is done exactly do points on the border of simplices
  * fall where they fall there. */
 dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
-                                   const dcrf_kernel *kernel, dcrf_error *error) {
+                                   const dcrf_kernel *kernel, bool is_given, dcrf_error *error) {
     dcrf_kernel checked = *kernel;
     checked.weight = 1; /* neither is read, and both must pass the check */
     checked.normalization = DCRF_NORMALIZE_NONE;
     for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < DCRF_MAX_FEATURES; c++)
         if ((float)kernel->channel_sigma[c] > 0 && isfinite(kernel->channel_sigma[c]))
             checked.channel_sigma[c] = 1; /* divided below */
-    const dcrf_status status = dcrf_features_new(features, &crf->grid, &checked, error);
+    const dcrf_status status = is_given
+                                   ? dcrf_features_describe(features, &crf->grid, &checked, error)
+                                   : dcrf_features_new(features, &crf->grid, &checked, error);
     if (status < 0)
         return status;
+    if (features->given)
+        features->given = &kernel->channels;
     features->order = crf->order;
     if (features->axes == 0)
         return DCRF_OK;
@@ -422,8 +459,12 @@ dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_de
 }
 
 dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                dcrf_workspace *workspace, const struct dcrf_features *features,
+                                dcrf_workspace *workspace, const dcrf_kernel *kernel,
                                 dcrf_densecrf_normalization normalization, dcrf_error *error) {
+    struct dcrf_features features;
+    dcrf_status status = dcrf_densecrf_features(&features, crf, kernel, false, error);
+    if (status < 0)
+        return status;
     const size_t row = dcrf_padded(crf->labels);
     const struct dcrf_refinement single = {.rounds = 1,
                                            .is_single = true,
@@ -432,30 +473,36 @@ dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_t
                                            .row_floats =
                                                row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH,
                                            .band_variables = crf->band};
-    const dcrf_status status =
-        dcrf_lattice_new_refined(&term->op, features, single, workspace, error);
+    status = dcrf_lattice_new_refined(&term->op, &features, single, workspace, error);
+    dcrf_features_clear(&features);
     if (status < 0)
         return status;
-    term->gain = (float)(1 / (1 + ldexp(1, -(int)features->dimension)));
+    term->gain = (float)(1 / (1 + ldexp(1, -(int)features.dimension)));
     return normalize(term, workspace, normalization, crf->labels, error);
 }
 
-/* Where the model is, or where all of it can be. */
-static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+/* Where the model is, or, if it cannot be there, here; `terms` has room for the new one, which is
+ * the last. The model changes only where all of it succeeds. */
+static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *terms,
                          dcrf_workspace *workspace, const dcrf_kernel *kernel,
                          dcrf_densecrf_normalization normalization, dcrf_error *error) {
-    struct dcrf_features features;
-    dcrf_status status = dcrf_densecrf_features(&features, crf, kernel, error);
-    if (status < 0)
-        return status;
-    if (crf->is_there)
-        status = dcrf_densecrf_build_there(crf, term, &features, normalization, error);
-    const bool must_be_here = !crf->is_there || status == DCRF_ERROR_UNSUPPORTED;
-    if (must_be_here)
-        status = dcrf_densecrf_build(crf, term, workspace, &features, normalization, error);
-    if (must_be_here && status == DCRF_OK && crf->is_there) /* the last that can fail */
+    struct dcrf_densecrf_term *term = &terms[crf->term_count];
+    if (crf->there) {
+        const dcrf_status status =
+            dcrf_densecrf_build_there(crf, term, kernel, normalization, error);
+        if (status == DCRF_OK)
+            return dcrf_densecrf_kernels_there(crf, terms, crf->term_count + 1, error);
+        if (status != DCRF_ERROR_UNSUPPORTED)
+            return status;
+        dcrf_release(term->channels);
+        term->channels = NULL;
+    }
+    dcrf_status status = dcrf_densecrf_build(crf, term, workspace, kernel, normalization, error);
+    if (status == DCRF_OK && crf->there) {
         status = dcrf_densecrf_come_back(crf, workspace, error);
-    dcrf_features_clear(&features);
+        if (status == DCRF_OK && crf->term_count > 0)
+            memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
+    }
     return status;
 }
 
@@ -466,7 +513,6 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
                                      dcrf_error *error) {
     if (!crf || !workspace || !kernel)
         return dcrf_fail_null(error, "the model, the workspace or the kernel");
-    struct dcrf_densecrf_term term = {.compatibility = compatibility};
     if ((int)normalization < DCRF_DENSECRF_NONE || (int)normalization > DCRF_DENSECRF_SYMMETRIC)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a normalization",
                          (int)normalization);
@@ -474,28 +520,25 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "there are %d kernels already; more are not possible",
                          DCRF_DENSECRF_MOST_TERMS);
-    dcrf_status status = copy_compatibility(crf, compatibility, values, &term.mu, error);
-    if (status < 0)
-        return status;
-    struct dcrf_densecrf_term *terms = dcrf_allocate(crf->term_count + 1, sizeof *terms);
+    struct dcrf_densecrf_term *terms = dcrf_allocate_zero(crf->term_count + 1, sizeof *terms);
     if (!terms)
-        status = dcrf_fail_memory(error, "a kernel");
-    if (status == DCRF_OK && crf->term_count == 0)
-        dcrf_densecrf_choose_device(crf, workspace);
+        return dcrf_fail_memory(error, "a kernel");
+    if (crf->term_count > 0)
+        memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
+    struct dcrf_densecrf_term *term = &terms[crf->term_count];
+    term->compatibility = compatibility;
+    dcrf_status status = copy_compatibility(crf, compatibility, values, &term->mu, error);
+    if (status == DCRF_OK && crf->term_count == 0 && !crf->there)
+        status = dcrf_densecrf_go_there(crf, workspace, error);
     if (status == DCRF_OK)
-        status = build(crf, &term, workspace, kernel, normalization, error);
+        status = build(crf, terms, workspace, kernel, normalization, error);
     if (status < 0) {
-        crf->is_there = crf->is_there && crf->term_count > 0; /* whose operators hold the device */
-        term_clear(&term);
+        term_clear(term);
         dcrf_release(terms);
         return status;
     }
-    if (crf->term_count > 0)
-        memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
-    terms[crf->term_count] = term;
     dcrf_release(crf->terms);
     crf->terms = terms;
     crf->term_count++;
-    dcrf_densecrf_forget(crf);
     return DCRF_OK;
 }

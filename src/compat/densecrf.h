@@ -8,8 +8,8 @@
  *   divergence.c   the objective
  *   device.c       all of that on a device
  *
- * The first kernel decides where a model is: on the device of the workspace that it is added with,
- * or here. */
+ * The first kernel decides where a model is, if nobody has said it before: on the device of the
+ * workspace that it is added with, or here. */
 #ifndef DCRF_COMPAT_DENSECRF_H
 #define DCRF_COMPAT_DENSECRF_H
 
@@ -30,8 +30,10 @@ struct dcrf_densecrf_term {
     _Atomic float row_sum; /* largest entry of gain K 1; 0: not measured yet */
     dcrf_compatibility compatibility;
     float *mu; /* 1 (all labels alike), labels, or labels x labels values */
-    /* What it was made of, as long as it is on a device: see dcrf_densecrf_come_back. */
-    struct dcrf_features features;
+    /* What it was made of, as long as it is on a device (dcrf_densecrf_come_back), with channels of
+     * its own. */
+    dcrf_kernel kernel;
+    void *channels;
     dcrf_densecrf_normalization normalization;
 };
 
@@ -62,9 +64,9 @@ struct dcrf_densecrf {
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
-    bool is_there;                       /* on the device, which the operators hold */
-    struct dcrf_device device;           /* where it is, if it is */
-    _Atomic(dcrf_backend_compat *) idle; /* the device's part of it, unless someone has it */
+    /* On a device: unary energies, compatibilities and Q are in `there`, which holds the device. */
+    dcrf_backend_compat *there; /* NULL: the model is here */
+    struct dcrf_device device;  /* where it is, if it is there */
 };
 
 /* The largest entry of gain K 1, measured when it is first asked for. */
@@ -80,6 +82,10 @@ static inline dcrf_moment dcrf_densecrf_moment(double start_s, size_t iteration)
                          .best_energy = (double)NAN,
                          .lower_bound = (double)NAN};
 }
+
+/* Unary energies are clipped to this: the probability is zero either way, and -unary - message must
+ * stay a float. */
+#define DCRF_DENSECRF_LARGEST_UNARY 1e29f
 
 /* The most kernels. */
 #define DCRF_DENSECRF_MOST_TERMS 64
@@ -98,12 +104,16 @@ static inline size_t dcrf_densecrf_unary_floats(const dcrf_densecrf *crf) {
     return (crf->variables + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES * crf->labels;
 }
 
-/* The features as the original computes them, to be cleared; and the kernel of them here. */
+/* The features as the original computes them, to be cleared; `is_given`: of channels that are left
+ * where they are, see model/kernel.h. And the kernel of them here. */
 dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_densecrf *crf,
-                                   const dcrf_kernel *kernel, dcrf_error *error);
+                                   const dcrf_kernel *kernel, bool is_given, dcrf_error *error);
 dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                dcrf_workspace *workspace, const struct dcrf_features *features,
+                                dcrf_workspace *workspace, const dcrf_kernel *kernel,
                                 dcrf_densecrf_normalization normalization, dcrf_error *error);
+
+/* Bring planes of finite energies into the order of the places; false where one must be clipped. */
+bool dcrf_densecrf_order_planes(const dcrf_densecrf *crf, const float *planes, float *unary);
 
 /* The original embeds four variables at a time and fills the last four up with zeros, whose
  * vertices then exist and pass on what reaches them. */
@@ -231,28 +241,31 @@ void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t ban
 
 /* ---- device.c ------------------------------------------------------------------------------- */
 
-/* Where the first kernel puts a model. */
-void dcrf_densecrf_choose_device(dcrf_densecrf *crf, const dcrf_workspace *workspace);
+/* Put a model without kernels on the device of a workspace, if that has one which can have it. */
+dcrf_status dcrf_densecrf_go_there(dcrf_densecrf *crf, const dcrf_workspace *workspace,
+                                   dcrf_error *error);
 
-/* Make the kernel of features, which it has from then on, on the model's device. What the device
- * cannot have is DCRF_ERROR_UNSUPPORTED. */
+/* Make a kernel on the model's device. What that cannot have is DCRF_ERROR_UNSUPPORTED. */
 dcrf_status dcrf_densecrf_build_there(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                      struct dcrf_features *features,
+                                      const dcrf_kernel *kernel,
                                       dcrf_densecrf_normalization normalization, dcrf_error *error);
 
 /* Make all kernels here and stay. */
 dcrf_status dcrf_densecrf_come_back(dcrf_densecrf *crf, dcrf_workspace *workspace,
                                     dcrf_error *error);
 
-/* Something has changed: what the device has of it, but for operators, is not it any more. */
-void dcrf_densecrf_forget(dcrf_densecrf *crf);
+/* Tell the device of unary energies, in the order of the places or as planes (order NULL), and of
+ * these kernels and their compatibilities. */
+dcrf_status dcrf_densecrf_unary_there(const dcrf_densecrf *crf, const float *unary, bool is_ordered,
+                                      dcrf_error *error);
+dcrf_status dcrf_densecrf_kernels_there(const dcrf_densecrf *crf,
+                                        const struct dcrf_densecrf_term *terms, size_t count,
+                                        dcrf_error *error);
 
-/* Updates of `from` (NULL: of softmax(-unary)) on the device, and the objective. */
+/* Updates of `from` (NULL: of softmax(-unary)) on the device. */
 dcrf_status dcrf_densecrf_run_there(const dcrf_densecrf *crf, const float *from, size_t updates,
                                     float *q, dcrf_progress_callback progress, void *progress_user,
                                     dcrf_error *error);
-dcrf_status dcrf_densecrf_divergence_there(const dcrf_densecrf *crf, const float *q,
-                                           double *divergence, dcrf_error *error);
 
 /* ---- inside spread.c and update.c ----------------------------------------------------------- */
 

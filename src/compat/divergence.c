@@ -72,8 +72,8 @@ dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *w
                                      const float *q, double *divergence, dcrf_error *error) {
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
-    if (crf->is_there)
-        return dcrf_densecrf_divergence_there(crf, q, divergence, error);
+    if (crf->there)
+        return crf->device.backend->compat.divergence(crf->there, q, divergence, error);
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t n = crf->variables;
     const size_t most = crf->labels < DCRF_LANES ? crf->labels : DCRF_LANES;

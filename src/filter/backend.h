@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 11u
+#define DCRF_BACKEND_VERSION 12u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -301,16 +301,12 @@ struct dcrf_backend_arrays_methods {
 
 typedef struct dcrf_backend_compat dcrf_backend_compat;
 
-/* The model of dcrf/densecrf.h: its message is the field of the groups, which have no diagonals,
- * and whose operators come from compat.operator_new. Places are the variables in another order;
- * the energy of label i at place p is unary[(p / lanes * labels + i) * lanes + p % lanes]. */
-struct dcrf_backend_compat_model {
-    size_t variables, labels;
-    const float *unary; /* NULL: zeros */
-    size_t lanes;
-    const uint32_t *order; /* the variable of each place */
-    size_t group_count;
-    const struct dcrf_backend_group *groups;
+/* One number per variable and label. Places are the variables in some order; that of label i at
+ * place p is numbers[(p / lanes * labels + i) * lanes + p % lanes]. */
+struct dcrf_backend_places {
+    const float *numbers;
+    size_t lanes;          /* all variables: planes */
+    const uint32_t *order; /* the variable of each place; NULL: places are variables */
 };
 
 /* Arrays are planes of the host's: label i of variable a at i * variables + a. */
@@ -324,17 +320,29 @@ struct dcrf_backend_compat_run {
     void *user;
 };
 
+/* The model of dcrf/densecrf.h, whose message is the field of groups. It holds its device. */
 struct dcrf_backend_compat_methods {
-    /* The lattice one way, as dcrf/densecrf.h has it, of checked features in single precision;
+    /* The lattice one way, as dcrf/densecrf.h has it, of features in single precision;
      * `has_origin`: the simplex of a feature vector of zeros is there too, whatever is in it. A
      * lattice that cannot be there is DCRF_ERROR_UNSUPPORTED. */
     dcrf_status (*operator_new)(dcrf_operator **op, dcrf_backend_device *device,
                                 const struct dcrf_features *features, bool has_origin,
                                 dcrf_densecrf_normalization normalization, dcrf_error *error);
-    dcrf_status (*make)(dcrf_backend_compat **compat, dcrf_backend_device *device,
-                        const struct dcrf_backend_compat_model *model, dcrf_error *error);
+    /* Without kernels and with unary energies of zero. */
+    dcrf_status (*make)(dcrf_backend_compat **compat, dcrf_backend_device *device, size_t variables,
+                        size_t labels, dcrf_error *error);
     void (*free)(dcrf_backend_compat *compat);
-    /* Numbers of `from` that are not finite are DCRF_ERROR_NOT_FINITE. */
+    /* Whatever fails leaves the model as it was. Energies beyond +-`largest` are clipped; those
+     * that are not finite are DCRF_ERROR_NOT_FINITE. */
+    dcrf_status (*set_unary)(dcrf_backend_compat *compat, const struct dcrf_backend_places *unary,
+                             float largest, dcrf_error *error);
+    dcrf_status (*get_unary)(dcrf_backend_compat *compat, float *planes, dcrf_error *error);
+    /* Groups of operators from operator_new, which outlive the model or the next call; they have no
+     * diagonals. The first may be empty. */
+    dcrf_status (*set_kernels)(dcrf_backend_compat *compat, const struct dcrf_backend_group *groups,
+                               size_t count, dcrf_error *error);
+    /* These two may be called by several threads, and take turns. Numbers of `from` that are not
+     * finite are DCRF_ERROR_NOT_FINITE. */
     dcrf_status (*run)(dcrf_backend_compat *compat, const struct dcrf_backend_compat_run *run,
                        dcrf_error *error);
     dcrf_status (*divergence)(dcrf_backend_compat *compat, const float *q, double *divergence,

@@ -211,7 +211,7 @@ class WithDevice(unittest.TestCase):
         self.assertEqual(lines, ["['cpu', 'cuda', 'cuda', 'cuda', 'cuda']", "True"])
 
     def test_failures(self):
-        for entry in ("open", "operator_new", "apply"):
+        for entry in ("open", "operator_new", "mean_field_step", "disagreements"):
             lines = run('print(complaint(dcrf.solve, image, unary=unary, device="cuda"))', FAKE_FAILURE=entry)
             self.assertRegex(lines[0], f"^DeviceError: .*the fake device refuses {entry}")
         lines = run('print(complaint(dcrf.Operator, shape=(100, 100), sigma=3, device="cuda"))')
@@ -270,7 +270,7 @@ class DropIn(unittest.TestCase):
             densecrf.set_device(None)
             print(program().device)
             """,
-            ["cuda:1 cuda:0 cpu", "cpu cuda:1", "cuda:0"],
+            ["cuda:1 cuda:0 cuda:1", "cpu cuda:1", "cuda:0"],
             DCRF_DEVICE="cuda",
         )
 
@@ -300,10 +300,11 @@ class DropIn(unittest.TestCase):
         self.assertRegex(lines[1], f"^DeviceError: device=cuda:7: DCRF_CUDA_LIBRARY: {NOWHERE}: ")
         self.assertEqual(lines[2], "cpu")
         self.assertRegex(lines[3], "^ValueError: device=gpu: 'gpu' is not a device")
-        for entry in ("compat.operator_new", "compat.make", "compat.run"):
+        for entry in ("compat.make", "compat.set_unary", "compat.operator_new", "compat.run"):
+            origin = "DCRF_DEVICE=cuda: " if entry == "compat.make" else ""  # the object itself
             self.check(
                 "print(complaint(lambda: program().inference(2)))",
-                [f"DeviceError: the fake device refuses {entry}"],
+                [f"DeviceError: {origin}the fake device refuses {entry}"],
                 DCRF_DEVICE="cuda",
                 FAKE_FAILURE=entry,
             )

@@ -173,7 +173,7 @@ class DenseCRF:
 
     @property
     def device(self):
-        """Where the kernels are, and inference is done: "cpu" or "cuda:0"; "cpu" as long as there are none."""
+        """Where the model is, and inference is done: "cpu" or "cuda:0"."""
         return self._core.device()
 
     # ---- unary energies
