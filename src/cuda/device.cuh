@@ -7,6 +7,7 @@
  *   operator.cu    making operators, and what all kinds of them share
  *   disagreement.cu  what a labelling costs
  *   lattice.cu     the plan of the permutohedral lattice, by sorting
+ *   lattice_codes.cu  its points: codes of vertices, and weights
  *   lattice_normalize.cu  its normalization and calibration
  *   lattice_apply.cu  splat, blur and slice, and the ordered filter
  *   lattice_proof.cu  the diagonal, and everything in double

@@ -1,276 +1,13 @@
 /* The plan of the lattice: embed, sort, number, connect, normalize. See lattice.cuh. */
 #include "cuda/lattice.cuh"
+#include "cuda/lattice_codes.cuh"
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
-
-/* How vertices become codes: digit i of a code is m_i - low[i], and weighs place[i]. The digit of
- * the remainder is the last one, which weighs 1; that of the picture is the first. */
-struct coding {
-    int dimension;
-    size_t picture_points; /* of each picture */
-    unsigned long long picture_place;
-    bool is_single;
-    double factor[DCRF_MAX_FEATURES]; /* of the embedding */
-    long long low[DCRF_MAX_FEATURES];
-    unsigned long long place[DCRF_MAX_FEATURES];
-};
-
-/* ---- the extent ----------------------------------------------------------------------------- */
-
-/* Floats in the order of integers. */
-static __device__ int ordered_bits(float value) {
-    const int bits = __float_as_int(value);
-    return bits < 0 ? bits ^ 0x7fffffff : bits;
-}
-
-static float from_ordered_bits(int ordered) {
-    const int bits = ordered < 0 ? ordered ^ 0x7fffffff : ordered;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* The smallest and largest value of every feature; the order of integer atomics does not matter. */
-static __global__ void find_extent(const float *rows, size_t variables, int dimension,
-                                   int *extent) {
-    for (int i = 0; i < dimension; i++) {
-        int low = 0x7fffffff, high = (int)0x80000000;
-        for (size_t a = this_thread(); a < variables; a += (size_t)gridDim.x * blockDim.x) {
-            const int value = ordered_bits(rows[a * (size_t)dimension + (size_t)i]);
-            low = min(low, value);
-            high = max(high, value);
-        }
-        low = __reduce_min_sync(0xffffffffu, low);
-        high = __reduce_max_sync(0xffffffffu, high);
-        if (threadIdx.x % 32 == 0) {
-            atomicMin(&extent[2 * i], low);
-            atomicMax(&extent[2 * i + 1], high);
-        }
-    }
-}
-
-static __global__ void clear_extent(int dimension, int *extent) {
-    if ((int)threadIdx.x < dimension) {
-        extent[2 * threadIdx.x] = 0x7fffffff;
-        extent[2 * threadIdx.x + 1] = (int)0x80000000;
-    }
-}
-
-/* More than the relative rounding error of a coordinate in single precision, as in
- * filter/lattice_embed.c. */
-#define COORDINATE_ERROR 0x1p-19
-
-/* Coordinates of the embedding are linear in the features, so those of the extremes bound them. A
- * corner of the simplex is within two steps of the point, a neighbour within three; one is spare.
- * In single precision coordinates must be so small that rounding is a part of that one. */
-static dcrf_status choose_coding(struct coding *coding, size_t dimension, size_t pictures,
-                                 const int *extent, int *bits, dcrf_error *error) {
-    const double corners = (double)(dimension + 1), margin = 4;
-    double low = 0, high = 0, size = 0; /* of the sum of what is above */
-    double digits[DCRF_MAX_FEATURES];
-    coding->dimension = (int)dimension;
-    double units = sqrt(1.0 / 2 + 1.0 / 6) * corners;
-    if (coding->is_single)
-        units = (double)(float)units;
-    for (size_t i = 0; i < dimension; i++)
-        coding->factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units;
-    for (size_t i = dimension + 1; i-- > 0;) {
-        double along_low = 0, along_high = 0; /* of the feature that makes coordinate i */
-        if (i > 0) {
-            along_low = (double)from_ordered_bits(extent[2 * (i - 1)]) * coding->factor[i - 1];
-            along_high = (double)from_ordered_bits(extent[2 * i - 1]) * coding->factor[i - 1];
-        }
-        const double from = low - (double)i * along_high, to = high - (double)i * along_low;
-        if (!(fabs(from) < 1e9 && fabs(to) < 1e9))
-            return fail(error, DCRF_ERROR_ARGUMENT,
-                        "a feature is too large for its sigma: the lattice would need more than 32 "
-                        "bits");
-        const double own_size = fmax(fabs(along_low), fabs(along_high));
-        if (coding->is_single && (size + (double)i * own_size) * COORDINATE_ERROR > corners / 4)
-            return fail(error, DCRF_ERROR_UNSUPPORTED,
-                        "features this large for their sigmas, in single precision, are not on "
-                        "this device yet: use the CPU, or larger sigmas");
-        if (i < dimension) {
-            coding->low[i] = (long long)floor(from / corners - margin);
-            digits[i] = ceil(to / corners + margin) - (double)coding->low[i] + 1;
-        }
-        low += along_low;
-        high += along_high;
-        size += own_size;
-    }
-    double place = corners;
-    for (size_t i = dimension + 1; i-- > 0;) {
-        if (i > 0)
-            coding->place[i - 1] = (unsigned long long)place;
-        else
-            coding->picture_place = (unsigned long long)place;
-        place *= i > 0 ? digits[i - 1] : (double)pictures;
-        if (place > 0x1p62)
-            return fail(error, DCRF_ERROR_UNSUPPORTED,
-                        "a lattice of this extent in %zu dimensions is not on this device yet: use "
-                        "the CPU, or larger sigmas",
-                        dimension);
-    }
-    *bits = (int)ceil(log2(place)) + 1;
-    return DCRF_OK;
-}
-
-/* ---- embedding ------------------------------------------------------------------------------ */
-
-/* Sums and products as they are written: none is fused with another. */
-static __device__ double times(double a, double b) {
-    return __dmul_rn(a, b);
-}
-
-static __device__ float times(float a, float b) {
-    return __fmul_rn(a, b);
-}
-
-static __device__ double plus(double a, double b) {
-    return __dadd_rn(a, b);
-}
-
-static __device__ float plus(float a, float b) {
-    return __fadd_rn(a, b);
-}
-
-static __device__ double minus(double a, double b) {
-    return __dsub_rn(a, b);
-}
-
-static __device__ float minus(float a, float b) {
-    return __fsub_rn(a, b);
-}
-
-/* The nearest whole number: halves go away from zero in double, to the even one in single. */
-static __device__ int nearest(double value) {
-    return (int)__dadd_rn(value, value < 0 ? -0.5 : 0.5);
-}
-
-static __device__ int nearest(float value) {
-    return __float2int_rn(value);
-}
-
-/* dsp/dsp_embed.h for one variable, with the same roundings: in double, or in single precision,
- * whose differences come from the origin as it is in the end, and whose weights are as they come.
- */
-template <int MOST, typename T>
-static __device__ void embed(const struct coding &coding, int d, const float *feature, int *origin,
-                             int *rank, float *weight) {
-    constexpr bool IS_SINGLE = sizeof(T) == sizeof(float);
-    const T corners = (T)(d + 1), inverse = 1 / corners;
-    T elevated[MOST + 1], difference[MOST + 1];
-    T above = 0;
-    for (int i = d; i > 0; i--) {
-        const T along = times((T)feature[i - 1], (T)coding.factor[i - 1]);
-        elevated[i] = minus(above, times((T)i, along));
-        above = plus(above, along);
-    }
-    elevated[0] = above;
-    int excess = 0;
-    for (int i = 0; i <= d; i++) {
-        const int rounded = nearest(times(elevated[i], inverse));
-        origin[i] = rounded;
-        difference[i] = minus(elevated[i], (T)(rounded * (d + 1)));
-        excess += rounded;
-        rank[i] = 0;
-    }
-    for (int i = 0; i < d; i++)
-        for (int j = i + 1; j <= d; j++) {
-            const int smaller = difference[i] < difference[j];
-            rank[i] += smaller;
-            rank[j] += 1 - smaller;
-        }
-    for (int i = 0; i <= d; i++) {
-        rank[i] += excess;
-        const int step = (rank[i] < 0) - (rank[i] > d);
-        rank[i] += step * (d + 1);
-        origin[i] += step;
-        difference[i] = IS_SINGLE ? minus(elevated[i], (T)(origin[i] * (d + 1)))
-                                  : minus(difference[i], (T)step * corners);
-    }
-    T barycentric[MOST + 2];
-    for (int k = 0; k <= d + 1; k++)
-        barycentric[k] = 0;
-    for (int i = 0; i <= d; i++) {
-        const T share = times(difference[i], inverse);
-        for (int k = 0; k <= d; k++) /* registers have no index */
-            if (k == d - rank[i]) {
-                barycentric[k] = plus(barycentric[k], share);
-                barycentric[k + 1] = minus(barycentric[k + 1], share);
-            }
-    }
-    T last = 0;
-    for (int k = 0; k <= d + 1; k++)
-        if (k == d + 1)
-            last = barycentric[k];
-    barycentric[0] = plus(barycentric[0], plus((T)1, last));
-    for (int k = 0; k <= d; k++)
-        weight[k] = IS_SINGLE || barycentric[k] > 0 ? (float)barycentric[k] : 0;
-}
-
-/* Points and where their corners go: codes and weights, and entries, which are numbered point *
- * corners + corner. */
-struct embedding {
-    struct coding coding;
-    const float *rows;
-    size_t points;
-    unsigned long long *codes;
-    uint32_t *entries;
-    float *weights;
-};
-
-template <int FIXED, typename T> static __global__ void embed_all(struct embedding e) {
-    constexpr int MOST = FIXED > 0 ? FIXED : DCRF_MAX_FEATURES;
-    const int d = FIXED > 0 ? FIXED : e.coding.dimension;
-    const size_t a = this_thread();
-    if (a >= e.points)
-        return;
-    float feature[MOST], weight[MOST + 1];
-    int origin[MOST + 1], rank[MOST + 1];
-    for (int i = 0; i < d; i++)
-        feature[i] = e.rows[a * (size_t)d + (size_t)i];
-    embed<MOST, T>(e.coding, d, feature, origin, rank, weight);
-    const unsigned long long picture = a / e.coding.picture_points;
-    for (int k = 0; k <= d; k++) {
-        unsigned long long code = (unsigned long long)k + picture * e.coding.picture_place;
-        for (int i = 0; i < d; i++) {
-            const long long digit = origin[i] - (rank[i] > d - k) - e.coding.low[i];
-            code += (unsigned long long)digit * e.coding.place[i];
-        }
-        const size_t entry = a * (size_t)(d + 1) + (size_t)k;
-        e.codes[entry] = code;
-        e.entries[entry] = (uint32_t)entry;
-        e.weights[entry] = weight[k];
-    }
-}
-
-template <typename T> static void launch_embed(const struct embedding &e, cudaStream_t stream) {
-    const unsigned blocks = blocks_for(e.points);
-    switch (e.coding.dimension) {
-    case 2:
-        embed_all<2, T><<<blocks, THREADS, 0, stream>>>(e);
-        break;
-    case 3:
-        embed_all<3, T><<<blocks, THREADS, 0, stream>>>(e);
-        break;
-    case 5:
-        embed_all<5, T><<<blocks, THREADS, 0, stream>>>(e);
-        break;
-    case 6:
-        embed_all<6, T><<<blocks, THREADS, 0, stream>>>(e);
-        break;
-    default:
-        embed_all<0, T><<<blocks, THREADS, 0, stream>>>(e);
-        break;
-    }
-}
 
 /* ---- numbering ------------------------------------------------------------------------------ */
 
@@ -374,12 +111,10 @@ struct build {
     struct device_lattice *lattice;
     dcrf_backend_device *device;
     struct coding coding;
-    int bits;
     size_t pictures;
     size_t points; /* the variables, and one more where the origin is in */
     size_t entries;
     float *rows;
-    int *extent;
     unsigned long long *codes[2];
     uint32_t *entry[2];
     uint32_t *number;
@@ -417,22 +152,6 @@ static dcrf_status need_scratch(struct build *b, size_t bytes, dcrf_error *error
             status = check(call, WHAT, error);                                                     \
     } while (0)
 
-static dcrf_status find_coding(struct build *b, dcrf_error *error) {
-    const size_t d = b->lattice->dimension;
-    int extent[2 * DCRF_MAX_FEATURES];
-    dcrf_status status = device_array(b->device, &b->extent, 2 * d, WHAT, error);
-    if (status < 0)
-        return status;
-    clear_extent<<<1, 32, 0, b->device->stream>>>((int)d, b->extent);
-    find_extent<<<(unsigned)b->device->multiprocessors * 2, THREADS, 0, b->device->stream>>>(
-        b->rows, b->points, (int)d, b->extent);
-    status = check(cudaGetLastError(), WHAT, error);
-    if (status == DCRF_OK)
-        status = device_download(b->device, extent, b->extent, 2 * d * sizeof *extent, error);
-    b->coding.picture_points = b->points / b->pictures;
-    return status < 0 ? status : choose_coding(&b->coding, d, b->pictures, extent, &b->bits, error);
-}
-
 static dcrf_status sort_entries(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
     dcrf_status status = DCRF_OK;
@@ -449,16 +168,14 @@ static dcrf_status sort_entries(struct build *b, dcrf_error *error) {
         return status;
     const struct embedding e = {b->coding,   b->rows,     b->points,
                                 b->codes[0], b->entry[0], lattice->corner_weight};
-    if (b->coding.is_single)
-        launch_embed<float>(e, b->device->stream);
-    else
-        launch_embed<double>(e, b->device->stream);
+    embedding_launch(e, b->device->stream);
     status = check(cudaGetLastError(), WHAT, error);
     if (status < 0)
         return status;
-    WITH_SCRATCH(b, cub::DeviceRadixSort::SortPairs(
-                        scratch, bytes, b->codes[0], b->codes[1], b->entry[0], b->entry[1],
-                        b->entries, 0, b->bits < 64 ? b->bits : 64, b->device->stream));
+    WITH_SCRATCH(b, cub::DeviceRadixSort::SortPairs(scratch, bytes, b->codes[0], b->codes[1],
+                                                    b->entry[0], b->entry[1], b->entries, 0,
+                                                    b->coding.bits < 64 ? b->coding.bits : 64,
+                                                    b->device->stream));
     return status;
 }
 
@@ -554,7 +271,6 @@ static dcrf_status cut_into_pieces(struct build *b, dcrf_error *error) {
 
 static void build_clear(struct build *b) {
     device_release(b->device, b->rows);
-    device_release(b->device, b->extent);
     for (int i = 0; i < 2; i++) {
         device_release(b->device, b->codes[i]);
         device_release(b->device, b->entry[i]);
@@ -602,7 +318,8 @@ static dcrf_status begin(struct build *b, dcrf_backend_device *device,
     if (status == DCRF_OK)
         status = features_upload(device, features, has_origin, &b->rows, error);
     if (status == DCRF_OK)
-        status = find_coding(b, error);
+        status = coding_find(&b->coding, device, lattice->dimension, b->rows, b->points,
+                             b->pictures, error);
     if (status == DCRF_OK)
         status = sort_entries(b, error);
     if (status == DCRF_OK)
