@@ -354,6 +354,23 @@ static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_adv
     return DCRF_OK;
 }
 
+static dcrf_status lp_energy(dcrf_backend_lp *lp, double *unary, double *pairwise,
+                             dcrf_error *error) {
+    uint16_t *x = calloc(lp->variables, sizeof *x);
+    dcrf_status status = x ? lp_labels(lp, x, error)
+                           : fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake energy");
+    *unary = *pairwise = 0;
+    for (size_t a = 0; a < lp->variables && status == DCRF_OK; a++) {
+        *unary += (double)lp->block[UNARY][a * lp->stride + x[a]];
+        for (size_t m = 0; m < lp->kernel_count; m++)
+            for (size_t b = 0; b < lp->variables; b++)
+                if (x[a] != x[b])
+                    *pairwise += lp->weights[m] * fake_row(lp->operators[m], a)[b];
+    }
+    free(x);
+    return status < 0 ? status : fake_refuse("lp_energy", error);
+}
+
 const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
                                                 .free = lp_free,
                                                 .start = lp_start,
@@ -365,4 +382,5 @@ const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
                                                 .find_point = lp_find_point,
                                                 .find_cliques = lp_find_cliques,
                                                 .bound_sums = lp_bound_sums,
-                                                .advance = lp_advance};
+                                                .advance = lp_advance,
+                                                .energy = lp_energy};

@@ -214,6 +214,11 @@ dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t coun
                                     const uint16_t *labels, const uint16_t *place_of,
                                     size_t label_count, size_t place_count, double *sums,
                                     dcrf_error *error);
+/* The same for labels that are on the device, not for their places. */
+dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,
+                                const uint16_t *labels, const uint16_t *place_of,
+                                size_t label_count, size_t place_count, double *sums,
+                                dcrf_error *error);
 /* K 1 in rows of DCRF_NARROW_LANES floats, of which the first counts: on the device, the caller's
  * to release. And op->scales = diag(K 1)^-1/2 from them. */
 dcrf_status operator_sum_rows(struct device_operator *op, float **sums, dcrf_error *error);

@@ -18,7 +18,9 @@
 struct disagreement {
     dcrf_backend_device *device;
     size_t variables;
-    uint16_t *labels, *place_of;
+    const uint16_t *labels;
+    uint16_t *own_labels; /* the same; NULL where they are the caller's */
+    uint16_t *place_of;
     float *indicators, *filtered[2]; /* of the first kernel and of the others */
     double *partial[2];              /* likewise */
     double *sums;                    /* of each SOME labels and kernel */
@@ -49,12 +51,9 @@ static __global__ void sum_others(struct some_labels some, const float *block, d
     write_block_sums<1, THREADS>(sum, partial);
 }
 
-static dcrf_status take_memory(struct disagreement *d, const uint16_t *labels,
-                               const uint16_t *place_of, size_t label_count, size_t stride,
-                               size_t sum_count, dcrf_error *error) {
-    dcrf_status status = device_array(d->device, &d->labels, d->variables, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(d->device, &d->place_of, label_count, WHAT, error);
+static dcrf_status take_memory(struct disagreement *d, const uint16_t *place_of, size_t label_count,
+                               size_t stride, size_t sum_count, dcrf_error *error) {
+    dcrf_status status = device_array(d->device, &d->place_of, label_count, WHAT, error);
     for (float **block : {&d->indicators, &d->filtered[0], &d->filtered[1]})
         if (status == DCRF_OK)
             status = device_array(d->device, block, d->variables * stride, WHAT, error);
@@ -64,11 +63,21 @@ static dcrf_status take_memory(struct disagreement *d, const uint16_t *labels,
                 device_array(d->device, &partial, blocks_for(d->variables * stride), WHAT, error);
     if (status == DCRF_OK)
         status = device_array(d->device, &d->sums, sum_count, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_upload(d->device, d->labels, labels, d->variables * sizeof *labels, error);
     return status < 0 ? status
                       : device_upload(d->device, d->place_of, place_of,
                                       label_count * sizeof *place_of, error);
+}
+
+static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, bool are_there,
+                               dcrf_error *error) {
+    d->labels = labels;
+    if (are_there)
+        return DCRF_OK;
+    dcrf_status status = device_array(d->device, &d->own_labels, d->variables, WHAT, error);
+    d->labels = d->own_labels;
+    return status < 0 ? status
+                      : device_upload(d->device, d->own_labels, labels,
+                                      d->variables * sizeof *labels, error);
 }
 
 /* Of one kernel; `side` is whose memory it uses. */
@@ -87,36 +96,37 @@ static dcrf_status sum_kernel(struct device_operator *op, const struct disagreem
     return check(cudaGetLastError(), WHAT, error);
 }
 
-static dcrf_status sum_some(dcrf_operator *const *operators, size_t count,
+static dcrf_status sum_some(struct device_operator *const *operators, size_t count,
                             const struct disagreement *d, const struct some_labels &some,
                             double *sums, dcrf_error *error) {
-    const auto op = [&](size_t k) {
-        return reinterpret_cast<struct device_operator *>(operators[k]);
-    };
     make_indicators<<<blocks_for(d->variables * some.stride), THREADS, 0, d->device->stream>>>(
         some, d->indicators);
     dcrf_status status = check(cudaGetLastError(), WHAT, error);
     if (status == DCRF_OK)
         status = device_beside(
-            d->device, [&] { return sum_kernel(op(0), d, some, 0, sums, error); }, error);
+            d->device, [&] { return sum_kernel(operators[0], d, some, 0, sums, error); }, error);
     for (size_t k = 1; k < count && status == DCRF_OK; k++)
-        status = sum_kernel(op(k), d, some, 1, sums + k, error);
+        status = sum_kernel(operators[k], d, some, 1, sums + k, error);
     return status < 0 ? status : device_join(d->device, error);
 }
 
-static dcrf_status sum_in_float(dcrf_operator *const *operators, size_t count,
-                                const uint16_t *labels, const uint16_t *place_of,
+static dcrf_status sum_in_float(struct device_operator *const *operators, size_t count,
+                                const uint16_t *labels, bool are_there, const uint16_t *place_of,
                                 size_t label_count, size_t place_count, double *sums,
                                 dcrf_error *error) {
     struct disagreement d = {};
-    d.device = reinterpret_cast<struct device_operator *>(operators[0])->device;
-    d.variables = operators[0]->variables;
+    d.device = operators[0]->device;
+    d.variables = operators[0]->base.variables;
     const size_t passes = (place_count + SOME - 1) / SOME;
     const size_t stride = padded_channels(place_count < SOME ? place_count : SOME);
     std::vector<double> found(passes * count);
+    for (size_t k = 0; k < count; k++)
+        sums[k] = 0;
     dcrf_status status = device_enter(d.device, error);
     if (status == DCRF_OK)
-        status = take_memory(&d, labels, place_of, label_count, stride, found.size(), error);
+        status = take_labels(&d, labels, are_there, error);
+    if (status == DCRF_OK)
+        status = take_memory(&d, place_of, label_count, stride, found.size(), error);
     for (size_t p = 0; p < passes && status == DCRF_OK; p++) {
         const size_t first = p * SOME, left = place_count - first;
         const struct some_labels some = {d.labels,
@@ -133,7 +143,7 @@ static dcrf_status sum_in_float(dcrf_operator *const *operators, size_t count,
     for (size_t i = 0; i < found.size() && status == DCRF_OK; i++)
         sums[i % count] += found[i];
     for (void *memory :
-         {(void *)d.labels, (void *)d.place_of, (void *)d.indicators, (void *)d.filtered[0],
+         {(void *)d.own_labels, (void *)d.place_of, (void *)d.indicators, (void *)d.filtered[0],
           (void *)d.filtered[1], (void *)d.partial[0], (void *)d.partial[1], (void *)d.sums})
         device_release(d.device, memory);
     return status;
@@ -142,16 +152,30 @@ static dcrf_status sum_in_float(dcrf_operator *const *operators, size_t count,
 /* A plain exception must not leave the library. */
 #define WITHOUT_MEMORY fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT)
 
+dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,
+                                const uint16_t *labels, const uint16_t *place_of,
+                                size_t label_count, size_t place_count, double *sums,
+                                dcrf_error *error) {
+    const device_turn turn(operators[0]->device);
+    try {
+        return sum_in_float(operators, count, labels, true, place_of, label_count, place_count,
+                            sums, error);
+    } catch (const std::bad_alloc &) {
+        return WITHOUT_MEMORY;
+    }
+}
+
 dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t count,
                                     const uint16_t *labels, const uint16_t *place_of,
                                     size_t label_count, size_t place_count, double *sums,
                                     dcrf_error *error) {
     const device_turn turn(reinterpret_cast<struct device_operator *>(operators[0])->device);
-    for (size_t k = 0; k < count; k++)
-        sums[k] = 0;
     try {
-        return sum_in_float(operators, count, labels, place_of, label_count, place_count, sums,
-                            error);
+        std::vector<struct device_operator *> there;
+        for (size_t k = 0; k < count; k++)
+            there.push_back(reinterpret_cast<struct device_operator *>(operators[k]));
+        return sum_in_float(there.data(), count, labels, false, place_of, label_count, place_count,
+                            sums, error);
     } catch (const std::bad_alloc &) {
         return WITHOUT_MEMORY;
     }
@@ -197,15 +221,14 @@ dcrf_status operator_disagreement(const dcrf_operator *base, dcrf_workspace *wor
                                   dcrf_error *error) {
     (void)workspace;
     struct device_operator *op = (struct device_operator *)base;
-    dcrf_operator *const one = &op->base;
     const device_turn turn(op->device);
     *sum = 0;
     try {
         std::vector<uint16_t> place_of;
         const size_t count = list_labels(labels, base->variables, place_of);
-        return in_double
-                   ? sum_in_double(op, labels, place_of, count, sum, error)
-                   : sum_in_float(&one, 1, labels, place_of.data(), ALL_LABELS, count, sum, error);
+        return in_double ? sum_in_double(op, labels, place_of, count, sum, error)
+                         : sum_in_float(&op, 1, labels, false, place_of.data(), ALL_LABELS, count,
+                                        sum, error);
     } catch (const std::bad_alloc &) {
         return WITHOUT_MEMORY;
     }

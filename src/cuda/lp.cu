@@ -14,9 +14,9 @@ static void lp_free(dcrf_backend_lp *lp) {
         return;
     dcrf_backend_device *device = lp->device;
     cudaSetDevice((int)device->index);
-    void *const held[] = {lp->unary,       lp->y,           lp->previous, lp->z,      lp->packed,
-                          lp->filtered[0], lp->filtered[1], lp->precise,  lp->metric, lp->answer,
-                          lp->partial,     lp->blocks_done, lp->stiffness};
+    void *const held[] = {lp->unary,       lp->y,           lp->previous,  lp->z,      lp->packed,
+                          lp->filtered[0], lp->filtered[1], lp->precise,   lp->metric, lp->answer,
+                          lp->partial,     lp->blocks_done, lp->stiffness, lp->labels};
     for (void *memory : held)
         device_release(device, memory);
     for (const struct lp_dual &dual : lp->dual) {
@@ -50,6 +50,8 @@ static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
         status = device_array(lp->device, &lp->metric, lp->variables, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(lp->device, &lp->answer, 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(lp->device, &lp->labels, lp->variables, WHAT, error);
     const size_t by_rows = lp_row_partials(lp->variables);
     const size_t by_search = lp_search_partials(lp->variables);
     if (status == DCRF_OK)
@@ -84,7 +86,7 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     lp->device = device;
     device_hold(device);
     lp->variables = model->variables;
-    lp->labels = model->labels;
+    lp->label_count = model->labels;
     lp->stride = model->stride;
     lp->kernel_count = model->kernel_count;
     lp->operators = static_cast<struct device_operator **>(
@@ -97,8 +99,8 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
         lp->weights[m] = model->weights[m];
     }
     if (status == DCRF_OK && model->cliques)
-        status = device_cliques_take(&lp->cliques, device, lp->variables, lp->labels, lp->stride,
-                                     model->cliques, error);
+        status = device_cliques_take(&lp->cliques, device, lp->variables, lp->label_count,
+                                     lp->stride, model->cliques, error);
     if (status == DCRF_OK)
         status = take_memory(lp, error);
     if (status == DCRF_OK)
@@ -154,7 +156,7 @@ static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual whi
 
 static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
                             const float *metric, const double *stiffness, dcrf_error *error) {
-    lp->is_largest_known = false;
+    lp->is_largest_known = lp->are_labels_known = false;
     dcrf_status status = lp_write_dual(lp, DCRF_BACKEND_AVERAGE, nullptr, nullptr, error);
     if (status == DCRF_OK && lp->cliques.count > 0)
         status = device_upload(lp->device, lp->stiffness, stiffness,
@@ -188,9 +190,12 @@ static dcrf_status lp_read(dcrf_backend_lp *lp, enum dcrf_backend_marginals whic
 
 static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error) {
     const dcrf_status status = device_enter(lp->device, error);
-    return status < 0 ? status
-                      : labels_download(lp->device, lp->y, lp->variables, lp->labels, lp->stride,
-                                        labels, error);
+    if (status < 0)
+        return status;
+    return lp->are_labels_known ? device_download(lp->device, labels, lp->labels,
+                                                  lp->variables * sizeof *labels, error)
+                                : labels_download(lp->device, lp->y, lp->variables, lp->label_count,
+                                                  lp->stride, labels, error);
 }
 
 static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *pairwise,
@@ -280,7 +285,7 @@ static dcrf_status take_messages(dcrf_backend_lp *lp, const struct messages<T> &
                                  const struct alive_labels *alive, bool is_first,
                                  dcrf_error *error) {
     unpack<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
-        from, lp->variables, (uint32_t)lp->labels, (uint32_t)lp->stride, *alive, is_first,
+        from, lp->variables, (uint32_t)lp->label_count, (uint32_t)lp->stride, *alive, is_first,
         lp->dual[DCRF_BACKEND_CURRENT].pairwise);
     return check(cudaGetLastError(), WHAT, error);
 }
@@ -295,10 +300,10 @@ static dcrf_status find_alive(dcrf_backend_lp *lp, double threshold, struct aliv
         lp->is_largest_known = status == DCRF_OK;
     }
     alive->count = 0;
-    for (size_t i = 0; i < lp->labels && status == DCRF_OK; i++)
+    for (size_t i = 0; i < lp->label_count && status == DCRF_OK; i++)
         if ((double)lp->largest[i] > threshold)
             alive->label[alive->count++] = (uint16_t)i;
-    for (size_t i = 0; i < lp->labels; i++)
+    for (size_t i = 0; i < lp->label_count; i++)
         alive->place[i] = (uint16_t)alive->count;
     for (uint32_t k = 0; k < alive->count; k++)
         alive->place[alive->label[k]] = (uint16_t)k;
@@ -377,7 +382,8 @@ static dcrf_status find_in_double(dcrf_backend_lp *lp, const struct dcrf_backend
                                   dcrf_error *error) {
     dcrf_status status = DCRF_OK;
     if (!lp->precise)
-        status = device_array(lp->device, &lp->precise, lp->variables * lp->labels, WHAT, error);
+        status =
+            device_array(lp->device, &lp->precise, lp->variables * lp->label_count, WHAT, error);
     for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++) {
         struct device_operator *op = lp->operators[m];
         struct dcrf_line line = {};
@@ -438,10 +444,13 @@ static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_adv
     if (status == DCRF_OK)
         status = lp_descend(lp, how, error);
     status = read_answer(lp, status, &answer, error);
-    lp->is_largest_known = status == DCRF_OK;
+    lp->is_largest_known = lp->are_labels_known = status == DCRF_OK;
     if (status < 0)
         return status;
     memcpy(lp->largest, answer.largest, sizeof lp->largest);
+    for (size_t i = 0; i < LP_MOST_LABELS; i++)
+        lp->occurs[i] = answer.occurs[i];
+    lp->unary_of_labels = answer.unary;
     memcpy(done->weights, answer.weights, sizeof done->weights);
     memcpy(done->bounds, answer.bounds, sizeof done->bounds);
     done->objective = answer.objective;
@@ -449,7 +458,29 @@ static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_adv
     return DCRF_OK;
 }
 
+static dcrf_status lp_energy(dcrf_backend_lp *lp, double *unary, double *pairwise,
+                             dcrf_error *error) {
+    uint16_t place_of[LP_MOST_LABELS];
+    size_t count = 0;
+    double *sums = static_cast<double *>(calloc(lp->kernel_count + 1, sizeof *sums));
+    if (!sums)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    for (size_t i = 0; i < lp->label_count; i++)
+        place_of[i] = (uint16_t)(lp->occurs[i] ? count++ : 0);
+    dcrf_status status = DCRF_OK;
+    if (lp->kernel_count > 0)
+        status = disagreements_there(lp->operators, lp->kernel_count, lp->labels, place_of,
+                                     lp->label_count, count, sums, error);
+    *unary = lp->unary_of_labels;
+    *pairwise = 0;
+    for (size_t m = 0; m < lp->kernel_count; m++)
+        *pairwise += lp->weights[m] * sums[m];
+    free(sums);
+    return status;
+}
+
 const struct dcrf_backend_lp_methods lp_methods = {
-    lp_make,      lp_free,       lp_start,      lp_restart,    lp_read,         lp_labels,
-    lp_read_dual, lp_write_dual, lp_bound_sums, lp_find_point, lp_find_cliques, lp_advance,
+    lp_make,         lp_free,      lp_start,      lp_restart,    lp_read,
+    lp_labels,       lp_read_dual, lp_write_dual, lp_bound_sums, lp_find_point,
+    lp_find_cliques, lp_advance,   lp_energy,
 };

@@ -19,12 +19,14 @@ struct lp_answer {
     double weights[DCRF_BACKEND_TARGETS];
     double bounds[DCRF_BACKEND_TARGETS][DCRF_BACKEND_BOUND_SUMS];
     double objective, uphill;
+    double unary;                     /* of the labels of y */
     uint32_t largest[LP_MOST_LABELS]; /* of z, per label: the bits of a float */
+    uint8_t occurs[LP_MOST_LABELS];   /* among the labels of y */
 };
 
 struct dcrf_backend_lp {
     dcrf_backend_device *device;
-    size_t variables, labels, stride;
+    size_t variables, label_count, stride;
     size_t kernel_count;
     struct device_operator **operators;
     double *weights;                         /* the host's */
@@ -35,11 +37,15 @@ struct dcrf_backend_lp {
     struct device_cliques cliques;
     double *stiffness; /* per clique */
     float *metric;
+    uint16_t *labels;         /* of y, where they are known */
     struct lp_answer *answer; /* on the device */
     double *partial;          /* of the blocks of a launch */
     unsigned *blocks_done;
     float largest[LP_MOST_LABELS]; /* the host's: of z, where it is known */
     bool is_largest_known;
+    bool are_labels_known;
+    double unary_of_labels; /* the host's, likewise, and which labels occur */
+    bool occurs[LP_MOST_LABELS];
     struct ordered_levels levels; /* those of the last shape */
     size_t levels_bins;
     double levels_epsilon;
@@ -68,7 +74,7 @@ struct lp_rows {
 };
 
 static inline struct lp_rows lp_rows_of(const dcrf_backend_lp *lp) {
-    return {lp->variables, (uint32_t)lp->labels, (uint32_t)lp->stride, lp->unary};
+    return {lp->variables, (uint32_t)lp->label_count, (uint32_t)lp->stride, lp->unary};
 }
 
 extern const struct dcrf_backend_lp_methods lp_methods;

@@ -3,6 +3,8 @@
 #include "cuda/lp.cuh"
 #include "cuda/sums.cuh"
 
+#include <cfloat>
+
 #define WHAT "the LP"
 /* Threads to a row, and the labels that each of them holds. */
 #define FEW_LANES 8
@@ -10,10 +12,10 @@
 #define MANY_LANES 32
 #define MANY_ITEMS (LP_MOST_LABELS / MANY_LANES)
 
-enum { OBJECTIVE, UPHILL, DESCENT_SUMS };
+enum { OBJECTIVE, UPHILL, UNARY, DESCENT_SUMS };
 
 static bool has_few_labels(const dcrf_backend_lp *lp) {
-    return lp->labels <= FEW_LANES * FEW_ITEMS;
+    return lp->label_count <= FEW_LANES * FEW_ITEMS;
 }
 
 size_t lp_row_partials(size_t variables) {
@@ -59,7 +61,7 @@ dcrf_status lp_find_largest(dcrf_backend_lp *lp, dcrf_error *error) {
     if (status < 0)
         return status;
     find_largest<<<blocks_of_columns(lp), THREADS, 0, stream>>>(
-        lp->z, lp->variables * lp->stride, (uint32_t)lp->stride, (uint32_t)lp->labels,
+        lp->z, lp->variables * lp->stride, (uint32_t)lp->stride, (uint32_t)lp->label_count,
         lp->answer->largest);
     return check(cudaGetLastError(), WHAT, error);
 }
@@ -71,7 +73,8 @@ struct projection {
     struct lp_dual current;
     float epsilon;
     float *y;
-    double *objective, *uphill;
+    uint16_t *labels; /* of the largest entries of y, the first of equals */
+    struct lp_answer *answer;
     double *partial;
     unsigned *blocks_done;
 };
@@ -120,7 +123,7 @@ static __global__ void project_rows(struct lp_rows r, struct projection p) {
     const float tau = p.epsilon / metric;
     float z[ITEMS], value[ITEMS];
     bool has[ITEMS];
-    double sums[DESCENT_SUMS] = {0, 0}, totals[DESCENT_SUMS];
+    double sums[DESCENT_SUMS] = {0, 0, 0}, totals[DESCENT_SUMS];
 #pragma unroll
     for (int item = 0; item < ITEMS; item++) {
         const uint32_t label = lane + (uint32_t)item * LANES;
@@ -133,36 +136,44 @@ static __global__ void project_rows(struct lp_rows r, struct projection p) {
         sums[OBJECTIVE] += (double)z[item] * ((double)unary - dual);
     }
     const double theta = find_threshold<LANES, ITEMS>(value, has, (int)r.labels);
-    float uphill = 0;
+    float uphill = 0, lowest = FLT_MAX; /* of -y */
+    uint32_t best = UINT32_MAX;
 #pragma unroll
     for (int item = 0; item < ITEMS; item++) {
-        const size_t at = a * r.stride + lane + (size_t)item * LANES;
+        const uint32_t label = lane + (uint32_t)item * LANES;
+        const size_t at = a * r.stride + label;
         const double above = (double)value[item] - theta;
         const float y = above > 0 ? (float)above : 0;
         if (has[item]) {
             uphill += (z[item] - y) * (y - p.previous[at]);
             p.y[at] = y;
         }
+        if (has[item] && -y < lowest) {
+            lowest = -y;
+            best = label;
+        }
+    }
+    lowest_of_lanes<LANES>(&lowest, &best);
+    if (is_there && lane == 0) {
+        p.labels[a] = (uint16_t)best;
+        if (!p.answer->occurs[best])
+            p.answer->occurs[best] = 1; /* by whomever: it is the same */
+        sums[UNARY] = (double)r.unary[a * r.stride + best];
     }
     sums[UPHILL] = (double)(metric * uphill);
     if (sum_of_launch<DESCENT_SUMS, THREADS>(sums, p.partial, p.blocks_done, totals) &&
         threadIdx.x == 0) {
-        *p.objective = totals[OBJECTIVE];
-        *p.uphill = totals[UPHILL];
+        p.answer->objective = totals[OBJECTIVE];
+        p.answer->uphill = totals[UPHILL];
+        p.answer->unary = totals[UNARY];
     }
 }
 
 static void project(const dcrf_backend_lp *lp, float epsilon) {
-    const struct projection p = {lp->z,
-                                 lp->previous,
-                                 lp->metric,
-                                 lp->dual[DCRF_BACKEND_CURRENT],
-                                 epsilon,
-                                 lp->y,
-                                 &lp->answer->objective,
-                                 &lp->answer->uphill,
-                                 lp->partial,
-                                 lp->blocks_done};
+    const struct projection p = {
+        lp->z,       lp->previous,   lp->metric, lp->dual[DCRF_BACKEND_CURRENT],
+        epsilon,     lp->y,          lp->labels, lp->answer,
+        lp->partial, lp->blocks_done};
     const struct lp_rows rows = lp_rows_of(lp);
     const unsigned blocks =
         blocks_for(lp->variables * (has_few_labels(lp) ? FEW_LANES : MANY_LANES));

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 12u
+#define DCRF_BACKEND_VERSION 13u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -190,6 +190,8 @@ struct dcrf_backend_lp_methods {
      * metric, z = y + beta (y - previous), clipped to [0, 1]. */
     dcrf_status (*advance)(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                            struct dcrf_backend_advanced *done, dcrf_error *error);
+    /* After it: what the labels of y cost in unaries, and in pairs of all kernels. */
+    dcrf_status (*energy)(dcrf_backend_lp *lp, double *unary, double *pairwise, dcrf_error *error);
 };
 
 /* ---- the potential flow --------------------------------------------------------------------- */

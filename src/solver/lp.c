@@ -173,6 +173,17 @@ static dcrf_status lp_labels(void *state, uint16_t *labels, dcrf_error *error) {
                                : DCRF_NO_LABELS;
 }
 
+static dcrf_status lp_energy(void *state, dcrf_energy *energy, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    if (!lp->device.has_stepped || lp->problem->model->cliques.count > 0)
+        return DCRF_NO_LABELS;
+    *energy = (dcrf_energy){0};
+    const dcrf_status status =
+        lp->device.methods->energy(lp->device.state, &energy->unary, &energy->pairwise, error);
+    energy->total = energy->unary + energy->pairwise;
+    return status;
+}
+
 static const float *lp_marginals(const void *state) {
     return ((const struct dcrf_lp *)state)->y;
 }
@@ -188,6 +199,7 @@ const struct dcrf_method_interface dcrf_lp = {
     .step = lp_step,
     .fetch = lp_fetch,
     .labels = lp_labels,
+    .energy = lp_energy,
     .marginals = lp_marginals,
     .lower_bound = lp_lower_bound,
     .free = lp_free,

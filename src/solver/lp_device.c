@@ -103,6 +103,7 @@ dcrf_status dcrf_lp_device_start(struct dcrf_lp *lp, const struct dcrf_start *st
                                  dcrf_error *error) {
     dcrf_dual_forget(&lp->huber.average);
     lp->device.is_y_old = !start->y;
+    lp->device.has_stepped = false;
     return lp->device.methods->start(lp->device.state, start->y, start->labels, lp->metric,
                                      lp->cliques.stiffness, error);
 }
@@ -201,6 +202,7 @@ dcrf_status dcrf_lp_device_advance(struct dcrf_lp *lp, double average_weight, bo
         .beta = beta};
     const dcrf_status status = lp->device.methods->advance(lp->device.state, &how, &done, error);
     lp->device.is_y_old = true;
+    lp->device.has_stepped = status == DCRF_OK;
     if (status < 0)
         return status;
     take_mixture(lp, &huber->current, done.weights[DCRF_BACKEND_TO_CURRENT],

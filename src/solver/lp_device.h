@@ -27,6 +27,7 @@ struct dcrf_lp_device {
     const struct dcrf_backend_lp_methods *methods;
     dcrf_backend_lp *state; /* NULL: the LP is on the CPU */
     bool is_y_old, is_best_old;
+    bool has_stepped; /* since the start: so the device knows labels of y */
 };
 
 /* Have the LP on the workspace's device, where there is one that can do it. */

@@ -55,6 +55,9 @@ struct dcrf_method_interface {
     /* The labels of the largest marginals, from where the iterate is; DCRF_NO_LABELS: they must be
      * read off the marginals. NULL: always. */
     dcrf_status (*labels)(void *state, uint16_t *labels, dcrf_error *error);
+    /* The energy of those labels, likewise; DCRF_NO_LABELS: it must be computed from them. NULL:
+     * always. */
+    dcrf_status (*energy)(void *state, dcrf_energy *energy, dcrf_error *error);
     /* The current iterate, fetched: rows are distributions; valid until the next step. */
     const float *(*marginals)(const void *state);
     /* What is proven after start; NULL: the method proves nothing. */

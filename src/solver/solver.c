@@ -214,13 +214,32 @@ static dcrf_status round_largest(dcrf_solver *solver, dcrf_error *error) {
                                     error);
 }
 
+/* The energy of the largest marginals by the method itself, which has the labels only where they
+ * are the best. */
+static dcrf_status evaluate_there(dcrf_solver *solver, dcrf_error *error) {
+    dcrf_energy energy;
+    dcrf_status status = solver->method->energy
+                             ? solver->method->energy(solver->state, &energy, error)
+                             : DCRF_NO_LABELS;
+    if (status == DCRF_OK && energy.total < solver->info.energy.total)
+        status = round_largest(solver, error);
+    if (status == DCRF_OK) {
+        solver->info.rounded = energy;
+        dcrf_solver_take(solver, solver->candidate, &energy);
+    }
+    return status;
+}
+
 /* The energy of the method's labelling: its own, or the largest marginals. */
 static dcrf_status evaluate(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
     const double began_s = dcrf_time_s();
-    dcrf_status status = labels ? DCRF_OK : round_largest(solver, error);
-    if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, labels ? labels : solver->candidate,
-                                      &solver->info.rounded, error);
+    dcrf_status status = labels ? DCRF_NO_LABELS : evaluate_there(solver, error);
+    if (status == DCRF_NO_LABELS) {
+        status = labels ? DCRF_OK : round_largest(solver, error);
+        if (status == DCRF_OK)
+            status = dcrf_solver_consider(solver, labels ? labels : solver->candidate,
+                                          &solver->info.rounded, error);
+    }
     solver->info.evaluate_s += dcrf_time_s() - began_s;
     return status;
 }
