@@ -534,8 +534,7 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
     dsp->softmax = softmax;
-#ifdef __wasm__ /* where its bytes count, and nobody has a use for it: plain C is there for tests  \
-                 */
+#ifdef __wasm__ /* bytes count there, and only tests call it: plain C will do */
     (void)shared_softmax;
 #else
     dsp->shared_softmax = shared_softmax;
