@@ -7,6 +7,7 @@
  * a finer one that is blurred twice. */
 #include "core/timer.h"
 #include "filter/lattice.h"
+#include "measure.h"
 #include "picture.h"
 
 #include <math.h>
@@ -31,24 +32,17 @@ struct result {
 static struct result exact, fast;
 static dcrf_workspace *workspace;
 
-static void check(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-accuracy: %s\n", error->message);
-        exit(1);
-    }
-}
-
 static void apply(const dcrf_operator *op, const float *in, float *out) {
     dcrf_error error;
-    check(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, LABELS, STRIDE, &error),
-          &error);
+    must(dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, LABELS, STRIDE, &error),
+         &error);
 }
 
 /* The operator applied to y; the normalized one from it, by the row sums on both sides. */
 static void measure(const dcrf_operator *op, const float *y, int repeats, struct result *result) {
     static float scaled[BLOCK];
     dcrf_error error;
-    check(dcrf_operator_row_sums(op, workspace, result->row_sums, &error), &error);
+    must(dcrf_operator_row_sums(op, workspace, result->row_sums, &error), &error);
     result->apply_s = INFINITY;
     for (int i = 0; i < repeats; i++) {
         const double start = dcrf_time_s();
@@ -93,14 +87,14 @@ static void compare(const dcrf_grid *grid, const uint8_t *rgb, const float *y, d
     struct dcrf_features features;
     dcrf_operator *op;
     dcrf_error error;
-    check(dcrf_features_new(&features, grid, &kernel, &error), &error);
-    check(dcrf_exact_new(&op, &features, workspace, &error), &error);
+    must(dcrf_features_new(&features, grid, &kernel, &error), &error);
+    must(dcrf_exact_new(&op, &features, workspace, &error), &error);
     measure(op, y, 1, &exact);
     dcrf_operator_free(&op);
     for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
-        check(dcrf_lattice_new_refined(&op, &features, variants[v].refinement, workspace, &error),
-              &error);
-        check(dcrf_lattice_calibrate(op, &features, workspace, &error), &error);
+        must(dcrf_lattice_new_refined(&op, &features, variants[v].refinement, workspace, &error),
+             &error);
+        must(dcrf_lattice_calibrate(op, &features, workspace, &error), &error);
         measure(op, y, 5, &fast);
         printf("| %g, %g | %s | %zu | %.3f | %.3f | %.3f | %.2f |\n", sigma, colour_sigma,
                variants[v].name, dcrf_operator_vertices(op),
@@ -118,7 +112,7 @@ int main(void) {
     uint8_t *rgb = picture_draw(WIDTH, HEIGHT);
     float *y = picture_labels(WIDTH, HEIGHT, LABELS, STRIDE);
     dcrf_error error;
-    check(dcrf_workspace_new(&workspace, 0, &error), &error);
+    must(dcrf_workspace_new(&workspace, 0, &error), &error);
     if (!rgb || !y)
         return 1;
     printf(

@@ -10,6 +10,7 @@
 #include "filter/device.h"
 #include "filter/plan.h"
 #include "io/image.h"
+#include "measure.h"
 #include "picture.h"
 #include "solver/method.h"
 
@@ -25,18 +26,6 @@
 #define MOST_REPEATS 101
 
 static const char *device_name = "cuda";
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-cuda: %s\n", error->message);
-        exit(status == DCRF_ERROR_DEVICE ? 77 : 1);
-    }
-}
-
-static int compare(const void *one, const void *other) {
-    const double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
 
 /* ---- what is measured ----------------------------------------------------------------------- */
 
@@ -62,8 +51,7 @@ static double measure(call function, struct subject *subject, size_t repeats) {
         must(function(subject, &error), &error);
         times[i] = 1e3 * (dcrf_time_s() - began_s);
     }
-    qsort(times, repeats, sizeof *times, compare);
-    return times[repeats / 2];
+    return median(times, repeats);
 }
 
 static dcrf_status build_bilateral(struct subject *s, dcrf_error *error) {

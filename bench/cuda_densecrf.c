@@ -10,6 +10,7 @@
  * last columns say how far apart the results are, and whether a second call gave the same bytes. */
 #include "core/timer.h"
 #include "io/image.h"
+#include "measure.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
@@ -25,13 +26,6 @@
 #define MOST_REPEATS 31
 
 static const char *device_name = "cuda";
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-cuda-densecrf: %s\n", error->message);
-        exit(status == DCRF_ERROR_DEVICE ? 77 : 1);
-    }
-}
 
 static const struct setting {
     double spatial, bilateral, colours;
@@ -90,11 +84,6 @@ static void call(const struct problem *p, dcrf_workspace *workspace, float *q,
     times_ms[STEP] = 1e3 * (at_s[PARTS] - at_s[STEP]);
 }
 
-static int compare(const void *one, const void *other) {
-    const double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
 /* The median of each part; q is that of the last call. Did all calls give the same bytes? */
 static bool measure(const struct problem *p, dcrf_workspace *workspace, size_t repeats, float *q,
                     double medians[PARTS]) {
@@ -111,10 +100,8 @@ static bool measure(const struct problem *p, dcrf_workspace *workspace, size_t r
         for (int part = 0; part < PARTS; part++)
             times[part][k] = one[part];
     }
-    for (int part = 0; part < PARTS; part++) {
-        qsort(times[part], repeats, sizeof *times[part], compare);
-        medians[part] = times[part][repeats / 2];
-    }
+    for (int part = 0; part < PARTS; part++)
+        medians[part] = median(times[part], repeats);
     free(first);
     return is_same;
 }

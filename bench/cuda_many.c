@@ -15,6 +15,7 @@
  * `--together`: images per second of small images, one by one and with so many in one call. */
 #include "core/timer.h"
 #include "io/image.h"
+#include "measure.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
@@ -33,18 +34,8 @@
 
 static const char *device_name = "cuda";
 
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-cuda-many: %s\n", error->message);
-        exit(status == DCRF_ERROR_DEVICE ? 77 : 1);
-    }
-}
-
 static void *room(size_t count, size_t bytes) {
-    void *memory = calloc(count, bytes);
-    if (!memory)
-        exit(1);
-    return memory;
+    return require(calloc(count, bytes));
 }
 
 /* ---- the arrays ----------------------------------------------------------------------------- */
@@ -238,11 +229,6 @@ static void stop_worker(struct worker *w) {
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-static int compare(const void *one, const void *other) {
-    const double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
 /* The median of single calls, in milliseconds. */
 static double measure_call(const struct subject *subject, const struct way *way, size_t threads,
                            size_t repeats) {
@@ -262,8 +248,7 @@ static double measure_call(const struct subject *subject, const struct way *way,
     }
     must(worker.status, &worker.error);
     stop_worker(&worker);
-    qsort(times, repeats, sizeof *times, compare);
-    return times[repeats / 2];
+    return median(times, repeats);
 }
 
 static double images_per_second(const struct subject *subject, const struct way *way,

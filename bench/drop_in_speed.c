@@ -16,6 +16,7 @@
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
 #include "core/rng.h"
+#include "measure.h"
 #include "naive_densecrf.h"
 #include "photograph.h"
 #include "picture.h"
@@ -26,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ITERATIONS 10
 
@@ -48,27 +48,6 @@ struct subject {
     size_t repeats;
     double step_ms[STEPS]; /* the best of each */
 };
-
-static double time_s(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-drop-in-speed: %s\n", error->message);
-        exit(1);
-    }
-}
-
-static void *require(void *memory) {
-    if (!memory) {
-        fprintf(stderr, "dcrf-drop-in-speed: out of memory\n");
-        exit(1);
-    }
-    return memory;
-}
 
 /* ---- what is measured ----------------------------------------------------------------------- */
 
@@ -102,17 +81,17 @@ static void call(struct subject *s, size_t threads, clockid_t clock) {
     double times[STEPS + 1];
     must(dcrf_workspace_new(&workspace, threads, &error), &error);
     must(dcrf_densecrf_new(&crf, &s->grid, setting->labels, &error), &error);
-    times[STEP_UNARY] = time_s(clock);
+    times[STEP_UNARY] = clock_s(clock);
     must(dcrf_densecrf_set_unary(crf, &energies, &error), &error);
     for (size_t m = 0; m < 2; m++) {
-        times[STEP_SPATIAL + m] = time_s(clock);
+        times[STEP_SPATIAL + m] = clock_s(clock);
         must(dcrf_densecrf_add_kernel(crf, workspace, &kernels[m], DCRF_DENSECRF_SYMMETRIC,
                                       DCRF_COMPATIBILITY_POTTS, &compat[m], &error),
              &error);
     }
-    times[STEP_INFERENCE] = time_s(clock);
+    times[STEP_INFERENCE] = clock_s(clock);
     must(dcrf_densecrf_infer(crf, workspace, ITERATIONS, s->q, NULL, NULL, &error), &error);
-    times[STEPS] = time_s(clock);
+    times[STEPS] = clock_s(clock);
     for (size_t i = 0; i < STEPS; i++)
         s->step_ms[i] = fmin(s->step_ms[i], 1e3 * (times[i + 1] - times[i]));
     dcrf_densecrf_free(&crf);
@@ -125,9 +104,9 @@ static double best_s(struct subject *s, size_t threads) {
     for (size_t i = 0; i < STEPS; i++)
         s->step_ms[i] = INFINITY;
     for (size_t i = 0; i < s->repeats; i++) {
-        const double start = time_s(clock);
+        const double start = clock_s(clock);
         call(s, threads, clock);
-        best = fmin(best, time_s(clock) - start);
+        best = fmin(best, clock_s(clock) - start);
     }
     return best;
 }
@@ -135,7 +114,7 @@ static double best_s(struct subject *s, size_t threads) {
 /* The processor time that the naive program takes for the same; q is its result. */
 static double naive_s(const struct subject *s, size_t variables, float *q) {
     const struct setting *setting = s->setting;
-    const double start = time_s(CLOCK_PROCESS_CPUTIME_ID);
+    const double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     float *features = require(malloc(variables * 5 * sizeof *features));
     const float compat[2] = {(float)setting->spatial_compat, (float)setting->bilateral_compat};
     const float colour = (float)setting->colour, channel_sigma[3] = {colour, colour, colour};
@@ -151,7 +130,7 @@ static double naive_s(const struct subject *s, size_t variables, float *q) {
     require(is_done && naive_infer(crf, ITERATIONS, q) == 0 ? crf : NULL);
     naive_free(crf);
     free(features);
-    return time_s(CLOCK_PROCESS_CPUTIME_ID) - start;
+    return clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */

@@ -14,13 +14,13 @@
 #include "filter/exact.h"
 #include "core/timer.h"
 #include "io/image.h"
+#include "measure.h"
 #include "picture.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -30,19 +30,6 @@
 #define SAMPLE 64
 
 static dcrf_workspace *workspace;
-
-static double cpu_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-exact: %s\n", error->message);
-        exit(1);
-    }
-}
 
 /* ---- the peak ------------------------------------------------------------------------------- */
 
@@ -56,11 +43,11 @@ static void must(dcrf_status status, const dcrf_error *error) {
         float result[lanes];                                                                       \
         for (int k = 0; k < CHAINS; k++)                                                           \
             sum[k] = set((float)k);                                                                \
-        const double start_s = cpu_s();                                                            \
+        const double start_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);                                  \
         for (int i = 0; i < TURNS; i++)                                                            \
             _Pragma("GCC unroll 12") for (int k = 0; k < CHAINS; k++) sum[k] =                     \
                 multiply_add(sum[k], factor, term);                                                \
-        const double time_s = cpu_s() - start_s;                                                   \
+        const double time_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start_s;                         \
         for (int k = 1; k < CHAINS; k++)                                                           \
             sum[0] = multiply_add(sum[0], factor, sum[k]);                                         \
         memcpy(result, &sum[0], sizeof result);                                                    \
@@ -87,7 +74,7 @@ static double find_peak(void) {
 static double naive(const dcrf_grid *grid, const float *colours, double sigma, double colour_sigma,
                     const float *y, const float *result, double *error) {
     const size_t n = grid->size[0] * grid->size[1], width = grid->size[0];
-    const double start_s = cpu_s();
+    const double start_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     *error = 0;
     for (size_t k = 0; k < SAMPLE; k++) {
         const size_t a = k * (n / SAMPLE);
@@ -109,7 +96,7 @@ static double naive(const dcrf_grid *grid, const float *colours, double sigma, d
         for (size_t i = 0; i < LABELS; i++)
             *error = fmax(*error, fabs(sums[i] - (double)result[a * STRIDE + i]) / row_sum);
     }
-    return (cpu_s() - start_s) * (double)n / SAMPLE;
+    return (clock_s(CLOCK_PROCESS_CPUTIME_ID) - start_s) * (double)n / SAMPLE;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -124,9 +111,9 @@ struct measured {
         dcrf_error error;                                                                          \
         (result) = (struct measured){INFINITY, INFINITY};                                          \
         for (int i = 0; i < REPEATS; i++) {                                                        \
-            const double wall_s = dcrf_time_s(), used_s = cpu_s();                                 \
+            const double wall_s = dcrf_time_s(), used_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);       \
             must(call, &error);                                                                    \
-            (result).cpu_s = fmin((result).cpu_s, cpu_s() - used_s);                               \
+            (result).cpu_s = fmin((result).cpu_s, clock_s(CLOCK_PROCESS_CPUTIME_ID) - used_s);     \
             (result).wall_s = fmin((result).wall_s, dcrf_time_s() - wall_s);                       \
         }                                                                                          \
     } while (0)

@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/image.h"
 #include "io/npy.h"
+#include "measure.h"
 #include "solver/lp_experiment.h"
 
 #include <dcrf/dcrf.h>
@@ -45,13 +46,6 @@ static int print_moment(void *user, const dcrf_moment *moment) {
     printf("\"%s\",%.4f,%zu,%.3f,%.3f,%.8f\n", schedule->name, moment->time_s, moment->iteration,
            moment->best_energy, moment->lower_bound, moment->relative_gap);
     return 0;
-}
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-gap: %s\n", error->message);
-        exit(1);
-    }
 }
 
 static void run(const dcrf_plan *plan, dcrf_workspace *workspace, const struct schedule *schedule,

@@ -12,6 +12,7 @@
 #define _DEFAULT_SOURCE
 #include "compat/densecrf.h"
 #include "core/memory.h"
+#include "measure.h"
 #include "photograph.h"
 #include "picture.h"
 
@@ -21,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LABELS 21
 #define WIDTH 24
@@ -38,27 +38,6 @@ struct subject {
     dcrf_plan *plan;
     float *in, *out;
 };
-
-static double time_s(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-plan-speed: %s\n", error->message);
-        exit(1);
-    }
-}
-
-static void *require(void *memory) {
-    if (!memory) {
-        fprintf(stderr, "dcrf-plan-speed: out of memory\n");
-        exit(1);
-    }
-    return memory;
-}
 
 /* ---- what is measured ----------------------------------------------------------------------- */
 
@@ -117,10 +96,10 @@ static double best_ms(void (*run)(struct subject *), struct subject *s, double *
     *passed_ms = INFINITY;
     run(s);
     for (int i = 0; i < 5 || (spent < 0.5 && i < 1000); i++) {
-        const double start = time_s(CLOCK_PROCESS_CPUTIME_ID), began = time_s(CLOCK_MONOTONIC);
+        const double start = clock_s(CLOCK_PROCESS_CPUTIME_ID), began = clock_s(CLOCK_MONOTONIC);
         run(s);
-        const double taken = time_s(CLOCK_PROCESS_CPUTIME_ID) - start;
-        *passed_ms = fmin(*passed_ms, 1e3 * (time_s(CLOCK_MONOTONIC) - began));
+        const double taken = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
+        *passed_ms = fmin(*passed_ms, 1e3 * (clock_s(CLOCK_MONOTONIC) - began));
         best = fmin(best, taken);
         spent += taken;
     }

@@ -3,6 +3,8 @@
  * For each method, the time of an iteration over four sizes of picture at 21 labels, and over four
  * numbers of labels at one size; and the slope of the line fitted through the logarithms, which is
  * 1 where the cost is linear. */
+#define _DEFAULT_SOURCE
+#include "measure.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
@@ -13,13 +15,6 @@
 #define SIZES 4
 #define FIRST_ITERATIONS 2 /* which take the start with them, and first touch all memory */
 #define MORE_ITERATIONS 8
-
-static void check(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-scaling: %s\n", error->message);
-        exit(1);
-    }
-}
 
 /* Seconds that so many iterations take, with what comes before: the best of three runs. */
 static double run_s(const dcrf_plan *plan, dcrf_workspace *workspace, dcrf_method method,
@@ -35,8 +30,8 @@ static double run_s(const dcrf_plan *plan, dcrf_workspace *workspace, dcrf_metho
     for (int i = 0; i < 3; i++) {
         dcrf_solver *solver;
         dcrf_solver_info info;
-        check(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
-        check(dcrf_solver_run(solver, &error), &error);
+        must(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
+        must(dcrf_solver_run(solver, &error), &error);
         dcrf_solver_get_info(solver, &info);
         best = fmin(best, info.solve_s);
         dcrf_solver_free(&solver);
@@ -61,11 +56,11 @@ static double iteration_s(dcrf_method method, size_t width, size_t height, size_
     dcrf_error error;
     dcrf_model *model;
     dcrf_plan *plan;
-    check(dcrf_model_new(&model, &grid, labels, &error), &error);
-    check(dcrf_model_set_unary(model, &energies, &error), &error);
+    must(dcrf_model_new(&model, &grid, labels, &error), &error);
+    must(dcrf_model_set_unary(model, &energies, &error), &error);
     for (size_t k = 0; k < 2; k++)
-        check(dcrf_model_add_kernel(model, &kernels[k], &error), &error);
-    check(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), &error);
+        must(dcrf_model_add_kernel(model, &kernels[k], &error), &error);
+    must(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), &error);
     const double first = run_s(plan, workspace, method, FIRST_ITERATIONS);
     const double all = run_s(plan, workspace, method, FIRST_ITERATIONS + MORE_ITERATIONS);
     dcrf_plan_free(&plan);
@@ -94,7 +89,7 @@ int main(void) {
     static const size_t label_counts[SIZES] = {8, 16, 32, 64};
     dcrf_error error;
     dcrf_workspace *workspace;
-    check(dcrf_workspace_new(&workspace, 0, &error), &error);
+    must(dcrf_workspace_new(&workspace, 0, &error), &error);
     double size[SIZES], seconds[SIZES];
     printf("Milliseconds for one iteration.\n\n| method, 21 labels |");
     for (size_t i = 0; i < SIZES; i++)

@@ -12,6 +12,7 @@
  * of the image ("few"), and for each of up to three regions of every label two more than that, up
  * to twice as long ("many"). Labels below 1 % of the image count as void. */
 #include "draw_strokes.h"
+#include "measure.h"
 
 #include "io/image.h"
 #include "io/label_map.h"
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define VOID_LABEL 255
 
@@ -38,17 +38,6 @@ struct task {
 static void stop(const char *message) {
     fprintf(stderr, "dcrf-scribbles: %s\n", message);
     exit(1);
-}
-
-static void must(dcrf_status status, const dcrf_error *error) {
-    if (status < 0)
-        stop(error->message);
-}
-
-static double seconds_of(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* ---- settings ------------------------------------------------------------------------------- */
@@ -100,14 +89,14 @@ static void make_object(struct task *task, size_t labels) {
     const dcrf_view view =
         dcrf_view_interleaved(task->image.colours, DCRF_F32, &task->grid, task->image.channels);
     dcrf_error error;
-    const double processor_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    const double wall_s = seconds_of(CLOCK_MONOTONIC);
+    const double processor_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
+    const double wall_s = clock_s(CLOCK_MONOTONIC);
     task->labels = labels;
     must(dcrf_scribbles_new(&task->scribbles, &task->grid, &view, labels, &task->settings,
                             task->workspace, &error),
          &error);
-    task->new_processor_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor_s;
-    task->new_wall_s = seconds_of(CLOCK_MONOTONIC) - wall_s;
+    task->new_processor_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - processor_s;
+    task->new_wall_s = clock_s(CLOCK_MONOTONIC) - wall_s;
 }
 
 static double score(const struct task *task, const uint16_t *mask) {
@@ -135,11 +124,11 @@ static void run(struct task *task, const int32_t *strokes) {
     if (!mask)
         stop("out of memory");
     must(dcrf_scribbles_set_strokes(task->scribbles, &view, &error), &error);
-    const double processor_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    const double wall_s = seconds_of(CLOCK_MONOTONIC);
+    const double processor_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
+    const double wall_s = clock_s(CLOCK_MONOTONIC);
     must(dcrf_scribbles_update(task->scribbles, &error), &error);
-    const double update_processor_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor_s;
-    const double update_wall_s = seconds_of(CLOCK_MONOTONIC) - wall_s;
+    const double update_processor_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - processor_s;
+    const double update_wall_s = clock_s(CLOCK_MONOTONIC) - wall_s;
     must(dcrf_scribbles_labels(task->scribbles, mask, &error), &error);
     printf("%.4f %.4f %.4f %.4f %.4f\n", score(task, mask), task->new_processor_s,
            update_processor_s, task->new_wall_s, update_wall_s);

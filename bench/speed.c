@@ -17,6 +17,7 @@
  * best of several; those of one thread are times of processor, which others on the machine disturb
  * least. */
 #define _DEFAULT_SOURCE
+#include "measure.h"
 #include "photograph.h"
 #include "picture.h"
 
@@ -25,32 +26,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LABELS 21
 #define BINS 32
 #define ORDERED_LABELS 4
-
-static double time_s(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void *require(void *memory) {
-    if (!memory) {
-        fprintf(stderr, "dcrf-speed: out of memory\n");
-        exit(1);
-    }
-    return memory;
-}
-
-static void check(dcrf_status status, const dcrf_error *error) {
-    if (status < 0) {
-        fprintf(stderr, "dcrf-speed: %s\n", error->message);
-        exit(1);
-    }
-}
 
 /* Bytes a second that memcpy moves, both ways counted. */
 static double copy_bytes_per_s(void) {
@@ -60,9 +39,9 @@ static double copy_bytes_per_s(void) {
     memset(to, 2, bytes);
     double best = INFINITY;
     for (int i = 0; i < 10; i++) {
-        const double start = time_s(CLOCK_PROCESS_CPUTIME_ID);
+        const double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
         memcpy(to, from, bytes);
-        best = fmin(best, time_s(CLOCK_PROCESS_CPUTIME_ID) - start);
+        best = fmin(best, clock_s(CLOCK_PROCESS_CPUTIME_ID) - start);
     }
     free(from);
     free(to);
@@ -87,27 +66,27 @@ struct subject {
 static void build(struct subject *s) {
     dcrf_error error;
     dcrf_operator_free(&s->op);
-    check(dcrf_operator_new(&s->op, &s->grid, &s->kernel, DCRF_OPERATOR_FAST, s->workspace, &error),
-          &error);
+    must(dcrf_operator_new(&s->op, &s->grid, &s->kernel, DCRF_OPERATOR_FAST, s->workspace, &error),
+         &error);
 }
 
 static void apply(struct subject *s) {
     dcrf_error error;
-    check(dcrf_operator_apply(s->op, s->workspace, DCRF_SYMMETRIC, s->in, s->out, LABELS, s->stride,
-                              &error),
-          &error);
+    must(dcrf_operator_apply(s->op, s->workspace, DCRF_SYMMETRIC, s->in, s->out, LABELS, s->stride,
+                             &error),
+         &error);
 }
 
 static void ordered(struct subject *s) {
     dcrf_error error;
-    check(dcrf_operator_ordered(s->op, s->workspace, &s->levels, s->in, s->out, ORDERED_LABELS,
-                                s->stride, &error),
-          &error);
+    must(dcrf_operator_ordered(s->op, s->workspace, &s->levels, s->in, s->out, ORDERED_LABELS,
+                               s->stride, &error),
+         &error);
 }
 
 static void iterate(struct subject *s) {
     dcrf_error error;
-    check(dcrf_solver_step(s->solver, &error), &error);
+    must(dcrf_solver_step(s->solver, &error), &error);
 }
 
 /* Both kernels, and unaries that leave all labels alive. */
@@ -120,11 +99,11 @@ static void make_model(struct subject *s) {
             unary[a * LABELS + i] = -logf(0.7f * s->in[a * s->stride + i] + 0.3f / LABELS);
     const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F32, &s->grid, LABELS);
     const dcrf_kernel spatial = dcrf_kernel_spatial(3, 1.5);
-    check(dcrf_model_new(&s->model, &s->grid, LABELS, &error), &error);
-    check(dcrf_model_set_unary(s->model, &energies, &error), &error);
-    check(dcrf_model_add_kernel(s->model, &spatial, &error), &error);
-    check(dcrf_model_add_kernel(s->model, &s->kernel, &error), &error);
-    check(dcrf_plan_new(&s->plan, s->model, DCRF_OPERATOR_FAST, s->workspace, &error), &error);
+    must(dcrf_model_new(&s->model, &s->grid, LABELS, &error), &error);
+    must(dcrf_model_set_unary(s->model, &energies, &error), &error);
+    must(dcrf_model_add_kernel(s->model, &spatial, &error), &error);
+    must(dcrf_model_add_kernel(s->model, &s->kernel, &error), &error);
+    must(dcrf_plan_new(&s->plan, s->model, DCRF_OPERATOR_FAST, s->workspace, &error), &error);
     free(unary);
 }
 
@@ -138,7 +117,7 @@ static void start_solver(struct subject *s) {
     settings.damping = 0;
     settings.polish = 0;
     dcrf_solver_free(&s->solver);
-    check(dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &error), &error);
+    must(dcrf_solver_new(&s->solver, s->plan, s->workspace, &settings, &error), &error);
 }
 
 /* The best of the runs that fit into a second, at least ten. */
@@ -146,9 +125,9 @@ static double best_s(void (*run)(struct subject *), struct subject *s, clockid_t
     double best = INFINITY, spent = 0;
     run(s);
     for (int i = 0; i < 10 || (spent < 1 && i < 1000); i++) {
-        const double start = time_s(clock);
+        const double start = clock_s(clock);
         run(s);
-        const double taken = time_s(clock) - start;
+        const double taken = clock_s(clock) - start;
         best = fmin(best, taken);
         spent += taken;
     }
@@ -167,7 +146,7 @@ static void print_row(struct subject *s, const struct work *work, double bytes_p
     for (size_t threads = 1; threads <= 2; threads++) {
         dcrf_solver_free(&s->solver);
         dcrf_workspace_free(&s->workspace);
-        check(dcrf_workspace_new(&s->workspace, threads, &error), &error);
+        must(dcrf_workspace_new(&s->workspace, threads, &error), &error);
         if (work->run == iterate)
             start_solver(s);
         taken[threads - 1] =
@@ -197,7 +176,7 @@ static void measure(const char *name, size_t width, size_t height, uint8_t *rgb,
     s.in = in;
     s.out = require(malloc(width * height * s.stride * sizeof *s.out));
     s.levels = (dcrf_levels){BINS, thresholds, NULL};
-    check(dcrf_workspace_new(&s.workspace, 1, &error), &error);
+    must(dcrf_workspace_new(&s.workspace, 1, &error), &error);
     s.kernel = dcrf_kernel_bilateral(80, 13, dcrf_view_interleaved(rgb, DCRF_U8, &s.grid, 3), 5);
     make_model(&s);
     build(&s);

@@ -1,6 +1,7 @@
 /* How fast superpixels are: mean shift and SLIC with their default settings, on a photograph-like
  * picture of two sizes, with one thread and with two. Times are the best of several. */
 #define _DEFAULT_SOURCE
+#include "measure.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
@@ -8,15 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define RUNS 5
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 struct subject {
     dcrf_grid grid;
@@ -33,10 +27,10 @@ static double best_s(struct subject *s, size_t threads) {
     double best = INFINITY;
     dcrf_status status = dcrf_workspace_new(&workspace, threads, &error);
     for (int i = 0; i < RUNS && status >= 0; i++) {
-        const double start = now_s();
+        const double start = clock_s(CLOCK_MONOTONIC);
         status = dcrf_superpixels(&s->grid, &s->image, &s->settings, workspace, s->regions,
                                   &s->count, &error);
-        best = fmin(best, now_s() - start);
+        best = fmin(best, clock_s(CLOCK_MONOTONIC) - start);
     }
     dcrf_workspace_free(&workspace);
     if (status >= 0)

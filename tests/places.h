@@ -22,6 +22,9 @@ fake_function find_in_fake(const char *name);
 size_t fake_alive(void);
 size_t fake_pictures(void);
 
+/* A test to come last: of what the fake device gave only the workspace is left. */
+void nothing_is_left(void **state);
+
 /* Memory of either side, with a copy of something in it. */
 struct place {
     void *data;

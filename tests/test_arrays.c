@@ -516,13 +516,6 @@ static void workers_do_not_disturb_each_other(void **state) {
     }
 }
 
-static void nothing_is_left(void **state) {
-    (void)state;
-    if (!is_fake())
-        skip();
-    assert_int_equal(fake_alive(), 1); /* `device` itself */
-}
-
 int main(void) {
     if (status_without_device() != 0)
         return status_without_device();

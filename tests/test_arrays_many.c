@@ -373,13 +373,6 @@ static void batches_have_a_size(void **state) {
     assert_int_equal(dcrf_arrays_batch(NULL, 2), 0);
 }
 
-static void nothing_is_left(void **state) {
-    (void)state;
-    if (!is_fake())
-        skip();
-    assert_int_equal(fake_alive(), 1); /* `device` itself */
-}
-
 int main(void) {
     if (status_without_device() != 0)
         return status_without_device();

@@ -117,13 +117,6 @@ static void memory_outlives_its_workspace(void **state) {
     assert_null(memory);
 }
 
-static void nothing_is_left(void **state) {
-    (void)state;
-    if (!is_fake())
-        skip();
-    assert_int_equal(fake_alive(), 1); /* `device` itself */
-}
-
 int main(void) {
     if (status_without_device() != 0)
         return status_without_device();
