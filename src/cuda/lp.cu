@@ -63,6 +63,9 @@ static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
         status =
             check(cudaMemsetAsync(lp->blocks_done, 0, sizeof *lp->blocks_done, lp->device->stream),
                   WHAT, error);
+    if (status == DCRF_OK) /* it is always sent as a whole */
+        status = check(cudaMemsetAsync(lp->answer, 0, sizeof *lp->answer, lp->device->stream), WHAT,
+                       error);
     /* The padding of rows is never written but read by passes over whole blocks. */
     for (float *block : {lp->y, lp->previous})
         if (status == DCRF_OK)

@@ -93,6 +93,9 @@ static dcrf_status take_memory(dcrf_backend_moves *moves, dcrf_error *error) {
             WHAT, error);
     if (status == DCRF_OK)
         status = device_array(device, &moves->answer, 1, WHAT, error);
+    if (status == DCRF_OK) /* it is always sent as a whole */
+        status = check(cudaMemsetAsync(moves->answer, 0, sizeof *moves->answer, device->stream),
+                       WHAT, error);
     if (status == DCRF_OK && moves->cliques.count > 0)
         status = device_array(device, &moves->states, moves->cliques.count, WHAT, error);
     if (status == DCRF_OK)

@@ -62,6 +62,7 @@ static void finish(problem &p, dcrf_kernel_kind kind, size_t axes, const size_t 
     p.normalization = normalization;
     p.features = {};
     p.features.kind = kind;
+    p.features.pictures = 1;
     p.features.grid.axes = axes;
     p.features.variables = 1;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
