@@ -1,0 +1,581 @@
+#include "scenarios.h"
+
+#include "dense.h"
+
+#include "core/workspace.h"
+#include "model/kernel.h"
+
+#include <dcrf/dcrf.h>
+#include <stdlib.h>
+
+#define WIDTH 6
+#define HEIGHT 5
+#define LABELS 2
+
+static const uint8_t *test_image(void) {
+    static uint8_t image[WIDTH * HEIGHT * 3];
+    for (size_t i = 0; i < sizeof image; i++)
+        image[i] = (uint8_t)(i * 37);
+    return image;
+}
+
+static dcrf_kernel bilateral_kernel(void) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    return dcrf_kernel_bilateral(3, 40, dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3), 1);
+}
+
+static dcrf_status make_workspace(dcrf_error *error) {
+    dcrf_workspace *workspace = NULL;
+    const dcrf_status status = dcrf_workspace_new(&workspace, 3, error);
+    /* A failure leaves nothing behind in the handle. */
+    if ((status < 0) != (workspace == NULL))
+        return DCRF_ERROR_ARGUMENT;
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static dcrf_status make_features(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_kernel kernel = bilateral_kernel();
+    struct dcrf_features features;
+    const dcrf_status status = dcrf_features_new(&features, &grid, &kernel, error);
+    if (status == DCRF_OK)
+        dcrf_features_clear(&features);
+    return status;
+}
+
+/* ---- operators: planned, applied, ordered --------------------------------------------------- */
+
+static dcrf_status use_operator(const dcrf_kernel *kernel, dcrf_operator_kind kind,
+                                dcrf_error *error) {
+    enum { VARIABLES = WIDTH * HEIGHT, CHANNELS = 3 };
+    static float in[VARIABLES * DCRF_LANES], out[VARIABLES * DCRF_LANES];
+    const float thresholds[] = {0.25f, 0.5f, 0.75f};
+    const float nodes[] = {0, 1}, table[] = {0, 1, -1, 0};
+    const dcrf_levels sign = {.count = 4, .levels = thresholds};
+    const dcrf_levels interpolated = {.count = 2, .levels = nodes, .table = table};
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_workspace *workspace = NULL;
+    dcrf_operator *op = NULL;
+    for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
+        in[i] = (float)(i % 7) / 7;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_operator_new(&op, &grid, kernel, kind, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, CHANNELS, DCRF_LANES,
+                                     error);
+    if (status == DCRF_OK)
+        status = dcrf_operator_ordered(op, workspace, &interpolated, in, out, CHANNELS, DCRF_LANES,
+                                       error);
+    if (status == DCRF_OK)
+        status = dcrf_operator_ordered(op, workspace, &sign, in, out, CHANNELS, DCRF_LANES, error);
+    if (status == DCRF_OK)
+        status = dcrf_operator_diagonal(op, workspace, out, error);
+    if (status == DCRF_OK)
+        status = dcrf_operator_row_sums(op, workspace, out, error);
+    dcrf_operator_free(&op);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static dcrf_status use_exact(dcrf_error *error) {
+    const dcrf_kernel kernel = bilateral_kernel();
+    return use_operator(&kernel, DCRF_OPERATOR_EXACT, error);
+}
+
+static dcrf_status use_grid(dcrf_error *error) {
+    const dcrf_kernel kernel = dcrf_kernel_spatial(1.5, 1);
+    return use_operator(&kernel, DCRF_OPERATOR_GRID, error);
+}
+
+static dcrf_status use_lattice(dcrf_error *error) {
+    const dcrf_kernel kernel = bilateral_kernel();
+    return use_operator(&kernel, DCRF_OPERATOR_LATTICE, error);
+}
+
+/* Without a normalization, so that it is calibrated. */
+static dcrf_status use_calibrated_lattice(dcrf_error *error) {
+    dcrf_kernel kernel = bilateral_kernel();
+    kernel.normalization = DCRF_NORMALIZE_NONE;
+    return use_operator(&kernel, DCRF_OPERATOR_LATTICE, error);
+}
+
+/* ---- a model, its plan and its energies ----------------------------------------------------- */
+
+static dcrf_status build_model(dcrf_model *model, dcrf_error *error) {
+    static const float unary[WIDTH * HEIGHT * LABELS], matrix[LABELS * LABELS] = {0, 1, 1, 0};
+    static const size_t offsets[] = {0, 2, 4}, members[] = {0, 1, 2, 3};
+    static const double costs[] = {1, 2};
+    static const uint8_t regions[WIDTH * HEIGHT];
+    const dcrf_grid *grid = dcrf_model_grid(model);
+    const dcrf_view energies = dcrf_view_planar(unary, DCRF_F32, grid, LABELS);
+    const dcrf_view map = dcrf_view_interleaved(regions, DCRF_U8, grid, 1);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, grid, 3);
+    const dcrf_kernel spatial = dcrf_kernel_spatial(1.5, 1), bilateral = bilateral_kernel();
+    dcrf_status status = dcrf_model_set_unary(model, &energies, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_add_kernel(model, &spatial, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_add_kernel(model, &bilateral, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_POTTS, NULL, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_cliques(model, 2, offsets, members, costs, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_clique_map(model, &map, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_clique_costs(model, &image, 20, 100, error);
+    return status;
+}
+
+static dcrf_status use_model(dcrf_error *error) {
+    static float y[WIDTH * HEIGHT * DCRF_LANES];
+    static const uint16_t labels[WIDTH * HEIGHT];
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_plan *plan = NULL;
+    dcrf_energy energy;
+    double of_kernel[2];
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+        y[a * DCRF_LANES + a % LABELS] = 1;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = build_model(model, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 2, error);
+    if (status == DCRF_OK)
+        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_of_labels(plan, workspace, labels, &energy, of_kernel, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_qp(plan, workspace, y, DCRF_LANES, &energy, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_lp(plan, workspace, y, DCRF_LANES, 8, DCRF_CLIQUE_MIN, &energy, error);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
+/* ---- solvers -------------------------------------------------------------------------------- */
+
+/* Whatever fails once there is a solver, it holds a labelling. */
+static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
+    uint16_t labels[WIDTH * HEIGHT];
+    dcrf_solver_info info;
+    dcrf_status status = dcrf_solver_run(solver, error);
+    dcrf_solver_get_info(solver, &info);
+    dcrf_solver_labels(solver, labels);
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+        assert_true(labels[a] < LABELS);
+    /* What could be left out was, and the run went on to its end. */
+    if (status >= 0) {
+        assert_true(info.energy.total < 1e6 && info.stop > 0);
+        status = info.left_out;
+    }
+    if (status >= 0)
+        status = dcrf_solver_start_labels(solver, labels, error);
+    return status;
+}
+
+static dcrf_status prove(const dcrf_solver *solver, const dcrf_model *model,
+                         dcrf_workspace *workspace, dcrf_error *error) {
+    dcrf_proof *proof;
+    dcrf_proof_settings settings;
+    dcrf_proof_settings_defaults(&settings);
+    settings.certificate = 1;
+    dcrf_status status = dcrf_proof_new(&proof, solver, &settings, error);
+    assert_true((status < 0) == (proof == NULL));
+    if (status == DCRF_OK) {
+        dcrf_verification found;
+        size_t size;
+        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        status = dcrf_verify_certificate(bytes, size, model, workspace, NULL, NULL, &found, error);
+    }
+    dcrf_proof_free(&proof);
+    return status;
+}
+
+/* On a device without cliques, so that mean field is there, too. */
+static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, const char *device,
+                         dcrf_error *error) {
+    static const float values[] = {0, 1, 1, 0};
+    static const size_t none;
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_plan *plan = NULL;
+    dcrf_solver *solver = NULL;
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, method);
+    settings.rounding_draws = 1;
+    settings.trace = 1;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = build_model(model, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_compatibility(model, 1, compatibility, values, error);
+    if (status == DCRF_OK && strcmp(device, "cpu") != 0)
+        status = dcrf_model_set_cliques(model, 0, &none, NULL, NULL, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 2, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_set_device(workspace, device, error);
+    if (status == DCRF_OK)
+        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_solver_new(&solver, plan, workspace, &settings, error);
+    if (status == DCRF_OK)
+        status = run_solver(solver, error);
+    if (status == DCRF_OK && method == DCRF_METHOD_LP)
+        status = prove(solver, model, workspace, error);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
+static dcrf_status solve_mean_field(dcrf_error *error) {
+    return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, "cpu", error);
+}
+
+static dcrf_status solve_qp(dcrf_error *error) {
+    return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, "cpu", error);
+}
+
+static dcrf_status solve_lp(dcrf_error *error) {
+    return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, "cpu", error);
+}
+
+static dcrf_status solve_mean_field_on_device(dcrf_error *error) {
+    return solve(DCRF_METHOD_MF, DCRF_COMPATIBILITY_POTTS, "cuda", error);
+}
+
+static dcrf_status solve_qp_on_device(dcrf_error *error) {
+    return solve(DCRF_METHOD_QP, DCRF_COMPATIBILITY_MATRIX, "cuda", error);
+}
+
+/* Arrays of the host's, on both sides of the call, and one of the device's. */
+static dcrf_status use_arrays(const char *device, dcrf_error *error) {
+    static float q[WIDTH * HEIGHT * LABELS];
+    static uint16_t labels[WIDTH * HEIGHT];
+    static const float logits[WIDTH * HEIGHT * LABELS] = {1, -1, 2};
+    const dcrf_kernel kernels[] = {bilateral_kernel()};
+    dcrf_workspace *workspace = NULL;
+    dcrf_device_memory *memory = NULL;
+    dcrf_arrays arrays;
+    dcrf_arrays_defaults(&arrays);
+    arrays.grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    arrays.unary = dcrf_view_planar(logits, DCRF_F32, &arrays.grid, LABELS);
+    arrays.unary_kind = DCRF_UNARY_LOGITS;
+    arrays.kernels = kernels;
+    arrays.kernel_count = 1;
+    arrays.operator_kind = DCRF_OPERATOR_EXACT;
+    arrays.marginals = dcrf_view_planar(q, DCRF_F32, &arrays.grid, LABELS);
+    arrays.labels = dcrf_view_planar(labels, DCRF_U16, &arrays.grid, 1);
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_set_device(workspace, device, error);
+    if (status == DCRF_OK && strcmp(device, "cpu") != 0)
+        status = dcrf_device_memory_new(&memory, workspace, sizeof q, error);
+    if (memory)
+        arrays.marginals.data = dcrf_device_memory_data(memory);
+    if (status == DCRF_OK)
+        status = dcrf_mean_field_arrays(workspace, &arrays, error);
+    dcrf_device_memory_free(&memory);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static dcrf_status use_arrays_here(dcrf_error *error) {
+    return use_arrays("cpu", error);
+}
+
+static dcrf_status use_arrays_on_device(dcrf_error *error) {
+    return use_arrays("cuda", error);
+}
+
+static dcrf_status solve_lp_on_device(dcrf_error *error) {
+    return solve(DCRF_METHOD_LP, DCRF_COMPATIBILITY_POTTS, "cuda", error);
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+static dcrf_status model_of_tile(void *user, const dcrf_tile *tile, dcrf_model **model,
+                                 dcrf_error *error) {
+    static const float unary[WIDTH * HEIGHT * LABELS] = {0, 1, 1, 0, 0, 1};
+    const dcrf_grid grid = dcrf_tiling_window(user, tile);
+    const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, LABELS);
+    const dcrf_kernel kernel = bilateral_kernel();
+    dcrf_status status = dcrf_model_new(model, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_unary(*model, &view, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_add_kernel(*model, &kernel, error);
+    return status;
+}
+
+static dcrf_status look_at_tile(void *user, const dcrf_tile_result *result, dcrf_error *error) {
+    (void)user, (void)error;
+    assert_true(result->labels[0] < LABELS);
+    return DCRF_OK;
+}
+
+static dcrf_status use_tiles(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const size_t window[DCRF_MAX_AXES] = {WIDTH / 2 + 2, 0, 0}, overlap[DCRF_MAX_AXES] = {1, 1, 1};
+    dcrf_tiling tiling;
+    dcrf_workspace *workspace = NULL;
+    dcrf_settings settings;
+    dcrf_tiles_info info = {0};
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    dcrf_status status = dcrf_tiling_make(&tiling, &grid, window, overlap, error);
+    const dcrf_tile_callbacks callbacks = {
+        .model = model_of_tile, .result = look_at_tile, .user = &tiling};
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &settings,
+                                  &info, error);
+    dcrf_workspace_free(&workspace);
+    if (status == DCRF_OK && info.left_out < 0) {
+        /* The labelling is there all the same; what was left out is said. */
+        *error = (dcrf_error){info.left_out, "out of memory: a part was left out"};
+        status = info.left_out;
+    }
+    return status;
+}
+
+/* ---- superpixels ---------------------------------------------------------------------------- */
+
+static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *error) {
+    static int32_t regions[WIDTH * HEIGHT];
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    dcrf_superpixel_settings settings;
+    dcrf_superpixel_defaults(&settings);
+    settings.method = method;
+    settings.min_region_px = 4;
+    settings.region_size_px = 2; /* several regions, so that there are some to join */
+    dcrf_workspace *workspace = NULL;
+    size_t count;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static dcrf_status use_mean_shift(dcrf_error *error) {
+    return use_superpixels(DCRF_SUPERPIXEL_MEAN_SHIFT, error);
+}
+
+static dcrf_status use_slic(dcrf_error *error) {
+    return use_superpixels(DCRF_SUPERPIXEL_SLIC, error);
+}
+
+static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
+    static int32_t regions[WIDTH * HEIGHT * 3];
+    const dcrf_grid grid = dcrf_grid_3d(WIDTH, HEIGHT, 3);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 1);
+    dcrf_superpixel_settings settings;
+    dcrf_superpixel_defaults(&settings);
+    settings.method = DCRF_SUPERPIXEL_SLIC;
+    settings.min_region_px = 4;
+    settings.region_size_px = 2;
+    dcrf_workspace *workspace = NULL;
+    size_t count;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_superpixels(&grid, &image, &settings, workspace, regions, &count, error);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+/* ---- the compatible mean field -------------------------------------------------------------- */
+
+/* More than the fake device has room for: tests/fake_compat.c. */
+#define MANY_FEATURES 7
+
+/* The last kernel cannot be on the device, so the model comes back. */
+static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
+    static const float unary[WIDTH * HEIGHT * LABELS], matrix[LABELS * LABELS] = {-1, 0, 0, -2};
+    static float q[WIDTH * HEIGHT * LABELS];
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view view = dcrf_view_planar(unary, DCRF_F32, &grid, LABELS);
+    const dcrf_kernel kernel = bilateral_kernel();
+    static const float features[WIDTH * HEIGHT * MANY_FEATURES];
+    const dcrf_kernel many =
+        dcrf_kernel_features(dcrf_view_interleaved(features, DCRF_F32, &grid, MANY_FEATURES), 1);
+    dcrf_workspace *workspace = NULL;
+    dcrf_densecrf *crf = NULL;
+    double divergence;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_set_device(workspace, device, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_new(&crf, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_set_unary(crf, &view, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_add_kernel(crf, workspace, &kernel, DCRF_DENSECRF_SYMMETRIC,
+                                          DCRF_COMPATIBILITY_MATRIX, matrix, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_infer(crf, workspace, 2, q, NULL, NULL, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_step(crf, workspace, q, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_divergence(crf, workspace, q, &divergence, error);
+    if (status == DCRF_OK && strcmp(device, "cpu") != 0) {
+        assert_string_equal(dcrf_densecrf_device(crf), "cuda:0");
+        status = dcrf_densecrf_add_kernel(crf, workspace, &many, DCRF_DENSECRF_SYMMETRIC,
+                                          DCRF_COMPATIBILITY_POTTS, matrix, error);
+        assert_int_equal(dcrf_densecrf_kernels(crf), status == DCRF_OK ? 2 : 1);
+        assert_string_equal(dcrf_densecrf_device(crf), status == DCRF_OK ? "cpu" : "cuda:0");
+        if (status == DCRF_OK)
+            status = dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
+    }
+    dcrf_densecrf_free(&crf);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static dcrf_status use_densecrf_here(dcrf_error *error) {
+    return use_densecrf("cpu", error);
+}
+
+static dcrf_status use_densecrf_on_device(dcrf_error *error) {
+    return use_densecrf("cuda", error);
+}
+
+static dcrf_status enlarge_unary(dcrf_error *error) {
+    static const float values[4 * LABELS];
+    static float energies[WIDTH * HEIGHT * LABELS];
+    const dcrf_grid small = dcrf_grid_2d(2, 2), grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view view = dcrf_view_interleaved(values, DCRF_F32, &small, LABELS);
+    const dcrf_view guide = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    const dcrf_status status =
+        dcrf_unary_energies(&view, &small, DCRF_UNARY_LOGITS, 2, &grid, NULL, energies, error);
+    return status < 0 ? status
+                      : dcrf_unary_energies(&view, &small, DCRF_UNARY_LOGITS, 2, &grid, &guide,
+                                            energies, error);
+}
+
+static dcrf_status use_gradient(dcrf_error *error) {
+    enum { VARIABLES = WIDTH * HEIGHT };
+    static float block[VARIABLES * DCRF_LANES], features[VARIABLES * 5];
+    static double weight[2], sigma[2 * DCRF_MAX_FEATURES], compatibility[2 * LABELS * LABELS];
+    float *features_of[2] = {NULL, features};
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_kernel kernels[2] = {dcrf_kernel_spatial(2, 1), bilateral_kernel()};
+    dcrf_derivatives wanted = {
+        .weight = weight, .sigma = sigma, .compatibility = compatibility, .features = features_of};
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_plan *plan = NULL;
+    dcrf_unrolled *unrolled = NULL;
+    double energy;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    for (size_t m = 0; m < 2 && status == DCRF_OK; m++)
+        status = dcrf_model_add_kernel(model, &kernels[m], error);
+    if (status == DCRF_OK)
+        status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_unrolled_new(&unrolled, plan, workspace, 2, error);
+    if (status == DCRF_OK)
+        status = dcrf_unrolled_forward(unrolled, NULL, block, DCRF_LANES, error);
+    if (status == DCRF_OK)
+        status = dcrf_unrolled_backward(unrolled, block, DCRF_LANES, &wanted, error);
+    if (status == DCRF_OK)
+        status = dcrf_pairwise_gradient(plan, workspace, block, DCRF_NARROW_LANES, &energy, NULL,
+                                        &wanted, error);
+    dcrf_unrolled_free(&unrolled);
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
+static dcrf_status measure_strength(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
+    const size_t count = dcrf_default_kernels(&image, kernels);
+    dcrf_model *model = NULL;
+    dcrf_workspace *workspace = NULL;
+    dcrf_measured_strength measured;
+    dcrf_status status = dcrf_model_new(&model, &grid, LABELS, error);
+    for (size_t k = 0; k < count && status >= 0; k++)
+        status = dcrf_model_add_kernel(model, &kernels[k], error);
+    if (status >= 0)
+        status = dcrf_workspace_new(&workspace, 2, error);
+    if (status >= 0)
+        status = dcrf_model_measure_strength(model, workspace, &measured, error);
+    if (status >= 0) {
+        static const uint16_t labels[WIDTH * HEIGHT];
+        dcrf_changes changes;
+        status = dcrf_changes_of(model, labels, &measured, NULL, NULL, &changes, error);
+    }
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+    return status;
+}
+
+static dcrf_status use_scribbles(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    uint8_t strokes[WIDTH * HEIGHT];
+    const dcrf_view stroke_view = dcrf_view_interleaved(strokes, DCRF_U8, &grid, 1);
+    dcrf_workspace *workspace = NULL;
+    dcrf_scribbles *scribbles = NULL;
+    memset(strokes, 255, sizeof strokes);
+    strokes[0] = 0;
+    strokes[WIDTH * HEIGHT - 1] = 1;
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_scribbles_new(&scribbles, &grid, &image, LABELS, NULL, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_scribbles_set_strokes(scribbles, &stroke_view, error);
+    if (status == DCRF_OK)
+        status = dcrf_scribbles_update(scribbles, error);
+    dcrf_scribbles_free(&scribbles);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+const struct named_scenario scenarios[] = {
+    {"a workspace", make_workspace, 5}, /* itself, the pool, its workers, two threads */
+    {"the features of a kernel", make_features, 1},
+    {"the exact operator", use_exact, 5},
+    {"the grid operator", use_grid, 5},
+    {"the lattice operator", use_lattice, 5},
+    {"the lattice operator, calibrated", use_calibrated_lattice, 5},
+    {"a model, its plan and its energies", use_model, 20},
+    {"mean field", solve_mean_field, 40},
+    {"the QP relaxation", solve_qp, 40},
+    {"the LP relaxation and a proof", solve_lp, 75},
+    {"tiles", use_tiles, 40},
+    {"mean field on a device", solve_mean_field_on_device, 30},
+    {"QP on a device", solve_qp_on_device, 30},
+    {"the LP relaxation and a proof on a device", solve_lp_on_device, 75},
+    {"mean field of arrays", use_arrays_here, 20},
+    {"mean field of arrays on a device", use_arrays_on_device, 6},
+    {"the compatible mean field", use_densecrf_here, 30},
+    {"the compatible mean field on a device", use_densecrf_on_device, 30},
+    {"derivatives", use_gradient, 60},
+    {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */
+    {"superpixels by SLIC", use_slic, 17},
+    {"superpixels of a volume", use_slic_of_a_volume, 19},
+    {"enlarged unaries", enlarge_unary, 9},
+    {"the strength that suits a model", measure_strength, 12},
+    {"scribbles", use_scribbles, 40},
+};
+
+const size_t scenario_count = sizeof scenarios / sizeof scenarios[0];
