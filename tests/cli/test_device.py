@@ -153,7 +153,7 @@ class WithDevice(DeviceCase):
 
     def test_failures(self):
         solve = ("solve", self.image, "--unary", self.unary, "-o", "out.png", "--device", "cuda")
-        for subject, entry in ((self.image, "operator_new"), ("solver", "apply")):
+        for subject, entry in ((self.image, "operator_new"), ("solver", "mean_field_step"), ("solver", "disagreements")):
             self.bad(subject, "the fake device refuses " + entry, *solve, status=1, **environment(FAKE_FAILURE=entry))
 
 
