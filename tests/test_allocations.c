@@ -33,11 +33,11 @@ static void *run_all(void *statuses) {
 /* A thread that reaches beyond its stack meets a page that cannot be written, and the test dies. */
 static void a_stack_of_64_kb_is_enough(void **state) {
     (void)state;
-    dcrf_status *statuses = malloc(scenario_count * sizeof *statuses);
     pthread_attr_t usual, small;
     pthread_t thread;
     if (SANITIZED)
         skip(); /* which surround every variable with others */
+    dcrf_status *statuses = malloc(scenario_count * sizeof *statuses);
     assert_int_equal(pthread_getattr_default_np(&usual), 0);
     assert_int_equal(pthread_attr_init(&small), 0);
     assert_int_equal(pthread_attr_setstacksize(&small, 64 * 1024), 0);
