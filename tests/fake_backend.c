@@ -33,8 +33,8 @@ size_t fake_backend_alive(void) {
     return atomic_load(&alive);
 }
 
-/* The features of the first variable of the operator that was made last, likewise. */
-static double first_features[DCRF_MAX_FEATURES];
+/* The features of the first variable of the operator that this thread made last, likewise. */
+static _Thread_local double first_features[DCRF_MAX_FEATURES];
 EXPORTED double fake_backend_first_feature(size_t i);
 double fake_backend_first_feature(size_t i) {
     return first_features[i];
