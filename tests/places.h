@@ -22,7 +22,8 @@ fake_function find_in_fake(const char *name);
 size_t fake_alive(void);
 size_t fake_pictures(void);
 
-/* A test to come last: of what the fake device gave only the workspace is left. */
+/* A test to come last: of what the fake device gave nothing is left but the group's workspace,
+ * where the state is one. */
 void nothing_is_left(void **state);
 
 /* Memory of either side, with a copy of something in it. */

@@ -57,10 +57,9 @@ static void solve_expected(void) {
 }
 
 static int prepare(void **state) {
-    (void)state;
     dcrf_error error;
     dcrf_rng rng;
-    device = new_device_workspace();
+    *state = device = new_device_workspace();
     if (!device || dcrf_workspace_new(&cpu, 1, &error) < 0)
         return -1;
     grid = dcrf_grid_2d(WIDTH, HEIGHT);

@@ -12,8 +12,7 @@
 static dcrf_workspace *cpu, *device;
 
 static int prepare(void **state) {
-    (void)state;
-    device = new_device_workspace();
+    *state = device = new_device_workspace();
     return device && dcrf_workspace_new(&cpu, 1, NULL) == DCRF_OK ? 0 : -1;
 }
 

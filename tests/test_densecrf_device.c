@@ -3,7 +3,7 @@
  * dcrf/densecrf.h, written down once more here over dense matrices in double, say what has to come
  * out. And what happens to models that the device cannot have. */
 #include "core/rng.h"
-#include "fake_alive.h"
+#include "places.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>

@@ -1,13 +1,12 @@
 /* Devices through the seam of src/filter/backend.h, with a device that is none
- * (tests/fake_backend.c): the answers are those of the CPU, and what fails there is said here. */
-#include "fake_alive.h"
-#include "toy.h"
+ * (tests/fake_backend.c): operators and energies are those of the CPU, and what fails there is said
+ * here. What methods do there is in test_device_methods.c. */
+#include "elsewhere.h"
+#include "places.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define MOST 64
 
 /* ---- the library ---------------------------------------------------------------------------- */
 
@@ -101,38 +100,6 @@ static void names_devices(void **state) {
 
 /* ---- toys on a device ----------------------------------------------------------------------- */
 
-/* The toy's model a second time, planned on a device. */
-struct elsewhere {
-    dcrf_workspace *workspace;
-    dcrf_plan *plan;
-};
-
-static struct elsewhere plan_elsewhere(const struct toy *toy, const char *device) {
-    struct elsewhere there;
-    assert_int_equal(dcrf_workspace_new(&there.workspace, 2, NULL), DCRF_OK);
-    assert_int_equal(dcrf_workspace_set_device(there.workspace, device, NULL), DCRF_OK);
-    assert_int_equal(
-        dcrf_plan_new(&there.plan, toy->model, DCRF_OPERATOR_EXACT, there.workspace, NULL),
-        DCRF_OK);
-    return there;
-}
-
-static void free_elsewhere(struct elsewhere *there) {
-    dcrf_plan_free(&there->plan);
-    dcrf_workspace_free(&there->workspace);
-}
-
-static struct toy toy_of(uint64_t seed) {
-    static const double strengths[] = {0.05, 0.2, 0.6};
-    return new_toy(seed, 6 + seed % 5, 2 + seed % 3, seed % 4 == 3 ? 2 : 0, strengths[seed % 3],
-                   TOY_POTTS, 1);
-}
-
-static void assert_near(double a, double b, double tolerance) {
-    if (!(fabs(a - b) <= tolerance))
-        fail_msg("%.9g and %.9g differ by more than %g", a, b, tolerance);
-}
-
 /* Both round sums of a few dozen floats: a part of 1e-6 of the row sum is ten roundings. */
 static void operators_are_the_same(void **state) {
     (void)state;
@@ -183,11 +150,8 @@ static void features_have_an_origin(void **state) {
     dcrf_model *model;
     dcrf_plan *plan;
     dcrf_workspace *workspace;
-    void *library = dlopen(FAKE_BACKEND, RTLD_NOW);
-    double (*first_feature)(size_t) = NULL;
-    void *symbol = dlsym(library, "fake_backend_first_feature");
-    memcpy(&first_feature, &symbol, sizeof first_feature);
-    assert_non_null(first_feature);
+    double (*first_feature)(size_t) =
+        (double (*)(size_t))find_in_fake("fake_backend_first_feature");
     assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
     assert_int_equal(dcrf_workspace_set_device(workspace, "cuda", NULL), DCRF_OK);
     assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
@@ -200,7 +164,6 @@ static void features_have_an_origin(void **state) {
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
     dcrf_workspace_free(&workspace);
-    dlclose(library);
 }
 
 static void energies_are_the_same(void **state) {
@@ -216,260 +179,6 @@ static void energies_are_the_same(void **state) {
             dcrf_energy_of_labels(there.plan, there.workspace, labels, &energy, NULL, NULL),
             DCRF_OK);
         assert_near(energy.total, toy_energy(&toy, labels), 1e-5);
-        free_elsewhere(&there);
-        free_toy(&toy);
-    }
-}
-
-/* ---- methods -------------------------------------------------------------------------------- */
-
-static dcrf_solver *run(dcrf_plan *plan, dcrf_workspace *workspace, const dcrf_settings *settings,
-                        const uint16_t *start) {
-    dcrf_solver *solver;
-    dcrf_error error = {0};
-    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, settings, &error), DCRF_OK);
-    if (start)
-        assert_int_equal(dcrf_solver_start_labels(solver, start, NULL), DCRF_OK);
-    if (dcrf_solver_run(solver, &error) < 0)
-        fail_msg("%s", error.message);
-    return solver;
-}
-
-/* Mean field or QP here and there: the whole course. */
-static void compare_courses(const struct toy *toy, const dcrf_settings *settings,
-                            const uint16_t *start) {
-    struct elsewhere there = plan_elsewhere(toy, "cuda");
-    dcrf_solver *solvers[] = {run(toy->plan, toy->workspace, settings, start),
-                              run(there.plan, there.workspace, settings, start)};
-    dcrf_solver_info info[2];
-    float q[2][MOST * 8];
-    uint16_t labels[2][MOST];
-    const dcrf_moment *moments[2];
-    size_t count[2];
-    for (size_t k = 0; k < 2; k++) {
-        dcrf_solver_get_info(solvers[k], &info[k]);
-        dcrf_solver_labels(solvers[k], labels[k]);
-        moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
-        assert_int_equal(dcrf_solver_marginals(solvers[k], q[k], toy->labels, NULL), DCRF_OK);
-    }
-    assert_int_equal(info[1].iterations, info[0].iterations);
-    assert_int_equal(info[1].stop, info[0].stop);
-    assert_near(info[1].energy.total, info[0].energy.total, 1e-5);
-    assert_near(info[1].objective, info[0].objective, 1e-4);
-    assert_int_equal(count[0], count[1]);
-    for (size_t i = 0; i < count[0]; i++) {
-        assert_int_equal(moments[1][i].stage, moments[0][i].stage);
-        if (!isnan(moments[0][i].objective))
-            assert_near(moments[1][i].objective, moments[0][i].objective, 1e-4);
-    }
-    for (size_t k = 0; k < toy->variables * toy->labels; k++)
-        assert_near((double)q[1][k], (double)q[0][k], 1e-5);
-    assert_memory_equal(labels[1], labels[0], toy->variables * sizeof labels[0][0]);
-    for (size_t k = 0; k < 2; k++)
-        dcrf_solver_free(&solvers[k]);
-    free_elsewhere(&there);
-}
-
-static void mean_field_is_the_same(void **state) {
-    (void)state;
-    static const double dampings[] = {0, 0.5, DCRF_DAMPING_AUTO};
-    for (uint64_t seed = 0; seed < 24; seed++) {
-        struct toy toy = toy_of(seed);
-        dcrf_settings settings;
-        uint16_t start[MOST] = {0};
-        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-        settings.damping = dampings[seed / 2 % 3];
-        settings.trace = 1;
-        settings.stationarity = 0; /* the number of iterations must not hang on a rounding */
-        compare_courses(&toy, &settings, seed % 2 ? start : NULL);
-        free_toy(&toy);
-    }
-}
-
-static void mean_field_of_any_compatibility_is_the_same(void **state) {
-    (void)state;
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        struct toy toy = new_toy(seed, 9, 3, seed % 2 ? 2 : 0, 0.2, TOY_GENERAL, 1);
-        dcrf_settings settings;
-        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-        settings.stationarity = 0;
-        compare_courses(&toy, &settings, NULL);
-        free_toy(&toy);
-    }
-}
-
-static void qp_is_the_same(void **state) {
-    (void)state;
-    for (uint64_t seed = 0; seed < 24; seed++) {
-        struct toy toy = new_toy(seed, 6 + seed % 5, 2 + seed % 3, seed % 4 / 2 * 2, 0.2,
-                                 seed % 3 ? TOY_POTTS : TOY_GENERAL, 1);
-        dcrf_settings settings;
-        uint16_t start[MOST] = {0};
-        dcrf_settings_defaults(&settings, DCRF_METHOD_QP);
-        settings.trace = 1;
-        settings.stationarity = 0;
-        settings.iterations = 8; /* later ones choose between vertices that are nearly as good */
-        compare_courses(&toy, &settings, seed % 2 ? start : NULL);
-        free_toy(&toy);
-    }
-}
-
-static void a_weight_that_changes_is_taken(void **state) {
-    (void)state;
-    struct toy toy = toy_of(1);
-    dcrf_settings settings;
-    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-    settings.stationarity = 0;
-    assert_int_equal(dcrf_model_set_weight(toy.model, 0, 0, NULL), DCRF_OK);
-    compare_courses(&toy, &settings, NULL);
-    assert_int_equal(dcrf_model_set_weight(toy.model, 1, 0, NULL), DCRF_OK);
-    compare_courses(&toy, &settings, NULL);
-    free_toy(&toy);
-}
-
-/* The LP here and there, with the exact operators: objectives and bounds of the whole course. The
- * line search for the bound ends at a multiple of 1/128, and at a kink rounding says at which: so
- * bounds on the way may differ by a step of it. */
-static void the_lp_is_the_same(void **state) {
-    (void)state;
-    for (uint64_t seed = 0; seed < 24; seed++) {
-        struct toy toy = toy_of(seed);
-        struct elsewhere there = plan_elsewhere(&toy, "cuda");
-        dcrf_settings settings;
-        const dcrf_moment *moments[2];
-        size_t count[2];
-        float y[2][MOST * 8];
-        uint16_t start[MOST] = {0};
-        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-        settings.trace = 1;
-        settings.gap = 0;
-        settings.stationarity = 0;
-        settings.iterations = 32; /* later ones have widths that depend on a gap near zero */
-        dcrf_solver *solvers[] = {
-            run(toy.plan, toy.workspace, &settings, seed % 2 ? start : NULL),
-            run(there.plan, there.workspace, &settings, seed % 2 ? start : NULL)};
-        const double size = fabs(toy_optimum(&toy, NULL)) + 1;
-        for (size_t k = 0; k < 2; k++) {
-            moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
-            assert_int_equal(dcrf_solver_marginals(solvers[k], y[k], toy.labels, NULL), DCRF_OK);
-        }
-        assert_int_equal(count[0], count[1]);
-        for (size_t i = 0; i < count[0]; i++) {
-            assert_near(moments[1][i].best_energy, moments[0][i].best_energy, 1e-5 * size);
-            if (!isnan(moments[0][i].objective))
-                assert_near(moments[1][i].objective, moments[0][i].objective, 1e-4 * size);
-            if (!isnan(moments[0][i].lower_bound))
-                assert_near(moments[1][i].lower_bound, moments[0][i].lower_bound, size / 128);
-        }
-        for (size_t k = 0; k < toy.variables * toy.labels; k++)
-            assert_near((double)y[1][k], (double)y[0][k], 1e-3);
-        for (size_t k = 0; k < 2; k++)
-            dcrf_solver_free(&solvers[k]);
-        free_elsewhere(&there);
-        free_toy(&toy);
-    }
-}
-
-/* Kernels that drown the unaries: the flow proves the best constant labelling. */
-static struct toy strong_toy(uint64_t seed) {
-    return new_toy(seed, 10, 3, seed % 3, 300, TOY_POTTS, 1);
-}
-
-static void the_flow_is_the_same(void **state) {
-    (void)state;
-    size_t proven = 0;
-    for (uint64_t seed = 0; seed < 12; seed++) {
-        struct toy toy = strong_toy(seed);
-        struct elsewhere there = plan_elsewhere(&toy, "cuda");
-        dcrf_settings settings;
-        dcrf_solver_info info[2];
-        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-        dcrf_solver *solvers[] = {run(toy.plan, toy.workspace, &settings, NULL),
-                                  run(there.plan, there.workspace, &settings, NULL)};
-        for (size_t k = 0; k < 2; k++) {
-            dcrf_solver_get_info(solvers[k], &info[k]);
-            dcrf_solver_free(&solvers[k]);
-        }
-        const dcrf_candidate *flow[] = {&info[0].candidates[DCRF_CANDIDATE_FLOW],
-                                        &info[1].candidates[DCRF_CANDIDATE_FLOW]};
-        assert_int_equal(flow[0]->was_tried, flow[1]->was_tried);
-        if (flow[0]->was_tried) {
-            proven++;
-            /* Both stop where 2e-6 of the energy is missing. */
-            assert_near(flow[1]->lower_bound, flow[0]->lower_bound,
-                        4e-6 * fabs(flow[0]->lower_bound));
-            assert_true(flow[1]->lower_bound <= toy_optimum(&toy, NULL) * (1 + 1e-6));
-        }
-        free_elsewhere(&there);
-        free_toy(&toy);
-    }
-    assert_true(proven >= 8);
-}
-
-static void relaxations_hold(void **state) {
-    (void)state;
-    for (uint64_t seed = 0; seed < 12; seed++) {
-        struct toy toy = toy_of(seed);
-        struct elsewhere there = plan_elsewhere(&toy, "cuda");
-        const double optimum = toy_optimum(&toy, NULL);
-        for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
-            dcrf_settings settings;
-            dcrf_solver_info info;
-            uint16_t labels[MOST];
-            dcrf_settings_defaults(&settings, method);
-            dcrf_solver *solver = run(there.plan, there.workspace, &settings, NULL);
-            dcrf_solver_get_info(solver, &info);
-            dcrf_solver_labels(solver, labels);
-            assert_near(info.energy.total, toy_energy(&toy, labels), 1e-5);
-            assert_true(info.energy.total >= optimum - 1e-5);
-            if (method == DCRF_METHOD_LP) {
-                assert_true(info.lower_bound <= optimum);
-                /* Toys of this strength have small gaps on the CPU, too (tests/test_lp.c). */
-                assert_true(info.relative_gap <= 0.2);
-            }
-            dcrf_solver_free(&solver);
-        }
-        free_elsewhere(&there);
-        free_toy(&toy);
-    }
-}
-
-/* A certificate that was made with a device holds without it, and is checked without it. */
-static void certificates_are_checked_on_the_cpu(void **state) {
-    (void)state;
-    for (uint64_t seed = 0; seed < 8; seed++) {
-        struct toy toy = toy_of(seed);
-        struct elsewhere there = plan_elsewhere(&toy, "cuda");
-        dcrf_plan *fast;
-        const bool is_exact = seed % 2 == 0;
-        dcrf_settings settings;
-        dcrf_proof_settings limits;
-        dcrf_proof *proof;
-        dcrf_verification found;
-        dcrf_error error = {0};
-        size_t size;
-        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-        dcrf_proof_settings_defaults(&limits);
-        limits.certificate = 1;
-        /* The fast operators of this device are not those of the CPU at all. */
-        assert_int_equal(dcrf_plan_new(&fast, toy.model, DCRF_OPERATOR_FAST, there.workspace, NULL),
-                         DCRF_OK);
-        dcrf_solver *solver = run(is_exact ? there.plan : fast, there.workspace, &settings, NULL);
-        setenv("FAKE_FAILURE", "operator_new", 1);
-        assert_int_equal(dcrf_proof_new(&proof, solver, &limits, &error), DCRF_OK);
-        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
-        assert_non_null(bytes);
-        if (dcrf_verify_certificate(bytes, size, toy.model, there.workspace, NULL, NULL, &found,
-                                    &error) < 0)
-            fail_msg("toy %zu: %s", (size_t)seed, error.message);
-        unsetenv("FAKE_FAILURE");
-        assert_int_equal(found.is_exact, is_exact);
-        if (is_exact)
-            assert_true(found.lower_bound <= toy_optimum(&toy, NULL));
-        assert_string_equal(dcrf_workspace_device(there.workspace), "cuda:0");
-        dcrf_proof_free(&proof);
-        dcrf_solver_free(&solver);
-        dcrf_plan_free(&fast);
         free_elsewhere(&there);
         free_toy(&toy);
     }
@@ -505,19 +214,19 @@ static void plans_meet_other_workspaces(void **state) {
     struct elsewhere there = plan_elsewhere(&toy, "cuda");
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-    dcrf_solver *expected = run(toy.plan, toy.workspace, &settings, NULL);
+    dcrf_solver *expected = run_solver(toy.plan, toy.workspace, &settings, NULL);
     uint16_t labels[2][MOST];
     dcrf_solver_labels(expected, labels[0]);
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
         dcrf_workspace *other;
         assert_int_equal(dcrf_workspace_new(&other, 1, NULL), DCRF_OK);
         assert_int_equal(dcrf_workspace_set_device(other, devices[i], NULL), DCRF_OK);
-        dcrf_solver *solver = run(there.plan, other, &settings, NULL);
+        dcrf_solver *solver = run_solver(there.plan, other, &settings, NULL);
         dcrf_solver_labels(solver, labels[1]);
         assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
         dcrf_solver_free(&solver);
         /* And a plan of the CPU with a workspace that has a device. */
-        solver = run(toy.plan, other, &settings, NULL);
+        solver = run_solver(toy.plan, other, &settings, NULL);
         dcrf_solver_labels(solver, labels[1]);
         assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
         dcrf_solver_free(&solver);
@@ -618,14 +327,6 @@ int main(void) {
         cmocka_unit_test(operators_are_the_same),
         cmocka_unit_test(features_have_an_origin),
         cmocka_unit_test(energies_are_the_same),
-        cmocka_unit_test(mean_field_is_the_same),
-        cmocka_unit_test(mean_field_of_any_compatibility_is_the_same),
-        cmocka_unit_test(qp_is_the_same),
-        cmocka_unit_test(a_weight_that_changes_is_taken),
-        cmocka_unit_test(the_lp_is_the_same),
-        cmocka_unit_test(the_flow_is_the_same),
-        cmocka_unit_test(relaxations_hold),
-        cmocka_unit_test(certificates_are_checked_on_the_cpu),
         cmocka_unit_test(plans_outlive_their_workspace),
         cmocka_unit_test(plans_meet_other_workspaces),
         cmocka_unit_test(failures_are_told),

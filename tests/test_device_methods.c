@@ -1,0 +1,260 @@
+/* Methods through the seam of src/filter/backend.h, with a device that is none
+ * (tests/fake_backend.c): the course of each is that of the CPU, bounds hold, and certificates are
+ * checked. */
+#include "elsewhere.h"
+#include "places.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Mean field or QP here and there: the whole course. */
+static void compare_courses(const struct toy *toy, const dcrf_settings *settings,
+                            const uint16_t *start) {
+    struct elsewhere there = plan_elsewhere(toy, "cuda");
+    dcrf_solver *solvers[] = {run_solver(toy->plan, toy->workspace, settings, start),
+                              run_solver(there.plan, there.workspace, settings, start)};
+    dcrf_solver_info info[2];
+    float q[2][MOST * 8];
+    uint16_t labels[2][MOST];
+    const dcrf_moment *moments[2];
+    size_t count[2];
+    for (size_t k = 0; k < 2; k++) {
+        dcrf_solver_get_info(solvers[k], &info[k]);
+        dcrf_solver_labels(solvers[k], labels[k]);
+        moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
+        assert_int_equal(dcrf_solver_marginals(solvers[k], q[k], toy->labels, NULL), DCRF_OK);
+    }
+    assert_int_equal(info[1].iterations, info[0].iterations);
+    assert_int_equal(info[1].stop, info[0].stop);
+    assert_near(info[1].energy.total, info[0].energy.total, 1e-5);
+    assert_near(info[1].objective, info[0].objective, 1e-4);
+    assert_int_equal(count[0], count[1]);
+    for (size_t i = 0; i < count[0]; i++) {
+        assert_int_equal(moments[1][i].stage, moments[0][i].stage);
+        if (!isnan(moments[0][i].objective))
+            assert_near(moments[1][i].objective, moments[0][i].objective, 1e-4);
+    }
+    for (size_t k = 0; k < toy->variables * toy->labels; k++)
+        assert_near((double)q[1][k], (double)q[0][k], 1e-5);
+    assert_memory_equal(labels[1], labels[0], toy->variables * sizeof labels[0][0]);
+    for (size_t k = 0; k < 2; k++)
+        dcrf_solver_free(&solvers[k]);
+    free_elsewhere(&there);
+}
+
+static void mean_field_is_the_same(void **state) {
+    (void)state;
+    static const double dampings[] = {0, 0.5, DCRF_DAMPING_AUTO};
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        struct toy toy = toy_of(seed);
+        dcrf_settings settings;
+        uint16_t start[MOST] = {0};
+        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+        settings.damping = dampings[seed / 2 % 3];
+        settings.trace = 1;
+        settings.stationarity = 0; /* the number of iterations must not hang on a rounding */
+        compare_courses(&toy, &settings, seed % 2 ? start : NULL);
+        free_toy(&toy);
+    }
+}
+
+static void mean_field_of_any_compatibility_is_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct toy toy = new_toy(seed, 9, 3, seed % 2 ? 2 : 0, 0.2, TOY_GENERAL, 1);
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+        settings.stationarity = 0;
+        compare_courses(&toy, &settings, NULL);
+        free_toy(&toy);
+    }
+}
+
+static void qp_is_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        struct toy toy = new_toy(seed, 6 + seed % 5, 2 + seed % 3, seed % 4 / 2 * 2, 0.2,
+                                 seed % 3 ? TOY_POTTS : TOY_GENERAL, 1);
+        dcrf_settings settings;
+        uint16_t start[MOST] = {0};
+        dcrf_settings_defaults(&settings, DCRF_METHOD_QP);
+        settings.trace = 1;
+        settings.stationarity = 0;
+        settings.iterations = 8; /* later ones choose between vertices that are nearly as good */
+        compare_courses(&toy, &settings, seed % 2 ? start : NULL);
+        free_toy(&toy);
+    }
+}
+
+static void a_weight_that_changes_is_taken(void **state) {
+    (void)state;
+    struct toy toy = toy_of(1);
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    settings.stationarity = 0;
+    assert_int_equal(dcrf_model_set_weight(toy.model, 0, 0, NULL), DCRF_OK);
+    compare_courses(&toy, &settings, NULL);
+    assert_int_equal(dcrf_model_set_weight(toy.model, 1, 0, NULL), DCRF_OK);
+    compare_courses(&toy, &settings, NULL);
+    free_toy(&toy);
+}
+
+/* The LP here and there, with the exact operators: objectives and bounds of the whole course. The
+ * line search for the bound ends at a multiple of 1/128, and at a kink rounding says at which: so
+ * bounds on the way may differ by a step of it. */
+static void the_lp_is_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_settings settings;
+        const dcrf_moment *moments[2];
+        size_t count[2];
+        float y[2][MOST * 8];
+        uint16_t start[MOST] = {0};
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.trace = 1;
+        settings.gap = 0;
+        settings.stationarity = 0;
+        settings.iterations = 32; /* later ones have widths that depend on a gap near zero */
+        dcrf_solver *solvers[] = {
+            run_solver(toy.plan, toy.workspace, &settings, seed % 2 ? start : NULL),
+            run_solver(there.plan, there.workspace, &settings, seed % 2 ? start : NULL)};
+        const double size = fabs(toy_optimum(&toy, NULL)) + 1;
+        for (size_t k = 0; k < 2; k++) {
+            moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
+            assert_int_equal(dcrf_solver_marginals(solvers[k], y[k], toy.labels, NULL), DCRF_OK);
+        }
+        assert_int_equal(count[0], count[1]);
+        for (size_t i = 0; i < count[0]; i++) {
+            assert_near(moments[1][i].best_energy, moments[0][i].best_energy, 1e-5 * size);
+            if (!isnan(moments[0][i].objective))
+                assert_near(moments[1][i].objective, moments[0][i].objective, 1e-4 * size);
+            if (!isnan(moments[0][i].lower_bound))
+                assert_near(moments[1][i].lower_bound, moments[0][i].lower_bound, size / 128);
+        }
+        for (size_t k = 0; k < toy.variables * toy.labels; k++)
+            assert_near((double)y[1][k], (double)y[0][k], 1e-3);
+        for (size_t k = 0; k < 2; k++)
+            dcrf_solver_free(&solvers[k]);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+static void the_flow_is_the_same(void **state) {
+    (void)state;
+    size_t proven = 0;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct toy toy = strong_toy(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_settings settings;
+        dcrf_solver_info info[2];
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        dcrf_solver *solvers[] = {run_solver(toy.plan, toy.workspace, &settings, NULL),
+                                  run_solver(there.plan, there.workspace, &settings, NULL)};
+        for (size_t k = 0; k < 2; k++) {
+            dcrf_solver_get_info(solvers[k], &info[k]);
+            dcrf_solver_free(&solvers[k]);
+        }
+        const dcrf_candidate *flow[] = {&info[0].candidates[DCRF_CANDIDATE_FLOW],
+                                        &info[1].candidates[DCRF_CANDIDATE_FLOW]};
+        assert_int_equal(flow[0]->was_tried, flow[1]->was_tried);
+        if (flow[0]->was_tried) {
+            proven++;
+            /* Both stop where 2e-6 of the energy is missing. */
+            assert_near(flow[1]->lower_bound, flow[0]->lower_bound,
+                        4e-6 * fabs(flow[0]->lower_bound));
+            assert_true(flow[1]->lower_bound <= toy_optimum(&toy, NULL) * (1 + 1e-6));
+        }
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+    assert_true(proven >= 8);
+}
+
+static void relaxations_hold(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        const double optimum = toy_optimum(&toy, NULL);
+        for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++) {
+            dcrf_settings settings;
+            dcrf_solver_info info;
+            uint16_t labels[MOST];
+            dcrf_settings_defaults(&settings, method);
+            dcrf_solver *solver = run_solver(there.plan, there.workspace, &settings, NULL);
+            dcrf_solver_get_info(solver, &info);
+            dcrf_solver_labels(solver, labels);
+            assert_near(info.energy.total, toy_energy(&toy, labels), 1e-5);
+            assert_true(info.energy.total >= optimum - 1e-5);
+            if (method == DCRF_METHOD_LP) {
+                assert_true(info.lower_bound <= optimum);
+                /* Toys of this strength have small gaps on the CPU, too (tests/test_lp.c). */
+                assert_true(info.relative_gap <= 0.2);
+            }
+            dcrf_solver_free(&solver);
+        }
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+/* A certificate that was made with a device holds without it, and is checked without it. */
+static void certificates_are_checked_on_the_cpu(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_plan *fast;
+        const bool is_exact = seed % 2 == 0;
+        dcrf_settings settings;
+        dcrf_proof_settings limits;
+        dcrf_proof *proof;
+        dcrf_verification found;
+        dcrf_error error = {0};
+        size_t size;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        dcrf_proof_settings_defaults(&limits);
+        limits.certificate = 1;
+        /* The fast operators of this device are not those of the CPU at all. */
+        assert_int_equal(dcrf_plan_new(&fast, toy.model, DCRF_OPERATOR_FAST, there.workspace, NULL),
+                         DCRF_OK);
+        dcrf_solver *solver =
+            run_solver(is_exact ? there.plan : fast, there.workspace, &settings, NULL);
+        setenv("FAKE_FAILURE", "operator_new", 1);
+        assert_int_equal(dcrf_proof_new(&proof, solver, &limits, &error), DCRF_OK);
+        const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+        assert_non_null(bytes);
+        if (dcrf_verify_certificate(bytes, size, toy.model, there.workspace, NULL, NULL, &found,
+                                    &error) < 0)
+            fail_msg("toy %zu: %s", (size_t)seed, error.message);
+        unsetenv("FAKE_FAILURE");
+        assert_int_equal(found.is_exact, is_exact);
+        if (is_exact)
+            assert_true(found.lower_bound <= toy_optimum(&toy, NULL));
+        assert_string_equal(dcrf_workspace_device(there.workspace), "cuda:0");
+        dcrf_proof_free(&proof);
+        dcrf_solver_free(&solver);
+        dcrf_plan_free(&fast);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mean_field_is_the_same),
+        cmocka_unit_test(mean_field_of_any_compatibility_is_the_same),
+        cmocka_unit_test(qp_is_the_same),
+        cmocka_unit_test(a_weight_that_changes_is_taken),
+        cmocka_unit_test(the_lp_is_the_same),
+        cmocka_unit_test(the_flow_is_the_same),
+        cmocka_unit_test(relaxations_hold),
+        cmocka_unit_test(certificates_are_checked_on_the_cpu),
+        cmocka_unit_test(nothing_is_left), /* the last */
+    };
+    setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
