@@ -9,8 +9,8 @@
  * both kernels, inference. The CPU's column is the same call in the same run, with all cores. The
  * last columns say how far apart the results are, and whether a second call gave the same bytes. */
 #include "core/timer.h"
-#include "io/image.h"
 #include "measure.h"
+#include "photograph.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
@@ -180,22 +180,12 @@ static void measure_picture(const uint8_t *colours, size_t width, size_t height,
 }
 
 static void measure_photograph(const char *path) {
-    cli_image image;
-    cli_problem problem;
-    memset(&problem, 0, sizeof problem);
-    if (!image_read(path, &image, &problem) || image.channels != 3) {
-        fprintf(stderr, "dcrf-cuda-densecrf: %s is not a photograph that can be read\n", path);
+    size_t width, height;
+    uint8_t *rgb = photograph_read(path, &width, &height);
+    if (!rgb)
         exit(1);
-    }
-    const size_t values = image.width * image.height * 3;
-    uint8_t *colours = malloc(values);
-    if (!colours)
-        exit(1);
-    for (size_t i = 0; i < values; i++)
-        colours[i] = (uint8_t)image.colours[i];
-    measure_picture(colours, image.width, image.height, path);
-    free(colours);
-    image_free(&image);
+    measure_picture(rgb, width, height, path);
+    free(rgb);
 }
 
 int main(int count, char **arguments) {

@@ -14,14 +14,15 @@
  *
  * `--together`: images per second of small images, one by one and with so many in one call. */
 #include "core/timer.h"
-#include "io/image.h"
 #include "measure.h"
+#include "photograph.h"
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -384,20 +385,12 @@ static void measure_small(size_t width, size_t height, size_t labels) {
 }
 
 static void measure_file(const char *path, size_t images) {
-    cli_image image;
-    cli_problem problem;
-    memset(&problem, 0, sizeof problem);
-    if (!image_read(path, &image, &problem) || image.channels != 3) {
-        fprintf(stderr, "dcrf-cuda-many: %s is not a photograph that can be read\n", path);
+    size_t width, height;
+    uint8_t *rgb = photograph_read(path, &width, &height);
+    if (!rgb)
         exit(1);
-    }
-    const size_t values = image.width * image.height * 3;
-    uint8_t *colours = room(values, 1);
-    for (size_t k = 0; k < values; k++)
-        colours[k] = (uint8_t)image.colours[k];
-    measure_picture(colours, image.width, image.height, path, images);
-    free(colours);
-    image_free(&image);
+    measure_picture(rgb, width, height, path, images);
+    free(rgb);
 }
 
 int main(int count, char **arguments) {
