@@ -102,6 +102,49 @@ static struct dsp_result run_gather(const struct dcrf_dsp *dsp, uint64_t number,
     return r;
 }
 
+static struct dsp_result run_scatter(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                     double *time_s) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, number);
+    const size_t width = row_width(number), rows = 1 + random_below(&rng, 40);
+    const size_t entries = number % 3 == 0 ? 6 : 1 + random_below(&rng, 8);
+    const size_t sources = random_below(&rng, 60), stride = width + 8 * random_below(&rng, 3);
+    uint32_t *index = malloc((sources * entries + 1) * sizeof *index);
+    for (size_t e = 0; e < sources * entries; e++)
+        index[e] = (uint32_t)random_below(&rng, rows);
+    float *weight = random_floats(sources * entries + 1, number + 1);
+    float *in = random_floats(sources * stride + 1, 2);
+    float *size_weight = absolutes(weight, sources * entries + 1);
+    float *size_in = absolutes(in, sources * stride + 1);
+    struct dsp_result r = {.count = rows * width, .operations = 2 * sources * entries + 1};
+    r.value = random_floats(r.count, 3);
+    r.size = absolutes(r.value, r.count);
+    struct dcrf_scatter s = {.entries = entries,
+                             .index = index,
+                             .weight = weight,
+                             .in = in,
+                             .in_stride = stride,
+                             .out = r.value,
+                             .width = width,
+                             .is_near = number / 8 % 2};
+    const double start_s = dcrf_time_s();
+    for (size_t i = 0; i < repeats; i++) { /* in two parts */
+        dsp->scatter(&s, 0, sources / 3);
+        dsp->scatter(&s, sources / 3, sources);
+    }
+    *time_s = clocked(start_s, repeats);
+    s.weight = size_weight;
+    s.in = size_in;
+    s.out = r.size;
+    dcrf_dsp_for(DCRF_CPU_C)->scatter(&s, 0, sources);
+    free(index);
+    free(weight);
+    free(in);
+    free(size_weight);
+    free(size_in);
+    return r;
+}
+
 /* Both ways; a splat is told from a slice by `splats`. */
 static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                   double *time_s, bool splats) {
@@ -529,6 +572,7 @@ static struct dsp_result run_embed_double(const struct dcrf_dsp *dsp, uint64_t n
 
 const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"gather", run_gather},
+    {"scatter", run_scatter},
     {"embed in single", run_embed_single},
     {"embed in double", run_embed_double},
     {"splat_runs", run_splat_runs},
