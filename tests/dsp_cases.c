@@ -102,52 +102,27 @@ static struct dsp_result run_gather(const struct dcrf_dsp *dsp, uint64_t number,
     return r;
 }
 
-static struct dsp_result run_scatter(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                     double *time_s) {
-    dcrf_rng rng;
-    dcrf_rng_seed(&rng, number);
-    const size_t width = row_width(number), rows = 1 + random_below(&rng, 40);
-    const size_t entries = number % 3 == 0 ? 6 : 1 + random_below(&rng, 8);
-    const size_t sources = random_below(&rng, 60), stride = width + 8 * random_below(&rng, 3);
-    uint32_t *index = malloc((sources * entries + 1) * sizeof *index);
-    for (size_t e = 0; e < sources * entries; e++)
-        index[e] = (uint32_t)random_below(&rng, rows);
-    float *weight = random_floats(sources * entries + 1, number + 1);
-    float *in = random_floats(sources * stride + 1, 2);
-    float *size_weight = absolutes(weight, sources * entries + 1);
-    float *size_in = absolutes(in, sources * stride + 1);
-    struct dsp_result r = {.count = rows * width, .operations = 2 * sources * entries + 1};
-    r.value = random_floats(r.count, 3);
-    r.size = absolutes(r.value, r.count);
-    struct dcrf_scatter s = {.entries = entries,
-                             .index = index,
-                             .weight = weight,
-                             .in = in,
-                             .in_stride = stride,
-                             .out = r.value,
-                             .width = width,
-                             .is_near = number / 8 % 2};
-    const double start_s = dcrf_time_s();
-    for (size_t i = 0; i < repeats; i++) { /* in two parts */
-        dsp->scatter(&s, 0, sources / 3);
-        dsp->scatter(&s, sources / 3, sources);
-    }
-    *time_s = clocked(start_s, repeats);
-    s.weight = size_weight;
-    s.in = size_in;
-    s.out = r.size;
-    dcrf_dsp_for(DCRF_CPU_C)->scatter(&s, 0, sources);
-    free(index);
-    free(weight);
-    free(in);
-    free(size_weight);
-    free(size_in);
-    return r;
+/* Take rows of vertices apart into two pieces, as a ring has them, or put them together again.
+ * Returns where the second pieces begin. */
+static size_t divide_rows(const struct dcrf_dsp *dsp, float *rows, size_t count, size_t width,
+                          bool is_back) {
+    const size_t piece = dsp->ring_piece, first = piece ? width / piece * piece : width;
+    const size_t rest = width - first, tails = count * first;
+    float *divided = malloc((count * width + 1) * sizeof *divided);
+    for (size_t v = 0; v < count; v++)
+        for (size_t i = 0; i < width; i++) {
+            const size_t whole = v * width + i;
+            const size_t place = i < first ? v * first + i : tails + v * rest + i - first;
+            divided[is_back ? whole : place] = rows[is_back ? place : whole];
+        }
+    memcpy(rows, divided, count * width * sizeof *rows);
+    free(divided);
+    return tails;
 }
 
-/* Both ways; a splat is told from a slice by `splats`. */
+/* Both ways, told apart by `splats`; of a ring or not. */
 static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                  double *time_s, bool splats) {
+                                  double *time_s, bool splats, bool in_ring) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
     const bool is_short = number % 3 == 0; /* every variable a run of its own */
@@ -186,12 +161,20 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
                              .factor = splats ? 1 : -1.5f,
                              .accumulate = number / 8 % 2,
                              .is_near = number / 3 % 2};
+    void (*work)(const struct dcrf_runs *, size_t, size_t) =
+        in_ring  ? splats ? dsp->splat_ring : dsp->slice_ring
+        : splats ? dsp->splat_runs
+                 : dsp->slice_runs;
+    if (in_ring)
+        runs.tails = divide_rows(dsp, runs.vertices, vertices, width, false);
     const double start_s = dcrf_time_s();
     for (size_t i = 0; i < repeats; i++) { /* in two parts */
-        (splats ? dsp->splat_runs : dsp->slice_runs)(&runs, 0, count / 3);
-        (splats ? dsp->splat_runs : dsp->slice_runs)(&runs, count / 3, count);
+        work(&runs, 0, count / 3);
+        work(&runs, count / 3, count);
     }
     *time_s = clocked(start_s, repeats);
+    if (in_ring)
+        divide_rows(dsp, runs.vertices, vertices, width, true);
     runs.weight = size_weight;
     runs.vertices = splats ? r.size : size_in;
     runs.variables = splats ? size_in : r.size;
@@ -210,21 +193,31 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
 
 static struct dsp_result run_splat_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
-    return run_runs(dsp, number, repeats, time_s, true);
+    return run_runs(dsp, number, repeats, time_s, true, false);
 }
 
 static struct dsp_result run_slice_runs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
                                         double *time_s) {
-    return run_runs(dsp, number, repeats, time_s, false);
+    return run_runs(dsp, number, repeats, time_s, false, false);
 }
 
-static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                  double *time_s) {
+static struct dsp_result run_splat_ring(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                        double *time_s) {
+    return run_runs(dsp, number, repeats, time_s, true, true);
+}
+
+static struct dsp_result run_slice_ring(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                        double *time_s) {
+    return run_runs(dsp, number, repeats, time_s, false, true);
+}
+
+static struct dsp_result run_blurs(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                   double *time_s, bool in_ring) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, number);
     const bool is_short = number % 5 == 0;
     const size_t width = is_short ? 2 : fours_width(number), rows = 1 + random_below(&rng, 60);
-    const bool two = number / 4 % 2 && !is_short;
+    const bool two = number / 4 % 2 && !is_short && !in_ring;
     uint32_t *neighbour[2];
     float *in[2], *size_in[2];
     for (size_t k = 0; k < 2; k++) {
@@ -244,12 +237,18 @@ static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, s
                           .width = width,
                           .centre = 0.9f,
                           .side = 0.3f};
+    if (in_ring) {
+        b.tails = divide_rows(dsp, in[0], rows + 1, width, false);
+        divide_rows(dsp, r.value, rows + 1, width, false);
+    }
     const double start_s = dcrf_time_s();
     for (size_t i = 0; i < repeats; i++) {
-        dsp->blur(&b, 0, rows / 2);
-        dsp->blur(&b, rows / 2, rows);
+        (in_ring ? dsp->blur_ring : dsp->blur)(&b, 0, rows / 2);
+        (in_ring ? dsp->blur_ring : dsp->blur)(&b, rows / 2, rows);
     }
     *time_s = clocked(start_s, repeats);
+    if (in_ring)
+        divide_rows(dsp, r.value, rows + 1, width, true);
     b.in[0] = size_in[0];
     b.in[1] = two ? size_in[1] : NULL;
     b.out = r.size;
@@ -260,6 +259,16 @@ static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, s
         free(size_in[k]);
     }
     return r;
+}
+
+static struct dsp_result run_blur(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                  double *time_s) {
+    return run_blurs(dsp, number, repeats, time_s, false);
+}
+
+static struct dsp_result run_blur_ring(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
+                                       double *time_s) {
+    return run_blurs(dsp, number, repeats, time_s, true);
 }
 
 static struct dsp_result run_convolve(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
@@ -572,12 +581,14 @@ static struct dsp_result run_embed_double(const struct dcrf_dsp *dsp, uint64_t n
 
 const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
     {"gather", run_gather},
-    {"scatter", run_scatter},
     {"embed in single", run_embed_single},
     {"embed in double", run_embed_double},
     {"splat_runs", run_splat_runs},
     {"slice_runs", run_slice_runs},
     {"blur", run_blur},
+    {"splat_ring", run_splat_ring},
+    {"slice_ring", run_slice_ring},
+    {"blur_ring", run_blur_ring},
     {"convolve", run_convolve},
     {"scale", run_scale},
     {"weigh", run_weigh},

@@ -22,7 +22,7 @@ struct dsp_entry {
 };
 
 /* Every entry of the table, by what it serves. */
-#define DSP_FILTER_ENTRIES 13
+#define DSP_FILTER_ENTRIES 15
 #define DSP_SOFTMAX_ENTRIES 5
 #define DSP_PAIR_ENTRIES 14
 extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];

@@ -1,11 +1,9 @@
-/* The codes of vertices (filter/lattice_code.c), and the table and the set that they are entered
- * in, against coordinates and a sorted list. */
+/* The codes of vertices (filter/lattice_code.c) and the table that numbers them, against
+ * coordinates and a sorted list. */
 #include "dense.h"
 #include "lattice_oracle.h"
 
-#include "core/memory.h"
 #include "core/rng.h"
-#include "filter/lattice_set.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -138,8 +136,7 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
         dcrf_code_pack(&code, list.key + v * corners, codes + v * code.words);
     memcpy(taken, codes, list.count * code.words * sizeof *codes);
     struct dcrf_lattice_order order;
-    struct dcrf_vertices vertices = {list.count, taken, list.count, NULL};
-    assert_int_equal(dcrf_lattice_order_new(&order, &code, &vertices, is_large, NULL, NULL),
+    assert_int_equal(dcrf_lattice_order_new(&order, &code, taken, list.count, is_large, NULL, NULL),
                      DCRF_OK);
     size_t *vertex = malloc(list.count * sizeof *vertex);
     for (size_t v = 0; v < list.count; v++)
@@ -242,91 +239,11 @@ static void tables_number_keys(void **state) {
     }
 }
 
-#define SET_CODES 20000
-#define SET_BATCH 50
-
-struct entering {
-    struct dcrf_code_set *set;
-    const uint64_t *codes;
-    uint32_t *slots;
-    bool *is_entered; /* by batch */
-};
-
-static void enter_batches(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct entering *entering = context;
-    for (size_t b = begin; b < end; b++)
-        if (!entering->is_entered[b])
-            entering->is_entered[b] =
-                dcrf_code_set_enter(entering->set, entering->codes + b * SET_BATCH, SET_BATCH,
-                                    entering->slots + b * SET_BATCH);
-}
-
-/* A set that threads enter codes in, most of them several times, until it is full, and again when
- * it has grown: one slot for each code, and all of them in the list. */
-static void sets_hold_codes(void **state) {
-    (void)state;
-    static uint64_t codes[SET_CODES];
-    static uint32_t slots[SET_CODES];
-    for (size_t threads = 1; threads <= 3; threads++) {
-        struct dcrf_code_set set;
-        bool is_entered[SET_CODES / SET_BATCH] = {false};
-        struct entering entering = {&set, codes, slots, is_entered};
-        dcrf_pool *pool;
-        dcrf_rng rng;
-        size_t left = 1, growths = 0;
-        dcrf_rng_seed(&rng, threads);
-        for (size_t i = 0; i < SET_CODES; i++)
-            codes[i] = dcrf_rng_next(&rng) % 6000 << 20;
-        codes[7] = UINT64_MAX - 1;
-        assert_int_equal(dcrf_pool_new(&pool, threads, NULL), DCRF_OK);
-        assert_int_equal(dcrf_code_set_new(&set, 500, threads > 1, NULL), DCRF_OK);
-        while (left > 0) {
-            uint32_t *moved;
-            dcrf_parallel_for(pool, SET_CODES / SET_BATCH, 1, enter_batches, &entering);
-            left = 0;
-            for (size_t b = 0; b < SET_CODES / SET_BATCH; b++)
-                left += !is_entered[b];
-            if (left == 0)
-                break;
-            assert_int_equal(dcrf_code_set_grow(&set, &moved, NULL), DCRF_OK);
-            for (size_t i = 0; i < SET_CODES; i++)
-                if (is_entered[i / SET_BATCH])
-                    slots[i] = moved[slots[i]];
-            dcrf_release(moved);
-            growths++;
-        }
-        assert_true(growths >= 3);
-        struct dcrf_vertices vertices;
-        assert_int_equal(dcrf_code_set_list(&set, &vertices, pool, NULL), DCRF_OK);
-        uint64_t *by_name = calloc(vertices.names, sizeof *by_name);
-        for (size_t v = 0; v < vertices.count; v++) {
-            assert_true(vertices.name[v] < vertices.names);
-            assert_int_equal(by_name[vertices.name[v]], 0);
-            by_name[vertices.name[v]] = vertices.codes[v] + 1;
-        }
-        size_t different = 0;
-        for (size_t i = 0; i < SET_CODES; i++) {
-            assert_int_equal(by_name[slots[i]], codes[i] + 1);
-            size_t first = 0;
-            while (codes[first] != codes[i])
-                first++;
-            different += first == i;
-        }
-        assert_int_equal(vertices.count, different);
-        free(by_name);
-        dcrf_vertices_clear(&vertices);
-        dcrf_code_set_clear(&set);
-        dcrf_pool_free(&pool);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_have_room),
         cmocka_unit_test(codes_order_and_connect),
         cmocka_unit_test(tables_number_keys),
-        cmocka_unit_test(sets_hold_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
  * need not be in memory at all, and is stored only where something else reads it: while labels are
  * left out (then the update can be taken back), and for large lattices, which filter all variables
  * in one sweep (lattice_ring.c) before the pass. One of them can do so in place; where there are
- * two, or one whose compatibility is not a scalar, the message is in the spare rows. The last pass
- * writes the caller's planes, the first has no message.
+ * two, or one whose compatibility is not a scalar, the message is in the spare rows, and the new q
+ * is written over it. The last pass writes the caller's planes, the first has no message.
  *
  * The splat of a group of bands is in the hands of one thread. With more threads than groups the
  * pass stores q, and the splat is a pass of its own. */
@@ -426,6 +426,8 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
         const bool is_apart = count_terms(crf, true, false) > 0 ||
                               count_terms(crf, true, true) > 1 || !shares_labels(update);
         update->message = is_kept || is_apart ? field->spare : field->q;
+        if (stores)
+            update->q = update->message; /* whose rows are at hand */
         filter_rings(update);
     }
     dcrf_field_clear_peaks(field);
@@ -434,7 +436,7 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     else
         dcrf_parallel_for(field->pool, crf->bands, 1, update_bands, update);
     field->rest_peak = dcrf_field_collect_peaks(field, true);
-    if (is_kept)
+    if (is_kept || update->q == field->spare)
         dcrf_field_swap(field);
     update->has_total = update->sums_up;
     update->is_stored = stores;

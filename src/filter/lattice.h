@@ -2,7 +2,6 @@
  *
  *   lattice_embed.c   from a feature vector to its simplex and the weights of its corners
  *   lattice_table.c   from a key to its number
- *   lattice_set.c     codes of vertices, entered by all threads together (lattice_set.h)
  *   lattice_code.c    vertices as numbers, their order and neighbours
  *   lattice_simplices.c  simplices of the variables and their vertices
  *   lattice_build.c   the plan: embed, number, invert, connect
@@ -17,6 +16,7 @@
 #ifndef DCRF_FILTER_LATTICE_H
 #define DCRF_FILTER_LATTICE_H
 
+#include "core/memory.h"
 #include "dsp/dsp.h"
 #include "filter/operator.h"
 
@@ -66,6 +66,12 @@ struct dcrf_lattice_ring {
     size_t span;   /* layers from the lowest vertex of a run to its highest */
     uint32_t *run; /* layers + 1: the first run of each */
 };
+
+/* So many floats, rounded up to whole lines of the cache. */
+static inline size_t dcrf_lines_of(size_t floats) {
+    const size_t line = DCRF_ALIGNMENT / sizeof(float);
+    return (floats + line - 1) / line * line;
+}
 
 /* Copy a row of as many numbers as a simplex has corners, with the usual counts as constants. */
 static inline void dcrf_copy_corners(void *to, const void *from, size_t corners) {
@@ -195,36 +201,18 @@ void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *lea
 /* The code of a vertex, which dcrf_code_init prepared. */
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words);
 
-/* The vertices of a lattice as they were found: each is known to its simplices by a name. */
-struct dcrf_vertices {
-    size_t count;
-    uint64_t *codes; /* count x words, all different */
-    size_t names;    /* above every name */
-    uint32_t *name;  /* of each; NULL: its place */
-};
-void dcrf_vertices_clear(struct dcrf_vertices *vertices);
-
-/* Vertices in the order of their codes. */
+/* The vertices of a lattice in the order of their codes. */
 struct dcrf_lattice_order {
     struct dcrf_code code;
     uint64_t *codes;  /* vertices x words, in that order */
-    uint32_t *number; /* by name */
+    uint32_t *number; /* of each vertex as it came */
 };
 
-/* Takes over what `vertices` hold, whatever comes. */
+/* Takes over `codes`, `count` of them, all different, whatever comes. */
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
-                                   struct dcrf_vertices *vertices, bool is_large, dcrf_pool *pool,
+                                   uint64_t *codes, size_t count, bool is_large, dcrf_pool *pool,
                                    dcrf_error *error);
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order);
-
-/* Numbers, each with one that goes with it, sorted in parallel; equal ones stay in their order.
- * Both arrays may be others afterwards. */
-struct dcrf_sorted {
-    size_t count;
-    uint64_t *value;
-    uint32_t *index;
-};
-bool dcrf_sort(struct dcrf_sorted *sorted, dcrf_pool *pool);
 
 /* The neighbours along an axis, one step back and one ahead of each vertex; `count` where there is
  * none. They come in the order of the vertices. */
@@ -238,33 +226,32 @@ static inline uint64_t dcrf_lattice_order_layer(const struct dcrf_lattice_order 
 
 /* ---- lattice_simplices.c -------------------------------------------------------------------- */
 
-/* The simplices of the variables, chunk by chunk of them: each once in a chunk, in the order of
- * their appearance. */
+/* The simplices of the variables, each once, in the order of their appearance. */
 struct dcrf_simplices {
-    size_t chunk; /* variables of each, the last one excepted */
-    size_t chunks;
-    size_t *first;    /* chunks + 1: the first simplex of each */
-    size_t count;     /* of all */
-    uint32_t *of;     /* of each variable, counted from the first of its chunk */
+    size_t count;
+    uint32_t *of;     /* of each variable */
     uint32_t *corner; /* count x corners: vertices */
     float *weight;    /* variables x corners */
 };
 
-/* What simplices are made of, and the vertices that they touch. */
+/* What simplices are made of, and the vertices that they touch, numbered by their appearance. */
 struct dcrf_simplices_source {
     const struct dcrf_features *features;
     const struct dcrf_embedding *embedding;
     const struct dcrf_code *code;
-    size_t chunk;    /* variables of a chunk */
-    size_t rings;    /* around the vertices that are touched, which are there too */
-    bool has_origin; /* so are the corners of the simplex of a feature vector of zeros */
+    bool has_origin; /* enter the corners of the simplex of a feature vector of zeros too */
+    bool is_growing; /* more vertices will be entered: else only the keys of the table are made */
 };
-dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_vertices *vertices,
+dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_table *vertices,
                                const struct dcrf_simplices_source *source,
                                dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_simplices_clear(struct dcrf_simplices *simplices);
 
-/* Numbers of vertices for their names. */
+/* Give the vertices other numbers, `vertices` of them, and put the simplices in the order of their
+ * lowest vertices, or leave them in theirs. */
+dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
+                                 const uint32_t *number, size_t vertices, dcrf_pool *pool,
+                                 dcrf_error *error);
 void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
                              const uint32_t *number, dcrf_pool *pool);
 
@@ -281,21 +268,22 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* Make the runs from the simplices of the variables: a band for each chunk, or one for all. */
+/* Make the runs from the simplices of the variables, which are in order: in bands of so many
+ * variables. */
 dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
-                                  const struct dcrf_simplices *simplices, bool has_bands,
+                                  const struct dcrf_simplices *simplices, size_t band_variables,
                                   dcrf_pool *pool, dcrf_error *error);
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
 
 /* The same with every variable a run of its own, for rows of two floats or four. Takes over what is
  * weighted. */
 dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
-                                        struct dcrf_simplices *simplices, dcrf_pool *pool,
-                                        dcrf_error *error);
+                                        struct dcrf_simplices *simplices, size_t band_variables,
+                                        dcrf_pool *pool, dcrf_error *error);
 
-/* Make the simplices again, in such chunks, from runs of one band, which are gone then. */
+/* Make the simplices again from runs of one band, which are gone then. */
 dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                                   size_t chunk, dcrf_error *error);
+                                   dcrf_error *error);
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
 /* What splat_runs and slice_runs take, but for the rows. */

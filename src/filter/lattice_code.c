@@ -108,7 +108,7 @@ void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uin
                                 << code->shift[i];
 }
 
-/* ---- sorting -------------------------------------------------------------------------------- */
+/* ---- the order ------------------------------------------------------------------------------ */
 
 /* Numbers with one that goes with each, and as much room again for sorting. */
 struct sorter {
@@ -183,30 +183,6 @@ static void sort(struct sorter *s) {
         swap_places(s);
     }
 }
-
-bool dcrf_sort(struct dcrf_sorted *sorted, dcrf_pool *pool) {
-    struct sorter s = {.count = sorted->count,
-                       .value = sorted->value,
-                       .index = sorted->index,
-                       .pool = pool,
-                       .chunks = dcrf_pool_threads(pool)};
-    s.chunks = s.chunks < MOST_CHUNKS ? s.chunks : MOST_CHUNKS;
-    s.chunks = s.count / s.chunks < SORT_GRAIN ? 1 : s.chunks;
-    s.spare_value = dcrf_allocate(s.count, sizeof *s.spare_value);
-    s.spare_index = dcrf_allocate(s.count, sizeof *s.spare_index);
-    s.counts = dcrf_allocate(s.chunks, sizeof *s.counts);
-    const bool is_done = s.spare_value && s.spare_index && s.counts;
-    if (is_done)
-        sort(&s);
-    dcrf_release(s.spare_value);
-    dcrf_release(s.spare_index);
-    dcrf_release(s.counts);
-    sorted->value = s.value;
-    sorted->index = s.index;
-    return is_done;
-}
-
-/* ---- the order ------------------------------------------------------------------------------ */
 
 /* Division of a multiple of d + 1 by d + 1, as a product: what is odd of a divisor has an inverse
  * modulo 2^64. */
@@ -294,52 +270,26 @@ static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t co
     return result;
 }
 
-/* Codes of several words by the last word first; they are known by their places. */
-static bool order_words(struct dcrf_lattice_order *order, struct dcrf_sorted *sorted,
-                        dcrf_pool *pool) {
-    const size_t words = order->code.words, count = sorted->count;
-    uint64_t *codes = dcrf_allocate(count, words * sizeof *codes);
-    sorted->value = dcrf_allocate(count, sizeof *sorted->value);
-    bool is_done = codes && sorted->value;
-    for (size_t word = words; word-- > 0 && is_done;) {
-        for (size_t i = 0; i < count; i++)
-            sorted->value[i] = order->codes[sorted->index[i] * words + word];
-        is_done = dcrf_sort(sorted, pool);
+/* Sort by the last word first; with one word the sorter's values are the sorted codes. */
+static bool order_codes(struct dcrf_lattice_order *order, struct sorter *s) {
+    const size_t words = order->code.words, count = s->count;
+    for (size_t i = 0; i < count; i++)
+        s->index[i] = (uint32_t)i;
+    for (size_t word = words; word-- > 0;) {
+        for (size_t i = 0; words > 1 && i < count; i++)
+            s->value[i] = order->codes[s->index[i] * words + word];
+        sort(s);
     }
-    for (size_t i = 0; i < count && is_done; i++)
-        memcpy(codes + i * words, order->codes + sorted->index[i] * words, words * sizeof *codes);
-    dcrf_release(sorted->value);
-    dcrf_release(is_done ? order->codes : codes);
-    order->codes = is_done ? codes : order->codes;
-    return is_done;
-}
-
-static bool order_codes(struct dcrf_lattice_order *order, struct dcrf_sorted *sorted,
-                        dcrf_pool *pool) {
-    if (order->code.words > 1)
-        return order_words(order, sorted, pool);
-    sorted->value = order->codes;
-    const bool is_done = dcrf_sort(sorted, pool);
-    order->codes = sorted->value;
-    return is_done;
-}
-
-struct numbering {
-    const uint32_t *name;
-    uint32_t *number;
-};
-
-static void number_some(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct numbering *numbering = context;
-    for (size_t i = begin; i < end; i++)
-        numbering->number[numbering->name[i]] = (uint32_t)i;
-}
-
-void dcrf_vertices_clear(struct dcrf_vertices *vertices) {
-    dcrf_release(vertices->codes);
-    dcrf_release(vertices->name);
-    *vertices = (struct dcrf_vertices){0};
+    if (words > 1) {
+        uint64_t *sorted = dcrf_allocate(count, words * sizeof *sorted);
+        if (!sorted)
+            return false;
+        for (size_t i = 0; i < count; i++)
+            memcpy(sorted + i * words, order->codes + s->index[i] * words, words * sizeof *sorted);
+        dcrf_release(order->codes);
+        order->codes = sorted;
+    }
+    return true;
 }
 
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order) {
@@ -349,28 +299,41 @@ void dcrf_lattice_order_clear(struct dcrf_lattice_order *order) {
 }
 
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
-                                   struct dcrf_vertices *vertices, bool is_large, dcrf_pool *pool,
+                                   uint64_t *codes, size_t count, bool is_large, dcrf_pool *pool,
                                    dcrf_error *error) {
-    const size_t count = vertices->count;
-    struct dcrf_sorted sorted = {.count = count, .index = vertices->name};
-    *order = (struct dcrf_lattice_order){.code = *code, .codes = vertices->codes};
+    *order = (struct dcrf_lattice_order){.code = *code, .codes = codes};
+    bool is_done = true;
     if (!is_large && code->dimension > 2) {
-        order->codes = recode(&order->code, vertices->codes, count, pool);
-        dcrf_release(vertices->codes);
+        order->codes = recode(&order->code, codes, count, pool);
+        dcrf_release(codes);
+        is_done = order->codes;
     }
-    if (!sorted.index) {
-        sorted.index = dcrf_allocate(count, sizeof *sorted.index);
-        for (size_t i = 0; sorted.index && i < count; i++)
-            sorted.index[i] = (uint32_t)i;
+    const size_t own = is_done && order->code.words > 1 ? count : 0;
+    struct sorter s = {.count = count, .pool = pool, .chunks = dcrf_pool_threads(pool)};
+    s.chunks = s.chunks < MOST_CHUNKS ? s.chunks : MOST_CHUNKS;
+    s.chunks = count / s.chunks < SORT_GRAIN ? 1 : s.chunks;
+    uint64_t *value = dcrf_allocate(own, sizeof *value);
+    s.value = order->code.words > 1 ? value : order->codes;
+    s.spare_value = dcrf_allocate(count, sizeof *s.spare_value);
+    s.index = dcrf_allocate(count, sizeof *s.index);
+    s.spare_index = dcrf_allocate(count, sizeof *s.spare_index);
+    s.counts = dcrf_allocate(s.chunks, sizeof *s.counts);
+    is_done = is_done && value && s.spare_value && s.index && s.spare_index && s.counts;
+    if (is_done) {
+        is_done = order_codes(order, &s);
+        for (size_t i = 0; i < count; i++)
+            s.spare_index[s.index[i]] = (uint32_t)i;
     }
-    bool is_done = order->codes && sorted.index && order_codes(order, &sorted, pool);
-    order->number = dcrf_allocate(vertices->names, sizeof *order->number);
-    is_done = is_done && order->number;
-    struct numbering numbering = {sorted.index, order->number};
-    if (is_done)
-        dcrf_parallel_for(pool, count, SORT_GRAIN, number_some, &numbering);
-    dcrf_release(sorted.index);
-    *vertices = (struct dcrf_vertices){0};
+    if (order->code.words == 1) { /* the sorter may have swapped them */
+        order->codes = s.value;
+        dcrf_release(value);
+    } else {
+        dcrf_release(s.value);
+    }
+    dcrf_release(s.spare_value);
+    dcrf_release(s.index);
+    dcrf_release(s.counts);
+    order->number = s.spare_index;
     if (is_done)
         return DCRF_OK;
     dcrf_lattice_order_clear(order);

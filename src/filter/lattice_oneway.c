@@ -14,7 +14,8 @@ static size_t buffer_count(const struct dcrf_lattice *lattice) {
 }
 
 static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
-    return ((lattice->ring.rows ? lattice->ring.rows : lattice->vertices) + 1) * width;
+    const size_t rows = lattice->ring.rows ? lattice->ring.rows : lattice->vertices;
+    return dcrf_lines_of((rows + 1) * width);
 }
 
 size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width,

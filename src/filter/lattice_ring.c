@@ -215,17 +215,26 @@ struct sweep {
     const struct dcrf_lattice *lattice;
     struct dcrf_runs splat, slice;
     float *ring[2];
+    /* Rows are in two pieces, those of the first `first` floats before the others, or in one. */
+    size_t first, tails;
     struct range range[MOST_STAGES];
 };
+
+/* Clear so many rows of a buffer. */
+static void clear_rows(const struct sweep *sweep, float *ring, size_t row, size_t count) {
+    const size_t first = sweep->first, rest = sweep->splat.width - first;
+    memset(ring + row * first, 0, count * first * sizeof *ring);
+    memset(ring + sweep->tails + row * rest, 0, count * rest * sizeof *ring);
+}
 
 /* Clear the rows of the layers first .. last - 1, in two pieces where rows begin anew. */
 static void clear_layers(const struct sweep *sweep, size_t first, size_t last) {
     const uint32_t *begin_of = sweep->lattice->layers.first;
-    const size_t rows = sweep->lattice->ring.rows, width = sweep->splat.width;
+    const size_t rows = sweep->lattice->ring.rows;
     for (size_t begin = begin_of[first], end = begin_of[last]; begin < end;) {
         const size_t row = begin % rows;
         const size_t count = rows - row < end - begin ? rows - row : end - begin;
-        memset(sweep->ring[0] + row * width, 0, count * width * sizeof *sweep->ring[0]);
+        clear_rows(sweep, sweep->ring[0], row, count);
         begin += count;
     }
 }
@@ -238,7 +247,7 @@ static void splat_layer(const struct sweep *sweep, size_t layer) {
     const size_t last = far < layers ? far + 1 : layers;
     if (first < last)
         clear_layers(sweep, first, last);
-    dcrf_dsp()->splat_runs(&sweep->splat, lattice->ring.run[layer], lattice->ring.run[layer + 1]);
+    dcrf_dsp()->splat_ring(&sweep->splat, lattice->ring.run[layer], lattice->ring.run[layer + 1]);
 }
 
 /* One pass of the blur through one layer: in two pieces where its rows begin anew. */
@@ -253,9 +262,10 @@ static void blur_layer(const struct sweep *sweep, size_t axis, size_t layer) {
             .in = {sweep->ring[axis % 2], NULL},
             .out = sweep->ring[(axis + 1) % 2],
             .width = sweep->splat.width,
+            .tails = sweep->tails,
             .centre = DCRF_LATTICE_CENTRE,
             .side = DCRF_LATTICE_SIDE};
-        dcrf_dsp()->blur(&blur, row, row + count);
+        dcrf_dsp()->blur_ring(&blur, row, row + count);
         begin += count;
     }
 }
@@ -267,7 +277,7 @@ static void work_on_layer(const struct sweep *sweep, size_t stage, size_t layer)
     else if (stage <= lattice->corners)
         blur_layer(sweep, stage - 1, layer);
     else
-        dcrf_dsp()->slice_runs(&sweep->slice, lattice->ring.run[layer],
+        dcrf_dsp()->slice_ring(&sweep->slice, lattice->ring.run[layer],
                                lattice->ring.run[layer + 1]);
 }
 
@@ -293,13 +303,16 @@ static void filter_segments(void *context, size_t first, size_t last, size_t wor
     const struct segments *segments = context;
     const struct dcrf_lattice_filter *filter = segments->filter;
     const struct dcrf_lattice *lattice = filter->lattice;
-    const size_t rows = lattice->ring.rows, width = filter->width;
+    const size_t rows = lattice->ring.rows, width = filter->width, piece = dcrf_dsp()->ring_piece;
     for (size_t s = first; s < last; s++) {
         float *scratch = filter->scratch + s * dcrf_lattice_filter_floats(lattice, width, 1);
-        struct sweep sweep = {.lattice = lattice, .ring = {scratch, scratch + (rows + 1) * width}};
-        for (size_t i = 0; i < 2; i++)
-            memset(sweep.ring[i] + rows * width, 0, width * sizeof *scratch);
+        struct sweep sweep = {.lattice = lattice,
+                              .ring = {scratch, scratch + dcrf_lines_of((rows + 1) * width)}};
         sweep.splat = dcrf_lattice_runs_of(lattice, width);
+        sweep.first = piece ? width / piece * piece : width;
+        sweep.splat.tails = sweep.tails = (rows + 1) * sweep.first;
+        for (size_t i = 0; i < 2; i++)
+            clear_rows(&sweep, sweep.ring[i], rows, 1);
         sweep.splat.vertices = sweep.ring[0];
         sweep.splat.variables = (float *)filter->in; /* a splat only reads them */
         sweep.splat.stride = filter->in_stride;

@@ -5,15 +5,16 @@
  * Variables near each other often share a simplex, so looking up simplices first saves most of the
  * work of looking up their corners.
  *
- * Chunks of variables are embedded in parallel, and each numbers its simplices for itself, in a
- * table that stays in the nearest cache. Simplices of two chunks may be the same: who would find
- * that out would look up every one again, from anywhere, to save the corners of some. */
+ * Chunks of variables are embedded in parallel, and each numbers its simplices for itself; the
+ * chunks are then joined in their order, so nothing depends on the number of threads. */
 #include "core/error.h"
 #include "core/memory.h"
-#include "filter/lattice_set.h"
+#include "filter/lattice.h"
 
 #include <string.h>
 
+/* Variables of a chunk. */
+#define GRAIN 8192
 /* Ranks in a word. */
 #define RANK_BITS 5
 #define RANKS_PER_WORD 12
@@ -21,13 +22,11 @@
 #define KEY_WORDS (DCRF_CODE_WORDS + RANK_WORDS)
 /* Simplices whose corners are looked up together. */
 #define BATCH 32
-/* Vertices that the set has room for, per simplex: there are 0.4 to 3. */
-#define SET_ROOM 2
 
 struct chunk {
     dcrf_status status;
-    size_t misfit;  /* on DCRF_ERROR_SIZE: the variable that does not fit */
-    size_t entered; /* simplices whose corners are in the set */
+    size_t misfit; /* on DCRF_ERROR_SIZE: the variable that does not fit */
+    size_t count;  /* of its simplices */
 };
 
 struct build {
@@ -35,10 +34,9 @@ struct build {
     struct dcrf_simplices *simplices;
     size_t dimension;
     size_t words;   /* of the key of a simplex */
-    uint64_t *keys; /* those of a chunk from that of its first variable on */
+    uint64_t *keys; /* those of chunk c from GRAIN c on */
     struct chunk *chunks;
     struct dcrf_table *tables; /* one per worker */
-    struct dcrf_code_set set;
 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -119,247 +117,262 @@ static dcrf_status embed_variables(const struct build *build, struct chunk *chun
 
 static void embed_chunk(void *context, size_t begin, size_t end, size_t worker) {
     const struct build *build = context;
-    const size_t c = begin / build->simplices->chunk;
+    struct chunk *chunk = &build->chunks[begin / GRAIN];
     struct dcrf_table *table = &build->tables[worker];
     dcrf_table_restart(table, build->keys + begin * build->words);
-    build->chunks[c].status = embed_variables(build, &build->chunks[c], table, begin, end);
-    build->simplices->first[c + 1] = table->count;
+    chunk->status = embed_variables(build, chunk, table, begin, end);
+    chunk->count = table->count;
 }
 
-static dcrf_status find_simplices(struct build *build, dcrf_workspace *workspace,
-                                  dcrf_error *error) {
-    const struct dcrf_features *features = build->source->features;
+/* ---- joining -------------------------------------------------------------------------------- */
+
+/* Give the simplices of all chunks their numbers: their keys move up to the beginning. */
+static dcrf_status join_chunks(const struct build *build, dcrf_error *error) {
     struct dcrf_simplices *simplices = build->simplices;
+    const size_t n = build->source->features->variables, chunk_count = (n + GRAIN - 1) / GRAIN;
+    struct dcrf_table table;
+    size_t sum = 0;
+    for (size_t c = 0; c < chunk_count; c++) {
+        if (build->chunks[c].status < 0)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "the features of a kernel span too many sigmas for the lattice (at "
+                             "variable %zu): use a larger sigma",
+                             build->source->features->order
+                                 ? (size_t)build->source->features->order[build->chunks[c].misfit]
+                                 : build->chunks[c].misfit);
+        sum += build->chunks[c].count;
+    }
+    dcrf_status status = dcrf_table_new(&table, build->words, build->keys, sum, error);
+    uint32_t *number = dcrf_allocate(n < GRAIN ? n : GRAIN, sizeof *number);
+    if (status == DCRF_OK && !number)
+        status = dcrf_fail_memory(error, "the plan of a lattice");
+    for (size_t c = 0; c < chunk_count && status == DCRF_OK; c++) {
+        const size_t begin = c * GRAIN, end = n - begin < GRAIN ? n : begin + GRAIN;
+        status = dcrf_table_enter(&table, build->keys + begin * build->words,
+                                  build->chunks[c].count, number, error);
+        for (size_t a = begin; a < end; a++)
+            simplices->of[a] = number[simplices->of[a]];
+    }
+    simplices->count = table.count;
+    dcrf_release(number);
+    dcrf_table_clear(&table);
+    return status;
+}
+
+/* ---- vertices ------------------------------------------------------------------------------- */
+
+/* Vertices are divided into parts by what their codes hash to; each part has a table of its own,
+ * and a thread that looks all of them up and passes over those of others. How they are numbered
+ * does not matter: they are put in order afterwards. */
+#define MOST_PART_BITS 3
+
+struct part {
+    struct dcrf_table table;
+    dcrf_status status;
+    dcrf_error error;
+    size_t first; /* what its vertices are counted from, when all are there */
+};
+
+struct division {
+    const struct build *build;
+    struct part *parts;
+    unsigned bits; /* 2^bits parts */
+};
+
+/* Move the codes of a part up to the front; returns how many there are, and where they were. */
+static inline __attribute__((always_inline)) size_t
+pick(uint64_t *codes, size_t count, size_t words, size_t own, unsigned bits, uint32_t *place) {
+    size_t picked = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t hash = 0;
+        for (size_t w = 0; w < words; w++) {
+            const uint64_t word = codes[i * words + w];
+            hash = (hash + word) * 0x9e3779b97f4a7c15u;
+            codes[picked * words + w] = word;
+        }
+        place[picked] = (uint32_t)i;
+        picked += hash >> (64 - bits) == own;
+    }
+    return picked;
+}
+
+/* Enter the corners of simplices that belong to a part; their numbers in it, and its own in the
+ * lower bits, go where `corner` is. */
+static dcrf_status enter_corners(const struct division *division, size_t own, const uint64_t *keys,
+                                 size_t count, uint32_t *corner) {
+    const struct build *build = division->build;
+    const struct dcrf_code *code = build->source->code;
+    struct part *part = &division->parts[own];
+    const size_t corners = code->dimension + 1, words = code->words;
+    const unsigned bits = division->bits;
+    uint64_t codes[BATCH * DCRF_MAX_CORNERS * 2];
+    uint32_t number[BATCH * DCRF_MAX_CORNERS * 2], place[BATCH * DCRF_MAX_CORNERS * 2];
+    const size_t batch = BATCH * 2 / words; /* as many as fit */
+    dcrf_status status = DCRF_OK;
+    for (size_t s = 0; s < count && status == DCRF_OK; s += batch) {
+        const size_t here = count - s < batch ? count - s : batch;
+        for (size_t i = 0; i < here; i++)
+            fill_corners(code, keys + (s + i) * build->words, codes + i * corners * words);
+        if (bits == 0) {
+            status = dcrf_table_enter(&part->table, codes, here * corners, corner + s * corners,
+                                      &part->error);
+            continue;
+        }
+        const size_t picked = words == 1 ? pick(codes, here * corners, 1, own, bits, place)
+                                         : pick(codes, here * corners, words, own, bits, place);
+        status = dcrf_table_enter(&part->table, codes, picked, number, &part->error);
+        for (size_t i = 0; i < picked && status == DCRF_OK; i++)
+            corner[s * corners + place[i]] = number[i] << bits | (uint32_t)own;
+    }
+    return status;
+}
+
+static dcrf_status enter_origin(const struct division *division, size_t own) {
+    const struct build *build = division->build;
+    const float feature[DCRF_MAX_FEATURES][DCRF_EMBED_POINTS] = {{0}};
+    struct dcrf_points points;
+    uint64_t keys[DCRF_EMBED_POINTS * KEY_WORDS];
+    uint32_t corner[DCRF_MAX_CORNERS];
+    dcrf_embed_points(build->source->embedding, feature[0], &points);
+    fill_keys(build, &points, keys);
+    return enter_corners(division, own, keys, 1, corner);
+}
+
+/* All vertices of a part, each part from another simplex on, so that no two write numbers near each
+ * other at the same time. */
+static void enter_parts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct division *division = context;
+    const struct build *build = division->build;
+    const struct dcrf_simplices *simplices = build->simplices;
+    const size_t corners = build->dimension + 1, words = build->source->code->words;
+    for (size_t own = begin; own < end; own++) {
+        struct part *part = &division->parts[own];
+        const size_t room = (2 * simplices->count >> division->bits) + corners;
+        const size_t half[3] = {0, simplices->count * own >> division->bits, simplices->count};
+        part->status = dcrf_table_new(&part->table, words, NULL, room, &part->error);
+        for (size_t i = 2; i-- > 0 && part->status == DCRF_OK;)
+            part->status =
+                enter_corners(division, own, build->keys + half[i] * build->words,
+                              half[i + 1] - half[i], simplices->corner + half[i] * corners);
+        if (part->status == DCRF_OK && build->source->has_origin)
+            part->status = enter_origin(division, own);
+    }
+}
+
+static void count_on(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct division *division = context;
+    uint32_t *corner = division->build->simplices->corner;
+    const uint32_t mask = ((uint32_t)1 << division->bits) - 1;
+    for (size_t i = begin; i < end; i++)
+        corner[i] =
+            (uint32_t)division->parts[corner[i] & mask].first + (corner[i] >> division->bits);
+}
+
+/* The vertices of all parts one after the other. */
+static dcrf_status join_parts(const struct division *division, struct dcrf_table *vertices,
+                              dcrf_pool *pool, dcrf_error *error) {
+    const struct build *build = division->build;
+    const size_t parts = (size_t)1 << division->bits, words = build->source->code->words;
+    size_t count = 0;
+    for (size_t i = 0; i < parts; i++) {
+        struct part *part = &division->parts[i];
+        if (part->status < 0) {
+            if (error)
+                *error = part->error;
+            return part->status;
+        }
+        if (part->table.count > UINT32_MAX >> division->bits)
+            return dcrf_fail(error, DCRF_ERROR_SIZE,
+                             "a lattice of more than %zu vertices is too large",
+                             parts * (part->table.count - 1));
+        part->first = count;
+        count += part->table.count;
+    }
+    if (parts == 1) {
+        *vertices = division->parts[0].table;
+        division->parts[0].table = (struct dcrf_table){0};
+        return DCRF_OK;
+    }
+    *vertices = (struct dcrf_table){.words = words, .count = count, .room = count};
+    vertices->keys = dcrf_allocate(count, words * sizeof *vertices->keys);
+    if (!vertices->keys)
+        return dcrf_fail_memory(error, "the vertices of a lattice");
+    for (size_t i = 0; i < parts; i++) {
+        const struct part *part = &division->parts[i];
+        memcpy(vertices->keys + part->first * words, part->table.keys,
+               part->table.count * words * sizeof *vertices->keys);
+    }
+    dcrf_parallel_for(pool, build->simplices->count * (build->dimension + 1), GRAIN, count_on,
+                      (void *)division);
+    return DCRF_OK;
+}
+
+static dcrf_status number_vertices(const struct build *build, struct dcrf_table *vertices,
+                                   dcrf_workspace *workspace, dcrf_error *error) {
+    struct dcrf_simplices *simplices = build->simplices;
+    struct division division = {.build = build};
+    while (!build->source->is_growing && division.bits < MOST_PART_BITS &&
+           dcrf_workspace_threads(workspace) >> (division.bits + 1) > 0)
+        division.bits++;
+    const size_t parts = (size_t)1 << division.bits;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    division.parts = dcrf_allocate_zero(parts, sizeof *division.parts);
+    simplices->corner =
+        dcrf_allocate(simplices->count, (build->dimension + 1) * sizeof *simplices->corner);
+    dcrf_status status = DCRF_OK;
+    if (!simplices->corner || !division.parts)
+        status = dcrf_fail_memory(error, "the plan of a lattice");
+    if (status == DCRF_OK) {
+        dcrf_parallel_for(pool, parts, 1, enter_parts, &division);
+        status = join_parts(&division, vertices, pool, error);
+    }
+    for (size_t i = 0; division.parts && i < parts; i++)
+        dcrf_table_clear(&division.parts[i].table);
+    dcrf_release(division.parts);
+    return status;
+}
+
+static dcrf_status number_simplices(struct build *build, dcrf_workspace *workspace,
+                                    dcrf_error *error) {
+    const size_t n = build->source->features->variables;
     const size_t threads = dcrf_workspace_threads(workspace);
     dcrf_status status = DCRF_OK;
     build->tables = dcrf_allocate_zero(threads, sizeof *build->tables);
     if (!build->tables)
         return dcrf_fail_memory(error, "the plan of a lattice");
     for (size_t i = 0; i < threads && status == DCRF_OK; i++)
-        status =
-            dcrf_table_new(&build->tables[i], build->words, build->keys, simplices->chunk, error);
-    if (status == DCRF_OK)
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), features->variables, simplices->chunk,
-                          embed_chunk, build);
+        status = dcrf_table_new(&build->tables[i], build->words, build->keys, n < GRAIN ? n : GRAIN,
+                                error);
+    if (status == DCRF_OK) {
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), n, GRAIN, embed_chunk, build);
+        status = join_chunks(build, error);
+    }
     for (size_t i = 0; i < threads; i++)
         dcrf_table_clear(&build->tables[i]);
     dcrf_release(build->tables);
-    if (status < 0)
-        return status;
-    simplices->first[0] = 0;
-    for (size_t c = 0; c < simplices->chunks; c++) {
-        const struct chunk *chunk = &build->chunks[c];
-        if (chunk->status < 0)
-            return dcrf_fail(error, DCRF_ERROR_SIZE,
-                             "the features of a kernel span too many sigmas for the lattice (at "
-                             "variable %zu): use a larger sigma",
-                             features->order ? (size_t)features->order[chunk->misfit]
-                                             : chunk->misfit);
-        simplices->first[c + 1] += simplices->first[c];
-    }
-    simplices->count = simplices->first[simplices->chunks];
-    return DCRF_OK;
-}
-
-/* ---- vertices ------------------------------------------------------------------------------- */
-
-static const uint64_t *keys_of(const struct build *build, size_t chunk) {
-    return build->keys + chunk * build->simplices->chunk * build->words;
-}
-
-static uint32_t *corners_of(const struct build *build, size_t chunk) {
-    return build->simplices->corner + build->simplices->first[chunk] * (build->dimension + 1);
-}
-
-static size_t count_of(const struct build *build, size_t chunk) {
-    return build->simplices->first[chunk + 1] - build->simplices->first[chunk];
-}
-
-static void fill_origin(const struct build *build, uint64_t *keys) {
-    const float feature[DCRF_MAX_FEATURES][DCRF_EMBED_POINTS] = {{0}};
-    struct dcrf_points points;
-    dcrf_embed_points(build->source->embedding, feature[0], &points);
-    fill_keys(build, &points, keys);
-}
-
-/* In a set, by all threads: what vertices of one word are entered in, as a rule. Each chunk goes on
- * until the set is full. */
-static void enter_chunks(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    struct build *build = context;
-    const struct dcrf_code *code = build->source->code;
-    const size_t corners = build->dimension + 1;
-    uint64_t codes[BATCH * DCRF_MAX_CORNERS];
-    for (size_t c = begin; c < end; c++) {
-        const uint64_t *keys = keys_of(build, c);
-        const size_t count = count_of(build, c);
-        size_t *entered = &build->chunks[c].entered;
-        for (; *entered < count; *entered += count - *entered < BATCH ? count - *entered : BATCH) {
-            const size_t here = count - *entered < BATCH ? count - *entered : BATCH;
-            for (size_t i = 0; i < here; i++)
-                fill_corners(code, keys + (*entered + i) * build->words, codes + i * corners);
-            if (!dcrf_code_set_enter(&build->set, codes, here * corners,
-                                     corners_of(build, c) + *entered * corners))
-                break;
-        }
-    }
-}
-
-struct move {
-    const struct build *build;
-    const uint32_t *moved;
-};
-
-static void move_chunks(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct move *move = context;
-    for (size_t c = begin; c < end; c++) {
-        uint32_t *corner = corners_of(move->build, c);
-        for (size_t i = 0; i < move->build->chunks[c].entered * (move->build->dimension + 1); i++)
-            corner[i] = move->moved[corner[i]];
-    }
-}
-
-static dcrf_status grow_set(struct build *build, dcrf_pool *pool, dcrf_error *error) {
-    uint32_t *moved;
-    const dcrf_status status = dcrf_code_set_grow(&build->set, &moved, error);
-    struct move move = {build, moved};
-    if (status == DCRF_OK)
-        dcrf_parallel_for(pool, build->simplices->chunks, 1, move_chunks, &move);
-    dcrf_release(moved);
     return status;
 }
 
-static bool is_entered(const struct build *build) {
-    for (size_t c = 0; c < build->simplices->chunks; c++)
-        if (build->chunks[c].entered < count_of(build, c))
-            return false;
-    return true;
-}
-
-static dcrf_status enter_set(struct build *build, struct dcrf_vertices *vertices, dcrf_pool *pool,
-                             dcrf_error *error) {
-    struct dcrf_simplices *simplices = build->simplices;
-    const size_t corners = build->dimension + 1;
-    uint64_t origin[DCRF_EMBED_POINTS * KEY_WORDS], codes[DCRF_MAX_CORNERS];
-    uint32_t slots[DCRF_MAX_CORNERS];
-    dcrf_status status = dcrf_code_set_new(&build->set, SET_ROOM * simplices->count + corners,
-                                           dcrf_pool_threads(pool) > 1, error);
-    fill_origin(build, origin);
-    fill_corners(build->source->code, origin, codes);
-    while (status == DCRF_OK && build->source->has_origin &&
-           !dcrf_code_set_enter(&build->set, codes, corners, slots))
-        status = grow_set(build, pool, error);
-    while (status == DCRF_OK) {
-        dcrf_parallel_for(pool, simplices->chunks, 1, enter_chunks, build);
-        if (is_entered(build))
-            break;
-        status = grow_set(build, pool, error);
-    }
-    if (status == DCRF_OK)
-        status = dcrf_code_set_list(&build->set, vertices, pool, error);
-    dcrf_code_set_clear(&build->set);
-    return status;
-}
-
-/* In a table, one after the other: codes of several words, and what rings are added to. */
-static dcrf_status enter_corners(const struct build *build, struct dcrf_table *table,
-                                 const uint64_t *keys, size_t count, uint32_t *corner,
-                                 dcrf_error *error) {
-    const struct dcrf_code *code = build->source->code;
-    uint64_t codes[DCRF_MAX_CORNERS * DCRF_CODE_WORDS];
-    dcrf_status status = DCRF_OK;
-    for (size_t s = 0; s < count && status == DCRF_OK; s++) {
-        fill_corners(code, keys + s * build->words, codes);
-        status = dcrf_table_enter(table, codes, code->dimension + 1,
-                                  corner + s * (code->dimension + 1), error);
-    }
-    return status;
-}
-
-/* Enter all that is one step away from what is there. */
-static dcrf_status add_ring(const struct build *build, struct dcrf_table *table,
-                            dcrf_error *error) {
-    const struct dcrf_code *code = build->source->code;
-    const size_t words = code->words, corners = code->dimension + 1, count = table->count;
-    for (size_t v = 0; v < count; v++) {
-        uint64_t codes[2 * DCRF_MAX_CORNERS * DCRF_CODE_WORDS];
-        uint32_t number[2 * DCRF_MAX_CORNERS];
-        for (size_t i = 0; i < 2 * corners; i++)
-            for (size_t w = 0; w < words; w++) {
-                const uint64_t from = table->keys[v * words + w], step = code->step[i / 2][w];
-                codes[i * words + w] = i % 2 ? from + step : from - step;
-            }
-        const dcrf_status status = dcrf_table_enter(table, codes, 2 * corners, number, error);
-        if (status < 0)
-            return status;
-    }
-    return DCRF_OK;
-}
-
-static dcrf_status enter_table(const struct build *build, struct dcrf_vertices *vertices,
-                               dcrf_error *error) {
-    const struct dcrf_simplices *simplices = build->simplices;
-    const size_t corners = build->dimension + 1;
-    struct dcrf_table table;
-    uint64_t origin[DCRF_EMBED_POINTS * KEY_WORDS];
-    uint32_t number[DCRF_MAX_CORNERS];
-    dcrf_status status = dcrf_table_new(&table, build->source->code->words, NULL,
-                                        SET_ROOM * simplices->count + corners, error);
-    for (size_t c = 0; c < simplices->chunks && status == DCRF_OK; c++)
-        status = enter_corners(build, &table, keys_of(build, c), count_of(build, c),
-                               corners_of(build, c), error);
-    fill_origin(build, origin);
-    if (status == DCRF_OK && build->source->has_origin)
-        status = enter_corners(build, &table, origin, 1, number, error);
-    for (size_t ring = 0; ring < build->source->rings && status == DCRF_OK; ring++)
-        status = add_ring(build, &table, error);
-    if (status == DCRF_OK) {
-        *vertices = (struct dcrf_vertices){table.count, table.keys, table.count, NULL};
-        table.keys = NULL;
-    }
-    dcrf_table_clear(&table);
-    return status;
-}
-
-/* A set needs a number that is no code: not all bits of a word. */
-static bool has_set(const struct dcrf_simplices_source *source) {
-    const struct dcrf_code *code = source->code;
-    return source->rings == 0 && code->words == 1 && code->mask[0] << code->shift[0] >> 63 == 0;
-}
-
-static dcrf_status number_vertices(struct build *build, struct dcrf_vertices *vertices,
-                                   dcrf_pool *pool, dcrf_error *error) {
-    struct dcrf_simplices *simplices = build->simplices;
-    simplices->corner =
-        dcrf_allocate(simplices->count, (build->dimension + 1) * sizeof *simplices->corner);
-    if (!simplices->corner)
-        return dcrf_fail_memory(error, "the plan of a lattice");
-    return has_set(build->source) ? enter_set(build, vertices, pool, error)
-                                  : enter_table(build, vertices, error);
-}
-
-dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_vertices *vertices,
+dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_table *vertices,
                                const struct dcrf_simplices_source *source,
                                dcrf_workspace *workspace, dcrf_error *error) {
     const size_t n = source->features->variables, d = source->features->dimension;
     struct build build = {.source = source, .simplices = simplices, .dimension = d};
-    const size_t chunk = source->chunk < n ? source->chunk : n;
-    *simplices = (struct dcrf_simplices){.chunk = chunk, .chunks = (n + chunk - 1) / chunk};
-    *vertices = (struct dcrf_vertices){0};
+    *simplices = (struct dcrf_simplices){0};
     build.words = source->code->words + (d + RANKS_PER_WORD - 1) / RANKS_PER_WORD;
     build.keys = dcrf_allocate(n, build.words * sizeof *build.keys);
-    build.chunks = dcrf_allocate_zero(simplices->chunks, sizeof *build.chunks);
-    simplices->first = dcrf_allocate(simplices->chunks + 1, sizeof *simplices->first);
+    build.chunks = dcrf_allocate((n + GRAIN - 1) / GRAIN, sizeof *build.chunks);
     simplices->of = dcrf_allocate(n, sizeof *simplices->of);
     simplices->weight = dcrf_allocate(n, (d + 1) * sizeof *simplices->weight);
     dcrf_status status = DCRF_OK;
-    if (!build.keys || !build.chunks || !simplices->first || !simplices->of || !simplices->weight)
+    if (!build.keys || !build.chunks || !simplices->of || !simplices->weight)
         status = dcrf_fail_memory(error, "the plan of a lattice");
     if (status == DCRF_OK)
-        status = find_simplices(&build, workspace, error);
+        status = number_simplices(&build, workspace, error);
     if (status == DCRF_OK)
-        status = number_vertices(&build, vertices, dcrf_workspace_pool(workspace), error);
+        status = number_vertices(&build, vertices, workspace, error);
     dcrf_release(build.keys);
     dcrf_release(build.chunks);
     if (status < 0)
@@ -368,32 +381,93 @@ dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_ver
 }
 
 void dcrf_simplices_clear(struct dcrf_simplices *simplices) {
-    dcrf_release(simplices->first);
     dcrf_release(simplices->of);
     dcrf_release(simplices->corner);
     dcrf_release(simplices->weight);
     *simplices = (struct dcrf_simplices){0};
 }
 
-/* Simplices that a task gives numbers to. */
-#define RENUMBER_GRAIN 4096
+/* ---- the order ------------------------------------------------------------------------------ */
 
-struct renumbering {
-    uint32_t *corner;
+struct ordering {
+    struct dcrf_simplices *simplices;
     size_t corners;
     const uint32_t *number;
+    uint32_t *place; /* the lowest vertex first */
+    uint32_t *ordered;
 };
+
+static void find_lowest(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct ordering *ordering = context;
+    for (size_t s = begin; s < end; s++) {
+        uint32_t lowest = UINT32_MAX;
+        uint32_t *corner = ordering->simplices->corner + s * ordering->corners;
+        for (size_t k = 0; k < ordering->corners; k++) {
+            corner[k] = ordering->number[corner[k]];
+            lowest = corner[k] < lowest ? corner[k] : lowest;
+        }
+        ordering->place[s] = lowest;
+    }
+}
 
 static void renumber(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct renumbering *renumbering = context;
-    uint32_t *corner = renumbering->corner;
-    for (size_t i = begin * renumbering->corners; i < end * renumbering->corners; i++)
-        corner[i] = renumbering->number[corner[i]];
+    const struct ordering *ordering = context;
+    uint32_t *corner = ordering->simplices->corner;
+    for (size_t i = begin * ordering->corners; i < end * ordering->corners; i++)
+        corner[i] = ordering->number[corner[i]];
 }
 
 void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
                              const uint32_t *number, dcrf_pool *pool) {
-    struct renumbering renumbering = {simplices->corner, corners, number};
-    dcrf_parallel_for(pool, simplices->count, RENUMBER_GRAIN, renumber, &renumbering);
+    struct ordering ordering = {.simplices = simplices, .corners = corners, .number = number};
+    dcrf_parallel_for(pool, simplices->count, GRAIN, renumber, &ordering);
+}
+
+static void copy_ordered(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct ordering *ordering = context;
+    const size_t corners = ordering->corners;
+    for (size_t s = begin; s < end; s++)
+        dcrf_copy_corners(ordering->ordered + ordering->place[s] * corners,
+                          ordering->simplices->corner + s * corners, corners);
+}
+
+static void find_places(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct ordering *ordering = context;
+    uint32_t *of = ordering->simplices->of;
+    for (size_t a = begin; a < end; a++)
+        of[a] = ordering->place[of[a]];
+}
+
+dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
+                                 const uint32_t *number, size_t vertices, dcrf_pool *pool,
+                                 dcrf_error *error) {
+    const size_t count = simplices->count;
+    uint32_t *next = dcrf_allocate_zero(vertices + 1, sizeof *next);
+    struct ordering ordering = {.simplices = simplices, .corners = corners, .number = number};
+    ordering.place = dcrf_allocate(count, sizeof *ordering.place);
+    ordering.ordered = dcrf_allocate(count, corners * sizeof *ordering.ordered);
+    if (!next || !ordering.place || !ordering.ordered) {
+        dcrf_release(next);
+        dcrf_release(ordering.place);
+        dcrf_release(ordering.ordered);
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    }
+    dcrf_parallel_for(pool, count, GRAIN, find_lowest, &ordering);
+    for (size_t s = 0; s < count; s++)
+        next[ordering.place[s] + 1]++;
+    for (size_t v = 0; v < vertices; v++)
+        next[v + 1] += next[v];
+    for (size_t s = 0; s < count; s++)
+        ordering.place[s] = next[ordering.place[s]]++;
+    dcrf_parallel_for(pool, count, GRAIN, copy_ordered, &ordering);
+    dcrf_parallel_for(pool, variables, GRAIN, find_places, &ordering);
+    dcrf_release(simplices->corner);
+    dcrf_release(next);
+    dcrf_release(ordering.place);
+    simplices->corner = ordering.ordered;
+    return DCRF_OK;
 }

@@ -1,0 +1,140 @@
+/* Splatting, blurring and slicing in a ring (filter/lattice_ring.c) for one instruction set: a part
+ * of dsp_vector.h, for vectors as long as a line of the cache.
+ *
+ * Rows of vertices are in two pieces: whole vectors, which are lines of the cache then, and behind
+ * those of all rows what is left of them. A row of 20 floats in one piece lies across two lines,
+ * and so does its vector of 16 three times out of four, which costs the stores of a splat most.
+ *
+ * Here nothing else uses the caches, so rows of variables are asked for ahead, and those of
+ * vertices, which are near, are not. */
+#define RING_PIECE DSP_LANES
+
+/* Where the pieces of a row are. */
+INLINE float *first_piece(float *rows, size_t row, size_t wide) {
+    return rows + row * wide * DSP_LANES;
+}
+
+INLINE float *last_piece(float *rows, size_t tails, size_t row, size_t tail) {
+    return rows + tails + row * tail * HALF_LANES;
+}
+
+/* Ask for the row of a variable, or of the last one. */
+INLINE void ask_for_place(const struct dcrf_runs *runs, size_t place, size_t last, size_t width) {
+    const size_t variable = runs->variable[place < last ? place : last];
+    ask_for(runs->variables + variable * runs->stride, width, true);
+}
+
+/* Corners `corner` .. corner + corners - 1 of one run. */
+INLINE void splat_pieces(const struct dcrf_runs *runs, size_t run, size_t last_place, size_t corner,
+                         size_t corners, size_t wide, size_t tail) {
+    struct row sum[RUN_CORNERS];
+    UNROLL
+    for (size_t k = 0; k < corners; k++)
+        row_zero(&sum[k], wide, tail);
+    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+        const float *weight = runs->weight + place * runs->corners + corner;
+        ask_for_place(runs, place + RUN_AHEAD, last_place, row_floats(wide, tail));
+        const struct row in =
+            row_load(runs->variables + runs->variable[place] * runs->stride, wide, tail);
+        UNROLL
+        for (size_t k = 0; k < corners; k++)
+            row_add_row(&sum[k], weight[k], &in, wide, tail);
+    }
+    const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
+    UNROLL
+    for (size_t k = 0; k < corners; k++) {
+        row_store(&sum[k], first_piece(runs->vertices, vertex[k], wide), 1, true, wide, 0);
+        row_store(&sum[k], last_piece(runs->vertices, runs->tails, vertex[k], tail), 1, true, 0,
+                  tail);
+    }
+}
+
+INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_place, size_t corner,
+                         size_t corners, size_t wide, size_t tail) {
+    const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
+    struct row in[RUN_CORNERS];
+    UNROLL
+    for (size_t k = 0; k < corners; k++) {
+        in[k] = row_load(first_piece(runs->vertices, vertex[k], wide), wide, 0);
+        const struct row rest =
+            row_load(last_piece(runs->vertices, runs->tails, vertex[k], tail), 0, tail);
+        if (tail & 2)
+            in[k].tail = rest.tail;
+        if (tail & 1)
+            in[k].half = rest.half;
+    }
+    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+        const float *weight = runs->weight + place * runs->corners + corner;
+        ask_for_place(runs, place + RUN_AHEAD, last_place, row_floats(wide, tail));
+        struct row sum;
+        row_zero(&sum, wide, tail);
+        UNROLL
+        for (size_t k = 0; k < corners; k++)
+            row_add_row(&sum, weight[k], &in[k], wide, tail);
+        row_store(&sum, runs->variables + runs->variable[place] * runs->stride, runs->factor,
+                  runs->accumulate || corner > 0, wide, tail);
+    }
+}
+
+/* Runs with `count` corners, `step` at a time. The usual counts are constants, which is said of the
+ * copy too. */
+#define PIECES_LOOP(work, runs, begin, end, count, step, wide, tail)                               \
+    for (size_t run = (begin); run < (end); run++) {                                               \
+        for (size_t corner = 0; corner < (count); corner += (step))                                \
+            work(runs, run, last_place, corner, step, wide, tail);                                 \
+    }
+#define FOR_PIECES(work, given, begin, end, wide, tail)                                            \
+    struct dcrf_runs copy = *(given);                                                              \
+    const size_t last_place = copy.first[end] - 1;                                                 \
+    if (copy.corners == 3) {                                                                       \
+        copy.corners = 3;                                                                          \
+        PIECES_LOOP(work, &copy, begin, end, 3, 3, wide, tail)                                     \
+    } else if (copy.corners == RUN_CORNERS) {                                                      \
+        copy.corners = RUN_CORNERS;                                                                \
+        PIECES_LOOP(work, &copy, begin, end, RUN_CORNERS, RUN_CORNERS, wide, tail)                 \
+    } else {                                                                                       \
+        PIECES_LOOP(work, &copy, begin, end, copy.corners, 1, wide, tail)                          \
+    }
+
+INLINE void splat_all_pieces(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
+                             size_t tail){FOR_PIECES(splat_pieces, given, begin, end, wide, tail)}
+
+INLINE void slice_all_pieces(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
+                             size_t tail){FOR_PIECES(slice_pieces, given, begin, end, wide, tail)}
+
+INLINE void blur_pieces(const struct dcrf_blur *given, size_t begin, size_t end, size_t wide,
+                        size_t tail) {
+    const struct dcrf_blur copy = *given, *b = &copy; /* which no store can change */
+    for (size_t v = begin; v < end; v++) {
+        struct row sum;
+        row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, 0);
+        row_blur(&sum, b->in[0] + b->tails, b->neighbour[0], v, b, false, 0, tail);
+        row_store(&sum, first_piece(b->out, v, wide), 1, false, wide, 0);
+        row_store(&sum, last_piece(b->out, b->tails, v, tail), 1, false, 0, tail);
+    }
+}
+
+/* With the usual widths as constants; rows shorter than a vector are in one piece, as elsewhere. */
+#define FOR_PIECED(width, body, whole, ...)                                                        \
+    switch ((width) / HALF_LANES) {                                                                \
+        WIDTH_CASE(4, body, __VA_ARGS__)                                                           \
+        WIDTH_CASE(5, body, __VA_ARGS__)                                                           \
+        WIDTH_CASE(6, body, __VA_ARGS__)                                                           \
+        WIDTH_CASE(7, body, __VA_ARGS__)                                                           \
+        WIDTH_CASE(8, body, __VA_ARGS__)                                                           \
+    default:                                                                                       \
+        whole(__VA_ARGS__);                                                                        \
+        break;                                                                                     \
+    }
+
+static void splat_ring(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    FOR_PIECED(runs->width, splat_all_pieces, splat_runs, runs, begin, end)
+}
+
+static void slice_ring(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    FOR_PIECED(runs->width, slice_all_pieces, slice_runs, runs, begin, end)
+}
+
+static void blur_ring(const struct dcrf_blur *b, size_t begin, size_t end) {
+    FOR_PIECED(b->width, blur_pieces, blur, b, begin, end)
+}
