@@ -92,6 +92,10 @@ static void tables_are_complete(void **state) {
         assert_int_equal(dsp->cpu, cpu);
         assert_true(dsp->embed_single && dsp->embed_double);
         assert_true(dsp->splat_ring && dsp->slice_ring && dsp->blur_ring);
+        if (cpu != DCRF_CPU_C) /* plain C would give the same, slowly */
+            assert_true(dsp->splat_ring != dcrf_dsp_for(DCRF_CPU_C)->splat_ring &&
+                        dsp->slice_ring != dcrf_dsp_for(DCRF_CPU_C)->slice_ring &&
+                        dsp->blur_ring != dcrf_dsp_for(DCRF_CPU_C)->blur_ring);
         assert_true(dsp->gather && dsp->splat_runs && dsp->slice_runs && dsp->blur &&
                     dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
                     dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&

@@ -346,11 +346,6 @@ INLINE void row_add_row(struct row *row, float weight, const struct row *other, 
 #include "dsp/dsp_runs.h"
 #if DSP_LANES == 16
 #include "dsp/dsp_ring.h"
-#else
-#define RING_PIECE 0
-#define splat_ring splat_runs
-#define slice_ring slice_runs
-#define blur_ring blur
 #endif
 
 #include "dsp/dsp_convolve.h"
@@ -536,10 +531,16 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->splat_runs = splat_runs;
     dsp->slice_runs = slice_runs;
     dsp->blur = blur;
+#if DSP_LANES == 16
     dsp->ring_piece = RING_PIECE;
     dsp->splat_ring = splat_ring;
     dsp->slice_ring = slice_ring;
     dsp->blur_ring = blur_ring;
+#else
+    dsp->splat_ring = splat_runs;
+    dsp->slice_ring = slice_runs;
+    dsp->blur_ring = blur;
+#endif
     dsp->convolve = convolve;
     dsp->scale = scale_rows;
     dsp->weigh = weigh;
