@@ -88,12 +88,12 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
                                             size_t repeats, double *time_s) {
     const size_t labels = 1 + number % 37, stride = dcrf_padded(labels), rows = 1 + number % 19;
     const size_t message_stride = stride + 8 * (number % 3);
-    /* Planes, or eights of rows. */
-    const bool by_eights = number / 5 % 2;
+    /* Planes, or eights of rows, whose labels are in their order in some. */
+    const bool by_eights = number / 5 % 2, is_in_order = number % 3 == 0;
     float *unary = random_block((rows + 7) * labels, 1, 0, 8, number);
     size_t *plane = malloc(labels * sizeof *plane);
     for (size_t i = 0; i < labels; i++)
-        plane[i] = labels - 1 - i;
+        plane[i] = is_in_order ? i : labels - 1 - i;
     float *work = aligned_alloc(DCRF_ALIGNMENT, (DCRF_SOFTMAX_WORK(labels) + 15) / 16 * 64);
     /* Sums of messages: none, made, or given in place of the last message; then messages are such
      * that their sum is not larger than one of them, and rounded to as many digits. */
@@ -131,7 +131,7 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
                                                     .q = number % 4 != 2 ? q : NULL,
                                                     .q_planes = number % 4 == 2 ? q : NULL,
                                                     .q_plane_step = rows,
-                                                    .peak = q + block,
+                                                    .peak = number % 13 ? q + block : NULL,
                                                     .rest_peak = q + block + stride,
                                                     .work = work};
         const double start_s = dcrf_time_s();

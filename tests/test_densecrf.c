@@ -51,51 +51,59 @@ static void the_exponential_is_good_to_three_ulps(void **state) {
     free(one);
 }
 
-enum { ROWS = 21, MOST = 80 }; /* twice eight at once, and some */
+/* Sixteen at once, or twice eight, and some. */
+enum { ROWS = 21, MOST = 80, EIGHTS = (ROWS + 7) / 8 };
 
-/* The formula in double; the unary energies of one row are ROWS apart. */
-static void softmax_row(const float *unary, const float *message, size_t labels, const float *rest,
-                        double *q) {
+/* The formula in double; the unary energies of one row are `step` apart. */
+static void softmax_row(const float *unary, size_t step, const float *message, size_t labels,
+                        const float *rest, double *q) {
     double top = rest ? (double)*rest : -1e300, sum = 0;
     for (size_t i = 0; i < labels; i++)
-        top = fmax(top, -(double)unary[i * ROWS] - (double)message[i]);
+        top = fmax(top, -(double)unary[i * step] - (double)message[i]);
     for (size_t i = 0; i < labels; i++)
-        sum += q[i] = exp(-(double)unary[i * ROWS] - (double)message[i] - top);
+        sum += q[i] = exp(-(double)unary[i * step] - (double)message[i] - top);
     sum += rest ? exp((double)*rest - top) : 0;
     for (size_t i = 0; i < labels; i++)
         q[i] /= sum;
 }
 
-/* Rows of every length, with and without a rest, in place of their message and not. */
+/* Rows of every length, with and without a rest, in place of their message and not, unary energies
+ * as planes and in eights; one of a row leaves nothing. */
 static void the_shared_softmax_is_its_formula(void **state) {
     (void)state;
     dcrf_rng rng;
     dcrf_rng_seed(&rng, 4);
     for (size_t k = 0; k < CPUS; k++)
         for (size_t labels = 1; labels <= 70; labels++)
-            for (size_t variant = 0; variant < 4; variant++) {
+            for (size_t variant = 0; variant < 8; variant++) {
                 const struct dcrf_dsp *dsp = dcrf_dsp_for(cpus[k]);
                 if (!dsp)
                     continue;
                 const size_t stride = dcrf_padded(labels);
                 size_t plane[MOST];
                 _Alignas(DCRF_ALIGNMENT) float work[DCRF_SOFTMAX_WORK(MOST)];
-                float unary[ROWS * MOST], message[ROWS * MOST], q[ROWS * MOST];
+                float unary[8 * EIGHTS * MOST], message[ROWS * MOST], q[ROWS * MOST];
                 float rest[ROWS], rest_top[ROWS], shift[ROWS], scale[ROWS];
                 float peak[MOST] = {0}, rest_peak = 0;
                 double expected[ROWS][MOST], highest = 0;
-                for (size_t j = 0; j < ROWS * MOST; j++) {
+                for (size_t j = 0; j < 8 * EIGHTS * MOST; j++)
                     unary[j] = (float)(dcrf_rng_uniform(&rng) * 20);
+                for (size_t j = 0; j < ROWS * MOST; j++)
                     message[j] = (float)(dcrf_rng_uniform(&rng) * 20 - 10);
-                }
                 for (size_t r = 0; r < ROWS; r++) {
                     rest[r] = (float)(dcrf_rng_uniform(&rng) * 10 - 10);
                     rest_top[r] = rest[r] - 1;
                 }
-                const bool has_rest = variant % 2, in_place = variant / 2;
-                for (size_t r = 0; r < ROWS; r++)
-                    softmax_row(unary + r, message + r * stride, labels, has_rest ? &rest[r] : NULL,
-                                expected[r]);
+                const bool has_rest = variant % 2, in_place = variant / 2 % 2;
+                const size_t plane_step = variant / 4 ? 8 : ROWS;
+                const size_t eight_step = variant / 4 ? 8 * labels : 8;
+                for (size_t r = 0; r < ROWS; r++) {
+                    float *own = unary + r / 8 * eight_step + r % 8;
+                    if (labels > 1)
+                        own[r % labels * plane_step] = DCRF_DENSECRF_LARGEST_UNARY;
+                    softmax_row(own, plane_step, message + r * stride, labels,
+                                has_rest ? &rest[r] : NULL, expected[r]);
+                }
                 for (size_t i = 0; i < labels; i++)
                     plane[i] = i;
                 const struct dcrf_shared_softmax s = {.labels = labels,
@@ -103,8 +111,8 @@ static void the_shared_softmax_is_its_formula(void **state) {
                                                       .message_stride = stride,
                                                       .unary = unary,
                                                       .plane = plane,
-                                                      .plane_step = ROWS,
-                                                      .eight_step = 8,
+                                                      .plane_step = plane_step,
+                                                      .eight_step = eight_step,
                                                       .message = message,
                                                       .rest = has_rest ? rest : NULL,
                                                       .rest_top = rest_top,

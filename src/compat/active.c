@@ -386,6 +386,13 @@ bool dcrf_field_must_adapt(const struct dcrf_field *field) {
     return dcrf_padded(kept) < field->stride;
 }
 
+bool dcrf_field_is_alive(const struct dcrf_field *field, const float *peak_part) {
+    size_t kept = 0;
+    for (size_t k = 0; k < field->active; k++)
+        kept += peak_part[k] > field->threshold / 2;
+    return !dcrf_field_has_rest(field) && dcrf_padded(kept) >= field->stride;
+}
+
 dcrf_status dcrf_field_adapt(struct dcrf_field *field, dcrf_error *error) {
     if (dcrf_field_has_rest(field))
         find_peaks(field);

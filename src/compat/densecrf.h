@@ -200,6 +200,9 @@ static inline bool dcrf_field_must_wake(const struct dcrf_field *field) {
 /* Before and after a loop that raises the peaks of its thread, by label or by place in the rows;
  * the last number of a part is that of the rest, which is returned. */
 void dcrf_field_clear_peaks(struct dcrf_field *field);
+/* Do the peaks in a part, by place, show already that rows cannot be shorter? Then no more of them
+ * need to be collected. */
+bool dcrf_field_is_alive(const struct dcrf_field *field, const float *peak_part);
 float dcrf_field_collect_peaks(struct dcrf_field *field, bool by_place);
 
 /* ---- spread.c ------------------------------------------------------------------------------- */

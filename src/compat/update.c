@@ -353,7 +353,7 @@ static void update_band(const struct update *update, size_t band, size_t group, 
         .q = update->q || update->splats ? q : NULL,
         .q_planes = update->planes ? update->parts + own : NULL,
         .q_plane_step = crf->band,
-        .peak = peak,
+        .peak = dcrf_field_is_alive(field, peak) ? NULL : peak,
         .rest_peak = peak + field->peak_stride - 1,
         .work = update->work + worker * update->work_floats};
     dcrf_dsp()->shared_softmax(&softmax, rows);

@@ -179,9 +179,9 @@ struct dcrf_softmax {
  *
  * `rest` (NULL: there are none) is the logarithm of the sum of exp(s) over the labels outside, and
  * `rest_top` the largest s of these, one per row. shift and scale (with rest only) are left such
- * that q = scale exp(s - shift). The largest q of each label is raised in peak and that of the
- * labels outside in *rest_peak. q may be the message where their strides are the same. Instead of
- * rows q can be written as planes, or not at all (q and q_planes NULL). */
+ * that q = scale exp(s - shift). The largest q of each label is raised in peak (NULL: not wanted)
+ * and that of the labels outside in *rest_peak. q may be the message where their strides are the
+ * same. Instead of rows q can be written as planes, or not at all (q and q_planes NULL). */
 struct dcrf_shared_softmax {
     size_t labels;
     size_t stride; /* of q: dcrf_padded(labels) */
@@ -202,7 +202,7 @@ struct dcrf_shared_softmax {
     float *rest_peak;
     float *work; /* DCRF_SOFTMAX_WORK(labels) floats, aligned to DCRF_ALIGNMENT */
 };
-#define DCRF_SOFTMAX_WORK(labels) (16 * ((labels) + 3))
+#define DCRF_SOFTMAX_WORK(labels) (32 * ((labels) + 7))
 
 /* A window of mean shift (superpixel/mean_shift.c): the pixels of a picture whose position is
  * within the radius of the centre's, and whose colour differs from its by at most the root of

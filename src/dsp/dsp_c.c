@@ -222,7 +222,8 @@ static void shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
         const float scale = (float)(1 / sum);
         for (size_t i = 0; i < s->labels; i++) {
             value[i] *= scale;
-            s->peak[i] = value[i] > s->peak[i] ? value[i] : s->peak[i];
+            if (s->peak)
+                s->peak[i] = value[i] > s->peak[i] ? value[i] : s->peak[i];
             if (s->q_planes)
                 s->q_planes[i * s->q_plane_step + r] = value[i];
         }

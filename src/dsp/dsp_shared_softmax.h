@@ -1,10 +1,9 @@
 /* The shared softmax and the exponential of arrays for one instruction set: a part of dsp_vector.h.
  *
- * Eight rows are worked on at once, one vector of 8 per label, whatever the longest of the set is:
- * no sum or maximum goes across a vector, and padding costs nothing. Only the exponentials, which
- * are most of the work, take two labels as one vector of 16 where there are such. Rows of the
- * message and of q are transposed by blocks of four labels on the way; unary energies come as
- * planes. */
+ * Eight rows are worked on at once, one vector of 8 per label: no sum or maximum goes across a
+ * vector, and padding costs nothing. Rows of the message and of q are transposed by blocks of four
+ * labels on the way; unary energies come as planes. Where there are vectors of 16 the usual updates
+ * take sixteen rows at once instead (dsp_shared_sixteens.h). */
 
 EXPONENTIAL(tail_exponential, tail_vector, tail_integers)
 
@@ -60,70 +59,40 @@ INLINE tail_vector smaller(tail_vector a, tail_vector b) {
 #endif
 }
 
-/* exp(x) for LOWEST_EXPONENT <= x <= 0: 2^k 2^f, k whole and |f| <= 1/2, 2^f by a polynomial of
- * degree 5 that is best in relative error, 7.5e-8. The rounding of log2(e) adds 1.4e-8 |x|, so
- * small values are less exact than by tail_exponential. Zero at the lowest exponent: an energy that
- * is infinite leaves no probability. Where there is no instruction for it, k is added to the
- * exponent as an integer, from the low bits of a float that it was added to; below -87 that would
- * not be a number. */
+/* 2^f for |f| <= 1/2 by a polynomial of degree 5 that is best in relative error, 7.5e-8. */
+#define POWER(f)                                                                                   \
+    (((((1.3276471e-3f * (f) + 9.675541e-3f) * (f) + 5.550713e-2f) * (f) + 2.402212e-1f) * (f) +   \
+      6.9314694e-1f) *                                                                             \
+         (f) +                                                                                     \
+     1.0000001f)
+#define TO_BASE_TWO 1.44269504f
+
+/* exp(x) for LOWEST_EXPONENT <= x <= 0: 2^k 2^f, k whole and |f| <= 1/2. The rounding of log2(e)
+ * adds 1.4e-8 |x|, so small values are less exact than by tail_exponential. Zero at the lowest
+ * exponent: an energy that is infinite leaves no probability. Where there is no instruction for it,
+ * k is added to the exponent as an integer, from the low bits of a float that it was added to;
+ * below -87 that would not be a number. */
 #if DSP_LANES == 16
 #define LOWEST_EXPONENT (-200.0f)
-#define RAISE(vector, integers, bits) ((vector)_mm##bits##_scalef_ps((__m##bits)p, (__m##bits)k))
 #else
 #define LOWEST_EXPONENT (-87.0f)
-#define RAISE(vector, integers, bits)                                                              \
-    ((vector)(((integers)p + ((integers)shifted << 23)) & (x > LOWEST_EXPONENT)))
 #endif
-#define CLAMPED_EXPONENTIAL(name, vector, integers, bits)                                          \
-    INLINE vector name(vector x) {                                                                 \
-        const float magic = 12582912.0f, to_base_two = 1.44269504f;                                \
-        const vector shifted = x * to_base_two + magic;                                            \
-        const vector k = shifted - magic, f = x * to_base_two - k;                                 \
-        vector p = f * 1.3276471e-3f + 9.675541e-3f;                                               \
-        p = p * f + 5.550713e-2f;                                                                  \
-        p = p * f + 2.402212e-1f;                                                                  \
-        p = p * f + 6.9314694e-1f;                                                                 \
-        p = p * f + 1.0000001f;                                                                    \
-        return RAISE(vector, integers, bits);                                                      \
-    }
-CLAMPED_EXPONENTIAL(clamped_exponential, tail_vector, tail_integers, 256)
+
+INLINE tail_vector clamped_exponential(tail_vector x) {
+    const float magic = 12582912.0f;
+    const tail_vector shifted = x * TO_BASE_TWO + magic;
+    const tail_vector k = shifted - magic, f = x * TO_BASE_TWO - k, p = POWER(f);
+#if DSP_LANES == 16
+    return (tail_vector)_mm256_scalef_ps((__m256)p, (__m256)k);
+#else
+    return (tail_vector)(((tail_integers)p + ((tail_integers)shifted << 23)) &
+                         (x > LOWEST_EXPONENT));
+#endif
+}
 
 /* The same for all x <= 0. */
 INLINE tail_vector fast_exponential(tail_vector x) {
     return clamped_exponential(larger(x, (tail_vector){0} + LOWEST_EXPONENT));
-}
-
-/* Vectors of two labels as one, where there are such, for whatever is done to labels alike: what is
- * stored so must be loaded so, or it is waited for. */
-#if DSP_LANES == 16
-#define LABELS_AT_ONCE 2
-CLAMPED_EXPONENTIAL(clamped_exponentials, wide_vector, wide_integers, 512)
-
-INLINE wide_vector fast_exponentials(wide_vector x) {
-    return clamped_exponentials(
-        (wide_vector)_mm512_max_ps((__m512)x, _mm512_set1_ps(LOWEST_EXPONENT)));
-}
-
-INLINE wide_vector join_labels(tail_vector first, tail_vector second) {
-    return (wide_vector)_mm512_insertf64x4(_mm512_castpd256_pd512((__m256d)first), (__m256d)second,
-                                           1);
-}
-
-INLINE tail_vector add_labels(wide_vector both) {
-    return (tail_vector)_mm512_castpd512_pd256((__m512d)both) +
-           (tail_vector)_mm512_extractf64x4_pd((__m512d)both, 1);
-}
-#else
-#define LABELS_AT_ONCE 1
-#endif
-
-INLINE void store_labels(tail_vector *value, tail_vector first, tail_vector second) {
-#if LABELS_AT_ONCE == 2
-    store_wide((float *)value, join_labels(first, second));
-#else
-    value[0] = first;
-    value[1] = second;
-#endif
 }
 
 INLINE tail_vector join_halves(const float *low, const float *high) {
@@ -173,47 +142,8 @@ INLINE size_t in_fours(size_t labels) {
 /* An energy of which nothing is left. */
 #define NOTHING_LEFT 2e30f
 
-/* Are labels worked on two at a time? Few of them are registers, each by itself. */
-INLINE bool by_twos(size_t labels) {
-    return LABELS_AT_ONCE == 2 && labels > HALF_LANES;
-}
-
-/* Energies of four labels. */
-INLINE void store_four(tail_vector *value, const tail_vector *four, size_t labels) {
-    if (by_twos(labels)) {
-        store_labels(value, four[0], four[1]);
-        store_labels(value + 2, four[2], four[3]);
-        return;
-    }
-    UNROLL
-    for (size_t i = 0; i < HALF_LANES; i++)
-        value[i] = four[i];
-}
-
-/* exp(low - value) of all labels in their places; returns the sum. Labels are filled up to an even
- * number with what leaves nothing. */
+/* exp(low - value) of all labels in their places; returns the sum. */
 INLINE tail_vector exponentials(tail_vector *value, size_t labels, tail_vector low) {
-#if LABELS_AT_ONCE == 2
-    if (by_twos(labels)) {
-        const wide_vector both = join_labels(low, low);
-        wide_vector sum = {0}, other = {0};
-        float *at = (float *)value, *end = (float *)(value + labels);
-        for (; at + 2 * TAIL_LANES < end; at += 4 * TAIL_LANES) {
-            const wide_vector power = fast_exponentials(both - load_wide(at));
-            const wide_vector next = fast_exponentials(both - load_wide(at + 2 * TAIL_LANES));
-            store_wide(at, power);
-            store_wide(at + 2 * TAIL_LANES, next);
-            sum += power;
-            other += next;
-        }
-        if (at < end) {
-            const wide_vector power = fast_exponentials(both - load_wide(at));
-            store_wide(at, power);
-            sum += power;
-        }
-        return add_labels(sum + other);
-    }
-#endif
     tail_vector sum[2] = {{0}};
 #pragma GCC unroll 4
     for (size_t i = 0; i < labels; i++) {
@@ -262,7 +192,9 @@ INLINE tail_vector energies(const struct dcrf_shared_softmax *s, size_t r, size_
             if (!kind.is_plain || i % 2 == 0) /* two are one line of the cache */
                 __builtin_prefetch(unary + UNARY_AHEAD * s->eight_step);
         }
-        store_four(value + at, four, labels);
+        UNROLL
+        for (size_t i = 0; i < HALF_LANES; i++)
+            value[at + i] = four[i];
     }
     if (at < labels) {
         tail_vector four[HALF_LANES] = {{0}}, last[HALF_LANES];
@@ -285,9 +217,10 @@ INLINE tail_vector energies(const struct dcrf_shared_softmax *s, size_t r, size_
                         load_tail(unary_of(s, kind, eight, told)) + (load_tail(s->total + r) - sum);
         }
         UNROLL
-        for (size_t i = 0; i < HALF_LANES; i++)
+        for (size_t i = 0; i < HALF_LANES; i++) {
             low = smaller(last[i], low);
-        store_four(value + at, last, labels);
+            value[at + i] = last[i];
+        }
     }
     if (kind.sums_up && s->total && !has_total)
         store_tail(s->total + r, (messages[0] + messages[1]) + (messages[2] + messages[3]));
@@ -327,12 +260,17 @@ INLINE void shared_eight(const struct dcrf_shared_softmax *s, size_t r, size_t l
             store_half(s->q + (r + i) * s->stride + at, (half_vector){0});
 }
 
+/* Do rows of messages follow each other as those of q, and unary energies label by label? */
+INLINE bool is_dense(const struct dcrf_shared_softmax *s) {
+    bool is_so = s->plane_step == TAIL_LANES && (!s->message || s->message_stride == s->stride);
+    for (size_t i = 0; is_so && i < s->labels; i++)
+        is_so = s->plane[i] == i;
+    return is_so;
+}
+
 /* Is it the usual update? */
 INLINE bool is_plain(const struct dcrf_shared_softmax *s) {
-    bool is_dense = s->plane_step == TAIL_LANES;
-    for (size_t i = 0; is_dense && i < s->labels; i++)
-        is_dense = s->plane[i] == i;
-    return is_dense && s->message && s->q && !s->q_planes && !s->rest;
+    return is_dense(s) && s->message && s->q && !s->q_planes && !s->rest;
 }
 
 /* The same for one row, number by number: what is left of eight. */
@@ -359,7 +297,8 @@ static void shared_one(const struct dcrf_shared_softmax *s, size_t r) {
     const float scale = 1 / total;
     for (size_t i = 0; i < s->labels; i++) {
         value[i] *= scale;
-        s->peak[i] = value[i] > s->peak[i] ? value[i] : s->peak[i];
+        if (s->peak)
+            s->peak[i] = value[i] > s->peak[i] ? value[i] : s->peak[i];
         if (s->q_planes)
             s->q_planes[i * s->q_plane_step + r] = value[i];
     }
@@ -372,6 +311,10 @@ static void shared_one(const struct dcrf_shared_softmax *s, size_t r) {
         s->scale[r] = scale;
     }
 }
+
+#if DSP_LANES == 16
+#include "dsp/dsp_shared_sixteens.h"
+#endif
 
 INLINE void shared_rows(const struct dcrf_shared_softmax *s, size_t rows, size_t labels,
                         bool has_rest, tail_vector *value, tail_vector *peak) {
@@ -391,7 +334,7 @@ INLINE void shared_rows(const struct dcrf_shared_softmax *s, size_t rows, size_t
     else
         for (; r + TAIL_LANES <= rows; r += TAIL_LANES)
             shared_eight(s, r, labels, any, value, peak, &rest_peak);
-    for (size_t i = 0; i < labels; i++) {
+    for (size_t i = 0; s->peak && i < labels; i++) {
         const float largest = largest_of(peak[i]);
         s->peak[i] = largest > s->peak[i] ? largest : s->peak[i];
     }
@@ -413,6 +356,13 @@ INLINE void shared_few(const struct dcrf_shared_softmax *s, size_t rows, size_t 
 static void shared_softmax(const struct dcrf_shared_softmax *given, size_t rows) {
     const struct dcrf_shared_softmax copy = *given, *s = &copy;
     tail_vector *value = (tail_vector *)s->work, *peak = value + in_fours(s->labels);
+#if DSP_LANES == 16
+    if (s->labels > HALF_LANES && is_dense(s) && !s->rest) {
+        for (size_t r = shared_sixteens(s, rows); r < rows; r++)
+            shared_one(s, r);
+        return;
+    }
+#endif
     switch (s->labels <= HALF_LANES && !s->rest ? s->labels : 0) {
     case 2:
         shared_few(s, rows, 2, false);

@@ -1,0 +1,205 @@
+/* The shared softmax of sixteen rows at a time, with 32 registers of 16 lanes: a part of
+ * dsp_shared_softmax.h, for rows of more than four labels without others outside.
+ *
+ * As there each label is a vector, so that nothing goes across one. The energies of up to 24 labels
+ * are registers until they are probabilities; those of more are in memory from one step to the
+ * next. Rows are transposed by blocks of eight labels. How many labels the last block has is asked
+ * where it is worked on, and is the same for all rows. */
+
+#define BLOCK 8
+/* Blocks whose vectors are registers. */
+#define MOST_BLOCKS 3
+#define UNROLL_BLOCKS _Pragma("GCC unroll 3")
+/* Eights of rows between those that are worked on and those whose unary energies are asked for, in
+ * the second-level cache: in the first they would drive out what is worked on. */
+#define UNARY_EIGHTS_AHEAD 12
+
+/* exp(x) for x <= 0, however low: what rounding leaves of y is exact, unless the compiler fuses it
+ * with the product. */
+INLINE wide_vector sixteen_exponentials(wide_vector x) {
+    wide_vector y = x * TO_BASE_TWO;
+    __asm__("" : "+v"(y));
+    const __m512 k = _mm512_roundscale_ps((__m512)y, _MM_FROUND_TO_NEAREST_INT);
+    const wide_vector f = y - (wide_vector)k;
+    return (wide_vector)_mm512_scalef_ps((__m512)POWER(f), k);
+}
+
+/* The lanes of four vectors, each as a matrix of four by four, transposed. */
+INLINE void transpose_lanes(wide_vector *v) {
+    const __m512 low = _mm512_unpacklo_ps((__m512)v[0], (__m512)v[1]);
+    const __m512 high = _mm512_unpackhi_ps((__m512)v[0], (__m512)v[1]);
+    const __m512 next_low = _mm512_unpacklo_ps((__m512)v[2], (__m512)v[3]);
+    const __m512 next_high = _mm512_unpackhi_ps((__m512)v[2], (__m512)v[3]);
+    v[0] = (wide_vector)_mm512_shuffle_ps(low, next_low, 0x44);
+    v[1] = (wide_vector)_mm512_shuffle_ps(low, next_low, 0xee);
+    v[2] = (wide_vector)_mm512_shuffle_ps(high, next_high, 0x44);
+    v[3] = (wide_vector)_mm512_shuffle_ps(high, next_high, 0xee);
+}
+
+INLINE wide_vector load_both(const float *low, const float *high) {
+    const __m512d lower = _mm512_castpd256_pd512(_mm256_loadu_pd((const double *)low));
+    return (wide_vector)_mm512_insertf64x4(lower, _mm256_loadu_pd((const double *)high), 1);
+}
+
+INLINE void store_both(float *low, float *high, __m512d v) {
+    _mm256_storeu_pd((double *)low, _mm512_castpd512_pd256(v));
+    _mm256_storeu_pd((double *)high, _mm512_extractf64x4_pd(v, 1));
+}
+
+/* Eight labels of sixteen rows as eight vectors, and back. */
+INLINE void load_block(const float *rows, size_t stride, wide_vector *label) {
+    wide_vector v[BLOCK];
+    UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        v[i] = load_both(rows + i * stride, rows + (i + 4) * stride);
+        v[i + 4] = load_both(rows + (i + 8) * stride, rows + (i + 12) * stride);
+    }
+    transpose_lanes(v);
+    transpose_lanes(v + 4);
+    UNROLL
+    for (size_t i = 0; i < 4; i++) { /* labels i and i + 4 alternate in the lanes */
+        label[i] = (wide_vector)_mm512_shuffle_f32x4((__m512)v[i], (__m512)v[i + 4], 0x88);
+        label[i + 4] = (wide_vector)_mm512_shuffle_f32x4((__m512)v[i], (__m512)v[i + 4], 0xdd);
+    }
+}
+
+INLINE void store_block(wide_vector *label, float *rows, size_t stride) {
+    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    transpose_lanes(label);
+    transpose_lanes(label + 4);
+    UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        const __m512d low = (__m512d)label[i], high = (__m512d)label[i + 4];
+        store_both(rows + i * stride, rows + (i + 4) * stride,
+                   _mm512_permutex2var_pd(low, first, high));
+        store_both(rows + (i + 8) * stride, rows + (i + 12) * stride,
+                   _mm512_permutex2var_pd(low, second, high));
+    }
+}
+
+INLINE wide_vector smaller_of(wide_vector a, wide_vector b) {
+    return (wide_vector)_mm512_min_ps((__m512)a, (__m512)b);
+}
+
+/* What is the same for all rows: constants in each copy of the loop but the last block's labels. */
+struct sixteens_kind {
+    size_t blocks;
+    size_t left;  /* labels in the last block */
+    bool sums_up; /* there is a total */
+};
+
+/* Is there such a label in the block at `at`? */
+INLINE bool has_label(struct sixteens_kind kind, size_t at, size_t i) {
+    return at + BLOCK < kind.blocks * BLOCK || i < kind.left;
+}
+
+/* The energies unary + message of the rows r .. r + 15; returns the lowest. Of the unary energies
+ * two labels are in one line of the cache, so that each asks for one line of those to come. */
+INLINE wide_vector sixteen_energies(const struct dcrf_shared_softmax *s, size_t r,
+                                    struct sixteens_kind kind, wide_vector *value) {
+    const size_t stride = kind.blocks * BLOCK;
+    const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
+    wide_vector low[2], messages[2] = {{0}};
+    low[0] = low[1] = (wide_vector){0} + 1e30f;
+    UNROLL_BLOCKS
+    for (size_t at = 0; at < stride; at += BLOCK) {
+        wide_vector block[BLOCK] = {{0}};
+        if (s->message)
+            load_block(s->message + r * stride + at, stride, block);
+        UNROLL
+        for (size_t i = 0; i < BLOCK; i++) {
+            value[at + i] = (wide_vector){0};
+            if (!has_label(kind, at, i))
+                continue;
+            if (kind.sums_up && s->has_total && at + i + 1 == s->labels)
+                block[i] = load_wide(s->total + r) - (messages[0] + messages[1]);
+            if (kind.sums_up)
+                messages[i % 2] += block[i];
+            const float *unary = eight + (at + i) * TAIL_LANES, *next = unary + s->eight_step;
+            value[at + i] = block[i] + load_both(unary, next);
+            low[i % 2] = smaller_of(value[at + i], low[i % 2]);
+            __builtin_prefetch((i % 2 ? next : unary) + UNARY_EIGHTS_AHEAD * s->eight_step, 0, 2);
+        }
+    }
+    if (kind.sums_up && !s->has_total)
+        store_wide(s->total + r, messages[0] + messages[1]);
+    return smaller_of(low[0], low[1]);
+}
+
+INLINE void shared_sixteen(const struct dcrf_shared_softmax *s, size_t r, struct sixteens_kind kind,
+                           wide_vector *value, wide_vector *peak) {
+    const size_t stride = kind.blocks * BLOCK;
+    const wide_vector low = sixteen_energies(s, r, kind, value);
+    wide_vector sum[2] = {{0}};
+    UNROLL_BLOCKS
+    for (size_t at = 0; at < stride; at += BLOCK) {
+        UNROLL
+        for (size_t i = 0; i < BLOCK; i++) {
+            if (!has_label(kind, at, i))
+                continue; /* they are zero */
+            value[at + i] = sixteen_exponentials(low - value[at + i]);
+            sum[i % 2] += value[at + i];
+        }
+    }
+    const wide_vector scale = 1 / (sum[0] + sum[1]);
+    UNROLL_BLOCKS
+    for (size_t at = 0; at < stride; at += BLOCK) {
+        wide_vector block[BLOCK];
+        UNROLL
+        for (size_t i = 0; i < BLOCK; i++) {
+            block[i] = scale * value[at + i];
+            if (s->peak)
+                peak[at + i] = (wide_vector)_mm512_max_ps((__m512)block[i], (__m512)peak[at + i]);
+            if (s->q_planes && has_label(kind, at, i))
+                store_wide(s->q_planes + (at + i) * s->q_plane_step + r, block[i]);
+        }
+        if (s->q)
+            store_block(block, s->q + r * stride + at, stride);
+    }
+}
+
+INLINE void many_sixteens(const struct dcrf_shared_softmax *s, size_t rows, size_t blocks,
+                          bool sums_up, wide_vector *value, wide_vector *peak) {
+    const struct sixteens_kind kind = {blocks, s->labels - (blocks - 1) * BLOCK, sums_up};
+    for (size_t r = 0; r + 16 <= rows; r += 16)
+        shared_sixteen(s, r, kind, value, peak);
+}
+
+INLINE void few_sixteens(const struct dcrf_shared_softmax *s, size_t rows, size_t blocks,
+                         bool sums_up, wide_vector *peak) {
+    wide_vector value[MOST_BLOCKS * BLOCK];
+    many_sixteens(s, rows, blocks, sums_up, value, peak);
+}
+
+INLINE void sixteens(const struct dcrf_shared_softmax *s, size_t rows, bool sums_up) {
+    wide_vector *peak = (wide_vector *)s->work, *value = peak + s->stride;
+    for (size_t i = 0; i < s->stride; i++)
+        peak[i] = (wide_vector){0};
+    switch (s->stride / BLOCK) {
+    case 1:
+        few_sixteens(s, rows, 1, sums_up, peak);
+        break;
+    case 2:
+        few_sixteens(s, rows, 2, sums_up, peak);
+        break;
+    case MOST_BLOCKS:
+        few_sixteens(s, rows, MOST_BLOCKS, sums_up, peak);
+        break;
+    default:
+        many_sixteens(s, rows, s->stride / BLOCK, sums_up, value, peak);
+        break;
+    }
+    for (size_t i = 0; s->peak && i < s->labels; i++)
+        for (size_t k = 0; k < 16; k++)
+            s->peak[i] = peak[i][k] > s->peak[i] ? peak[i][k] : s->peak[i];
+}
+
+/* All whole sixteens; returns how many rows that are. */
+static size_t shared_sixteens(const struct dcrf_shared_softmax *s, size_t rows) {
+    if (s->total)
+        sixteens(s, rows, true);
+    else
+        sixteens(s, rows, false);
+    return rows - rows % 16;
+}
