@@ -1,9 +1,11 @@
-/* The codes of vertices (filter/lattice_code.c) and the table that numbers them, against
- * coordinates and a sorted list. */
+/* The codes of vertices (filter/lattice_code.c), and the table and the set that they are entered
+ * in, against coordinates and a sorted list. */
 #include "dense.h"
 #include "lattice_oracle.h"
 
+#include "core/memory.h"
 #include "core/rng.h"
+#include "filter/lattice_set.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,24 +14,24 @@
 
 /* ---- codes ---------------------------------------------------------------------------------- */
 
-/* A vertex between the limits of the first d coordinates but one, some of them at the limits; the
- * last but one is what is left. */
-static void draw_vertex(dcrf_rng *rng, size_t corners, const int64_t *least, const int64_t *largest,
-                        int64_t *key) {
-    const int64_t all = (int64_t)corners;
-    const int64_t remainder = (int64_t)(dcrf_rng_next(rng) % corners);
-    int64_t sum = 0;
-    for (size_t i = 0; i < corners; i++) {
-        if (i == corners - 2 && corners > 1)
-            continue;
+/* A vertex from the differences of its coordinates, divided by d + 1, all of which are there. */
+static void vertex_of(size_t d, const int64_t *difference, int64_t *key) {
+    key[d] = 0;
+    for (size_t i = 0; i < d; i++) /* the coordinates sum to zero */
+        key[d] -= (int64_t)(i + 1) * difference[i];
+    for (size_t i = d; i-- > 0;)
+        key[i] = key[i + 1] + (int64_t)(d + 1) * difference[i];
+}
+
+/* A vertex between limits of these, some of them at the limits. */
+static void draw_vertex(dcrf_rng *rng, size_t d, int64_t limit, int64_t *key) {
+    int64_t difference[DCRF_MAX_FEATURES];
+    for (size_t i = 0; i < d; i++) {
         const uint64_t where = dcrf_rng_next(rng) % 8;
         const double share = where < 2 ? (double)where : dcrf_rng_uniform(rng);
-        const int64_t lowest = least[i] + all; /* so that rounding down stays inside */
-        const int64_t value = lowest + (int64_t)(share * (double)(largest[i] - lowest - all));
-        key[i] = value - ((value - remainder) % all + all) % all;
-        sum += key[i];
+        difference[i] = -limit + (int64_t)(share * (double)(2 * limit));
     }
-    key[corners - 2] = -sum;
+    vertex_of(d, difference, key);
 }
 
 /* Whatever the features between limits are, the fields have room for the corners of their simplices
@@ -56,60 +58,86 @@ static void codes_have_room(void **state) {
             struct dcrf_embedding embedding;
             struct dcrf_code code;
             struct point p;
-            int64_t low[DCRF_MAX_CORNERS], high[DCRF_MAX_CORNERS], key[DCRF_MAX_CORNERS];
+            struct dcrf_limits limits;
+            int64_t key[DCRF_MAX_CORNERS];
             const bool is_single = turn / 2 % 2;
             dcrf_embedding_init(&embedding, d, 1, is_single);
-            dcrf_embedding_range(&embedding, least, largest, low, high);
-            dcrf_code_init(&code, d, low, high, 1);
+            dcrf_embedding_range(&embedding, least, largest, &limits);
+            dcrf_code_init(&code, d, &limits, 1);
             if (!embed_one(is_single, d, feature, &p))
                 continue;
             for (size_t i = 0; i <= d; i++)
-                if (p.origin[i] < low[i] || p.origin[i] > high[i])
+                if (p.origin[i] < limits.low[i] || p.origin[i] > limits.high[i])
                     fail_msg("d %zu, turn %d: coordinate %zu is %lld, not in %lld .. %lld", d, turn,
-                             i, (long long)p.origin[i], (long long)low[i], (long long)high[i]);
+                             i, (long long)p.origin[i], (long long)limits.low[i],
+                             (long long)limits.high[i]);
+            for (size_t i = 0; i < d; i++) {
+                const int64_t difference = p.origin[i] - p.origin[i + 1];
+                if (difference < limits.difference_low[i] || difference > limits.difference_high[i])
+                    fail_msg("d %zu, turn %d: difference %zu is %lld, not in %lld .. %lld", d, turn,
+                             i, (long long)difference, (long long)limits.difference_low[i],
+                             (long long)limits.difference_high[i]);
+            }
             for (size_t k = 0; k <= d; k++) {
                 corner_key(&p, d + 1, k, key);
                 for (size_t i = 0; i <= d; i++) {
                     /* one ring around, and its neighbours */
-                    assert_true(key[i] - 2 * (int64_t)d >= code.least[i]);
-                    assert_true(key[i] + 2 * (int64_t)d <= code.largest[i]);
+                    assert_true(key[i] - 2 * (int64_t)d >= code.limits.low[i]);
+                    assert_true(key[i] + 2 * (int64_t)d <= code.limits.high[i]);
+                }
+                for (size_t i = 0; i < d; i++) {
+                    const int64_t difference = key[i] - key[i + 1], all = (int64_t)d + 1;
+                    assert_true(difference - 2 * all >= code.limits.difference_low[i]);
+                    assert_true(difference + 2 * all <= code.limits.difference_high[i]);
                 }
             }
         }
-    /* The limits of a code are those of its fields. */
-    const int64_t low[] = {-5, -6, -7}, high[] = {5, 6, 7};
+}
+
+/* The limits of a code are those of its fields. */
+static void fields_have_limits(void **state) {
+    (void)state;
+    const struct dcrf_limits limits = {.low = {-5, -6, -7, -8},
+                                       .high = {5, 6, 7, 8},
+                                       .difference_low = {-9, -10, -11},
+                                       .difference_high = {12, 13, 14}};
     struct dcrf_code code;
-    dcrf_code_init(&code, 2, low, high, 1);
+    dcrf_code_init(&code, 2, &limits, 1); /* three steps of two, or of three apart */
+    assert_int_equal(code.lowest[0], -7 - 6);
+    assert_true(code.lowest[0] + (int64_t)code.mask[0] >= 7 + 6);
+    assert_int_equal(code.lowest[1], (-9 - 9) / 3);
+    assert_true(code.lowest[1] + (int64_t)code.mask[1] >= (12 + 9) / 3);
+    assert_true(code.most > (uint64_t)(7 + 6 - code.lowest[0]) << code.shift[0]);
+    dcrf_code_init(&code, 3, &limits, 0);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(code.least[i], low[i] - 3 * 2);
-        assert_int_equal(code.largest[i], high[i] + 3 * 2);
+        assert_true(code.lowest[i] * 4 <= limits.difference_low[2 - i] - 2 * 4);
+        assert_true((code.lowest[i] + (int64_t)code.mask[i]) * 4 >=
+                    limits.difference_high[2 - i] + 2 * 4);
     }
-    assert_int_equal(code.lowest[0], code.least[2]);
-    assert_int_equal(code.lowest[1], code.least[0]);
-    assert_true(code.lowest[0] + (int64_t)code.mask[0] >= code.largest[2]);
 }
 
 /* In the order of the fields; neighbours as found by searching. */
 static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, bool is_large,
                         size_t words) {
     const size_t corners = d + 1;
-    const int64_t room = (int64_t)(2 * d), all = (int64_t)corners; /* two steps are left */
-    int64_t least[DCRF_MAX_CORNERS], largest[DCRF_MAX_CORNERS];
-    for (size_t i = 0; i < corners; i++) {
-        /* Field 0 is coordinate d; the fields are as wide as they can be. */
-        const unsigned bits = bits_of_field + (i == d && extra_bits > 0 ? (unsigned)extra_bits : 0);
-        least[i] = -((int64_t)1 << (bits - 1)) + room;
-        largest[i] = ((int64_t)1 << (bits - 1)) - 1 - room;
+    const int64_t all = (int64_t)corners;
+    /* Two steps are left to either side, and one more for what does not divide. */
+    const int64_t limit = ((int64_t)1 << (bits_of_field - 1)) - 4;
+    struct dcrf_limits limits = {.low = {0}};
+    for (size_t i = 0; i < d; i++) {
+        limits.difference_low[i] = -limit * all;
+        limits.difference_high[i] = limit * all;
+        limits.high[d] += (int64_t)(i + 1) * limit;
     }
-    /* Coordinate d - 1 has no field and is what the others leave. */
-    least[d - 1] = largest[d - 1] = 0;
-    for (size_t i = 0; i < corners; i++)
-        if (i != d - 1) {
-            least[d - 1] -= largest[i];
-            largest[d - 1] -= least[i];
-        }
+    if (extra_bits > 0)
+        limits.difference_high[d - 1] = (limit << extra_bits) * all;
+    limits.low[d] = -limits.high[d];
+    for (size_t i = d; i-- > 0;) {
+        limits.high[i] = limits.high[i + 1] + all * limit;
+        limits.low[i] = -limits.high[i];
+    }
     struct dcrf_code code;
-    dcrf_code_init(&code, d, least, largest, 0);
+    dcrf_code_init(&code, d, &limits, 0);
     assert_int_equal(code.words, words);
     struct vertices list = {.corners = corners, .count = 1200};
     list.key = malloc(list.count * corners * sizeof *list.key);
@@ -118,13 +146,13 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
     for (size_t v = 0; v < list.count; v++) {
         int64_t *key = list.key + v * corners;
         if (v % 3 == 0 || d == 0) {
-            draw_vertex(&rng, corners, least, largest, key);
+            draw_vertex(&rng, d, limit, key);
             continue;
         }
         /* Many have neighbours: a step from the one before, unless that leads out. */
         step_key(key - corners, corners, dcrf_rng_next(&rng) % corners, v % 2 ? 1 : -1, key);
-        for (size_t i = 0; i < corners; i++)
-            if (i != d - 1 && (key[i] < least[i] || key[i] > largest[i])) {
+        for (size_t i = 0; i < d; i++)
+            if (llabs(key[i] - key[i + 1]) > limit * all) {
                 memcpy(key, key - corners, corners * sizeof *key);
                 break;
             }
@@ -136,7 +164,8 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
         dcrf_code_pack(&code, list.key + v * corners, codes + v * code.words);
     memcpy(taken, codes, list.count * code.words * sizeof *codes);
     struct dcrf_lattice_order order;
-    assert_int_equal(dcrf_lattice_order_new(&order, &code, taken, list.count, is_large, NULL, NULL),
+    struct dcrf_vertices vertices = {.count = list.count, .codes = taken, .names = list.count};
+    assert_int_equal(dcrf_lattice_order_new(&order, &code, &vertices, is_large, NULL, NULL),
                      DCRF_OK);
     size_t *vertex = malloc(list.count * sizeof *vertex);
     for (size_t v = 0; v < list.count; v++)
@@ -189,7 +218,7 @@ static void codes_order_and_connect(void **state) {
         for (int is_large = 0; is_large < 2; is_large++) {
             const unsigned bits = (unsigned)(64 / d < 33 ? 64 / d : 33);
             const size_t rest = 64 - d * bits;
-            if (bits > 9) { /* there is room for steps */
+            if (bits > 9 && d > 2) { /* there is room for steps, and all fields are as wide */
                 check_codes(d, bits, 0, is_large, 1);
                 if (rest < 8 && d > 1)
                     check_codes(d, bits, rest, is_large, 1);
@@ -239,11 +268,97 @@ static void tables_number_keys(void **state) {
     }
 }
 
+#define SET_CODES 20000
+#define SET_BATCH 50
+
+struct entering {
+    struct dcrf_code_set *set;
+    const uint64_t *codes;
+    uint32_t *slots;
+    bool *is_entered; /* by batch */
+};
+
+static void enter_batches(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct entering *entering = context;
+    for (size_t b = begin; b < end; b++)
+        if (!entering->is_entered[b])
+            entering->is_entered[b] =
+                dcrf_code_set_enter(entering->set, entering->codes + b * SET_BATCH, SET_BATCH,
+                                    entering->slots + b * SET_BATCH);
+}
+
+/* A set that threads enter codes in, most of them several times, until it is full, and again when
+ * it has grown: one slot for each code, and all of them in the list. */
+static void sets_hold_codes(void **state) {
+    (void)state;
+    static uint64_t codes[SET_CODES];
+    static uint32_t slots[SET_CODES];
+    for (size_t turn = 0; turn < 6; turn++) {
+        const size_t threads = 1 + turn / 2;
+        const bool has_own = turn % 2; /* a slot for each code that could come */
+        struct dcrf_code_set set;
+        bool is_entered[SET_CODES / SET_BATCH] = {false};
+        struct entering entering = {&set, codes, slots, is_entered};
+        dcrf_pool *pool;
+        dcrf_rng rng;
+        size_t left = 1, growths = 0;
+        dcrf_rng_seed(&rng, threads);
+        for (size_t i = 0; i < SET_CODES; i++)
+            codes[i] = dcrf_rng_next(&rng) % 6000 << (has_own ? 0 : 20);
+        codes[7] = has_own ? 5999 : UINT64_MAX - 1;
+        assert_int_equal(dcrf_pool_new(&pool, threads, NULL), DCRF_OK);
+        assert_int_equal(dcrf_code_set_new(&set, has_own ? 3000 : 500, has_own ? 6000 : UINT64_MAX,
+                                           threads > 1, NULL),
+                         DCRF_OK);
+        while (left > 0) {
+            uint32_t *moved;
+            dcrf_parallel_for(pool, SET_CODES / SET_BATCH, 1, enter_batches, &entering);
+            left = 0;
+            for (size_t b = 0; b < SET_CODES / SET_BATCH; b++)
+                left += !is_entered[b];
+            if (left == 0)
+                break;
+            assert_int_equal(dcrf_code_set_grow(&set, &moved, NULL), DCRF_OK);
+            for (size_t i = 0; i < SET_CODES; i++)
+                if (is_entered[i / SET_BATCH])
+                    slots[i] = moved[slots[i]];
+            dcrf_release(moved);
+            growths++;
+        }
+        assert_true(has_own ? growths == 0 : growths >= 3);
+        struct dcrf_vertices vertices;
+        assert_int_equal(dcrf_code_set_list(&set, &vertices, pool, NULL), DCRF_OK);
+        assert_int_equal(vertices.is_sorted, has_own);
+        for (size_t v = 1; v < vertices.count && has_own; v++)
+            assert_true(vertices.codes[v - 1] < vertices.codes[v]);
+        uint64_t *by_name = calloc(vertices.names, sizeof *by_name);
+        for (size_t v = 0; v < vertices.count; v++) {
+            assert_true(vertices.name[v] < vertices.names);
+            assert_int_equal(by_name[vertices.name[v]], 0);
+            by_name[vertices.name[v]] = vertices.codes[v] + 1;
+        }
+        size_t different = 0;
+        for (size_t i = 0; i < SET_CODES; i++) {
+            assert_int_equal(by_name[slots[i]], codes[i] + 1);
+            size_t first = 0;
+            while (codes[first] != codes[i])
+                first++;
+            different += first == i;
+        }
+        assert_int_equal(vertices.count, different);
+        free(by_name);
+        dcrf_vertices_clear(&vertices);
+        dcrf_code_set_clear(&set);
+        dcrf_pool_free(&pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_have_room),
-        cmocka_unit_test(codes_order_and_connect),
-        cmocka_unit_test(tables_number_keys),
+        cmocka_unit_test(codes_have_room),         cmocka_unit_test(fields_have_limits),
+        cmocka_unit_test(codes_order_and_connect), cmocka_unit_test(tables_number_keys),
+        cmocka_unit_test(sets_hold_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

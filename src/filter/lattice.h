@@ -2,6 +2,7 @@
  *
  *   lattice_embed.c   from a feature vector to its simplex and the weights of its corners
  *   lattice_table.c   from a key to its number
+ *   lattice_set.c     codes of vertices, entered by all threads together (lattice_set.h)
  *   lattice_code.c    vertices as numbers, their order and neighbours
  *   lattice_simplices.c  simplices of the variables and their vertices
  *   lattice_build.c   the plan: embed, number, invert, connect
@@ -138,9 +139,15 @@ struct dcrf_points {
 void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, size_t rounds,
                          bool is_single);
 
-/* Limits of the coordinates that the origins of simplices can have, from those of the features. */
+/* Limits of coordinates, and of coordinate i less coordinate i + 1. */
+struct dcrf_limits {
+    int64_t low[DCRF_MAX_CORNERS], high[DCRF_MAX_CORNERS];
+    int64_t difference_low[DCRF_MAX_FEATURES], difference_high[DCRF_MAX_FEATURES];
+};
+
+/* Those of the origins of simplices, from the limits of the features. */
 void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *least,
-                          const float *largest, int64_t *low, int64_t *high);
+                          const float *largest, struct dcrf_limits *limits);
 
 /* Embed points, given plane by plane. Returns how many fit, up to the first that does not, because
  * a coordinate does not fit in 32 bits. */
@@ -180,39 +187,61 @@ dcrf_status dcrf_table_enter(struct dcrf_table *table, const uint64_t *keys, siz
 /* Words of a code: a field at most in each. */
 #define DCRF_CODE_WORDS DCRF_MAX_FEATURES
 
-/* How vertices become numbers: field i holds the value lowest[i] and up. */
+/* How vertices become numbers: field i holds the value lowest[i] and up. That value is coordinate d
+ * in field 0 unless it is by differences too, and coordinate plus[i] less coordinate minus[i],
+ * divided by d + 1, in all others. */
 struct dcrf_code {
     size_t dimension;
     size_t words;
     bool by_differences;
+    size_t plus[DCRF_MAX_FEATURES], minus[DCRF_MAX_FEATURES];
     int64_t lowest[DCRF_MAX_FEATURES];
     size_t word[DCRF_MAX_FEATURES];
     unsigned shift[DCRF_MAX_FEATURES];
     uint64_t mask[DCRF_MAX_FEATURES];
-    int64_t least[DCRF_MAX_CORNERS], largest[DCRF_MAX_CORNERS]; /* of coordinates */
+    uint64_t most;                                    /* above every first word */
+    struct dcrf_limits limits;                        /* of what there are codes for */
     uint64_t step[DCRF_MAX_CORNERS][DCRF_CODE_WORDS]; /* what one step ahead along an axis adds */
 };
 
-/* For simplices whose origins have coordinates 0 .. dimension between these limits, with so many
- * rings around them, and all neighbours. */
-void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *least,
-                    const int64_t *largest, size_t rings);
+/* For simplices whose origins are between these limits, with so many rings around them, and all
+ * neighbours. */
+void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits,
+                    size_t rings);
 
 /* The code of a vertex, which dcrf_code_init prepared. */
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words);
 
-/* The vertices of a lattice in the order of their codes. */
+/* The vertices of a lattice as they were found: each is known to its simplices by a name. */
+struct dcrf_vertices {
+    size_t count;
+    uint64_t *codes; /* count x words, all different */
+    size_t names;    /* above every name */
+    uint32_t *name;  /* of each; NULL: its place */
+    bool is_sorted;  /* by their codes */
+};
+void dcrf_vertices_clear(struct dcrf_vertices *vertices);
+
+/* Vertices in the order of their codes. */
 struct dcrf_lattice_order {
     struct dcrf_code code;
     uint64_t *codes;  /* vertices x words, in that order */
-    uint32_t *number; /* of each vertex as it came */
+    uint32_t *number; /* by name */
 };
 
-/* Takes over `codes`, `count` of them, all different, whatever comes. */
+/* Takes over what `vertices` hold, whatever comes. */
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
-                                   uint64_t *codes, size_t count, bool is_large, dcrf_pool *pool,
+                                   struct dcrf_vertices *vertices, bool is_large, dcrf_pool *pool,
                                    dcrf_error *error);
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order);
+
+/* Sort numbers by some of their bits, in parallel; what is equal in those stays in its order. The
+ * array may be another one afterwards. False where memory is out. */
+bool dcrf_sort(uint64_t **values, size_t count, unsigned from_bit, unsigned to_bit,
+               dcrf_pool *pool);
+
+/* Bits of numbers up to that. */
+unsigned dcrf_bits_of(uint64_t most);
 
 /* The neighbours along an axis, one step back and one ahead of each vertex; `count` where there is
  * none. They come in the order of the vertices. */
@@ -226,32 +255,33 @@ static inline uint64_t dcrf_lattice_order_layer(const struct dcrf_lattice_order 
 
 /* ---- lattice_simplices.c -------------------------------------------------------------------- */
 
-/* The simplices of the variables, each once, in the order of their appearance. */
+/* The simplices of the variables, chunk by chunk of them: each once in a chunk, in the order of
+ * their appearance. */
 struct dcrf_simplices {
-    size_t count;
-    uint32_t *of;     /* of each variable */
+    size_t chunk; /* variables of each, the last one excepted */
+    size_t chunks;
+    size_t *first;    /* chunks + 1: the first simplex of each */
+    size_t count;     /* of all */
+    uint32_t *of;     /* of each variable, counted from the first of its chunk */
     uint32_t *corner; /* count x corners: vertices */
     float *weight;    /* variables x corners */
 };
 
-/* What simplices are made of, and the vertices that they touch, numbered by their appearance. */
+/* What simplices are made of, and the vertices that they touch. */
 struct dcrf_simplices_source {
     const struct dcrf_features *features;
     const struct dcrf_embedding *embedding;
     const struct dcrf_code *code;
-    bool has_origin; /* enter the corners of the simplex of a feature vector of zeros too */
-    bool is_growing; /* more vertices will be entered: else only the keys of the table are made */
+    size_t chunk;    /* variables of a chunk */
+    size_t rings;    /* around the vertices that are touched, which are there too */
+    bool has_origin; /* so are the corners of the simplex of a feature vector of zeros */
 };
-dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_table *vertices,
+dcrf_status dcrf_simplices_new(struct dcrf_simplices *simplices, struct dcrf_vertices *vertices,
                                const struct dcrf_simplices_source *source,
                                dcrf_workspace *workspace, dcrf_error *error);
 void dcrf_simplices_clear(struct dcrf_simplices *simplices);
 
-/* Give the vertices other numbers, `vertices` of them, and put the simplices in the order of their
- * lowest vertices, or leave them in theirs. */
-dcrf_status dcrf_simplices_order(struct dcrf_simplices *simplices, size_t variables, size_t corners,
-                                 const uint32_t *number, size_t vertices, dcrf_pool *pool,
-                                 dcrf_error *error);
+/* Numbers of vertices for their names. */
 void dcrf_simplices_renumber(struct dcrf_simplices *simplices, size_t corners,
                              const uint32_t *number, dcrf_pool *pool);
 
@@ -268,22 +298,21 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* Make the runs from the simplices of the variables, which are in order: in bands of so many
- * variables. */
+/* Make the runs from the simplices of the variables: a band for each chunk, or one for all. */
 dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
-                                  const struct dcrf_simplices *simplices, size_t band_variables,
+                                  const struct dcrf_simplices *simplices, bool has_bands,
                                   dcrf_pool *pool, dcrf_error *error);
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
 
 /* The same with every variable a run of its own, for rows of two floats or four. Takes over what is
  * weighted. */
 dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
-                                        struct dcrf_simplices *simplices, size_t band_variables,
-                                        dcrf_pool *pool, dcrf_error *error);
+                                        struct dcrf_simplices *simplices, dcrf_pool *pool,
+                                        dcrf_error *error);
 
-/* Make the simplices again from runs of one band, which are gone then. */
+/* Make the simplices again, in such chunks, from runs of one band, which are gone then. */
 dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                                   dcrf_error *error);
+                                   size_t chunk, dcrf_error *error);
 size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
 /* What splat_runs and slice_runs take, but for the rows. */

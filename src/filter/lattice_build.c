@@ -16,8 +16,10 @@
 
 #include <string.h>
 
-/* Variables a task takes. */
-#define GRAIN 4096
+/* Variables that are embedded together, unless there are bands of them. */
+#define CHUNK_VARIABLES 8192
+/* Variables of a band, unless the caller says so. */
+#define BAND_VARIABLES 1024
 /* Rows of vertices that take more do not fit in a third-level cache next to what else is there. */
 #define LARGE_BYTES ((size_t)12 << 20)
 #define USUAL_ROW 24
@@ -29,53 +31,41 @@ struct build {
     struct dcrf_refinement refinement;
     struct dcrf_code code;
     struct dcrf_simplices simplices;
-    struct dcrf_table table; /* of vertices */
+    struct dcrf_vertices vertices;
     struct dcrf_lattice_order order;
 };
 
 /* ---- numbering ------------------------------------------------------------------------------ */
+
+/* Bands of runs are chunks. */
+static size_t chunk_of(const struct dcrf_refinement *refinement) {
+    if (!refinement->has_runs)
+        return CHUNK_VARIABLES;
+    return refinement->band_variables ? refinement->band_variables : BAND_VARIABLES;
+}
 
 static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     const size_t d = lattice->dimension;
     struct dcrf_embedding embedding;
     float least[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES];
-    int64_t low[DCRF_MAX_CORNERS], high[DCRF_MAX_CORNERS];
+    struct dcrf_limits limits;
     dcrf_embedding_init(&embedding, d, lattice->rounds, build->refinement.is_single);
     dcrf_features_range(build->features, least, largest);
     for (size_t i = 0; build->refinement.has_origin && i < d; i++) {
         least[i] = least[i] < 0 ? least[i] : 0;
         largest[i] = largest[i] > 0 ? largest[i] : 0;
     }
-    dcrf_embedding_range(&embedding, least, largest, low, high);
-    dcrf_code_init(&build->code, d, low, high, build->refinement.rings);
+    dcrf_embedding_range(&embedding, least, largest, &limits);
+    dcrf_code_init(&build->code, d, &limits, build->refinement.rings);
     const struct dcrf_simplices_source source = {.features = build->features,
                                                  .embedding = &embedding,
                                                  .code = &build->code,
-                                                 .has_origin = build->refinement.has_origin,
-                                                 .is_growing = build->refinement.rings > 0};
-    return dcrf_simplices_new(&build->simplices, &build->table, &source, build->workspace, error);
-}
-
-/* Enter all that is one step away from what is there. */
-static dcrf_status add_ring(struct build *build, dcrf_error *error) {
-    const size_t words = build->code.words, corners = build->lattice->corners;
-    const size_t count = build->table.count;
-    for (size_t v = 0; v < count; v++) {
-        uint64_t codes[2 * DCRF_MAX_CORNERS * DCRF_CODE_WORDS];
-        uint32_t number[2 * DCRF_MAX_CORNERS];
-        for (size_t i = 0; i < 2 * corners; i++)
-            for (size_t w = 0; w < words; w++) {
-                const uint64_t from = build->table.keys[v * words + w];
-                const uint64_t step = build->code.step[i / 2][w];
-                codes[i * words + w] = i % 2 ? from + step : from - step;
-            }
-        const dcrf_status status =
-            dcrf_table_enter(&build->table, codes, 2 * corners, number, error);
-        if (status < 0)
-            return status;
-    }
-    return DCRF_OK;
+                                                 .chunk = chunk_of(&build->refinement),
+                                                 .rings = build->refinement.rings,
+                                                 .has_origin = build->refinement.has_origin};
+    return dcrf_simplices_new(&build->simplices, &build->vertices, &source, build->workspace,
+                              error);
 }
 
 /* Is each variable a run of its own? */
@@ -89,19 +79,13 @@ static bool has_short_runs(const struct build *build) {
 static dcrf_status order_vertices(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     const size_t row = build->refinement.row_floats ? build->refinement.row_floats : USUAL_ROW;
-    lattice->vertices = build->table.count;
+    lattice->vertices = build->vertices.count;
     lattice->is_large = lattice->vertices * row * sizeof(float) > LARGE_BYTES;
     dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
-    uint64_t *codes = build->table.keys;
-    build->table.keys = NULL; /* the order takes them over */
-    dcrf_table_clear(&build->table);
-    dcrf_status status = dcrf_lattice_order_new(&build->order, &build->code, codes,
-                                                lattice->vertices, lattice->is_large, pool, error);
-    if (status == DCRF_OK && has_short_runs(build))
+    const dcrf_status status = dcrf_lattice_order_new(&build->order, &build->code, &build->vertices,
+                                                      lattice->is_large, pool, error);
+    if (status == DCRF_OK)
         dcrf_simplices_renumber(&build->simplices, lattice->corners, build->order.number, pool);
-    else if (status == DCRF_OK)
-        status = dcrf_simplices_order(&build->simplices, lattice->base.variables, lattice->corners,
-                                      build->order.number, lattice->vertices, pool, error);
     dcrf_release(build->order.number);
     build->order.number = NULL;
     return status;
@@ -114,9 +98,11 @@ static void copy_corners(void *context, size_t begin, size_t end, size_t worker)
     const struct build *build = context;
     const size_t corners = build->lattice->corners;
     const struct dcrf_simplices *simplices = &build->simplices;
+    const uint32_t *corner =
+        simplices->corner + simplices->first[begin / simplices->chunk] * corners;
     for (size_t a = begin; a < end; a++)
         dcrf_copy_corners(build->lattice->corner_vertex + a * corners,
-                          simplices->corner + simplices->of[a] * corners, corners);
+                          corner + simplices->of[a] * corners, corners);
 }
 
 /* The corners by variable, and the entries by vertex. */
@@ -126,7 +112,8 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
     lattice->corner_vertex = dcrf_allocate(n, corners * sizeof *lattice->corner_vertex);
     if (!lattice->corner_vertex)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, GRAIN, copy_corners, build);
+    dcrf_parallel_for(dcrf_workspace_pool(build->workspace), n, build->simplices.chunk,
+                      copy_corners, build);
     lattice->corner_weight = build->simplices.weight;
     build->simplices.weight = NULL;
     dcrf_simplices_clear(&build->simplices);
@@ -157,12 +144,10 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
 static dcrf_status make_runs(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
     dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
-    const size_t band =
-        lattice->is_large ? lattice->base.variables : build->refinement.band_variables;
     const dcrf_status status =
         has_short_runs(build)
-            ? dcrf_lattice_runs_new_short(lattice, &build->simplices, band, pool, error)
-            : dcrf_lattice_runs_new(lattice, &build->simplices, band, pool, error);
+            ? dcrf_lattice_runs_new_short(lattice, &build->simplices, pool, error)
+            : dcrf_lattice_runs_new(lattice, &build->simplices, !lattice->is_large, pool, error);
     dcrf_simplices_clear(&build->simplices);
     return status;
 }
@@ -174,11 +159,11 @@ static dcrf_status make_ring(struct build *build, dcrf_error *error) {
     dcrf_status status = dcrf_lattice_ring_new(lattice, pool, error);
     if (status < 0 || lattice->ring.rows > 0)
         return status;
-    status = dcrf_lattice_runs_undo(lattice, &build->simplices, error);
+    status =
+        dcrf_lattice_runs_undo(lattice, &build->simplices, chunk_of(&build->refinement), error);
     if (status < 0)
         return status;
-    return dcrf_lattice_runs_new(lattice, &build->simplices, build->refinement.band_variables, pool,
-                                 error);
+    return dcrf_lattice_runs_new(lattice, &build->simplices, true, pool, error);
 }
 
 /* ---- connection ----------------------------------------------------------------------------- */
@@ -204,7 +189,7 @@ static dcrf_status connect(struct build *build, dcrf_error *error) {
 
 static void build_clear(struct build *build) {
     dcrf_simplices_clear(&build->simplices);
-    dcrf_table_clear(&build->table);
+    dcrf_vertices_clear(&build->vertices);
     dcrf_lattice_order_clear(&build->order);
 }
 
@@ -231,8 +216,6 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
         .lattice = lattice, .features = features, .workspace = workspace, .refinement = refinement};
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     dcrf_status status = number_vertices(&build, error);
-    for (size_t ring = 0; ring < refinement.rings && status == DCRF_OK; ring++)
-        status = add_ring(&build, error);
     if (status == DCRF_OK)
         status = order_vertices(&build, error);
     if (status == DCRF_OK)

@@ -26,7 +26,9 @@
  * more layers then, and thinner ones: what passes that follow each other hold between them is less,
  * although every step leads out of a layer. So it does in two dimensions, always: c_2 depends on
  * the second feature alone, so that the vertices of a spatial lattice come in the order of the
- * lines of the picture. */
+ * lines of the picture. For the same order in fewer bits the fields after c_d hold
+ * (c_i - c_d) / (d + 1), or, in two dimensions, u_0, which depends on the first feature alone: as
+ * c_0 and c_1 sum to -c_2, it grows with c_0. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice.h"
@@ -42,93 +44,106 @@
 
 /* ---- codes ---------------------------------------------------------------------------------- */
 
-/* The coordinate that a field holds, where fields are not differences. */
-static size_t coordinate_of(const struct dcrf_code *code, size_t field) {
-    return field == 0 ? code->dimension : field - 1;
+/* A field from coordinates. */
+static int64_t field_of(const struct dcrf_code *code, size_t field, const int64_t *coordinate) {
+    if (field == 0 && !code->by_differences)
+        return coordinate[code->dimension];
+    return (coordinate[code->plus[field]] - coordinate[code->minus[field]]) /
+           (int64_t)(code->dimension + 1);
 }
 
-/* What a step ahead along an axis adds to a field. */
-static int64_t field_step(const struct dcrf_code *code, size_t axis, size_t field) {
-    if (!code->by_differences)
-        return axis == coordinate_of(code, field) ? -(int64_t)code->dimension : 1;
-    const size_t i = code->dimension - 1 - field;
-    return axis == i ? -1 : axis == i + 1 ? 1 : 0;
+static int64_t floor_of(int64_t value, int64_t divisor) {
+    return value / divisor - (value % divisor < 0);
 }
 
-/* Codes for fields between these limits; those of coordinates are for others to set. */
-static void code_init(struct dcrf_code *code, size_t dimension, bool by_differences,
-                      const int64_t *least, const int64_t *largest) {
+/* Limits of a field. */
+static void limit_field(const struct dcrf_code *code, size_t field, int64_t *low, int64_t *high) {
+    const struct dcrf_limits *limits = &code->limits;
+    const int64_t all = (int64_t)(code->dimension + 1);
+    const size_t plus = code->plus[field], minus = code->minus[field];
+    if (field == 0 && !code->by_differences) {
+        *low = limits->low[code->dimension];
+        *high = limits->high[code->dimension];
+        return;
+    }
+    const bool is_next = minus == plus + 1;
+    *low = is_next ? limits->difference_low[plus] : limits->low[plus] - limits->high[minus];
+    *high = is_next ? limits->difference_high[plus] : limits->high[plus] - limits->low[minus];
+    *low = floor_of(*low, all);
+    *high = floor_of(*high, all) + 1;
+}
+
+/* Fields within the limits of a code. */
+static void make_fields(struct dcrf_code *code) {
+    const size_t d = code->dimension;
     unsigned width[DCRF_MAX_FEATURES], used[DCRF_CODE_WORDS] = {0};
-    *code =
-        (struct dcrf_code){.dimension = dimension, .words = 1, .by_differences = by_differences};
-    for (size_t i = 0; i < dimension; i++) {
-        code->lowest[i] = least[i];
+    int64_t high = 0, first_high = 0;
+    code->words = 1;
+    for (size_t i = 0; i < d; i++) {
+        code->plus[i] = code->by_differences ? d - 1 - i : i == 0 ? d : i - 1;
+        code->minus[i] = code->by_differences ? d - i : d == 2 ? 1 : d;
+        limit_field(code, i, &code->lowest[i], &high);
+        first_high = i == 0 ? high : first_high;
         width[i] = 1;
-        while (largest[i] - least[i] >= (int64_t)1 << width[i])
+        while (high - code->lowest[i] >= (int64_t)1 << width[i])
             width[i]++;
         if (used[code->words - 1] + width[i] > WORD_BITS)
             code->words++;
         code->word[i] = code->words - 1;
         used[code->word[i]] += width[i];
     }
-    for (size_t i = 0; i < dimension; i++)
+    for (size_t i = 0; i < d; i++) {
         code->shift[i] = used[code->word[i]] -= width[i];
-    for (size_t i = 0; i < dimension; i++)
         code->mask[i] = ((uint64_t)1 << width[i]) - 1;
-    for (size_t axis = 0; axis <= dimension; axis++)
-        for (size_t i = 0; i < dimension; i++)
-            code->step[axis][code->word[i]] += (uint64_t)field_step(code, axis, i)
-                                               << code->shift[i];
+    }
+    code->most = (uint64_t)(first_high - code->lowest[0] + 1) << code->shift[0];
+    memset(code->step, 0, sizeof code->step);
+    for (size_t axis = 0; axis <= d; axis++) {
+        int64_t step[DCRF_MAX_CORNERS];
+        for (size_t i = 0; i <= d; i++)
+            step[i] = i == axis ? -(int64_t)d : 1;
+        for (size_t i = 0; i < d; i++)
+            code->step[axis][code->word[i]] += (uint64_t)field_of(code, i, step) << code->shift[i];
+    }
 }
 
 /* Steps that lead from the origin of a simplex to a corner and to its neighbours: a corner is less
  * than one step of d units away along every coordinate. */
 #define STEPS 2
 
-void dcrf_code_init(struct dcrf_code *code, size_t dimension, const int64_t *least,
-                    const int64_t *largest, size_t rings) {
-    const struct dcrf_code by_coordinates = {.dimension = dimension};
-    int64_t low[DCRF_MAX_FEATURES], high[DCRF_MAX_FEATURES];
-    const int64_t room = (int64_t)((STEPS + rings) * dimension);
-    for (size_t i = 0; i < dimension; i++) {
-        low[i] = least[coordinate_of(&by_coordinates, i)] - room;
-        high[i] = largest[coordinate_of(&by_coordinates, i)] + room;
-    }
-    code_init(code, dimension, false, low, high);
+void dcrf_code_init(struct dcrf_code *code, size_t dimension, const struct dcrf_limits *limits,
+                    size_t rings) {
+    const int64_t steps = (int64_t)(STEPS + rings), d = (int64_t)dimension;
+    *code = (struct dcrf_code){
+        .dimension = dimension, .by_differences = dimension > 2, .limits = *limits};
     for (size_t i = 0; i <= dimension; i++) {
-        code->least[i] = least[i] - room;
-        code->largest[i] = largest[i] + room;
+        code->limits.low[i] -= steps * d;
+        code->limits.high[i] += steps * d;
     }
+    for (size_t i = 0; i < dimension; i++) { /* one up, one down, that is d + 1 apart */
+        code->limits.difference_low[i] -= steps * (d + 1);
+        code->limits.difference_high[i] += steps * (d + 1);
+    }
+    make_fields(code);
 }
 
 void dcrf_code_pack(const struct dcrf_code *code, const int64_t *coordinate, uint64_t *words) {
     memset(words, 0, code->words * sizeof *words);
     for (size_t i = 0; i < code->dimension; i++)
-        words[code->word[i]] |= (uint64_t)(coordinate[coordinate_of(code, i)] - code->lowest[i])
+        words[code->word[i]] |= (uint64_t)(field_of(code, i, coordinate) - code->lowest[i])
                                 << code->shift[i];
 }
 
-/* ---- the order ------------------------------------------------------------------------------ */
+/* ---- sorting -------------------------------------------------------------------------------- */
 
-/* Numbers with one that goes with each, and as much room again for sorting. */
 struct sorter {
     size_t count;
-    uint64_t *value, *spare_value;
-    uint32_t *index, *spare_index;
-    dcrf_pool *pool;
+    uint64_t *value, *spare;
     size_t chunks;              /* ranges that threads work on at the same time */
     uint32_t (*counts)[DIGITS]; /* one row per chunk: too much for a small stack */
     unsigned shift;             /* of the digit that is sorted by */
+    uint64_t mask;
 };
-
-static void swap_places(struct sorter *s) {
-    uint64_t *value = s->value;
-    uint32_t *index = s->index;
-    s->value = s->spare_value;
-    s->index = s->spare_index;
-    s->spare_value = value;
-    s->spare_index = index;
-}
 
 static size_t chunk_begin(const struct sorter *s, size_t chunk) {
     return s->count * chunk / s->chunks;
@@ -139,104 +154,101 @@ static void count_digits(void *context, size_t begin, size_t end, size_t worker)
     const struct sorter *s = context;
     for (size_t chunk = begin; chunk < end; chunk++) {
         uint32_t *counts = s->counts[chunk];
-        memset(counts, 0, sizeof *s->counts);
+        memset(counts, 0, (s->mask + 1) * sizeof *counts);
         for (size_t i = chunk_begin(s, chunk); i < chunk_begin(s, chunk + 1); i++)
-            counts[s->value[i] >> s->shift & (DIGITS - 1)]++;
+            counts[s->value[i] >> s->shift & s->mask]++;
     }
 }
 
 static void place_digits(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct sorter *s = context;
-    const uint64_t *value = s->value;
-    const uint32_t *index = s->index;
-    uint64_t *to_value = s->spare_value;
-    uint32_t *to_index = s->spare_index;
+    const uint64_t *value = s->value, mask = s->mask;
+    const unsigned shift = s->shift;
+    uint64_t *to = s->spare;
     for (size_t chunk = begin; chunk < end; chunk++) {
         uint32_t *next = s->counts[chunk];
-        for (size_t i = chunk_begin(s, chunk); i < chunk_begin(s, chunk + 1); i++) {
-            const uint32_t place = next[value[i] >> s->shift & (DIGITS - 1)]++;
-            to_value[place] = value[i];
-            to_index[place] = index[i];
-        }
+        for (size_t i = chunk_begin(s, chunk); i < chunk_begin(s, chunk + 1); i++)
+            to[next[value[i] >> shift & mask]++] = value[i];
     }
 }
 
-/* Stable, by digits, the lowest first; digits that are the same everywhere are left out. Chunks
- * that follow each other stay in their order, however many there are. */
-static void sort(struct sorter *s) {
-    uint64_t differences = 0;
-    for (size_t i = 0; i < s->count; i++)
-        differences |= s->value[i] ^ s->value[0];
-    for (s->shift = 0; s->shift < WORD_BITS; s->shift += DIGIT_BITS) {
+/* By digits of equal widths, the lowest first. Chunks that follow each other stay in their order,
+ * however many there are. */
+bool dcrf_sort(uint64_t **values, size_t count, unsigned from_bit, unsigned to_bit,
+               dcrf_pool *pool) {
+    const unsigned digits = (to_bit - from_bit + DIGIT_BITS - 1) / DIGIT_BITS;
+    const size_t threads = dcrf_pool_threads(pool);
+    struct sorter s = {.count = count, .value = *values};
+    s.chunks = threads < MOST_CHUNKS ? threads : MOST_CHUNKS;
+    s.chunks = count / s.chunks < SORT_GRAIN ? 1 : s.chunks;
+    s.spare = dcrf_allocate(count, sizeof *s.spare);
+    s.counts = dcrf_allocate(s.chunks, sizeof *s.counts);
+    const bool is_done = s.spare && s.counts;
+    for (unsigned i = 0; i < digits && is_done; i++) {
+        const unsigned begin = from_bit + (to_bit - from_bit) * i / digits;
+        const unsigned end = from_bit + (to_bit - from_bit) * (i + 1) / digits;
         uint32_t sum = 0;
-        if ((differences >> s->shift & (DIGITS - 1)) == 0)
-            continue;
-        dcrf_parallel_for(s->pool, s->chunks, 1, count_digits, s);
-        for (size_t digit = 0; digit < DIGITS; digit++)
-            for (size_t chunk = 0; chunk < s->chunks; chunk++) {
-                const uint32_t here = s->counts[chunk][digit];
-                s->counts[chunk][digit] = sum;
+        s.shift = begin;
+        s.mask = ((uint64_t)1 << (end - begin)) - 1;
+        dcrf_parallel_for(pool, s.chunks, 1, count_digits, &s);
+        for (size_t digit = 0; digit <= s.mask; digit++)
+            for (size_t chunk = 0; chunk < s.chunks; chunk++) {
+                const uint32_t here = s.counts[chunk][digit];
+                s.counts[chunk][digit] = sum;
                 sum += here;
             }
-        dcrf_parallel_for(s->pool, s->chunks, 1, place_digits, s);
-        swap_places(s);
+        dcrf_parallel_for(pool, s.chunks, 1, place_digits, &s);
+        uint64_t *sorted = s.spare;
+        s.spare = s.value;
+        s.value = sorted;
     }
+    dcrf_release(s.spare);
+    dcrf_release(s.counts);
+    *values = s.value;
+    return is_done;
 }
 
-/* Division of a multiple of d + 1 by d + 1, as a product: what is odd of a divisor has an inverse
- * modulo 2^64. */
-struct division {
-    unsigned shift;
-    uint64_t inverse;
-};
-
-static struct division division_by(uint64_t divisor) {
-    struct division division = {.inverse = 1};
-    for (; divisor % 2 == 0; divisor /= 2)
-        division.shift++;
-    for (int i = 0; i < 6; i++) /* Newton's iteration doubles the bits that are right */
-        division.inverse *= 2 - divisor * division.inverse;
-    return division;
+unsigned dcrf_bits_of(uint64_t most) {
+    unsigned bits = 1;
+    while (bits < WORD_BITS && most >> bits > 0)
+        bits++;
+    return bits;
 }
 
-/* A multiple, which may be negative, shifted with its sign. */
-static inline int64_t divide(struct division division, int64_t multiple) {
-    return (int64_t)((uint64_t)(multiple >> division.shift) * division.inverse);
-}
+/* ---- the order ------------------------------------------------------------------------------ */
 
-/* Codes by differences instead. */
+/* Codes by coordinates instead of differences. */
 struct recoding {
     const struct dcrf_code *from, *to;
     const uint64_t *codes;
     uint64_t *result;
 };
 
-/* With the usual dimension and numbers of words as constants. */
+/* With the usual dimension and numbers of words as constants. As the coordinates sum to zero, c_d
+ * is -sum (i + 1) u_i, and (c_i - c_d) / (d + 1) is the sum of u_i and all that follow. */
 static inline __attribute__((always_inline)) void recode_range(const struct recoding *recoding,
                                                                size_t begin, size_t end, size_t d,
                                                                size_t from_words, size_t to_words) {
     const struct dcrf_code from = *recoding->from, to = *recoding->to; /* which no store changes */
-    const struct division by_all = division_by((uint64_t)(d + 1));
     for (size_t v = begin; v < end; v++) {
         const uint64_t *words = recoding->codes + v * from_words;
         uint64_t *result = recoding->result + v * to_words;
-        int64_t coordinate[DCRF_MAX_CORNERS], sum = 0;
-        for (size_t i = 0; i < d; i++) {
-            const uint64_t word = words[from_words == 1 ? 0 : from.word[i]];
-            const int64_t value = from.lowest[i] + (int64_t)(word >> from.shift[i] & from.mask[i]);
-            coordinate[i == 0 ? d : i - 1] = value;
-            sum += value;
-        }
-        coordinate[d - 1] = -sum; /* the one that no field holds */
+        int64_t sum = 0, last = 0;
         for (size_t i = 0; i < to_words; i++)
             result[i] = 0;
-        for (size_t field = 0; field < d; field++) {
-            const size_t i = d - 1 - field;
-            const int64_t value = divide(by_all, coordinate[i] - coordinate[i + 1]);
-            result[to_words == 1 ? 0 : to.word[field]] |= (uint64_t)(value - to.lowest[field])
-                                                          << to.shift[field];
+        for (size_t i = d; i-- > 0;) {
+            const size_t field = d - 1 - i;
+            const uint64_t word = words[from_words == 1 ? 0 : from.word[field]];
+            const int64_t u =
+                from.lowest[field] + (int64_t)(word >> from.shift[field] & from.mask[field]);
+            last -= (int64_t)(i + 1) * u;
+            sum += u;
+            if (i + 1 < d)
+                result[to_words == 1 ? 0 : to.word[i + 1]] |= (uint64_t)(sum - to.lowest[i + 1])
+                                                              << to.shift[i + 1];
         }
+        result[0] |= (uint64_t)(last - to.lowest[0]) << to.shift[0];
     }
 }
 
@@ -252,16 +264,9 @@ static void recode_some(void *context, size_t begin, size_t end, size_t worker) 
 
 static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t count,
                         dcrf_pool *pool) {
-    const size_t d = code->dimension;
-    const int64_t all = (int64_t)(d + 1);
-    int64_t least[DCRF_MAX_FEATURES], largest[DCRF_MAX_FEATURES];
-    for (size_t field = 0; field < d; field++) {
-        const size_t i = d - 1 - field;
-        least[field] = (code->least[i] - code->largest[i + 1]) / all - 1;
-        largest[field] = (code->largest[i] - code->least[i + 1]) / all + 1;
-    }
-    struct dcrf_code made;
-    code_init(&made, d, true, least, largest);
+    struct dcrf_code made = *code;
+    made.by_differences = false;
+    make_fields(&made);
     uint64_t *result = dcrf_allocate(count, made.words * sizeof *result);
     struct recoding recoding = {code, &made, codes, result};
     if (result)
@@ -270,26 +275,84 @@ static uint64_t *recode(struct dcrf_code *code, const uint64_t *codes, size_t co
     return result;
 }
 
-/* Sort by the last word first; with one word the sorter's values are the sorted codes. */
-static bool order_codes(struct dcrf_lattice_order *order, struct sorter *s) {
-    const size_t words = order->code.words, count = s->count;
-    for (size_t i = 0; i < count; i++)
-        s->index[i] = (uint32_t)i;
-    for (size_t word = words; word-- > 0;) {
-        for (size_t i = 0; words > 1 && i < count; i++)
-            s->value[i] = order->codes[s->index[i] * words + word];
-        sort(s);
+/* Codes and names that fit into one word together. */
+struct packing {
+    uint64_t *codes;
+    const uint32_t *name; /* NULL: places */
+    unsigned name_bits;
+    uint32_t *number;
+};
+
+static void pack_some(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct packing *packing = context;
+    for (size_t i = begin; i < end; i++)
+        packing->codes[i] = packing->codes[i] << packing->name_bits |
+                            (packing->name ? packing->name[i] : (uint32_t)i);
+}
+
+static void unpack_some(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct packing *packing = context;
+    const uint64_t mask = ((uint64_t)1 << packing->name_bits) - 1;
+    for (size_t i = begin; i < end; i++) {
+        packing->number[packing->codes[i] & mask] = (uint32_t)i;
+        packing->codes[i] >>= packing->name_bits;
     }
-    if (words > 1) {
-        uint64_t *sorted = dcrf_allocate(count, words * sizeof *sorted);
-        if (!sorted)
-            return false;
-        for (size_t i = 0; i < count; i++)
-            memcpy(sorted + i * words, order->codes + s->index[i] * words, words * sizeof *sorted);
-        dcrf_release(order->codes);
-        order->codes = sorted;
+}
+
+/* Half a word of a code at a time, the last one first, with the place of the code. */
+#define HALF_BITS 32
+
+static bool order_halves(struct dcrf_lattice_order *order, const struct dcrf_vertices *vertices,
+                         dcrf_pool *pool) {
+    const size_t words = order->code.words, count = vertices->count;
+    uint64_t *codes = dcrf_allocate(count, words * sizeof *codes);
+    uint64_t *value = dcrf_allocate(count, sizeof *value);
+    bool is_done = codes && value;
+    for (size_t i = 0; i < count && is_done; i++)
+        value[i] = i;
+    for (size_t half = 2 * words; half-- > 0 && is_done;) {
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t place = (uint32_t)value[i];
+            const uint64_t word = order->codes[place * words + half / 2];
+            value[i] = (half % 2 ? word << HALF_BITS : word >> HALF_BITS << HALF_BITS) | place;
+        }
+        is_done = dcrf_sort(&value, count, HALF_BITS, WORD_BITS, pool);
     }
-    return true;
+    for (size_t i = 0; i < count && is_done; i++) {
+        const size_t place = (uint32_t)value[i];
+        memcpy(codes + i * words, order->codes + place * words, words * sizeof *codes);
+        order->number[vertices->name ? vertices->name[place] : place] = (uint32_t)i;
+    }
+    dcrf_release(value);
+    dcrf_release(is_done ? order->codes : codes);
+    order->codes = is_done ? codes : order->codes;
+    return is_done;
+}
+
+static bool order_codes(struct dcrf_lattice_order *order, const struct dcrf_vertices *vertices,
+                        dcrf_pool *pool) {
+    const size_t count = vertices->count;
+    const struct dcrf_code *code = &order->code;
+    struct packing packing = {order->codes, vertices->name, dcrf_bits_of(vertices->names),
+                              order->number};
+    const unsigned code_bits = dcrf_bits_of(code->mask[0] << code->shift[0]);
+    if (code->words > 1 || code_bits + packing.name_bits > WORD_BITS)
+        return order_halves(order, vertices, pool);
+    dcrf_parallel_for(pool, count, SORT_GRAIN, pack_some, &packing);
+    const bool is_done = vertices->is_sorted || dcrf_sort(&packing.codes, count, packing.name_bits,
+                                                          packing.name_bits + code_bits, pool);
+    order->codes = packing.codes;
+    if (is_done)
+        dcrf_parallel_for(pool, count, SORT_GRAIN, unpack_some, &packing);
+    return is_done;
+}
+
+void dcrf_vertices_clear(struct dcrf_vertices *vertices) {
+    dcrf_release(vertices->codes);
+    dcrf_release(vertices->name);
+    *vertices = (struct dcrf_vertices){0};
 }
 
 void dcrf_lattice_order_clear(struct dcrf_lattice_order *order) {
@@ -299,41 +362,18 @@ void dcrf_lattice_order_clear(struct dcrf_lattice_order *order) {
 }
 
 dcrf_status dcrf_lattice_order_new(struct dcrf_lattice_order *order, const struct dcrf_code *code,
-                                   uint64_t *codes, size_t count, bool is_large, dcrf_pool *pool,
+                                   struct dcrf_vertices *vertices, bool is_large, dcrf_pool *pool,
                                    dcrf_error *error) {
-    *order = (struct dcrf_lattice_order){.code = *code, .codes = codes};
-    bool is_done = true;
-    if (!is_large && code->dimension > 2) {
-        order->codes = recode(&order->code, codes, count, pool);
+    *order = (struct dcrf_lattice_order){.code = *code, .codes = vertices->codes};
+    vertices->codes = NULL;
+    if (is_large && code->by_differences) {
+        uint64_t *codes = order->codes;
+        order->codes = recode(&order->code, codes, vertices->count, pool);
         dcrf_release(codes);
-        is_done = order->codes;
     }
-    const size_t own = is_done && order->code.words > 1 ? count : 0;
-    struct sorter s = {.count = count, .pool = pool, .chunks = dcrf_pool_threads(pool)};
-    s.chunks = s.chunks < MOST_CHUNKS ? s.chunks : MOST_CHUNKS;
-    s.chunks = count / s.chunks < SORT_GRAIN ? 1 : s.chunks;
-    uint64_t *value = dcrf_allocate(own, sizeof *value);
-    s.value = order->code.words > 1 ? value : order->codes;
-    s.spare_value = dcrf_allocate(count, sizeof *s.spare_value);
-    s.index = dcrf_allocate(count, sizeof *s.index);
-    s.spare_index = dcrf_allocate(count, sizeof *s.spare_index);
-    s.counts = dcrf_allocate(s.chunks, sizeof *s.counts);
-    is_done = is_done && value && s.spare_value && s.index && s.spare_index && s.counts;
-    if (is_done) {
-        is_done = order_codes(order, &s);
-        for (size_t i = 0; i < count; i++)
-            s.spare_index[s.index[i]] = (uint32_t)i;
-    }
-    if (order->code.words == 1) { /* the sorter may have swapped them */
-        order->codes = s.value;
-        dcrf_release(value);
-    } else {
-        dcrf_release(s.value);
-    }
-    dcrf_release(s.spare_value);
-    dcrf_release(s.index);
-    dcrf_release(s.counts);
-    order->number = s.spare_index;
+    order->number = dcrf_allocate(vertices->names, sizeof *order->number);
+    const bool is_done = order->codes && order->number && order_codes(order, vertices, pool);
+    dcrf_vertices_clear(vertices);
     if (is_done)
         return DCRF_OK;
     dcrf_lattice_order_clear(order);

@@ -41,9 +41,10 @@ void dcrf_embedding_init(struct dcrf_embedding *embedding, size_t dimension, siz
 #define COORDINATE_ERROR 0x1p-19
 
 void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *least,
-                          const float *largest, int64_t *low, int64_t *high) {
+                          const float *largest, struct dcrf_limits *limits) {
     const size_t d = embedding->dimension;
     double below = 0, above = 0, size = 0; /* of the sum of what comes after coordinate i */
+    double next_low = 0, next_high = 0, next_slack = 0;
     for (size_t i = d + 1; i-- > 0;) {
         const double own_low = i > 0 ? (double)least[i - 1] * embedding->factor[i - 1] : 0;
         const double own_high = i > 0 ? (double)largest[i - 1] * embedding->factor[i - 1] : 0;
@@ -52,11 +53,23 @@ void dcrf_embedding_range(const struct dcrf_embedding *embedding, const float *l
             (size + (double)i * own_size) * COORDINATE_ERROR + (double)(SIMPLEX_REACH * (d + 1));
         const double from = fmax(below - (double)i * own_high, -LARGEST_COORDINATE) - slack;
         const double to = fmin(above - (double)i * own_low, LARGEST_COORDINATE) + slack;
-        low[i] = (int64_t)fmax(fmin(from, LARGEST_COORDINATE), -2 * LARGEST_COORDINATE);
-        high[i] = (int64_t)fmin(fmax(to, -LARGEST_COORDINATE), 2 * LARGEST_COORDINATE);
+        limits->low[i] = (int64_t)fmax(fmin(from, LARGEST_COORDINATE), -2 * LARGEST_COORDINATE);
+        limits->high[i] = (int64_t)fmin(fmax(to, -LARGEST_COORDINATE), 2 * LARGEST_COORDINATE);
+        if (i < d) { /* all that comes after coordinate i + 1 is the same in both */
+            const double share = (double)(i + 2);
+            const double low = share * next_low - (double)i * own_high - slack - next_slack;
+            const double high = share * next_high - (double)i * own_low + slack + next_slack;
+            limits->difference_low[i] =
+                (int64_t)fmax(low, (double)(limits->low[i] - limits->high[i + 1]));
+            limits->difference_high[i] =
+                (int64_t)fmin(high, (double)(limits->high[i] - limits->low[i + 1]));
+        }
         below += own_low;
         above += own_high;
         size += own_size;
+        next_low = own_low;
+        next_high = own_high;
+        next_slack = slack;
     }
 }
 
