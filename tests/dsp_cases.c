@@ -154,6 +154,7 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
                              .vertex = vertex,
                              .variable = is_short ? NULL : variable,
                              .weight = weight,
+                             .places = places,
                              .vertices = splats ? r.value : in,
                              .variables = splats ? in : r.value,
                              .stride = stride,

@@ -50,6 +50,7 @@ struct dcrf_runs {
     const uint32_t *vertex;   /* runs x corners */
     const uint32_t *variable; /* one per place; NULL with `first` */
     const float *weight;      /* places x corners */
+    size_t places;            /* in all: rows of variables are asked for ahead */
     float *vertices;          /* rows of `width` floats */
     size_t tails;             /* of rows in two pieces, in a ring */
     float *variables;         /* rows `stride` apart; not written by a splat */

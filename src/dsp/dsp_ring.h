@@ -8,6 +8,8 @@
  * Here nothing else uses the caches, so rows of variables are asked for ahead, and those of
  * vertices, which are near, are not. */
 #define RING_PIECE DSP_LANES
+/* Places between the one that is read and the one whose row is asked for, in the next layer too. */
+#define RING_AHEAD 96
 
 /* Where the pieces of a row are. */
 INLINE float *first_piece(float *rows, size_t row, size_t wide) {
@@ -33,7 +35,7 @@ INLINE void splat_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
         row_zero(&sum[k], wide, tail);
     for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
-        ask_for_place(runs, place + RUN_AHEAD, last_place, row_floats(wide, tail));
+        ask_for_place(runs, place + RING_AHEAD, last_place, row_floats(wide, tail));
         const struct row in =
             row_load(runs->variables + runs->variable[place] * runs->stride, wide, tail);
         UNROLL
@@ -65,7 +67,7 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
     }
     for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
-        ask_for_place(runs, place + RUN_AHEAD, last_place, row_floats(wide, tail));
+        ask_for_place(runs, place + RING_AHEAD, last_place, row_floats(wide, tail));
         struct row sum;
         row_zero(&sum, wide, tail);
         UNROLL
@@ -85,7 +87,7 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
     }
 #define FOR_PIECES(work, given, begin, end, wide, tail)                                            \
     struct dcrf_runs copy = *(given);                                                              \
-    const size_t last_place = copy.first[end] - 1;                                                 \
+    const size_t last_place = copy.places - 1;                                                     \
     if (copy.corners == 3) {                                                                       \
         copy.corners = 3;                                                                          \
         PIECES_LOOP(work, &copy, begin, end, 3, 3, wide, tail)                                     \

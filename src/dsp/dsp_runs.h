@@ -15,8 +15,8 @@
 #define RUN_AHEAD 64
 
 /* Ask for the row of a variable. */
-INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t places, size_t width) {
-    if (place >= places)
+INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t width) {
+    if (place >= runs->places)
         return;
     const float *row = runs->variables + runs->variable[place] * runs->stride;
     ask_for(row, width, true);
@@ -103,13 +103,12 @@ INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, siz
 #define FOR_RUNS(block, given, begin, end, wide, tail)                                             \
     const struct dcrf_runs copy = *(given), *runs = &copy;                                         \
     const size_t width = (wide) + (tail) > 0 ? row_floats(wide, tail) : runs->width;               \
-    const size_t places = (begin) < (end) ? runs->first[end] : 0;                                  \
     for (size_t run = (begin); run < (end); run++) {                                               \
         if (runs->is_near) {                                                                       \
             ask_for_vertices(runs, run + VERTICES_AHEAD, end, width);                              \
         } else {                                                                                   \
             for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++)           \
-                ask_for_row(runs, place + RUN_AHEAD, places, width);                               \
+                ask_for_row(runs, place + RUN_AHEAD, width);                                       \
         }                                                                                          \
         if (RUN_BLOCK >= DCRF_DSP_WIDTH) {                                                         \
             block(runs, run, 0, wide, tail);                                                       \

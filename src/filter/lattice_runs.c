@@ -427,6 +427,7 @@ struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t
                               .vertex = runs->vertex,
                               .variable = runs->variable,
                               .weight = runs->weight,
+                              .places = lattice->base.variables,
                               .width = width,
                               .factor = 1};
 }
