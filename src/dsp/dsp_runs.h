@@ -11,6 +11,7 @@
 #define RUN_BLOCK 8
 #endif
 #define RUN_CORNERS 6
+#define RUN_SUMS (DSP_LANES == 16 ? 2 : 1)
 /* Places between the one that is read and the one whose row is asked for. */
 #define RUN_AHEAD 64
 
@@ -29,6 +30,7 @@ INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t width
 INLINE void ask_for_vertices(const struct dcrf_runs *runs, size_t run, size_t end, size_t width) {
     if (run >= end)
         return;
+    UNROLL_CONSTANT
     for (size_t k = 0; k < runs->corners; k++) {
         const float *row = runs->vertices + runs->vertex[run * runs->corners + k] * width;
         __builtin_prefetch(row);
@@ -40,11 +42,12 @@ INLINE void ask_for_vertices(const struct dcrf_runs *runs, size_t run, size_t en
 /* The block at `at` of the rows of `corners` corners, from `corner` on, of one run. */
 INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
                       size_t at, size_t wide, size_t tail) {
+    const size_t last = runs->first[run + 1];
     struct row sum[RUN_CORNERS];
     UNROLL
     for (size_t k = 0; k < corners; k++)
         row_zero(&sum[k], wide, tail);
-    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+    for (size_t place = runs->first[run]; place < last; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
         const struct row in =
             row_load(runs->variables + runs->variable[place] * runs->stride + at, wide, tail);
@@ -58,26 +61,33 @@ INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
         row_store(&sum[k], runs->vertices + vertex[k] * runs->width + at, 1, true, wide, tail);
 }
 
+/* The same. Where there are registers for two sums corners come in two, since one would wait for
+ * its own additions. */
 INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, size_t corners,
                       size_t at, size_t wide, size_t tail) {
     const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
+    const size_t last = runs->first[run + 1];
     struct row in[RUN_CORNERS];
     UNROLL
     for (size_t k = 0; k < corners; k++)
         in[k] = row_load(runs->vertices + vertex[k] * runs->width + at, wide, tail);
-    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+    for (size_t place = runs->first[run]; place < last; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
-        struct row sum;
-        row_zero(&sum, wide, tail);
+        struct row sum[RUN_SUMS];
         UNROLL
         for (size_t k = 0; k < corners; k++)
-            row_add_row(&sum, weight[k], &in[k], wide, tail);
-        row_store(&sum, runs->variables + runs->variable[place] * runs->stride + at, runs->factor,
-                  runs->accumulate || corner > 0, wide, tail);
+            if (k < RUN_SUMS)
+                row_times(&sum[k], weight[k], &in[k], wide, tail);
+            else
+                row_add_row(&sum[k % RUN_SUMS], weight[k], &in[k], wide, tail);
+        if (corners > 1 && RUN_SUMS > 1)
+            row_join(&sum[0], &sum[1], wide, tail);
+        row_store(&sum[0], runs->variables + runs->variable[place] * runs->stride + at,
+                  runs->factor, runs->accumulate || corner > 0, wide, tail);
     }
 }
 
-/* All corners of the runs, for one block; `work` is one of the two above, inlined. */
+/* All corners of a run, for one block; `work` is one of the two above, inlined. */
 #define RUN_CORNERS_BLOCK(work, runs, run, at, wide, tail)                                         \
     if ((runs)->corners == RUN_CORNERS)                                                            \
         work(runs, run, 0, RUN_CORNERS, at, wide, tail);                                           \
@@ -92,42 +102,81 @@ INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
             }                                                                                      \
         }
 
-INLINE void splat_block(const struct dcrf_runs *runs, size_t run, size_t at, size_t wide,
-                        size_t tail){RUN_CORNERS_BLOCK(splat_run, runs, run, at, wide, tail)}
-
-INLINE void slice_block(const struct dcrf_runs *runs, size_t run, size_t at, size_t wide,
-                        size_t tail){RUN_CORNERS_BLOCK(slice_run, runs, run, at, wide, tail)}
-
-/* The whole rows of the runs with 16 lanes, else one block after the other. `given` is copied,
- * since the compilers fear that what is stored might change it. */
-#define FOR_RUNS(block, given, begin, end, wide, tail)                                             \
-    const struct dcrf_runs copy = *(given), *runs = &copy;                                         \
-    const size_t width = (wide) + (tail) > 0 ? row_floats(wide, tail) : runs->width;               \
+/* The whole rows of the runs with 16 lanes, else one block after the other. */
+#define FOR_RUNS(work, runs, begin, end, wide, tail)                                               \
+    const size_t width = (wide) + (tail) > 0 ? row_floats(wide, tail) : (runs)->width;             \
     for (size_t run = (begin); run < (end); run++) {                                               \
-        if (runs->is_near) {                                                                       \
+        if ((runs)->is_near) {                                                                     \
             ask_for_vertices(runs, run + VERTICES_AHEAD, end, width);                              \
         } else {                                                                                   \
-            for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++)           \
+            for (size_t place = (runs)->first[run]; place < (runs)->first[run + 1]; place++)       \
                 ask_for_row(runs, place + RUN_AHEAD, width);                                       \
         }                                                                                          \
         if (RUN_BLOCK >= DCRF_DSP_WIDTH) {                                                         \
-            block(runs, run, 0, wide, tail);                                                       \
+            RUN_CORNERS_BLOCK(work, runs, run, 0, wide, tail)                                      \
             continue;                                                                              \
         }                                                                                          \
         size_t at = 0;                                                                             \
         for (; at + RUN_BLOCK <= width; at += RUN_BLOCK)                                           \
-            block(runs, run, at, RUN_BLOCK / DSP_LANES, 0);                                        \
+            RUN_CORNERS_BLOCK(work, runs, run, at, RUN_BLOCK / DSP_LANES, 0)                       \
         for (; at + DSP_LANES <= width; at += DSP_LANES)                                           \
-            block(runs, run, at, 1, 0);                                                            \
-        if (at < width)                                                                            \
-            block(runs, run, at, 0, 1);                                                            \
+            RUN_CORNERS_BLOCK(work, runs, run, at, 1, 0)                                           \
+        if (at < width) {                                                                          \
+            RUN_CORNERS_BLOCK(work, runs, run, at, 0, 1)                                           \
+        }                                                                                          \
     }
 
+INLINE void splat_loop(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
+                       size_t tail){FOR_RUNS(splat_run, runs, begin, end, wide, tail)}
+
+INLINE void slice_loop(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
+                       size_t tail){FOR_RUNS(slice_run, runs, begin, end, wide, tail)}
+
+/* Copies, which no store can change as far as the compilers can tell. With 16 lanes what is asked
+ * in the loops of the usual lattices, of two features and of five, is a constant in them. */
+#define HAS_CONSTANTS(runs)                                                                        \
+    (DSP_LANES == 16 && (runs)->is_near && ((runs)->corners == 3 || (runs)->corners == RUN_CORNERS))
+
+INLINE void splat_usual(struct dcrf_runs runs, size_t begin, size_t end, size_t corners,
+                        size_t wide, size_t tail) {
+    runs.corners = corners;
+    runs.is_near = true;
+    splat_loop(&runs, begin, end, wide, tail);
+}
+
 INLINE void splat_all(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
-                      size_t tail){FOR_RUNS(splat_block, given, begin, end, wide, tail)}
+                      size_t tail) {
+    const struct dcrf_runs runs = *given;
+    if (!HAS_CONSTANTS(&runs))
+        splat_loop(&runs, begin, end, wide, tail);
+    else if (runs.corners == 3)
+        splat_usual(runs, begin, end, 3, wide, tail);
+    else
+        splat_usual(runs, begin, end, RUN_CORNERS, wide, tail);
+}
+
+INLINE void slice_usual(struct dcrf_runs runs, size_t begin, size_t end, size_t corners,
+                        bool accumulate, size_t wide, size_t tail) {
+    runs.corners = corners;
+    runs.is_near = true;
+    runs.accumulate = accumulate;
+    slice_loop(&runs, begin, end, wide, tail);
+}
 
 INLINE void slice_all(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
-                      size_t tail){FOR_RUNS(slice_block, given, begin, end, wide, tail)}
+                      size_t tail) {
+    const struct dcrf_runs runs = *given;
+    if (!HAS_CONSTANTS(&runs))
+        slice_loop(&runs, begin, end, wide, tail);
+    else if (runs.corners == 3 && runs.accumulate)
+        slice_usual(runs, begin, end, 3, true, wide, tail);
+    else if (runs.corners == 3)
+        slice_usual(runs, begin, end, 3, false, wide, tail);
+    else if (runs.accumulate)
+        slice_usual(runs, begin, end, RUN_CORNERS, true, wide, tail);
+    else
+        slice_usual(runs, begin, end, RUN_CORNERS, false, wide, tail);
+}
 
 /* Every variable a run of its own: rows of two floats or four. */
 INLINE half_vector load_short(const float *at, size_t width) {

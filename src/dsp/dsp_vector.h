@@ -343,6 +343,18 @@ INLINE void row_add_row(struct row *row, float weight, const struct row *other, 
         row->half += weight * other->half;
 }
 
+/* row = weight * other */
+INLINE void row_times(struct row *row, float weight, const struct row *other, size_t wide,
+                      size_t tail) {
+    UNROLL
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] = weight * other->wide[i];
+    if (tail & 2)
+        row->tail = weight * other->tail;
+    if (tail & 1)
+        row->half = weight * other->half;
+}
+
 #include "dsp/dsp_runs.h"
 #if DSP_LANES == 16
 #include "dsp/dsp_ring.h"
