@@ -429,6 +429,21 @@ static dcrf_status normalize(struct dcrf_densecrf_term *term, dcrf_workspace *wo
     return status;
 }
 
+/* The channels of a bilateral kernel, where they are bytes that follow each other, as pictures are:
+ * they need neither be copied nor checked. */
+static const uint8_t *bytes_of(const dcrf_densecrf *crf, const dcrf_kernel *kernel) {
+    const dcrf_view *view = &kernel->channels;
+    if (kernel->kind != DCRF_KERNEL_BILATERAL || view->type != DCRF_U8 || view->channel_stride != 1)
+        return NULL;
+    ptrdiff_t step = (ptrdiff_t)view->channels;
+    for (size_t axis = 0; axis < crf->grid.axes; axis++) {
+        if (view->stride[axis] != step && crf->grid.size[axis] > 1)
+            return NULL;
+        step *= (ptrdiff_t)crf->grid.size[axis];
+    }
+    return view->data;
+}
+
 /* Features as the original computes them: coordinates and channels, single precision, divided by
  * sigmas in single precision. Only where that is done exactly do points on the border of simplices
  * fall where they fall there. */
@@ -440,13 +455,15 @@ dcrf_status dcrf_densecrf_features(struct dcrf_features *features, const dcrf_de
     for (size_t c = 0; kernel->kind == DCRF_KERNEL_BILATERAL && c < DCRF_MAX_FEATURES; c++)
         if ((float)kernel->channel_sigma[c] > 0 && isfinite(kernel->channel_sigma[c]))
             checked.channel_sigma[c] = 1; /* divided below */
-    const dcrf_status status = is_given
+    const uint8_t *bytes = is_given ? NULL : bytes_of(crf, kernel);
+    const dcrf_status status = is_given || bytes
                                    ? dcrf_features_describe(features, &crf->grid, &checked, error)
                                    : dcrf_features_new(features, &crf->grid, &checked, error);
     if (status < 0)
         return status;
+    features->bytes = bytes;
     if (features->given)
-        features->given = &kernel->channels;
+        features->given = is_given ? &kernel->channels : NULL;
     features->order = crf->order;
     if (features->axes == 0)
         return DCRF_OK;

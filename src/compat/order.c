@@ -19,39 +19,60 @@
 #define STRIP_BITS_FEW 6
 #define STRIP_BITS_MANY 5
 
-/* `next` is where the next variable of each band goes. */
-static void walk(const dcrf_densecrf *crf, unsigned strip_bits, size_t *next) {
+/* Columns of a strip that are in one band, at a line: they follow each other, from `first` on. */
+struct stretch {
+    size_t first, columns;
+};
+
+/* The columns of a line whose places, `walked` by columns of so many lines, begin with column
+ * `from` in the order of the walk. */
+static struct stretch stretch_at(size_t width, size_t lines, size_t walked, size_t from,
+                                 unsigned band_bits, bool is_back) {
+    const size_t end = ((walked >> band_bits) + 1) << band_bits; /* of the band */
+    const size_t fit = (end - walked + lines - 1) / lines;
+    const size_t columns = fit < width - from ? fit : width - from;
+    return (struct stretch){is_back ? width - from - columns : from, columns};
+}
+
+/* Walk through the picture. `next` is where the next variable of each band goes. Returns how many
+ * stretches there are. */
+static size_t walk(const dcrf_densecrf *crf, unsigned strip_bits, size_t *next) {
     const size_t width = crf->grid.size[0], height = crf->variables / width;
     const size_t strip = (size_t)1 << strip_bits;
-    uint32_t a = 0;
+    size_t stretches = 0;
     for (size_t y = 0; y < height; y++) {
         const size_t top = y - y % strip, lines = height - top < strip ? height - top : strip;
         const bool is_back = y / strip % 2;
-        for (size_t x = 0; x < width; x++) {
-            const size_t column = is_back ? width - 1 - x : x;
-            const size_t walked = top * width + column * lines + (y - top);
-            crf->order[next[walked >> (2 * strip_bits)]++] = a++;
+        for (size_t from = 0; from < width;) {
+            const size_t walked = top * width + from * lines + (y - top);
+            const struct stretch stretch =
+                stretch_at(width, lines, walked, from, 2 * strip_bits, is_back);
+            uint32_t *to = crf->order + next[walked >> (2 * strip_bits)];
+            for (size_t i = 0; i < stretch.columns; i++)
+                to[i] = (uint32_t)(y * width + stretch.first + i);
+            next[walked >> (2 * strip_bits)] += stretch.columns;
+            from += stretch.columns;
+            stretches++;
         }
     }
+    return stretches;
 }
 
-/* Write the first place of each segment, where there is memory for it, and the first segment of
- * each band. Returns how many there are. */
-static size_t find_segments(const dcrf_densecrf *crf, uint32_t *segment, size_t *band_segment) {
+/* Write the first place of each segment and the first segment of each band. */
+static void find_segments(const dcrf_densecrf *crf) {
     size_t count = 0;
     for (size_t band = 0; band < crf->bands; band++) {
         const size_t begin = band * crf->band;
         const size_t left = crf->variables - begin,
                      end = left < crf->band ? crf->variables : begin + crf->band;
-        band_segment[band] = count;
-        for (size_t place = begin; place < end; place++)
-            if (place == begin || crf->order[place] != crf->order[place - 1] + 1) {
-                if (segment)
-                    segment[count] = (uint32_t)place;
-                count++;
-            }
+        crf->band_segment[band] = count;
+        crf->segment[count++] = (uint32_t)begin;
+        for (size_t place = begin + 1; place < end; place++)
+            if (crf->order[place] != crf->order[place - 1] + 1)
+                crf->segment[count++] = (uint32_t)place;
     }
-    return count;
+    crf->band_segment[crf->bands] = count;
+    crf->segment[count] = (uint32_t)crf->variables;
 }
 
 bool dcrf_densecrf_order_new(dcrf_densecrf *crf) {
@@ -64,13 +85,11 @@ bool dcrf_densecrf_order_new(dcrf_densecrf *crf) {
         return false;
     for (size_t i = 0; i < crf->bands; i++)
         crf->band_segment[i] = i * crf->band;
-    walk(crf, strip_bits, crf->band_segment);
-    const size_t count = find_segments(crf, NULL, crf->band_segment);
-    crf->segment = dcrf_allocate(count + 1, sizeof *crf->segment);
+    const size_t stretches =
+        walk(crf, strip_bits, crf->band_segment); /* a segment has one or more */
+    crf->segment = dcrf_allocate(stretches + 1, sizeof *crf->segment);
     if (!crf->segment)
         return false;
-    find_segments(crf, crf->segment, crf->band_segment);
-    crf->band_segment[crf->bands] = count;
-    crf->segment[count] = (uint32_t)crf->variables;
+    find_segments(crf);
     return true;
 }

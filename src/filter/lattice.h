@@ -298,10 +298,10 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* Make the runs from the simplices of the variables: a band for each chunk, or one for all. */
-dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
-                                  const struct dcrf_simplices *simplices, bool has_bands,
-                                  dcrf_pool *pool, dcrf_error *error);
+/* Make the runs from the simplices of the variables: a band for each chunk, or one for all. With
+ * bands takes over what is weighted. */
+dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                                  bool has_bands, dcrf_pool *pool, dcrf_error *error);
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
 
 /* The same with every variable a run of its own, for rows of two floats or four. Takes over what is

@@ -44,6 +44,7 @@ struct builder {
     uint32_t *lowest; /* vertex of each simplex */
     uint32_t *next;   /* variables of each simplex, then the place of the next of them */
     uint32_t *lists;  /* two of a band for each worker */
+    float *weight;    /* of a band, for each worker */
     uint64_t *sorted; /* simplices in order, and above them their lowest vertices; one band */
     struct piece *pieces;
 };
@@ -58,14 +59,18 @@ static bool is_same(const struct builder *builder, size_t one, size_t other) {
     return differences == 0;
 }
 
+static size_t chunk_end(const struct builder *builder, size_t chunk) {
+    const size_t n = builder->lattice->base.variables, begin = chunk * builder->simplices->chunk;
+    return n - begin < builder->simplices->chunk ? n : begin + builder->simplices->chunk;
+}
+
 static void measure_chunks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct builder *builder = context;
     const struct dcrf_simplices *simplices = builder->simplices;
-    const size_t corners = builder->lattice->corners, n = builder->lattice->base.variables;
+    const size_t corners = builder->lattice->corners;
     for (size_t c = begin; c < end; c++) {
-        const size_t first = simplices->first[c], a = c * simplices->chunk;
-        const size_t last = n - a < simplices->chunk ? n : a + simplices->chunk;
+        const size_t first = simplices->first[c], last = chunk_end(builder, c);
         for (size_t s = first; s < simplices->first[c + 1]; s++) {
             const uint32_t *corner = simplices->corner + s * corners;
             uint32_t lowest = corner[0];
@@ -74,7 +79,7 @@ static void measure_chunks(void *context, size_t begin, size_t end, size_t worke
             builder->lowest[s] = lowest;
             builder->next[s] = 0;
         }
-        for (size_t i = a; i < last; i++)
+        for (size_t i = c * simplices->chunk; i < last; i++)
             builder->next[first + simplices->of[i]]++;
     }
 }
@@ -106,18 +111,18 @@ static inline __attribute__((always_inline)) void lay_out(const struct builder *
     }
 }
 
-/* Put the variables of chunks where they belong, counted from `origin`. */
-static void place_variables(const struct builder *builder, size_t chunk, size_t origin) {
+/* Put the variables of a chunk, whose weights are given, where they belong, counted from `origin`.
+ */
+static void place_variables(const struct builder *builder, size_t chunk, const float *weight,
+                            size_t origin) {
     const struct dcrf_simplices *simplices = builder->simplices;
     const struct dcrf_lattice_runs *runs = builder->runs;
-    const size_t corners = builder->lattice->corners, n = builder->lattice->base.variables;
-    const size_t begin = chunk * simplices->chunk;
-    const size_t end = n - begin < simplices->chunk ? n : begin + simplices->chunk;
+    const size_t corners = builder->lattice->corners, end = chunk_end(builder, chunk);
     uint32_t *next = builder->next + simplices->first[chunk];
-    for (size_t a = begin; a < end; a++) {
+    for (size_t a = chunk * simplices->chunk; a < end; a++, weight += corners) {
         const size_t place = next[simplices->of[a]]++;
         runs->variable[place] = (uint32_t)(a - origin);
-        dcrf_copy_corners(runs->weight + place * corners, simplices->weight + a * corners, corners);
+        dcrf_copy_corners(runs->weight + place * corners, weight, corners);
     }
 }
 
@@ -155,13 +160,17 @@ static void order_band(const struct builder *builder, size_t band, uint32_t *lis
 static void make_bands(void *context, size_t first_band, size_t last_band, size_t worker) {
     const struct builder *builder = context;
     const struct dcrf_simplices *simplices = builder->simplices;
+    const size_t corners = builder->lattice->corners;
     uint32_t *list = builder->lists + worker * 2 * simplices->chunk;
+    float *weight = builder->weight + worker * simplices->chunk * corners;
     measure_chunks(context, first_band, last_band, worker);
     for (size_t band = first_band; band < last_band; band++) {
         const size_t first = simplices->first[band], begin = band * simplices->chunk;
+        memcpy(weight, builder->runs->weight + begin * corners,
+               (chunk_end(builder, band) - begin) * corners * sizeof *weight);
         order_band(builder, band, list);
         lay_out(builder, list, NULL, simplices->first[band + 1] - first, first, begin);
-        place_variables(builder, band, begin);
+        place_variables(builder, band, weight, begin);
         builder->runs->band[band] = (uint32_t)first;
     }
 }
@@ -223,8 +232,11 @@ static void lay_out_piece(void *context, size_t begin, size_t end, size_t worker
 
 static void place_chunks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
+    const struct builder *builder = context;
+    const struct dcrf_simplices *simplices = builder->simplices;
     for (size_t c = begin; c < end; c++)
-        place_variables(context, c, 0);
+        place_variables(builder, c,
+                        simplices->weight + c * simplices->chunk * builder->lattice->corners, 0);
 }
 
 static void list_some(void *context, size_t begin, size_t end, size_t worker) {
@@ -310,11 +322,12 @@ static dcrf_status make_runs(struct builder *builder, bool has_bands, dcrf_pool 
     struct dcrf_lattice_runs *runs = builder->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
     runs->band = dcrf_allocate(runs->band_count + 1, sizeof *runs->band);
-    if (!runs->band || !builder->lowest || !builder->next || !builder->lists)
+    if (!runs->band || !builder->lowest || !builder->next || !builder->lists || !builder->weight)
         return dcrf_fail_memory(error, "the plan of a lattice");
     runs->count = has_bands ? simplices->count : order_all(builder, pool);
     runs->variable = dcrf_allocate(n, sizeof *runs->variable);
-    runs->weight = dcrf_allocate(n, corners * sizeof *runs->weight);
+    if (!has_bands)
+        runs->weight = dcrf_allocate(n, corners * sizeof *runs->weight);
     runs->first = dcrf_allocate(runs->count + 1, sizeof *runs->first);
     runs->vertex = dcrf_allocate(runs->count, corners * sizeof *runs->vertex);
     if (runs->count == 0 || !runs->variable || !runs->weight || !runs->first || !runs->vertex)
@@ -331,20 +344,25 @@ static dcrf_status make_runs(struct builder *builder, bool has_bands, dcrf_pool 
     return DCRF_OK;
 }
 
-dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice,
-                                  const struct dcrf_simplices *simplices, bool has_bands,
-                                  dcrf_pool *pool, dcrf_error *error) {
+dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                                  bool has_bands, dcrf_pool *pool, dcrf_error *error) {
     struct builder builder = {.lattice = lattice, .runs = &lattice->runs, .simplices = simplices};
     const size_t count = simplices->count, threads = dcrf_pool_threads(pool);
     divide_into_bands(lattice, has_bands ? simplices->chunk : lattice->base.variables);
     builder.lowest = dcrf_allocate(count, sizeof *builder.lowest);
     builder.next = dcrf_allocate(count, sizeof *builder.next);
-    builder.lists =
-        dcrf_allocate(has_bands ? threads * 2 * simplices->chunk : 0, sizeof *builder.lists);
+    const size_t own = has_bands ? threads * simplices->chunk : 0;
+    builder.lists = dcrf_allocate(own, 2 * sizeof *builder.lists);
+    builder.weight = dcrf_allocate(own, lattice->corners * sizeof *builder.weight);
+    if (has_bands) { /* which change places */
+        lattice->runs.weight = simplices->weight;
+        simplices->weight = NULL;
+    }
     const dcrf_status status = make_runs(&builder, has_bands, pool, error);
     dcrf_release(builder.lowest);
     dcrf_release(builder.next);
     dcrf_release(builder.lists);
+    dcrf_release(builder.weight);
     dcrf_release(builder.sorted);
     dcrf_release(builder.pieces);
     return status;

@@ -162,16 +162,23 @@ static void fill_planes(const struct dcrf_features *features, size_t begin, size
         const size_t left = features->grid.size[0] - position[0];
         const size_t end = left < count - k ? k + left : count;
         for (size_t axis = 0; axis < axes; axis++) {
-            const size_t step = axis == 0, from = position[axis] + features->origin[axis];
+            const size_t from = position[axis] + features->origin[axis];
             float *out = planes + axis * plane;
+            const float first = feature(features, axis, (double)from);
             for (size_t j = k; j < end; j++)
-                out[j] = feature(features, axis, (double)(from + (j - k) * step));
+                out[j] = axis > 0 ? first : feature(features, 0, (double)(from + (j - k)));
         }
         k = end;
     }
     for (size_t c = 0; c < channels; c++) {
-        const double *channel = features->channel + begin * channels + c;
         float *out = planes + (axes + c) * plane;
+        if (features->bytes) {
+            const uint8_t *byte = features->bytes + begin * channels + c;
+            for (size_t k = 0; k < count; k++)
+                out[k] = feature(features, axes + c, byte[k * channels]);
+            continue;
+        }
+        const double *channel = features->channel + begin * channels + c;
         for (size_t k = 0; k < count; k++)
             out[k] = feature(features, axes + c, channel[k * channels]);
     }
@@ -205,8 +212,9 @@ void dcrf_features_range(const struct dcrf_features *features, float *least, flo
         largest[axis] = feature(features, axis, (double)(from + features->grid.size[axis] - 1));
     }
     for (size_t c = 0; c < channels; c++) {
-        double low = features->channel[c], high = low;
-        for (size_t a = 1; a < features->variables; a++) {
+        double low = features->bytes ? 0 : features->channel[c];
+        double high = features->bytes ? UINT8_MAX : low;
+        for (size_t a = 1; !features->bytes && a < features->variables; a++) {
             const double value = features->channel[a * channels + c];
             low = value < low ? value : low;
             high = value > high ? value : high;

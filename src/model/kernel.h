@@ -25,6 +25,8 @@ struct dcrf_features {
     /* Instead of `channel`, for the operator of a device (filter/backend.h): the caller's own
      * array, which is not copied and not checked yet. NULL everywhere else. */
     const dcrf_view *given;
+    /* Or, for rows, planes and ranges of features only: channels of one byte, not copied either. */
+    const uint8_t *bytes;
     /* For such an operator also: pictures over the same grid, one after the other, whose variables
      * see none of another picture. `variables` counts those of all, and `given` has a view for
      * each. 1 everywhere else. */
@@ -54,7 +56,7 @@ void dcrf_features_row(const struct dcrf_features *features, size_t variable, fl
 void dcrf_features_planes(const struct dcrf_features *features, size_t begin, size_t count,
                           float *planes, size_t plane);
 
-/* The least and the largest value of each feature. */
+/* What no feature is below and none above: the least and the largest there are, but for bytes. */
 void dcrf_features_range(const struct dcrf_features *features, float *least, float *largest);
 
 /* Feature i of a variable as the caller gave it, not rounded, and what it is multiplied by. */
