@@ -2,6 +2,8 @@
 #ifndef DCRF_TESTS_DSP_CASES_H
 #define DCRF_TESTS_DSP_CASES_H
 
+#include "core/rng.h"
+#include "core/timer.h"
 #include "dsp/dsp.h"
 
 struct dsp_result {
@@ -22,13 +24,23 @@ struct dsp_entry {
 };
 
 /* Every entry of the table, by what it serves. */
-#define DSP_FILTER_ENTRIES 15
+#define DSP_FILTER_ENTRIES 12
+#define DSP_POINT_ENTRIES 4
 #define DSP_SOFTMAX_ENTRIES 5
 #define DSP_PAIR_ENTRIES 14
 extern const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES];
+extern const struct dsp_entry dsp_point_entries[DSP_POINT_ENTRIES];
 extern const struct dsp_entry dsp_softmax_entries[DSP_SOFTMAX_ENTRIES];
 extern const struct dsp_entry dsp_pair_entries[DSP_PAIR_ENTRIES];
 
 void free_dsp_result(struct dsp_result *result);
+
+static inline size_t random_below(dcrf_rng *rng, size_t limit) {
+    return (size_t)(dcrf_rng_uniform(rng) * (double)limit);
+}
+
+static inline double clocked(double start_s, size_t repeats) {
+    return (dcrf_time_s() - start_s) / (double)repeats;
+}
 
 #endif

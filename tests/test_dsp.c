@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #ifndef __wasm__
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,12 +24,16 @@
 
 #define MOST_SETS 8
 
-#define DSP_ENTRIES (DSP_FILTER_ENTRIES + DSP_SOFTMAX_ENTRIES + DSP_PAIR_ENTRIES)
+#define DSP_ENTRIES                                                                                \
+    (DSP_FILTER_ENTRIES + DSP_POINT_ENTRIES + DSP_SOFTMAX_ENTRIES + DSP_PAIR_ENTRIES)
 
 static const struct dsp_entry *entry(size_t e) {
     if (e < DSP_FILTER_ENTRIES)
         return &dsp_filter_entries[e];
     e -= DSP_FILTER_ENTRIES;
+    if (e < DSP_POINT_ENTRIES)
+        return &dsp_point_entries[e];
+    e -= DSP_POINT_ENTRIES;
     return e < DSP_SOFTMAX_ENTRIES ? &dsp_softmax_entries[e]
                                    : &dsp_pair_entries[e - DSP_SOFTMAX_ENTRIES];
 }
@@ -82,6 +87,60 @@ static void sets_agree_with_plain_c(void **state) {
         }
 }
 
+/* A splat variable by variable and one vertex by vertex: the same bytes, with every set. */
+static void scattering_is_gathering(void **state) {
+    (void)state;
+    enum { VERTICES = 37, VARIABLES = 300, CORNERS = 6, MOST = VARIABLES * CORNERS };
+    const size_t widths[] = {4, 8, 16, 24, 32};
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, 8);
+    for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++)
+        for (size_t w = 0; dcrf_dsp_for(cpu) && w < 5; w++) {
+            const struct dcrf_dsp *dsp = dcrf_dsp_for(cpu);
+            const size_t width = widths[w], corners = w % 2 ? 3 : CORNERS;
+            uint32_t vertex[MOST], variable[MOST];
+            size_t first[VERTICES + 1] = {0}, place = 0;
+            float by_vertex[MOST];
+            float *weight = random_block(VARIABLES, corners, 0, 1, w);
+            float *in = random_block(VARIABLES, width, -1, 1, 3);
+            for (size_t e = 0; e < VARIABLES * corners; e++)
+                vertex[e] = (uint32_t)(dcrf_rng_uniform(&rng) * VERTICES);
+            for (size_t v = 0; v < VERTICES; v++, first[v] = place)
+                for (size_t e = 0; e < VARIABLES * corners; e++)
+                    if (vertex[e] == v) {
+                        variable[place] = (uint32_t)(e / corners);
+                        by_vertex[place++] = weight[e];
+                    }
+            float gathered[VERTICES * 32], scattered[VERTICES * 32];
+            const struct dcrf_gather gather = {.first = first,
+                                               .index = variable,
+                                               .weight = by_vertex,
+                                               .in = in,
+                                               .in_stride = width,
+                                               .out = gathered,
+                                               .out_stride = width,
+                                               .width = width,
+                                               .factor = 1};
+            dsp->gather(&gather, 0, VERTICES);
+            for (int is_near = 0; is_near < 2; is_near++) {
+                const struct dcrf_scatter scatter = {.entries = corners,
+                                                     .index = vertex,
+                                                     .weight = weight,
+                                                     .in = in,
+                                                     .in_stride = width,
+                                                     .out = scattered,
+                                                     .width = width,
+                                                     .is_near = is_near};
+                memset(scattered, 0, sizeof scattered);
+                dsp->scatter(&scatter, 0, VARIABLES / 3);
+                dsp->scatter(&scatter, VARIABLES / 3, VARIABLES);
+                assert_memory_equal(scattered, gathered, VERTICES * width * sizeof(float));
+            }
+            free(weight);
+            free(in);
+        }
+}
+
 /* Every entry of every table is filled, and a table says whose it is. */
 static void tables_are_complete(void **state) {
     (void)state;
@@ -96,10 +155,10 @@ static void tables_are_complete(void **state) {
             assert_true(dsp->splat_ring != dcrf_dsp_for(DCRF_CPU_C)->splat_ring &&
                         dsp->slice_ring != dcrf_dsp_for(DCRF_CPU_C)->slice_ring &&
                         dsp->blur_ring != dcrf_dsp_for(DCRF_CPU_C)->blur_ring);
-        assert_true(dsp->gather && dsp->splat_runs && dsp->slice_runs && dsp->blur &&
-                    dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
-                    dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&
-                    dsp->log_sums && dsp->smallest && dsp->sum_window);
+        assert_true(dsp->gather && dsp->scatter && dsp->splat_runs && dsp->slice_runs &&
+                    dsp->blur && dsp->convolve && dsp->scale && dsp->weigh && dsp->read &&
+                    dsp->gaussian_sum && dsp->softmax && dsp->shared_softmax &&
+                    dsp->negative_exponential && dsp->log_sums && dsp->smallest && dsp->sum_window);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
                     dsp->pairs.add && dsp->pairs.line);
         assert_true(dsp->pairs_double.values && dsp->pairs_double.product &&
@@ -233,8 +292,9 @@ int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--in-use") == 0)
         return (int)dcrf_cpu_in_use();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logarithms_of_sums_are_precise), cmocka_unit_test(tables_are_complete),
-        cmocka_unit_test(sets_agree_with_plain_c),        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(scattering_is_gathering), cmocka_unit_test(logarithms_of_sums_are_precise),
+        cmocka_unit_test(tables_are_complete),     cmocka_unit_test(sets_agree_with_plain_c),
+        cmocka_unit_test(limits_are_kept),
 #ifndef __wasm__
         cmocka_unit_test(the_environment_limits),
 #endif

@@ -426,6 +426,30 @@ static void ring_is_lattice(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
+/* One thread splats variable by variable, several vertex by vertex. */
+static void all_threads_give_the_same_bytes(void **state) {
+    (void)state;
+    const size_t threads[] = {1, 2, 3, 7}, channels[] = {3, 21, 40}, n = 3000;
+    for (size_t d = 2; d <= 5; d += 3)
+        for (size_t c = 0; c < 3; c++) {
+            const size_t stride = dcrf_padded(channels[c]);
+            float *in = random_block(n, stride, -1, 1, c), *expected = NULL;
+            for (size_t t = 0; t < 4; t++) {
+                dcrf_workspace *workspace = new_workspace(threads[t]);
+                dcrf_operator *op = new_lattice(n, d, 10, DCRF_NORMALIZE_SYMMETRIC, workspace);
+                float *out = new_applied(op, workspace, DCRF_SYMMETRIC, in, channels[c], stride);
+                if (expected)
+                    assert_memory_equal(out, expected, n * stride * sizeof *out);
+                free(expected);
+                expected = out;
+                dcrf_operator_free(&op);
+                dcrf_workspace_free(&workspace);
+            }
+            free(in);
+            free(expected);
+        }
+}
+
 /* The sweep through a lattice of many layers against one pass after the other: the same sums, so
  * the same bytes, for every number of threads, in both orders, whether the input is kept or not. */
 static void sweep_is_passes(void **state) {
@@ -482,6 +506,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(directions_are_adjoint),
         cmocka_unit_test(sweep_is_passes),
+        cmocka_unit_test(all_threads_give_the_same_bytes),
         cmocka_unit_test(ring_is_lattice),
         cmocka_unit_test(matrices_are_symmetric_with_their_diagonal),
         cmocka_unit_test(one_direction_is_not_symmetric),

@@ -20,7 +20,7 @@
 
 /* out row r = factor * sum_e weight[e] * in row index[e], over the entries e of row r: first[r] ..
  * first[r + 1] - 1, or r * entries .. (r + 1) * entries - 1 where first is NULL. Splatting and
- * slicing are this. */
+ * slicing are this. Entries are added up one after the other. */
 struct dcrf_gather {
     const size_t *first;
     size_t entries;
@@ -34,6 +34,20 @@ struct dcrf_gather {
     float factor;
     bool accumulate; /* add to out */
     bool is_near;    /* the input is in a cache near by: its rows are not asked for ahead */
+};
+
+/* The transpose of a gather: out row index[e] += weight[e] * in row r over the entries e of row r,
+ * r * entries .. (r + 1) * entries - 1, one row after the other. From zero these are the bits that
+ * a gather makes, with a factor of one, of lists in which entries have the same order. */
+struct dcrf_scatter {
+    size_t entries;
+    const uint32_t *index;
+    const float *weight;
+    const float *in;
+    size_t in_stride;
+    float *out; /* rows of `width` floats */
+    size_t width;
+    bool is_near; /* the output is in a cache near by: its rows are not asked for ahead */
 };
 
 /* Runs of variables that share a simplex, and with it their vertices:
@@ -226,6 +240,7 @@ struct dcrf_dsp {
     dcrf_cpu cpu;
     size_t ring_piece; /* see below */
     void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
+    void (*scatter)(const struct dcrf_scatter *scatter, size_t begin, size_t end);
     void (*embed_single)(const struct dcrf_embed *embed);
     void (*embed_double)(const struct dcrf_embed *embed);
     void (*splat_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);

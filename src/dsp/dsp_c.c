@@ -28,6 +28,16 @@ static void gather(const struct dcrf_gather *g, size_t begin, size_t end) {
     }
 }
 
+static void scatter(const struct dcrf_scatter *s, size_t begin, size_t end) {
+    for (size_t r = begin; r < end; r++)
+        for (size_t e = r * s->entries; e < (r + 1) * s->entries; e++) {
+            const float *in = s->in + r * s->in_stride;
+            float *out = s->out + s->index[e] * s->width;
+            for (size_t i = 0; i < s->width; i++)
+                out[i] += s->weight[e] * in[i];
+        }
+}
+
 /* The first place of a run, and the variable of a place. */
 static size_t first_of(const struct dcrf_runs *runs, size_t run) {
     return runs->first ? runs->first[run] : run;
@@ -311,6 +321,7 @@ static void smallest(const float *rows, size_t labels, size_t stride, size_t cou
 
 void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
+    dsp->scatter = scatter;
     dsp->splat_runs = splat_runs;
     dsp->slice_runs = slice_runs;
     dsp->splat_ring = splat_runs;

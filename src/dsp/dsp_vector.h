@@ -209,44 +209,6 @@ INLINE void ask_for(const float *row, size_t width, bool is_aligned) {
         __builtin_prefetch(row + width - 1, 0, 2);
 }
 
-/* Entries between the one that is read and the one whose row is asked for. */
-#define GATHER_AHEAD 160
-
-INLINE void gather_rows(const struct dcrf_gather *given, size_t begin, size_t end, size_t wide,
-                        size_t tail) {
-    const struct dcrf_gather copy = *given, *g = &copy; /* which no store can change */
-    const size_t width = row_floats(wide, tail);
-    /* Rows of the caller's may begin anywhere: of 24 floats, every other one lies in three lines.
-     */
-    const bool is_aligned =
-        (uintptr_t)g->in % (TAIL_LANES * 4) == 0 && g->in_stride % TAIL_LANES == 0;
-    const size_t entries = begin == end ? 0 : g->first ? g->first[end] : end * g->entries;
-    for (size_t r = begin; r < end; r++) {
-        const size_t first = g->first ? g->first[r] : r * g->entries;
-        const size_t last = g->first ? g->first[r + 1] : first + g->entries;
-        /* Two sums, since one would wait for its own additions. */
-        struct row sum, other;
-        row_zero(&sum, wide, tail);
-        row_zero(&other, wide, tail);
-        size_t e = first;
-        for (; e + 2 <= last; e += 2) {
-            if (!g->is_near && e + 1 + GATHER_AHEAD < entries) {
-                ask_for(g->in + g->index[e + GATHER_AHEAD] * g->in_stride, width, is_aligned);
-                ask_for(g->in + g->index[e + 1 + GATHER_AHEAD] * g->in_stride, width, is_aligned);
-            }
-            row_add(&sum, g->weight[e], g->in + g->index[e] * g->in_stride, wide, tail);
-            row_add(&other, g->weight[e + 1], g->in + g->index[e + 1] * g->in_stride, wide, tail);
-        }
-        if (e < last)
-            row_add(&sum, g->weight[e], g->in + g->index[e] * g->in_stride, wide, tail);
-        row_join(&sum, &other, wide, tail);
-        row_store(&sum, g->out + r * g->out_stride, g->factor, g->accumulate, wide, tail);
-    }
-}
-
-static void gather(const struct dcrf_gather *g, size_t begin,
-                   size_t end){FOR_WIDTH(g->width, gather_rows, g, begin, end)}
-
 /* row = centre * in[v] + side * (in[n0] + in[n1]), or += that */
 INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour, size_t v,
                      const struct dcrf_blur *b, bool adds, size_t wide, size_t tail) {
@@ -354,6 +316,8 @@ INLINE void row_times(struct row *row, float weight, const struct row *other, si
     if (tail & 1)
         row->half = weight * other->half;
 }
+
+#include "dsp/dsp_gather.h"
 
 #include "dsp/dsp_runs.h"
 #if DSP_LANES == 16
@@ -559,9 +523,11 @@ void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
     dsp->softmax = softmax;
-#ifdef __wasm__ /* bytes count there, and only tests call it: plain C will do */
+#ifdef __wasm__ /* where bytes count; only tests call the softmax, and plain C will do */
+    (void)scatter;
     (void)shared_softmax;
 #else
+    dsp->scatter = scatter;
     dsp->shared_softmax = shared_softmax;
 #endif
     dsp->negative_exponential = negative_exponential;

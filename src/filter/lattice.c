@@ -17,7 +17,7 @@
 /* Rows a task takes. */
 #define VERTEX_GRAIN 128
 #define VARIABLE_GRAIN 1024
-/* Rows of vertices that a slice finds without asking for them ahead. */
+/* Rows of vertices that are found without asking for them ahead. */
 #define NEAR_BYTES ((size_t)4 << 20)
 /* Rows that a histogram is summed up in. */
 #define TURNS 4
@@ -90,19 +90,49 @@ static void gather_task(void *context, size_t begin, size_t end, size_t worker) 
     dcrf_dsp()->gather(context, begin, end);
 }
 
+static void scatter_task(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    dcrf_dsp()->scatter(context, begin, end);
+}
+
+/* S in. One thread takes variable by variable, whose rows come in a stream; several take vertex by
+ * vertex, each its own. The entries of a vertex are in the order of their variables, so that both
+ * make the same bits. */
+static void splat_block(const struct blurrer *blurrer, const float *in, size_t stride,
+                        bool is_near) {
+    const struct dcrf_lattice *lattice = blurrer->lattice;
+    const size_t width = blurrer->width;
+    if (dcrf_pool_threads(blurrer->pool) > 1) {
+        struct dcrf_gather gather = {.first = lattice->first,
+                                     .index = lattice->entry_variable,
+                                     .weight = lattice->entry_weight,
+                                     .in = in,
+                                     .in_stride = stride,
+                                     .out = blurrer->buffer[0],
+                                     .out_stride = width,
+                                     .width = width,
+                                     .factor = 1};
+        dcrf_parallel_for(blurrer->pool, lattice->vertices, VERTEX_GRAIN, gather_task, &gather);
+        return;
+    }
+    struct dcrf_scatter scatter = {.entries = lattice->corners,
+                                   .index = lattice->corner_vertex,
+                                   .weight = lattice->corner_weight,
+                                   .in = in,
+                                   .in_stride = stride,
+                                   .out = blurrer->buffer[0],
+                                   .width = width,
+                                   .is_near = is_near};
+    memset(scatter.out, 0, lattice->vertices * width * sizeof *scatter.out);
+    dcrf_parallel_for(blurrer->pool, lattice->base.variables, lattice->base.variables, scatter_task,
+                      &scatter);
+}
+
 static void apply_block(const struct blurrer *blurrer, const struct dcrf_application *application,
                         size_t channel) {
     const struct dcrf_lattice *lattice = blurrer->lattice;
-    struct dcrf_gather splat = {.first = lattice->first,
-                                .index = lattice->entry_variable,
-                                .weight = lattice->entry_weight,
-                                .in = application->in + channel,
-                                .in_stride = application->stride,
-                                .out = blurrer->buffer[0],
-                                .out_stride = blurrer->width,
-                                .width = blurrer->width,
-                                .factor = 1};
-    dcrf_parallel_for(blurrer->pool, lattice->vertices, VERTEX_GRAIN, gather_task, &splat);
+    const bool is_near = lattice->vertices * blurrer->width * sizeof(float) <= NEAR_BYTES;
+    splat_block(blurrer, application->in + channel, application->stride, is_near);
     const float *blurred = blur_all(blurrer, application->direction);
     const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
     struct dcrf_gather slice = {.entries = lattice->corners,
@@ -115,8 +145,7 @@ static void apply_block(const struct blurrer *blurrer, const struct dcrf_applica
                                 .width = blurrer->width,
                                 .factor = application->factor * mean,
                                 .accumulate = application->accumulate,
-                                .is_near = lattice->vertices * blurrer->width * sizeof *blurred <=
-                                           NEAR_BYTES};
+                                .is_near = is_near};
     dcrf_parallel_for(blurrer->pool, lattice->base.variables, VARIABLE_GRAIN, gather_task, &slice);
 }
 
