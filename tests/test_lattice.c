@@ -450,6 +450,33 @@ static void all_threads_give_the_same_bytes(void **state) {
         }
 }
 
+/* Channels by the dozen, in blocks that take turns, and each by itself: the same bytes. */
+static void channels_do_not_meet(void **state) {
+    (void)state;
+    const dcrf_direction directions[] = {DCRF_FORWARD, DCRF_ADJOINT, DCRF_SYMMETRIC};
+    const size_t n = 700, channels = 150, stride = dcrf_padded(channels);
+    for (size_t threads = 1; threads <= 2; threads++)
+        for (size_t i = 0; i < 3; i++) {
+            dcrf_workspace *workspace = new_workspace(threads);
+            dcrf_operator *op = new_lattice(n, 5, 10, DCRF_NORMALIZE_NONE, workspace);
+            float *in = random_block(n, stride, -1, 1, 2), *one = calloc(n * 4, sizeof *one);
+            float *all = new_applied(op, workspace, directions[i], in, channels, stride);
+            for (size_t c = 0; c < channels; c += 7) {
+                for (size_t a = 0; a < n; a++)
+                    one[a * 4] = in[a * stride + c];
+                float *alone = new_applied(op, workspace, directions[i], one, 1, 4);
+                for (size_t a = 0; a < n; a++)
+                    assert_memory_equal(&alone[a * 4], &all[a * stride + c], sizeof *all);
+                free(alone);
+            }
+            free(in);
+            free(one);
+            free(all);
+            dcrf_operator_free(&op);
+            dcrf_workspace_free(&workspace);
+        }
+}
+
 /* The sweep through a lattice of many layers against one pass after the other: the same sums, so
  * the same bytes, for every number of threads, in both orders, whether the input is kept or not. */
 static void sweep_is_passes(void **state) {
@@ -507,6 +534,7 @@ int main(void) {
         cmocka_unit_test(directions_are_adjoint),
         cmocka_unit_test(sweep_is_passes),
         cmocka_unit_test(all_threads_give_the_same_bytes),
+        cmocka_unit_test(channels_do_not_meet),
         cmocka_unit_test(ring_is_lattice),
         cmocka_unit_test(matrices_are_symmetric_with_their_diagonal),
         cmocka_unit_test(one_direction_is_not_symmetric),

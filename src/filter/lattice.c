@@ -17,6 +17,11 @@
 /* Rows a task takes. */
 #define VERTEX_GRAIN 128
 #define VARIABLE_GRAIN 1024
+/* The same where blocks of channels take turns: their rows stay in the cache meanwhile. */
+#define BLOCKS_GRAIN 512
+/* Blocks that take turns: at most so many, and their rows of vertices take no more than this. */
+#define MOST_BLOCKS 8
+#define TOGETHER_BYTES ((size_t)16 << 20)
 /* Rows of vertices that are found without asking for them ahead. */
 #define NEAR_BYTES ((size_t)4 << 20)
 /* Rows that a histogram is summed up in. */
@@ -85,83 +90,164 @@ static dcrf_status blurrer_init(struct blurrer *blurrer, const struct dcrf_latti
 
 /* ---- apply ---------------------------------------------------------------------------------- */
 
-static void gather_task(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    dcrf_dsp()->gather(context, begin, end);
+/* Blocks of channels that go through a lattice together, so that the rows of variables, of which
+ * each block is a part, come from memory once for all of them. */
+struct blocks {
+    const struct dcrf_lattice *lattice;
+    dcrf_pool *pool;
+    const struct dcrf_application *application;
+    size_t count;
+    struct block {
+        size_t channel, width;
+        float *rows; /* (vertices + 1) x width */
+    } block[MOST_BLOCKS];
+    float *spare[BUFFERS - 1]; /* for the blur: as many rows of the first block's width */
+    bool is_near;
+};
+
+/* As many blocks as there are channels left, as long as their rows are few. */
+static dcrf_status blocks_init(struct blocks *blocks, size_t channel, dcrf_workspace *workspace,
+                               dcrf_error *error) {
+    const size_t rows = blocks->lattice->vertices + 1;
+    const size_t padded = dcrf_padded(blocks->application->channels);
+    size_t floats = 0; /* of a vertex, in all blocks */
+    blocks->count = 0;
+    while (channel < padded && blocks->count < MOST_BLOCKS) {
+        const size_t left = padded - channel;
+        const size_t width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
+        if (blocks->count > 0 && rows * (floats + width) * sizeof(float) > TOGETHER_BYTES)
+            break;
+        blocks->block[blocks->count++] = (struct block){.channel = channel, .width = width};
+        floats += width;
+        channel += width;
+    }
+    const size_t width = blocks->block[0].width;
+    float *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows,
+                                        (floats + (BUFFERS - 1) * width) * sizeof *memory);
+    if (!memory)
+        return dcrf_fail_memory(error, "a lattice filter");
+    for (size_t i = 0; i < BUFFERS - 1; i++, memory += rows * width)
+        blocks->spare[i] = memory;
+    for (size_t i = 0; i < blocks->count; i++) {
+        blocks->block[i].rows = memory;
+        memory += rows * blocks->block[i].width;
+    }
+    blocks->is_near = rows * floats * sizeof *memory <= NEAR_BYTES;
+    return DCRF_OK;
 }
 
-static void scatter_task(void *context, size_t begin, size_t end, size_t worker) {
+/* S in, variable by variable, whose rows come in a stream. */
+static void scatter_blocks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    dcrf_dsp()->scatter(context, begin, end);
+    const struct blocks *blocks = context;
+    const struct dcrf_lattice *lattice = blocks->lattice;
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct block *block = &blocks->block[i];
+        const struct dcrf_scatter scatter = {.entries = lattice->corners,
+                                             .index = lattice->corner_vertex,
+                                             .weight = lattice->corner_weight,
+                                             .in = blocks->application->in + block->channel,
+                                             .in_stride = blocks->application->stride,
+                                             .out = block->rows,
+                                             .width = block->width,
+                                             .is_near = blocks->is_near};
+        dcrf_dsp()->scatter(&scatter, begin, end);
+    }
 }
 
-/* S in. One thread takes variable by variable, whose rows come in a stream; several take vertex by
- * vertex, each its own. The entries of a vertex are in the order of their variables, so that both
- * make the same bits. */
-static void splat_block(const struct blurrer *blurrer, const float *in, size_t stride,
-                        bool is_near) {
-    const struct dcrf_lattice *lattice = blurrer->lattice;
-    const size_t width = blurrer->width;
-    if (dcrf_pool_threads(blurrer->pool) > 1) {
-        struct dcrf_gather gather = {.first = lattice->first,
-                                     .index = lattice->entry_variable,
-                                     .weight = lattice->entry_weight,
-                                     .in = in,
-                                     .in_stride = stride,
-                                     .out = blurrer->buffer[0],
-                                     .out_stride = width,
-                                     .width = width,
-                                     .factor = 1};
-        dcrf_parallel_for(blurrer->pool, lattice->vertices, VERTEX_GRAIN, gather_task, &gather);
+/* The same vertex by vertex. */
+static void gather_blocks(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct blocks *blocks = context;
+    const struct dcrf_lattice *lattice = blocks->lattice;
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct block *block = &blocks->block[i];
+        const struct dcrf_gather gather = {.first = lattice->first,
+                                           .index = lattice->entry_variable,
+                                           .weight = lattice->entry_weight,
+                                           .in = blocks->application->in + block->channel,
+                                           .in_stride = blocks->application->stride,
+                                           .out = block->rows,
+                                           .out_stride = block->width,
+                                           .width = block->width,
+                                           .factor = 1};
+        dcrf_dsp()->gather(&gather, begin, end);
+    }
+}
+
+/* One thread scatters, several gather, each for its own vertices. The entries of a vertex are in
+ * the order of their variables, so that both make the same bits. */
+static void splat_blocks(struct blocks *blocks) {
+    const struct dcrf_lattice *lattice = blocks->lattice;
+    if (dcrf_pool_threads(blocks->pool) > 1) {
+        dcrf_parallel_for(blocks->pool, lattice->vertices, VERTEX_GRAIN, gather_blocks, blocks);
         return;
     }
-    struct dcrf_scatter scatter = {.entries = lattice->corners,
-                                   .index = lattice->corner_vertex,
-                                   .weight = lattice->corner_weight,
-                                   .in = in,
-                                   .in_stride = stride,
-                                   .out = blurrer->buffer[0],
-                                   .width = width,
-                                   .is_near = is_near};
-    memset(scatter.out, 0, lattice->vertices * width * sizeof *scatter.out);
-    dcrf_parallel_for(blurrer->pool, lattice->base.variables, lattice->base.variables, scatter_task,
-                      &scatter);
+    for (size_t i = 0; i < blocks->count; i++)
+        memset(blocks->block[i].rows, 0,
+               lattice->vertices * blocks->block[i].width * sizeof(float));
+    dcrf_parallel_for(blocks->pool, lattice->base.variables,
+                      blocks->count > 1 ? BLOCKS_GRAIN : lattice->base.variables, scatter_blocks,
+                      blocks);
 }
 
-static void apply_block(const struct blurrer *blurrer, const struct dcrf_application *application,
-                        size_t channel) {
-    const struct dcrf_lattice *lattice = blurrer->lattice;
-    const bool is_near = lattice->vertices * blurrer->width * sizeof(float) <= NEAR_BYTES;
-    splat_block(blurrer, application->in + channel, application->stride, is_near);
-    const float *blurred = blur_all(blurrer, application->direction);
+/* Each block in its turn; what a blur leaves in a spare buffer takes the place of the rows. */
+static void blur_blocks(struct blocks *blocks) {
+    const size_t vertices = blocks->lattice->vertices;
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct block *block = &blocks->block[i];
+        struct blurrer blurrer = {blocks->lattice,
+                                  blocks->pool,
+                                  block->width,
+                                  {block->rows, blocks->spare[0], blocks->spare[1]}};
+        for (size_t k = 0; k < BUFFERS; k++)
+            memset(blurrer.buffer[k] + vertices * block->width, 0, block->width * sizeof(float));
+        float *blurred = blur_all(&blurrer, blocks->application->direction);
+        for (size_t k = 0; k < BUFFERS - 1; k++)
+            if (blocks->spare[k] == blurred)
+                blocks->spare[k] = block->rows;
+        block->rows = blurred;
+    }
+}
+
+static void slice_blocks(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct blocks *blocks = context;
+    const struct dcrf_lattice *lattice = blocks->lattice;
+    const struct dcrf_application *application = blocks->application;
     const float mean = application->direction == DCRF_SYMMETRIC ? 0.5f : 1.0f;
-    struct dcrf_gather slice = {.entries = lattice->corners,
-                                .index = lattice->corner_vertex,
-                                .weight = lattice->corner_weight,
-                                .in = blurred,
-                                .in_stride = blurrer->width,
-                                .out = application->out + channel,
-                                .out_stride = application->stride,
-                                .width = blurrer->width,
-                                .factor = application->factor * mean,
-                                .accumulate = application->accumulate,
-                                .is_near = is_near};
-    dcrf_parallel_for(blurrer->pool, lattice->base.variables, VARIABLE_GRAIN, gather_task, &slice);
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct block *block = &blocks->block[i];
+        const struct dcrf_gather slice = {.entries = lattice->corners,
+                                          .index = lattice->corner_vertex,
+                                          .weight = lattice->corner_weight,
+                                          .in = block->rows,
+                                          .in_stride = block->width,
+                                          .out = application->out + block->channel,
+                                          .out_stride = application->stride,
+                                          .width = block->width,
+                                          .factor = application->factor * mean,
+                                          .accumulate = application->accumulate,
+                                          .is_near = blocks->is_near};
+        dcrf_dsp()->gather(&slice, begin, end);
+    }
 }
 
 static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
                          const struct dcrf_application *application, dcrf_error *error) {
-    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
-    const size_t padded = dcrf_padded(application->channels);
-    for (size_t channel = 0; channel < padded;) {
-        const size_t left = padded - channel;
-        const size_t width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
-        struct blurrer blurrer;
-        const dcrf_status status = blurrer_init(&blurrer, lattice, workspace, width, error);
+    struct blocks blocks = {.lattice = (const struct dcrf_lattice *)base,
+                            .pool = dcrf_workspace_pool(workspace),
+                            .application = application};
+    for (size_t channel = 0; channel < dcrf_padded(application->channels);) {
+        const dcrf_status status = blocks_init(&blocks, channel, workspace, error);
         if (status < 0)
             return status;
-        apply_block(&blurrer, application, channel);
-        channel += width;
+        splat_blocks(&blocks);
+        blur_blocks(&blocks);
+        dcrf_parallel_for(blocks.pool, base->variables,
+                          blocks.count > 1 ? BLOCKS_GRAIN : VARIABLE_GRAIN, slice_blocks, &blocks);
+        const struct block *last = &blocks.block[blocks.count - 1];
+        channel = last->channel + last->width;
     }
     return DCRF_OK;
 }
