@@ -39,13 +39,44 @@ struct build {
     unsigned rank_bits;   /* and ranks of so many bits, */
     size_t rank_word;     /* from this word on, */
     size_t ranks_in_word; /* so many in each */
-    uint64_t *keys;       /* those of a chunk from that of its first variable on */
+    /* How the code of an origin is made, where the key is one word: */
+    uint64_t at_zero, factor[DCRF_MAX_CORNERS], inverse;
+    unsigned inverse_shift;
+    uint64_t *keys; /* those of a chunk from that of its first variable on */
     struct chunk *chunks;
     struct dcrf_table *tables; /* one per worker */
     struct dcrf_code_set set;
 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
+
+/* The division of a multiple of d + 1 by d + 1: what is odd of it has an inverse modulo 2^64, and
+ * the rest is a shift. */
+static void prepare_division(struct build *build) {
+    uint64_t divisor = build->dimension + 1;
+    build->inverse = 1;
+    for (; divisor % 2 == 0; divisor /= 2)
+        build->inverse_shift++;
+    for (int i = 0; i < 6; i++) /* Newton's iteration doubles the bits that are right */
+        build->inverse *= 2 - divisor * build->inverse;
+}
+
+/* d + 1 times a code of one word as a sum over the coordinates: what it is at zero, and what each
+ * coordinate adds. There is room for it where there is for ranks. */
+static void prepare_sums(struct build *build) {
+    const struct dcrf_code *code = build->source->code;
+    const size_t d = build->dimension;
+    for (size_t i = 0; i < d; i++) {
+        const uint64_t unit = (uint64_t)1 << code->shift[i];
+        build->at_zero -= (d + 1) * (uint64_t)code->lowest[i] * unit;
+        if (i == 0 && !code->by_differences) {
+            build->factor[d] += (d + 1) * unit;
+        } else {
+            build->factor[code->plus[i]] += unit;
+            build->factor[code->minus[i]] -= unit;
+        }
+    }
+}
 
 /* One word for both where there is room, as a rule. */
 static void lay_out_keys(struct build *build) {
@@ -61,6 +92,8 @@ static void lay_out_keys(struct build *build) {
         build->code_shift = bits;
         build->rank_word = 0;
         build->ranks_in_word = d;
+        prepare_division(build);
+        prepare_sums(build);
         return;
     }
     build->ranks_in_word = WORD_BITS / build->rank_bits;
@@ -68,55 +101,57 @@ static void lay_out_keys(struct build *build) {
     build->words = code->words + (d + build->ranks_in_word - 1) / build->ranks_in_word;
 }
 
-/* Coordinates of origins divided by d + 1, of which they are multiples: what is odd of a divisor
- * has an inverse modulo 2^32, and the rest is a shift. */
-static inline __attribute__((always_inline)) void
-divide_origins(const struct dcrf_points *points, size_t d, int32_t (*quotient)[DCRF_EMBED_POINTS]) {
-    uint32_t divisor = (uint32_t)(d + 1), inverse = 1;
-    int shift = 0;
-    for (; divisor % 2 == 0; divisor /= 2)
-        shift++;
-    for (int i = 0; i < 5; i++) /* Newton's iteration doubles the bits that are right */
-        inverse *= 2 - divisor * inverse;
-    for (size_t i = 0; i <= d; i++)
-        for (size_t p = 0; p < DCRF_EMBED_POINTS; p++)
-            quotient[i][p] = (int32_t)((uint32_t)(points->origin[i][p] >> shift) * inverse);
+/* The keys of some points, one after the other: the code of the origin, and the ranks but for the
+ * last. In one word; with the usual dimensions as constants. */
+static inline __attribute__((always_inline)) void fill_short_keys(const struct build *build,
+                                                                  const struct dcrf_points *points,
+                                                                  uint64_t *keys, size_t d) {
+    const unsigned rank_bits = build->rank_bits, shift = build->inverse_shift;
+    const unsigned code_shift = build->code_shift;
+    const uint64_t inverse = build->inverse, at_zero = build->at_zero;
+    uint64_t factor[DCRF_MAX_CORNERS]; /* which no store changes */
+    memcpy(factor, build->factor, (d + 1) * sizeof *factor);
+    for (size_t p = 0; p < DCRF_EMBED_POINTS; p++) {
+        uint64_t sum = at_zero, ranks = 0;
+        for (size_t i = 0; i <= d; i++)
+            sum += (uint64_t)(int64_t)points->origin[i][p] * factor[i];
+        for (size_t i = 0; i < d; i++)
+            ranks |= (uint64_t)(uint32_t)points->rank[i][p] << rank_bits * (unsigned)i;
+        __asm__("" : "+r"(sum)); /* one by one: few vectors can multiply 64 bits */
+        keys[p] = (sum >> shift) * inverse << code_shift | ranks;
+    }
 }
 
-/* The keys of some points, one after the other: the code of the origin, and the ranks but for the
- * last. With the usual numbers as constants. */
-static inline __attribute__((always_inline)) void fill_some_keys(const struct build *build,
-                                                                 const struct dcrf_points *points,
-                                                                 uint64_t *keys, size_t d,
-                                                                 size_t words) {
+static void fill_long_keys(const struct build *build, const struct dcrf_points *points,
+                           uint64_t *keys) {
     const struct dcrf_code *code = build->source->code;
-    int32_t quotient[DCRF_MAX_CORNERS][DCRF_EMBED_POINTS];
-    divide_origins(points, d, quotient);
+    const size_t d = build->dimension, words = build->words;
     memset(keys, 0, DCRF_EMBED_POINTS * words * sizeof *keys);
     for (size_t i = 0; i < d; i++) {
         const bool is_first = i == 0 && !code->by_differences;
-        const int32_t *plus = is_first ? points->origin[d] : quotient[code->plus[i]];
-        const int32_t *minus = quotient[code->minus[i]], *rank = points->rank[i];
-        const int64_t lowest = code->lowest[i];
-        const size_t word = words == 1 ? 0 : code->word[i];
-        const size_t rank_word = words == 1 ? 0 : build->rank_word + i / build->ranks_in_word;
-        const unsigned shift = code->shift[i] + build->code_shift;
+        const int32_t *plus = points->origin[is_first ? d : code->plus[i]];
+        const int32_t *minus = points->origin[code->minus[i]], *rank = points->rank[i];
+        const size_t rank_word = build->rank_word + i / build->ranks_in_word;
         const unsigned rank_shift = build->rank_bits * (unsigned)(i % build->ranks_in_word);
         for (size_t p = 0; p < DCRF_EMBED_POINTS; p++) {
-            const int64_t value = (int64_t)plus[p] - (is_first ? 0 : minus[p]) - lowest;
-            keys[p * words + word] |= (uint64_t)value << shift;
+            const int64_t value =
+                is_first ? plus[p] : (plus[p] - (int64_t)minus[p]) / (int64_t)(d + 1);
+            keys[p * words + code->word[i]] |= (uint64_t)(value - code->lowest[i])
+                                               << code->shift[i];
             keys[p * words + rank_word] |= (uint64_t)(uint32_t)rank[p] << rank_shift;
         }
     }
 }
 
 static void fill_keys(const struct build *build, const struct dcrf_points *points, uint64_t *keys) {
-    if (build->words == 1 && build->dimension == 5)
-        fill_some_keys(build, points, keys, 5, 1);
-    else if (build->words == 1 && build->dimension == 2)
-        fill_some_keys(build, points, keys, 2, 1);
+    if (build->words > 1)
+        fill_long_keys(build, points, keys);
+    else if (build->dimension == 5)
+        fill_short_keys(build, points, keys, 5);
+    else if (build->dimension == 2)
+        fill_short_keys(build, points, keys, 2);
     else
-        fill_some_keys(build, points, keys, build->dimension, build->words);
+        fill_short_keys(build, points, keys, build->dimension);
 }
 
 /* The codes of the corners of a simplex. */
