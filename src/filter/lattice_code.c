@@ -335,7 +335,7 @@ static bool order_codes(struct dcrf_lattice_order *order, const struct dcrf_vert
                         dcrf_pool *pool) {
     const size_t count = vertices->count;
     const struct dcrf_code *code = &order->code;
-    struct packing packing = {order->codes, vertices->name, dcrf_bits_of(vertices->names),
+    struct packing packing = {order->codes, vertices->name, dcrf_bits_of(vertices->names - 1),
                               order->number};
     const unsigned code_bits = dcrf_bits_of(code->mask[0] << code->shift[0]);
     if (code->words > 1 || code_bits + packing.name_bits > WORD_BITS)

@@ -21,6 +21,8 @@
 
 /* Indices a task takes. */
 #define INDEX_GRAIN 16384
+/* Layers. */
+#define LAYER_GRAIN 16
 /* The splat, the passes of the blur, the slice. */
 #define MOST_STAGES (DCRF_MAX_CORNERS + 2)
 /* Layers that a stage takes at a time. */
@@ -41,34 +43,51 @@ static void find_lags(const struct dcrf_lattice *lattice, size_t *behind) {
     behind[corners + 1] = behind[corners] + lattice->ring.span;
 }
 
-static uint32_t *layers_of_vertices(const struct dcrf_lattice *lattice) {
-    const struct dcrf_lattice_layers *layers = &lattice->layers;
-    uint32_t *layer = dcrf_allocate(lattice->vertices, sizeof *layer);
-    for (size_t i = 0; layer && i < layers->count; i++)
-        for (size_t v = layers->first[i]; v < layers->first[i + 1]; v++)
-            layer[v] = (uint32_t)i;
-    return layer;
+/* The lowest vertex of a run. */
+static uint32_t lowest_of(const struct dcrf_lattice *lattice, size_t run) {
+    const uint32_t *vertex = lattice->runs.vertex + run * lattice->corners;
+    uint32_t lowest = vertex[0];
+    for (size_t k = 1; k < lattice->corners; k++)
+        lowest = vertex[k] < lowest ? vertex[k] : lowest;
+    return lowest;
 }
 
-/* The span of the runs, and the first run of each layer. */
-static void measure_runs(struct dcrf_lattice *lattice, const uint32_t *layer) {
-    struct dcrf_lattice_ring *ring = &lattice->ring;
-    const struct dcrf_lattice_runs *runs = &lattice->runs;
-    size_t next = 0;
-    for (size_t run = 0; run < runs->count; run++) {
-        const uint32_t *vertex = runs->vertex + run * lattice->corners;
-        size_t lowest = layer[vertex[0]], highest = lowest;
-        for (size_t k = 1; k < lattice->corners; k++) {
-            const size_t here = layer[vertex[k]];
-            lowest = here < lowest ? here : lowest;
-            highest = here > highest ? here : highest;
+/* The first run of each layer: they are in the order of their lowest vertices. */
+static void find_runs(const struct dcrf_lattice *lattice) {
+    const struct dcrf_lattice_layers *layers = &lattice->layers;
+    size_t begin = 0;
+    for (size_t layer = 0; layer <= layers->count; layer++) {
+        size_t end = lattice->runs.count;
+        while (begin < end) {
+            const size_t middle = begin + (end - begin) / 2;
+            if (lowest_of(lattice, middle) < layers->first[layer])
+                begin = middle + 1;
+            else
+                end = middle;
         }
-        ring->span = highest - lowest > ring->span ? highest - lowest : ring->span;
-        while (next <= lowest)
-            ring->run[next++] = (uint32_t)run;
+        lattice->ring.run[layer] = (uint32_t)begin;
     }
-    while (next <= lattice->layers.count)
-        ring->run[next++] = (uint32_t)runs->count;
+}
+
+/* What the runs of a layer touch. */
+struct reach {
+    const struct dcrf_lattice *lattice;
+    size_t *span; /* of each layer */
+};
+
+static void measure_spans(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct reach *reach = context;
+    const struct dcrf_lattice *lattice = reach->lattice;
+    const uint32_t *run = lattice->ring.run, *vertex = lattice->runs.vertex;
+    for (size_t layer = begin; layer < end; layer++) {
+        uint32_t highest = 0;
+        for (size_t i = run[layer] * lattice->corners; i < run[layer + 1] * lattice->corners; i++)
+            highest = vertex[i] > highest ? vertex[i] : highest;
+        reach->span[layer] = 0;
+        while (lattice->layers.first[layer + reach->span[layer] + 1] <= highest)
+            reach->span[layer]++;
+    }
 }
 
 /* Rows that are in use at the same time, at most. */
@@ -108,31 +127,42 @@ static void turn_neighbours(void *context, size_t begin, size_t end, size_t work
     }
 }
 
+/* So are the vertices that the runs of a layer touch. */
 static void turn_runs(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     struct dcrf_lattice *lattice = context;
-    for (size_t i = begin; i < end; i++)
-        lattice->runs.vertex[i] %= (uint32_t)lattice->ring.rows;
+    const uint32_t *run = lattice->ring.run, rows = (uint32_t)lattice->ring.rows;
+    for (size_t layer = begin; layer < end; layer++) {
+        const uint32_t turn = lattice->layers.first[layer] / rows * rows;
+        uint32_t *vertex = lattice->runs.vertex;
+        for (size_t i = run[layer] * lattice->corners; i < run[layer + 1] * lattice->corners; i++) {
+            const uint32_t row = vertex[i] - turn;
+            vertex[i] = row >= rows ? row - rows : row;
+        }
+    }
 }
 
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
                                   dcrf_error *error) {
     struct dcrf_lattice_ring *ring = &lattice->ring;
-    uint32_t *layer = layers_of_vertices(lattice);
-    ring->run = dcrf_allocate(lattice->layers.count + 1, sizeof *ring->run);
-    if (!layer || !ring->run) {
-        dcrf_release(layer);
+    const size_t layers = lattice->layers.count;
+    struct reach reach = {lattice, dcrf_allocate(layers, sizeof *reach.span)};
+    ring->run = dcrf_allocate(layers + 1, sizeof *ring->run);
+    if (!reach.span || !ring->run) {
+        dcrf_release(reach.span);
         return dcrf_fail_memory(error, "the plan of a lattice");
     }
-    measure_runs(lattice, layer);
-    dcrf_release(layer);
+    find_runs(lattice);
+    dcrf_parallel_for(pool, layers, LAYER_GRAIN, measure_spans, &reach);
+    for (size_t i = 0; i < layers; i++)
+        ring->span = reach.span[i] > ring->span ? reach.span[i] : ring->span;
+    dcrf_release(reach.span);
     const size_t rows = rows_in_use(lattice);
     if (rows > lattice->vertices / 2)
         return DCRF_OK;
     ring->rows = rows;
     dcrf_parallel_for(pool, lattice->vertices, INDEX_GRAIN, turn_neighbours, lattice);
-    dcrf_parallel_for(pool, lattice->runs.count * lattice->corners, INDEX_GRAIN, turn_runs,
-                      lattice);
+    dcrf_parallel_for(pool, layers, LAYER_GRAIN, turn_runs, lattice);
     return DCRF_OK;
 }
 

@@ -32,6 +32,8 @@
 #define DIGITS (1 << DIGIT_BITS)
 /* How far ahead of a simplex the same one of another chunk is looked for. */
 #define LOOK_BACK 32
+/* Simplices between the one that is worked on and the one that is asked for. */
+#define SIMPLICES_AHEAD 16
 
 /* ---- the order ------------------------------------------------------------------------------ */
 
@@ -90,6 +92,13 @@ static bool is_joined(const struct builder *builder, const uint64_t *sorted) {
            is_same(builder, (uint32_t)sorted[-1], (uint32_t)sorted[0]);
 }
 
+/* Ask for what will be needed of one of the sorted simplices. */
+static void ask_for(const struct builder *builder, uint64_t sorted) {
+    const size_t s = (uint32_t)sorted;
+    __builtin_prefetch(builder->simplices->corner + s * builder->lattice->corners);
+    __builtin_prefetch(builder->next + s);
+}
+
 /* Give places to the simplices in a list, or to sorted ones of which some are joined, which have
  * runs from `run` on and variables from `place` on. */
 static inline __attribute__((always_inline)) void lay_out(const struct builder *builder,
@@ -100,6 +109,8 @@ static inline __attribute__((always_inline)) void lay_out(const struct builder *
     const size_t corners = builder->lattice->corners;
     for (size_t i = 0; i < count; i++) {
         const size_t s = list ? list[i] : (uint32_t)sorted[i], variables = builder->next[s];
+        if (!list && i + SIMPLICES_AHEAD < count)
+            ask_for(builder, sorted[i + SIMPLICES_AHEAD]);
         if (list || i == 0 || !is_joined(builder, sorted + i)) {
             runs->first[run] = (uint32_t)place;
             dcrf_copy_corners(runs->vertex + run * corners,
@@ -214,6 +225,8 @@ static void measure_pieces(void *context, size_t begin, size_t end, size_t worke
         if (i - piece->end > 2)
             join_same(builder, sorted + piece->end, i - piece->end);
         for (size_t j = piece->end; j < i; j++) {
+            if (j + SIMPLICES_AHEAD < builder->simplices->count)
+                ask_for(builder, sorted[j + SIMPLICES_AHEAD]);
             piece->run += j == piece->end || !is_joined(builder, sorted + j);
             piece->place += builder->next[(uint32_t)sorted[j]];
         }
