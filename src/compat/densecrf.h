@@ -216,7 +216,7 @@ struct dcrf_spread {
     float *memory;
     struct dcrf_spread_rows {
         float *blurred;
-        float *group[DCRF_LATTICE_GROUPS];
+        float *splat;
     } term[DCRF_DENSECRF_MOST_TERMS];
 };
 
@@ -228,10 +228,10 @@ bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
  * What is on the lattices is lost. A change of the width alone concerns the splats after it. */
 void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width);
 
-/* Splat: clear the rows of a group, then its bands in their order, each with the rows of its
+/* Splat: clear the rows, then the bands of each group in their order, each with the rows of its
  * variables. Different terms and groups can do so at the same time. */
-void dcrf_spread_clear(const struct dcrf_spread *spread, size_t term, size_t group);
-void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t group, size_t band,
+void dcrf_spread_clear(const struct dcrf_spread *spread);
+void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t band,
                        const float *rows);
 
 /* Blur what was splat, once all groups are; from then on that is sliced. */
@@ -279,7 +279,7 @@ static inline size_t dcrf_spread_block_width(size_t floats, size_t at) {
 
 static inline float *dcrf_spread_block(const struct dcrf_spread *spread, size_t term, float *rows,
                                        size_t at) {
-    return rows + (dcrf_densecrf_lattice(&spread->crf->terms[term])->vertices + 1) * at;
+    return rows + dcrf_lattice_rows(dcrf_densecrf_lattice(&spread->crf->terms[term])) * at;
 }
 
 #endif

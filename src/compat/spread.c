@@ -2,9 +2,9 @@
  *
  * An update takes its messages from what the lattices of the last q became in the blur, and puts
  * the new q onto them band by band while its rows are in the cache. So every lattice has rows that
- * are sliced, `blurred`, and rows for each group of bands, which are added up and blurred when all
- * bands are done. Labels come in blocks of at most DCRF_DSP_WIDTH, each of which has its own rows,
- * those of one block after those of the other. Lattices with a ring have no part in this. */
+ * are sliced, `blurred`, and rows that are splat and blurred when all bands are done. Labels come
+ * in blocks of at most DCRF_DSP_WIDTH, each of which has its own rows, those of one block after
+ * those of the other. Lattices with a ring have no part in this. */
 #include "compat/densecrf.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static const struct dcrf_lattice *lattice_of(const struct dcrf_spread *spread, s
 }
 
 static size_t floats_of(const struct dcrf_spread *spread, size_t term, size_t stride) {
-    return (lattice_of(spread, term)->vertices + 1) * stride;
+    return dcrf_lattice_rows(lattice_of(spread, term)) * stride;
 }
 
 bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
@@ -29,7 +29,7 @@ bool dcrf_spread_init(struct dcrf_spread *spread, const dcrf_densecrf *crf,
     *spread = (struct dcrf_spread){.crf = crf, .pool = dcrf_workspace_pool(workspace)};
     for (size_t m = 0; m < crf->term_count; m++)
         if (has_rows(spread, m))
-            floats += (1 + DCRF_LATTICE_GROUPS) * floats_of(spread, m, most_stride);
+            floats += 2 * floats_of(spread, m, most_stride);
     spread->memory =
         dcrf_workspace_slot(workspace, &dcrf_spread_slot, floats, sizeof *spread->memory);
     return spread->memory;
@@ -45,27 +45,26 @@ void dcrf_spread_layout(struct dcrf_spread *spread, size_t stride, size_t width)
         struct dcrf_spread_rows *rows = &spread->term[m];
         const size_t floats = floats_of(spread, m, stride);
         rows->blurred = memory;
-        for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
-            rows->group[g] = memory + (1 + g) * floats;
-        memory += (1 + DCRF_LATTICE_GROUPS) * floats;
+        rows->splat = memory + floats;
+        memory += 2 * floats;
     }
 }
 
-void dcrf_spread_clear(const struct dcrf_spread *spread, size_t term, size_t group) {
-    if (has_rows(spread, term))
-        memset(spread->term[term].group[group], 0,
-               floats_of(spread, term, spread->width) * sizeof(float));
+void dcrf_spread_clear(const struct dcrf_spread *spread) {
+    for (size_t m = 0; m < spread->crf->term_count; m++)
+        if (has_rows(spread, m)) /* all blocks, as if they were one */
+            dcrf_lattice_clear(lattice_of(spread, m), spread->pool, spread->width,
+                               spread->term[m].splat);
 }
 
-void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t group, size_t band,
+void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t band,
                        const float *rows) {
     if (!has_rows(spread, term))
         return;
     for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
-        dcrf_lattice_splat_band(
-            lattice_of(spread, term), band, rows + at, spread->stride,
-            dcrf_spread_block_width(spread->width, at),
-            dcrf_spread_block(spread, term, spread->term[term].group[group], at));
+        dcrf_lattice_splat_band(lattice_of(spread, term), band, rows + at, spread->stride,
+                                dcrf_spread_block_width(spread->width, at),
+                                dcrf_spread_block(spread, term, spread->term[term].splat, at));
 }
 
 void dcrf_spread_blur(struct dcrf_spread *spread) {
@@ -77,20 +76,20 @@ void dcrf_spread_blur(struct dcrf_spread *spread) {
         bool is_swapped = false;
         for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH) {
             const size_t width = dcrf_spread_block_width(spread->width, at);
-            float *blurred = dcrf_spread_block(spread, m, rows->blurred, at);
-            float *group[DCRF_LATTICE_GROUPS];
-            for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
-                group[g] = dcrf_spread_block(spread, m, rows->group[g], at);
-            dcrf_lattice_join(lattice, spread->pool, width, group);
-            /* The row of missing neighbours, which was cleared with the groups. */
-            memset(blurred + lattice->vertices * width, 0, width * sizeof *blurred);
-            is_swapped = dcrf_lattice_blur(lattice, spread->pool, width, group[0], true,
-                                           lattice->corners, blurred, group[0]) == group[0];
+            float *other = dcrf_spread_block(spread, m, rows->blurred, at);
+            float *splat = dcrf_spread_block(spread, m, rows->splat, at), *blurred;
+            dcrf_lattice_join(lattice, spread->pool, width, splat);
+            /* The row of missing neighbours, which was cleared in the other. */
+            memset(other + lattice->vertices * width, 0, width * sizeof *other);
+            blurred = dcrf_lattice_blur(lattice, spread->pool, width, splat, true, lattice->corners,
+                                        other, splat);
+            dcrf_lattice_repeat(lattice, spread->pool, width, blurred);
+            is_swapped = blurred == splat;
         }
         if (is_swapped) { /* of all blocks alike: it depends on the number of axes */
             float *kept = rows->blurred;
-            rows->blurred = rows->group[0];
-            rows->group[0] = kept;
+            rows->blurred = rows->splat;
+            rows->splat = kept;
         }
     }
     spread->sliced_width = spread->width;

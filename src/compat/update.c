@@ -324,7 +324,7 @@ static void deliver_band(const struct update *update, size_t band, const float *
     }
 }
 
-static void update_band(const struct update *update, size_t band, size_t group, size_t worker) {
+static void update_band(const struct update *update, size_t band, size_t worker) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
     const size_t begin = band * crf->band, own = worker * crf->band * field->stride;
@@ -360,10 +360,10 @@ static void update_band(const struct update *update, size_t band, size_t group, 
     if (update->planes)
         deliver_band(update, band, update->parts + own);
     for (size_t m = 0; update->splats && m < crf->term_count; m++)
-        dcrf_spread_splat(&update->spread, m, group, band, q);
+        dcrf_spread_splat(&update->spread, m, band, q);
 }
 
-/* The bands of a group. */
+/* The bands of a group, as in the lattices. */
 static size_t group_first(const dcrf_densecrf *crf, size_t group) {
     return group * crf->bands / DCRF_LATTICE_GROUPS;
 }
@@ -371,17 +371,13 @@ static size_t group_first(const dcrf_densecrf *crf, size_t group) {
 static void update_groups(void *context, size_t begin, size_t end, size_t worker) {
     const struct update *update = context;
     const dcrf_densecrf *crf = update->field->crf;
-    for (size_t g = begin; g < end; g++) {
-        for (size_t m = 0; update->splats && m < crf->term_count; m++)
-            dcrf_spread_clear(&update->spread, m, g);
-        for (size_t band = group_first(crf, g); band < group_first(crf, g + 1); band++)
-            update_band(update, band, g, worker);
-    }
+    for (size_t band = group_first(crf, begin); band < group_first(crf, end); band++)
+        update_band(update, band, worker);
 }
 
 static void update_bands(void *context, size_t begin, size_t end, size_t worker) {
     for (size_t band = begin; band < end; band++)
-        update_band(context, band, 0, worker);
+        update_band(context, band, worker);
 }
 
 /* Splat q, which is stored: the groups of all terms. */
@@ -391,9 +387,8 @@ static void splat_groups(void *context, size_t begin, size_t end, size_t worker)
     const dcrf_densecrf *crf = update->field->crf;
     for (size_t i = begin; i < end; i++) {
         const size_t m = i / DCRF_LATTICE_GROUPS, g = i % DCRF_LATTICE_GROUPS;
-        dcrf_spread_clear(&update->spread, m, g);
         for (size_t band = group_first(crf, g); band < group_first(crf, g + 1); band++)
-            dcrf_spread_splat(&update->spread, m, g, band,
+            dcrf_spread_splat(&update->spread, m, band,
                               update->field->q + band * crf->band * update->field->stride);
     }
 }
@@ -401,6 +396,7 @@ static void splat_groups(void *context, size_t begin, size_t end, size_t worker)
 static void splat_stored(struct update *update) {
     dcrf_spread_layout(&update->spread, update->field->stride,
                        filtered_floats(update, update->has_total && can_sum_up(update)));
+    dcrf_spread_clear(&update->spread);
     dcrf_parallel_for(update->field->pool, update->field->crf->term_count * DCRF_LATTICE_GROUPS, 1,
                       splat_groups, update);
     update->is_spread = true;
@@ -430,6 +426,8 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
             update->q = update->message; /* whose rows are at hand */
         filter_rings(update);
     }
+    if (update->splats)
+        dcrf_spread_clear(&update->spread);
     dcrf_field_clear_peaks(field);
     if (is_whole)
         dcrf_parallel_for(field->pool, DCRF_LATTICE_GROUPS, 1, update_groups, update);

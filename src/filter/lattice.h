@@ -58,6 +58,8 @@ struct dcrf_lattice_runs {
     float *weight_out;  /* what a slice multiplies by; NULL: by the same */
     size_t band_count, band_variables;
     uint32_t *band; /* band_count + 1: the first run of each */
+    size_t shared_count;
+    uint32_t *shared; /* vertices with a second row (lattice_groups.c) */
 };
 
 /* Rows that vertices take turns in (see lattice_ring.c). Where there is a ring, the vertices of the
@@ -326,13 +328,30 @@ void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, co
                              size_t width, float factor, bool accumulate, float *out,
                              size_t out_stride);
 
+/* ---- lattice_groups.c ----------------------------------------------------------------------- */
+
 /* Bands come in groups, whatever the number of threads: group g from the band
- * dcrf_lattice_group_first(g) to that of g + 1. Each is splat in the order of its bands into rows
- * of its own; joining adds those of all groups to those of the first. */
+ * dcrf_lattice_group_first(g) to that of g + 1. Groups can be splat at the same time, each in the
+ * order of its bands. */
 #define DCRF_LATTICE_GROUPS 2
 size_t dcrf_lattice_group_first(const struct dcrf_lattice *lattice, size_t group);
+
+/* Give a second row to the vertices that both groups touch, once there are runs in bands. */
+dcrf_status dcrf_lattice_share(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
+
+/* Rows of a buffer for splats and slices: of all vertices, of missing neighbours, second ones. */
+static inline size_t dcrf_lattice_rows(const struct dcrf_lattice *lattice) {
+    return lattice->vertices + 1 + lattice->runs.shared_count;
+}
+
+/* Clear all rows before a splat; add second rows to the first after it; copy what becomes of those
+ * to the second before a slice. */
+void dcrf_lattice_clear(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                        float *rows);
 void dcrf_lattice_join(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
-                       float *const *group);
+                       float *rows);
+void dcrf_lattice_repeat(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                         float *rows);
 
 /* ---- lattice_ring.c ------------------------------------------------------------------------- */
 

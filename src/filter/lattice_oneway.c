@@ -9,40 +9,33 @@
 
 /* ---- the filter ----------------------------------------------------------------------------- */
 
-static size_t buffer_count(const struct dcrf_lattice *lattice) {
-    return lattice->ring.rows ? 2 : 1 + DCRF_LATTICE_GROUPS;
-}
-
+/* Of one buffer; there are two. */
 static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
-    const size_t rows = lattice->ring.rows ? lattice->ring.rows : lattice->vertices;
-    return dcrf_lines_of((rows + 1) * width);
+    const size_t rows = lattice->ring.rows ? lattice->ring.rows + 1 : dcrf_lattice_rows(lattice);
+    return dcrf_lines_of(rows * width);
 }
 
 size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width,
                                   size_t threads) {
-    return dcrf_lattice_segments(lattice, threads) * buffer_count(lattice) *
-           buffer_floats(lattice, width);
+    return dcrf_lattice_segments(lattice, threads) * 2 * buffer_floats(lattice, width);
 }
 
 struct parts {
     const struct dcrf_lattice_filter *filter;
-    float *group[DCRF_LATTICE_GROUPS];
+    float *splat;
     const float *blurred;
 };
 
-static void splat_group(void *context, size_t begin, size_t end, size_t worker) {
+static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct parts *parts = context;
     const struct dcrf_lattice_filter *filter = parts->filter;
     const struct dcrf_lattice *lattice = filter->lattice;
     const size_t step = lattice->runs.band_variables * filter->in_stride;
-    for (size_t g = begin; g < end; g++) {
-        memset(parts->group[g], 0, buffer_floats(lattice, filter->width) * sizeof(float));
-        for (size_t band = dcrf_lattice_group_first(lattice, g);
-             band < dcrf_lattice_group_first(lattice, g + 1); band++)
-            dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
-                                    filter->width, parts->group[g]);
-    }
+    for (size_t band = dcrf_lattice_group_first(lattice, begin);
+         band < dcrf_lattice_group_first(lattice, end); band++)
+        dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
+                                filter->width, parts->splat);
 }
 
 static void slice_bands(void *context, size_t begin, size_t end, size_t worker) {
@@ -63,15 +56,16 @@ void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
         dcrf_lattice_filter_ring(filter);
         return;
     }
-    struct parts parts = {.filter = filter};
-    float *other = filter->scratch;
-    for (size_t g = 0; g < DCRF_LATTICE_GROUPS; g++)
-        parts.group[g] = filter->scratch + (1 + g) * floats;
+    float *other = filter->scratch, *blurred;
+    struct parts parts = {.filter = filter, .splat = filter->scratch + floats};
     memset(other + lattice->vertices * width, 0, width * sizeof *other);
-    dcrf_parallel_for(filter->pool, DCRF_LATTICE_GROUPS, 1, splat_group, &parts);
-    dcrf_lattice_join(lattice, filter->pool, width, parts.group);
-    parts.blurred = dcrf_lattice_blur(lattice, filter->pool, width, parts.group[0], true,
-                                      lattice->corners, other, parts.group[0]);
+    dcrf_lattice_clear(lattice, filter->pool, width, parts.splat);
+    dcrf_parallel_for(filter->pool, DCRF_LATTICE_GROUPS, 1, splat_groups, &parts);
+    dcrf_lattice_join(lattice, filter->pool, width, parts.splat);
+    blurred = dcrf_lattice_blur(lattice, filter->pool, width, parts.splat, true, lattice->corners,
+                                other, parts.splat);
+    dcrf_lattice_repeat(lattice, filter->pool, width, blurred);
+    parts.blurred = blurred;
     dcrf_parallel_for(filter->pool, lattice->runs.band_count, 1, slice_bands, &parts);
 }
 

@@ -15,17 +15,14 @@
  * variables.
  *
  * Runs that add to one vertex must not do so at the same time, nor in an order that depends on the
- * threads. So bands come in groups, each of which is splat by one thread into rows of its own, and
- * the rows of all groups are added up. A lattice that goes through a ring (lattice_ring.c) has one
- * band, splat layer by layer. */
+ * threads: bands come in groups (lattice_groups.c). A lattice that goes through a ring
+ * (lattice_ring.c) has one band, splat layer by layer. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice.h"
 
 #include <string.h>
 
-/* Rows a task takes. */
-#define JOIN_GRAIN 512
 /* Simplices a task puts in order, where there are no bands, and lays out. */
 #define SIMPLEX_GRAIN 4096
 #define DIGIT_BITS 11
@@ -325,7 +322,7 @@ dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
     dcrf_parallel_for(pool, n, simplices->chunk, fill_short_runs, &builder);
     runs->weight = simplices->weight;
     simplices->weight = NULL;
-    return DCRF_OK;
+    return dcrf_lattice_share(lattice, pool, error);
 }
 
 static dcrf_status make_runs(struct builder *builder, bool has_bands, dcrf_pool *pool,
@@ -378,7 +375,7 @@ dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, struct dcrf_simp
     dcrf_release(builder.weight);
     dcrf_release(builder.sorted);
     dcrf_release(builder.pieces);
-    return status;
+    return status == DCRF_OK && has_bands ? dcrf_lattice_share(lattice, pool, error) : status;
 }
 
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
@@ -388,6 +385,7 @@ void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
     dcrf_release(runs->weight);
     dcrf_release(runs->weight_out);
     dcrf_release(runs->band);
+    dcrf_release(runs->shared);
     *runs = (struct dcrf_lattice_runs){0};
 }
 
@@ -447,7 +445,8 @@ size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice) {
     const size_t order =
         runs->first ? n * sizeof *runs->variable + runs->count * sizeof *runs->first : 0;
     return order + n * corners * sizeof *runs->weight +
-           runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band;
+           runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band +
+           runs->shared_count * sizeof *runs->shared;
 }
 
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width) {
@@ -501,32 +500,4 @@ void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, co
     runs.accumulate = accumulate;
     runs.is_near = true;
     for_band(lattice, band, &runs, dcrf_dsp()->slice_runs);
-}
-
-/* ---- groups --------------------------------------------------------------------------------- */
-
-size_t dcrf_lattice_group_first(const struct dcrf_lattice *lattice, size_t group) {
-    return group * lattice->runs.band_count / DCRF_LATTICE_GROUPS;
-}
-
-struct join {
-    float *const *group;
-    size_t width;
-};
-
-static void join_rows(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct join *join = context;
-    float *restrict sum = join->group[0];
-    for (size_t g = 1; g < DCRF_LATTICE_GROUPS; g++) {
-        const float *restrict other = join->group[g];
-        for (size_t i = begin * join->width; i < end * join->width; i++)
-            sum[i] += other[i];
-    }
-}
-
-void dcrf_lattice_join(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
-                       float *const *group) {
-    struct join join = {group, width};
-    dcrf_parallel_for(pool, lattice->vertices, JOIN_GRAIN, join_rows, &join);
 }
