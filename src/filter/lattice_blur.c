@@ -20,7 +20,7 @@
 /* Vertices a task takes. */
 #define GRAIN 128
 /* The fewest vertices of a layer: layers that follow each other are joined. */
-#define FEWEST_IN_LAYER 512
+#define FEWEST_IN_LAYER 256
 /* Both buffers together: below that they fit in a second-level cache. */
 #define LARGE_BYTES ((size_t)1 << 19)
 /* Rows of a step of the sweep and of a chunk, along one axis: about, and at least. */
