@@ -226,14 +226,20 @@ static size_t in_turn(const dcrf_densecrf *crf, size_t i) {
     return i == 0 ? first : i <= first ? i - 1 : i;
 }
 
+/* Floats to be filtered at a time, of so many: no few are left, which take nearly as long. */
+static size_t block_of(size_t floats) {
+    const size_t most = DCRF_DSP_WIDTH, least = most / 2;
+    return floats <= most ? floats : floats < most + least ? floats - least : most;
+}
+
 /* The others, for the labels of a range and with the threads of a pool: message = their part, or +=
  * that. */
 static void put_rings(const struct update *update, size_t begin, size_t end, float *ring,
                       dcrf_pool *pool) {
     const dcrf_densecrf *crf = update->field->crf;
-    for (size_t at = begin; at < end; at += DCRF_DSP_WIDTH) {
-        const size_t width = end - at < DCRF_DSP_WIDTH ? end - at : DCRF_DSP_WIDTH;
+    for (size_t at = begin, width; at < end; at += width) {
         bool has_message = update->has_message;
+        width = block_of(end - at);
         for (size_t i = 0; i < crf->term_count; i++) {
             const size_t m = in_turn(crf, i);
             if (!dcrf_densecrf_has_ring(&crf->terms[m]) || !is_scalar(&crf->terms[m]))
