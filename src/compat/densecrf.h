@@ -4,6 +4,7 @@
  *   order.c        the order of the variables
  *   active.c       which labels are filtered, and their rows
  *   spread.c       rows on the lattices, from one update to the next
+ *   rings.c        messages from large lattices, which have no such rows
  *   update.c       the update, and the public calls that make updates
  *   divergence.c   the objective
  *   device.c       all of that on a device
@@ -49,6 +50,10 @@ static inline bool dcrf_densecrf_has_short_rows(const struct dcrf_densecrf_term 
 
 static inline bool dcrf_densecrf_has_ring(const struct dcrf_densecrf_term *term) {
     return dcrf_densecrf_lattice(term)->ring.rows > 0;
+}
+
+static inline bool dcrf_densecrf_is_scalar(const struct dcrf_densecrf_term *term) {
+    return term->compatibility == DCRF_COMPATIBILITY_POTTS;
 }
 
 struct dcrf_densecrf {
@@ -241,6 +246,39 @@ void dcrf_spread_blur(struct dcrf_spread *spread);
  */
 void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t band, float factor,
                        bool accumulate, float *rows);
+
+/* ---- rings.c -------------------------------------------------------------------------------- */
+
+struct dcrf_rings {
+    const struct dcrf_field *field;
+    float *ring; /* ring_floats for each share */
+    size_t ring_floats;
+    size_t shares;   /* of the labels, if rows are long enough */
+    float *filtered; /* by a lattice whose compatibility is not a scalar */
+    /* One filter: */
+    size_t floats;
+    float *message;
+    bool has_message; /* some terms have put theirs there */
+};
+
+/* The terms with a ring or without one, whose compatibility is a scalar or not; has any a ring? */
+size_t dcrf_rings_count(const dcrf_densecrf *crf, bool ring, bool scalar);
+bool dcrf_rings_any(const dcrf_densecrf *crf);
+
+/* Take memory; false: there is none. */
+bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_field *field,
+                     dcrf_workspace *workspace);
+
+/* Put what the lattices with a ring, of which there are some, make of the first floats of the rows
+ * of q into the message; can that be q itself? */
+void dcrf_rings_filter(struct dcrf_rings *rings, size_t floats, float *message);
+bool dcrf_rings_in_place(const struct dcrf_rings *rings);
+
+/* message += mu filtered, for some rows and the labels at .. at + width - 1, which `filtered` holds
+ * in rows of `step` floats. */
+void dcrf_densecrf_add_message(const struct dcrf_field *field,
+                               const struct dcrf_densecrf_term *term, const float *filtered,
+                               size_t step, size_t at, size_t width, float *message, size_t rows);
 
 /* ---- device.c ------------------------------------------------------------------------------- */
 

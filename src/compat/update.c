@@ -5,7 +5,7 @@
  * rows of the band are in the cache. Between two passes the lattices are blurred (spread.c). So q
  * need not be in memory at all, and is stored only where something else reads it: while labels are
  * left out (then the update can be taken back), and for large lattices, which filter all variables
- * in one sweep (lattice_ring.c) before the pass. One of them can do so in place; where there are
+ * in one sweep (rings.c) before the pass. One of them can do so in place; where there are
  * two, or one whose compatibility is not a scalar, the message is in the spare rows, and the new q
  * is written over it. The last pass writes the caller's planes, the first has no message.
  *
@@ -18,28 +18,20 @@
 #include <math.h>
 #include <string.h>
 
-static const struct dcrf_slot filtered_slot = {"what large lattices filtered"};
-static const struct dcrf_slot ring_slot = {"rings of the compatible mean field"};
 static const struct dcrf_slot softmax_slot = {"a softmax of its threads"};
 static const struct dcrf_slot band_slot = {"what its threads work on"};
-
-/* Floats of a row that a thread takes for itself, at least. */
-#define LEAST_SHARE 32
 
 struct update {
     struct dcrf_field *field;
     struct dcrf_spread spread;
+    struct dcrf_rings rings;
     bool is_start;  /* q is softmax(-unary), and nothing holds it yet */
     bool is_spread; /* the lattices hold q */
     bool is_stored; /* field->q holds q */
     bool has_total; /* the sums of messages over all labels are there */
-    float *ring;    /* for lattices with a ring: ring_floats for each share */
-    size_t ring_floats;
-    size_t shares;   /* of the labels, if rows are long enough */
-    float *filtered; /* by one with a ring, whose compatibility is not a scalar */
-    float *rows;     /* for each thread, those of a band */
-    float *parts;    /* the same: what a compatibility that is not a scalar multiplies, or planes */
-    float *work;     /* the same: for the softmax */
+    float *rows;    /* for each thread, those of a band */
+    float *parts;   /* the same: what a compatibility that is not a scalar multiplies, or planes */
+    float *work;    /* the same: for the softmax */
     size_t work_floats;
     /* One pass: */
     float *message; /* rows of the message, and of the result: NULL, of a thread's band */
@@ -49,22 +41,6 @@ struct update {
     bool splats;
     bool sums_up; /* the total is written, or read */
 };
-
-static bool is_scalar(const struct dcrf_densecrf_term *term) {
-    return term->compatibility == DCRF_COMPATIBILITY_POTTS;
-}
-
-static size_t count_terms(const dcrf_densecrf *crf, bool ring, bool scalar) {
-    size_t count = 0;
-    for (size_t m = 0; m < crf->term_count; m++)
-        count +=
-            dcrf_densecrf_has_ring(&crf->terms[m]) == ring && is_scalar(&crf->terms[m]) == scalar;
-    return count;
-}
-
-static bool has_ring(const dcrf_densecrf *crf) {
-    return count_terms(crf, true, true) + count_terms(crf, true, false) > 0;
-}
 
 static bool has_short_rows(const dcrf_densecrf *crf) {
     bool has_them = true;
@@ -86,9 +62,10 @@ static size_t floats_for(const struct update *update, size_t labels) {
 static bool can_sum_up(const struct update *update) {
     const struct dcrf_field *field = update->field;
     const dcrf_densecrf *crf = field->crf;
-    return count_terms(crf, true, true) + count_terms(crf, false, true) == crf->term_count &&
+    return dcrf_rings_count(crf, true, true) + dcrf_rings_count(crf, false, true) ==
+               crf->term_count &&
            crf->term_count > 0 && !dcrf_field_has_rest(field) && field->active > 2 &&
-           (has_ring(crf) || has_short_rows(crf)) &&
+           (dcrf_rings_any(crf) || has_short_rows(crf)) &&
            floats_for(update, field->active - 1) < floats_for(update, field->active);
 }
 
@@ -101,192 +78,17 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
                                dcrf_workspace *workspace, dcrf_error *error) {
     const dcrf_densecrf *crf = field->crf;
     const size_t stride = dcrf_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
-    const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
-    const size_t shares = stride / LEAST_SHARE >= threads ? threads : 1;
-    const size_t share = (stride / 4 + shares - 1) / shares * 4;
     const size_t band = crf->band * stride * threads;
-    size_t ring = 0;
-    for (size_t m = 0; m < crf->term_count; m++) {
-        const struct dcrf_densecrf_term *term = &crf->terms[m];
-        const size_t floats =
-            dcrf_densecrf_has_ring(term)
-                ? dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term),
-                                             share < width ? share : width, threads / shares)
-                : 0;
-        ring = floats > ring ? floats : ring;
-    }
     *update = (struct update){.field = field, .is_stored = true};
     update->rows = dcrf_workspace_slot(workspace, &band_slot, 2 * band, sizeof(float));
     update->parts = update->rows + band;
     update->work_floats = (DCRF_SOFTMAX_WORK(crf->labels) + 15) / 16 * 16;
     update->work =
         dcrf_workspace_slot(workspace, &softmax_slot, threads * update->work_floats, sizeof(float));
-    update->shares = shares;
-    update->ring_floats = (ring + 15) / 16 * 16;
-    update->ring =
-        dcrf_workspace_slot(workspace, &ring_slot, shares * update->ring_floats, sizeof(float));
-    update->filtered = dcrf_workspace_slot(
-        workspace, &filtered_slot, count_terms(crf, true, false) ? crf->variables * width : 0,
-        sizeof(float));
-    if (!update->rows || !update->work || !update->ring || !update->filtered ||
+    if (!update->rows || !update->work || !dcrf_rings_init(&update->rings, field, workspace) ||
         !dcrf_spread_init(&update->spread, crf, workspace, stride))
         return dcrf_fail_memory(error, "mean field");
     return DCRF_OK;
-}
-
-/* ---- large lattices ------------------------------------------------------------------------- */
-
-/* message += mu filtered, for some rows and the labels at .. at + width - 1, which `filtered` holds
- * in rows of `step` floats. */
-static void add_message(const struct dcrf_field *field, const struct dcrf_densecrf_term *term,
-                        const float *filtered, size_t step, size_t at, size_t width, float *message,
-                        size_t rows) {
-    const size_t end = at + width < field->active ? at + width : field->active;
-    for (size_t r = 0; r < rows; r++) {
-        const float *in = filtered + r * step;
-        float *out = message + r * field->stride;
-        for (size_t k = at; k < end; k++) {
-            const float value = in[k - at];
-            if (term->compatibility == DCRF_COMPATIBILITY_VECTOR) {
-                out[k] += term->mu[field->label[k]] * value;
-            } else {
-                /* All labels are active, each in its own place. */
-                const float *mu = term->mu + k * field->active;
-                for (size_t i = 0; i < field->active; i++)
-                    out[i] += mu[i] * value;
-            }
-        }
-    }
-}
-
-struct addition {
-    const struct update *update;
-    const struct dcrf_densecrf_term *term;
-    size_t at, width;
-};
-
-static void add_filtered(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct addition *addition = context;
-    const struct update *update = addition->update;
-    add_message(update->field, addition->term, update->filtered + begin * addition->width,
-                addition->width, addition->at, addition->width,
-                update->message + begin * update->field->stride, end - begin);
-}
-
-/* What a lattice with a ring does to labels at .. at + width - 1. */
-static struct dcrf_lattice_filter ring_filter(const struct update *update, size_t term, size_t at,
-                                              size_t width, float *ring) {
-    const struct dcrf_field *field = update->field;
-    return (struct dcrf_lattice_filter){.lattice = dcrf_densecrf_lattice(&field->crf->terms[term]),
-                                        .width = width,
-                                        .in = field->q + at,
-                                        .in_stride = field->stride,
-                                        .out = update->message + at,
-                                        .out_stride = field->stride,
-                                        .factor = field->crf->terms[term].gain *
-                                                  field->crf->terms[term].mu[0],
-                                        .scratch = ring};
-}
-
-/* The terms with a ring whose compatibility is not a scalar, for some labels: message += their
- * part. */
-static void add_rings(struct update *update, size_t at, size_t width) {
-    const struct dcrf_field *field = update->field;
-    const dcrf_densecrf *crf = field->crf;
-    for (size_t m = 0; m < crf->term_count; m++) {
-        const struct dcrf_densecrf_term *term = &crf->terms[m];
-        if (!dcrf_densecrf_has_ring(term) || is_scalar(term))
-            continue;
-        struct dcrf_lattice_filter filter = ring_filter(update, m, at, width, update->ring);
-        filter.pool = field->pool;
-        filter.out = update->filtered;
-        filter.out_stride = width;
-        filter.factor = term->gain;
-        dcrf_lattice_filter(&filter);
-        struct addition addition = {update, term, at, width};
-        dcrf_parallel_for(field->pool, crf->variables, DCRF_DENSECRF_GRAIN, add_filtered,
-                          &addition);
-    }
-}
-
-/* Where the i-th of so many even parts of a range begins: after whole fours. */
-static size_t even_part(size_t begin, size_t end, size_t i, size_t count) {
-    return begin + (end - begin) / 4 * i / count * 4;
-}
-
-/* The i-th term to be filtered. The lattice with the most features is first: its rows of variables
- * come from anywhere, and are faster written than added to. */
-static size_t in_turn(const dcrf_densecrf *crf, size_t i) {
-    size_t first = 0;
-    for (size_t m = 1; m < crf->term_count; m++)
-        if (dcrf_densecrf_lattice(&crf->terms[m])->corners >
-            dcrf_densecrf_lattice(&crf->terms[first])->corners)
-            first = m;
-    return i == 0 ? first : i <= first ? i - 1 : i;
-}
-
-/* Floats to be filtered at a time, of so many: no few are left, which take nearly as long. */
-static size_t block_of(size_t floats) {
-    const size_t most = DCRF_DSP_WIDTH, least = most / 2;
-    return floats <= most ? floats : floats < most + least ? floats - least : most;
-}
-
-/* The others, for the labels of a range and with the threads of a pool: message = their part, or +=
- * that. */
-static void put_rings(const struct update *update, size_t begin, size_t end, float *ring,
-                      dcrf_pool *pool) {
-    const dcrf_densecrf *crf = update->field->crf;
-    for (size_t at = begin, width; at < end; at += width) {
-        bool has_message = update->has_message;
-        width = block_of(end - at);
-        for (size_t i = 0; i < crf->term_count; i++) {
-            const size_t m = in_turn(crf, i);
-            if (!dcrf_densecrf_has_ring(&crf->terms[m]) || !is_scalar(&crf->terms[m]))
-                continue;
-            struct dcrf_lattice_filter filter = ring_filter(update, m, at, width, ring);
-            filter.pool = pool;
-            filter.accumulate = has_message;
-            has_message = true;
-            dcrf_lattice_filter(&filter);
-        }
-    }
-}
-
-static void put_shares(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct update *update = context;
-    for (size_t i = begin; i < end; i++)
-        put_rings(update,
-                  even_part(0, filtered_floats(update, update->has_total), i, update->shares),
-                  even_part(0, filtered_floats(update, update->has_total), i + 1, update->shares),
-                  update->ring + i * update->ring_floats, NULL);
-}
-
-/* Does each thread take labels of its own? */
-static bool shares_labels(const struct update *update) {
-    const size_t shares = update->shares;
-    return shares == dcrf_pool_threads(update->field->pool) &&
-           (shares == 1 || update->field->stride / LEAST_SHARE >= shares);
-}
-
-/* The terms whose lattices have a ring: the scalar ones into the message, after the others, which
- * still need q. Where rows are long each thread takes labels of its own through the whole lattice,
- * else all labels through layers of its own. */
-static void filter_rings(struct update *update) {
-    const struct dcrf_field *field = update->field;
-    const dcrf_densecrf *crf = field->crf;
-    if (count_terms(crf, true, false) > 0) {
-        memset(update->message, 0, crf->variables * field->stride * sizeof *update->message);
-        update->has_message = true;
-        for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH)
-            add_rings(update, at, dcrf_spread_block_width(field->stride, at));
-    }
-    if (shares_labels(update))
-        dcrf_parallel_for(field->pool, update->shares, 1, put_shares, update);
-    else
-        put_rings(update, 0, filtered_floats(update, update->has_total), update->ring, field->pool);
-    update->has_message = update->has_message || count_terms(crf, true, true) > 0;
 }
 
 /* ---- the pass over the bands ---------------------------------------------------------------- */
@@ -300,16 +102,17 @@ static void slice_band(const struct update *update, size_t band, float *message,
     for (size_t pass = 0; pass < 2; pass++) { /* scalars first: they need not add */
         for (size_t m = 0; m < crf->term_count; m++) {
             const struct dcrf_densecrf_term *term = &crf->terms[m];
-            if (dcrf_densecrf_has_ring(term) || is_scalar(term) != (pass == 0))
+            if (dcrf_densecrf_has_ring(term) || dcrf_densecrf_is_scalar(term) != (pass == 0))
                 continue;
-            if (is_scalar(term)) {
+            if (dcrf_densecrf_is_scalar(term)) {
                 dcrf_spread_slice(&update->spread, m, band, term->gain * term->mu[0], is_clear,
                                   message);
                 is_clear = true;
                 continue;
             }
             dcrf_spread_slice(&update->spread, m, band, term->gain, false, parts);
-            add_message(field, term, parts, field->stride, 0, field->stride, message, rows);
+            dcrf_densecrf_add_message(field, term, parts, field->stride, 0, field->stride, message,
+                                      rows);
         }
         if (!is_clear)
             memset(message, 0, rows * field->stride * sizeof *message);
@@ -424,13 +227,13 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
     update->has_total = update->has_total && update->sums_up;
     if (splats)
         update->spread.width = filtered_floats(update, update->sums_up);
-    if (has_ring(crf) && !update->is_start) {
-        const bool is_apart = count_terms(crf, true, false) > 0 ||
-                              count_terms(crf, true, true) > 1 || !shares_labels(update);
-        update->message = is_kept || is_apart ? field->spare : field->q;
+    if (dcrf_rings_any(crf) && !update->is_start) {
+        update->message = is_kept || !dcrf_rings_in_place(&update->rings) ? field->spare : field->q;
         if (stores)
             update->q = update->message; /* whose rows are at hand */
-        filter_rings(update);
+        dcrf_rings_filter(&update->rings, filtered_floats(update, update->has_total),
+                          update->message);
+        update->has_message = true;
     }
     if (update->splats)
         dcrf_spread_clear(&update->spread);
@@ -450,7 +253,7 @@ static void pass_over_bands(struct update *update, bool stores, bool splats, flo
 /* Does anything read the rows of q that an update leaves? */
 static bool must_store(const struct update *update) {
     const struct dcrf_field *field = update->field;
-    return has_ring(field->crf) || dcrf_field_has_rest(field) ||
+    return dcrf_rings_any(field->crf) || dcrf_field_has_rest(field) ||
            dcrf_pool_threads(field->pool) > DCRF_LATTICE_GROUPS;
 }
 
