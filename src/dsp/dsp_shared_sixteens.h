@@ -1,5 +1,5 @@
 /* The shared softmax of sixteen rows at a time, with 32 registers of 16 lanes: a part of
- * dsp_shared_softmax.h, for rows of more than four labels without others outside.
+ * dsp_shared_softmax.h, for rows without labels outside.
  *
  * As there each label is a vector, so that nothing goes across one. The energies of up to 24 labels
  * are registers until they are probabilities; those of more are in memory from one step to the
@@ -81,6 +81,15 @@ INLINE void store_block(wide_vector *label, float *rows, size_t stride) {
 INLINE wide_vector smaller_of(wide_vector a, wide_vector b) {
     return (wide_vector)_mm512_min_ps((__m512)a, (__m512)b);
 }
+
+INLINE void raise_peaks(const struct dcrf_shared_softmax *s, const wide_vector *peak) {
+    for (size_t i = 0; s->peak && i < s->labels; i++) {
+        const float largest = _mm512_reduce_max_ps((__m512)peak[i]);
+        s->peak[i] = largest > s->peak[i] ? largest : s->peak[i];
+    }
+}
+
+/* ---- more than four labels ------------------------------------------------------------------- */
 
 /* What is the same for all rows: constants in each copy of the loop but the last block's labels. */
 struct sixteens_kind {
@@ -190,16 +199,108 @@ INLINE void sixteens(const struct dcrf_shared_softmax *s, size_t rows, bool sums
         many_sixteens(s, rows, s->stride / BLOCK, sums_up, value, peak);
         break;
     }
-    for (size_t i = 0; s->peak && i < s->labels; i++)
-        for (size_t k = 0; k < 16; k++)
-            s->peak[i] = peak[i][k] > s->peak[i] ? peak[i][k] : s->peak[i];
+    raise_peaks(s, peak);
 }
+
+/* ---- up to four labels ---------------------------------------------------------------------- */
+
+/* Sixteen rows of four floats, which follow each other, as four vectors, and back: four rows are
+ * one vector, so that the lanes are transposed too. */
+INLINE wide_vector transpose_rows(wide_vector v) {
+    const __m512i index = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return (wide_vector)_mm512_permutexvar_ps(index, (__m512)v);
+}
+
+INLINE void load_rows(const float *rows, size_t labels, wide_vector *label) {
+    UNROLL
+    for (size_t i = 0; i < 4; i++)
+        label[i] = load_wide(rows + i * 16);
+    transpose_lanes(label);
+    UNROLL
+    for (size_t i = 0; i < labels; i++)
+        label[i] = transpose_rows(label[i]);
+}
+
+INLINE void store_rows(wide_vector *label, size_t labels, float *rows) {
+    UNROLL
+    for (size_t i = 0; i < labels; i++)
+        label[i] = transpose_rows(label[i]);
+    transpose_lanes(label);
+    UNROLL
+    for (size_t i = 0; i < 4; i++)
+        store_wide(rows + i * 16, label[i]);
+}
+
+/* The rows r .. r + 15; `peak` has one vector per label. */
+INLINE void shared_few_sixteen(const struct dcrf_shared_softmax *s, size_t r, size_t labels,
+                               wide_vector *peak) {
+    const float *eight = s->unary + r / TAIL_LANES * s->eight_step;
+    wide_vector value[4] = {{0}}, messages = {0}, sum = {0};
+    wide_vector low = (wide_vector){0} + 1e30f;
+    if (s->message)
+        load_rows(s->message + r * 4, labels, value);
+    UNROLL
+    for (size_t i = 0; i < labels; i++) {
+        const float *unary = eight + i * TAIL_LANES, *next = unary + s->eight_step;
+        if (i + 1 == labels && s->has_total)
+            value[i] = load_wide(s->total + r) - messages;
+        messages += value[i];
+        value[i] += load_both(unary, next);
+        low = smaller_of(value[i], low);
+        __builtin_prefetch((i % 2 ? next : unary) + UNARY_EIGHTS_AHEAD * s->eight_step, 0, 2);
+    }
+    if (s->total && !s->has_total)
+        store_wide(s->total + r, messages);
+    UNROLL
+    for (size_t i = 0; i < labels; i++) {
+        value[i] = sixteen_exponentials(low - value[i]);
+        sum += value[i];
+    }
+    const wide_vector scale = 1 / sum;
+    UNROLL
+    for (size_t i = 0; i < labels; i++) {
+        value[i] *= scale;
+        peak[i] = (wide_vector)_mm512_max_ps((__m512)value[i], (__m512)peak[i]);
+        if (s->q_planes)
+            store_wide(s->q_planes + i * s->q_plane_step + r, value[i]);
+    }
+    UNROLL
+    for (size_t i = labels; i < 4; i++)
+        value[i] = (wide_vector){0};
+    if (s->q)
+        store_rows(value, labels, s->q + r * 4);
+}
+
+INLINE void fewest_sixteens(const struct dcrf_shared_softmax *s, size_t rows, size_t labels) {
+    wide_vector peak[4] = {{0}};
+    for (size_t r = 0; r + 16 <= rows; r += 16)
+        shared_few_sixteen(s, r, labels, peak);
+    raise_peaks(s, peak);
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
 
 /* All whole sixteens; returns how many rows that are. */
 static size_t shared_sixteens(const struct dcrf_shared_softmax *s, size_t rows) {
-    if (s->total)
-        sixteens(s, rows, true);
-    else
-        sixteens(s, rows, false);
+    switch (s->labels) {
+    case 1:
+        fewest_sixteens(s, rows, 1);
+        break;
+    case 2:
+        fewest_sixteens(s, rows, 2);
+        break;
+    case 3:
+        fewest_sixteens(s, rows, 3);
+        break;
+    case 4:
+        fewest_sixteens(s, rows, 4);
+        break;
+    default:
+        if (s->total)
+            sixteens(s, rows, true);
+        else
+            sixteens(s, rows, false);
+        break;
+    }
     return rows - rows % 16;
 }

@@ -357,7 +357,7 @@ static void shared_softmax(const struct dcrf_shared_softmax *given, size_t rows)
     const struct dcrf_shared_softmax copy = *given, *s = &copy;
     tail_vector *value = (tail_vector *)s->work, *peak = value + in_fours(s->labels);
 #if DSP_LANES == 16
-    if (s->labels > HALF_LANES && is_dense(s) && !s->rest) {
+    if (is_dense(s) && !s->rest) {
         for (size_t r = shared_sixteens(s, rows); r < rows; r++)
             shared_one(s, r);
         return;
