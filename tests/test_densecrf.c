@@ -52,7 +52,7 @@ static void the_exponential_is_good_to_three_ulps(void **state) {
 }
 
 /* Sixteen at once, or twice eight, and some. */
-enum { ROWS = 21, MOST = 80, EIGHTS = (ROWS + 7) / 8 };
+enum { ROWS = 21, MOST = 80, EIGHTS = (ROWS + 7) / 8, ALL_LARGE = 3 };
 
 /* The formula in double; the unary energies of one row are `step` apart. */
 static void softmax_row(const float *unary, size_t step, const float *message, size_t labels,
@@ -68,7 +68,7 @@ static void softmax_row(const float *unary, size_t step, const float *message, s
 }
 
 /* Rows of every length, with and without a rest, in place of their message and not, unary energies
- * as planes and in eights; one of a row leaves nothing. */
+ * as planes and in eights; one of a row leaves nothing, or all of them as much. */
 static void the_shared_softmax_is_its_formula(void **state) {
     (void)state;
     dcrf_rng rng;
@@ -99,8 +99,9 @@ static void the_shared_softmax_is_its_formula(void **state) {
                 const size_t eight_step = variant / 4 ? 8 * labels : 8;
                 for (size_t r = 0; r < ROWS; r++) {
                     float *own = unary + r / 8 * eight_step + r % 8;
-                    if (labels > 1)
-                        own[r % labels * plane_step] = DCRF_DENSECRF_LARGEST_UNARY;
+                    for (size_t i = 0; i < labels; i++)
+                        if (r == ALL_LARGE || (labels > 1 && i == r % labels))
+                            own[i * plane_step] = DCRF_DENSECRF_LARGEST_UNARY;
                     softmax_row(own, plane_step, message + r * stride, labels,
                                 has_rest ? &rest[r] : NULL, expected[r]);
                 }

@@ -14,14 +14,22 @@
  * the second-level cache: in the first they would drive out what is worked on. */
 #define UNARY_EIGHTS_AHEAD 12
 
-/* exp(x) for x <= 0, however low: what rounding leaves of y is exact, unless the compiler fuses it
- * with the product. */
-INLINE wide_vector sixteen_exponentials(wide_vector x) {
-    wide_vector y = x * TO_BASE_TWO;
-    __asm__("" : "+v"(y));
+/* Energies beyond this are taken down to their lowest first. */
+#define LARGE_ENERGY 1e6f
+
+/* exp(low - energy), but for a factor that is the same for all labels: of their lowest energy in
+ * base two what counts is that it is the same number for all, unless it is so large that its last
+ * digit is more than a few binary orders. */
+INLINE wide_vector sixteen_exponentials(wide_vector energy, wide_vector low_in_base_two) {
+    const wide_vector y = low_in_base_two - energy * TO_BASE_TWO;
     const __m512 k = _mm512_roundscale_ps((__m512)y, _MM_FROUND_TO_NEAREST_INT);
     const wide_vector f = y - (wide_vector)k;
     return (wide_vector)_mm512_scalef_ps((__m512)POWER(f), k);
+}
+
+INLINE bool is_large(wide_vector low) {
+    const __m512 size = _mm512_abs_ps((__m512)low);
+    return _mm512_cmp_ps_mask(size, _mm512_set1_ps(LARGE_ENERGY), _CMP_GT_OQ) != 0;
 }
 
 /* The lanes of four vectors, each as a matrix of four by four, transposed. */
@@ -139,15 +147,22 @@ INLINE wide_vector sixteen_energies(const struct dcrf_shared_softmax *s, size_t 
 INLINE void shared_sixteen(const struct dcrf_shared_softmax *s, size_t r, struct sixteens_kind kind,
                            wide_vector *value, wide_vector *peak) {
     const size_t stride = kind.blocks * BLOCK;
-    const wide_vector low = sixteen_energies(s, r, kind, value);
-    wide_vector sum[2] = {{0}};
+    wide_vector low = sixteen_energies(s, r, kind, value), sum[2] = {{0}};
+    if (is_large(low)) {
+        for (size_t i = 0; i < stride; i++)
+            value[i] -= low;
+        low = (wide_vector){0};
+    }
+    low *= TO_BASE_TWO;
     UNROLL_BLOCKS
     for (size_t at = 0; at < stride; at += BLOCK) {
         UNROLL
         for (size_t i = 0; i < BLOCK; i++) {
-            if (!has_label(kind, at, i))
-                continue; /* they are zero */
-            value[at + i] = sixteen_exponentials(low - value[at + i]);
+            if (!has_label(kind, at, i)) {
+                value[at + i] = (wide_vector){0};
+                continue;
+            }
+            value[at + i] = sixteen_exponentials(value[at + i], low);
             sum[i % 2] += value[at + i];
         }
     }
@@ -251,9 +266,16 @@ INLINE void shared_few_sixteen(const struct dcrf_shared_softmax *s, size_t r, si
     }
     if (s->total && !s->has_total)
         store_wide(s->total + r, messages);
+    if (is_large(low)) {
+        UNROLL
+        for (size_t i = 0; i < labels; i++)
+            value[i] -= low;
+        low = (wide_vector){0};
+    }
+    low *= TO_BASE_TWO;
     UNROLL
     for (size_t i = 0; i < labels; i++) {
-        value[i] = sixteen_exponentials(low - value[i]);
+        value[i] = sixteen_exponentials(value[i], low);
         sum += value[i];
     }
     const wide_vector scale = 1 / sum;
