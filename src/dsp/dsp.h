@@ -72,6 +72,7 @@ struct dcrf_runs {
     size_t width;
     float factor;    /* of a slice */
     bool accumulate; /* in a slice */
+    bool is_single;  /* in a ring: run r has one place, r */
     bool is_near;    /* the variables are in a cache near by: vertices are asked for ahead */
 };
 

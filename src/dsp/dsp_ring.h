@@ -28,12 +28,14 @@ INLINE void ask_for_place(const struct dcrf_runs *runs, size_t place, size_t las
 
 /* Corners `corner` .. corner + corners - 1 of one run. */
 INLINE void splat_pieces(const struct dcrf_runs *runs, size_t run, size_t last_place, size_t corner,
-                         size_t corners, size_t wide, size_t tail) {
+                         size_t corners, bool is_single, size_t wide, size_t tail) {
     struct row sum[RUN_CORNERS];
     UNROLL
     for (size_t k = 0; k < corners; k++)
         row_zero(&sum[k], wide, tail);
-    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+    const size_t begin = is_single ? run : runs->first[run];
+    const size_t end = is_single ? run + 1 : runs->first[run + 1];
+    for (size_t place = begin; place < end; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
         ask_for_place(runs, place + RING_AHEAD, last_place, row_floats(wide, tail));
         const struct row in =
@@ -52,7 +54,7 @@ INLINE void splat_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
 }
 
 INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_place, size_t corner,
-                         size_t corners, size_t wide, size_t tail) {
+                         size_t corners, bool is_single, size_t wide, size_t tail) {
     const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
     struct row in[RUN_CORNERS];
     UNROLL
@@ -65,7 +67,9 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
         if (tail & 1)
             in[k].half = rest.half;
     }
-    for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
+    const size_t begin = is_single ? run : runs->first[run];
+    const size_t end = is_single ? run + 1 : runs->first[run + 1];
+    for (size_t place = begin; place < end; place++) {
         const float *weight = runs->weight + place * runs->corners + corner;
         ask_for_place(runs, place + RING_AHEAD, last_place, row_floats(wide, tail));
         struct row sum;
@@ -79,23 +83,28 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
 }
 
 /* Runs with `count` corners, `step` at a time. The usual counts are constants, which is said of the
- * copy too. */
-#define PIECES_LOOP(work, runs, begin, end, count, step, wide, tail)                               \
+ * copy too; runs with three are those of a spatial kernel, whose small widths leave each variable
+ * by itself. */
+#define PIECES_LOOP(work, runs, begin, end, count, step, is_single, wide, tail)                    \
     for (size_t run = (begin); run < (end); run++) {                                               \
         for (size_t corner = 0; corner < (count); corner += (step))                                \
-            work(runs, run, last_place, corner, step, wide, tail);                                 \
+            work(runs, run, last_place, corner, step, is_single, wide, tail);                      \
     }
 #define FOR_PIECES(work, given, begin, end, wide, tail)                                            \
     struct dcrf_runs copy = *(given);                                                              \
     const size_t last_place = copy.places - 1;                                                     \
     if (copy.corners == 3) {                                                                       \
         copy.corners = 3;                                                                          \
-        PIECES_LOOP(work, &copy, begin, end, 3, 3, wide, tail)                                     \
+        if (copy.is_single) {                                                                      \
+            PIECES_LOOP(work, &copy, begin, end, 3, 3, true, wide, tail)                           \
+        } else {                                                                                   \
+            PIECES_LOOP(work, &copy, begin, end, 3, 3, false, wide, tail)                          \
+        }                                                                                          \
     } else if (copy.corners == RUN_CORNERS) {                                                      \
         copy.corners = RUN_CORNERS;                                                                \
-        PIECES_LOOP(work, &copy, begin, end, RUN_CORNERS, RUN_CORNERS, wide, tail)                 \
+        PIECES_LOOP(work, &copy, begin, end, RUN_CORNERS, RUN_CORNERS, false, wide, tail)          \
     } else {                                                                                       \
-        PIECES_LOOP(work, &copy, begin, end, copy.corners, 1, wide, tail)                          \
+        PIECES_LOOP(work, &copy, begin, end, copy.corners, 1, false, wide, tail)                   \
     }
 
 INLINE void splat_all_pieces(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,

@@ -368,6 +368,7 @@ static void filter_segments(void *context, size_t first, size_t last, size_t wor
                               .ring = {scratch, scratch + dcrf_lines_of((rows + 1) * width)}};
         sweep.splat = dcrf_lattice_runs_of(lattice, width);
         sweep.first = piece ? width / piece * piece : width;
+        sweep.splat.is_single = lattice->runs.count == lattice->base.variables;
         sweep.splat.tails = sweep.tails = (rows + 1) * sweep.first;
         for (size_t i = 0; i < 2; i++)
             clear_rows(&sweep, sweep.ring[i], rows, 1);
