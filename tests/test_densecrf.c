@@ -220,6 +220,33 @@ static void threads_change_no_byte(void **state) {
 
 /* 37 of 40 labels are left out here from the first update on; what that does to Q is far below what
  * the bound on messages allows (1e-3 of a probability). */
+/* Bytes are read where they are, other types are copied: the same features. */
+static void types_of_pictures_change_no_byte(void **state) {
+    (void)state;
+    struct problem *bytes = problem_new(1), *floats = problem_new(1);
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const float weight = 2;
+    static float image[VARIABLES * 3];
+    for (size_t i = 0; i < VARIABLES * 3; i++)
+        image[i] = bytes->image[i];
+    const dcrf_kernel kernels[] = {
+        dcrf_kernel_bilateral(7, 5, dcrf_view_interleaved(bytes->image, DCRF_U8, &grid, 3), 1),
+        dcrf_kernel_bilateral(7, 5, dcrf_view_interleaved(image, DCRF_F32, &grid, 3), 1)};
+    struct problem *both[] = {bytes, floats};
+    float *q[2];
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(dcrf_densecrf_add_kernel(both[i]->crf, both[i]->workspace, &kernels[i],
+                                                  DCRF_DENSECRF_SYMMETRIC, DCRF_COMPATIBILITY_POTTS,
+                                                  &weight, NULL),
+                         DCRF_OK);
+        q[i] = infer(both[i], 5);
+        problem_free(both[i]);
+    }
+    assert_memory_equal(q[0], q[1], VARIABLES * LABELS * sizeof *q[0]);
+    free(q[0]);
+    free(q[1]);
+}
+
 static void labels_left_out_change_little(void **state) {
     (void)state;
     struct problem *p = problem_new(2);
@@ -509,6 +536,7 @@ int main(void) {
         cmocka_unit_test(the_exponential_is_good_to_three_ulps),
         cmocka_unit_test(the_shared_softmax_is_its_formula),
         cmocka_unit_test(threads_change_no_byte),
+        cmocka_unit_test(types_of_pictures_change_no_byte),
         cmocka_unit_test(labels_left_out_change_little),
         cmocka_unit_test(a_compatibility_can_be_changed),
         cmocka_unit_test(bands_are_the_whole),

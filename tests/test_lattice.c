@@ -373,8 +373,9 @@ static void ring_is_lattice(void **state) {
             float *expected = NULL;
             for (size_t turn = 0; turn < 4; turn++) { /* in parts; 1 and 3 threads; in place */
                 dcrf_operator *op;
-                const struct dcrf_refinement refinement = {
-                    .rounds = 1, .has_runs = true, .row_floats = turn == 0 ? 8 : 100000};
+                const struct dcrf_refinement refinement = {.rounds = 1,
+                                                           .runs = &dcrf_lattice_by_runs,
+                                                           .row_floats = turn == 0 ? 8 : 100000};
                 assert_int_equal(
                     dcrf_lattice_new_refined(&op, &features, refinement, workspace, NULL), DCRF_OK);
                 struct dcrf_lattice *lattice = (struct dcrf_lattice *)op;

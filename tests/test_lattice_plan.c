@@ -61,6 +61,20 @@ static void check_neighbours(const struct dcrf_lattice *lattice, const struct ve
     free(seen);
 }
 
+/* The vertices of a run: what both groups of bands touch has a second row, for the second group. */
+static void run_vertices(const struct dcrf_lattice *lattice, size_t run, uint32_t *vertex) {
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t first = runs->band[dcrf_lattice_group_first(lattice, 1)];
+    for (size_t k = 0; k < lattice->corners; k++) {
+        vertex[k] = runs->vertex[run * lattice->corners + k];
+        if (lattice->ring.rows > 0 || vertex[k] < lattice->vertices)
+            continue;
+        assert_true(run >= first);
+        assert_in_range(vertex[k] - lattice->vertices, 1, runs->shared_count);
+        vertex[k] = runs->shared[vertex[k] - lattice->vertices - 1];
+    }
+}
+
 /* Write the corners by variable that the runs stand for, each once. */
 static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, float *weight) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
@@ -71,19 +85,21 @@ static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, flo
     assert_int_equal(runs->band[runs->band_count], runs->count);
     for (size_t band = 0; band < runs->band_count; band++)
         assert_int_equal(runs->first[runs->band[band]], band * runs->band_variables);
+    uint32_t here[DCRF_MAX_CORNERS] = {0}, before[DCRF_MAX_CORNERS];
     for (size_t run = 0; run < runs->count; run++) {
+        memcpy(before, here, row);
+        run_vertices(lattice, run, here);
         assert_true(runs->first[run] < runs->first[run + 1]);
         for (size_t place = runs->first[run]; place < runs->first[run + 1]; place++) {
             const size_t a = place - place % runs->band_variables + runs->variable[place];
             assert_true(runs->variable[place] < runs->band_variables);
             assert_int_equal(seen[a]++, 0);
-            memcpy(vertex + a * corners, runs->vertex + run * corners, row);
+            memcpy(vertex + a * corners, here, row);
             memcpy(weight + a * corners, runs->weight + place * corners, row);
         }
         /* In a band no simplex comes twice, and lowest vertices do not fall. */
         if (run == 0 || runs->first[run] % runs->band_variables == 0)
             continue;
-        const uint32_t *here = runs->vertex + run * corners, *before = here - corners;
         uint32_t lowest[2] = {before[0], here[0]};
         for (size_t k = 1; k < corners; k++) {
             lowest[0] = before[k] < lowest[0] ? before[k] : lowest[0];
@@ -136,7 +152,7 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
     size_t *number = malloc(list.count * sizeof *number);
     uint32_t *vertex = malloc(n * corners * sizeof *vertex);
     float *weight = malloc(n * corners * sizeof *weight);
-    if (refinement.has_runs) {
+    if (refinement.runs) {
         check_runs(lattice, vertex, weight);
     } else {
         check_entries(lattice);
@@ -146,7 +162,7 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
     for (size_t i = 0; i < list.count; i++)
         number[i] = NONE;
     /* Rows of a ring are not vertices: test_lattice.c filters through them. */
-    const bool has_ring = refinement.has_runs && lattice->ring.rows > 0;
+    const bool has_ring = refinement.runs && lattice->ring.rows > 0;
     for (size_t a = 0; a < n; a++) {
         if (memcmp(points[a].weight, weight + a * corners, corners * sizeof(float)) != 0)
             fail_msg("%s: the weights of variable %zu", what, a);
@@ -195,13 +211,13 @@ static void plans_are_those_of_plain_programs(void **state) {
                 struct dcrf_features features;
                 assert_int_equal(dcrf_features_new(&features, &grid, &kernel, NULL), DCRF_OK);
                 for (int turn = 0; turn < 5; turn++) {
-                    const struct dcrf_refinement refinement = {.rounds = 1,
-                                                               .is_single = is_single,
-                                                               .has_runs = turn % 3 == 1,
-                                                               .has_origin = turn == 3,
-                                                               .rings = turn == 2 && d <= 4 ? 1 : 0,
-                                                               .row_floats =
-                                                                   turn == 0 ? 1 << 20 : 8};
+                    const struct dcrf_refinement refinement = {
+                        .rounds = 1,
+                        .is_single = is_single,
+                        .runs = turn % 3 == 1 ? &dcrf_lattice_by_runs : NULL,
+                        .has_origin = turn == 3,
+                        .rings = turn == 2 && d <= 4 ? 1 : 0,
+                        .row_floats = turn == 0 ? 1 << 20 : 8};
                     char what[80];
                     snprintf(what, sizeof what, "d %zu, spread %g, %s, turn %d", d, spread,
                              is_single ? "single" : "double", turn);

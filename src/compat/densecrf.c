@@ -486,7 +486,7 @@ dcrf_status dcrf_densecrf_build(const dcrf_densecrf *crf, struct dcrf_densecrf_t
     const struct dcrf_refinement single = {.rounds = 1,
                                            .is_single = true,
                                            .has_origin = dcrf_densecrf_has_origin(crf),
-                                           .has_runs = true,
+                                           .runs = &dcrf_lattice_by_runs,
                                            .row_floats =
                                                row < DCRF_DSP_WIDTH ? row : DCRF_DSP_WIDTH,
                                            .band_variables = crf->band};

@@ -26,6 +26,14 @@
 
 #define DCRF_MAX_CORNERS (DCRF_MAX_FEATURES + 1)
 
+/* A function that is compiled again for each of the usual numbers, given as constants; once for all
+ * where code is to be small, as on a page. */
+#ifdef __OPTIMIZE_SIZE__
+#define DCRF_FOR_CONSTANTS static __attribute__((noinline))
+#else
+#define DCRF_FOR_CONSTANTS static inline __attribute__((always_inline))
+#endif
+
 /* How much better than usual a lattice is made: closed under `rings` steps along the axes from the
  * vertices that variables touch, and so fine that the blur is done `rounds` times. For measuring
  * what accuracy costs: see bench/accuracy.c. */
@@ -34,8 +42,9 @@ struct dcrf_refinement {
     size_t rounds;
     bool is_single;  /* embed in single precision; one round only */
     bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
-    bool has_runs;   /* splat and slice by runs: for the calls of lattice_runs.c and
-                      * lattice_oneway.c only */
+    /* Splat and slice by runs, for the calls of lattice_runs.c and lattice_oneway.c only:
+     * &dcrf_lattice_by_runs. NULL: by vertices. */
+    const struct dcrf_lattice_runs_methods *runs;
     size_t row_floats;     /* of the rows that will be filtered, about; 0: not known */
     size_t band_variables; /* of a band of runs; 0: not known */
 };
@@ -79,11 +88,13 @@ static inline size_t dcrf_lines_of(size_t floats) {
 /* Copy a row of as many numbers as a simplex has corners, with the usual counts as constants. */
 static inline void dcrf_copy_corners(void *to, const void *from, size_t corners) {
     static_assert(sizeof(float) == sizeof(uint32_t), "rows of weights are as long as of vertices");
+#ifndef __OPTIMIZE_SIZE__
     if (corners == 6)
         memcpy(to, from, 6 * sizeof(uint32_t));
     else if (corners == 3)
         memcpy(to, from, 3 * sizeof(uint32_t));
     else
+#endif
         memcpy(to, from, corners * sizeof(uint32_t));
 }
 
@@ -300,22 +311,21 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* Make the runs from the simplices of the variables: a band for each chunk, or one for all. With
- * bands takes over what is weighted. */
-dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                                  bool has_bands, dcrf_pool *pool, dcrf_error *error);
+/* How runs are made: who does not refer to this does not have them in his program. */
+struct dcrf_lattice_runs_methods {
+    /* From the simplices of the variables: a band for each chunk, or one for all in a large
+     * lattice. Takes over what is weighted, or copies it. `is_short`: every variable is a run of
+     * its own, for rows of two floats or four. */
+    dcrf_status (*make)(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                        bool is_short, dcrf_pool *pool, dcrf_error *error);
+    /* When neighbours and layers are known, for a large lattice: a ring, or else bands of so many
+     * variables. */
+    dcrf_status (*make_ring)(struct dcrf_lattice *lattice, size_t band_variables, dcrf_pool *pool,
+                             dcrf_error *error);
+    size_t (*bytes)(const struct dcrf_lattice *lattice);
+};
+extern const struct dcrf_lattice_runs_methods dcrf_lattice_by_runs;
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
-
-/* The same with every variable a run of its own, for rows of two floats or four. Takes over what is
- * weighted. */
-dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
-                                        struct dcrf_simplices *simplices, dcrf_pool *pool,
-                                        dcrf_error *error);
-
-/* Make the simplices again, in such chunks, from runs of one band, which are gone then. */
-dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                                   size_t chunk, dcrf_error *error);
-size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
 /* What splat_runs and slice_runs take, but for the rows. */
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width);

@@ -39,7 +39,7 @@ struct build {
 
 /* Bands of runs are chunks. */
 static size_t chunk_of(const struct dcrf_refinement *refinement) {
-    if (!refinement->has_runs)
+    if (!refinement->runs)
         return CHUNK_VARIABLES;
     return refinement->band_variables ? refinement->band_variables : BAND_VARIABLES;
 }
@@ -71,7 +71,7 @@ static dcrf_status number_vertices(struct build *build, dcrf_error *error) {
 /* Is each variable a run of its own? */
 static bool has_short_runs(const struct build *build) {
     const struct dcrf_refinement *refinement = &build->refinement;
-    return refinement->has_runs && !build->lattice->is_large && refinement->row_floats > 0 &&
+    return !build->lattice->is_large && refinement->row_floats > 0 &&
            refinement->row_floats <= DCRF_NARROW_LANES;
 }
 
@@ -140,30 +140,18 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* Runs; a large lattice gets one band of them, until it is known whether it has a ring. */
 static dcrf_status make_runs(struct build *build, dcrf_error *error) {
-    struct dcrf_lattice *lattice = build->lattice;
-    dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
     const dcrf_status status =
-        has_short_runs(build)
-            ? dcrf_lattice_runs_new_short(lattice, &build->simplices, pool, error)
-            : dcrf_lattice_runs_new(lattice, &build->simplices, !lattice->is_large, pool, error);
+        build->refinement.runs->make(build->lattice, &build->simplices, has_short_runs(build),
+                                     dcrf_workspace_pool(build->workspace), error);
     dcrf_simplices_clear(&build->simplices);
     return status;
 }
 
 static dcrf_status make_ring(struct build *build, dcrf_error *error) {
-    struct dcrf_lattice *lattice = build->lattice;
-    dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
     dcrf_lattice_order_clear(&build->order);
-    dcrf_status status = dcrf_lattice_ring_new(lattice, pool, error);
-    if (status < 0 || lattice->ring.rows > 0)
-        return status;
-    status =
-        dcrf_lattice_runs_undo(lattice, &build->simplices, chunk_of(&build->refinement), error);
-    if (status < 0)
-        return status;
-    return dcrf_lattice_runs_new(lattice, &build->simplices, true, pool, error);
+    return build->refinement.runs->make_ring(build->lattice, chunk_of(&build->refinement),
+                                             dcrf_workspace_pool(build->workspace), error);
 }
 
 /* ---- connection ----------------------------------------------------------------------------- */
@@ -219,12 +207,12 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     if (status == DCRF_OK)
         status = order_vertices(&build, error);
     if (status == DCRF_OK)
-        status = refinement.has_runs ? make_runs(&build, error) : invert(&build, error);
+        status = refinement.runs ? make_runs(&build, error) : invert(&build, error);
     if (status == DCRF_OK)
         status = connect(&build, error);
     if (status == DCRF_OK)
         status = dcrf_lattice_layers_new(lattice, &build.order, pool, error);
-    if (status == DCRF_OK && refinement.has_runs && lattice->is_large)
+    if (status == DCRF_OK && refinement.runs && lattice->is_large)
         status = make_ring(&build, error);
     build_clear(&build);
     if (status < 0) {
@@ -237,10 +225,9 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
                           (lattice->layers.count + 1) * sizeof *lattice->layers.first;
     if (lattice->corner_vertex)
         lattice->base.bytes += n * corners * entry_bytes;
-    lattice->base.bytes +=
-        refinement.has_runs
-            ? dcrf_lattice_runs_bytes(lattice)
-            : n * corners * entry_bytes + (lattice->vertices + 2) * sizeof *lattice->first;
+    lattice->base.bytes += refinement.runs ? refinement.runs->bytes(lattice)
+                                           : n * corners * entry_bytes +
+                                                 (lattice->vertices + 2) * sizeof *lattice->first;
     *out = &lattice->base;
     return DCRF_OK;
 }

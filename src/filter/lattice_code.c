@@ -227,9 +227,8 @@ struct recoding {
 
 /* With the usual dimension and numbers of words as constants. As the coordinates sum to zero, c_d
  * is -sum (i + 1) u_i, and (c_i - c_d) / (d + 1) is the sum of u_i and all that follow. */
-static inline __attribute__((always_inline)) void recode_range(const struct recoding *recoding,
-                                                               size_t begin, size_t end, size_t d,
-                                                               size_t from_words, size_t to_words) {
+DCRF_FOR_CONSTANTS void recode_range(const struct recoding *recoding, size_t begin, size_t end,
+                                     size_t d, size_t from_words, size_t to_words) {
     const struct dcrf_code from = *recoding->from, to = *recoding->to; /* which no store changes */
     for (size_t v = begin; v < end; v++) {
         const uint64_t *words = recoding->codes + v * from_words;

@@ -98,10 +98,8 @@ static void ask_for(const struct builder *builder, uint64_t sorted) {
 
 /* Give places to the simplices in a list, or to sorted ones of which some are joined, which have
  * runs from `run` on and variables from `place` on. */
-static inline __attribute__((always_inline)) void lay_out(const struct builder *builder,
-                                                          const uint32_t *list,
-                                                          const uint64_t *sorted, size_t count,
-                                                          size_t run, size_t place) {
+DCRF_FOR_CONSTANTS void lay_out(const struct builder *builder, const uint32_t *list,
+                                const uint64_t *sorted, size_t count, size_t run, size_t place) {
     const struct dcrf_lattice_runs *runs = builder->runs;
     const size_t corners = builder->lattice->corners;
     for (size_t i = 0; i < count; i++) {
@@ -304,9 +302,8 @@ static void fill_short_runs(void *context, size_t begin, size_t end, size_t work
                           corners);
 }
 
-dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
-                                        struct dcrf_simplices *simplices, dcrf_pool *pool,
-                                        dcrf_error *error) {
+static dcrf_status make_short_runs(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                                   dcrf_pool *pool, dcrf_error *error) {
     struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables;
     divide_into_bands(lattice, simplices->chunk);
@@ -325,7 +322,7 @@ dcrf_status dcrf_lattice_runs_new_short(struct dcrf_lattice *lattice,
     return dcrf_lattice_share(lattice, pool, error);
 }
 
-static dcrf_status make_runs(struct builder *builder, bool has_bands, dcrf_pool *pool,
+static dcrf_status fill_runs(struct builder *builder, bool has_bands, dcrf_pool *pool,
                              dcrf_error *error) {
     const struct dcrf_lattice *lattice = builder->lattice;
     const struct dcrf_simplices *simplices = builder->simplices;
@@ -354,8 +351,8 @@ static dcrf_status make_runs(struct builder *builder, bool has_bands, dcrf_pool 
     return DCRF_OK;
 }
 
-dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                                  bool has_bands, dcrf_pool *pool, dcrf_error *error) {
+static dcrf_status make_runs(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                             bool has_bands, dcrf_pool *pool, dcrf_error *error) {
     struct builder builder = {.lattice = lattice, .runs = &lattice->runs, .simplices = simplices};
     const size_t count = simplices->count, threads = dcrf_pool_threads(pool);
     divide_into_bands(lattice, has_bands ? simplices->chunk : lattice->base.variables);
@@ -368,7 +365,7 @@ dcrf_status dcrf_lattice_runs_new(struct dcrf_lattice *lattice, struct dcrf_simp
         lattice->runs.weight = simplices->weight;
         simplices->weight = NULL;
     }
-    const dcrf_status status = make_runs(&builder, has_bands, pool, error);
+    const dcrf_status status = fill_runs(&builder, has_bands, pool, error);
     dcrf_release(builder.lowest);
     dcrf_release(builder.next);
     dcrf_release(builder.lists);
@@ -408,8 +405,8 @@ static void divide_into_chunks(const struct dcrf_lattice *lattice, struct dcrf_s
     simplices->first[simplices->chunks] = simplices->count;
 }
 
-dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                                   size_t chunk, dcrf_error *error) {
+static dcrf_status undo_runs(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                             size_t chunk, dcrf_error *error) {
     struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
     size_t *last_chunk = dcrf_allocate_zero(runs->count, sizeof *last_chunk);
@@ -439,7 +436,7 @@ dcrf_status dcrf_lattice_runs_undo(struct dcrf_lattice *lattice, struct dcrf_sim
     return is_done ? DCRF_OK : dcrf_fail_memory(error, "the plan of a lattice");
 }
 
-size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice) {
+static size_t runs_bytes(const struct dcrf_lattice *lattice) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
     const size_t n = lattice->base.variables, corners = lattice->corners;
     const size_t order =
@@ -448,6 +445,29 @@ size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice) {
            runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band +
            runs->shared_count * sizeof *runs->shared;
 }
+
+static dcrf_status make(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                        bool is_short, dcrf_pool *pool, dcrf_error *error) {
+    return is_short ? make_short_runs(lattice, simplices, pool, error)
+                    : make_runs(lattice, simplices, !lattice->is_large, pool, error);
+}
+
+static dcrf_status make_ring(struct dcrf_lattice *lattice, size_t band_variables, dcrf_pool *pool,
+                             dcrf_error *error) {
+    struct dcrf_simplices simplices;
+    dcrf_status status = dcrf_lattice_ring_new(lattice, pool, error);
+    if (status < 0 || lattice->ring.rows > 0)
+        return status;
+    status = undo_runs(lattice, &simplices, band_variables, error);
+    if (status < 0)
+        return status;
+    status = make_runs(lattice, &simplices, true, pool, error);
+    dcrf_simplices_clear(&simplices);
+    return status;
+}
+
+const struct dcrf_lattice_runs_methods dcrf_lattice_by_runs = {
+    .make = make, .make_ring = make_ring, .bytes = runs_bytes};
 
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;

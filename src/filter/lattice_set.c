@@ -62,8 +62,8 @@ void dcrf_code_set_clear(struct dcrf_code_set *set) {
 
 /* The slot of a code; adds one to `entered` where it is new. One thread by itself does not ask
  * whether it is, which nobody could guess, but writes it in any case. */
-INLINE size_t enter(_Atomic uint64_t *slot, unsigned shift, uint64_t code, bool is_shared,
-                    size_t *entered) {
+DCRF_FOR_CONSTANTS size_t enter(_Atomic uint64_t *slot, unsigned shift, uint64_t code,
+                                bool is_shared, size_t *entered) {
     const size_t mask = ((size_t)1 << (64 - shift)) - 1;
     const uint64_t held = code + 1;
     for (size_t i = home_of(code, shift);; i = (i + 1) & mask) {
@@ -86,8 +86,8 @@ INLINE size_t enter(_Atomic uint64_t *slot, unsigned shift, uint64_t code, bool 
     }
 }
 
-INLINE size_t enter_all(const struct dcrf_code_set *set, const uint64_t *codes, size_t count,
-                        bool is_shared, uint32_t *slots) {
+DCRF_FOR_CONSTANTS size_t enter_all(const struct dcrf_code_set *set, const uint64_t *codes,
+                                    size_t count, bool is_shared, uint32_t *slots) {
     _Atomic uint64_t *slot = set->slot;
     const unsigned shift = set->shift;
     size_t entered = 0;

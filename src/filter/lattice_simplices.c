@@ -103,9 +103,8 @@ static void lay_out_keys(struct build *build) {
 
 /* The keys of some points, one after the other: the code of the origin, and the ranks but for the
  * last. In one word; with the usual dimensions as constants. */
-static inline __attribute__((always_inline)) void fill_short_keys(const struct build *build,
-                                                                  const struct dcrf_points *points,
-                                                                  uint64_t *keys, size_t d) {
+DCRF_FOR_CONSTANTS void fill_short_keys(const struct build *build, const struct dcrf_points *points,
+                                        uint64_t *keys, size_t d) {
     const unsigned rank_bits = build->rank_bits, shift = build->inverse_shift;
     const unsigned code_shift = build->code_shift;
     const uint64_t inverse = build->inverse, at_zero = build->at_zero;
@@ -155,10 +154,8 @@ static void fill_keys(const struct build *build, const struct dcrf_points *point
 }
 
 /* The codes of the corners of a simplex. */
-static inline __attribute__((always_inline)) void fill_corners_of(const struct build *build,
-                                                                  const uint64_t *key,
-                                                                  uint64_t *codes, size_t d,
-                                                                  size_t words, size_t key_words) {
+DCRF_FOR_CONSTANTS void fill_corners_of(const struct build *build, const uint64_t *key,
+                                        uint64_t *codes, size_t d, size_t words, size_t key_words) {
     const struct dcrf_code *code = build->source->code;
     const uint32_t mask = ((uint32_t)1 << build->rank_bits) - 1;
     uint64_t step[DCRF_MAX_CORNERS][DCRF_CODE_WORDS]; /* to the next corner */

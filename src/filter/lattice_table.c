@@ -114,8 +114,8 @@ static dcrf_status grow(struct dcrf_table *table, dcrf_error *error) {
     return status;
 }
 
-INLINE dcrf_status enter(struct dcrf_table *table, const uint64_t *key, size_t words,
-                         uint32_t *number, dcrf_error *error) {
+DCRF_FOR_CONSTANTS dcrf_status enter(struct dcrf_table *table, const uint64_t *key, size_t words,
+                                     uint32_t *number, dcrf_error *error) {
     const uint32_t hash = hash_of(key, words);
     size_t at = find_slot(table, key, hash, words);
     if (table->slot[at].number == 0) {
@@ -137,8 +137,9 @@ INLINE dcrf_status enter(struct dcrf_table *table, const uint64_t *key, size_t w
 /* Keys between the one that is entered and the one whose slot is asked for. */
 #define ENTER_AHEAD 16
 
-INLINE dcrf_status enter_all(struct dcrf_table *table, const uint64_t *keys, size_t count,
-                             size_t words, uint32_t *numbers, dcrf_error *error) {
+DCRF_FOR_CONSTANTS dcrf_status enter_all(struct dcrf_table *table, const uint64_t *keys,
+                                         size_t count, size_t words, uint32_t *numbers,
+                                         dcrf_error *error) {
     dcrf_status status = DCRF_OK;
     for (size_t i = 0; i < count && status == DCRF_OK; i++) {
         if (i + ENTER_AHEAD < count)
