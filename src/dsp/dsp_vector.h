@@ -504,31 +504,30 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 
 void DSP_FILL(struct dcrf_dsp *dsp) {
     dsp->gather = gather;
-    dsp->splat_runs = splat_runs;
-    dsp->slice_runs = slice_runs;
     dsp->blur = blur;
-#if DSP_LANES == 16
-    dsp->ring_piece = RING_PIECE;
-    dsp->splat_ring = splat_ring;
-    dsp->slice_ring = slice_ring;
-    dsp->blur_ring = blur_ring;
-#else
-    dsp->splat_ring = splat_runs;
-    dsp->slice_ring = slice_runs;
-    dsp->blur_ring = blur;
-#endif
     dsp->convolve = convolve;
     dsp->scale = scale_rows;
     dsp->weigh = weigh;
     dsp->read = read;
     dsp->gaussian_sum = gaussian_sum;
     dsp->softmax = softmax;
-#ifdef __wasm__ /* where bytes count; only tests call the softmax, and plain C will do */
+#ifdef __wasm__ /* where bytes count; only tests call most of these, and plain C will do */
     (void)scatter;
     (void)shared_softmax;
+    (void)splat_runs;
+    (void)slice_runs;
 #else
     dsp->scatter = scatter;
     dsp->shared_softmax = shared_softmax;
+    dsp->splat_runs = dsp->splat_ring = splat_runs;
+    dsp->slice_runs = dsp->slice_ring = slice_runs;
+    dsp->blur_ring = blur;
+#endif
+#if DSP_LANES == 16
+    dsp->ring_piece = RING_PIECE;
+    dsp->splat_ring = splat_ring;
+    dsp->slice_ring = slice_ring;
+    dsp->blur_ring = blur_ring;
 #endif
     dsp->negative_exponential = negative_exponential;
     dsp->log_sums = log_sums;

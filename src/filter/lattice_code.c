@@ -154,7 +154,7 @@ static void count_digits(void *context, size_t begin, size_t end, size_t worker)
     const struct sorter *s = context;
     for (size_t chunk = begin; chunk < end; chunk++) {
         uint32_t *counts = s->counts[chunk];
-        memset(counts, 0, (s->mask + 1) * sizeof *counts);
+        memset(counts, 0, ((size_t)s->mask + 1) * sizeof *counts);
         for (size_t i = chunk_begin(s, chunk); i < chunk_begin(s, chunk + 1); i++)
             counts[s->value[i] >> s->shift & s->mask]++;
     }
