@@ -32,8 +32,8 @@ struct dcrf_backend_flow {
     float *row_sums, *metric;                        /* per variable */
     double *partial;
     unsigned *blocks_done;
-    double *mean, *rho, *last_rho, *curvature, *low, *scale; /* per label, in one piece */
-    uint32_t *extremes;                                      /* two per label: see order_of */
+    double *mean, *rho, *last_rho, *curvature, *low, *scale, *excess; /* per label, in one piece */
+    uint32_t *extremes; /* two per label: see order_of */
     struct flow_answer *answer;
 };
 
@@ -80,10 +80,10 @@ static dcrf_status take_memory(dcrf_backend_flow *flow, dcrf_error *error) {
         status = device_array(device, &flow->partial, by_rows > by_lanes ? by_rows : by_lanes, WHAT,
                               error);
     if (status == DCRF_OK)
-        status = device_array(device, &flow->mean, 6 * flow->labels, WHAT, error);
-    double **const rows[] = {&flow->rho, &flow->last_rho, &flow->curvature, &flow->low,
-                             &flow->scale};
-    for (size_t k = 0; k < 5; k++)
+        status = device_array(device, &flow->mean, 7 * flow->labels, WHAT, error);
+    double **const rows[] = {&flow->rho, &flow->last_rho, &flow->curvature,
+                             &flow->low, &flow->scale,    &flow->excess};
+    for (size_t k = 0; k < 6; k++)
         *rows[k] = flow->mean + (k + 1) * flow->labels;
     if (status == DCRF_OK)
         status = device_array(device, &flow->extremes, 2 * flow->labels, WHAT, error);
@@ -169,18 +169,28 @@ static __global__ void finish_image(struct columns c, const float *row_sums, con
 
 struct advance {
     const double *rho, *curvature;
-    const float *direction, *image, *metric;
+    const float *direction, *image;
     float *u, *residual;
 };
 
-/* u += t direction, residual -= t image; the sum is that of begin_rows. */
+/* u += t direction, residual -= t image; the sum is that of the residual. */
 static __global__ void advance_rows(struct columns c, struct advance v, double *partial) {
-    sum_columns(c, partial, [=](size_t a, uint32_t label, size_t at) {
+    sum_columns(c, partial, [=](size_t, uint32_t label, size_t at) {
         const float t = (float)(v.curvature[label] > 0 ? v.rho[label] / v.curvature[label] : 0);
         v.u[at] += t * v.direction[at];
         const float value = v.residual[at] - t * v.image[at];
         v.residual[at] = value;
-        return 1 / (double)v.metric[a] * (double)value * (double)value;
+        return (double)value;
+    });
+}
+
+/* Take the constant off the residual that rounding has added; the sum is that of begin_rows. */
+static __global__ void center_rows(struct columns c, const double *excess, const float *metric,
+                                   float *residual, double *partial) {
+    sum_columns(c, partial, [=](size_t a, uint32_t label, size_t at) {
+        const float value = residual[at] - (float)(excess[label] / (double)c.variables);
+        residual[at] = value;
+        return 1 / (double)metric[a] * (double)value * (double)value;
     });
 }
 
@@ -233,9 +243,12 @@ static dcrf_status iterate_once(dcrf_backend_flow *flow, dcrf_error *error) {
     finish_image<<<blocks, THREADS, 0, stream>>>(c, flow->row_sums, flow->direction, flow->image,
                                                  flow->partial);
     add_columns(flow, flow->curvature);
-    const struct advance v = {flow->rho,    flow->curvature, flow->direction, flow->image,
-                              flow->metric, flow->u,         flow->residual};
+    const struct advance v = {flow->rho,   flow->curvature, flow->direction,
+                              flow->image, flow->u,         flow->residual};
     advance_rows<<<blocks, THREADS, 0, stream>>>(c, v, flow->partial);
+    add_columns(flow, flow->excess);
+    center_rows<<<blocks, THREADS, 0, stream>>>(c, flow->excess, flow->metric, flow->residual,
+                                                flow->partial);
     std::swap(flow->rho, flow->last_rho);
     add_columns(flow, flow->rho);
     turn(flow, flow->last_rho);

@@ -38,8 +38,8 @@ struct flow {
     float *u, *residual, *direction, *image; /* blocks; on a device there is u only */
     float *metric;                           /* per variable: D, or a little where it is zero */
     double *partial;                         /* chunks x labels */
-    double *mean, *rho, *curvature, *low, *scale;
-    const float *left, *right; /* blocks of a product in hand */
+    double *mean, *rho, *curvature, *low, *scale, *excess;
+    const float *left, *right; /* blocks of a product in hand; right = NULL: ones */
     const float *divisor;      /* per variable, or NULL */
 
     const struct dcrf_backend_flow_methods *methods;
@@ -61,8 +61,8 @@ static void multiply_rows(void *context, size_t begin, size_t end, size_t worker
     for (size_t a = begin; a < end; a++) {
         const double factor = flow->divisor ? 1 / (double)flow->divisor[a] : 1;
         for (size_t i = 0; i < labels; i++)
-            sums[i] +=
-                factor * (double)flow->left[a * stride + i] * (double)flow->right[a * stride + i];
+            sums[i] += factor * (double)flow->left[a * stride + i] *
+                       (flow->right ? (double)flow->right[a * stride + i] : 1);
     }
 }
 
@@ -106,6 +106,18 @@ static void advance(void *context, size_t begin, size_t end, size_t worker) {
             flow->u[k] += t * flow->direction[k];
             flow->residual[k] -= t * flow->image[k];
         }
+}
+
+/* The residual sums to zero, since D - K maps everything to what does. Rounding adds a constant to
+ * it, which no flow can take away: left there, it keeps the recursion from its end, and in the end
+ * it is all that the directions are made of. */
+static void center(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct flow *flow = context;
+    const double n = (double)flow->model->variables;
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < flow->model->labels; i++)
+            flow->residual[a * flow->model->stride + i] -= (float)(flow->excess[i] / n);
 }
 
 /* direction = residual / D + beta direction; `curvature` holds beta. */
@@ -154,6 +166,8 @@ static dcrf_status iterate(struct flow *flow, dcrf_error *error) {
     dcrf_parallel_for(flow->pool, n, GRAIN, finish_image, flow);
     multiply(flow, flow->direction, flow->image, NULL, flow->curvature);
     dcrf_parallel_for(flow->pool, n, GRAIN, advance, flow);
+    multiply(flow, flow->residual, NULL, NULL, flow->excess);
+    dcrf_parallel_for(flow->pool, n, GRAIN, center, flow);
     /* curvature becomes beta = new rho / old rho. */
     multiply(flow, flow->residual, flow->residual, flow->metric, flow->curvature);
     for (size_t i = 0; i < flow->model->labels; i++) {
@@ -393,7 +407,7 @@ static bool take_memory(struct flow *flow) {
     const size_t n = flow->model->variables, labels = flow->model->labels;
     const size_t row = flow->model->stride * sizeof(float);
     flow->u = dcrf_allocate_zero(n, row);
-    flow->partial = dcrf_allocate(chunk_count(flow) + 5, labels * sizeof *flow->partial);
+    flow->partial = dcrf_allocate(chunk_count(flow) + 6, labels * sizeof *flow->partial);
     if (!flow->u || !flow->partial)
         return false;
     if (!flow->there) {
@@ -403,8 +417,9 @@ static bool take_memory(struct flow *flow) {
         if (!flow->residual || !flow->direction || !flow->image)
             return false;
     }
-    double **const rows[] = {&flow->mean, &flow->rho, &flow->curvature, &flow->low, &flow->scale};
-    for (size_t k = 0; k < 5; k++)
+    double **const rows[] = {&flow->mean, &flow->rho,   &flow->curvature,
+                             &flow->low,  &flow->scale, &flow->excess};
+    for (size_t k = 0; k < 6; k++)
         *rows[k] = flow->partial + (chunk_count(flow) + k) * labels;
     return true;
 }
