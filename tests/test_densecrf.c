@@ -5,6 +5,7 @@
 #include "compat/densecrf.h"
 #include "core/memory.h"
 #include "core/rng.h"
+#include "dense.h"
 #include "dsp/dsp.h"
 #include "naive_densecrf.h"
 #include "unit.h"
@@ -378,6 +379,8 @@ static void bands_are_the_whole(void **state) {
     for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
         const struct choice *choice = &choices[c];
         const size_t labels = choice->labels;
+        if (SANITIZED && labels > 40) /* minutes, and no row of a new kind */
+            continue;
         float *unary = malloc(MANY * labels * sizeof *unary);
         float *values = malloc(labels * labels * sizeof *values);
         for (size_t i = 0; i < MANY * labels; i++)

@@ -70,7 +70,8 @@ static void run_vertices(const struct dcrf_lattice *lattice, size_t run, uint32_
         if (lattice->ring.rows > 0 || vertex[k] < lattice->vertices)
             continue;
         assert_true(run >= first);
-        assert_in_range(vertex[k] - lattice->vertices, 1, runs->shared_count);
+        assert_true(vertex[k] > lattice->vertices);
+        assert_true(vertex[k] - lattice->vertices <= runs->shared_count);
         vertex[k] = runs->shared[vertex[k] - lattice->vertices - 1];
     }
 }
