@@ -64,7 +64,7 @@ static void check_neighbours(const struct dcrf_lattice *lattice, const struct ve
 /* The vertices of a run: what both groups of bands touch has a second row, for the second group. */
 static void run_vertices(const struct dcrf_lattice *lattice, size_t run, uint32_t *vertex) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
-    const size_t first = runs->band[dcrf_lattice_group_first(lattice, 1)];
+    const size_t first = runs->band[dcrf_lattice_group_first(lattice->runs.band_count, 1)];
     for (size_t k = 0; k < lattice->corners; k++) {
         vertex[k] = runs->vertex[run * lattice->corners + k];
         if (lattice->ring.rows > 0 || vertex[k] < lattice->vertices)

@@ -172,15 +172,11 @@ static void update_band(const struct update *update, size_t band, size_t worker)
         dcrf_spread_splat(&update->spread, m, band, q);
 }
 
-/* The bands of a group, as in the lattices. */
-static size_t group_first(const dcrf_densecrf *crf, size_t group) {
-    return group * crf->bands / DCRF_LATTICE_GROUPS;
-}
-
 static void update_groups(void *context, size_t begin, size_t end, size_t worker) {
     const struct update *update = context;
     const dcrf_densecrf *crf = update->field->crf;
-    for (size_t band = group_first(crf, begin); band < group_first(crf, end); band++)
+    for (size_t band = dcrf_lattice_group_first(crf->bands, begin);
+         band < dcrf_lattice_group_first(crf->bands, end); band++)
         update_band(update, band, worker);
 }
 
@@ -196,7 +192,8 @@ static void splat_groups(void *context, size_t begin, size_t end, size_t worker)
     const dcrf_densecrf *crf = update->field->crf;
     for (size_t i = begin; i < end; i++) {
         const size_t m = i / DCRF_LATTICE_GROUPS, g = i % DCRF_LATTICE_GROUPS;
-        for (size_t band = group_first(crf, g); band < group_first(crf, g + 1); band++)
+        for (size_t band = dcrf_lattice_group_first(crf->bands, g);
+             band < dcrf_lattice_group_first(crf->bands, g + 1); band++)
             dcrf_spread_splat(&update->spread, m, band,
                               update->field->q + band * crf->band * update->field->stride);
     }

@@ -341,10 +341,10 @@ void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, co
 /* ---- lattice_groups.c ----------------------------------------------------------------------- */
 
 /* Bands come in groups, whatever the number of threads: group g from the band
- * dcrf_lattice_group_first(g) to that of g + 1. Groups can be splat at the same time, each in the
- * order of its bands. */
+ * dcrf_lattice_group_first(bands, g) to that of g + 1. Groups can be splat at the same time, each
+ * in the order of its bands. */
 #define DCRF_LATTICE_GROUPS 2
-size_t dcrf_lattice_group_first(const struct dcrf_lattice *lattice, size_t group);
+size_t dcrf_lattice_group_first(size_t bands, size_t group);
 
 /* Give a second row to the vertices that both groups touch, once there are runs in bands. */
 dcrf_status dcrf_lattice_share(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);

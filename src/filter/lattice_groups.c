@@ -18,8 +18,8 @@ _Static_assert(DCRF_LATTICE_GROUPS == 2, "a vertex has a row of its own and one 
 /* Rows a task takes. */
 #define ROW_GRAIN 512
 
-size_t dcrf_lattice_group_first(const struct dcrf_lattice *lattice, size_t group) {
-    return group * lattice->runs.band_count / DCRF_LATTICE_GROUPS;
+size_t dcrf_lattice_group_first(size_t bands, size_t group) {
+    return group * bands / DCRF_LATTICE_GROUPS;
 }
 
 /* ---- sharing -------------------------------------------------------------------------------- */
@@ -46,8 +46,9 @@ static void touch_groups(void *context, size_t begin, size_t end, size_t worker)
     for (size_t g = begin; g < end; g++) {
         bool *is_touched = sharing->is_touched + g * lattice->vertices;
         size_t count;
-        const uint32_t *vertex = vertices_of(lattice, dcrf_lattice_group_first(lattice, g),
-                                             dcrf_lattice_group_first(lattice, g + 1), &count);
+        const uint32_t *vertex =
+            vertices_of(lattice, dcrf_lattice_group_first(lattice->runs.band_count, g),
+                        dcrf_lattice_group_first(lattice->runs.band_count, g + 1), &count);
         for (size_t i = 0; i < count; i++)
             is_touched[vertex[i]] = true;
     }
@@ -56,7 +57,7 @@ static void touch_groups(void *context, size_t begin, size_t end, size_t worker)
 static void rename_bands(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct sharing *sharing = context;
-    const size_t first = dcrf_lattice_group_first(sharing->lattice, 1);
+    const size_t first = dcrf_lattice_group_first(sharing->lattice->runs.band_count, 1);
     size_t count;
     uint32_t *vertex = vertices_of(sharing->lattice, first + begin, first + end, &count);
     for (size_t i = 0; i < count; i++)
@@ -87,7 +88,8 @@ static bool list_shared(const struct sharing *sharing) {
 }
 
 dcrf_status dcrf_lattice_share(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error) {
-    const size_t first = dcrf_lattice_group_first(lattice, 1), n = lattice->vertices;
+    const size_t first = dcrf_lattice_group_first(lattice->runs.band_count, 1),
+                 n = lattice->vertices;
     const size_t touched = DCRF_LATTICE_GROUPS * sizeof(bool);
     struct sharing sharing = {.lattice = lattice,
                               .row = dcrf_allocate(n, sizeof *sharing.row + touched)};

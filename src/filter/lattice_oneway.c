@@ -32,8 +32,8 @@ static void splat_groups(void *context, size_t begin, size_t end, size_t worker)
     const struct dcrf_lattice_filter *filter = parts->filter;
     const struct dcrf_lattice *lattice = filter->lattice;
     const size_t step = lattice->runs.band_variables * filter->in_stride;
-    for (size_t band = dcrf_lattice_group_first(lattice, begin);
-         band < dcrf_lattice_group_first(lattice, end); band++)
+    for (size_t band = dcrf_lattice_group_first(lattice->runs.band_count, begin);
+         band < dcrf_lattice_group_first(lattice->runs.band_count, end); band++)
         dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
                                 filter->width, parts->splat);
 }
