@@ -16,89 +16,46 @@ const char *dcrf_cpu_name(dcrf_cpu cpu) {
     return cpu >= 0 && cpu < CPU_COUNT ? names[cpu] : NULL;
 }
 
-static bool available(dcrf_cpu cpu) {
-    switch (cpu) {
-    case DCRF_CPU_C:
-        return true;
-    case DCRF_CPU_NEON:
+/* What this build has. */
+static const struct dcrf_dsp *const tables[CPU_COUNT] = {
+    [DCRF_CPU_C] = &dcrf_dsp_c,
 #ifdef DCRF_HAVE_NEON
-        return true; /* part of every aarch64 */
-#else
-        return false;
+    [DCRF_CPU_NEON] = &dcrf_dsp_neon,
 #endif
-    case DCRF_CPU_AVX2:
 #ifdef DCRF_HAVE_AVX2
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-        return false;
+    [DCRF_CPU_AVX2] = &dcrf_dsp_avx2,
 #endif
-    case DCRF_CPU_AVX512:
 #ifdef DCRF_HAVE_AVX512
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("fma");
-#else
-        return false;
+    [DCRF_CPU_AVX512] = &dcrf_dsp_avx512,
 #endif
-    case DCRF_CPU_SIMD128:
 #ifdef DCRF_HAVE_SIMD128
-        return true; /* a module with such instructions loads only where there are any */
-#else
-        return false;
+    [DCRF_CPU_SIMD128] = &dcrf_dsp_simd128,
 #endif
-    }
-    return false;
-}
+};
 
-/* One table for each set, all filled the first time that one is asked for. */
-static struct dcrf_dsp tables[CPU_COUNT];
-static atomic_int tables_state; /* EMPTY, FILLING, FILLED */
-enum { EMPTY, FILLING, FILLED };
 static _Atomic(const struct dcrf_dsp *) in_use;
 
-static void fill_tables(void) {
-    for (dcrf_cpu cpu = 0; cpu < CPU_COUNT; cpu++) {
-        dcrf_dsp_fill_c(&tables[cpu]);
-        dcrf_dsp_fill_embed_c(&tables[cpu]);
-    }
-#ifdef DCRF_HAVE_NEON
-    dcrf_dsp_fill_neon(&tables[DCRF_CPU_NEON]);
+/* Does this machine have what the files for `cpu` are compiled for (src/meson.build)? Every aarch64
+ * has NEON, and a module of WebAssembly with vectors loads only where there are any. */
+static bool machine_has(dcrf_cpu cpu) {
+#ifdef __x86_64__
+    if (cpu == DCRF_CPU_AVX2 || cpu == DCRF_CPU_AVX512)
+        if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+            return false;
+    if (cpu == DCRF_CPU_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
 #endif
-#ifdef DCRF_HAVE_AVX2
-    dcrf_dsp_fill_avx2(&tables[DCRF_CPU_AVX2]);
-    dcrf_dsp_fill_embed_avx2(&tables[DCRF_CPU_AVX2]);
-#endif
-#ifdef DCRF_HAVE_AVX512
-    dcrf_dsp_fill_avx512(&tables[DCRF_CPU_AVX512]);
-    dcrf_dsp_fill_embed_avx512(&tables[DCRF_CPU_AVX512]);
-#endif
-#ifdef DCRF_HAVE_SIMD128
-    dcrf_dsp_fill_simd128(&tables[DCRF_CPU_SIMD128]);
-#endif
-    for (dcrf_cpu cpu = 0; cpu < CPU_COUNT; cpu++)
-        tables[cpu].cpu = cpu;
-}
-
-/* One thread fills, for some microseconds; one that comes meanwhile waits. */
-static void fill_tables_once(void) {
-    int state = EMPTY;
-    if (atomic_compare_exchange_strong(&tables_state, &state, FILLING)) {
-        fill_tables();
-        atomic_store(&tables_state, FILLED);
-    }
-    while (atomic_load(&tables_state) != FILLED) {
-    }
+    (void)cpu;
+    return true;
 }
 
 const struct dcrf_dsp *dcrf_dsp_for(dcrf_cpu cpu) {
-    if (!available(cpu))
-        return NULL;
-    fill_tables_once();
-    return &tables[cpu];
+    return cpu >= 0 && cpu < CPU_COUNT && machine_has(cpu) ? tables[cpu] : NULL;
 }
 
 dcrf_cpu dcrf_cpu_best(void) {
     for (dcrf_cpu cpu = CPU_COUNT - 1; cpu > DCRF_CPU_C; cpu--)
-        if (available(cpu))
+        if (dcrf_dsp_for(cpu))
             return cpu;
     return DCRF_CPU_C;
 }
@@ -111,7 +68,7 @@ const struct dcrf_dsp *dcrf_dsp(void) {
     dcrf_cpu cpu = dcrf_cpu_best();
     const char *wanted = getenv("DCRF_CPU");
     for (dcrf_cpu i = 0; wanted && i < CPU_COUNT; i++)
-        if (strcmp(wanted, names[i]) == 0 && available(i))
+        if (strcmp(wanted, names[i]) == 0 && dcrf_dsp_for(i))
             cpu = i;
     table = dcrf_dsp_for(cpu);
     atomic_store_explicit(&in_use, table, memory_order_release);

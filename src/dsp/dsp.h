@@ -1,10 +1,10 @@
-/* The inner loops of the library, of the filters and of the softmax alike, behind one table that is
- * filled at run time.
+/* The inner loops of the library, of the filters and of the softmax alike, behind a table for each
+ * instruction set, of which one is chosen at run time.
  *
- * Plain C fills the table; a file for an instruction set overwrites entries. Rows are `width`
- * floats, DCRF_NARROW_LANES or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so that
- * the sums of a row stay in registers. Runs and blurs take all multiples of four, and rows of two
- * floats as far as it is said below. */
+ * Tables are constant data: choosing one runs no code that is compiled for its set. Rows are
+ * `width` floats, DCRF_NARROW_LANES or a multiple of DCRF_LANES that is at most DCRF_DSP_WIDTH, so
+ * that the sums of a row stay in registers. Runs and blurs take all multiples of four, and rows of
+ * two floats as far as it is said below. */
 #ifndef DCRF_DSP_DSP_H
 #define DCRF_DSP_DSP_H
 
@@ -294,14 +294,11 @@ const struct dcrf_dsp *dcrf_dsp(void);
  * available. */
 const struct dcrf_dsp *dcrf_dsp_for(dcrf_cpu cpu);
 
-void dcrf_dsp_fill_c(struct dcrf_dsp *dsp);
-void dcrf_dsp_fill_avx2(struct dcrf_dsp *dsp);
-void dcrf_dsp_fill_avx512(struct dcrf_dsp *dsp);
-void dcrf_dsp_fill_neon(struct dcrf_dsp *dsp);
-void dcrf_dsp_fill_simd128(struct dcrf_dsp *dsp);
-/* The two entries for embedding. */
-void dcrf_dsp_fill_embed_c(struct dcrf_dsp *dsp);
-void dcrf_dsp_fill_embed_avx2(struct dcrf_dsp *dsp);
-void dcrf_dsp_fill_embed_avx512(struct dcrf_dsp *dsp);
+/* The tables, for dsp.c alone. */
+extern const struct dcrf_dsp dcrf_dsp_c;
+extern const struct dcrf_dsp dcrf_dsp_neon;
+extern const struct dcrf_dsp dcrf_dsp_avx2;
+extern const struct dcrf_dsp dcrf_dsp_avx512;
+extern const struct dcrf_dsp dcrf_dsp_simd128;
 
 #endif

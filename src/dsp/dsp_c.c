@@ -1,5 +1,6 @@
 /* The inner loops in plain C: the reference for every other instruction set. */
 #include "dsp/dsp.h"
+#include "dsp/plain.h"
 
 #include <dcrf/operator.h>
 #include <math.h>
@@ -47,7 +48,7 @@ static size_t variable_of(const struct dcrf_runs *runs, size_t place) {
     return runs->first ? runs->variable[place] : place;
 }
 
-static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+void dcrf_plain_splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++)
         for (size_t k = 0; k < runs->corners; k++) {
             float sum[DCRF_DSP_WIDTH] = {0};
@@ -61,7 +62,7 @@ static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
         }
 }
 
-static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+void dcrf_plain_slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     for (size_t r = begin; r < end; r++)
         for (size_t place = first_of(runs, r); place < first_of(runs, r + 1); place++) {
             float sum[DCRF_DSP_WIDTH] = {0};
@@ -209,7 +210,7 @@ static void softmax(const struct dcrf_softmax *s, size_t begin, size_t end, doub
     }
 }
 
-static void shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
+void dcrf_plain_shared_softmax(const struct dcrf_shared_softmax *s, size_t rows) {
     for (size_t r = 0; r < rows; r++) {
         const float *unary = s->unary + r / 8 * s->eight_step + r % 8;
         const float *message = s->message ? s->message + r * s->message_stride : NULL;
@@ -299,7 +300,8 @@ static void smallest(const float *rows, size_t labels, size_t stride, size_t cou
     }
 }
 
-/* Vectors here too: every compiler that this builds with makes them of what the machine has. */
+/* Vectors here too: every compiler that this builds with makes them of what the machine has; and
+ * for embedding, below. */
 #define WINDOW_LANES 4
 #include "dsp/dsp_window.h"
 
@@ -319,28 +321,43 @@ static void smallest(const float *rows, size_t labels, size_t stride, size_t cou
 #define NAME(function) pair_double_##function
 #include "dsp/dsp_pairs_c.h"
 
-void dcrf_dsp_fill_c(struct dcrf_dsp *dsp) {
-    dsp->gather = gather;
-    dsp->scatter = scatter;
-    dsp->splat_runs = splat_runs;
-    dsp->slice_runs = slice_runs;
-    dsp->splat_ring = splat_runs;
-    dsp->slice_ring = slice_runs;
-    dsp->blur = dsp->blur_ring = blur;
-    dsp->convolve = convolve;
-    dsp->scale = scale_rows;
-    dsp->weigh = weigh;
-    dsp->read = read;
-    dsp->gaussian_sum = gaussian_sum;
-    dsp->softmax = softmax;
-    dsp->shared_softmax = shared_softmax;
-    dsp->negative_exponential = negative_exponential;
-    dsp->log_sums = log_sums;
-    dsp->smallest = smallest;
-    dsp->sum_window = sum_window;
-    dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
-                                     pair_line,   pair_sums,    pair_disagreement};
-    dsp->pairs_double = (struct dcrf_pairs_double){
-        pair_double_values, pair_double_product, pair_double_transpose,   pair_double_add,
-        pair_double_line,   pair_double_sums,    pair_double_disagreement};
+#define INLINE static inline __attribute__((always_inline))
+#define EMBED_LANES 4
+#include "dsp/dsp_embed.h"
+
+void dcrf_plain_embed_single(const struct dcrf_embed *embed) {
+    embed_single(embed);
 }
+
+void dcrf_plain_embed_double(const struct dcrf_embed *embed) {
+    embed_double(embed);
+}
+
+const struct dcrf_dsp dcrf_dsp_c = {
+    .cpu = DCRF_CPU_C,
+    .gather = gather,
+    .scatter = scatter,
+    .embed_single = dcrf_plain_embed_single,
+    .embed_double = dcrf_plain_embed_double,
+    .splat_runs = dcrf_plain_splat_runs,
+    .slice_runs = dcrf_plain_slice_runs,
+    .blur = blur,
+    .splat_ring = dcrf_plain_splat_runs,
+    .slice_ring = dcrf_plain_slice_runs,
+    .blur_ring = blur,
+    .convolve = convolve,
+    .scale = scale_rows,
+    .weigh = weigh,
+    .read = read,
+    .gaussian_sum = gaussian_sum,
+    .softmax = softmax,
+    .shared_softmax = dcrf_plain_shared_softmax,
+    .negative_exponential = negative_exponential,
+    .log_sums = log_sums,
+    .smallest = smallest,
+    .sum_window = sum_window,
+    .pairs = {pair_values, pair_product, pair_transpose, pair_add, pair_line, pair_sums,
+              pair_disagreement},
+    .pairs_double = {pair_double_values, pair_double_product, pair_double_transpose,
+                     pair_double_add, pair_double_line, pair_double_sums, pair_double_disagreement},
+};

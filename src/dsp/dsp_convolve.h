@@ -73,7 +73,7 @@ INLINE void convolve_rows(const struct dcrf_convolve *c, size_t first, size_t at
         }
 }
 
-static void convolve(const struct dcrf_convolve *given) {
+OPTIONAL void convolve(const struct dcrf_convolve *given) {
     const struct dcrf_convolve copy = *given, *c = &copy;       /* which no store can change */
     const size_t soon = c->floats_soon * WINDOW_ROWS / c->rows; /* in each turn */
     for (size_t first = 0, asked = 0; first < c->rows; first += WINDOW_ROWS) {

@@ -1,20 +1,14 @@
 /* From feature vectors to their simplices (filter/lattice_embed.c has the mathematics), several at
  * a time: written once with the compilers' vector extension.
  *
- * The including file defines EMBED_LANES (4, 8 or 16 floats to a vector) and EMBED_FILL, the name
- * of the function that overwrites the two entries of the table, and is compiled for its instruction
- * set WITHOUT contraction to fused multiply-adds: which simplex holds a point is decided by
- * rounding, so every set has to round alike.
+ * The including file defines EMBED_LANES (4, 8 or 16 floats to a vector) and INLINE. Here nothing
+ * is a fused multiply-add: which simplex holds a point is decided by rounding, so every set has to
+ * round alike.
  *
  * A rank is counted by comparing all pairs. Where a program for one point adds what a coordinate
  * gives to the two corners that its rank says, here the shares are brought into the order of their
  * ranks by masks, and a corner gets the difference of two that follow each other: the same two
  * terms, so the same rounding. */
-#include "dsp/dsp.h"
-
-#include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
 #define MOST_COORDINATES (DCRF_EMBED_FEATURES + 1)
 /* Coordinates beyond this are refused: those of vertices and their neighbours must fit in 32 bits.
  */
@@ -128,11 +122,11 @@ static void embed_single(const struct dcrf_embed *embed) {
 
 /* ---- double precision ----------------------------------------------------------------------- */
 
-#define HALF_LANES (EMBED_LANES / 2)
-typedef double doubles __attribute__((vector_size(HALF_LANES * 8)));
-typedef int64_t long_integers __attribute__((vector_size(HALF_LANES * 8)));
-typedef int32_t half_integers __attribute__((vector_size(HALF_LANES * 4)));
-typedef float half_floats __attribute__((vector_size(HALF_LANES * 4)));
+#define EMBED_DOUBLES (EMBED_LANES / 2)
+typedef double doubles __attribute__((vector_size(EMBED_DOUBLES * 8)));
+typedef int64_t long_integers __attribute__((vector_size(EMBED_DOUBLES * 8)));
+typedef int32_t few_integers __attribute__((vector_size(EMBED_DOUBLES * 4)));
+typedef float few_floats __attribute__((vector_size(EMBED_DOUBLES * 4)));
 
 INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
     const double corners = (double)(d + 1), per_corner = 1 / corners;
@@ -141,7 +135,7 @@ INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
     long_integers rank[MOST_COORDINATES];
     doubles above = {0};
     for (size_t i = d; i > 0; i--) {
-        half_floats feature;
+        few_floats feature;
         memcpy(&feature, embed->feature + (i - 1) * DCRF_EMBED_POINTS + at, sizeof feature);
         const doubles along = __builtin_convertvector(feature, doubles) * embed->factor[i - 1];
         difference[i] = above - (double)i * along;
@@ -158,7 +152,7 @@ INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
         const doubles quotient = difference[i] * per_corner;
         const doubles half =
             (doubles)(((quotient < 0) & INT64_MIN) | (long_integers)((doubles){0} + 0.5));
-        const half_integers rounded = __builtin_convertvector(quotient + half, half_integers);
+        const few_integers rounded = __builtin_convertvector(quotient + half, few_integers);
         origin[i] = __builtin_convertvector(rounded, doubles) * corners;
         difference[i] -= origin[i];
         excess += __builtin_convertvector(rounded, long_integers);
@@ -194,25 +188,20 @@ INLINE void embed_doubles(const struct dcrf_embed *embed, size_t d, size_t at) {
     doubles weight = share[d] + (1 + ((doubles){0} - share[0]));
     for (size_t k = 0; k <= d; k++) {
         /* Far from the origin rounding can leave less than nothing to a corner. */
-        const half_floats positive =
-            __builtin_convertvector((doubles)((weight > 0) & (long_integers)weight), half_floats);
-        const half_integers origin_k = __builtin_convertvector(origin[k], half_integers);
-        const half_integers rank_k = __builtin_convertvector(rank[k], half_integers);
+        const few_floats positive =
+            __builtin_convertvector((doubles)((weight > 0) & (long_integers)weight), few_floats);
+        const few_integers origin_k = __builtin_convertvector(origin[k], few_integers);
+        const few_integers rank_k = __builtin_convertvector(rank[k], few_integers);
         memcpy(embed->weight[k] + at, &positive, sizeof positive);
         memcpy(embed->origin[k] + at, &origin_k, sizeof origin_k);
         memcpy(embed->rank[k] + at, &rank_k, sizeof rank_k);
         if (k < d)
             weight = ((doubles){0} + share[d - 1 - k]) - share[d - k];
     }
-    const half_integers fit = __builtin_convertvector(fits, half_integers);
+    const few_integers fit = __builtin_convertvector(fits, few_integers);
     memcpy(embed->fits + at, &fit, sizeof fit);
 }
 
 static void embed_double(const struct dcrf_embed *embed) {
-    FOR_DIMENSION(embed_doubles, embed, HALF_LANES)
-}
-
-void EMBED_FILL(struct dcrf_dsp *dsp) {
-    dsp->embed_single = embed_single;
-    dsp->embed_double = embed_double;
+    FOR_DIMENSION(embed_doubles, embed, EMBED_DOUBLES)
 }

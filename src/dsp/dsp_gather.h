@@ -84,6 +84,6 @@ INLINE void scatter_some(const struct dcrf_scatter *s, size_t begin, size_t end,
         scatter_rows(s, begin, end, s->entries, wide, tail);
 }
 
-static void scatter(const struct dcrf_scatter *s, size_t begin, size_t end) {
+OPTIONAL void scatter(const struct dcrf_scatter *s, size_t begin, size_t end) {
     FOR_WIDTH(s->width, scatter_some, s, begin, end)
 }

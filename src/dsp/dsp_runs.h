@@ -248,7 +248,7 @@ INLINE void slice_short(const struct dcrf_runs *given, size_t begin, size_t end,
 #define FOR_LONG(body, runs, begin, end) body(runs, begin, end, 0, 0);
 #endif
 
-static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+OPTIONAL void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     if (runs->first) {
         FOR_LONG(splat_all, runs, begin, end)
     } else {
@@ -256,7 +256,7 @@ static void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     }
 }
 
-static void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
+OPTIONAL void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     if (runs->first) {
         FOR_LONG(slice_all, runs, begin, end)
     } else {

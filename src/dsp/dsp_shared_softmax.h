@@ -353,7 +353,7 @@ INLINE void shared_few(const struct dcrf_shared_softmax *s, size_t rows, size_t 
     shared_rows(s, rows, labels, has_rest, value, peak);
 }
 
-static void shared_softmax(const struct dcrf_shared_softmax *given, size_t rows) {
+OPTIONAL void shared_softmax(const struct dcrf_shared_softmax *given, size_t rows) {
     const struct dcrf_shared_softmax copy = *given, *s = &copy;
     tail_vector *value = (tail_vector *)s->work, *peak = value + in_fours(s->labels);
 #if DSP_LANES == 16

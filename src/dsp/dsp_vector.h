@@ -1,10 +1,9 @@
 /* The inner loops for one instruction set, written once with the compilers' vector extension.
  *
- * The including file defines DSP_LANES (4, 8 or 16 floats to a vector) and DSP_FILL, the name of
- * the function that overwrites the table, and is compiled for its instruction set with contraction
- * to fused multiply-adds allowed. A row is `wide` vectors of DSP_LANES and `tail` vectors of 4
- * floats, fewer than make one more; two of them are one vector of 8. Both are constants in each
- * copy of a loop, so the sums of a row are registers. */
+ * The including file defines DSP_LANES (4, 8 or 16 floats to a vector), is compiled for its
+ * instruction set, and includes dsp_table.h behind this. A row is `wide` vectors of DSP_LANES and
+ * `tail` vectors of 4 floats, fewer than make one more; two of them are one vector of 8. Both are
+ * constants in each copy of a loop, so the sums of a row are registers. */
 #include "dsp/dsp.h"
 
 #include <dcrf/operator.h>
@@ -25,6 +24,8 @@ typedef int32_t half_integers __attribute__((vector_size(HALF_LANES * 4)));
 typedef double half_doubles __attribute__((vector_size(HALF_LANES * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
+/* An entry that a table need not have. */
+#define OPTIONAL static __attribute__((unused))
 /* Before a loop with a small constant count: its copies make arrays registers. Clang does so early
  * enough only where it is asked for the whole loop. */
 #ifdef __clang__
@@ -502,40 +503,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #include "dsp/dsp_log_sums.h"
 #include "dsp/dsp_smallest.h"
 
-void DSP_FILL(struct dcrf_dsp *dsp) {
-    dsp->gather = gather;
-    dsp->blur = blur;
-    dsp->convolve = convolve;
-    dsp->scale = scale_rows;
-    dsp->weigh = weigh;
-    dsp->read = read;
-    dsp->gaussian_sum = gaussian_sum;
-    dsp->softmax = softmax;
-#ifdef __wasm__ /* where bytes count; only tests call most of these, and plain C will do */
-    (void)scatter;
-    (void)shared_softmax;
-    (void)splat_runs;
-    (void)slice_runs;
-#else
-    dsp->scatter = scatter;
-    dsp->shared_softmax = shared_softmax;
-    dsp->splat_runs = dsp->splat_ring = splat_runs;
-    dsp->slice_runs = dsp->slice_ring = slice_runs;
-    dsp->blur_ring = blur;
+#if DSP_LANES > 4
+#define EMBED_LANES DSP_LANES
+#include "dsp/dsp_embed.h"
 #endif
-#if DSP_LANES == 16
-    dsp->ring_piece = RING_PIECE;
-    dsp->splat_ring = splat_ring;
-    dsp->slice_ring = slice_ring;
-    dsp->blur_ring = blur_ring;
-#endif
-    dsp->negative_exponential = negative_exponential;
-    dsp->log_sums = log_sums;
-    dsp->smallest = smallest;
-    dsp->sum_window = sum_window;
-    dsp->pairs = (struct dcrf_pairs){pair_values, pair_product, pair_transpose,   pair_add,
-                                     pair_line,   pair_sums,    pair_disagreement};
-    dsp->pairs_double = (struct dcrf_pairs_double){
-        pair_double_values, pair_double_product, pair_double_transpose,   pair_double_add,
-        pair_double_line,   pair_double_sums,    pair_double_disagreement};
-}

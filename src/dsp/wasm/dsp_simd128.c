@@ -1,9 +1,5 @@
 /* The inner loops for WebAssembly's vectors of 128 bits. */
 #define DSP_LANES 4
-#define DSP_FILL dcrf_dsp_fill_vectors
-#include "dsp/dsp.h"
-
-void dcrf_dsp_fill_vectors(struct dcrf_dsp *dsp);
 #include "dsp/dsp_vector.h"
 
 /* One row of the output after the other. The windows of dsp_vector.h need many registers that
@@ -42,8 +38,12 @@ static void scatter_fours(const struct dcrf_scatter *s, size_t begin, size_t end
         }
 }
 
-void dcrf_dsp_fill_simd128(struct dcrf_dsp *dsp) {
-    dcrf_dsp_fill_vectors(dsp);
-    dsp->convolve = convolve_rowwise;
-    dsp->scatter = scatter_fours;
-}
+#define DSP_TABLE dcrf_dsp_simd128
+#define DSP_CPU DCRF_CPU_SIMD128
+#define DSP_CONVOLVE convolve_rowwise
+#define DSP_SCATTER scatter_fours
+/* The bytes of a module count; these are called by tests, and plain C will do. */
+#define DSP_SHARED_SOFTMAX dcrf_plain_shared_softmax
+#define DSP_SPLAT_RUNS dcrf_plain_splat_runs
+#define DSP_SLICE_RUNS dcrf_plain_slice_runs
+#include "dsp/dsp_table.h"

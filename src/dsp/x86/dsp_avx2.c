@@ -1,4 +1,7 @@
 /* The inner loops for AVX2 with FMA. */
 #define DSP_LANES 8
-#define DSP_FILL dcrf_dsp_fill_avx2
 #include "dsp/dsp_vector.h"
+
+#define DSP_TABLE dcrf_dsp_avx2
+#define DSP_CPU DCRF_CPU_AVX2
+#include "dsp/dsp_table.h"

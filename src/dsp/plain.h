@@ -1,0 +1,14 @@
+/* Loops in plain C that tables of instruction sets have too. */
+#ifndef DCRF_DSP_PLAIN_H
+#define DCRF_DSP_PLAIN_H
+
+#include "dsp/dsp.h"
+
+void dcrf_plain_splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end);
+void dcrf_plain_slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end);
+void dcrf_plain_shared_softmax(const struct dcrf_shared_softmax *softmax, size_t rows);
+/* These have vectors of four floats, which the compiler makes of what every machine has. */
+void dcrf_plain_embed_single(const struct dcrf_embed *embed);
+void dcrf_plain_embed_double(const struct dcrf_embed *embed);
+
+#endif
