@@ -7,11 +7,11 @@ INLINE void row_add_pair(struct row *row, float weight, const struct row *one,
                          const struct row *other, size_t wide, size_t tail) {
     UNROLL
     for (size_t i = 0; i < wide; i++)
-        row->wide[i] += weight * (one->wide[i] + other->wide[i]);
+        row->wide[i] = FMA(weight, one->wide[i] + other->wide[i], row->wide[i]);
     if (tail & 2)
-        row->tail += weight * (one->tail + other->tail);
+        row->tail = FMA(weight, one->tail + other->tail, row->tail);
     if (tail & 1)
-        row->half += weight * (one->half + other->half);
+        row->half = FMA(weight, one->half + other->half, row->half);
 }
 
 /* Outputs whose sums and windows are registers together: three vectors for each. */
@@ -59,17 +59,15 @@ INLINE void convolve_rows(const struct dcrf_convolve *c, size_t first, size_t at
             turn_windows(&w, *(tap - turn), turn, wide, tail);
     }
     UNROLL
-    for (size_t turn = 0; turn + 1 < WINDOW_ROWS; turn++) {
-        if (tap == c->tap)
-            break;
-        turn_windows(&w, *tap--, turn, wide, tail);
-    }
+    for (size_t turn = 0; turn + 1 < WINDOW_ROWS; turn++)
+        if (tap > c->tap)
+            turn_windows(&w, *tap--, turn, wide, tail);
     UNROLL
     for (size_t q = 0; q < WINDOW_ROWS; q++)
         if (first + q < c->rows) {
             row_add(&w.sum[q], c->tap[0], in[radius + q] + w.from, wide, tail);
-            row_store(&w.sum[q], c->out + (first + q) * c->out_step + at, c->factor, c->accumulate,
-                      wide, tail);
+            row_scale_to(&w.sum[q], c->out + (first + q) * c->out_step + at, c->factor,
+                         c->accumulate, wide, tail);
         }
 }
 

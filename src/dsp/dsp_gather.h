@@ -33,7 +33,7 @@ INLINE void gather_rows(const struct dcrf_gather *given, size_t begin, size_t en
                 ask_for(g->in + g->index[e + GATHER_AHEAD] * g->in_stride, width, is_aligned);
             row_add(&sum, g->weight[e], g->in + g->index[e] * g->in_stride, wide, tail);
         }
-        row_store(&sum, out, g->factor, g->accumulate, wide, tail);
+        row_scale_to(&sum, out, g->factor, g->accumulate, wide, tail);
     }
 }
 
@@ -68,7 +68,7 @@ INLINE void scatter_rows(const struct dcrf_scatter *given, size_t begin, size_t 
             float *out = s->out + s->index[r * entries + k] * width;
             struct row sum = row_load(out, wide, tail);
             row_add_row(&sum, s->weight[r * entries + k], &in, wide, tail);
-            row_store(&sum, out, 1, false, wide, tail);
+            row_store(&sum, out, wide, tail);
         }
     }
 }

@@ -27,7 +27,7 @@ INLINE void weigh_block(const struct dcrf_histograms *h, const float *row, float
         const float *table = h->table + k * h->row + at;
         UNROLL
         for (size_t i = 0; i < vectors; i++)
-            sum[i] -= row[k] * load_bins(table + i * HISTOGRAM_LANES);
+            sum[i] = FNMA(row[k], load_bins(table + i * HISTOGRAM_LANES), sum[i]);
     }
     UNROLL
     for (size_t i = 0; i < vectors; i++)
@@ -70,7 +70,8 @@ static void read(const struct dcrf_view_of_bins *view, const uint8_t *bin, const
             const float *high = fraction[a] > 0 ? low + view->table_row : low;
             for (size_t i = 0; i < view->width; i += HISTOGRAM_LANES) {
                 const bins_vector at_low = load_bins(low + i);
-                sum += (at_low + fraction[a] * (load_bins(high + i) - at_low)) * load_bins(row + i);
+                const bins_vector value = FMA(fraction[a], load_bins(high + i) - at_low, at_low);
+                sum = FMA(value, load_bins(row + i), sum);
             }
         } else {
             bins_integers index = first - bin[a];

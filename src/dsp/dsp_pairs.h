@@ -1,6 +1,6 @@
 /* The loops over pairs (pairs.h) for one instruction set and one type of numbers: a part of
  * dsp_vector.h, which defines REAL, INTEGER (of the same size), PAIR_LANES, LINE (the struct), NAME
- * (of a function or type), MOST_EXPONENT_BITS and the macros of the polynomial. */
+ * (of a function or type), and the terms of the polynomial. */
 
 typedef REAL NAME(vector) __attribute__((vector_size(PAIR_LANES * sizeof(REAL))));
 typedef INTEGER NAME(integers) __attribute__((vector_size(PAIR_LANES * sizeof(REAL))));
@@ -27,7 +27,11 @@ INLINE VECTOR NAME(power)(VECTOR x) {
     x = LARGER(x, (VECTOR){0} - 126);
     const VECTOR shifted = x + MAGIC;
     const VECTOR f = x - (shifted - MAGIC);
-    const VECTOR p = POLYNOMIAL(f);
+    const REAL term[] = POWER_TERMS;
+    VECTOR p = IN_ALL(term[0], f);
+#pragma GCC unroll 12
+    for (size_t i = 1; i < sizeof term / sizeof *term; i++)
+        p = FMA(p, f, term[i]);
     return (VECTOR)((INTEGERS)p + ((INTEGERS)shifted << MANTISSA_BITS));
 }
 
@@ -49,12 +53,12 @@ INLINE void NAME(values_at)(const struct dcrf_metric *metric, const REAL *a, con
             for (size_t q = 0; q < VALUE_VECTORS; q++) {
                 const VECTOR difference =
                     NAME(load)(a + feature * DCRF_TILE + v + q * PAIR_LANES) - at;
-                squared[q] += difference * difference;
+                squared[q] = FMA(difference, difference, squared[q]);
             }
         }
 #pragma GCC unroll 2
         for (size_t q = 0; q < VALUE_VECTORS; q++)
-            exponent[q] -= (REAL)metric->weight[g] * squared[q];
+            exponent[q] = FNMA((REAL)metric->weight[g], squared[q], exponent[q]);
     }
 #pragma GCC unroll 2
     for (size_t q = 0; q < VALUE_VECTORS; q++)
@@ -117,8 +121,8 @@ INLINE void NAME(product_block)(const REAL *kernel, const REAL *in, REAL *out, s
 #pragma GCC unroll 12
             for (size_t c = 0; c < channels; c++) {
                 const REAL weight = in[c * DCRF_TILE + b];
-                sum[c][0] += low * weight;
-                sum[c][1] += high * weight;
+                sum[c][0] = FMA(weight, low, sum[c][0]);
+                sum[c][1] = FMA(weight, high, sum[c][1]);
             }
         }
 #pragma GCC unroll 12
@@ -237,8 +241,8 @@ INLINE void NAME(sums_of)(const struct dcrf_metric *metric, const REAL *a, const
             NAME(values_at)(metric, a, b, v, j, groups, size, value);
 #pragma GCC unroll 2
             for (size_t q = 0; q < VALUE_VECTORS; q++) {
-                sum_a[q] += value[q] * weight_b[j];
-                sum_b[j] += value[q] * NAME(load)(weight_a + v + q * PAIR_LANES);
+                sum_a[q] = FMA(weight_b[j], value[q], sum_a[q]);
+                sum_b[j] = FMA(NAME(load)(weight_a + v + q * PAIR_LANES), value[q], sum_b[j]);
             }
         }
 #pragma GCC unroll 2
@@ -268,12 +272,12 @@ INLINE void NAME(disagreement_of)(const struct dcrf_metric *metric, const REAL *
 #pragma GCC unroll 2
             for (size_t q = 0; q < VALUE_VECTORS; q++) {
                 const INTEGERS differs = NAME(load)(labels_a + v + q * PAIR_LANES) != labels_b[j];
-                part[q] += (VECTOR)((INTEGERS)value[q] & differs) * scale_b[j];
+                part[q] = FMA(scale_b[j], (VECTOR)((INTEGERS)value[q] & differs), part[q]);
             }
         }
 #pragma GCC unroll 2
         for (size_t q = 0; q < VALUE_VECTORS; q++)
-            sum_a[0] += part[q] * NAME(load)(scale_a + v + q * PAIR_LANES);
+            sum_a[0] = FMA(NAME(load)(scale_a + v + q * PAIR_LANES), part[q], sum_a[0]);
     }
     *sum += (double)NAME(totals)(sum_a)[0];
 }
@@ -331,9 +335,9 @@ INLINE void NAME(line_block)(const struct LINE *line, size_t c, size_t first, si
                 const VECTOR clipped = SMALLER(LARGER(y_b - y[t * vectors + q], -one), one);
                 const VECTOR kernel =
                     NAME(load)(line->kernel[first + t] + b * DCRF_TILE + (v + q) * PAIR_LANES);
-                sum[t * vectors + q] += kernel * clipped;
+                sum[t * vectors + q] = FMA(kernel, clipped, sum[t * vectors + q]);
                 if (both)
-                    total += kernel * clipped;
+                    total = FMA(kernel, clipped, total);
             }
         if (both)
             sum_b[b] = total;

@@ -47,9 +47,8 @@ INLINE void splat_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
     const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
     UNROLL
     for (size_t k = 0; k < corners; k++) {
-        row_store(&sum[k], first_piece(runs->vertices, vertex[k], wide), 1, true, wide, 0);
-        row_store(&sum[k], last_piece(runs->vertices, runs->tails, vertex[k], tail), 1, true, 0,
-                  tail);
+        row_add_to(&sum[k], first_piece(runs->vertices, vertex[k], wide), wide, 0);
+        row_add_to(&sum[k], last_piece(runs->vertices, runs->tails, vertex[k], tail), 0, tail);
     }
 }
 
@@ -77,8 +76,8 @@ INLINE void slice_pieces(const struct dcrf_runs *runs, size_t run, size_t last_p
         UNROLL
         for (size_t k = 0; k < corners; k++)
             row_add_row(&sum, weight[k], &in[k], wide, tail);
-        row_store(&sum, runs->variables + runs->variable[place] * runs->stride, runs->factor,
-                  runs->accumulate || corner > 0, wide, tail);
+        row_scale_to(&sum, runs->variables + runs->variable[place] * runs->stride, runs->factor,
+                     runs->accumulate || corner > 0, wide, tail);
     }
 }
 
@@ -120,8 +119,8 @@ INLINE void blur_pieces(const struct dcrf_blur *given, size_t begin, size_t end,
         struct row sum;
         row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, 0);
         row_blur(&sum, b->in[0] + b->tails, b->neighbour[0], v, b, false, 0, tail);
-        row_store(&sum, first_piece(b->out, v, wide), 1, false, wide, 0);
-        row_store(&sum, last_piece(b->out, b->tails, v, tail), 1, false, 0, tail);
+        row_store(&sum, first_piece(b->out, v, wide), wide, 0);
+        row_store(&sum, last_piece(b->out, b->tails, v, tail), 0, tail);
     }
 }
 

@@ -58,7 +58,7 @@ INLINE void splat_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
     const uint32_t *vertex = runs->vertex + run * runs->corners + corner;
     UNROLL
     for (size_t k = 0; k < corners; k++)
-        row_store(&sum[k], runs->vertices + vertex[k] * runs->width + at, 1, true, wide, tail);
+        row_add_to(&sum[k], runs->vertices + vertex[k] * runs->width + at, wide, tail);
 }
 
 /* The same. Where there are registers for two sums corners come in two, since one would wait for
@@ -82,8 +82,8 @@ INLINE void slice_run(const struct dcrf_runs *runs, size_t run, size_t corner, s
                 row_add_row(&sum[k % RUN_SUMS], weight[k], &in[k], wide, tail);
         if (corners > 1 && RUN_SUMS > 1)
             row_join(&sum[0], &sum[1], wide, tail);
-        row_store(&sum[0], runs->variables + runs->variable[place] * runs->stride + at,
-                  runs->factor, runs->accumulate || corner > 0, wide, tail);
+        row_scale_to(&sum[0], runs->variables + runs->variable[place] * runs->stride + at,
+                     runs->factor, runs->accumulate || corner > 0, wide, tail);
     }
 }
 
@@ -200,7 +200,7 @@ INLINE void splat_short(const struct dcrf_runs *given, size_t begin, size_t end,
         UNROLL_CONSTANT
         for (size_t k = 0; k < corners; k++) {
             float *row = runs->vertices + vertex[k] * width;
-            store_short(row, load_short(row, width) + weight[k] * in, width);
+            store_short(row, FMA(weight[k], in, load_short(row, width)), width);
         }
     }
 }
@@ -215,9 +215,10 @@ INLINE void slice_short(const struct dcrf_runs *given, size_t begin, size_t end,
         half_vector sum = {0};
         UNROLL_CONSTANT
         for (size_t k = 0; k < corners; k++)
-            sum += weight[k] * load_short(runs->vertices + vertex[k] * width, width);
-        sum *= runs->factor;
-        store_short(out, runs->accumulate ? sum + load_short(out, width) : sum, width);
+            sum = FMA(weight[k], load_short(runs->vertices + vertex[k] * width, width), sum);
+        sum =
+            runs->accumulate ? FMA(runs->factor, sum, load_short(out, width)) : runs->factor * sum;
+        store_short(out, sum, width);
     }
 }
 

@@ -21,7 +21,7 @@
  * base two what counts is that it is the same number for all, unless it is so large that its last
  * digit is more than a few binary orders. */
 INLINE wide_vector sixteen_exponentials(wide_vector energy, wide_vector low_in_base_two) {
-    const wide_vector y = low_in_base_two - energy * TO_BASE_TWO;
+    const wide_vector y = FNMA(TO_BASE_TWO, energy, low_in_base_two);
     const __m512 k = _mm512_roundscale_ps((__m512)y, _MM_FROUND_TO_NEAREST_INT);
     const wide_vector f = y - (wide_vector)k;
     return (wide_vector)_mm512_scalef_ps((__m512)POWER(f), k);

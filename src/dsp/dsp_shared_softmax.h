@@ -61,10 +61,9 @@ INLINE tail_vector smaller(tail_vector a, tail_vector b) {
 
 /* 2^f for |f| <= 1/2 by a polynomial of degree 5 that is best in relative error, 7.5e-8. */
 #define POWER(f)                                                                                   \
-    (((((1.3276471e-3f * (f) + 9.675541e-3f) * (f) + 5.550713e-2f) * (f) + 2.402212e-1f) * (f) +   \
-      6.9314694e-1f) *                                                                             \
-         (f) +                                                                                     \
-     1.0000001f)
+    FMA(FMA(FMA(FMA(FMA(1.3276471e-3f, f, 9.675541e-3f), f, 5.550713e-2f), f, 2.402212e-1f), f,    \
+            6.9314694e-1f),                                                                        \
+        f, 1.0000001f)
 #define TO_BASE_TWO 1.44269504f
 
 /* exp(x) for LOWEST_EXPONENT <= x <= 0: 2^k 2^f, k whole and |f| <= 1/2. The rounding of log2(e)
@@ -80,8 +79,8 @@ INLINE tail_vector smaller(tail_vector a, tail_vector b) {
 
 INLINE tail_vector clamped_exponential(tail_vector x) {
     const float magic = 12582912.0f;
-    const tail_vector shifted = x * TO_BASE_TWO + magic;
-    const tail_vector k = shifted - magic, f = x * TO_BASE_TWO - k, p = POWER(f);
+    const tail_vector shifted = FMA(TO_BASE_TWO, x, magic);
+    const tail_vector k = shifted - magic, f = FMA(TO_BASE_TWO, x, -k), p = POWER(f);
 #if DSP_LANES == 16
     return (tail_vector)_mm256_scalef_ps((__m256)p, (__m256)k);
 #else

@@ -52,17 +52,17 @@ INLINE tail_vector row_logits(const struct dcrf_softmax *s, size_t r, size_t gro
     for (size_t g = 0; g < groups; g++) {
         const size_t at = r * s->stride + g * TAIL_LANES;
         const tail_vector q = load_tail(s->q + at), unary = load_tail(s->unary + at);
-        tail_vector m = load_tail(s->message + at) - diagonal * q;
+        tail_vector m = FNMA(diagonal, q, load_tail(s->message + at));
         if (g + 1 == groups)
             m = (tail_vector)((tail_integers)m & last);
-        value[g] = -unary - s->factor * m;
-        sums->logits += q * value[g];
-        sums->own += q * m;
+        value[g] = FNMA(s->factor, m, -unary);
+        sums->logits = FMA(value[g], q, sums->logits);
+        sums->own = FMA(q, m, sums->own);
         sums->all += m;
         if (!is_plain && s->extra)
             value[g] += load_tail(s->extra + at);
         if (!is_plain && s->logits) {
-            value[g] = s->damping * load_tail(s->logits + at) + (1 - s->damping) * value[g];
+            value[g] = FMA(s->damping, load_tail(s->logits + at), (1 - s->damping) * value[g]);
             store_tail(s->logits + at, value[g]);
         }
         if (g + 1 == groups)
@@ -94,7 +94,7 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
             const tail_vector exponent = larger(value[k * groups + g] - top[k], lowest);
             value[k * groups + g] = clamped_exponential(exponent);
             total[k] += value[k * groups + g];
-            weighted[k] += value[k * groups + g] * exponent;
+            weighted[k] = FMA(value[k * groups + g], exponent, weighted[k]);
         }
     }
     UNROLL
@@ -113,7 +113,7 @@ INLINE void softmax_some(const struct dcrf_softmax *s, size_t r, size_t rows, si
             store_tail(s->next + at, updated);
         }
         sums->change += change;
-        sums->entropy += scale * weighted[k];
+        sums->entropy = FMA(scale, weighted[k], sums->entropy);
         sums->product *= (double)total[k][0];
     }
 }

@@ -32,10 +32,10 @@ INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, siz
     UNROLL
     for (size_t i = 0; i < HALF_LANES; i++)
         if (i < count) {
-            const tail_vector m = value[i] - diagonal * q[i];
-            const tail_vector term = q[i] * unary[i] + m * (s->all_factor + s->own_factor * q[i]);
-            *energy += term;
-            value[i] = -unary[i] - s->factor * m;
+            const tail_vector m = FNMA(diagonal, q[i], value[i]);
+            const tail_vector own = FMA(s->own_factor, q[i], s->all_factor);
+            *energy += FMA(m, own, q[i] * unary[i]);
+            value[i] = FNMA(s->factor, m, -unary[i]);
         }
     if (s->extra) {
         load_eight(s->extra + from, s->stride, other);
@@ -47,7 +47,7 @@ INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, siz
         load_eight(s->logits + from, s->stride, other);
         UNROLL
         for (size_t i = 0; i < HALF_LANES; i++)
-            other[i] = value[i] = s->damping * other[i] + (1 - s->damping) * value[i];
+            other[i] = value[i] = FMA(s->damping, other[i], (1 - s->damping) * value[i]);
         store_eight(other, s->logits + from, s->stride);
     }
 }
@@ -82,7 +82,7 @@ INLINE void eights_rows(const struct dcrf_softmax *s, size_t r, size_t labels, t
         const tail_vector exponent = larger(value[i] - top, (tail_vector){0} + LOWEST_EXPONENT);
         value[i] = clamped_exponential(exponent);
         total += value[i];
-        weighted += value[i] * exponent;
+        weighted = FMA(value[i], exponent, weighted);
     }
     const tail_vector scale = 1 / total;
     for (size_t at = 0; at < labels; at += HALF_LANES) {

@@ -58,6 +58,8 @@ typedef double half_doubles __attribute__((vector_size(HALF_LANES * 4)));
 #define HIGH_HALF(v) ((half_vector){(v)[4], (v)[5], (v)[6], (v)[7]})
 #endif
 
+#include "dsp/dsp_fma.h"
+
 /* The caller's rows are aligned to floats only. */
 INLINE wide_vector load_wide(const float *at) {
     wide_vector value;
@@ -158,34 +160,48 @@ INLINE void row_zero(struct row *row, size_t wide, size_t tail) {
 INLINE void row_add(struct row *row, float weight, const float *in, size_t wide, size_t tail) {
     UNROLL
     for (size_t i = 0; i < wide; i++)
-        row->wide[i] += weight * load_wide(in + i * DSP_LANES);
+        row->wide[i] = FMA(weight, load_wide(in + i * DSP_LANES), row->wide[i]);
     if (tail & 2)
-        row->tail += weight * load_tail(in + wide * DSP_LANES);
+        row->tail = FMA(weight, load_tail(in + wide * DSP_LANES), row->tail);
     if (tail & 1)
-        row->half += weight * load_half(in + half_at(wide, tail));
+        row->half = FMA(weight, load_half(in + half_at(wide, tail)), row->half);
 }
 
-INLINE void row_store(const struct row *row, float *out, float factor, bool accumulate, size_t wide,
-                      size_t tail) {
+INLINE void row_store(const struct row *row, float *out, size_t wide, size_t tail) {
     UNROLL
-    for (size_t i = 0; i < wide; i++) {
-        wide_vector value = factor * row->wide[i];
-        if (accumulate)
-            value += load_wide(out + i * DSP_LANES);
-        store_wide(out + i * DSP_LANES, value);
-    }
-    if (tail & 2) {
-        tail_vector value = factor * row->tail;
-        if (accumulate)
-            value += load_tail(out + wide * DSP_LANES);
-        store_tail(out + wide * DSP_LANES, value);
-    }
-    if (tail & 1) {
-        half_vector value = factor * row->half;
-        if (accumulate)
-            value += load_half(out + half_at(wide, tail));
-        store_half(out + half_at(wide, tail), value);
-    }
+    for (size_t i = 0; i < wide; i++)
+        store_wide(out + i * DSP_LANES, row->wide[i]);
+    if (tail & 2)
+        store_tail(out + wide * DSP_LANES, row->tail);
+    if (tail & 1)
+        store_half(out + half_at(wide, tail), row->half);
+}
+
+/* out += row */
+INLINE void row_add_to(const struct row *row, float *out, size_t wide, size_t tail) {
+    UNROLL
+    for (size_t i = 0; i < wide; i++)
+        store_wide(out + i * DSP_LANES, row->wide[i] + load_wide(out + i * DSP_LANES));
+    if (tail & 2)
+        store_tail(out + wide * DSP_LANES, row->tail + load_tail(out + wide * DSP_LANES));
+    if (tail & 1)
+        store_half(out + half_at(wide, tail), row->half + load_half(out + half_at(wide, tail)));
+}
+
+/* out = factor * row, or += that */
+INLINE void row_scale_to(struct row *row, float *out, float factor, bool accumulate, size_t wide,
+                         size_t tail) {
+    UNROLL
+    for (size_t i = 0; i < wide; i++)
+        row->wide[i] = accumulate ? FMA(factor, row->wide[i], load_wide(out + i * DSP_LANES))
+                                  : factor * row->wide[i];
+    if (tail & 2)
+        row->tail = accumulate ? FMA(factor, row->tail, load_tail(out + wide * DSP_LANES))
+                               : factor * row->tail;
+    if (tail & 1)
+        row->half = accumulate ? FMA(factor, row->half, load_half(out + half_at(wide, tail)))
+                               : factor * row->half;
+    row_store(row, out, wide, tail);
 }
 
 /* row += other */
@@ -219,21 +235,21 @@ INLINE void row_blur(struct row *row, const float *in, const uint32_t *neighbour
     const float *after = in + neighbour[2 * v + 1] * width;
     UNROLL
     for (size_t i = 0; i < wide; i++) {
-        const wide_vector value =
-            b->centre * load_wide(at + i * DSP_LANES) +
-            b->side * (load_wide(before + i * DSP_LANES) + load_wide(after + i * DSP_LANES));
+        const wide_vector sides =
+            load_wide(before + i * DSP_LANES) + load_wide(after + i * DSP_LANES);
+        const wide_vector value = FMA(b->side, sides, b->centre * load_wide(at + i * DSP_LANES));
         row->wide[i] = adds ? row->wide[i] + value : value;
     }
     if (tail & 2) {
-        const tail_vector value =
-            b->centre * load_tail(at + wide * DSP_LANES) +
-            b->side * (load_tail(before + wide * DSP_LANES) + load_tail(after + wide * DSP_LANES));
+        const tail_vector sides =
+            load_tail(before + wide * DSP_LANES) + load_tail(after + wide * DSP_LANES);
+        const tail_vector value = FMA(b->side, sides, b->centre * load_tail(at + wide * DSP_LANES));
         row->tail = adds ? row->tail + value : value;
     }
     if (tail & 1) {
-        const half_vector value = b->centre * load_half(at + half_at(wide, tail)) +
-                                  b->side * (load_half(before + half_at(wide, tail)) +
-                                             load_half(after + half_at(wide, tail)));
+        const size_t half = half_at(wide, tail);
+        const half_vector sides = load_half(before + half) + load_half(after + half);
+        const half_vector value = FMA(b->side, sides, b->centre * load_half(at + half));
         row->half = adds ? row->half + value : value;
     }
 }
@@ -246,14 +262,14 @@ INLINE void blur_rows(const struct dcrf_blur *given, size_t begin, size_t end, s
         for (size_t v = begin; v < end; v++) {
             struct row sum;
             row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, tail);
-            row_store(&sum, b->out + v * width, 1, false, wide, tail);
+            row_store(&sum, b->out + v * width, wide, tail);
         }
     else
         for (size_t v = begin; v < end; v++) {
             struct row sum;
             row_blur(&sum, b->in[0], b->neighbour[0], v, b, false, wide, tail);
             row_blur(&sum, b->in[1], b->neighbour[1], v, b, true, wide, tail);
-            row_store(&sum, b->out + v * width, 1, false, wide, tail);
+            row_store(&sum, b->out + v * width, wide, tail);
         }
 }
 
@@ -267,12 +283,14 @@ INLINE void blur_pairs(const struct dcrf_blur *given, size_t begin, size_t end) 
         const half_vector before = load_pairs(in + n[0] * PAIR, in + n[2] * PAIR);
         const half_vector after = load_pairs(in + n[1] * PAIR, in + n[3] * PAIR);
         store_half(b->out + v * PAIR,
-                   b->centre * load_half(in + v * PAIR) + b->side * (before + after));
+                   FMA(b->side, before + after, b->centre * load_half(in + v * PAIR)));
     }
-    if (v < end)
-        store_pair(b->out + v * PAIR, b->centre * load_pairs(in + v * PAIR, NULL) +
-                                          b->side * (load_pairs(in + n[0] * PAIR, NULL) +
-                                                     load_pairs(in + n[1] * PAIR, NULL)));
+    if (v < end) {
+        const half_vector sides =
+            load_pairs(in + n[0] * PAIR, NULL) + load_pairs(in + n[1] * PAIR, NULL);
+        store_pair(b->out + v * PAIR,
+                   FMA(b->side, sides, b->centre * load_pairs(in + v * PAIR, NULL)));
+    }
 }
 
 static void blur(const struct dcrf_blur *b, size_t begin, size_t end) {
@@ -299,11 +317,11 @@ INLINE void row_add_row(struct row *row, float weight, const struct row *other, 
                         size_t tail) {
     UNROLL
     for (size_t i = 0; i < wide; i++)
-        row->wide[i] += weight * other->wide[i];
+        row->wide[i] = FMA(weight, other->wide[i], row->wide[i]);
     if (tail & 2)
-        row->tail += weight * other->tail;
+        row->tail = FMA(weight, other->tail, row->tail);
     if (tail & 1)
-        row->half += weight * other->half;
+        row->half = FMA(weight, other->half, row->half);
 }
 
 /* row = weight * other */
@@ -328,9 +346,9 @@ INLINE void row_times(struct row *row, float weight, const struct row *other, si
 #include "dsp/dsp_convolve.h"
 
 INLINE void scale_row(const struct dcrf_scaling *s, size_t r, size_t wide, size_t tail) {
-    const struct row row = row_load(s->in + r * s->in_stride, wide, tail);
-    row_store(&row, s->out + r * s->out_stride, s->scale ? s->factor * s->scale[r] : s->factor,
-              s->accumulate, wide, tail);
+    struct row row = row_load(s->in + r * s->in_stride, wide, tail);
+    row_scale_to(&row, s->out + r * s->out_stride, s->scale ? s->factor * s->scale[r] : s->factor,
+                 s->accumulate, wide, tail);
 }
 
 INLINE void scale_all(const struct dcrf_scaling *given, size_t rows, size_t wide, size_t tail) {
@@ -352,15 +370,15 @@ static void scale_rows(const struct dcrf_scaling *s, size_t rows) {
         const integers above = x > (vector){0} - 87.0f;                                            \
         x = (vector)((integers)x & above);                                                         \
         const float magic = 12582912.0f;                                                           \
-        const vector shifted = x * 1.44269504f + magic;                                            \
+        const vector shifted = FMA(1.44269504f, x, magic);                                         \
         const vector k = shifted - magic;                                                          \
-        const vector r = (x - k * 0.693359375f) + k * 2.12194440e-4f;                              \
-        vector p = r * (1.0f / 720) + 1.0f / 120;                                                  \
-        p = p * r + 1.0f / 24;                                                                     \
-        p = p * r + 1.0f / 6;                                                                      \
-        p = p * r + 0.5f;                                                                          \
-        p = p * r + 1;                                                                             \
-        p = p * r + 1;                                                                             \
+        const vector r = FMA(2.12194440e-4f, k, FNMA(0.693359375f, k, x));                         \
+        vector p = FMA(1.0f / 720, r, 1.0f / 120);                                                 \
+        p = FMA(p, r, 1.0f / 24);                                                                  \
+        p = FMA(p, r, 1.0f / 6);                                                                   \
+        p = FMA(p, r, 0.5f);                                                                       \
+        p = FMA(p, r, 1.0f);                                                                       \
+        p = FMA(p, r, 1.0f);                                                                       \
         const integers power = ((integers)shifted - (integers)((vector){0} + magic) + 127) << 23;  \
         return (vector)((integers)(p * (vector)power) & above);                                    \
     }
@@ -378,7 +396,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
             wide_vector squared = {0};
             for (size_t i = 0; i < dimension; i++) {
                 const wide_vector difference = load_wide(points + i * plane + b) - query[i];
-                squared += difference * difference;
+                squared = FMA(difference, difference, squared);
             }
             partial += exponential(-0.5f * squared);
         }
@@ -387,10 +405,6 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
     }
     return sum;
 }
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "dsp/dsp_shared_softmax.h"
 
@@ -416,7 +430,6 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #define LARGER_DOUBLE(a, b) ((pair_double_vector)wasm_f64x2_pmax((v128_t)(a), (v128_t)(b)))
 #define SMALLER_DOUBLE(a, b) ((pair_double_vector)wasm_f64x2_pmin((v128_t)(a), (v128_t)(b)))
 #else
-#include <arm_neon.h>
 #define LARGER_FLOAT(a, b) ((pair_vector)vmaxq_f32((float32x4_t)(a), (float32x4_t)(b)))
 #define SMALLER_FLOAT(a, b) ((pair_vector)vminq_f32((float32x4_t)(a), (float32x4_t)(b)))
 #define LARGER_DOUBLE(a, b) ((pair_double_vector)vmaxq_f64((float64x2_t)(a), (float64x2_t)(b)))
@@ -425,36 +438,16 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 
 /* (2^f - 1) / f for |f| <= 1/2 at the Chebyshev points, so that the power of 0 is 1: the relative
  * error of 1 + f q(f) is 5.1e-9 in float. */
-#define POLYNOMIAL_FLOAT(f)                                                                        \
-    (((((1.5453163e-4f * (f) + 1.3390863e-3f) * (f) + 9.6180826e-3f) * (f) + 5.5503571e-2f) *      \
-          (f) +                                                                                    \
-      2.4022651e-1f) *                                                                             \
-         (f) +                                                                                     \
-     6.9314719e-1f) *                                                                              \
-            (f) +                                                                                  \
-        1
+#define FLOAT_TERMS                                                                                \
+    { 1.5453163e-4f, 1.3390863e-3f, 9.6180826e-3f, 5.5503571e-2f, 2.4022651e-1f, 6.9314719e-1f, 1 }
 /* The same of degree 11, good to 8.5e-18. */
-#define POLYNOMIAL_DOUBLE(f)                                                                       \
-    ((((((((((4.4549605981865186e-10 * (f) + 7.072585949269223e-9) * (f) +                         \
-             1.0178062445845774e-7) *                                                              \
-                (f) +                                                                              \
-            1.321544258792169e-6) *                                                                \
-               (f) +                                                                               \
-           1.525273382983612e-5) *                                                                 \
-              (f) +                                                                                \
-          1.540353044173605e-4) *                                                                  \
-             (f) +                                                                                 \
-         1.3333558146416936e-3) *                                                                  \
-            (f) +                                                                                  \
-        9.618129107606888e-3) *                                                                    \
-           (f) +                                                                                   \
-       5.55041086648216e-2) *                                                                      \
-          (f) +                                                                                    \
-      2.4022650695910097e-1) *                                                                     \
-         (f) +                                                                                     \
-     6.931471805599453e-1) *                                                                       \
-            (f) +                                                                                  \
-        1
+#define DOUBLE_TERMS                                                                               \
+    {                                                                                              \
+        4.4549605981865186e-10, 7.072585949269223e-9, 1.0178062445845774e-7, 1.321544258792169e-6, \
+            1.525273382983612e-5, 1.540353044173605e-4, 1.3333558146416936e-3,                     \
+            9.618129107606888e-3, 5.55041086648216e-2, 2.4022650695910097e-1,                      \
+            6.931471805599453e-1, 1                                                                \
+    }
 
 /* Sixteen are slower: masks have to become vectors again, and rows of a window are short. */
 #define WINDOW_LANES (DSP_LANES < 8 ? DSP_LANES : 8)
@@ -469,7 +462,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #define SMALLER SMALLER_FLOAT
 #define MAGIC 0x1.8p23f
 #define MANTISSA_BITS 23
-#define POLYNOMIAL POLYNOMIAL_FLOAT
+#define POWER_TERMS FLOAT_TERMS
 #include "dsp/dsp_pairs.h"
 #undef REAL
 #undef INTEGER
@@ -480,7 +473,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #undef SMALLER
 #undef MAGIC
 #undef MANTISSA_BITS
-#undef POLYNOMIAL
+#undef POWER_TERMS
 
 #define REAL double
 #define INTEGER int64_t
@@ -497,7 +490,7 @@ static double gaussian_sum(const float *points, size_t plane, size_t count, size
 #define SMALLER SMALLER_DOUBLE
 #define MAGIC 0x1.8p52
 #define MANTISSA_BITS 52
-#define POLYNOMIAL POLYNOMIAL_DOUBLE
+#define POWER_TERMS DOUBLE_TERMS
 #include "dsp/dsp_pairs.h"
 
 #include "dsp/dsp_log_sums.h"

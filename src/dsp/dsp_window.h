@@ -4,18 +4,10 @@
  * All instruction sets give the same bits: what is added up are multiples of one step that are
  * small enough for their sums to be exact (model/colour.h), so that the order is of no account, and
  * whether a pixel is in the window is decided by floats whose every product is rounded before it is
- * added: ROUNDED keeps compilers that may contract from doing so. */
+ * added. */
 
 typedef float window_floats __attribute__((vector_size(WINDOW_LANES * 4)));
 typedef int32_t window_integers __attribute__((vector_size(WINDOW_LANES * 4)));
-
-#if defined(__FMA__)
-#define ROUNDED(value) __asm__("" : "+v"(value))
-#elif defined(__aarch64__)
-#define ROUNDED(value) __asm__("" : "+w"(value))
-#else
-#define ROUNDED(value) (void)(value)
-#endif
 
 /* By so much ranges are wider than the disc that they enclose, so that rounding them cannot lose a
  * pixel; the test in the loop decides. */
@@ -33,9 +25,7 @@ static inline window_floats window_load(const float *at) {
 }
 
 static inline window_floats window_square(window_floats value) {
-    window_floats square = value * value;
-    ROUNDED(square);
-    return square;
+    return value * value;
 }
 
 /* `value` where the mask is set, else 0. */
@@ -57,8 +47,6 @@ static inline void window_clip(float centre, float radius, size_t size, size_t *
 static inline void window_add_row(const struct dcrf_window *window, size_t left, size_t right,
                                   size_t top, size_t y, struct window_lanes *sums) {
     const float dy = (float)y - window->y;
-    float dy_squared = dy * dy;
-    ROUNDED(dy_squared);
     window_floats offset;
     for (int i = 0; i < WINDOW_LANES; i++)
         offset[i] = (float)i;
@@ -71,7 +59,7 @@ static inline void window_add_row(const struct dcrf_window *window, size_t left,
          at += WINDOW_LANES, x += WINDOW_LANES, offset += WINDOW_LANES) {
         const window_floats c0 = window_load(plane[0] + at), c1 = window_load(plane[1] + at),
                             c2 = window_load(plane[2] + at);
-        const window_floats far = window_square(x - window->x) + dy_squared;
+        const window_floats far = window_square(x - window->x) + dy * dy;
         const window_floats other = window_square(c0 - window->colour[0]) +
                                     window_square(c1 - window->colour[1]) +
                                     window_square(c2 - window->colour[2]);
