@@ -5,7 +5,14 @@
 #ifndef DCRF_CORE_FPMODE_H
 #define DCRF_CORE_FPMODE_H
 
+#include <float.h>
 #include <stdint.h>
+
+/* A loop over floats must give what the same loop over vectors gives. */
+#if FLT_EVAL_METHOD != 0
+#error                                                                                             \
+    "floats are computed in another type: compile with -fexcess-precision=fast (and, for 32-bit x86, -msse2 -mfpmath=sse)"
+#endif
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
