@@ -81,13 +81,13 @@ static dcrf_status update_init(struct update *update, struct dcrf_field *field,
     const size_t band = crf->band * stride * threads;
     *update = (struct update){.field = field, .is_stored = true};
     update->rows = dcrf_workspace_slot(workspace, &band_slot, 2 * band, sizeof(float));
-    update->parts = update->rows + band;
     update->work_floats = (DCRF_SOFTMAX_WORK(crf->labels) + 15) / 16 * 16;
     update->work =
         dcrf_workspace_slot(workspace, &softmax_slot, threads * update->work_floats, sizeof(float));
     if (!update->rows || !update->work || !dcrf_rings_init(&update->rings, field, workspace) ||
         !dcrf_spread_init(&update->spread, crf, workspace, stride))
         return dcrf_fail_memory(error, "mean field");
+    update->parts = update->rows + band;
     return DCRF_OK;
 }
 

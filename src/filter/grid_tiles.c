@@ -113,6 +113,8 @@ static struct flat find_flat(const struct dcrf_grid_plan *op, size_t x, size_t c
 static void make_rows(const struct sweep *sweep, size_t variable, size_t begin, size_t end,
                       float factor, const struct scratch *scratch) {
     const struct dcrf_grid_filter *filter = &sweep->filter;
+    if (begin >= end) /* always, where nothing is normalized: there are no scales then */
+        return;
     const struct dcrf_scaling scaling = {.in = filter->in + (variable + begin) * filter->stride,
                                          .in_stride = filter->stride,
                                          .scale = filter->op->scale + variable + begin,
@@ -120,8 +122,7 @@ static void make_rows(const struct sweep *sweep, size_t variable, size_t begin, 
                                          .out = scratch->made + begin * scratch->width,
                                          .out_stride = scratch->width,
                                          .width = scratch->width};
-    if (begin < end)
-        scale_rows(sweep->dsp, &scaling, end - begin);
+    scale_rows(sweep->dsp, &scaling, end - begin);
 }
 
 /* Point to the rows in reach of a tile's columns on line y, which may have to be made first.
