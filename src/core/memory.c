@@ -1,16 +1,9 @@
-#define _DEFAULT_SOURCE
 #include "core/memory.h"
 
+#include "core/platform.h"
+
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#ifndef __wasm__
-#include <pthread.h>
-#include <sys/mman.h>
-#endif
-#ifdef __wasm_atomics__
-#include <stdatomic.h>
-#endif
 
 bool dcrf_multiply(size_t a, size_t b, size_t *product) {
     if (b != 0 && a > SIZE_MAX / b)
@@ -27,11 +20,10 @@ size_t dcrf_align(size_t bytes) {
  * the address cache when they are gathered from. And they are kept when they are released, up to
  * MOST_KEPT_BYTES: the system clears every page that it hands out, which takes longer than a pass
  * over it, and calls that follow each other want arrays of the same sizes. The system may take the
- * pages of what is kept at any time (MADV_FREE), and there is never more memory in use and kept
+ * pages of what is kept at any time, and there is never more memory in use and kept
  * together than a quarter more than was in use at one time.
  */
-#if defined(MADV_HUGEPAGE) && defined(MADV_FREE)
-#define HAS_HUGE_PAGES
+#ifdef DCRF_HAS_HUGE_PAGES
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HUGE_FROM_BYTES (HUGE_PAGE_BYTES / 2)
 #define MOST_BLOCKS 64
@@ -58,21 +50,24 @@ static struct {
     } blocks[MOST_BLOCKS];
     size_t used_bytes, most_used_bytes, kept_bytes;
 } store;
-static pthread_mutex_t store_mutex = PTHREAD_MUTEX_INITIALIZER;
+static dcrf_mutex store_mutex = DCRF_MUTEX_INIT;
 
 static void store_enter(void) {
-    pthread_mutex_lock(&store_mutex);
+    dcrf_mutex_lock(&store_mutex);
 }
 
 static void store_leave(void) {
-    pthread_mutex_unlock(&store_mutex);
+    dcrf_mutex_unlock(&store_mutex);
 }
 
 /* A child of fork must not find the store locked by a thread that it does not have. */
-static pthread_once_t store_once = PTHREAD_ONCE_INIT;
-
-static void follow_forks(void) {
-    pthread_atfork(store_enter, store_leave, store_leave);
+static void follow_forks_once(void) {
+    static bool is_following; /* guarded by the store */
+    store_enter();
+    if (!is_following)
+        dcrf_follow_forks(store_enter, store_leave);
+    is_following = true;
+    store_leave();
 }
 
 /* Give a block that is kept back to the system: the smallest with so many bytes, or the largest.
@@ -90,7 +85,7 @@ static void drop_kept(size_t bytes) {
     if (!chosen)
         return;
     store.kept_bytes -= chosen->bytes;
-    free(chosen->memory);
+    dcrf_platform_free(chosen->memory);
     *chosen = (struct block){0};
 }
 
@@ -119,9 +114,9 @@ static size_t most_held(void) {
 }
 
 static void *take_huge(size_t bytes) {
-    void *memory = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+    void *memory = dcrf_platform_allocate(HUGE_PAGE_BYTES, bytes);
     if (memory)
-        madvise(memory, bytes, MADV_HUGEPAGE);
+        dcrf_prefer_huge_pages(memory, bytes);
     return memory;
 }
 
@@ -129,7 +124,7 @@ static void *allocate_huge(size_t size) {
     const size_t bytes = (size + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     if (MOST_KEPT_BYTES == 0)
         return take_huge(bytes);
-    pthread_once(&store_once, follow_forks);
+    follow_forks_once();
     store_enter();
     struct block *kept = find_kept(bytes);
     void *memory = NULL;
@@ -170,7 +165,7 @@ static bool keep(void *memory) {
     if (block) {
         store.used_bytes -= block->bytes;
         if (is_kept) {
-            madvise(memory, block->bytes, MADV_FREE);
+            dcrf_lend_pages(memory, block->bytes);
             block->is_kept = true;
             store.kept_bytes += block->bytes;
             while (store.kept_bytes > MOST_KEPT_BYTES)
@@ -184,40 +179,17 @@ static bool keep(void *memory) {
 }
 #endif
 
-/* The heap of wasi-libc is for one thread, and loops of the pool allocate. */
-#ifdef __wasm_atomics__
-static atomic_flag heap_is_taken = ATOMIC_FLAG_INIT;
-
-static void heap_enter(void) {
-    while (atomic_flag_test_and_set(&heap_is_taken))
-        ;
-}
-
-static void heap_leave(void) {
-    atomic_flag_clear(&heap_is_taken);
-}
-#else
-static void heap_enter(void) {
-}
-
-static void heap_leave(void) {
-}
-#endif
-
 void *dcrf_allocate(size_t count, size_t bytes) {
     size_t size;
     /* PTRDIFF_MAX: pointers into the array must be subtractable. */
     if (!dcrf_multiply(count, bytes, &size) || size > (size_t)PTRDIFF_MAX - DCRF_ALIGNMENT)
         return NULL;
-#ifdef HAS_HUGE_PAGES
+#ifdef DCRF_HAS_HUGE_PAGES
     if (size >= HUGE_FROM_BYTES)
         return allocate_huge(size);
 #endif
     size = dcrf_align(size);
-    heap_enter();
-    void *memory = aligned_alloc(DCRF_ALIGNMENT, size ? size : DCRF_ALIGNMENT);
-    heap_leave();
-    return memory;
+    return dcrf_platform_allocate(DCRF_ALIGNMENT, size ? size : DCRF_ALIGNMENT);
 }
 
 void *dcrf_allocate_zero(size_t count, size_t bytes) {
@@ -228,17 +200,15 @@ void *dcrf_allocate_zero(size_t count, size_t bytes) {
 }
 
 void dcrf_release(void *memory) {
-#ifdef HAS_HUGE_PAGES
+#ifdef DCRF_HAS_HUGE_PAGES
     if (keep(memory))
         return;
 #endif
-    heap_enter();
-    free(memory);
-    heap_leave();
+    dcrf_platform_free(memory);
 }
 
 void dcrf_release_kept(void) {
-#ifdef HAS_HUGE_PAGES
+#ifdef DCRF_HAS_HUGE_PAGES
     store_enter();
     while (store.kept_bytes > 0)
         drop_kept(0);

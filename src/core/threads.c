@@ -3,21 +3,17 @@
  * chunk is left, and waits for those inside only: a worker that the system had not yet let run
  * delays nobody. Loops follow each other within microseconds (a filter is a dozen of them), so a
  * worker spins for a short while before it sleeps; not when there are more threads than cores. */
-#define _GNU_SOURCE
 #include "core/threads.h"
 
 #include "core/error.h"
 #include "core/fpmode.h"
 #include "core/memory.h"
+#include "core/platform.h"
 
 #include <assert.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_THREADS 1024
 #define SPINS_BEFORE_SLEEP 20000
@@ -26,7 +22,7 @@
 #define DOOR_OPEN ((size_t)1 << 31)
 
 struct worker {
-    pthread_t thread;
+    struct dcrf_thread thread;
     dcrf_pool *pool;
     size_t index;
 };
@@ -35,7 +31,7 @@ struct dcrf_pool {
     size_t threads; /* with the caller's */
     size_t started; /* workers that run */
     struct worker *workers;
-    pid_t owner;
+    long owner; /* the process */
     int spins;
 
     /* The current loop: written by the caller before it opens the door. */
@@ -47,8 +43,8 @@ struct dcrf_pool {
     _Alignas(DCRF_ALIGNMENT) atomic_uint generation;
     atomic_bool quit;
     atomic_size_t sleepers;
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
+    dcrf_mutex mutex;
+    dcrf_condition wake;
 };
 
 static inline void relax(void) {
@@ -78,13 +74,13 @@ static unsigned wait_for_work(dcrf_pool *pool, unsigned seen) {
             return now;
         relax();
     }
-    pthread_mutex_lock(&pool->mutex);
+    dcrf_mutex_lock(&pool->mutex);
     atomic_fetch_add(&pool->sleepers, 1);
     unsigned now;
     while ((now = atomic_load(&pool->generation)) == seen)
-        pthread_cond_wait(&pool->wake, &pool->mutex);
+        dcrf_condition_wait(&pool->wake, &pool->mutex);
     atomic_fetch_sub(&pool->sleepers, 1);
-    pthread_mutex_unlock(&pool->mutex);
+    dcrf_mutex_unlock(&pool->mutex);
     return now;
 }
 
@@ -98,7 +94,7 @@ static bool enter(dcrf_pool *pool) {
     return false;
 }
 
-static void *worker_main(void *argument) {
+static void worker_main(void *argument) {
     struct worker *self = argument;
     dcrf_pool *pool = self->pool;
     unsigned seen = 0;
@@ -106,7 +102,7 @@ static void *worker_main(void *argument) {
     for (;;) {
         seen = wait_for_work(pool, seen);
         if (atomic_load(&pool->quit))
-            return NULL;
+            return;
         if (enter(pool)) {
             run_chunks(pool, self->index);
             atomic_fetch_sub_explicit(&pool->door, 1, memory_order_release);
@@ -118,39 +114,14 @@ static void *worker_main(void *argument) {
 static void announce(dcrf_pool *pool) {
     atomic_fetch_add(&pool->generation, 1);
     if (atomic_load(&pool->sleepers) > 0) {
-        pthread_mutex_lock(&pool->mutex);
-        pthread_cond_broadcast(&pool->wake);
-        pthread_mutex_unlock(&pool->mutex);
+        dcrf_mutex_lock(&pool->mutex);
+        dcrf_condition_broadcast(&pool->wake);
+        dcrf_mutex_unlock(&pool->mutex);
     }
 }
 
-/* Cores that this process may use: a container or taskset may leave fewer than there are. */
-static size_t core_count(void) {
-#if defined(__linux__)
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-        return (size_t)CPU_COUNT(&allowed);
-#endif
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > 0 ? (size_t)cores : 1;
-}
-
-/* Start a worker that takes none of the program's signals, so that its handlers run in its own
- * threads; only those that a fault of the worker itself raises still reach a crash handler. */
-static int start_worker(struct worker *worker) {
-    sigset_t blocked, before;
-    sigfillset(&blocked);
-    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        sigdelset(&blocked, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    const int code = pthread_create(&worker->thread, NULL, worker_main, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code;
-}
-
 dcrf_status dcrf_pool_new(dcrf_pool **out, size_t threads, dcrf_error *error) {
-    const size_t cores = core_count();
+    const size_t cores = dcrf_core_count();
     *out = NULL;
     if (threads == 0)
         threads = cores < MOST_THREADS ? cores : MOST_THREADS;
@@ -161,20 +132,20 @@ dcrf_status dcrf_pool_new(dcrf_pool **out, size_t threads, dcrf_error *error) {
     if (!pool)
         return dcrf_fail_memory(error, "the thread pool");
     pool->threads = threads;
-    pool->owner = getpid();
+    pool->owner = dcrf_process_id();
     pool->spins = threads <= cores ? SPINS_BEFORE_SLEEP : 0;
     pool->workers = dcrf_allocate_zero(threads, sizeof *pool->workers);
     if (!pool->workers) {
         dcrf_release(pool);
         return dcrf_fail_memory(error, "the thread pool");
     }
-    pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->wake, NULL);
+    dcrf_mutex_init(&pool->mutex);
+    dcrf_condition_init(&pool->wake);
     for (size_t i = 1; i < threads; i++) {
         struct worker *worker = &pool->workers[i];
         worker->pool = pool;
         worker->index = i;
-        const int code = start_worker(worker);
+        const int code = dcrf_thread_start(&worker->thread, worker_main, worker);
         if (code != 0) {
             dcrf_pool_free(&pool);
             return dcrf_fail(error, DCRF_ERROR_THREAD, "cannot start thread %zu of %zu: %s", i + 1,
@@ -191,13 +162,13 @@ void dcrf_pool_free(dcrf_pool **pool_pointer) {
     if (!pool)
         return;
     /* After fork() the workers do not exist on this side; there is nothing to join. */
-    if (pool->owner == getpid()) {
+    if (pool->owner == dcrf_process_id()) {
         atomic_store(&pool->quit, true);
         announce(pool);
         for (size_t i = 1; i <= pool->started; i++)
-            pthread_join(pool->workers[i].thread, NULL);
-        pthread_cond_destroy(&pool->wake);
-        pthread_mutex_destroy(&pool->mutex);
+            dcrf_thread_join(&pool->workers[i].thread);
+        dcrf_condition_destroy(&pool->wake);
+        dcrf_mutex_destroy(&pool->mutex);
     }
     dcrf_release(pool->workers);
     dcrf_release(pool);
@@ -213,7 +184,7 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
     if (count == 0)
         return;
     const uint64_t saved_mode = dcrf_flush_denormals();
-    if (!pool || pool->started == 0 || count <= grain || pool->owner != getpid()) {
+    if (!pool || pool->started == 0 || count <= grain || pool->owner != dcrf_process_id()) {
         for (size_t begin = 0; begin < count; begin += grain)
             task(context, begin, count - begin < grain ? count : begin + grain, 0);
     } else {
@@ -232,7 +203,7 @@ void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task ta
                 spins_left--;
                 relax();
             } else {
-                sched_yield();
+                dcrf_thread_yield();
             }
         }
     }

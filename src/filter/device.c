@@ -1,20 +1,14 @@
 /* Finding the library of a device, and giving a device to a workspace. */
-#define _GNU_SOURCE /* dladdr */
 #include "filter/device.h"
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/platform.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__wasm__)
-#define DCRF_NO_LOADER
-#else
-#include <dlfcn.h>
-#endif
 
 #define LIBRARY "libdcrf-cuda.so.0"
 
@@ -26,7 +20,7 @@ static const struct dcrf_slot device_slot = {"the device"};
  * matter which one writes it. */
 static _Atomic(const struct dcrf_backend *) found_backend;
 
-#ifdef DCRF_NO_LOADER
+#ifndef DCRF_HAS_LOADER
 
 static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error *error) {
     *backend = atomic_load(&found_backend);
@@ -37,21 +31,14 @@ static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error 
 
 /* Next to this library, program or module, or where the build folder that it is in has it. */
 static void *open_beside(void) {
-    Dl_info here;
-    char path[4096];
-    if (!dladdr((void *)&found_backend, &here) || !here.dli_fname)
+    char folder[4096], path[4096 + 64];
+    if (!dcrf_own_folder(folder, sizeof folder))
         return NULL;
-    const char *slash = strrchr(here.dli_fname, '/');
-    if (!slash)
-        return NULL;
-    const int folder = (int)(slash - here.dli_fname);
     static const char *const places[] = {"", "/cuda", "/src/cuda", "/../src/cuda",
                                          "/../../src/cuda"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const int length =
-            snprintf(path, sizeof path, "%.*s%s/" LIBRARY, folder, here.dli_fname, places[i]);
-        void *library =
-            length > 0 && (size_t)length < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        snprintf(path, sizeof path, "%s%s/" LIBRARY, folder, places[i]);
+        void *library = dcrf_library_open(path);
         if (library)
             return library;
     }
@@ -61,23 +48,28 @@ static void *open_beside(void) {
 static void *open_library(dcrf_error *error) {
     const char *given = getenv("DCRF_CUDA_LIBRARY");
     void *library = NULL;
+    char problem[256];
     if (given && *given) {
-        library = dlopen(given, RTLD_NOW | RTLD_LOCAL);
-        if (!library)
-            dcrf_fail(error, DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: %s", dlerror());
+        library = dcrf_library_open(given);
+        if (!library) {
+            dcrf_library_problem(problem, sizeof problem);
+            dcrf_fail(error, DCRF_ERROR_DEVICE, "DCRF_CUDA_LIBRARY: %s", problem);
+        }
         return library;
     }
     library = open_beside();
 #ifdef DCRF_LIBRARY_FOLDER
     if (!library)
-        library = dlopen(DCRF_LIBRARY_FOLDER "/" LIBRARY, RTLD_NOW | RTLD_LOCAL);
+        library = dcrf_library_open(DCRF_LIBRARY_FOLDER "/" LIBRARY);
 #endif
     if (!library)
-        library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
+        library = dcrf_library_open(LIBRARY);
+    if (!library) {
+        dcrf_library_problem(problem, sizeof problem);
         dcrf_fail(error, DCRF_ERROR_DEVICE,
                   "there is no GPU support: %s; build dcrf where nvcc is, or set DCRF_CUDA_LIBRARY",
-                  dlerror());
+                  problem);
+    }
     return library;
 }
 
@@ -89,11 +81,11 @@ static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error 
     if (!library)
         return DCRF_ERROR_DEVICE;
     dcrf_backend_entry entry = NULL;
-    void *symbol = dlsym(library, DCRF_BACKEND_ENTRY);
+    void *symbol = dcrf_library_symbol(library, DCRF_BACKEND_ENTRY);
     memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from one to the other */
     const struct dcrf_backend *table = entry ? entry() : NULL;
     if (!table || table->version != DCRF_BACKEND_VERSION) {
-        dlclose(library);
+        dcrf_library_close(library);
         return dcrf_fail(error, DCRF_ERROR_DEVICE,
                          LIBRARY " is not of this version of dcrf: install both from one build");
     }

@@ -1,0 +1,343 @@
+#if !defined(_WIN32)
+#define _GNU_SOURCE /* cpu_set_t, dladdr, madvise */
+#endif
+#include "core/platform.h"
+
+#include "core/timer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <malloc.h>
+#include <process.h>
+#include <windows.h>
+#elif !defined(__wasm__)
+#include <dlfcn.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+#ifdef __wasm_atomics__
+#include <stdatomic.h>
+#endif
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+#if defined(_WIN32)
+
+void *dcrf_platform_allocate(size_t alignment, size_t bytes) {
+    return _aligned_malloc(bytes, alignment);
+}
+
+void dcrf_platform_free(void *memory) {
+    _aligned_free(memory);
+}
+
+#elif defined(__wasm_atomics__)
+
+/* The heap of wasi-libc is for one thread, and loops of the pool allocate. */
+static atomic_flag heap_is_taken = ATOMIC_FLAG_INIT;
+
+static void heap_enter(void) {
+    while (atomic_flag_test_and_set(&heap_is_taken))
+        ;
+}
+
+void *dcrf_platform_allocate(size_t alignment, size_t bytes) {
+    heap_enter();
+    void *memory = aligned_alloc(alignment, bytes);
+    atomic_flag_clear(&heap_is_taken);
+    return memory;
+}
+
+void dcrf_platform_free(void *memory) {
+    heap_enter();
+    free(memory);
+    atomic_flag_clear(&heap_is_taken);
+}
+
+#else
+
+void *dcrf_platform_allocate(size_t alignment, size_t bytes) {
+    return aligned_alloc(alignment, bytes);
+}
+
+void dcrf_platform_free(void *memory) {
+    free(memory);
+}
+
+#endif
+
+#ifdef DCRF_HAS_HUGE_PAGES
+
+void dcrf_prefer_huge_pages(void *memory, size_t bytes) {
+    madvise(memory, bytes, MADV_HUGEPAGE);
+}
+
+void dcrf_lend_pages(void *memory, size_t bytes) {
+    madvise(memory, bytes, MADV_FREE);
+}
+
+void dcrf_follow_forks(void (*before)(void), void (*after)(void)) {
+    pthread_atfork(before, after, after);
+}
+
+#endif
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+#if defined(_WIN32)
+
+double dcrf_time_s(void) {
+    LARGE_INTEGER ticks, per_second;
+    QueryPerformanceCounter(&ticks);
+    QueryPerformanceFrequency(&per_second);
+    return (double)ticks.QuadPart / (double)per_second.QuadPart;
+}
+
+#else
+
+double dcrf_time_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#endif
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+#if defined(_WIN32)
+
+_Static_assert(sizeof(SRWLOCK) == sizeof(dcrf_mutex), "a lock is one pointer");
+_Static_assert(sizeof(CONDITION_VARIABLE) == sizeof(dcrf_condition), "a condition is one, too");
+
+void dcrf_mutex_init(dcrf_mutex *mutex) {
+    InitializeSRWLock((SRWLOCK *)mutex);
+}
+
+void dcrf_mutex_destroy(dcrf_mutex *mutex) {
+    (void)mutex;
+}
+
+void dcrf_mutex_lock(dcrf_mutex *mutex) {
+    AcquireSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+void dcrf_mutex_unlock(dcrf_mutex *mutex) {
+    ReleaseSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+void dcrf_condition_init(dcrf_condition *condition) {
+    InitializeConditionVariable((CONDITION_VARIABLE *)condition);
+}
+
+void dcrf_condition_destroy(dcrf_condition *condition) {
+    (void)condition;
+}
+
+void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex) {
+    SleepConditionVariableSRW((CONDITION_VARIABLE *)condition, (SRWLOCK *)mutex, INFINITE, 0);
+}
+
+void dcrf_condition_broadcast(dcrf_condition *condition) {
+    WakeAllConditionVariable((CONDITION_VARIABLE *)condition);
+}
+
+static unsigned __stdcall run_thread(void *given) {
+    const struct dcrf_thread *thread = given;
+    thread->run(thread->argument);
+    return 0;
+}
+
+static int create_thread(struct dcrf_thread *thread) {
+    const uintptr_t handle = _beginthreadex(NULL, 0, run_thread, thread, 0, NULL);
+    thread->handle = (void *)handle;
+    return handle ? 0 : errno;
+}
+
+void dcrf_thread_join(struct dcrf_thread *thread) {
+    WaitForSingleObject(thread->handle, INFINITE);
+    CloseHandle(thread->handle);
+}
+
+void dcrf_thread_yield(void) {
+    SwitchToThread();
+}
+
+long dcrf_process_id(void) {
+    return 0; /* there is no fork() */
+}
+
+size_t dcrf_core_count(void) {
+    DWORD_PTR allowed, all;
+    size_t cores = 0;
+    if (GetProcessAffinityMask(GetCurrentProcess(), &allowed, &all))
+        for (; allowed; allowed &= allowed - 1)
+            cores++;
+    return cores > 0 ? cores : 1;
+}
+
+#elif !defined(__wasm__)
+
+void dcrf_mutex_init(dcrf_mutex *mutex) {
+    pthread_mutex_init(mutex, NULL);
+}
+
+void dcrf_mutex_destroy(dcrf_mutex *mutex) {
+    pthread_mutex_destroy(mutex);
+}
+
+void dcrf_mutex_lock(dcrf_mutex *mutex) {
+    pthread_mutex_lock(mutex);
+}
+
+void dcrf_mutex_unlock(dcrf_mutex *mutex) {
+    pthread_mutex_unlock(mutex);
+}
+
+void dcrf_condition_init(dcrf_condition *condition) {
+    pthread_cond_init(condition, NULL);
+}
+
+void dcrf_condition_destroy(dcrf_condition *condition) {
+    pthread_cond_destroy(condition);
+}
+
+void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex) {
+    pthread_cond_wait(condition, mutex);
+}
+
+void dcrf_condition_broadcast(dcrf_condition *condition) {
+    pthread_cond_broadcast(condition);
+}
+
+static void *run_thread(void *given) {
+    const struct dcrf_thread *thread = given;
+    thread->run(thread->argument);
+    return NULL;
+}
+
+static int create_thread(struct dcrf_thread *thread) {
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    const int code = pthread_create(&thread->handle, NULL, run_thread, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+void dcrf_thread_join(struct dcrf_thread *thread) {
+    pthread_join(thread->handle, NULL);
+}
+
+void dcrf_thread_yield(void) {
+    sched_yield();
+}
+
+long dcrf_process_id(void) {
+    return getpid();
+}
+
+size_t dcrf_core_count(void) {
+#if defined(__linux__)
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        return (size_t)CPU_COUNT(&allowed);
+#endif
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 0 ? (size_t)cores : 1;
+}
+
+#endif
+
+#if !defined(__wasm__)
+
+int dcrf_thread_start(struct dcrf_thread *thread, void (*run)(void *argument), void *argument) {
+    thread->run = run;
+    thread->argument = argument;
+    return create_thread(thread);
+}
+
+#endif
+
+/* ---- libraries ------------------------------------------------------------------------------ */
+
+#if defined(_WIN32)
+
+void *dcrf_library_open(const char *path) {
+    return (void *)LoadLibraryA(path);
+}
+
+void *dcrf_library_symbol(void *library, const char *name) {
+    const FARPROC function = GetProcAddress(library, name);
+    void *symbol;
+    memcpy(&symbol, &function, sizeof symbol); /* ISO C has no cast from one to the other */
+    return symbol;
+}
+
+void dcrf_library_close(void *library) {
+    FreeLibrary(library);
+}
+
+void dcrf_library_problem(char *text, size_t bytes) {
+    snprintf(text, bytes, "it does not load (Windows error %lu)", GetLastError());
+}
+
+bool dcrf_own_folder(char *path, size_t bytes) {
+    static const char inside = 0;
+    HMODULE module;
+    if (!GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS |
+                                GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
+                            &inside, &module))
+        return false;
+    const DWORD length = GetModuleFileNameA(module, path, (DWORD)bytes);
+    char *slash = length > 0 && length < bytes ? strrchr(path, '\\') : NULL;
+    if (slash)
+        *slash = 0;
+    return slash != NULL;
+}
+
+#elif !defined(__wasm__)
+
+void *dcrf_library_open(const char *path) {
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+void *dcrf_library_symbol(void *library, const char *name) {
+    return dlsym(library, name);
+}
+
+void dcrf_library_close(void *library) {
+    dlclose(library);
+}
+
+void dcrf_library_problem(char *text, size_t bytes) {
+    const char *said = dlerror();
+    snprintf(text, bytes, "%s", said ? said : "it does not load");
+}
+
+bool dcrf_own_folder(char *path, size_t bytes) {
+    static const char inside = 0;
+    Dl_info own;
+    if (!dladdr(&inside, &own) || !own.dli_fname)
+        return false;
+    const char *slash = strrchr(own.dli_fname, '/');
+    const size_t length = slash ? (size_t)(slash - own.dli_fname) : bytes;
+    if (length >= bytes)
+        return false;
+    memcpy(path, own.dli_fname, length);
+    path[length] = 0;
+    return true;
+}
+
+#endif

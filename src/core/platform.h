@@ -1,0 +1,97 @@
+/* What ISO C does not have: everything of the library that differs between systems is in
+ * platform.c, for POSIX, Windows and WebAssembly, the clock of core/timer.h too. (WebAssembly has
+ * no threads of its own; its pool is core/wasm/threads.c.) */
+#ifndef DCRF_CORE_PLATFORM_H
+#define DCRF_CORE_PLATFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* `bytes` is a positive multiple of the alignment, which is a power of two. NULL where memory is
+ * out. */
+void *dcrf_platform_allocate(size_t alignment, size_t bytes);
+void dcrf_platform_free(void *memory);
+
+#if defined(__linux__)
+/* Whole huge pages: ask for such; or let the system take them until they are written again. */
+#define DCRF_HAS_HUGE_PAGES
+void dcrf_prefer_huge_pages(void *memory, size_t bytes);
+void dcrf_lend_pages(void *memory, size_t bytes);
+
+/* Call `before` ahead of every fork() from now on, and `after` behind it on both sides. */
+void dcrf_follow_forks(void (*before)(void), void (*after)(void));
+#endif
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+#if !defined(__wasm__)
+
+#if defined(_WIN32)
+typedef struct dcrf_mutex {
+    void *lock; /* an SRWLOCK */
+} dcrf_mutex;
+typedef struct dcrf_condition {
+    void *variable; /* a CONDITION_VARIABLE */
+} dcrf_condition;
+typedef void *dcrf_thread_handle;
+#define DCRF_MUTEX_INIT                                                                            \
+    { NULL }
+#else
+#include <pthread.h>
+typedef pthread_mutex_t dcrf_mutex;
+typedef pthread_cond_t dcrf_condition;
+typedef pthread_t dcrf_thread_handle;
+#define DCRF_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
+#endif
+
+void dcrf_mutex_init(dcrf_mutex *mutex);
+void dcrf_mutex_destroy(dcrf_mutex *mutex);
+void dcrf_mutex_lock(dcrf_mutex *mutex);
+void dcrf_mutex_unlock(dcrf_mutex *mutex);
+
+void dcrf_condition_init(dcrf_condition *condition);
+void dcrf_condition_destroy(dcrf_condition *condition);
+void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex);
+void dcrf_condition_broadcast(dcrf_condition *condition);
+
+/* Stays where it is until the thread was joined. */
+struct dcrf_thread {
+    dcrf_thread_handle handle;
+    void (*run)(void *argument);
+    void *argument;
+};
+
+/* Start a thread that takes none of the program's signals, so that its handlers run in its own
+ * threads; only those that a fault of the thread itself raises still reach a crash handler. Returns
+ * zero, or an error number. */
+int dcrf_thread_start(struct dcrf_thread *thread, void (*run)(void *argument), void *argument);
+void dcrf_thread_join(struct dcrf_thread *thread);
+void dcrf_thread_yield(void);
+
+/* Differs between the two sides of a fork(). */
+long dcrf_process_id(void);
+
+/* Cores that this process may use: a container or taskset may leave fewer than there are. */
+size_t dcrf_core_count(void);
+
+#endif
+
+/* ---- libraries ------------------------------------------------------------------------------ */
+
+#if !defined(__wasm__)
+#define DCRF_HAS_LOADER
+
+/* NULL where it cannot be opened; dcrf_library_problem then says why, in this thread. */
+void *dcrf_library_open(const char *path);
+void *dcrf_library_symbol(void *library, const char *name);
+void dcrf_library_close(void *library);
+void dcrf_library_problem(char *text, size_t bytes);
+
+/* The folder of the program or library that this code is in; false where it is not known. */
+bool dcrf_own_folder(char *path, size_t bytes);
+
+#endif
+
+#endif
