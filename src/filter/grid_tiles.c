@@ -170,18 +170,20 @@ static void convolve_line(const struct sweep *sweep, const struct tile *tile, si
     const size_t output = y < op->radius[1] ? 0 : y - op->radius[1];
     const bool asks = !filter->ordered && !sweep->between;
     const float factor = gather_rows(sweep, tile, y, scratch);
-    const struct dcrf_convolve convolve = {
-        .in = scratch->rows,
-        .tap = op->taps[0],
-        .radius = op->radius[0],
-        .out = out,
-        .out_step = scratch->width,
-        .rows = tile->columns,
-        .floats = scratch->width,
-        .factor = factor,
-        .read_soon = filter->in + variable_at(op, tile->x, later, tile->z) * filter->stride,
-        .written_soon = filter->out + variable_at(op, tile->x, output, tile->z) * filter->stride,
-        .floats_soon = asks ? tile->columns * filter->stride : 0};
+    struct dcrf_convolve convolve = {.in = scratch->rows,
+                                     .tap = op->taps[0],
+                                     .radius = op->radius[0],
+                                     .out = out,
+                                     .out_step = scratch->width,
+                                     .rows = tile->columns,
+                                     .floats = scratch->width,
+                                     .factor = factor};
+    if (asks) {
+        convolve.read_soon = filter->in + variable_at(op, tile->x, later, tile->z) * filter->stride;
+        convolve.written_soon =
+            filter->out + variable_at(op, tile->x, output, tile->z) * filter->stride;
+        convolve.floats_soon = tile->columns * filter->stride;
+    }
     sweep->dsp->convolve(&convolve);
 }
 
