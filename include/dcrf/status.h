@@ -13,7 +13,9 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(_WIN32) && defined(DCRF_BUILDS_LIBRARY)
+#define DCRF_API __declspec(dllexport)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define DCRF_API __attribute__((visibility("default")))
 #else
 #define DCRF_API

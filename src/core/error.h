@@ -5,7 +5,9 @@
 #include <dcrf/status.h>
 
 /* Write status and message into *error (which may be NULL) and return the status. */
-#if defined(__GNUC__)
+#if defined(__MINGW32__) && !defined(__clang__)
+__attribute__((format(gnu_printf, 3, 4))) /* or gcc takes Windows' own for it, which has no %zu */
+#elif defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 dcrf_status

@@ -437,10 +437,10 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
     const struct dcrf_features *features = &model->kernels[m].features;
     const size_t n = model->variables, d = features->dimension;
     const size_t channels = 2 + 2 * d, stride = dcrf_padded(channels);
-    float *in = dcrf_allocate_zero(2 * n, stride * sizeof *in), *out = in + n * stride;
+    float *in = dcrf_allocate_zero(2 * n, stride * sizeof *in);
     if (!in)
         return dcrf_fail_memory(error, "derivatives");
-    float row[DCRF_MAX_FEATURES];
+    float *out = in + n * stride, row[DCRF_MAX_FEATURES];
     const double *mean = g->kernels[m].mean;
     for (size_t a = 0; a < n; a++) {
         /* A row that couples to nothing has no scale. */
