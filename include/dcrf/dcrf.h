@@ -29,9 +29,9 @@
 #include <dcrf/verify.h>
 
 #define DCRF_VERSION_MAJOR 0
-#define DCRF_VERSION_MINOR 1
+#define DCRF_VERSION_MINOR 2
 #define DCRF_VERSION_PATCH 0
-#define DCRF_VERSION "0.1.0"
+#define DCRF_VERSION "0.2.0"
 
 #ifdef __cplusplus
 extern "C" {
