@@ -53,10 +53,11 @@ make_scratch() {
     trap 'rm -rf "$scratch"' EXIT
 }
 
-# configure DIRECTORY OPTION...: a build directory, made anew where it is not a usable one.
+# configure DIRECTORY OPTION...: a build directory with tests and benchmarks, made anew where it is not a usable one.
 configure() {
     directory=$1
     shift
+    set -- -Dtests=auto -Dbench=auto "$@"
     if [ -f "$directory/build.ninja" ]; then
         meson configure "$directory" "$@" >/dev/null 2>&1 && return 0
     fi
