@@ -28,16 +28,21 @@ make_system() {
 }
 
 # in_system FOLDER COMMAND...: as root inside it, with an environment of its own. What is mounted and what is left running
-# ends with the command.
+# ends with the command. Where $system_binds is FOLDER:PLACE, that folder is seen inside, at that place.
+system_binds=''
 in_system() {
     system=$1
     shift
     unshare --mount --pid --fork --kill-child -- sh -c '
         system=$1
-        shift
+        binds=$2
+        shift 2
+        if [ "$binds" ]; then
+            mkdir -p "$system${binds#*:}" && mount --bind "${binds%%:*}" "$system${binds#*:}" || exit
+        fi
         mount -t proc proc "$system/proc" && mount --rbind /dev "$system/dev" && mount --rbind /sys "$system/sys" &&
             exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=xterm \
-                DEBIAN_FRONTEND=noninteractive chroot "$system" "$@"' - "$system" "$@"
+                DEBIAN_FRONTEND=noninteractive chroot "$system" "$@"' - "$system" "$system_binds" "$@"
 }
 
 # install_in FOLDER PACKAGE...: by apt, with nothing that is only recommended.
