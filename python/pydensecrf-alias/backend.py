@@ -21,7 +21,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     metadata = (
         f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         f"Summary: {_field('description')}\nRequires-Python: {_field('requires-python')}\n"
-        "Requires-Dist: dcrf\n"
+        "License: MIT\nClassifier: License :: OSI Approved :: MIT License\nRequires-Dist: dcrf\n"
     )
     files = {
         f"{name}/__init__.py": (HERE / name / "__init__.py").read_bytes(),
