@@ -1,5 +1,6 @@
 /* The table of subcommands. */
 #include "command.h"
+#include "file_options.h"
 #include "ranks/ranks.h"
 
 #include <stdlib.h>
@@ -44,7 +45,8 @@ bool run_command(const cli_command *command, int count, char **arguments, cli_pr
         return out_of_memory(problem, command->arguments.command);
     option_record record;
     bool done =
-        parse_arguments(&command->arguments, count, arguments, settings, &record, &help, problem);
+        parse_arguments(&command->arguments, count, arguments, settings, &record, &help, problem) &&
+        file_options_check(&record, problem);
     /* What a rank cannot read here, it must not leave the others alone with. */
     done = ranks_agree(done, problem);
     const bool here = ranks_mine() == 0 || is_for_all_ranks(command);

@@ -253,21 +253,21 @@ static bool run_filter(const void *given, cli_problem *problem) {
 
 static const cli_option operands[] = {
     {.name = "IMAGE",
-     .parse = parse_text,
+     .parse = parse_input,
      .offset = offsetof(filter_settings, image_file),
      .help = IMAGE_OPERAND_HELP},
     {0},
 };
 
 static const cli_option options[] = {
-    {"input", 0, "FILE", NULL, false, parse_text, offsetof(filter_settings, input_file),
+    {"input", 0, "FILE", NULL, false, parse_input, offsetof(filter_settings, input_file),
      "the field to filter, a .npy: (H, W), (H, W, C) or (C, H, W); for a volume also a NIfTI; the "
      "image itself where not given"},
     {"row-sums", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, row_sums),
      "write the row sums of the weighted operators instead"},
     {"diagonal", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, diagonal),
      "write the diagonal of the weighted operators instead"},
-    {"output", 'o', "FILE", NULL, true, parse_text, offsetof(filter_settings, output_file),
+    {"output", 'o', "FILE", NULL, true, parse_output, offsetof(filter_settings, output_file),
      "where the result goes: a .npy of float32 in the shape of the input, a .png, or for a volume "
      "a "
      ".nii or .nii.gz"},

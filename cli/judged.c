@@ -16,7 +16,7 @@ static bool parse_void(const cli_option *option, const char *text, void *value,
 
 const cli_option judged_operand_table[] = {
     {.name = "IMAGE",
-     .parse = parse_text,
+     .parse = parse_input,
      .offset = offsetof(judged_settings, image_file),
      .help = IMAGE_OPERAND_HELP},
     {0},
@@ -24,7 +24,7 @@ const cli_option judged_operand_table[] = {
 
 #define LABELS_OPTION(is_required)                                                                 \
     {                                                                                              \
-        "labels", 0, "FILE", NULL, is_required, parse_text,                                        \
+        "labels", 0, "FILE", NULL, is_required, parse_input,                                       \
             offsetof(judged_settings, labels_file),                                                \
             "the labelling, of any origin: a grey or indexed picture, an integer .npy of the "     \
             "shape (H, W), or a NIfTI volume"                                                      \
@@ -40,7 +40,7 @@ const cli_option judged_labels_table[] = {LABELS_OPTION(true), VOID_OPTION, {0}}
 const cli_option judged_optional_labels_table[] = {LABELS_OPTION(false), VOID_OPTION, {0}};
 
 const cli_option judged_result_table[] = {
-    {"json", 0, "FILE|-", NULL, false, parse_text, offsetof(judged_settings, json_file),
+    {"json", 0, "FILE|-", NULL, false, parse_output, offsetof(judged_settings, json_file),
      "the result as JSON; - writes it to the standard output, instead of the summary"},
     {0},
 };
@@ -71,6 +71,6 @@ bool judged_say(const judged_settings *settings, const built_model *built,
     /* What cannot be said is a failure, and then there is no file either. */
     return output_flush_standard(problem) &&
            (!settings->json_file ||
-            json_save_and_free(settings->json_file, report->to_json(settings, built, found),
-                               problem));
+            json_save_and_free(settings->json_file, OUTPUT_OF_USER,
+                               report->to_json(settings, built, found), problem));
 }

@@ -118,7 +118,7 @@ const char *kernel_name(const dcrf_kernel *kernel) {
 /* ---- models --------------------------------------------------------------------------------- */
 
 const cli_option clique_option_table[] = {
-    {"cliques", 0, "none|meanshift|slic|FILE", "none", false, parse_text,
+    {"cliques", 0, "none|meanshift|slic|FILE", "none", false, parse_input,
      offsetof(model_options, cliques_source),
      "regions whose pixels should agree: superpixels of the image (of a volume: slic), or a map of "
      "regions, a "

@@ -12,18 +12,16 @@
 
 /* ---- parsers -------------------------------------------------------------------------------- */
 
-/* How messages call an option: --name, or the name of an operand. */
-static const char *subject_of(const cli_option *option, char *buffer, size_t bytes) {
+const char *option_subject(const cli_option *option, char subject[OPTION_SUBJECT_BYTES]) {
     const bool operand = option->name[0] >= 'A' && option->name[0] <= 'Z';
-    snprintf(buffer, bytes, "%s%s", operand ? "" : "--", option->name);
-    return buffer;
+    snprintf(subject, OPTION_SUBJECT_BYTES, "%s%s", operand ? "" : "--", option->name);
+    return subject;
 }
 
 static bool bad_value(const cli_option *option, const char *text, const char *wanted,
                       cli_problem *problem) {
-    char subject[64];
-    return bad_input(problem, subject_of(option, subject, sizeof subject), "'%s' is not %s", text,
-                     wanted);
+    char subject[OPTION_SUBJECT_BYTES];
+    return bad_input(problem, option_subject(option, subject), "'%s' is not %s", text, wanted);
 }
 
 bool parse_number_list(const char *text, double *numbers, size_t count) {
@@ -45,6 +43,18 @@ bool parse_text(const cli_option *option, const char *text, void *value, cli_pro
         return bad_value(option, text, "a name: it is empty", problem);
     *(const char **)value = text;
     return true;
+}
+
+bool parse_input(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    return parse_text(option, text, value, problem);
+}
+
+bool parse_output(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    return parse_text(option, text, value, problem);
+}
+
+bool parse_folder(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    return parse_text(option, text, value, problem);
 }
 
 bool parse_switch(const cli_option *option, const char *text, void *value, cli_problem *problem) {

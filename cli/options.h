@@ -92,9 +92,12 @@ const cli_option *find_option_named(const option_set *set, const char *name,
 
 /* ---- parsers -------------------------------------------------------------------------------- */
 
-option_parser parse_text;            /* const char * */
-option_parser parse_switch;          /* bool */
-option_parser parse_number;          /* double, finite */
+option_parser parse_text;   /* const char * */
+option_parser parse_input;  /* the same: a file or a folder that is read (file_options.h) */
+option_parser parse_output; /* a file that is written */
+option_parser parse_folder; /* a folder whose files are written */
+option_parser parse_switch; /* bool */
+option_parser parse_number; /* double, finite */
 option_parser parse_positive_number; /* double, finite, above zero */
 option_parser parse_fraction;        /* the same, or a percentage: 0.1% is 0.001 */
 option_parser parse_number_or_auto;  /* double, finite, not below zero; NaN: the word auto */
@@ -104,6 +107,10 @@ option_parser parse_bytes;           /* size_t, above zero: "4G", "512M", "10000
 option_parser parse_choice;          /* int: the place among the words of a form like "a|b|c" */
 option_parser parse_config; /* const option_record *: all settings, whatever their origin */
 option_parser parse_preset; /* const char *: its name */
+
+/* How messages call an option: --name, or the name of an operand. */
+#define OPTION_SUBJECT_BYTES 64
+const char *option_subject(const cli_option *option, char subject[OPTION_SUBJECT_BYTES]);
 
 /* The number that a macro of the library stands for, as text. */
 #define NUMBER_TEXT(macro) NUMBER_TEXT_OF(macro)

@@ -18,7 +18,7 @@ _Static_assert(DCRF_LP_SCHEDULE_HUBER == 0 && DCRF_LP_SCHEDULE_PROXIMAL == 1 &&
 const cli_option method_option_table[] = {
     {"method", 'm', "mf|qp|lp", "mf", false, parse_choice, offsetof(solver_options, method),
      "mean field, the quadratic or the linear relaxation; only lp gives a lower bound"},
-    {"start", 0, "LABELS", NULL, false, parse_text, offsetof(solver_options, start_file),
+    {"start", 0, "LABELS", NULL, false, parse_input, offsetof(solver_options, start_file),
      "a labelling to begin with; the result is never worse"},
     {0},
 };

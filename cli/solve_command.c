@@ -96,7 +96,7 @@ static bool run_solve(const void *given, cli_problem *problem) {
 
 static const cli_option operands[] = {
     {.name = "IMAGE",
-     .parse = parse_text,
+     .parse = parse_input,
      .offset = offsetof(solve_settings, image_file),
      .help = IMAGE_OPERAND_HELP},
     {0},

@@ -13,38 +13,39 @@
 #include <string.h>
 
 const cli_option solve_output_table[] = {
-    {"output", 'o', "FILE", NULL, false, parse_text, offsetof(solve_outputs, labels_file),
+    {"output", 'o', "FILE", NULL, false, parse_output, offsetof(solve_outputs, labels_file),
      "the labelling: a PNG (see --label-format), a .npy of integers, or for a volume a NIfTI file "
      "(.nii, .nii.gz)"},
     {"label-format", 0, "indexed|grey", "indexed", false, parse_choice,
      offsetof(solve_outputs, label_format),
      "what a PNG of labels is: indexed, in the colours of the palette, its indices the labels; or "
      "grey, its values the labels, as programs read it that look palettes up (OpenCV)"},
-    {"overlay", 0, "FILE.png", NULL, false, parse_text, offsetof(solve_outputs, overlay_file),
+    {"overlay", 0, "FILE.png", NULL, false, parse_output, offsetof(solve_outputs, overlay_file),
      "the image with the labels' colours laid over it"},
-    {"boundaries", 0, "FILE.png", NULL, false, parse_text, offsetof(solve_outputs, boundaries_file),
-     "the image with lines where labels meet"},
-    {"confidence-map", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, confidence_file),
+    {"boundaries", 0, "FILE.png", NULL, false, parse_output,
+     offsetof(solve_outputs, boundaries_file), "the image with lines where labels meet"},
+    {"confidence-map", 0, "FILE", NULL, false, parse_output,
+     offsetof(solve_outputs, confidence_file),
      "the marginal of the chosen label at every pixel: a grey PNG, white is sure, a .npy, or for "
      "a volume a NIfTI file"},
-    {"proof", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, proof_file),
+    {"proof", 0, "FILE", NULL, false, parse_output, offsetof(solve_outputs, proof_file),
      "prove as many pixels as can be, and write which: a PNG, grey where every optimal labelling "
      "has the label and coloured where more labels are left, or their number in a .npy or for a "
      "volume a NIfTI file; lp only"},
-    {"certificate", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, certificate_file),
+    {"certificate", 0, "FILE", NULL, false, parse_output, offsetof(solve_outputs, certificate_file),
      "the same proof in a form that dcrf verify and others can check; lp only"},
-    {"marginals", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, marginals_file),
+    {"marginals", 0, "FILE", NULL, false, parse_output, offsetof(solve_outputs, marginals_file),
      "the method's last distributions: a .npy of the shape (H, W, labels), or for a volume a "
      "NIfTI file"},
-    {"palette", 0, "FILE", NULL, false, parse_text, offsetof(solve_outputs, palette_file),
+    {"palette", 0, "FILE", NULL, false, parse_input, offsetof(solve_outputs, palette_file),
      "colours of the labels, one per line: #rrggbb or R G B, and a name where there is one; the "
      "default suits colour-blind eyes"},
-    {"trace", 0, "FILE.csv", NULL, false, parse_text, offsetof(solve_outputs, trace_file),
+    {"trace", 0, "FILE.csv", NULL, false, parse_output, offsetof(solve_outputs, trace_file),
      "time, objective, energies and bound of every iteration"},
-    {"json", 0, "FILE|-", NULL, false, parse_text, offsetof(solve_outputs, json_file),
+    {"json", 0, "FILE|-", NULL, false, parse_output, offsetof(solve_outputs, json_file),
      "the result and its settings as JSON; - writes it to the standard output, instead of the "
      "summary"},
-    {"report", 0, "FILE.html", NULL, false, parse_text, offsetof(solve_outputs, report_file),
+    {"report", 0, "FILE.html", NULL, false, parse_output, offsetof(solve_outputs, report_file),
      "a page to look at: pictures to compare, energy against time, settings"},
     {"explain", 0, NULL, NULL, false, parse_switch, offsetof(solve_outputs, explain),
      "say also what the settings mean for this image"},
@@ -96,8 +97,6 @@ static void list_files(const solve_outputs *outputs, const char *files[OUTPUT_FI
 }
 
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
-    const char *files[OUTPUT_FILES];
-    list_files(outputs, files);
     return check_one(outputs->labels_file, PNG | NPY | NIFTI, problem) &&
            check_one(outputs->overlay_file, PNG, problem) &&
            check_one(outputs->boundaries_file, PNG, problem) &&
@@ -107,8 +106,7 @@ bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
            check_one(outputs->marginals_file, NPY | NIFTI, problem) &&
            check_one(outputs->trace_file, ANY, problem) &&
            check_one(outputs->json_file, ANY, problem) &&
-           check_one(outputs->report_file, ANY, problem) &&
-           outputs_check_distinct(files, OUTPUT_FILES, problem);
+           check_one(outputs->report_file, ANY, problem);
 }
 
 bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli_problem *problem) {

@@ -155,9 +155,6 @@ static bool write_outputs(const segmentation *s, cli_problem *problem) {
 
 static bool check_files(const superpixels_settings *settings, cli_problem *problem) {
     const char *boundaries = settings->boundaries_file;
-    if (boundaries && output_is_standard(boundaries) && output_is_standard(settings->regions_file))
-        return bad_input(problem, "--boundaries",
-                         "the regions go to the standard output already; give one of them a file");
     return output_check(settings->regions_file, problem) &&
            (!boundaries || output_check(boundaries, problem));
 }
@@ -183,17 +180,17 @@ static bool run_superpixels(const void *given, cli_problem *problem) {
 
 static const cli_option operands[] = {
     {.name = "IMAGE",
-     .parse = parse_text,
+     .parse = parse_input,
      .offset = offsetof(superpixels_settings, image_file),
      .help = "the photograph: " PICTURE_FORMATS_TEXT "; or a volume (NIfTI), for slic"},
     {0},
 };
 
 static const cli_option files[] = {
-    {"output", 'o', "FILE", NULL, true, parse_text, offsetof(superpixels_settings, regions_file),
+    {"output", 'o', "FILE", NULL, true, parse_output, offsetof(superpixels_settings, regions_file),
      "where the region of every pixel goes: a grey .png (of a volume: a NIfTI) of 8 bits, or of 16 "
      "where there are more than 256 regions, or a .npy of int32"},
-    {"boundaries", 0, "FILE", NULL, false, parse_text,
+    {"boundaries", 0, "FILE", NULL, false, parse_output,
      offsetof(superpixels_settings, boundaries_file),
      "also write the image with lines where regions meet, as a .png; of a volume a NIfTI with 1 "
      "there"},

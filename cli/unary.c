@@ -56,7 +56,7 @@ bool parse_unknown(const cli_option *option, const char *text, void *value, cli_
 }
 
 const cli_option unary_option_table[] = {
-    {"unary", 0, "FILE", NULL, false, parse_text, offsetof(unary_options, array_file),
+    {"unary", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, array_file),
      "a .npy with one number per pixel and label: (H, W, labels) or (labels, H, W), or smaller "
      "with "
      "the image's proportions, as networks answer; for volumes also a NIfTI with the labels on the "
@@ -70,7 +70,7 @@ const cli_option unary_option_table[] = {
      "were stored times 20; otherwise 1"},
     {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(unary_options, layout),
      "order of the axes where the shape fits both"},
-    {"labels-prior", 0, "FILE", NULL, false, parse_text, offsetof(unary_options, prior_file),
+    {"labels-prior", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, prior_file),
      "instead of --unary: a label map that is right with the probability of --confidence"},
     {"confidence", 0, "P", "0.7", false, parse_confidence, offsetof(unary_options, confidence),
      "the map's label costs -ln P, any other -ln((1 - P) / (labels - 1))"},
@@ -79,7 +79,7 @@ const cli_option unary_option_table[] = {
     {"prior-unknown", 0, "auto|none|VALUE", "auto", false, parse_unknown,
      offsetof(unary_options, prior_unknown),
      "the number in the map where all labels are equally likely; auto: 255 where it occurs"},
-    {"scribbles", 0, "FILE", NULL, false, parse_text, offsetof(unary_options, scribbles_file),
+    {"scribbles", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, scribbles_file),
      "instead of --unary: strokes in colours or numbers on a map, which keep their labels; "
      "energies "
      "follow from the colours under each label's strokes and the ways to them"},
@@ -87,7 +87,7 @@ const cli_option unary_option_table[] = {
      offsetof(unary_options, scribble_unknown),
      "where there is no stroke; auto: 255 where it occurs, else 0; in colours the more frequent of "
      "black and white"},
-    {"classes", 0, "FILE", NULL, false, parse_text, offsetof(unary_options, classes_file),
+    {"classes", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, classes_file),
      "names of the labels, one per line, for legends, summaries and JSON; a palette may have them "
      "too"},
     {0},

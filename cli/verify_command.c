@@ -12,7 +12,7 @@ typedef struct verify_settings {
 } verify_settings;
 
 static const cli_option certificate_table[] = {
-    {"certificate", 0, "FILE", NULL, true, parse_text, offsetof(verify_settings, certificate_file),
+    {"certificate", 0, "FILE", NULL, true, parse_input, offsetof(verify_settings, certificate_file),
      "what dcrf solve --certificate wrote"},
     {0},
 };

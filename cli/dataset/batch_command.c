@@ -37,7 +37,7 @@ static const cli_option batch_option_table[] = {
      "usual one, and +cliques for a model with cliques; the unaries alone always come first"},
     {"split", 0, "NAME", NULL, false, parse_text, offsetof(batch_options, split),
      "only the images that splits/NAME.txt names"},
-    {"out", 'o', "FOLDER", NULL, true, parse_text, offsetof(batch_options, out),
+    {"out", 'o', "FOLDER", NULL, true, parse_folder, offsetof(batch_options, out),
      "where results go; those already there and still right are kept"},
     {"band", 0, "PIXELS", "8", false, parse_band, offsetof(batch_options, band_px),
      "accuracy is also counted within 1 to so many pixels of true boundaries"},
@@ -188,7 +188,8 @@ static bool run_batch(const void *given, cli_problem *problem) {
     bool done = (model || out_of_memory(problem, settings->folder)) &&
                 model_check_kernels(&settings->model, problem) &&
                 device_check(settings->model.kernels.device, problem) &&
-                dataset_open(&data, settings->folder, settings->batch.split, problem);
+                dataset_open(&data, settings->folder, settings->batch.split, problem) &&
+                dataset_check_apart(&data, settings->batch.out, problem);
     /* A rank may fail alone, where a folder is not on all machines. */
     done = ranks_agree(done, problem) && open_results(settings, &results, problem);
     if (done) {
@@ -204,7 +205,7 @@ static bool run_batch(const void *given, cli_problem *problem) {
 
 static const cli_option operands[] = {
     {.name = "DATASET",
-     .parse = parse_text,
+     .parse = parse_input,
      .offset = offsetof(batch_settings, folder),
      .help = "a folder with images/ unaries/ gt/ splits/ classes.txt dataset.json"},
     {0},

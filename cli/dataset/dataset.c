@@ -2,6 +2,7 @@
 
 #include "io/file.h"
 #include "io/lines.h"
+#include "io/output.h"
 
 #include <dcrf/model.h>
 #include <dirent.h>
@@ -279,6 +280,32 @@ bool dataset_open(dataset *data, const char *folder, const char *split, cli_prob
         read_palette(data, problem) && list_items(data, problem);
     if (!done)
         dataset_free(data);
+    return done;
+}
+
+/* Links may lead anywhere. */
+static bool check_apart(const char *path, const char *out, cli_problem *problem) {
+    return !path || !output_folder_holds(out, path) ||
+           bad_input(problem, path,
+                     "lies in %s, where results could replace it; choose another folder", out);
+}
+
+bool dataset_check_apart(const dataset *data, const char *out, cli_problem *problem) {
+    static const char *const names[][2] = {
+        {"dataset", ".json"}, {"classes", ".txt"}, {"palette", ".txt"}};
+    char path[PATH_BYTES];
+    bool done = true;
+    for (size_t i = 0; done && i < sizeof names / sizeof names[0]; i++)
+        done = !make_path(path, data->folder, "", names[i][0], names[i][1]) ||
+               check_apart(path, out, problem);
+    if (done && data->split && make_path(path, data->folder, "splits", data->split, ".txt"))
+        done = check_apart(path, out, problem);
+    for (size_t i = 0; done && i < data->count; i++) {
+        const dataset_item *item = &data->items[i];
+        done = check_apart(item->image_file, out, problem) &&
+               check_apart(item->unary_file, out, problem) &&
+               check_apart(item->truth_file, out, problem);
+    }
     return done;
 }
 

@@ -45,6 +45,10 @@ typedef struct dataset {
 bool dataset_open(dataset *data, const char *folder, const char *split, cli_problem *problem);
 void dataset_free(dataset *data);
 
+/* Does no file of the data set lie in a folder that is written to? Maps of regions are named by an
+ * option, which is checked with the others (file_options.h). */
+bool dataset_check_apart(const dataset *data, const char *out, cli_problem *problem);
+
 /* Fill in what dataset.json says; `path` is for messages. */
 bool dataset_parse_description(const uint8_t *bytes, size_t size, const char *path, dataset *data,
                                cli_problem *problem);

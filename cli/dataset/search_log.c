@@ -172,7 +172,8 @@ static bool write_line(search_log *log, const char *line, cli_problem *problem) 
 
 /* For appending, without what follows the good lines. */
 static bool open_for_adding(search_log *log, size_t good, cli_problem *problem) {
-    const int descriptor = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int descriptor =
+        open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor < 0)
         return cannot_write(log, problem);
     if (ftruncate(descriptor, (off_t)good) != 0 || !(log->stream = fdopen(descriptor, "ab"))) {

@@ -81,7 +81,7 @@ bool search_record_claim(const char *path, json_t *subject, bool anew, size_t bu
     if (done && json_object_set(subject, "budgets", array) != 0)
         done = out_of_memory(problem, path);
     if (done && !json_equal(record, subject))
-        done = json_save_and_free(path, json_incref(subject), problem);
+        done = json_save_and_free(path, OUTPUT_IN_STORE, json_incref(subject), problem);
     done = done && list_budgets(path, array, budgets, budget_count, problem);
     json_decref(record);
     json_decref(array);

@@ -53,10 +53,22 @@ static bool path_in(const store *s, const char *part, const char *method, const 
     return length > 0 && length < PATH_BYTES;
 }
 
+/* The path of a folder inside the store, which is to be a folder or nothing yet: where a link leads
+ * is somebody else's. */
+static bool check_part(const store *s, const char *part, const char *method, char path[PATH_BYTES],
+                       cli_problem *problem) {
+    struct stat info;
+    if (!path_in(s, part, method, "", "", path))
+        return bad_input(problem, s->folder, "is too long");
+    path[strlen(path) - 1] = '\0'; /* a slash, behind which a link is not seen */
+    return lstat(path, &info) != 0 || S_ISDIR(info.st_mode) ||
+           bad_input(problem, path, "is %s where the folder of results is to be; remove it",
+                     S_ISLNK(info.st_mode) ? "a link" : "a file");
+}
+
 static bool make_part(const store *s, const char *part, const char *method, cli_problem *problem) {
     char path[PATH_BYTES];
-    return path_in(s, part, method, "", "", path) ? make_folder(path, problem)
-                                                  : bad_input(problem, s->folder, "is too long");
+    return check_part(s, part, method, path, problem) && make_folder(path, problem);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -130,12 +142,23 @@ static bool check_owner(const store *s, const char *owner, bool *is_marked, cli_
 static bool write_marker(const store *s, const char *owner, cli_problem *problem) {
     char path[PATH_BYTES];
     return path_in(s, "", "", MARKER, "", path)
-               ? json_save_and_free(path,
+               ? json_save_and_free(path, OUTPUT_IN_STORE,
                                     json_pack("{s:s, s:i, s:s}", "made_by", owner, "format",
                                               FOLDER_FORMAT, "note",
                                               "this folder is dcrf's: it replaces files in it"),
                                     problem)
                : bad_input(problem, s->folder, "is too long");
+}
+
+static const char *const parts[] = {RESULTS, CURVES, FAILURES};
+#define PARTS (sizeof parts / sizeof parts[0])
+
+static bool check_parts(const store *s, cli_problem *problem) {
+    char path[PATH_BYTES];
+    bool done = true;
+    for (size_t i = 0; done && i < PARTS; i++)
+        done = check_part(s, parts[i], "", path, problem);
+    return done;
 }
 
 /* Remove what runs left that were killed while they wrote. */
@@ -151,18 +174,18 @@ static bool remove_temporary(const char *path, const char *name) {
 
 static bool remove_temporaries_of_method(const char *path, const char *name) {
     char inner[PATH_BYTES];
+    struct stat info;
     const int length = snprintf(inner, sizeof inner, "%s/%s", path, name);
-    if (length > 0 && length < PATH_BYTES)
+    if (length > 0 && length < PATH_BYTES && lstat(inner, &info) == 0 && S_ISDIR(info.st_mode))
         visit_entries(inner, remove_temporary);
     return true;
 }
 
 /* In the folders that hold results, and in no other. */
 static void remove_temporaries(const store *s) {
-    static const char *const parts[] = {RESULTS, CURVES, FAILURES};
     char path[PATH_BYTES];
     visit_entries(s->folder, remove_temporary);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    for (size_t i = 0; i < PARTS; i++)
         if (path_in(s, parts[i], "", "", "", path)) {
             visit_entries(path, remove_temporary);
             visit_entries(path, remove_temporaries_of_method);
@@ -175,7 +198,7 @@ static bool take_lock(store *s, cli_problem *problem) {
     char path[PATH_BYTES];
     if (!path_in(s, "", "", LOCK, "", path))
         return bad_input(problem, s->folder, "is too long");
-    s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (s->lock < 0)
         return failure(problem, s->folder, "cannot be written to: %s", strerror(errno));
     if (flock(s->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -191,7 +214,8 @@ bool store_open(store *s, const char *folder, const char *owner, cli_problem *pr
     bool done = true;
     if (owner) {
         done = make_folders(folder, problem) && check_owner(s, owner, &is_marked, problem) &&
-               take_lock(s, problem) && (is_marked || write_marker(s, owner, problem));
+               check_parts(s, problem) && take_lock(s, problem) &&
+               (is_marked || write_marker(s, owner, problem));
         if (done)
             remove_temporaries(s);
     }
@@ -296,7 +320,7 @@ static bool encode_labels(const outcome *o, const palette *colours, const char *
 /* The labels are put in place first: the JSON vouches for them. */
 static bool write_result(const char *labels_file, const encoded *png, const char *json_file,
                          json_t *root, cli_problem *problem) {
-    cli_outputs outputs = {.count = 0};
+    cli_outputs outputs = {.place = OUTPUT_IN_STORE};
     FILE *stream;
     bool done = output_begin(&outputs, labels_file, &stream, problem);
     if (done)
@@ -370,7 +394,7 @@ bool store_put_curve(const store *s, const char *method, const char *name, const
     if (!path_in(s, CURVES, method, name, ".json", path))
         return bad_input(problem, s->folder, "is too long");
     return json_save_and_free(
-        path,
+        path, OUTPUT_IN_STORE,
         with_checksum(json_merge(json_of_key(method, name, key),
                                  json_pack("{s:o}", POINTS, points_to_json(energies)))),
         problem);
@@ -410,7 +434,7 @@ void curve_free(curve *energies) {
 bool store_put_failure(const store *s, const char *name, const char *message,
                        cli_problem *problem) {
     char path[PATH_BYTES];
-    cli_outputs outputs = {.count = 0};
+    cli_outputs outputs = {.place = OUTPUT_IN_STORE};
     FILE *stream;
     if (!path_in(s, FAILURES, "", name, ".txt", path))
         return bad_input(problem, s->folder, "is too long");

@@ -79,7 +79,7 @@ static const struct {
 /* ---- all of them ---------------------------------------------------------------------------- */
 
 static bool write_files(char *const *paths, const summary_sources *from, cli_problem *problem) {
-    cli_outputs outputs = {0};
+    cli_outputs outputs = {.place = OUTPUT_IN_STORE};
     bool done = true;
     for (size_t i = 0; done && i < SUMMARY_FILES; i++) {
         FILE *stream;

@@ -70,7 +70,7 @@ static const cli_option tune_option_table[] = {
     {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(tune_options, rounded),
      "score the largest marginals of a method's last iteration, as papers do, not the best "
      "labelling it has seen, polished"},
-    {"out", 'o', "FOLDER", NULL, true, parse_text, offsetof(tune_options, out),
+    {"out", 'o', "FOLDER", NULL, true, parse_folder, offsetof(tune_options, out),
      "where the log and the results go; a search begun there goes on"},
     {0},
 };
@@ -280,7 +280,8 @@ static bool open_split(tuning *t, size_t place, const char *split, cli_problem *
     const tune_settings *settings = t->settings;
     return split_scorer_open(&t->evaluations.scorers[place], settings->folder, split,
                              &settings->crew, &settings->model.kernels, &settings->tune.method,
-                             problem);
+                             problem) &&
+           dataset_check_apart(&t->evaluations.scorers[place].data, settings->tune.out, problem);
 }
 
 static bool run_tune(const void *given, cli_problem *problem) {
@@ -303,7 +304,7 @@ static bool run_tune(const void *given, cli_problem *problem) {
 
 static const cli_option operands[] = {
     {.name = "DATASET",
-     .parse = parse_text,
+     .parse = parse_input,
      .offset = offsetof(tune_settings, folder),
      .help = "a folder with images/ unaries/ gt/ splits/ dataset.json"},
     {0},

@@ -205,7 +205,7 @@ static bool begin(cli_outputs *outputs, const tune_results *r, const char *name,
 }
 
 bool tune_results_write(const tune_results *r, const json_t *subject, cli_problem *problem) {
-    cli_outputs outputs = {.count = 0};
+    cli_outputs outputs = {.place = OUTPUT_IN_STORE};
     result_file best, text, plot, swept = {.stream = NULL};
     const search_space *space = space_of(r);
     bool done =

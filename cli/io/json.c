@@ -1,7 +1,5 @@
 #include "io/json.h"
 
-#include "io/output.h"
-
 #include <math.h>
 
 json_t *number_or_null(double value) {
@@ -29,8 +27,8 @@ bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_probl
     return true;
 }
 
-bool json_save_and_free(const char *file, json_t *root, cli_problem *problem) {
-    cli_outputs outputs = {.count = 0};
+bool json_save_and_free(const char *file, output_place place, json_t *root, cli_problem *problem) {
+    cli_outputs outputs = {.place = place};
     FILE *stream;
     if (!output_begin(&outputs, file, &stream, problem)) {
         json_decref(root);

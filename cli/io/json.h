@@ -2,7 +2,7 @@
 #ifndef DCRF_CLI_IO_JSON_H
 #define DCRF_CLI_IO_JSON_H
 
-#include "problem.h"
+#include "io/output.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -18,6 +18,6 @@ json_t *json_merge(json_t *root, json_t *added);
 bool json_write_and_free(FILE *stream, const char *file, json_t *root, cli_problem *problem);
 
 /* The same into a file that appears when it is complete. */
-bool json_save_and_free(const char *file, json_t *root, cli_problem *problem);
+bool json_save_and_free(const char *file, output_place place, json_t *root, cli_problem *problem);
 
 #endif

@@ -151,17 +151,18 @@ static bool open_temporary(cli_output *output, cli_problem *problem) {
     return true;
 }
 
-static bool open_output(cli_output *output, cli_problem *problem) {
+static bool open_output(cli_output *output, output_place place, cli_problem *problem) {
     struct stat info;
-    if (output_is_standard(output->path)) {
+    const bool is_stored = place == OUTPUT_IN_STORE;
+    if (!is_stored && output_is_standard(output->path)) {
         output->stream = stdout;
         return true;
     }
-    if (stat(output->path, &info) == 0 && !S_ISREG(info.st_mode)) {
+    if (!is_stored && stat(output->path, &info) == 0 && !S_ISREG(info.st_mode)) {
         output->stream = fopen(output->path, "wb");
         return output->stream || cannot_write(problem, output->path);
     }
-    output->target = target_of(output->path);
+    output->target = is_stored ? name_in_folder(output->path) : target_of(output->path);
     if (!output->target)
         return cannot_write(problem, output->path);
     return open_temporary(output, problem);
@@ -182,7 +183,7 @@ bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_pro
     cli_output *added = &outputs->of[outputs->count];
     *added = (cli_output){path, NULL, NULL, NULL};
     outputs->count++;
-    if (!open_output(added, problem))
+    if (!open_output(added, outputs->place, problem))
         return false;
     for (size_t i = 0; i + 1 < outputs->count; i++)
         if (same_target(&outputs->of[i], added))
@@ -191,20 +192,43 @@ bool output_begin(cli_outputs *outputs, const char *path, FILE **stream, cli_pro
     return true;
 }
 
-bool outputs_check_distinct(const char *const files[], size_t count, cli_problem *problem) {
-    bool done = true;
-    for (size_t i = 0; done && i < count; i++) {
-        char *target = files[i] ? target_of(files[i]) : NULL;
-        for (size_t k = 0; done && target && k < i; k++) {
-            char *other = files[k] ? target_of(files[k]) : NULL;
-            if (other && strcmp(target, other) == 0)
-                done = named_twice(problem, files[i]);
-            free(other);
-        }
-        free(target);
-    }
-    return done;
+/* ---- which files these are ------------------------------------------------------------------ */
+
+static bool look_at(const char *path, bool is_output, struct stat *info) {
+    return (is_output && output_is_standard(path) ? fstat(STDOUT_FILENO, info)
+                                                  : stat(path, info)) == 0;
 }
+
+static bool same_name(const char *a, const char *b) {
+    char *first = target_of(a), *second = target_of(b);
+    const bool same = first && second && strcmp(first, second) == 0;
+    free(first);
+    free(second);
+    return same;
+}
+
+bool output_is_same_file(const char *output, const char *other, bool other_is_output) {
+    struct stat info, other_info;
+    const bool exists = look_at(output, true, &info);
+    if (look_at(other, other_is_output, &other_info) != exists)
+        return false;
+    if (exists && S_ISREG(info.st_mode) && S_ISREG(other_info.st_mode))
+        return info.st_dev == other_info.st_dev && info.st_ino == other_info.st_ino;
+    /* An input that is called "-" is not the standard output. */
+    return (other_is_output || !output_is_standard(output)) && same_name(output, other);
+}
+
+bool output_folder_holds(const char *folder, const char *path) {
+    char *outer = realpath(folder, NULL), *inner = realpath(path, NULL);
+    const size_t length = outer ? strlen(outer) : 0;
+    const bool holds = outer && inner && strncmp(outer, inner, length) == 0 &&
+                       (inner[length] == '/' || inner[length] == '\0' || length == 1);
+    free(outer);
+    free(inner);
+    return holds;
+}
+
+/* ---- finishing ------------------------------------------------------------------------------ */
 
 bool output_flush_standard(cli_problem *problem) {
     return (fflush(stdout) == 0 && !ferror(stdout)) ||

@@ -21,9 +21,15 @@ typedef struct cli_output {
     FILE *stream;
 } cli_output;
 
+typedef enum output_place {
+    OUTPUT_OF_USER, /* a link is followed and stays */
+    OUTPUT_IN_STORE /* in a folder of dcrf's own, where a link is replaced: it may lead anywhere */
+} output_place;
+
 typedef struct cli_outputs {
     cli_output of[OUTPUTS_MAX];
     size_t count;
+    output_place place;
 } cli_outputs;
 
 /* Is this the name of the standard output? */
@@ -32,8 +38,12 @@ bool output_is_standard(const char *path);
 /* Can this output be written, as far as can be told before anything is? For use before the work. */
 bool output_check(const char *path, cli_problem *problem);
 
-/* Are these, some of which may be NULL, all different files? For use before the work. */
-bool outputs_check_distinct(const char *const files[], size_t count, cli_problem *problem);
+/* Would this output replace another file: under the same name or another spelling of it, behind a
+ * link, or as another name of the same file? Devices and pipes are the same by name only. */
+bool output_is_same_file(const char *output, const char *other, bool other_is_output);
+
+/* Does a path lead into a folder, however deep, or to the folder itself? */
+bool output_folder_holds(const char *folder, const char *path);
 
 /* What was printed is out, or it is a failure. For use before the outputs are put in place, so that
  * files and exit status agree. */

@@ -104,7 +104,7 @@ class SuperpixelsTest(Case):
         self.bad(self.image, "between 1 and 1024", *start, "--method=slic", "--region-size", "0.5")
         self.bad("superpixels", "--output FILE is missing", "superpixels", self.image)
         self.bad("no/such.png", "cannot open", "superpixels", "no/such.png", "-o", "r.npy")
-        self.bad("--boundaries", "standard output", "superpixels", self.image, "-o", "-",
+        self.bad("-", "is named for two outputs", "superpixels", self.image, "-o", "-",
                  "--boundaries", "-")
         # One output that cannot be written: the other does not appear either.
         self.bad("no/b.png", "cannot be created", *start, "--boundaries", "no/b.png")
