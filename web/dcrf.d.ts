@@ -3,6 +3,7 @@
 /** Bytes, 1 (grey), 3 (red, green, blue) or 4 (the fourth is not read) to a pixel, row after row. */
 export interface Image {
   data: Uint8Array | Uint8ClampedArray;
+  /** Whole numbers; a fraction, or more pixels than 2^31 - 1, is a RangeError. */
   width: number;
   height: number;
 }
@@ -52,6 +53,7 @@ export interface Moment {
 export interface RunSettings {
   /** Mean field (the default), or the quadratic or linear relaxation; only 'lp' gives a lower bound. */
   method?: Method;
+  /** A whole number. */
   iterations?: number;
   /** Stop when the energy is proven to be within this fraction of the optimum. */
   gap?: number;
@@ -145,7 +147,10 @@ export class Library {
   close(): void;
 }
 
-/** One image and its model, for several runs: what is computed once is kept. */
+/**
+ * One image and its model, for several runs, one at a time: what is computed once is kept. While a run is under way a second
+ * one, and whatever would change the model, is an error, and so is every use after free().
+ */
 export class Session {
   constructor(library: Library, image: Image, labels: number);
   readonly width: number;

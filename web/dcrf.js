@@ -14,7 +14,7 @@ export async function solve({ image, unary, labels, kind, layout, kernels, stren
   ...settings }) {
   library ??= await (shared ??= load({ threads: 1 }));
   const count = labels ?? unary.length / (image.width * image.height);
-  if (!Number.isInteger(count) || count < 1)
+  if (labels === undefined && !Number.isInteger(count))
     throw new Error(`unary has ${unary.length} numbers, which is not a whole number for each of `
       + `${image.width} x ${image.height} pixels`);
   const session = new Session(library, image, count);

@@ -387,7 +387,7 @@ EXPORT(const double *, dcrf_web_moment)(void) {
  * iterations, whether one label is everywhere. */
 EXPORT(const double *, dcrf_web_info)(const struct session *s) {
     static double figures[9];
-    dcrf_solver_info info;
+    dcrf_solver_info info = {0}; /* without a run there is none */
     dcrf_solver_get_info(s->solver, &info);
     figures[0] = info.energy.total;
     figures[1] = info.energy.unary;

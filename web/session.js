@@ -2,12 +2,19 @@
 
 const METHODS = { mf: 0, qp: 1, lp: 2 };
 const SUPERPIXELS = { meanshift: 0, slic: 1 };
+const LAYOUTS = { hwc: 0, chw: 1 };
+const KINDS = { energies: 0, probabilities: 1, logits: 2 };
+const NORMALIZATIONS = { none: 0, symmetric: 1 };
 const STOPS = ['running', 'gap', 'stationary', 'iterations', 'time', 'cancelled'];
 const DEFAULT = -1;
 
 /* Milliseconds of work between two looks at the host's messages. */
 const WORK_MS = 12;
 const LEAST_PROBABILITY = 1e-6;
+/* What the library can number, and what fits into 32 bits. */
+const MOST_PIXELS = 2 ** 31 - 1;
+const MOST_LABELS = 65535;
+const MOST_ITERATIONS = 2 ** 32 - 1;
 
 /* Let the host handle what has arrived: a message, a timer. */
 function pause() {
@@ -22,14 +29,32 @@ function pause() {
 }
 
 function named(table, name, what) {
-  if (!(name in table)) throw new Error(`${what} '${name}' is none of ${Object.keys(table).join(', ')}`);
+  if (!Object.hasOwn(table, name)) throw new Error(`${what} '${name}' is none of ${Object.keys(table).join(', ')}`);
   return table[name];
+}
+
+/* The module counts in 32 bits and drops fractions: what is not a number of this range would become another. */
+function whole(value, what, least, most) {
+  if (typeof value !== 'number') throw new TypeError(`${what} is not a number`);
+  if (!Number.isInteger(value) || value < least || value > most)
+    throw new RangeError(`${what} is ${value}, not a whole number from ${least} to ${most}`);
+  return value;
+}
+
+/* A number that may be left out. */
+function limit(value, what) {
+  if (value === undefined || value === DEFAULT) return DEFAULT;
+  if (typeof value !== 'number') throw new TypeError(`${what} is not a number`);
+  if (!(value >= 0)) throw new RangeError(`${what} is ${value}, not a number from 0`);
+  return value;
 }
 
 /* Energies out of what users have; a copy, labels of a pixel next to each other. */
 export function energiesOf(values, pixels, labels, { kind = 'energies', layout = 'hwc' } = {}) {
   if (values.length !== pixels * labels)
     throw new Error(`unary has ${values.length} numbers, not ${pixels} pixels x ${labels} labels`);
+  named(KINDS, kind, 'unary kind');
+  named(LAYOUTS, layout, 'layout');
   const energies = new Float32Array(values.length);
   for (let a = 0; a < pixels; a++) {
     for (let i = 0; i < labels; i++) {
@@ -43,8 +68,6 @@ export function energiesOf(values, pixels, labels, { kind = 'energies', layout =
       for (let i = 0; i < labels; i++) row[i] = top + sum - row[i];
     }
   }
-  if (!['energies', 'probabilities', 'logits'].includes(kind))
-    throw new Error(`unary kind '${kind}' is none of energies, probabilities, logits`);
   return energies;
 }
 
@@ -52,7 +75,10 @@ export class Session {
   /** @param image { data, width, height }: bytes, 1, 3 or 4 to a pixel; the fourth is not read */
   constructor(library, image, labels) {
     const { data, width, height } = image;
-    const pixels = width * height;
+    whole(width, 'width', 1, MOST_PIXELS);
+    whole(height, 'height', 1, MOST_PIXELS);
+    whole(labels, 'labels', 1, MOST_LABELS);
+    const pixels = whole(width * height, 'width x height', 1, MOST_PIXELS);
     const given = data.length / pixels;
     if (![1, 3, 4].includes(given))
       throw new Error(`image has ${data.length} bytes; ${width} x ${height} pixels have 1, 3 or 4 each`);
@@ -67,32 +93,52 @@ export class Session {
   }
 
   free() {
+    if (!this.handle) return;
+    this.rest();
     this.library.exports.dcrf_web_free(this.handle);
     this.handle = 0;
   }
 
+  /* The module's functions, of which each wants a living handle. */
+  get exports() {
+    if (!this.handle) throw new Error('the session was freed; make another');
+    return this.library.exports;
+  }
+
+  /* Nothing may change under a run, which waits for the host between its steps. */
+  rest() {
+    if (this.isRunning) throw new Error('a run is under way in this session; wait for it, or make another session');
+  }
+
   call(name, ...args) {
-    return this.library.check(this.library.exports[`dcrf_web_${name}`](this.handle, ...args));
+    return this.library.check(this.exports[`dcrf_web_${name}`](this.handle, ...args));
+  }
+
+  change(name, ...args) {
+    this.rest();
+    return this.call(name, ...args);
   }
 
   array(Type, name, count) {
-    return this.library.view(Type, this.library.exports[`dcrf_web_${name}`](this.handle), count);
+    return this.library.view(Type, this.exports[`dcrf_web_${name}`](this.handle), count);
   }
 
   setUnary(values, options) {
+    this.rest();
     const energies = energiesOf(values, this.pixels, this.labels, options);
     this.array(Float32Array, 'unary', energies.length).set(energies);
-    this.call('set_unary');
+    this.change('set_unary');
   }
 
   /** { sigma, weight } is spatial, { sigma, colourSigma, weight } bilateral. */
   addKernel({ sigma, colourSigma = 0, weight, normalize = 'symmetric' }) {
-    this.call('add_kernel', sigma, colourSigma, weight, normalize === 'symmetric' ? 1 : 0);
+    this.change('add_kernel', sigma, colourSigma, weight, named(NORMALIZATIONS, normalize, 'normalize'));
     return this.kernels++;
   }
 
   setWeight(kernel, weight) {
-    this.call('set_weight', kernel, weight);
+    whole(kernel, 'kernel', 0, this.kernels - 1);
+    this.change('set_weight', kernel, weight);
   }
 
   /** Use these kernels, their weights times `strength`; what was planned for them before is kept. */
@@ -107,23 +153,23 @@ export class Session {
 
   /** The default kernels, with the strength that suits the unaries, times `factor`. */
   useDefaultKernels(factor = 1) {
-    this.call('default_kernels', factor);
+    this.change('default_kernels', factor);
     this.kernels = 2;
   }
 
   /** What it costs a pixel to disagree with everything: twice the sum of the weights, in nats. */
   get strength() {
-    return this.library.exports.dcrf_web_strength(this.handle);
+    return this.exports.dcrf_web_strength(this.handle);
   }
 
   set strength(nats) {
-    this.call('set_strength', nats);
+    this.change('set_strength', nats);
   }
 
   /** The kernels that suit strokes. */
   get scribbleKernels() {
     const [sigma, weight, bilateralSigma, colourSigma, bilateralWeight] =
-      this.library.view(Float64Array, this.library.exports.dcrf_web_scribble_kernels(), 5);
+      this.library.view(Float64Array, this.exports.dcrf_web_scribble_kernels(), 5);
     return [{ sigma, weight }, { sigma: bilateralSigma, colourSigma, weight: bilateralWeight }];
   }
 
@@ -132,6 +178,8 @@ export class Session {
    * model. False where the host wanted it to stop.
    */
   scribble(strokes) {
+    this.rest();
+    if (!ArrayBuffer.isView(strokes) || strokes.BYTES_PER_ELEMENT !== 1) throw new TypeError('strokes is not an array of bytes');
     if (strokes.length !== this.pixels) throw new Error(`strokes has ${strokes.length} numbers, not one for each of ${this.pixels} pixels`);
     this.array(Uint8Array, 'strokes', this.pixels).set(strokes);
     return this.call('scribble') === 0;
@@ -140,17 +188,17 @@ export class Session {
   /** Superpixels as cliques; undefined: none. Returns how many there are. */
   setCliques(cliques) {
     if (!cliques) {
-      this.call('set_cliques', 0, 1);
+      this.change('set_cliques', 0, 1);
       return 0;
     }
     const { method = 'slic', gamma = DEFAULT, eta = 500 } = cliques;
     if (this.superpixels !== method) {
       this.superpixels = undefined;
-      this.call('superpixels', named(SUPERPIXELS, method, 'superpixel method'));
+      this.change('superpixels', named(SUPERPIXELS, method, 'superpixel method'));
       this.superpixels = method;
     }
-    this.call('set_cliques', gamma, eta);
-    return this.library.exports.dcrf_web_region_count(this.handle);
+    this.change('set_cliques', gamma, eta);
+    return this.exports.dcrf_web_region_count(this.handle);
   }
 
   regions() {
@@ -160,13 +208,25 @@ export class Session {
   /**
    * Run a method. Between its steps the host gets to handle its messages, so an AbortSignal ends it; then, as
    * in the library, the best labelling so far is the result, unpolished. `ofScribbles`: on the model of the strokes,
-   * with its own kernels and no cliques.
+   * with its own kernels and no cliques. A session has one run at a time: until it has ended, a second one, and
+   * everything that would change the model, is an error.
    */
-  async run({ method = 'mf', iterations = DEFAULT, gap = DEFAULT, timeLimit = DEFAULT, ofScribbles = false, signal,
-    onProgress } = {}) {
+  async run(settings = {}) {
+    this.rest();
+    this.isRunning = true;
+    try {
+      return await this.runSteps(settings);
+    } finally {
+      this.isRunning = false;
+    }
+  }
+
+  async runSteps({ method = 'mf', iterations = DEFAULT, gap, timeLimit, ofScribbles = false, signal, onProgress }) {
     const begin = performance.now();
-    const { exports } = this.library;
-    this.call('start', named(METHODS, method, 'method'), iterations, gap, timeLimit, ofScribbles ? 1 : 0);
+    const { exports } = this;
+    if (iterations !== DEFAULT) whole(iterations, 'iterations', 1, MOST_ITERATIONS);
+    this.call('start', named(METHODS, method, 'method'), iterations, limit(gap, 'gap'), limit(timeLimit, 'timeLimit'),
+      ofScribbles ? 1 : 0);
     const setupMs = performance.now() - begin;
     const trace = [];
     let stop = 0, worked = performance.now();
@@ -193,20 +253,20 @@ export class Session {
    * result() may have become better.
    */
   prove({ timeLimit = 10 } = {}) {
-    this.call('prove', timeLimit);
+    this.change('prove', timeLimit);
     return Uint8Array.from(this.array(Uint16Array, 'counts', this.pixels), (count) => (count === 1 ? 1 : 0));
   }
 
   info() {
     const [total, unary, pairwise, cliques, objective, lowerBound, relativeGap, iterations, constant] =
-      this.library.view(Float64Array, this.library.exports.dcrf_web_info(this.handle), 9);
+      this.library.view(Float64Array, this.exports.dcrf_web_info(this.handle), 9);
     return { energy: { total, unary, pairwise, cliques }, objective, lowerBound, relativeGap, iterations,
       isConstant: constant !== 0 };
   }
 
   /* Labels, and marginals with the labels of a pixel next to each other. */
   result() {
-    const stride = this.library.exports.dcrf_web_stride(this.handle);
+    const stride = this.exports.dcrf_web_stride(this.handle);
     const padded = this.array(Float32Array, 'marginals', this.pixels * stride);
     const marginals = new Float32Array(this.pixels * this.labels);
     for (let a = 0; a < this.pixels; a++)
@@ -216,8 +276,11 @@ export class Session {
 
   /** The energy of any labelling. */
   energyOf(labels) {
+    if (labels.length !== this.pixels)
+      throw new RangeError(`labels has ${labels.length} numbers, not one for each of ${this.pixels} pixels`);
+    for (let a = 0; a < this.pixels; a++) whole(labels[a], `label ${a}`, 0, this.labels - 1);
     this.array(Uint16Array, 'labelling', this.pixels).set(labels);
-    const at = this.library.exports.dcrf_web_energy(this.handle);
+    const at = this.exports.dcrf_web_energy(this.handle);
     if (!at) this.library.check(-1);
     const [total, unary, pairwise, cliques] = this.library.view(Float64Array, at, 4);
     return { total, unary, pairwise, cliques };

@@ -143,6 +143,84 @@ test('mistakes are errors with a message, and lose nothing', async () => {
   assert.equal((await solve({ image, unary: unary.fill(0) })).labels.length, 12);
 });
 
+/* The module takes 32 bits and drops fractions: sizes that it would read as others never reach it. */
+test('sizes and counts are whole numbers of their range', async () => {
+  const library = await load({ threads: 1 });
+  const of = (width, height, labels = 2, bytes = 12) => () => new Session(library, { data: new Uint8Array(bytes), width, height }, labels);
+  await assert.rejects(solve({ image: { data: new Uint8Array(9), width: 1.5, height: 2 }, unary: new Float32Array(9), labels: 3 }),
+    { name: 'RangeError', message: /^width is 1.5/ });
+  for (const [make, name, message] of [
+    [of(1.5, 8), 'RangeError', /^width is 1.5/], [of(6, 2 / 3), 'RangeError', /^height/],
+    [of(2 ** 32 + 2, 2), 'RangeError', /^width/], [of(2, 2 ** 32 + 2), 'RangeError', /^height/],
+    [of(NaN, 2), 'RangeError', /^width is NaN/], [of(0, 2), 'RangeError', /^width is 0/], [of(-4, -1), 'RangeError', /^width is -4/],
+    [of(Infinity, 2), 'RangeError', /^width/], [of('4', 1), 'TypeError', /^width is not a number/],
+    [of(undefined, 3), 'TypeError', /^width/], [of(2 ** 20, 2 ** 20), 'RangeError', /^width x height/],
+    [of(4, 1, 1.5), 'RangeError', /^labels is 1.5/], [of(4, 1, 0), 'RangeError', /^labels/], [of(4, 1, 65536), 'RangeError', /^labels/],
+    [of(4, 1, 2 ** 32 + 2), 'RangeError', /^labels/], [of(4, 1, NaN), 'RangeError', /^labels/]])
+    assert.throws(make, { name, message });
+  const session = of(4, 1)();
+  session.setUnary(new Float32Array([0, 1, 0, 1, 1, 0, 1, 0]));
+  session.addKernel({ sigma: 1, weight: 1 });
+  for (const kernel of [1, -1, 0.5, 2 ** 32, NaN]) assert.throws(() => session.setWeight(kernel, 1), { name: 'RangeError', message: /^kernel/ });
+  for (const [settings, message] of [[{ iterations: 1.5 }, /^iterations/], [{ iterations: 2 ** 32 }, /^iterations/], [{ iterations: 0 }, /^iterations/],
+    [{ gap: NaN }, /^gap is NaN/], [{ gap: -2 }, /^gap/], [{ timeLimit: NaN }, /^timeLimit/]])
+    await assert.rejects(session.run(settings), { name: 'RangeError', message });
+  for (const labels of [[0, 0, 1], [0, 0, 1, 2], [0, 0, 1, 65536], [0, 0, 1, 0.5], [0, 0, 1, -1]])
+    assert.throws(() => session.energyOf(labels), { name: 'RangeError' });
+  assert.throws(() => session.scribble([0, 255, 255, 257]), { name: 'TypeError', message: /^strokes/ });
+  assert.throws(() => session.setUnary(new Float32Array(8), { layout: 'cwh' }), /layout 'cwh' is none of hwc, chw/);
+  assert.throws(() => session.setUnary(new Float32Array(8), { kind: 'constructor' }), /unary kind 'constructor'/);
+  assert.throws(() => session.addKernel({ sigma: 1, weight: 1, normalize: 'both' }), /normalize 'both'/);
+  assert.throws(() => session.setCliques({ method: 'valueOf' }), /superpixel method 'valueOf'/);
+  for (const method of ['toString', '__proto__', 'constructor']) await assert.rejects(session.run({ method }), /method '.*' is none of mf, qp, lp/);
+  assert.deepEqual([...(await session.run()).labels], [0, 0, 1, 1]);
+  session.free();
+});
+
+test('a session has one run at a time, and nothing changes under it', async () => {
+  const library = await load({ threads: 1 });
+  const image = readPng(scenes[0].image), unary = readNpy(scenes[0].unary);
+  const settings = { method: 'lp', iterations: 30, gap: 0 };
+  const alone = await solve({ library, image, unary: unary.data, labels: 5, kernels: KERNELS, ...settings });
+  const session = new Session(library, image, 5);
+  session.setUnary(unary.data);
+  for (const kernel of KERNELS) session.addKernel(kernel);
+  let seen = 0;
+  const first = session.run({ ...settings, onProgress: () => {
+    seen++;
+    for (const change of [() => session.setUnary(unary.data), () => session.addKernel(KERNELS[0]), () => session.setWeight(0, 1),
+      () => session.useDefaultKernels(), () => { session.strength = 1; }, () => session.setCliques(), () => session.prove(),
+      () => session.scribble(new Uint8Array(image.width * image.height)), () => session.free()])
+      assert.throws(change, /a run is under way/);
+  } });
+  await assert.rejects(session.run({ method: 'mf' }), /a run is under way/);
+  const result = await first;
+  assert.ok(seen > 0);
+  assert.equal(result.energy.total, alone.energy.total);
+  assert.deepEqual(result.labels, alone.labels);
+  /* A run that fails has ended. */
+  await assert.rejects(session.run({ method: 'lp', onProgress: () => { throw new Error('enough'); } }), /enough/);
+  assert.deepEqual((await session.run(settings)).labels, alone.labels);
+  session.free();
+});
+
+test('after free() there are errors, not traps', async () => {
+  const library = await load({ threads: 1 });
+  const session = new Session(library, { data: new Uint8Array(4), width: 4, height: 1 }, 2);
+  /* Before a run there is none, which is no trap either. */
+  assert.equal(session.info().iterations, 0);
+  assert.throws(() => session.prove());
+  await assert.rejects(session.run({ ofScribbles: true }));
+  session.free();
+  session.free();
+  for (const use of [() => session.setUnary(new Float32Array(8)), () => session.addKernel(KERNELS[0]), () => session.useDefaultKernels(),
+    () => session.strength, () => { session.strength = 1; }, () => session.setCliques({}), () => session.setCliques(), () => session.prove(),
+    () => session.info(), () => session.result(), () => session.energyOf([0, 0, 0, 0]), () => session.scribble(new Uint8Array(4)),
+    () => session.scribbleKernels])
+    assert.throws(use, /the session was freed/);
+  await assert.rejects(session.run(), /the session was freed/);
+});
+
 test('out of memory is an error, and the module goes on working', async () => {
   const library = await load({ threads: 1 });
   const huge = { data: { length: 3 * 12000 * 12000 }, width: 12000, height: 12000 };
