@@ -161,6 +161,80 @@ static void null_for_a_solver(void **state) {
     destroy(&s);
 }
 
+static void null_for_a_proof(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    dcrf_proof *proof = NULL;
+    dcrf_proof_info info;
+    dcrf_proof_settings settings;
+    uint16_t counts[PIXELS] = {7};
+    size_t size = 7;
+    make(&s);
+    dcrf_proof_settings_defaults(&settings);
+    assert_null_is_refused(dcrf_proof_new(NULL, s.solver, &settings, &error));
+    assert_null_is_refused(dcrf_proof_new(&proof, NULL, &settings, &error));
+    assert_null_is_refused(dcrf_proof_new(&proof, s.solver, NULL, &error));
+    memset(&info, 0xa5, sizeof info);
+    dcrf_proof_get_info(NULL, &info);
+    assert_int_equal(info.variables, 0);
+    assert_null(dcrf_proof_possible(NULL));
+    assert_null(dcrf_proof_certificate(NULL, &size));
+    assert_int_equal(size, 0);
+    s.labels[0] = 9;
+    dcrf_proof_labels(NULL, s.labels);
+    assert_int_equal(s.labels[0], 9);
+    dcrf_proof_counts(NULL, counts);
+    assert_int_equal(counts[0], 7);
+    destroy(&s);
+}
+
+/* Handles hold what they stand on, and each is freed as soon as its maker likes. */
+static void any_order_of_freeing(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    dcrf_proof *proof = NULL;
+    dcrf_proof_info info;
+    dcrf_proof_settings settings;
+    dcrf_unrolled *unrolled = NULL;
+    uint16_t counts[PIXELS];
+    float block[PIXELS * 8];
+    make(&s);
+    assert_int_equal(dcrf_unrolled_new(&unrolled, s.plan, s.workspace, 2, &error), DCRF_OK);
+    dcrf_model_free(&s.model);
+    assert_null(s.model);
+    dcrf_plan_free(&s.plan);
+    assert_true(dcrf_solver_run(s.solver, &error) > 0);
+    dcrf_proof_settings_defaults(&settings);
+    settings.certificate = 1;
+    assert_int_equal(dcrf_proof_new(&proof, s.solver, &settings, &error), DCRF_OK);
+    dcrf_solver_labels(s.solver, s.labels);
+    dcrf_solver_free(&s.solver);
+    assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, 8, &error), DCRF_OK);
+    dcrf_unrolled_free(&unrolled);
+    dcrf_workspace_free(&s.workspace);
+    dcrf_proof_get_info(proof, &info);
+    dcrf_proof_labels(proof, s.labels);
+    dcrf_proof_counts(proof, counts);
+    for (size_t a = 0; a < PIXELS; a++)
+        assert_true(counts[a] >= 1 && dcrf_proof_possible(proof)[a * LABELS + s.labels[a]]);
+    dcrf_proof_free(&proof);
+    destroy(&s);
+}
+
+static void more_iterations_than_memory(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    dcrf_unrolled *unrolled = NULL;
+    make(&s);
+    assert_int_equal(dcrf_unrolled_new(&unrolled, s.plan, s.workspace, SIZE_MAX, &error),
+                     DCRF_ERROR_MEMORY);
+    assert_null(unrolled);
+    destroy(&s);
+}
+
 static void nothing_to_free(void **state) {
     (void)state;
     dcrf_model *model = NULL;
@@ -170,21 +244,26 @@ static void nothing_to_free(void **state) {
     dcrf_operator_free(NULL);
     dcrf_plan_free(NULL);
     dcrf_solver_free(NULL);
+    dcrf_proof_free(NULL);
     dcrf_densecrf_free(NULL);
 }
 
 /* Every change of the model ends the life of a solver; what it had found can still be read. */
 static void a_model_changes_under_a_solver(void **state) {
     (void)state;
-    for (int change = 0; change < 6; change++) {
+    for (int change = 0; change < 7; change++) {
         struct scene s;
         dcrf_error error;
         dcrf_settings settings;
+        dcrf_proof *proof = NULL;
+        dcrf_proof_settings limits;
+        dcrf_energy energy;
         make(&s);
+        dcrf_proof_settings_defaults(&limits);
         assert_true(dcrf_solver_step(s.solver, &error) >= 0);
         dcrf_status status = DCRF_OK;
         const double one = 1;
-        const size_t offsets[] = {0, 2}, members[] = {0, 1};
+        const size_t offsets[] = {0, 2}, members[] = {0, 1}, origin[DCRF_MAX_AXES] = {1};
         switch (change) {
         case 0:
             status = dcrf_model_set_unary(s.model, &s.energies, &error);
@@ -202,6 +281,9 @@ static void a_model_changes_under_a_solver(void **state) {
             status =
                 dcrf_model_set_compatibility(s.model, 0, DCRF_COMPATIBILITY_POTTS, NULL, &error);
             break;
+        case 5:
+            status = dcrf_model_set_origin(s.model, origin, &error);
+            break;
         default:
             status = dcrf_model_add_kernel(s.model, &s.kernel, &error);
         }
@@ -211,7 +293,14 @@ static void a_model_changes_under_a_solver(void **state) {
         assert_int_equal(dcrf_solver_run(s.solver, &error), DCRF_ERROR_ARGUMENT);
         assert_int_equal(dcrf_solver_finish(s.solver, &error), DCRF_ERROR_ARGUMENT);
         assert_int_equal(dcrf_solver_start_labels(s.solver, s.labels, &error), DCRF_ERROR_ARGUMENT);
+        assert_int_equal(dcrf_proof_new(&proof, s.solver, &limits, &error), DCRF_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "has changed"));
+        assert_null(proof);
         dcrf_solver_labels(s.solver, s.labels);
+        /* Another weight is no other plan. */
+        assert_int_equal(
+            dcrf_energy_of_labels(s.plan, s.workspace, s.labels, &energy, NULL, &error) == DCRF_OK,
+            change < 5);
         /* A call that failed has not changed the model: a new solver works. */
         assert_int_equal(dcrf_model_set_weight(s.model, 9, 2, &error), DCRF_ERROR_ARGUMENT);
         dcrf_solver_free(&s.solver);
@@ -227,11 +316,10 @@ static void a_model_changes_under_a_solver(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_for_a_model),
-        cmocka_unit_test(null_for_an_operator),
-        cmocka_unit_test(null_for_a_solver),
-        cmocka_unit_test(nothing_to_free),
-        cmocka_unit_test(a_model_changes_under_a_solver),
+        cmocka_unit_test(null_for_a_model),     cmocka_unit_test(null_for_an_operator),
+        cmocka_unit_test(null_for_a_solver),    cmocka_unit_test(null_for_a_proof),
+        cmocka_unit_test(any_order_of_freeing), cmocka_unit_test(more_iterations_than_memory),
+        cmocka_unit_test(nothing_to_free),      cmocka_unit_test(a_model_changes_under_a_solver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ typedef struct dcrf_derivatives {
 
 typedef struct dcrf_unrolled dcrf_unrolled;
 
-/* Takes memory for iterations + 1 distributions and a few more. The plan and its model must outlive
- * it; weights, compatibilities and unary energies are read when it runs. Models with cliques are
- * refused. */
+/* Takes memory for iterations + 1 distributions and a few more. Weights, compatibilities and unary
+ * energies are read when it runs. Models with cliques are refused. */
 DCRF_API dcrf_status dcrf_unrolled_new(dcrf_unrolled **unrolled, const dcrf_plan *plan,
                                        dcrf_workspace *workspace, size_t iterations,
                                        dcrf_error *error);

@@ -5,7 +5,8 @@
  *        + sum_p C_p [clique p is not unanimous]
  *
  *   k(a, b) = exp(-|f_a - f_b|^2 / 2), with the features f already divided by their sigmas, or its
- *   symmetric normalization k(a, b) / sqrt(n_a n_b) with n_a = sum_b k(a, b).
+ *   symmetric normalization k(a, b) / sqrt(n_a n_b) with n_a = sum_b k(a, b). What is below 2^-126,
+ *   the least normal float, may count as anything from 0 to that.
  *
  * A model is a description: everything is checked and copied when it is given, so the caller's
  * arrays can be freed at once, and a call that fails leaves the model as it was.
@@ -67,7 +68,10 @@ typedef enum dcrf_compatibility {
 /* ---- the model ------------------------------------------------------------------------------ */
 
 /* Everywhere in the library, a handle that is NULL where one is needed gives DCRF_ERROR_ARGUMENT,
- * an empty answer (0, NULL, NaN) from what cannot fail, and nothing from what frees. */
+ * an empty answer (0, NULL, NaN) from what cannot fail, and nothing from what frees.
+ *
+ * Handles hold what they stand on: a plan its model, a solver its plan. Each may be freed when its
+ * maker is done with it, in any order; only a workspace must outlive what was made with it. */
 
 /* A model over the variables of a grid; the unary energies are zero and there are no kernels. */
 DCRF_API dcrf_status dcrf_model_new(dcrf_model **model, const dcrf_grid *grid, size_t labels,

@@ -112,8 +112,9 @@ DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspa
 
 typedef struct dcrf_plan dcrf_plan;
 
-/* The operators of all kernels of a model. The model must outlive the plan; weights and
- * compatibilities are read from the model when the plan is used, so changing them costs nothing. */
+/* The operators of all kernels of a model. Weights and compatibilities are read from the model when
+ * the plan is used, so changing them costs nothing; after another kernel or origin every call with
+ * the plan fails. */
 DCRF_API dcrf_status dcrf_plan_new(dcrf_plan **plan, const dcrf_model *model,
                                    dcrf_operator_kind kind, dcrf_workspace *workspace,
                                    dcrf_error *error);

@@ -148,11 +148,11 @@ DCRF_API void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method
 
 typedef struct dcrf_solver dcrf_solver;
 
-/* A solver for a plan and its model, which must outlive it. Where the model changes meanwhile,
- * every call that would go on fails; what was found can still be read. Checks and copies the
- * settings and takes the memory of the method; it computes nothing yet. Candidates and the
- * workspace take theirs when they are first used: a candidate that gets none is left out (see
- * dcrf_solver_info), and whatever else fails, the best labelling so far can be read. */
+/* A solver for a plan and its model. Where the model changes meanwhile, every call that would go on
+ * fails; what was found can still be read. Checks and copies the settings and takes the memory of
+ * the method; it computes nothing yet. Candidates and the workspace take theirs when they are first
+ * used: a candidate that gets none is left out (see dcrf_solver_info), and whatever else fails, the
+ * best labelling so far can be read. */
 DCRF_API dcrf_status dcrf_solver_new(dcrf_solver **solver, const dcrf_plan *plan,
                                      dcrf_workspace *workspace, const dcrf_settings *settings,
                                      dcrf_error *error);

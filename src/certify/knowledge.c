@@ -123,6 +123,16 @@ static void drop_parts(struct dcrf_knowledge *known) {
     known->parts = NULL;
 }
 
+void dcrf_knowledge_keep_result(struct dcrf_knowledge *known) {
+    uint16_t *labels = known->labels;
+    uint8_t *possible = known->possible;
+    known->labels = NULL;
+    known->possible = NULL;
+    dcrf_knowledge_clear(known);
+    known->labels = labels;
+    known->possible = possible;
+}
+
 void dcrf_knowledge_clear(struct dcrf_knowledge *known) {
     drop_parts(known);
     dcrf_release(known->members);

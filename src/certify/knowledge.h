@@ -63,6 +63,9 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
                                 dcrf_error *error);
 void dcrf_knowledge_clear(struct dcrf_knowledge *known);
 
+/* Let go of all but labels and possible labels: what is left stands on no plan. */
+void dcrf_knowledge_keep_result(struct dcrf_knowledge *known);
+
 /* known->sum[a] = sum_m w_m sum_b k_m(a, b) T(a, b) with T the antisymmetric table of `bins` nodes,
  * between known->bin and known->fraction. */
 dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,

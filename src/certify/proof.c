@@ -68,6 +68,9 @@ static dcrf_status check(const dcrf_solver *solver, const dcrf_proof_settings *s
     if (!solver || !settings)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a proof needs a %s",
                          solver ? "settings" : "solver");
+    const dcrf_status usable = dcrf_solver_check(solver, error);
+    if (usable < 0)
+        return usable;
     if (solver->settings.method != DCRF_METHOD_LP)
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                          "a proof needs the dual of the LP; the solver's method is %s",
@@ -442,6 +445,9 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
             error);
     if (status == DCRF_OK)
         status = prove(&run, proof, error);
+    dcrf_knowledge_keep_result(&proof->known);
+    dcrf_plan_free(&proof->own_plan);
+    dcrf_workspace_free(&proof->own_workspace);
     if (status < 0)
         dcrf_proof_free(&proof);
     *out = proof;
@@ -452,33 +458,32 @@ void dcrf_proof_free(dcrf_proof **proof) {
     if (!proof || !*proof)
         return;
     dcrf_knowledge_clear(&(*proof)->known);
-    dcrf_plan_free(&(*proof)->own_plan);
-    dcrf_workspace_free(&(*proof)->own_workspace);
     dcrf_release((*proof)->certificate);
     dcrf_release(*proof);
     *proof = NULL;
 }
 
 void dcrf_proof_get_info(const dcrf_proof *proof, dcrf_proof_info *info) {
-    *info = proof->info;
+    *info = proof ? proof->info : (dcrf_proof_info){0};
 }
 
 void dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels) {
-    memcpy(labels, proof->known.labels, proof->info.variables * sizeof *labels);
+    if (proof && labels)
+        memcpy(labels, proof->known.labels, proof->info.variables * sizeof *labels);
 }
 
 const uint8_t *dcrf_proof_possible(const dcrf_proof *proof) {
-    return proof->known.possible;
+    return proof ? proof->known.possible : NULL;
 }
 
 const uint8_t *dcrf_proof_certificate(const dcrf_proof *proof, size_t *size) {
-    *size = proof->certificate_size;
-    return proof->certificate;
+    *size = proof ? proof->certificate_size : 0;
+    return proof ? proof->certificate : NULL;
 }
 
 void dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts) {
-    const size_t labels = proof->labels; /* the model may be gone */
-    for (size_t a = 0; a < proof->info.variables; a++) {
+    const size_t labels = proof ? proof->labels : 0; /* the model may be gone */
+    for (size_t a = 0; proof && counts && a < proof->info.variables; a++) {
         counts[a] = 0;
         for (size_t i = 0; i < labels; i++)
             counts[a] = (uint16_t)(counts[a] + proof->known.possible[a * labels + i]);

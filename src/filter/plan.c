@@ -7,6 +7,7 @@
 #include "filter/plan.h"
 
 #include "core/error.h"
+#include "core/holders.h"
 #include "core/memory.h"
 #include "filter/device.h"
 
@@ -39,6 +40,8 @@ dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operato
     if (!plan)
         return dcrf_fail_memory(error, "a plan");
     plan->model = model;
+    plan->kernel_revision = model->kernel_revision;
+    dcrf_model_hold(model);
     plan->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *plan->kernels);
     if (!plan->kernels) {
         dcrf_plan_free(&plan);
@@ -57,17 +60,25 @@ dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operato
     return DCRF_OK;
 }
 
+void dcrf_plan_hold(const dcrf_plan *plan) {
+    dcrf_hold(&((dcrf_plan *)plan)->holders);
+}
+
 void dcrf_plan_free(dcrf_plan **plan_pointer) {
     if (!plan_pointer || !*plan_pointer)
         return;
     dcrf_plan *plan = *plan_pointer;
+    dcrf_model *model = (dcrf_model *)plan->model;
+    *plan_pointer = NULL;
+    if (!dcrf_let_go(&plan->holders))
+        return;
     for (size_t m = 0; m < plan->kernel_count; m++) {
         dcrf_operator_free(&plan->kernels[m].op);
         dcrf_release(plan->kernels[m].diagonal);
     }
     dcrf_release(plan->kernels);
     dcrf_release(plan);
-    *plan_pointer = NULL;
+    dcrf_model_free(&model);
 }
 
 const dcrf_model *dcrf_plan_model(const dcrf_plan *plan) {
@@ -94,6 +105,10 @@ dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error) {
                          "the plan was made when the model had %zu kernels; it has %zu now: make a "
                          "new plan",
                          plan->kernel_count, plan->model->kernel_count);
+    if (plan->kernel_revision != plan->model->kernel_revision)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the origin of the model has changed since the plan was made: make a new "
+                         "plan");
     return DCRF_OK;
 }
 

@@ -12,12 +12,17 @@ struct dcrf_plan_kernel {
 };
 
 struct dcrf_plan {
-    const dcrf_model *model;
-    size_t kernel_count; /* of the model when the plan was made */
+    const dcrf_model *model; /* held */
+    size_t holders;          /* core/holders.h */
+    size_t kernel_revision;  /* of the model when the plan was made, */
+    size_t kernel_count;     /* and its kernels */
     struct dcrf_plan_kernel *kernels;
 };
 
-/* Does the plan still cover all kernels of its model? */
+/* Let the plan live until dcrf_plan_free was called once more. */
+void dcrf_plan_hold(const dcrf_plan *plan);
+
+/* Is the plan still one of its model's kernels? */
 dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error);
 
 /* out = sum of w_m K_m in over the kernels listed (NULL: the first `count`), diagonals included and

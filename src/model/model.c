@@ -3,6 +3,7 @@
 #include "model/model.h"
 
 #include "core/error.h"
+#include "core/holders.h"
 #include "core/memory.h"
 #include "model/view.h"
 
@@ -56,10 +57,17 @@ dcrf_status dcrf_model_new(dcrf_model **out, const dcrf_grid *grid, size_t label
     return DCRF_OK;
 }
 
+void dcrf_model_hold(const dcrf_model *model) {
+    dcrf_hold(&((dcrf_model *)model)->holders);
+}
+
 void dcrf_model_free(dcrf_model **model_pointer) {
     if (!model_pointer || !*model_pointer)
         return;
     dcrf_model *model = *model_pointer;
+    *model_pointer = NULL;
+    if (!dcrf_let_go(&model->holders))
+        return;
     for (size_t m = 0; m < model->kernel_count; m++) {
         dcrf_features_clear(&model->kernels[m].features);
         dcrf_release(model->kernels[m].compatibility_values);
@@ -68,7 +76,6 @@ void dcrf_model_free(dcrf_model **model_pointer) {
     dcrf_cliques_clear(&model->cliques);
     dcrf_release(model->unary);
     dcrf_release(model);
-    *model_pointer = NULL;
 }
 
 size_t dcrf_model_variables(const dcrf_model *model) {
@@ -133,6 +140,7 @@ dcrf_status dcrf_model_set_origin(dcrf_model *model, const size_t origin[DCRF_MA
     for (size_t m = 0; m < model->kernel_count; m++)
         memcpy(model->kernels[m].features.origin, origin, sizeof model->origin);
     model->revision++;
+    model->kernel_revision++;
     return DCRF_OK;
 }
 
@@ -161,6 +169,7 @@ dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, 
     model->kernels = kernels;
     model->kernel_count = count + 1;
     model->revision++;
+    model->kernel_revision++;
     return DCRF_OK;
 }
 

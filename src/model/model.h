@@ -32,8 +32,13 @@ struct dcrf_model {
     size_t kernel_count;
     struct dcrf_model_kernel *kernels;
     struct dcrf_cliques cliques;
+    size_t holders;  /* core/holders.h */
     size_t revision; /* counts the changes: a solver works on the model that it was made for */
+    size_t kernel_revision; /* likewise those of kernels, but for weights: what a plan stands on */
 };
+
+/* Let the model live until dcrf_model_free was called once more. */
+void dcrf_model_hold(const dcrf_model *model);
 
 /* Free what the cliques hold and leave none. */
 void dcrf_cliques_clear(struct dcrf_cliques *cliques);

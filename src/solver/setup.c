@@ -59,6 +59,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
                                             .settings = &solver->settings,
                                             .best_energy = &solver->info.energy.total,
                                             .stop = &solver->stop};
+    dcrf_plan_hold(plan);
     solver->model_revision = plan->model->revision;
     solver->info = (dcrf_solver_info){.method = settings->method,
                                       .energy = {.total = (double)INFINITY},
@@ -83,6 +84,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     if (!solver_pointer || !*solver_pointer)
         return;
     dcrf_solver *solver = *solver_pointer;
+    dcrf_plan *plan = (dcrf_plan *)solver->problem.plan;
     if (solver->state)
         solver->method->free(solver->state);
     dcrf_candidates_clear(&solver->candidates);
@@ -93,6 +95,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     dcrf_release(solver->candidate);
     dcrf_release(solver->start);
     dcrf_release(solver);
+    dcrf_plan_free(&plan);
     *solver_pointer = NULL;
 }
 

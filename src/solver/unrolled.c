@@ -41,10 +41,11 @@ dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_w
     if (!u)
         return dcrf_fail_memory(error, "mean field with derivatives");
     u->plan = plan;
+    dcrf_plan_hold(plan);
     u->workspace = workspace;
     u->iterations = iterations;
     const size_t row = model->stride * sizeof(float);
-    u->q = dcrf_allocate_zero(iterations + 1, sizeof *u->q);
+    u->q = iterations < SIZE_MAX ? dcrf_allocate_zero(iterations + 1, sizeof *u->q) : NULL;
     u->message = dcrf_allocate_zero(model->variables, row);
     u->derivative = dcrf_allocate_zero(model->variables, row);
     bool is_complete = u->q && u->message && u->derivative;
@@ -64,6 +65,7 @@ void dcrf_unrolled_free(dcrf_unrolled **pointer) {
     if (!pointer || !*pointer)
         return;
     dcrf_unrolled *u = *pointer;
+    dcrf_plan *plan = (dcrf_plan *)u->plan;
     for (size_t t = 0; u->q && t <= u->iterations; t++)
         dcrf_release(u->q[t]);
     dcrf_release(u->q);
@@ -71,6 +73,7 @@ void dcrf_unrolled_free(dcrf_unrolled **pointer) {
     dcrf_release(u->derivative);
     dcrf_coupling_free(&u->coupling);
     dcrf_release(u);
+    dcrf_plan_free(&plan);
     *pointer = NULL;
 }
 
