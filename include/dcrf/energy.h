@@ -26,6 +26,15 @@ DCRF_API dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace
                                            const uint16_t *labels, dcrf_energy *energy,
                                            double *pairwise_of_kernel, dcrf_error *error);
 
+/* The same in double, and how far that can be from the truth: the energy of the operators' own
+ * matrices, or for DCRF_OPERATOR_EXACT that of the formula (dcrf/model.h), with the features as
+ * they were given. Where a kernel that counts is not Potts, it is what dcrf_energy_of_labels says,
+ * and *error_of is NaN. */
+DCRF_API dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                           const uint16_t *labels, dcrf_energy *energy,
+                                           double *pairwise_of_kernel, double *error_of,
+                                           dcrf_error *error);
+
 /* The QP objective of y, a block of one channel a label. Rows are distributions over labels, which
  * is checked to within 1e-3:
  *   phi'y + sum_m w_m sum_{a != b} k_ab sum_ij mu(i, j) y_ai y_bj + cliques,

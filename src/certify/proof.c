@@ -113,7 +113,7 @@ static dcrf_status exclude_by_gap(struct run *run, dcrf_error *error) {
     if (!run->lp->has_best || run->settings.certificate)
         return DCRF_OK;
     const dcrf_status status = dcrf_energy_in_double(known->plan, known->workspace, known->labels,
-                                                     &energy, &error_of, error);
+                                                     &energy, NULL, &error_of, error);
     if (status < 0)
         return status;
     struct exclusion exclusion = {run, energy.total + error_of -
@@ -287,7 +287,7 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
         status = dcrf_knowledge_decide(known, NULL, error);
     if (status == DCRF_OK)
         status = dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy,
-                                       &error_of, error);
+                                       NULL, &error_of, error);
     if (status < 0)
         return status;
     const double floor = dcrf_unary_floor(known->model), bound = run->solver->info.lower_bound;

@@ -88,17 +88,24 @@ static double is_not_unanimous(const void *subject, const uint32_t *members, siz
     return 0;
 }
 
+dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, dcrf_error *error) {
+    for (size_t a = 0; a < model->variables; a++)
+        if (labels[a] >= model->labels)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "variable %zu has label %u; the model has %zu labels", a,
+                             (unsigned)labels[a], model->labels);
+    return DCRF_OK;
+}
+
 /* List the labels that occur, *count of them, and give each its channel. */
 static dcrf_status list_labels(const dcrf_model *model, const uint16_t *label_of, uint16_t *listed,
                                uint16_t *channel_of, size_t *count, dcrf_error *error) {
+    const dcrf_status status = dcrf_labels_check(model, label_of, error);
+    if (status < 0)
+        return status;
     memset(channel_of, 0, model->labels * sizeof *channel_of);
-    for (size_t a = 0; a < model->variables; a++) {
-        if (label_of[a] >= model->labels)
-            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "variable %zu has label %u; the model has %zu labels", a,
-                             (unsigned)label_of[a], model->labels);
+    for (size_t a = 0; a < model->variables; a++)
         channel_of[label_of[a]] = 1;
-    }
     *count = 0;
     for (size_t label = 0; label < model->labels; label++)
         if (channel_of[label]) {

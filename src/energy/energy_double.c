@@ -1,7 +1,11 @@
+/* Energies with their errors: in double, and those in float (energy.c), whose sums are of terms
+ * that are not negative, so that an error of every term is one of the sum. */
 #include "energy/energy_double.h"
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/sums.h"
+#include "filter/exact.h"
 
 #include <math.h>
 
@@ -76,37 +80,98 @@ static dcrf_status sum_kernel(const dcrf_operator *op, dcrf_workspace *workspace
     return status;
 }
 
-dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
-                                  const uint16_t *labels, dcrf_energy *energy, double *error_of,
-                                  dcrf_error *error) {
+/* How far a sum in double of unaries, pairs and clique costs can be off: a term goes through one
+ * addition per variable, one per label that occurs, and those of the filter. */
+static double error_of_sums(const dcrf_model *model, const uint16_t *labels,
+                            const dcrf_energy *energy) {
+    double magnitude = energy->pairwise + energy->cliques;
+    for (size_t a = 0; a < model->variables; a++)
+        magnitude += fabs((double)model->unary[a * model->stride + labels[a]]);
+    return (4 * (double)model->variables + 4000) * 0x1p-53 * magnitude;
+}
+
+static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
+                               const uint16_t *labels, double *of_kernel, double *error_of,
+                               dcrf_error *error) {
     const dcrf_model *model = plan->model;
-    const size_t n = model->variables;
-    double *block = dcrf_allocate(n, 2 * CHANNELS * sizeof *block), magnitude = 0;
-    if (!block)
-        return dcrf_fail_memory(error, "an energy in double");
-    dcrf_energy found = {.cliques = clique_costs(model, labels)};
+    double *block = dcrf_allocate(model->variables, 2 * CHANNELS * sizeof *block);
+    dcrf_status status = block ? DCRF_OK : dcrf_fail_memory(error, "an energy in double");
     *error_of = 0;
-    for (size_t a = 0; a < n; a++) {
-        const double unary = (double)model->unary[a * model->stride + labels[a]];
-        found.unary += unary;
-        magnitude += fabs(unary);
-    }
-    dcrf_status status = DCRF_OK;
     for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++) {
         const double weight = model->kernels[m].weight;
-        double sum, off;
-        if (weight == 0)
-            continue;
-        status = sum_kernel(plan->kernels[m].op, workspace, labels, model->labels, block, &sum,
-                            &off, error);
-        found.pairwise += status == DCRF_OK ? weight * sum : 0;
-        *error_of += status == DCRF_OK ? weight * off : 0;
+        double sum = 0, off = 0;
+        if (weight != 0)
+            status = sum_kernel(plan->kernels[m].op, workspace, labels, model->labels, block, &sum,
+                                &off, error);
+        of_kernel[m] = weight * sum;
+        *error_of += weight * off;
     }
     dcrf_release(block);
-    /* All sums are of terms that are not negative, but for the unaries; a term goes through one
-     * addition per variable, one per label that occurs, and those of the filter. */
-    found.total = found.unary + found.pairwise + found.cliques;
-    *error_of += (4 * (double)n + 4000) * 0x1p-53 * (magnitude + found.pairwise + found.cliques);
-    *energy = found;
     return status;
+}
+
+dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                  const uint16_t *labels, dcrf_energy *energy,
+                                  double *pairwise_of_kernel, double *error_of, dcrf_error *error) {
+    if (!plan || !workspace || !labels || !energy || !error_of)
+        return dcrf_fail_null(error, "the plan, the workspace, the labelling or a result");
+    const dcrf_model *model = plan->model;
+    dcrf_energy found = {0};
+    if (dcrf_model_require_potts(model, "an energy in double", NULL) < 0) {
+        *error_of = (double)NAN;
+        return dcrf_energy_of_labels(plan, workspace, labels, energy, pairwise_of_kernel, error);
+    }
+    dcrf_status status = dcrf_plan_check(plan, error);
+    if (status < 0 || (status = dcrf_labels_check(model, labels, error)) < 0)
+        return status;
+    double *of_kernel =
+        dcrf_workspace_slot(workspace, &dcrf_energy_slot3, model->kernel_count, sizeof *of_kernel);
+    if (!of_kernel)
+        return dcrf_fail_memory(error, "an energy in double");
+    double off;
+    if ((status = sum_kernels(plan, workspace, labels, of_kernel, &off, error)) < 0)
+        return status;
+    for (size_t a = 0; a < model->variables; a++)
+        found.unary += (double)model->unary[a * model->stride + labels[a]];
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        found.pairwise += of_kernel[m];
+    found.cliques = clique_costs(model, labels);
+    found.total = found.unary + found.pairwise + found.cliques;
+    *error_of = off + error_of_sums(model, labels, &found);
+    *energy = found;
+    for (size_t m = 0; m < plan->kernel_count && pairwise_of_kernel; m++)
+        pairwise_of_kernel[m] = of_kernel[m];
+    return DCRF_OK;
+}
+
+/* ---- without a pass over the pairs ---------------------------------------------------------- */
+
+/* What an operator that leaves pairs out lets go of in float, of the row sums R (filter/exact.h).
+ * With the scales s_a of the normalization, s_a s_b <= (s_a^2 + s_b^2) / 2 and s_a^2 R_a = 1, so
+ * that it is the same part of the number of variables. */
+static double left_out_at_most(const dcrf_plan *plan, size_t kernel, double row_sums) {
+    const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
+    if (!plan->kernels[kernel].op->methods->left_out)
+        return 0;
+    return 1.01 * DCRF_EXACT_LEFT_OUT *
+           (k->normalization == DCRF_NORMALIZE_SYMMETRIC
+                ? k->weight * (double)plan->model->variables
+                : row_sums);
+}
+
+double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels,
+                                   const dcrf_energy *energy, double row_sums) {
+    const dcrf_model *model = plan->model;
+    double roundings = 0, left_out = 0, weights = 0;
+    for (size_t m = 0; m < plan->kernel_count; m++) {
+        const dcrf_operator *op = plan->kernels[m].op;
+        if (model->kernels[m].weight == 0)
+            continue;
+        /* The ordered filter of two nodes is no more than one application. */
+        roundings = fmax(roundings, (double)op->methods->ordered_roundings(op, 2));
+        left_out += left_out_at_most(plan, m, row_sums);
+        weights += model->kernels[m].weight;
+    }
+    return 1.001 * roundings * 0x1p-24 * energy->pairwise + left_out +
+           weights * (double)model->variables * 1e-25 + error_of_sums(model, labels, energy);
 }

@@ -1,4 +1,4 @@
-/* The energy of a labelling as good as it gets, and how good that is. */
+/* The errors of energies: dcrf_energy_in_double, and what is known of those in float. */
 #ifndef DCRF_ENERGY_ENERGY_DOUBLE_H
 #define DCRF_ENERGY_ENERGY_DOUBLE_H
 
@@ -6,11 +6,10 @@
 
 #include <dcrf/energy.h>
 
-/* By the operators in double; Potts compatibilities only. *error_of: how far it can be from the
- * energy of the operators' own matrices, or of the kernels' formula where the operators are those
- * of the formula, with what they leave out. */
-dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
-                                  const uint16_t *labels, dcrf_energy *energy, double *error_of,
-                                  dcrf_error *error);
+/* How far the energy of a labelling can be from what dcrf_energy_of_labels says, without another
+ * pass over the pairs; Potts compatibilities only. `row_sums`: those of all kernels with their
+ * weights, in total. */
+double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels,
+                                   const dcrf_energy *energy, double row_sums);
 
 #endif

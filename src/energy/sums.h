@@ -7,6 +7,9 @@
 
 #include <dcrf/energy.h>
 
+/* Are these labels of the model, one a variable? */
+dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, dcrf_error *error);
+
 /* Scratch memory of the energies: blocks, a list of labels, sums. */
 extern const struct dcrf_slot dcrf_energy_slot, dcrf_energy_slot2, dcrf_energy_slot3;
 

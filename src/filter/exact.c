@@ -195,23 +195,32 @@ static dcrf_status order(struct dcrf_exact *op, const struct dcrf_features *feat
     return DCRF_OK;
 }
 
+/* Kernels see differences only: floats keep more of a feature that counts from the first
+ * variable's, which an offset does not change. Nothing near the largest float is added to another.
+ */
+#define LARGEST_ORIGIN 0x1p100
+
 static void fill_planes(struct dcrf_exact *op, const struct dcrf_features *features,
                         const struct arrangement *arrangement) {
     const size_t d = op->metric.features;
     double rounded[DCRF_MAX_FEATURES] = {0}, largest[DCRF_MAX_FEATURES] = {0};
     bool is_whole = true;
-    for (size_t k = 0; k < d; k++)
+    for (size_t k = 0; k < d; k++) {
+        const double first = dcrf_features_value(features, 0, arrangement->feature[k]);
+        const double origin = fabs(first * arrangement->unit[k]) < LARGEST_ORIGIN ? first : 0;
         for (size_t place = 0; place < op->tiles * DCRF_TILE; place++) {
             const size_t at = dcrf_exact_at(op, place, k);
             const double raw =
                 dcrf_features_value(features, op->order[place], arrangement->feature[k]);
-            const double value = raw * arrangement->unit[k];
-            op->features[at] = value;
+            const double relative = raw - origin, value = relative * arrangement->unit[k];
+            op->features[at] = raw * arrangement->unit[k];
             op->features_single[at] = (float)value;
-            rounded[k] = fmax(rounded[k], fabs(value - (double)(float)value));
-            largest[k] = fmax(largest[k], fabs(raw));
+            rounded[k] =
+                fmax(rounded[k], fabs(value - (double)(float)value) + 0x1p-53 * fabs(value));
+            largest[k] = fmax(largest[k], fabs(relative));
             is_whole &= raw == floor(raw);
         }
+    }
     double squared = 0, reach = 0;
     for (size_t k = 0; k < d; k++) {
         squared += rounded[k] * rounded[k] * arrangement->weight[k] * 2 * log(2);

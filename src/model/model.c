@@ -263,14 +263,25 @@ dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
     return DCRF_OK;
 }
 
+static bool is_potts(const struct dcrf_model_kernel *kernel, size_t labels) {
+    if (kernel->compatibility != DCRF_COMPATIBILITY_MATRIX)
+        return kernel->compatibility == DCRF_COMPATIBILITY_POTTS;
+    for (size_t i = 0; i < labels; i++)
+        for (size_t j = 0; j < labels; j++)
+            if (kernel->compatibility_values[i * labels + j] != (i == j ? 0 : 1))
+                return false;
+    return true;
+}
+
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
                                      dcrf_error *error) {
     for (size_t m = 0; m < model->kernel_count; m++) {
-        const dcrf_compatibility compatibility = model->kernels[m].compatibility;
-        if (compatibility != DCRF_COMPATIBILITY_POTTS)
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        if (kernel->weight != 0 && !is_potts(kernel, model->labels))
             return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                              "%s needs Potts compatibilities; kernel %zu has a %s", method, m,
-                             compatibility == DCRF_COMPATIBILITY_VECTOR ? "vector" : "matrix");
+                             kernel->compatibility == DCRF_COMPATIBILITY_VECTOR ? "vector"
+                                                                                : "matrix");
     }
     return DCRF_OK;
 }

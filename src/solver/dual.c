@@ -63,13 +63,9 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     const size_t n = plan->model->variables;
     const bool has_cliques = plan->model->cliques.count > 0;
     *space = (struct dcrf_dual_space){.plan = plan, .workspace = workspace, .form = form};
-    for (size_t m = 0; m < plan->model->kernel_count; m++)
-        if (plan->model->kernels[m].weight != 0 &&
-            plan->model->kernels[m].compatibility != DCRF_COMPATIBILITY_POTTS)
-            return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
-                             "the LP relaxation and its bound are for Potts compatibilities only; "
-                             "kernel %zu has another",
-                             m);
+    const dcrf_status is_potts = dcrf_model_require_potts(plan->model, "the LP relaxation", error);
+    if (is_potts < 0)
+        return is_potts;
     space->sums = dcrf_allocate(n, sizeof(double));
     space->row_sums = dcrf_allocate(n, sizeof(float));
     space->scratch = dcrf_allocate(n, 2 * sizeof(double));

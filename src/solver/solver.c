@@ -393,7 +393,7 @@ static dcrf_status measure_energy(dcrf_solver *solver, dcrf_error *error) {
     dcrf_energy energy;
     double error_of;
     const dcrf_status status = dcrf_energy_in_double(plan, solver->problem.workspace, solver->best,
-                                                     &energy, &error_of, error);
+                                                     &energy, NULL, &error_of, error);
     if (status < 0)
         return status;
     solver->info.lower_bound -= fmax(0, energy.total + error_of - solver->info.energy.total);
