@@ -2,7 +2,8 @@
  *
  * An operator is the N x N matrix K of one kernel, with its normalization but without its weight,
  * that is never stored. It is immutable and may be shared between threads; a workspace (threads and
- * scratch memory) belongs to one caller at a time.
+ * scratch memory) belongs to one caller at a time, and a call that finds it in use by another
+ * thread fails.
  *
  * Three implementations:
  *   exact    the sum itself, O(N^2), but for pairs that are too far apart to matter: at most 2^-22
@@ -43,6 +44,15 @@ DCRF_API dcrf_status dcrf_workspace_new(dcrf_workspace **workspace, size_t threa
 DCRF_API void dcrf_workspace_free(dcrf_workspace **workspace);
 DCRF_API size_t dcrf_workspace_threads(const dcrf_workspace *workspace);
 DCRF_API size_t dcrf_workspace_bytes(const dcrf_workspace *workspace);
+
+/* Let whatever is done with the workspace end early: `time_limit_s` seconds from now (0: no limit),
+ * or when `cancel` (NULL: none) returns something other than 0. It is asked again and again by the
+ * thread that makes the call. A run that has a labelling then stops with it (DCRF_STOP_TIME,
+ * DCRF_STOP_CANCELLED), besides what its own settings say; a call that has nothing to give fails
+ * with DCRF_ERROR_INTERRUPTED, and what it was to write is unspecified. A workspace begins without
+ * limits, and two calls of this replace each other. */
+DCRF_API void dcrf_workspace_set_limit(dcrf_workspace *workspace, double time_limit_s,
+                                       int (*cancel)(void *user), void *cancel_user);
 
 /* ---- operators ------------------------------------------------------------------------------ */
 

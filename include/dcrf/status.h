@@ -22,6 +22,7 @@ extern "C" {
 #endif
 
 typedef enum dcrf_status {
+    DCRF_ERROR_INTERRUPTED = -9, /* a limit or a callback ended a call that has no result yet */
     DCRF_ERROR_DEVICE = -8,      /* a device that is not there, or fails */
     DCRF_ERROR_THREAD = -7,      /* a thread could not be started */
     DCRF_ERROR_UNSUPPORTED = -6, /* valid, but this method or operator cannot do it */

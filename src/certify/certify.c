@@ -49,7 +49,17 @@ static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
     return lp;
 }
 
-static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *settings, double began_s,
+/* The labelling is one candidate among others: the LP starts from the best. The clock of the run
+ * goes from here on. */
+static dcrf_status consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
+                            dcrf_error *error) {
+    dcrf_stop_begin(&solver->stop);
+    solver->is_running = true;
+    DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
+    return dcrf_solver_consider(solver, labels, energy, error);
+}
+
+static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *settings,
                        dcrf_certificate *certificate, dcrf_error *error) {
     const double energy = certificate->energy.total;
     for (;;) {
@@ -62,9 +72,6 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
         certificate->relative_gap = dcrf_relative_gap(energy, info.lower_bound, info.unary_floor);
         certificate->best_energy = fmin(energy, info.energy.total);
         certificate->iterations = info.iterations;
-        /* The solver's clock does not know what came before its run. */
-        if (settings->time_limit_s > 0 && dcrf_time_s() - began_s >= settings->time_limit_s)
-            status = DCRF_STOP_TIME;
         if (settings->gap > 0 && certificate->relative_gap <= settings->gap)
             status = DCRF_STOP_GAP;
         certificate->stop = status;
@@ -113,6 +120,7 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
                          dcrf_error *error) {
     if (!plan || !workspace || !labels || !certificate)
         return dcrf_fail_null(error, "the plan, the workspace, the labelling or the certificate");
+    DCRF_ENTER(workspace, error);
     const double began_s = dcrf_time_s();
     if (!plan || !workspace || !labels || !settings || !certificate)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
@@ -125,10 +133,9 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
         return status;
     if ((status = dcrf_solver_new(&solver, plan, workspace, &lp, error)) < 0)
         return status;
-    /* The labelling is one candidate among others: the LP starts from the best. */
-    status = dcrf_solver_consider(solver, labels, &made.energy, error);
+    status = consider(solver, labels, &made.energy, error);
     if (status == DCRF_OK)
-        status = run(solver, settings, began_s, &made, error);
+        status = run(solver, settings, &made, error);
     if (status == DCRF_OK)
         status = prove(solver, labels, settings, &made, error);
     dcrf_solver_free(&solver);

@@ -527,6 +527,7 @@ dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcr
     if (!bytes || !model || !workspace || !verification)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "checking a certificate needs its bytes, a model and a workspace");
+    DCRF_ENTER(workspace, error);
     if (!dcrf_workspace_find_device(workspace))
         return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);
     /* What a device has found is checked without it. */

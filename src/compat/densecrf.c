@@ -530,6 +530,7 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
                                      dcrf_error *error) {
     if (!crf || !workspace || !kernel)
         return dcrf_fail_null(error, "the model, the workspace or the kernel");
+    DCRF_ENTER(workspace, error);
     if ((int)normalization < DCRF_DENSECRF_NONE || (int)normalization > DCRF_DENSECRF_SYMMETRIC)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%d is not a normalization",
                          (int)normalization);

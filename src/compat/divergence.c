@@ -72,6 +72,7 @@ dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *w
                                      const float *q, double *divergence, dcrf_error *error) {
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
     if (crf->there)
         return crf->device.backend->compat.divergence(crf->there, q, divergence, error);
     dcrf_pool *pool = dcrf_workspace_pool(workspace);

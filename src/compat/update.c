@@ -344,6 +344,7 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
                                 void *progress_user, dcrf_error *error) {
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
     if (crf->there)
         return dcrf_densecrf_run_there(crf, NULL, iterations, q, progress, progress_user, error);
     const double start_s = dcrf_time_s();
@@ -381,6 +382,7 @@ dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspa
                                dcrf_error *error) {
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
     if (crf->there)
         return dcrf_densecrf_run_there(crf, q, 1, q, NULL, NULL, error);
     struct dcrf_field *field;

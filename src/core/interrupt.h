@@ -1,4 +1,4 @@
-/* How a long loop learns that it should end: it asks, once with every pass over the data. */
+/* How a long loop learns that it should end: it asks. */
 #ifndef DCRF_CORE_INTERRUPT_H
 #define DCRF_CORE_INTERRUPT_H
 

@@ -10,6 +10,7 @@ static const struct {
     dcrf_status status;
     const char *name;
 } names[] = {
+    {DCRF_ERROR_INTERRUPTED, "interrupted"},
     {DCRF_ERROR_DEVICE, "device"},
     {DCRF_ERROR_THREAD, "thread"},
     {DCRF_ERROR_UNSUPPORTED, "unsupported"},

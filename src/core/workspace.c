@@ -2,21 +2,12 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/workspace_held.h"
 
 size_t dcrf_padded(size_t channels) {
     return channels <= DCRF_NARROW_LANES ? DCRF_NARROW_LANES
                                          : (channels + DCRF_LANES - 1) / DCRF_LANES * DCRF_LANES;
 }
-
-struct dcrf_workspace {
-    dcrf_pool *pool;
-    struct held {
-        const struct dcrf_slot *slot; /* NULL: this one and those behind it are free */
-        void *memory;
-        size_t bytes;
-        void (*free_object)(void *object); /* NULL: memory, or nothing */
-    } slots[DCRF_MOST_SLOTS];
-};
 
 dcrf_status dcrf_workspace_new(dcrf_workspace **out, size_t threads, dcrf_error *error) {
     if (!out)

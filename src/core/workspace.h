@@ -3,6 +3,7 @@
 #ifndef DCRF_CORE_WORKSPACE_H
 #define DCRF_CORE_WORKSPACE_H
 
+#include "core/interrupt.h"
 #include "core/threads.h"
 
 #include <dcrf/operator.h>
@@ -30,5 +31,60 @@ void *dcrf_workspace_attached(const dcrf_workspace *workspace, const struct dcrf
 
 /* The pool of a workspace. */
 dcrf_pool *dcrf_workspace_pool(dcrf_workspace *workspace);
+
+/* ---- one caller at a time ------------------------------------------------------------------- */
+
+/* Every public call that works with a workspace begins with
+ *
+ *     DCRF_ENTER(workspace, error);
+ *
+ * which fails where another thread is inside, and leaves by itself at the end of the block. Calls
+ * within calls of the same thread are fine. */
+dcrf_workspace *dcrf_workspace_enter(dcrf_workspace *workspace, dcrf_error *error);
+void dcrf_workspace_leave(dcrf_workspace **workspace);
+
+#define DCRF_ENTER(workspace, error)                                                               \
+    __attribute__((cleanup(dcrf_workspace_leave))) dcrf_workspace *entered =                       \
+        dcrf_workspace_enter(workspace, error);                                                    \
+    if (!entered)                                                                                  \
+    return DCRF_ERROR_ARGUMENT
+
+/* ---- ending early --------------------------------------------------------------------------- */
+
+/* To the end of the block, a run's own limit is asked besides that of the workspace, and no longer
+ * that of a run around it; NULL: none is. */
+#define DCRF_WATCH(workspace, interrupt)                                                           \
+    __attribute__((cleanup(dcrf_watch_end))) struct dcrf_watch watch =                             \
+        dcrf_watch_begin(workspace, interrupt)
+
+struct dcrf_watch {
+    dcrf_workspace *workspace;
+    const struct dcrf_interrupt *before;
+};
+
+struct dcrf_watch dcrf_watch_begin(dcrf_workspace *workspace,
+                                   const struct dcrf_interrupt *interrupt);
+void dcrf_watch_end(struct dcrf_watch *watch);
+
+/* DCRF_STOP_TIME or DCRF_STOP_CANCELLED where the workspace's own limit has been reached, else
+ * DCRF_OK; and the time at which it will be, in dcrf_time_s(), or infinity. */
+dcrf_status dcrf_workspace_limit(dcrf_workspace *workspace);
+double dcrf_workspace_deadline_s(const dcrf_workspace *workspace);
+
+/* Should what is being done end now? Cheap enough for every chunk of a loop: the question goes on
+ * to callbacks every few milliseconds only. To be asked by the thread that made the call. */
+bool dcrf_workspace_is_interrupted(dcrf_workspace *workspace);
+
+/* For the tests: every question goes on. */
+void dcrf_workspace_ask_always(dcrf_workspace *workspace);
+
+/* dcrf_parallel_for that asks between chunks, never before the first; false where it ended early.
+ * What the task was to write is unspecified then. */
+__attribute__((warn_unused_result)) bool dcrf_parallel_while(dcrf_workspace *workspace,
+                                                             size_t count, size_t grain,
+                                                             dcrf_task task, void *context);
+
+/* The error of a call that ended early, in the middle of `what` ("building a lattice"). */
+dcrf_status dcrf_fail_interrupted(dcrf_workspace *workspace, const char *what, dcrf_error *error);
 
 #endif

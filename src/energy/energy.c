@@ -122,6 +122,7 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the energy of a labelling needs a plan, a workspace, labels and room for "
                          "the result");
+    DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     dcrf_status status = dcrf_plan_check(plan, error);
     if (status < 0)

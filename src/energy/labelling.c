@@ -100,6 +100,7 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the best constant labelling needs a plan, a workspace and room for the "
                          "result");
+    DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     dcrf_status status = dcrf_plan_check(plan, error);
     if (status < 0)

@@ -533,6 +533,7 @@ dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *worksp
     if (!plan || !workspace || !y || !energy)
         return dcrf_fail_null(error,
                               "the plan, the workspace, the block or the place for the energy");
+    DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     struct dcrf_pair_gradient *g;
     if (stride != model->stride)

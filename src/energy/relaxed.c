@@ -277,6 +277,7 @@ static dcrf_status add_up(struct fractional *f, struct dcrf_pair_sum *pairs,
 
 dcrf_status dcrf_energy_qp(const dcrf_plan *plan, dcrf_workspace *workspace, const float *y,
                            size_t stride, dcrf_energy *energy, dcrf_error *error) {
+    DCRF_ENTER(workspace, error);
     struct fractional f = {.y = y, .stride = stride};
     struct dcrf_pair_sum pairs = {.plan = plan,
                                   .workspace = workspace,
@@ -290,6 +291,7 @@ dcrf_status dcrf_energy_qp(const dcrf_plan *plan, dcrf_workspace *workspace, con
 dcrf_status dcrf_energy_lp(const dcrf_plan *plan, dcrf_workspace *workspace, const float *y,
                            size_t stride, size_t bins, dcrf_clique_form form, dcrf_energy *energy,
                            dcrf_error *error) {
+    DCRF_ENTER(workspace, error);
     float thresholds[DCRF_MAX_BINS - 1];
     const dcrf_levels levels = {.count = bins, .levels = thresholds};
     struct fractional f = {.y = y, .stride = stride};

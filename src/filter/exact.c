@@ -181,18 +181,18 @@ static void arrange(const struct dcrf_features *features, struct dcrf_metric *me
 
 /* The rows that the tree is made of. */
 static dcrf_status order(struct dcrf_exact *op, const struct dcrf_features *features,
-                         dcrf_error *error) {
+                         dcrf_workspace *workspace, dcrf_error *error) {
     const size_t n = op->base.variables, d = op->metric.features;
     float *rows = dcrf_allocate(n, d * sizeof *rows);
     if (!rows)
         return dcrf_fail_memory(error, "an exact operator");
     for (size_t a = 0; a < n; a++)
         dcrf_features_row(features, a, rows + a * d);
-    dcrf_exact_order(rows, n, d, op->order);
+    const dcrf_status status = dcrf_exact_order(rows, n, d, op->order, workspace, error);
     for (size_t place = n; place < op->tiles * DCRF_TILE; place++)
         op->order[place] = op->order[n - 1];
     dcrf_release(rows);
-    return DCRF_OK;
+    return status;
 }
 
 /* Kernels see differences only: floats keep more of a feature that counts from the first
@@ -295,7 +295,7 @@ dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *feat
     dcrf_status status = dcrf_exact_allocate(&op, features->variables, &metric, error);
     if (status < 0)
         return status;
-    status = order(op, features, error);
+    status = order(op, features, workspace, error);
     if (status == DCRF_OK) {
         fill_planes(op, features, &arrangement);
         for (size_t place = 0; place < features->variables; place++)

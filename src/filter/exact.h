@@ -78,7 +78,8 @@ dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
                             dcrf_workspace *workspace, dcrf_operator **out, dcrf_error *error);
 
 /* Order the variables, whose features stand in rows of `dimension` floats. */
-void dcrf_exact_order(const float *rows, size_t variables, size_t dimension, uint32_t *order);
+dcrf_status dcrf_exact_order(const float *rows, size_t variables, size_t dimension, uint32_t *order,
+                             dcrf_workspace *workspace, dcrf_error *error);
 
 /* Which pairs count in double, from the boxes; and the squared distance of two boxes, at most. */
 dcrf_status dcrf_exact_find_near(struct dcrf_exact *op, dcrf_workspace *workspace,
@@ -88,7 +89,8 @@ double dcrf_exact_nearest(const struct dcrf_exact *op, size_t one, size_t other)
 /* The row sums, and then which pairs count in float: with the step of what two tiles give a row of
  * each other at most, for each bit of the words. */
 dcrf_status dcrf_exact_measure(struct dcrf_exact *op, dcrf_workspace *workspace, dcrf_error *error);
-dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_error *error);
+dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps,
+                              dcrf_workspace *workspace, dcrf_error *error);
 uint8_t dcrf_exact_step(double sum);
 
 /* left_out[a] >= sum of K_ab over the pairs that are left out, in float and in double. */
@@ -107,10 +109,11 @@ double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent);
 void dcrf_exact_keep_all(dcrf_operator *op);
 
 /* Call task(context, i, j, worker) for all pairs of blocks i <= j, such that no two calls that run
- * at the same time share a block and that the calls with one block have one order. */
+ * at the same time share a block and that the calls with one block have one order. Fails where the
+ * workspace's user wants an end. */
 typedef void (*dcrf_block_task)(void *context, size_t i, size_t j, size_t worker);
-void dcrf_exact_rounds(const struct dcrf_exact *op, dcrf_workspace *workspace, dcrf_block_task task,
-                       void *context);
+dcrf_status dcrf_exact_rounds(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                              dcrf_block_task task, void *context, dcrf_error *error);
 
 /* out = factor s K s in (or +=), rows of floats; and in double. */
 dcrf_status dcrf_exact_apply(const struct dcrf_exact *op, dcrf_workspace *workspace,

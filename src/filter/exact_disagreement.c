@@ -81,9 +81,9 @@ dcrf_status dcrf_exact_disagreement(const struct dcrf_exact *op, dcrf_workspace 
     x.single = (float *)(x.sums + op->blocks + op->tiles);
     memset(x.sums, 0, op->blocks * sizeof *x.sums);
     dcrf_parallel_for(dcrf_workspace_pool(workspace), op->tiles, PACK_GRAIN, pack, &x);
-    dcrf_exact_rounds(op, workspace, add_blocks, &x);
+    const dcrf_status status = dcrf_exact_rounds(op, workspace, add_blocks, &x, error);
     *sum = 0;
     for (size_t i = 0; i < op->blocks; i++)
         *sum += x.sums[i];
-    return DCRF_OK;
+    return status;
 }

@@ -100,9 +100,11 @@ dcrf_status dcrf_exact_measure(struct dcrf_exact *op, dcrf_workspace *workspace,
     m.step = dcrf_allocate(words, BLOCK_TILES * BLOCK_TILES);
     dcrf_status status = DCRF_OK;
     if (m.rest && m.step) {
-        dcrf_exact_rounds(op, workspace, measure_blocks, &m);
-        op->row_sum_error = error_of_rest(op, m.sums, m.rest);
-        status = dcrf_exact_refine(op, m.step, error);
+        status = dcrf_exact_rounds(op, workspace, measure_blocks, &m, error);
+        if (status == DCRF_OK) {
+            op->row_sum_error = error_of_rest(op, m.sums, m.rest);
+            status = dcrf_exact_refine(op, m.step, workspace, error);
+        }
     } else {
         status = dcrf_fail_memory(error, "the tiles of an exact operator");
     }

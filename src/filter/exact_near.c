@@ -19,6 +19,7 @@
 /* Steps of a quarter. All that is beyond the last is counted as if it were there. */
 #define STEPS_PER_BIT 4
 #define STEPS 255
+#define SEARCH "looking for the pairs of an exact kernel that count"
 /* For the rounding of the distances. */
 #define SAFE 1e-10
 
@@ -146,10 +147,11 @@ dcrf_status dcrf_exact_find_near(struct dcrf_exact *op, dcrf_workspace *workspac
     op->base.bytes += op->tiles * sizeof *op->limit + 2 * words * sizeof(uint64_t);
     dcrf_status status = DCRF_OK;
     if (context.distance && op->limit && op->near.words && op->near_double.words) {
-        dcrf_pool *pool = dcrf_workspace_pool(workspace);
-        dcrf_parallel_for(pool, op->tiles, BLOCK_TILES, find_limits, &context);
-        dcrf_parallel_for(pool, op->blocks, 1, find_words, &context);
-        op->near_double.pairs_of_tiles = count_pairs(op, &op->near_double);
+        if (dcrf_parallel_while(workspace, op->tiles, BLOCK_TILES, find_limits, &context) &&
+            dcrf_parallel_while(workspace, op->blocks, 1, find_words, &context))
+            op->near_double.pairs_of_tiles = count_pairs(op, &op->near_double);
+        else
+            status = dcrf_fail_interrupted(workspace, SEARCH, error);
     } else {
         status = dcrf_fail_memory(error, "the tiles of an exact operator");
     }
@@ -196,7 +198,9 @@ static bool next_pair(const struct dcrf_exact *op, const uint8_t *steps, size_t 
     return false;
 }
 
-dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_error *error) {
+dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps,
+                              dcrf_workspace *workspace, dcrf_error *error) {
+    bool goes_on = true;
     double *sum_at = dcrf_allocate_zero(op->tiles, (STEPS + 1) * sizeof *sum_at);
     uint16_t *limit = dcrf_allocate(op->tiles, sizeof *limit);
     if (!sum_at || !limit) {
@@ -205,7 +209,8 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_
         return dcrf_fail_memory(error, "the tiles of an exact operator");
     }
     struct pair_of_tiles pair;
-    for (size_t i = 0; i < op->blocks; i++)
+    for (size_t i = 0; i < op->blocks && goes_on;
+         i++, goes_on = !dcrf_workspace_is_interrupted(workspace))
         for (size_t j = i; j < op->blocks; j++)
             for (size_t at = 0; next_pair(op, steps, i, j, &at, &pair);) {
                 const double most = DCRF_TILE * value_at(pair.step);
@@ -218,7 +223,8 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_
         op->least_row_sum = fmin(op->least_row_sum, row_sum);
         limit[t] = find_limit(sum_at + t * (STEPS + 1), DCRF_EXACT_LEFT_OUT * row_sum);
     }
-    for (size_t i = 0; i < op->blocks; i++)
+    for (size_t i = 0; i < op->blocks && goes_on;
+         i++, goes_on = !dcrf_workspace_is_interrupted(workspace))
         for (size_t j = i; j < op->blocks; j++)
             for (size_t at = 0; next_pair(op, steps, i, j, &at, &pair);)
                 if (!is_left_out(limit, pair.one, pair.other, pair.step))
@@ -226,7 +232,7 @@ dcrf_status dcrf_exact_refine(struct dcrf_exact *op, const uint8_t *steps, dcrf_
     op->near.pairs_of_tiles = count_pairs(op, &op->near);
     dcrf_release(sum_at);
     dcrf_release(limit);
-    return DCRF_OK;
+    return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, SEARCH, error);
 }
 
 /* ---- what is left out ----------------------------------------------------------------------- */
@@ -266,10 +272,10 @@ dcrf_status dcrf_exact_left_out_double(const struct dcrf_exact *op, dcrf_workspa
                                    .distance = memory + op->tiles,
                                    .scale_sums = memory,
                                    .left_out = left_out};
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), op->tiles, BLOCK_TILES, sum_left_out,
-                      &context);
+    const bool goes_on =
+        dcrf_parallel_while(workspace, op->tiles, BLOCK_TILES, sum_left_out, &context);
     dcrf_release(memory);
-    return DCRF_OK;
+    return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, SEARCH, error);
 }
 
 /* And what only the doubles have, which is simply summed up, in floats: none of them is below

@@ -72,19 +72,24 @@ static size_t widest_feature(const struct points *p, size_t begin, size_t end) {
     return widest;
 }
 
-static void cut(const struct points *p, size_t begin, size_t end) {
+/* False where the caller wants an end. */
+static bool cut(const struct points *p, size_t begin, size_t end, dcrf_workspace *workspace) {
     const size_t tiles = (end - begin + DCRF_TILE - 1) / DCRF_TILE;
     if (tiles < 2)
-        return;
+        return true;
+    if (dcrf_workspace_is_interrupted(workspace))
+        return false;
     const size_t middle = begin + (tiles + 1) / 2 * DCRF_TILE;
     select_middle(p, widest_feature(p, begin, end), begin, end, middle);
-    cut(p, begin, middle);
-    cut(p, middle, end);
+    return cut(p, begin, middle, workspace) && cut(p, middle, end, workspace);
 }
 
-void dcrf_exact_order(const float *rows, size_t variables, size_t dimension, uint32_t *order) {
+dcrf_status dcrf_exact_order(const float *rows, size_t variables, size_t dimension, uint32_t *order,
+                             dcrf_workspace *workspace, dcrf_error *error) {
     const struct points points = {rows, dimension, order};
     for (size_t a = 0; a < variables; a++)
         order[a] = (uint32_t)a;
-    cut(&points, 0, variables);
+    return cut(&points, 0, variables, workspace)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(workspace, "ordering the pixels of an exact kernel", error);
 }

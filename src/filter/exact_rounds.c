@@ -29,11 +29,13 @@ static void run_alone(void *context, size_t begin, size_t end, size_t worker) {
         c->task(c->context, k, k, worker);
 }
 
-void dcrf_exact_rounds(const struct dcrf_exact *op, dcrf_workspace *workspace, dcrf_block_task task,
-                       void *context) {
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+dcrf_status dcrf_exact_rounds(const struct dcrf_exact *op, dcrf_workspace *workspace,
+                              dcrf_block_task task, void *context, dcrf_error *error) {
     struct round_context rounds = {task, context, op->blocks, op->blocks + op->blocks % 2, 0};
-    dcrf_parallel_for(pool, op->blocks, 1, run_alone, &rounds);
-    for (; op->blocks > 1 && rounds.round < rounds.players - 1; rounds.round++)
-        dcrf_parallel_for(pool, rounds.players / 2, 1, run_pairs, &rounds);
+    bool goes_on = dcrf_parallel_while(workspace, op->blocks, 1, run_alone, &rounds);
+    for (; op->blocks > 1 && goes_on && rounds.round < rounds.players - 1; rounds.round++)
+        goes_on = dcrf_parallel_while(workspace, rounds.players / 2, 1, run_pairs, &rounds);
+    return goes_on
+               ? DCRF_OK
+               : dcrf_fail_interrupted(workspace, "summing up the pairs of an exact kernel", error);
 }

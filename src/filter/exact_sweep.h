@@ -378,8 +378,11 @@ static dcrf_status NAME(run)(const struct dcrf_exact *op, dcrf_workspace *worksp
         if (!NAME(take_memory)(&run, workspace))
             return dcrf_fail_memory(error, "the exact operator");
         dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(pack), &run);
-        dcrf_exact_rounds(op, workspace, pass->is_line ? NAME(line_blocks) : NAME(multiply_blocks),
-                          &run.sweep);
+        const dcrf_status status = dcrf_exact_rounds(
+            op, workspace, pass->is_line ? NAME(line_blocks) : NAME(multiply_blocks), &run.sweep,
+            error);
+        if (status < 0)
+            return status;
         dcrf_parallel_for(pool, op->tiles, PACK_GRAIN, NAME(unpack), &run);
     }
     return DCRF_OK;

@@ -73,6 +73,7 @@ dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const d
                               dcrf_error *error) {
     if (!op || !grid || !kernel || !workspace)
         return dcrf_fail_null(error, "the operator, the grid, the kernel or the workspace");
+    DCRF_ENTER(workspace, error);
     struct dcrf_features features;
     *op = NULL;
     dcrf_status status = dcrf_features_new(&features, grid, kernel, error);
@@ -128,6 +129,7 @@ dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspa
                                 size_t channels, size_t stride, dcrf_error *error) {
     if (!op || !workspace || !in || !out)
         return dcrf_fail_null(error, "the operator, the workspace, the input or the output");
+    DCRF_ENTER(workspace, error);
     const dcrf_status status = check_block(channels, stride, error);
     if (status < 0)
         return status;
@@ -147,6 +149,7 @@ dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *work
                                    float *diagonal, dcrf_error *error) {
     if (!op || !workspace || !diagonal)
         return dcrf_fail_null(error, "the operator, the workspace or the room for the diagonal");
+    DCRF_ENTER(workspace, error);
     return op->methods->diagonal(op, workspace, diagonal, error);
 }
 
@@ -154,6 +157,7 @@ dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *work
                                    float *row_sums, dcrf_error *error) {
     if (!op || !workspace || !row_sums)
         return dcrf_fail_null(error, "the operator, the workspace or the room for row sums");
+    DCRF_ENTER(workspace, error);
     const size_t n = op->variables;
     float *block = dcrf_allocate_zero(n, 2 * DCRF_NARROW_LANES * sizeof *block);
     if (!block)

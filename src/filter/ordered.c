@@ -161,6 +161,7 @@ dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *works
     if (!op || !workspace || !levels || !y || !out)
         return dcrf_fail_null(
             error, "the operator, the workspace, the levels, the block of marginals or the output");
+    DCRF_ENTER(workspace, error);
     dcrf_status status = check_levels(levels, error);
     if (status < 0)
         return status;

@@ -36,6 +36,7 @@ dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operato
     if (!model || !workspace)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a plan needs a %s",
                          model ? "workspace" : "model");
+    DCRF_ENTER(workspace, error);
     dcrf_plan *plan = dcrf_allocate_zero(1, sizeof *plan);
     if (!plan)
         return dcrf_fail_memory(error, "a plan");

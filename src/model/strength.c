@@ -379,6 +379,7 @@ dcrf_status dcrf_model_measure_strength(const dcrf_model *model, dcrf_workspace 
                                         dcrf_measured_strength *measured, dcrf_error *error) {
     if (!model || !workspace || !measured)
         return dcrf_fail_null(error, "the model, the workspace or the place for the strength");
+    DCRF_ENTER(workspace, error);
     struct sample s = {.model = model};
     *measured = (dcrf_measured_strength){
         .strength = DCRF_FALLBACK_STRENGTH, .rho = NAN, .temperature = NAN, .margin = NAN};

@@ -192,6 +192,7 @@ dcrf_status dcrf_scribbles_new(dcrf_scribbles **out, const dcrf_grid *grid, cons
         check_arguments(grid, image, labels, &chosen, workspace, &variables, error);
     if (status < 0)
         return status;
+    DCRF_ENTER(workspace, error);
     dcrf_scribbles *s = dcrf_allocate_zero(1, sizeof *s);
     if (!s)
         return dcrf_fail_memory(error, "the scribbles");
@@ -385,6 +386,7 @@ static dcrf_status publish_energies(dcrf_scribbles *s, dcrf_error *error) {
 dcrf_status dcrf_scribbles_update(dcrf_scribbles *s, dcrf_error *error) {
     if (!s)
         return dcrf_fail_null(error, "the object of the scribbles");
+    DCRF_ENTER(s->workspace, error);
     dcrf_scribbles_info info = {.strokes = s->info.strokes,
                                 .labels_drawn = s->info.labels_drawn,
                                 .prepare_s = s->info.prepare_s};

@@ -261,6 +261,7 @@ dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays 
                                    dcrf_error *error) {
     if (!workspace || !arrays)
         return dcrf_fail_null(error, "the workspace or the arrays");
+    DCRF_ENTER(workspace, error);
     size_t variables;
     const dcrf_status status = check_all(arrays, &variables, error);
     if (status < 0)
@@ -275,6 +276,7 @@ dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_ar
                                         size_t count, size_t *failed, dcrf_error *error) {
     if (!workspace || !arrays || !failed)
         return dcrf_fail_null(error, "the workspace, the arrays or the place for what failed");
+    DCRF_ENTER(workspace, error);
     struct dcrf_batch batch = {.workspace = workspace,
                                .device = dcrf_workspace_find_device(workspace)};
     for (size_t begin = 0; begin < count; begin += batch.count) {

@@ -181,7 +181,9 @@ static dcrf_status try_once(dcrf_solver *solver, dcrf_candidate_kind kind, attem
     candidate->was_tried = 1;
     const dcrf_status status = make(solver, candidate, error);
     candidate->time_s = dcrf_time_s() - began_s;
-    candidate->status = status < 0 ? status : dcrf_stop_reason(&solver->stop);
+    candidate->was_tried = status != DCRF_ERROR_INTERRUPTED;
+    candidate->status =
+        status < 0 && candidate->was_tried ? status : dcrf_stop_reason(&solver->stop);
     solver->info.start_s += candidate->time_s;
     say(solver, kind);
     return dcrf_solver_leave_out(solver, status);
@@ -240,7 +242,7 @@ dcrf_status dcrf_solver_candidates(dcrf_solver *solver, bool has_start, dcrf_err
     if (candidates->have_run)
         return DCRF_OK;
     candidates->have_run = true;
-    /* The first one gives the solver an energy: it cannot be left out. */
+    /* The first one gives the solver an energy: without it a run stops before it has begun. */
     dcrf_status status = try_once(solver, DCRF_CANDIDATE_UNARY, try_unary, error);
     if (status == DCRF_OK && !isfinite(solver->info.energy.total))
         status = solver->info.candidates[DCRF_CANDIDATE_UNARY].status;

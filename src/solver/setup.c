@@ -40,6 +40,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
                             const dcrf_settings *settings, dcrf_error *error) {
     if (!out || !plan || !workspace || !settings)
         return dcrf_fail_null(error, "the place for the solver, its plan, workspace or settings");
+    DCRF_ENTER(workspace, error);
     *out = NULL;
     dcrf_status status = dcrf_settings_check(settings, error);
     if (status < 0 || (status = dcrf_plan_check(plan, error)) < 0)
@@ -52,7 +53,7 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
         return dcrf_fail_memory(error, "a solver");
     solver->settings = *settings;
     solver->method = methods[settings->method];
-    dcrf_stop_init(&solver->stop, &solver->settings);
+    dcrf_stop_init(&solver->stop, &solver->settings, workspace);
     solver->problem = (struct dcrf_problem){.plan = plan,
                                             .model = plan->model,
                                             .workspace = workspace,
@@ -123,6 +124,7 @@ dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels
     const dcrf_status usable = dcrf_solver_check(solver, error);
     if (usable < 0)
         return usable;
+    DCRF_ENTER(solver->problem.workspace, error);
     const dcrf_model *model = solver->problem.model;
     dcrf_energy energy;
     if (!labels)
@@ -159,6 +161,7 @@ dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *margin
     const dcrf_status usable = dcrf_solver_check(solver, error);
     if (usable < 0)
         return usable;
+    DCRF_ENTER(solver->problem.workspace, error);
     const dcrf_model *model = solver->problem.model;
     dcrf_energy energy;
     if (!marginals || stride < model->labels)

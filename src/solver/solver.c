@@ -34,8 +34,10 @@ void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_en
 
 dcrf_status dcrf_solver_consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
                                  dcrf_error *error) {
+    const double began_s = dcrf_time_s();
     const dcrf_status status = dcrf_energy_of_labels(
         solver->problem.plan, solver->problem.workspace, labels, energy, NULL, error);
+    solver->energy_s = fmax(solver->energy_s, dcrf_time_s() - began_s);
     if (status == DCRF_OK)
         dcrf_solver_take(solver, labels, energy);
     return status;
@@ -59,7 +61,13 @@ dcrf_status dcrf_solver_round_method(const dcrf_solver *solver,
     return status;
 }
 
+/* What was interrupted is simply not there; the stop is decided elsewhere. */
+static dcrf_status unless_interrupted(dcrf_status status) {
+    return status == DCRF_ERROR_INTERRUPTED ? DCRF_OK : status;
+}
+
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status) {
+    status = unless_interrupted(status);
     if (status != DCRF_ERROR_MEMORY)
         return status;
     solver->info.left_out = status;
@@ -103,14 +111,32 @@ static bool is_gap_open(const dcrf_solver *solver) {
 
 /* ---- moves ---------------------------------------------------------------------------------- */
 
+/* Moves leave the time for the energy of what they have made. */
+static bool is_polishing_over(void *user) {
+    dcrf_solver *solver = user;
+    return dcrf_stop_is_near(&solver->stop, solver->energy_s);
+}
+
+/* An energy that takes no longer is computed even after a signal: moves would be in vain without.
+ */
+#define SHORT_S 0.2
+
+static dcrf_status consider_polished(dcrf_solver *solver, const uint16_t *labels,
+                                     dcrf_error *error) {
+    dcrf_energy energy;
+    DCRF_WATCH(solver->problem.workspace,
+               solver->energy_s > SHORT_S ? &solver->stop.interrupt : NULL);
+    return dcrf_solver_consider(solver, labels, &energy, error);
+}
+
 dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error *error) {
     const double began_s = dcrf_time_s();
-    dcrf_energy energy;
+    const struct dcrf_interrupt interrupt = {is_polishing_over, solver};
     solver->is_polishing = true;
-    dcrf_status status = dcrf_polish(solver->polisher, labels, solver->settings.polish_rounds,
-                                     &solver->stop.interrupt, error);
+    dcrf_status status = unless_interrupted(
+        dcrf_polish(solver->polisher, labels, solver->settings.polish_rounds, &interrupt, error));
     if (status == DCRF_OK)
-        status = dcrf_solver_consider(solver, labels, &energy, error);
+        status = consider_polished(solver, labels, error);
     solver->is_polishing = false;
     solver->info.polish_s += dcrf_time_s() - began_s;
     return status;
@@ -144,7 +170,8 @@ static dcrf_status polish_best(dcrf_solver *solver, dcrf_error *error) {
 static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings *settings = &solver->settings;
     const double before_s = solver->info.polish_s;
-    solver->stop.reserve_s = solver->polisher ? POLISHING_PART * settings->time_limit_s : 0;
+    solver->stop.reserve_s =
+        solver->polisher ? POLISHING_PART * dcrf_stop_limit_s(&solver->stop) : 0;
     if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop) ||
         solver->candidates.is_annealing_due)
         return DCRF_OK;
@@ -165,17 +192,26 @@ static void take_bound(dcrf_solver *solver, double bound) {
         solver->info.lower_bound = bound;
 }
 
+/* What was interrupted stops the run for the reason that interrupted it. */
+static dcrf_status reason_for(dcrf_solver *solver, dcrf_status status) {
+    if (status != DCRF_ERROR_INTERRUPTED)
+        return status;
+    const dcrf_status reason = dcrf_stop_reason(&solver->stop);
+    return reason == DCRF_OK ? DCRF_STOP_CANCELLED : reason;
+}
+
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error) {
     if (!solver->is_running) {
         dcrf_stop_begin(&solver->stop);
         solver->run_iterations = 0;
     }
+    DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
     solver->has_started = false;
     dcrf_status status = dcrf_solver_candidates(solver, y != NULL, error);
     if (status == DCRF_OK)
         status = polish_first(solver, error);
-    if (status < 0)
-        return status;
+    if (status != DCRF_OK)
+        return reason_for(solver, status);
     const double began_s = dcrf_time_s();
     const struct dcrf_start start = {
         .y = y,
@@ -185,7 +221,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     status = solver->method->start(solver->state, &start, error);
     solver->info.solve_s += dcrf_time_s() - began_s;
     if (status < 0)
-        return status;
+        return reason_for(solver, status);
     dcrf_flow_proof_clear(&solver->candidates.flow); /* the method has it now */
     if (solver->method->lower_bound)
         take_bound(solver, solver->method->lower_bound(solver->state));
@@ -310,21 +346,24 @@ dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error) {
     if (usable < 0)
         return usable;
     dcrf_solver_info *info = &solver->info;
+    DCRF_ENTER(solver->problem.workspace, error);
     dcrf_status status = begin(solver, error);
-    if (status < 0 || (status = dcrf_stop_reason(&solver->stop)) != DCRF_OK)
+    if (status != DCRF_OK || (status = dcrf_stop_reason(&solver->stop)) != DCRF_OK)
         return info->stop = status;
+    DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
     struct dcrf_step_report report = {(double)NAN, (double)NAN, (double)NAN, NULL};
     const double began_s = dcrf_time_s();
     status = solver->method->step(solver->state, &report, error);
     info->solve_s += dcrf_time_s() - began_s;
     if (status < 0)
-        return info->stop = status;
+        return info->stop = reason_for(solver, status);
     info->iterations++;
     solver->run_iterations++;
     info->objective = report.objective;
     take_bound(solver, report.lower_bound);
     info->rounded = DCRF_UNKNOWN_ENERGY;
-    if ((is_due(solver) || report.labels) && (status = evaluate(solver, report.labels, error)) < 0)
+    if ((is_due(solver) || report.labels) &&
+        (status = unless_interrupted(evaluate(solver, report.labels, error))) < 0)
         return info->stop = status;
 
     if (solver->candidates.is_annealing_due && info->iterations >= MOVES_EVERY &&
@@ -405,7 +444,9 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (usable < 0)
         return usable;
     dcrf_solver_info *info = &solver->info;
+    DCRF_ENTER(solver->problem.workspace, error);
     dcrf_status status = begin(solver, error);
+    DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
     if (status == DCRF_OK && isnan(info->rounded.total) && !dcrf_stop_is_due(&solver->stop))
         status = dcrf_solver_leave_out(solver, evaluate(solver, NULL, error));
     /* Who cancels does not want to wait: every loop from here on asks first. */
@@ -419,7 +460,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_FINISH);
     say(solver, &moment, "finished after iteration");
     solver->is_running = false;
-    return status;
+    return status < 0 ? status : DCRF_OK;
 }
 
 /* What the start has proven may be enough. */
@@ -435,6 +476,7 @@ dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_status usable = dcrf_solver_check(solver, error);
     if (usable < 0)
         return usable;
+    DCRF_ENTER(solver->problem.workspace, error);
     solver->is_running = false;
     dcrf_status stop = begin(solver, error);
     if (stop == DCRF_OK)
@@ -477,13 +519,19 @@ dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, s
     if (!solver)
         return dcrf_fail_null(error, "the solver");
     const dcrf_model *model = solver->problem.model;
-    if (!solver->has_started)
+    const bool has_labels_only = !solver->has_started && solver->info.stop > 0;
+    if (!solver->has_started && !has_labels_only)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the solver has not started: there are no marginals yet");
     if (!marginals || stride < model->labels)
         return dcrf_fail(error, DCRF_ERROR_SIZE,
                          "marginals need room for %zu floats a variable; the stride is %zu",
                          model->labels, stride);
+    for (size_t a = 0; a < model->variables && has_labels_only; a++)
+        for (size_t i = 0; i < model->labels; i++)
+            marginals[a * stride + i] = i == solver->best[a];
+    if (has_labels_only)
+        return DCRF_OK;
     const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
     if (status < 0)
         return status;

@@ -26,6 +26,7 @@ struct dcrf_solver {
     struct dcrf_polisher *polisher;     /* NULL: off */
     struct dcrf_thresholds *thresholds; /* NULL: nothing is drawn */
     dcrf_rng rng;                       /* of what is drawn on the way */
+    double energy_s;                    /* what the energy of a labelling has taken, at most */
     struct dcrf_trace trace;
     dcrf_solver_info info; /* energies are infinite where they are not known yet */
 };

@@ -31,6 +31,7 @@ dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_w
                               size_t iterations, dcrf_error *error) {
     if (!out || !plan || !workspace)
         return dcrf_fail_null(error, "the place for the run, the plan or the workspace");
+    DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     *out = NULL;
     if (model->cliques.count > 0)
@@ -120,6 +121,7 @@ dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *
                                   dcrf_error *error) {
     if (!u || !q)
         return dcrf_fail_null(error, "the run or the place for its result");
+    DCRF_ENTER(u->workspace, error);
     const dcrf_model *model = u->plan->model;
     struct dcrf_coupling *coupling;
     dcrf_status status = check_stride(model, stride, error);
@@ -184,6 +186,7 @@ dcrf_status dcrf_unrolled_backward(dcrf_unrolled *u, const float *q_derivative, 
                                    const dcrf_derivatives *derivatives, dcrf_error *error) {
     if (!u || !q_derivative || !derivatives)
         return dcrf_fail_null(error, "the run, the derivative or the place for others");
+    DCRF_ENTER(u->workspace, error);
     const dcrf_model *model = u->plan->model;
     struct dcrf_pair_gradient *pairs;
     dcrf_status status = check_stride(model, stride, error);

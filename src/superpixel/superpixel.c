@@ -202,6 +202,7 @@ static dcrf_status find_regions_of_intensities(const dcrf_grid *grid, const dcrf
 dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
                              const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                              int32_t *regions, size_t *count, dcrf_error *error) {
+    DCRF_ENTER(workspace, error);
     dcrf_superpixel_settings used;
     size_t pixels, found;
     dcrf_superpixel_defaults(&used);

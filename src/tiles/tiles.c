@@ -258,6 +258,7 @@ dcrf_status dcrf_tiles_solve(const dcrf_tiling *tiling, const dcrf_tile_callback
         return dcrf_fail_null(error, "the tiling or a callback of the tiles");
     if (!workspace || !settings || !info)
         return dcrf_fail_null(error, "the workspace, the settings or the place for what is said");
+    DCRF_ENTER(workspace, error);
     struct run run = {.tiling = tiling,
                       .callbacks = callbacks,
                       .operator_kind = operator_kind,
