@@ -66,7 +66,7 @@ static void write_energy_row(const page *p, const char *name, const dcrf_energy 
     fprintf(p->stream, "<tr><td>%s</td>", name);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char text[ENERGY_TEXT_BYTES];
-        fprintf(p->stream, "<td>%s</td>", energy_text(parts[i], text));
+        fprintf(p->stream, "<td>%s</td>", isnan(parts[i]) ? "" : energy_text(parts[i], text));
     }
     fputs("</tr>\n", p->stream);
 }

@@ -24,8 +24,12 @@ void interrupt_catch(void) {
     struct sigaction action = {.sa_handler = note};
     sigemptyset(&action.sa_mask);
     atomic_store_explicit(&noted, 0, memory_order_relaxed);
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
-        sigaction(signals[i], &action, &usual_actions[i]);
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
+        sigaction(signals[i], NULL, &usual_actions[i]);
+        /* What the parent has ignored stays ignored: nohup, or a script's background job. */
+        if (usual_actions[i].sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
 }
 
 bool interrupt_came(void) {

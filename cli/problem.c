@@ -56,6 +56,9 @@ bool problem_of_option(cli_problem *problem, const char *option) {
 }
 
 bool library_problem(cli_problem *problem, const char *subject, const dcrf_error *error) {
+    if (error->status == DCRF_ERROR_INTERRUPTED)
+        return failure(problem, subject, "%s; there is no result yet that could be written",
+                       error->message);
     if (error->status == DCRF_ERROR_MEMORY || error->status == DCRF_ERROR_THREAD ||
         error->status == DCRF_ERROR_DEVICE)
         return failure(problem, subject, "%s", error->message);

@@ -1,6 +1,7 @@
 #include "solution.h"
 
 #include "clock.h"
+#include "interrupt.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,21 +72,45 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
 
 /* ---- labellings to compare with ------------------------------------------------------------- */
 
+/* Where there is no time for all parts of an energy, the total that the run has met will do. */
+static bool is_too_long(const solution *found, dcrf_candidate_kind kind, dcrf_energy *energy,
+                        const dcrf_error *error) {
+    const double nan = (double)NAN;
+    *energy = (dcrf_energy){nan, nan, nan, nan};
+    energy->total = found->info.candidates[kind].energy;
+    return error->status == DCRF_ERROR_INTERRUPTED;
+}
+
 static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
                                cli_problem *problem) {
     dcrf_error error;
     dcrf_label_by_unary(built->model, found->unary_labels);
     return dcrf_energy_of_labels(plan, built->workspace, found->unary_labels,
                                  &found->unary_minimum.energy, NULL, &error) >= 0 ||
+           is_too_long(found, DCRF_CANDIDATE_UNARY, &found->unary_minimum.energy, &error) ||
            library_problem(problem, "unary minimum", &error);
 }
 
-static bool find_best_constant(const dcrf_plan *plan, const built_model *built, reference *constant,
+static bool find_best_constant(const dcrf_plan *plan, const built_model *built, solution *found,
                                cli_problem *problem) {
+    reference *constant = &found->constant;
     dcrf_error error;
     return dcrf_best_constant(plan, built->workspace, &constant->label, &constant->energy,
                               &error) >= 0 ||
+           is_too_long(found, DCRF_CANDIDATE_CONSTANT, &constant->energy, &error) ||
            library_problem(problem, "best constant labelling", &error);
+}
+
+/* After a run that had to end by a certain time they may take a little longer, and no more. */
+#define REFERENCE_S 0.2
+
+static bool find_references(const dcrf_plan *plan, const built_model *built, bool is_limited,
+                            solution *found, cli_problem *problem) {
+    dcrf_workspace_set_limit(built->workspace, is_limited ? REFERENCE_S : 0, NULL, NULL);
+    const bool done = find_unary_minimum(plan, built, found, problem) &&
+                      find_best_constant(plan, built, found, problem);
+    dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
+    return done;
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -193,6 +218,20 @@ static bool holds_result(const dcrf_solver *solver, const dcrf_error *error) {
     return error->status == DCRF_ERROR_MEMORY && isfinite(info.energy.total);
 }
 
+/* A run that ends before the first energy is known has no result. */
+static bool has_energy(const solver_options *options, const dcrf_solver *solver,
+                       cli_problem *problem) {
+    dcrf_solver_info info;
+    dcrf_solver_get_info(solver, &info);
+    if (isfinite(info.energy.total))
+        return true;
+    return info.stop == DCRF_STOP_TIME
+               ? failure(problem, "--time-limit",
+                         "%g s were over before the energy of a first labelling was known",
+                         options->time_limit_s)
+               : failure(problem, "solver", "interrupted before a first labelling was known");
+}
+
 static bool run_solver(const solver_options *options, const built_model *built,
                        const dcrf_plan *plan, dcrf_settings *settings, double began_s,
                        progress *watch, solution *found, cli_problem *problem) {
@@ -211,6 +250,7 @@ static bool run_solver(const solver_options *options, const built_model *built,
         found->was_cut_short = holds_result(solver, &error);
         done = found->was_cut_short || library_problem(problem, "solver", &error);
     }
+    done = done && has_energy(options, solver, problem);
     done = done && take_results(solver, dcrf_model_variables(built->model), found, problem) &&
            (found->was_cut_short || prove(options, plan, built, solver, watch, found, problem));
     dcrf_solver_free(&solver);
@@ -240,6 +280,14 @@ static bool allocate(const built_model *built, solution *found) {
            found->labels_left && found->before && found->after;
 }
 
+/* The time of a run goes from the beginning of the set-up. */
+static void set_limit(dcrf_workspace *workspace, double time_limit_s, double began_s,
+                      progress *watch) {
+    const double left_s = time_limit_s - (seconds_now() - began_s);
+    dcrf_workspace_set_limit(workspace, time_limit_s > 0 ? fmax(left_s, 1e-9) : 0, progress_cancel,
+                             watch);
+}
+
 bool solution_find(const solver_options *options, const model_options *model,
                    const char *image_file, const built_model *built, double began_s, bool trace,
                    feedback talk, solution *found, cli_problem *problem) {
@@ -250,13 +298,15 @@ bool solution_find(const solver_options *options, const model_options *model,
     const bool only_time = settings.iterations == ITERATIONS_WITH_A_TIME_LIMIT;
     progress_begin(&watch, talk, only_time ? 0 : settings.iterations, settings.time_limit_s);
     watch.line.began_s = began_s;
+    set_limit(built->workspace, settings.time_limit_s, began_s, &watch);
     progress_stage(&watch, "setting up");
     bool done = allocate(built, found) || out_of_memory(problem, "solution");
     done = done && model_plan(model, image_file, built, &plan, problem) &&
            run_solver(options, built, plan, &settings, began_s, &watch, found, problem);
     progress_end(&watch);
-    done = done && find_unary_minimum(plan, built, found, problem) &&
-           find_best_constant(plan, built, &found->constant, problem) &&
+    done = done &&
+           find_references(plan, built, settings.time_limit_s > 0 || interrupt_came(), found,
+                           problem) &&
            find_changes(built, found, problem);
     dcrf_plan_free(&plan);
     if (!done)

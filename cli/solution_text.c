@@ -147,9 +147,11 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     print_changes(stream, built, found);
     if (!isnan(info->energy.total))
         print_energies(stream, &info->energy);
-    if (found->tiles.count == 0) {
+    if (!isnan(found->unary_minimum.energy.total) && found->tiles.count == 0) {
         print_energy_line(stream, "unary minimum", found->unary_minimum.energy.total);
         fputs("  the labelling of the unaries alone\n", stream);
+    }
+    if (!isnan(found->constant.energy.total) && found->tiles.count == 0) {
         print_energy_line(stream, "best constant", found->constant.energy.total);
         fprintf(stream, "  %s everywhere\n",
                 class_text_with_number(&built->classes, found->constant.label, class));

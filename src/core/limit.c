@@ -93,8 +93,7 @@ bool dcrf_workspace_is_interrupted(dcrf_workspace *workspace) {
 dcrf_status dcrf_fail_interrupted(dcrf_workspace *workspace, const char *what, dcrf_error *error) {
     const struct dcrf_limit *limit = &workspace->use.limit;
     if (!limit->is_cancelled && dcrf_time_s() >= dcrf_workspace_deadline_s(workspace))
-        return dcrf_fail(error, DCRF_ERROR_INTERRUPTED, "the time limit of %g s ended while %s",
-                         limit->time_limit_s, what);
+        return dcrf_fail(error, DCRF_ERROR_INTERRUPTED, "the time limit ended while %s", what);
     return dcrf_fail(error, DCRF_ERROR_INTERRUPTED, "interrupted while %s", what);
 }
 

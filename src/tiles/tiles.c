@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
+#include "core/workspace.h"
 #include "energy/part.h"
 #include "model/model.h"
 
