@@ -97,6 +97,11 @@ dcrf_status dcrf_fail_interrupted(dcrf_workspace *workspace, const char *what, d
     return dcrf_fail(error, DCRF_ERROR_INTERRUPTED, "interrupted while %s", what);
 }
 
+dcrf_status dcrf_go_on(dcrf_workspace *workspace, const char *what, dcrf_error *error) {
+    return dcrf_workspace_is_interrupted(workspace) ? dcrf_fail_interrupted(workspace, what, error)
+                                                    : DCRF_OK;
+}
+
 /* ---- loops ---------------------------------------------------------------------------------- */
 
 struct watched {

@@ -84,6 +84,10 @@ __attribute__((warn_unused_result)) bool dcrf_parallel_while(dcrf_workspace *wor
                                                              size_t count, size_t grain,
                                                              dcrf_task task, void *context);
 
+/* Between two stages of `what` ("building a lattice"): DCRF_OK, or the error of a call that is to
+ * end early. */
+dcrf_status dcrf_go_on(dcrf_workspace *workspace, const char *what, dcrf_error *error);
+
 /* The error of a call that ended early, in the middle of `what` ("building a lattice"). */
 dcrf_status dcrf_fail_interrupted(dcrf_workspace *workspace, const char *what, dcrf_error *error);
 

@@ -443,13 +443,13 @@ static dcrf_status take_memory(struct sweep *sweep, size_t width, dcrf_workspace
     return DCRF_OK;
 }
 
-static void run(struct sweep *sweep, dcrf_pool *pool) {
+static bool run(struct sweep *sweep, dcrf_workspace *workspace) {
     const size_t *size = sweep->filter.op->shape.size;
     const size_t across = divide_up(size[0], sweep->columns);
-    dcrf_parallel_for(pool, across * divide_up(size[1], sweep->lines) * size[2], 1, sweep_tiles,
-                      sweep);
-    if (sweep->between)
-        dcrf_parallel_for(pool, across * size[1], 1, convolve_depth, sweep);
+    return dcrf_parallel_while(workspace, across * divide_up(size[1], sweep->lines) * size[2], 1,
+                               sweep_tiles, sweep) &&
+           (!sweep->between ||
+            dcrf_parallel_while(workspace, across * size[1], 1, convolve_depth, sweep));
 }
 
 dcrf_status dcrf_grid_convolve(const struct dcrf_grid_filter *filter, dcrf_workspace *workspace,
@@ -462,17 +462,16 @@ dcrf_status dcrf_grid_convolve(const struct dcrf_grid_filter *filter, dcrf_works
     const dcrf_status status = take_memory(&sweep, width, workspace, error);
     if (status < 0)
         return status;
-    if (!sweep.between) {
-        run(&sweep, dcrf_workspace_pool(workspace));
-        return DCRF_OK;
-    }
+    bool goes_on = true;
+    if (!sweep.between)
+        goes_on = run(&sweep, workspace);
     /* All bins, one block after the other. */
-    for (size_t first = 0; first < padded; first += width) {
+    for (size_t first = 0; sweep.between && goes_on && first < padded; first += width) {
         for (size_t i = 0; i < threads; i++) {
             sweep.scratch[i].first_bin = first;
             sweep.scratch[i].width = smaller(padded - first, width);
         }
-        run(&sweep, dcrf_workspace_pool(workspace));
+        goes_on = run(&sweep, workspace);
     }
-    return DCRF_OK;
+    return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, "filtering by a grid", error);
 }

@@ -117,6 +117,9 @@ struct dcrf_lattice {
     struct dcrf_lattice_ring ring;
 };
 
+/* What is interrupted where a call ends early. */
+#define DCRF_BUILDING "building a lattice"
+
 static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice *lattice,
                                                       size_t axis) {
     return lattice->neighbours + axis * lattice->vertices * 2;

@@ -131,13 +131,17 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
         next[v] += next[v - 1];
     const uint32_t *vertex = lattice->corner_vertex;
     const float *weight = lattice->corner_weight;
-    for (size_t a = 0; a < n; a++)
+    dcrf_status status = DCRF_OK;
+    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
         for (size_t k = 0; k < corners; k++, vertex++, weight++) {
             const size_t e = next[*vertex]++;
             lattice->entry_variable[e] = (uint32_t)a;
             lattice->entry_weight[e] = *weight;
         }
-    return DCRF_OK;
+        if (a % CHUNK_VARIABLES == CHUNK_VARIABLES - 1)
+            status = dcrf_go_on(build->workspace, DCRF_BUILDING, error);
+    }
+    return status;
 }
 
 static dcrf_status make_runs(struct build *build, dcrf_error *error) {
@@ -170,9 +174,9 @@ static dcrf_status connect(struct build *build, dcrf_error *error) {
     lattice->neighbours = dcrf_allocate(lattice->vertices, lattice->corners * 2 * sizeof(uint32_t));
     if (!lattice->neighbours)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    dcrf_parallel_for(dcrf_workspace_pool(build->workspace), lattice->corners, 1, connect_axis,
-                      build);
-    return DCRF_OK;
+    return dcrf_parallel_while(build->workspace, lattice->corners, 1, connect_axis, build)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(build->workspace, DCRF_BUILDING, error);
 }
 
 static void build_clear(struct build *build) {
@@ -205,7 +209,11 @@ dcrf_status dcrf_lattice_new_refined(dcrf_operator **out, const struct dcrf_feat
     dcrf_pool *pool = dcrf_workspace_pool(workspace);
     dcrf_status status = number_vertices(&build, error);
     if (status == DCRF_OK)
+        status = dcrf_go_on(workspace, DCRF_BUILDING, error);
+    if (status == DCRF_OK)
         status = order_vertices(&build, error);
+    if (status == DCRF_OK)
+        status = dcrf_go_on(workspace, DCRF_BUILDING, error);
     if (status == DCRF_OK)
         status = refinement.runs ? make_runs(&build, error) : invert(&build, error);
     if (status == DCRF_OK)

@@ -73,7 +73,10 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
         status = dcrf_operator_row_sums(base, workspace, lattice_sums, error);
     if (status == DCRF_OK) {
         dcrf_parallel_for(pool, sample.plane, GRAIN, fill_planes, &sample);
-        dcrf_parallel_for(pool, sample.count, 1, sum_rows, &sample);
+        if (!dcrf_parallel_while(workspace, sample.count, 1, sum_rows, &sample))
+            status = dcrf_fail_interrupted(workspace, "calibrating a lattice", error);
+    }
+    if (status == DCRF_OK) {
         double exact = 0, raw = 0;
         for (size_t i = 0; i < sample.count; i++) {
             exact += sample.row_sum[i];

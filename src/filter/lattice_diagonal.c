@@ -279,8 +279,8 @@ dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *wor
         find_ways(&context, dcrf_workspace_pool(workspace));
     for (size_t i = 0; i < count; i++)
         context.memories[i].vertex[0] = UINT32_MAX;
-    dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, GRAIN, diagonal_chunk,
-                      &context);
+    const bool is_done =
+        dcrf_parallel_while(workspace, base->variables, GRAIN, diagonal_chunk, &context);
     dcrf_release(context.order);
-    return DCRF_OK;
+    return is_done ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_BUILDING, error);
 }

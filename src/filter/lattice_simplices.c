@@ -243,9 +243,9 @@ static dcrf_status find_simplices(struct build *build, dcrf_workspace *workspace
     for (size_t i = 0; i < threads && status == DCRF_OK; i++)
         status =
             dcrf_table_new(&build->tables[i], build->words, build->keys, simplices->chunk, error);
-    if (status == DCRF_OK)
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), features->variables, simplices->chunk,
-                          embed_chunk, build);
+    if (status == DCRF_OK &&
+        !dcrf_parallel_while(workspace, features->variables, simplices->chunk, embed_chunk, build))
+        status = dcrf_fail_interrupted(workspace, DCRF_BUILDING, error);
     for (size_t i = 0; i < threads; i++)
         dcrf_table_clear(&build->tables[i]);
     dcrf_release(build->tables);
