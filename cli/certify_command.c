@@ -87,8 +87,6 @@ static bool certify(const judged_settings *settings, const built_model *built,
     dcrf_certify_settings limits;
     certified found;
     progress watch;
-    if (!model_plan(&settings->model, settings->image_file, built, &plan, problem))
-        return false;
     dcrf_certify_settings_defaults(&limits);
     limits.time_limit_s = own->time_limit_s;
     limits.gap = own->gap;
@@ -97,13 +95,16 @@ static bool certify(const judged_settings *settings, const built_model *built,
     limits.progress_user = &watch;
     limits.cancel = progress_cancel;
     limits.cancel_user = &watch;
-    found.setup_s = seconds_now() - began_s;
     progress_begin(&watch, feedback_wanted(&settings->feedback), limits.iterations,
                    limits.time_limit_s);
-    const bool done =
-        dcrf_certify(plan, built->workspace, labels, &limits, &found.certificate, &error) >= 0 ||
-        library_problem(problem, settings->labels_file, &error);
+    progress_limit(&watch, built->workspace, began_s);
+    bool done = model_plan(&settings->model, settings->image_file, built, &plan, problem);
+    found.setup_s = seconds_now() - began_s;
+    done = done && (dcrf_certify(plan, built->workspace, labels, &limits, &found.certificate,
+                                 &error) >= 0 ||
+                    library_problem(problem, settings->labels_file, &error));
     progress_end(&watch);
+    dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     dcrf_plan_free(&plan);
     return done && judged_say(settings, built, &report, &found, problem);
 }

@@ -1,5 +1,6 @@
 #include "progress.h"
 
+#include "clock.h"
 #include "interrupt.h"
 
 #include <math.h>
@@ -110,6 +111,13 @@ void progress_begin(progress *p, feedback talk, size_t iterations, double time_l
     /* Lines that are logged would tear the redrawn one apart. */
     terminal_line_begin(&p->line, talk == FEEDBACK_NORMAL);
     interrupt_catch();
+}
+
+void progress_limit(progress *p, dcrf_workspace *workspace, double began_s) {
+    const double left_s = p->time_limit_s - (seconds_now() - began_s);
+    p->line.began_s = began_s;
+    dcrf_workspace_set_limit(workspace, p->time_limit_s > 0 ? fmax(left_s, 1e-9) : 0,
+                             progress_cancel, p);
 }
 
 void progress_end(progress *p) {

@@ -31,6 +31,10 @@ typedef struct progress {
  * A second one ends the program. */
 void progress_begin(progress *p, feedback talk, size_t iterations, double time_limit_s);
 
+/* The time goes from `began_s` on, when the set-up began; what is done with the workspace ends with
+ * it, or with a signal. */
+void progress_limit(progress *p, dcrf_workspace *workspace, double began_s);
+
 /* The callbacks of a run that is watched; `user` is the progress. */
 int progress_moment(void *user, const dcrf_moment *moment);
 int progress_cancel(void *user);

@@ -280,14 +280,6 @@ static bool allocate(const built_model *built, solution *found) {
            found->labels_left && found->before && found->after;
 }
 
-/* The time of a run goes from the beginning of the set-up. */
-static void set_limit(dcrf_workspace *workspace, double time_limit_s, double began_s,
-                      progress *watch) {
-    const double left_s = time_limit_s - (seconds_now() - began_s);
-    dcrf_workspace_set_limit(workspace, time_limit_s > 0 ? fmax(left_s, 1e-9) : 0, progress_cancel,
-                             watch);
-}
-
 bool solution_find(const solver_options *options, const model_options *model,
                    const char *image_file, const built_model *built, double began_s, bool trace,
                    feedback talk, solution *found, cli_problem *problem) {
@@ -297,8 +289,8 @@ bool solution_find(const solver_options *options, const model_options *model,
     progress watch;
     const bool only_time = settings.iterations == ITERATIONS_WITH_A_TIME_LIMIT;
     progress_begin(&watch, talk, only_time ? 0 : settings.iterations, settings.time_limit_s);
-    watch.line.began_s = began_s;
-    set_limit(built->workspace, settings.time_limit_s, began_s, &watch);
+    watch.time_limit_s = settings.time_limit_s;
+    progress_limit(&watch, built->workspace, began_s);
     progress_stage(&watch, "setting up");
     bool done = allocate(built, found) || out_of_memory(problem, "solution");
     done = done && model_plan(model, image_file, built, &plan, problem) &&

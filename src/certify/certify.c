@@ -68,8 +68,10 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
         if (status < 0)
             return status;
         dcrf_solver_get_info(solver, &info);
-        certificate->lower_bound = info.lower_bound;
-        certificate->relative_gap = dcrf_relative_gap(energy, info.lower_bound, info.unary_floor);
+        /* Before the LP has begun, all that is known is that pairs and cliques cost something. */
+        certificate->lower_bound = isnan(info.lower_bound) ? info.unary_floor : info.lower_bound;
+        certificate->relative_gap =
+            dcrf_relative_gap(energy, certificate->lower_bound, info.unary_floor);
         certificate->best_energy = fmin(energy, info.energy.total);
         certificate->iterations = info.iterations;
         if (settings->gap > 0 && certificate->relative_gap <= settings->gap)
@@ -136,7 +138,7 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
     status = consider(solver, labels, &made.energy, error);
     if (status == DCRF_OK)
         status = run(solver, settings, &made, error);
-    if (status == DCRF_OK)
+    if (status == DCRF_OK && solver->has_started)
         status = prove(solver, labels, settings, &made, error);
     dcrf_solver_free(&solver);
     if (status < 0)

@@ -1,0 +1,266 @@
+/* Calls that are told to end: at their first question, their second, and so on. They do, with the
+ * right status, and ask a few times more at most, which bounds what they do after it. And the
+ * workspace that two threads share. */
+#include "scene.h"
+
+#include "core/workspace.h"
+
+#include <dcrf/certify.h>
+#include <dcrf/labelling.h>
+#include <dcrf/solver.h>
+#include <dcrf/strength.h>
+#include <dcrf/superpixel.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct patience {
+    size_t asked, most;
+};
+
+static int is_over(void *user) {
+    struct patience *patience = user;
+    return ++patience->asked > patience->most;
+}
+
+/* Several chunks of every loop that asks. */
+static struct scene new_large_scene(dcrf_operator_kind kind, size_t threads) {
+    struct scene scene = new_scene(dcrf_grid_2d(40, 27), 3, threads, kind, NO_MATRICES);
+    for (size_t m = 0; m < KERNELS; m++)
+        set_weight(&scene, m, 0.02);
+    dcrf_workspace_ask_always(scene.workspace);
+    return scene;
+}
+
+/* What is tried; OK or another success, or an error. */
+typedef dcrf_status (*attempt)(struct scene *scene, uint16_t *labels, dcrf_error *error);
+
+static dcrf_status try_plan(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    (void)labels;
+    dcrf_plan *plan;
+    const dcrf_operator *op = dcrf_plan_operator(scene->plan, 0);
+    const dcrf_operator_kind kind =
+        dcrf_operator_kind_of(op) == DCRF_OPERATOR_EXACT ? DCRF_OPERATOR_EXACT : DCRF_OPERATOR_FAST;
+    const dcrf_status status = dcrf_plan_new(&plan, scene->model, kind, scene->workspace, error);
+    assert_true((status < 0) == !plan);
+    dcrf_plan_free(&plan);
+    return status;
+}
+
+static dcrf_status try_energy(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    dcrf_energy energy;
+    return dcrf_energy_of_labels(scene->plan, scene->workspace, labels, &energy, NULL, error);
+}
+
+static dcrf_status try_relaxed(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    dcrf_energy energy;
+    float *y = new_indicators(scene, labels, 4);
+    dcrf_status status = dcrf_energy_qp(scene->plan, scene->workspace, y, 4, &energy, error);
+    if (status == DCRF_OK)
+        status =
+            dcrf_energy_lp(scene->plan, scene->workspace, y, 4, 8, DCRF_CLIQUE_MIN, &energy, error);
+    free(y);
+    return status;
+}
+
+static dcrf_status try_row_sums(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    (void)labels;
+    dcrf_status status = DCRF_OK;
+    float *sums = malloc(scene->variables * sizeof *sums);
+    for (size_t m = 0; m < KERNELS && status == DCRF_OK; m++)
+        status = dcrf_operator_row_sums(dcrf_plan_operator(scene->plan, m), scene->workspace, sums,
+                                        error);
+    free(sums);
+    return status;
+}
+
+static dcrf_status try_certify(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    dcrf_certify_settings settings;
+    dcrf_certificate certificate;
+    dcrf_certify_settings_defaults(&settings);
+    settings.iterations = 3;
+    return dcrf_certify(scene->plan, scene->workspace, labels, &settings, &certificate, error);
+}
+
+static void patience_is_respected(struct scene *scene, uint16_t *labels, attempt make,
+                                  bool asks_much) {
+    for (size_t most = 0;; most += 1 + most / 3) {
+        struct patience patience = {0, most};
+        dcrf_error error = {.message = ""};
+        dcrf_workspace_set_limit(scene->workspace, 0, is_over, &patience);
+        const dcrf_status status = make(scene, labels, &error);
+        dcrf_workspace_set_limit(scene->workspace, 0, NULL, NULL);
+        if (patience.asked <= most) {
+            assert_true(status >= 0);
+            assert_true(!asks_much || most > 3);
+            return;
+        }
+        if (status < 0 && status != DCRF_ERROR_INTERRUPTED)
+            fail_msg("at question %zu: %s", most, error.message);
+        if (status < 0)
+            assert_non_null(strstr(error.message, "interrupted while "));
+        /* Once it has said so, it is not asked again in the same call. */
+        assert_int_equal(patience.asked, most + 1);
+    }
+}
+
+static void every_call_ends(void **state) {
+    (void)state;
+    static const struct {
+        attempt make;
+        bool asks_much; /* with the exact operators */
+    } attempts[] = {
+        {try_plan, true}, {try_energy, true}, {try_row_sums, true}, {try_certify, true}};
+    for (int is_exact = 0; is_exact < 2; is_exact++) {
+        struct scene scene =
+            new_large_scene(is_exact ? DCRF_OPERATOR_EXACT : DCRF_OPERATOR_FAST, is_exact ? 2 : 1);
+        uint16_t *labels = new_labels(&scene);
+        for (size_t k = 0; k < sizeof attempts / sizeof attempts[0]; k++)
+            patience_is_respected(&scene, labels, attempts[k].make,
+                                  is_exact && attempts[k].asks_much);
+        free(labels);
+        free_scene(&scene);
+    }
+}
+
+/* Of two calls in a row the second one asks again. */
+static void calls_in_a_row_end(void **state) {
+    (void)state;
+    struct scene scene = new_large_scene(DCRF_OPERATOR_EXACT, 1);
+    uint16_t *labels = new_labels(&scene);
+    struct patience patience = {0, 0};
+    dcrf_error error;
+    dcrf_workspace_set_limit(scene.workspace, 0, is_over, &patience);
+    for (size_t k = 0; k < 2; k++)
+        assert_fails(DCRF_ERROR_INTERRUPTED, "interrupted while", error,
+                     try_relaxed(&scene, labels, &error));
+    assert_int_equal(patience.asked, 2);
+    free(labels);
+    free_scene(&scene);
+}
+
+/* A run stops with the labelling that it has, and with its energy, unless there was no time for the
+ * very first one. */
+static void runs_end_with_what_they_have(void **state) {
+    (void)state;
+    for (int is_exact = 0; is_exact < 2; is_exact++) {
+        struct scene scene =
+            new_large_scene(is_exact ? DCRF_OPERATOR_EXACT : DCRF_OPERATOR_FAST, is_exact ? 2 : 1);
+        uint16_t *labels = malloc(scene.variables * sizeof *labels);
+        float *marginals = malloc(scene.variables * 3 * sizeof *marginals);
+        for (dcrf_method method = DCRF_METHOD_MF; method <= DCRF_METHOD_LP; method++)
+            for (size_t most = 0, is_whole = 0; !is_whole; most += 1 + most) {
+                struct patience patience = {0, most};
+                dcrf_settings settings;
+                dcrf_solver *solver;
+                dcrf_solver_info info;
+                dcrf_energy energy;
+                dcrf_settings_defaults(&settings, method);
+                settings.iterations = 3;
+                settings.cancel = is_over;
+                settings.cancel_user = &patience;
+                assert_int_equal(
+                    dcrf_solver_new(&solver, scene.plan, scene.workspace, &settings, NULL),
+                    DCRF_OK);
+                const dcrf_status stop = dcrf_solver_run(solver, NULL);
+                is_whole = patience.asked <= most;
+                assert_true(is_whole ? stop > 0 && stop != DCRF_STOP_CANCELLED : stop > 0);
+                dcrf_solver_get_info(solver, &info);
+                dcrf_solver_labels(solver, labels);
+                assert_int_equal(dcrf_solver_marginals(solver, marginals, 3, NULL), DCRF_OK);
+                assert_int_equal(
+                    dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, NULL),
+                    DCRF_OK);
+                if (isnan(info.energy.total))
+                    assert_int_equal(stop, DCRF_STOP_CANCELLED);
+                else
+                    assert_memory_equal(&energy.total, &info.energy.total, sizeof energy.total);
+                /* The same solver goes on when it is let. */
+                patience.most = SIZE_MAX;
+                assert_true(dcrf_solver_run(solver, NULL) > 0);
+                dcrf_solver_get_info(solver, &info);
+                assert_true(info.energy.total <= energy.total);
+                dcrf_solver_free(&solver);
+            }
+        free(marginals);
+        free(labels);
+        free_scene(&scene);
+    }
+}
+
+/* A limit of the workspace is one of the run too, and its end has a name. */
+static void time_of_a_workspace(void **state) {
+    (void)state;
+    struct scene scene = new_large_scene(DCRF_OPERATOR_EXACT, 1);
+    dcrf_settings settings;
+    dcrf_solver *solver;
+    dcrf_solver_info info;
+    dcrf_error error;
+    uint16_t *labels = new_labels(&scene);
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    assert_int_equal(dcrf_solver_new(&solver, scene.plan, scene.workspace, &settings, NULL),
+                     DCRF_OK);
+    dcrf_workspace_set_limit(scene.workspace, 1e-9, NULL, NULL);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "the time limit ended while summing up", error,
+                 try_energy(&scene, labels, &error));
+    assert_int_equal(dcrf_solver_run(solver, &error), DCRF_STOP_TIME);
+    dcrf_solver_get_info(solver, &info);
+    assert_int_equal(info.iterations, 0);
+    assert_true(isnan(info.energy.total));
+    dcrf_workspace_set_limit(scene.workspace, 0, NULL, NULL);
+    assert_int_equal(dcrf_solver_run(solver, &error), DCRF_STOP_ITERATIONS);
+    dcrf_solver_free(&solver);
+    free(labels);
+    free_scene(&scene);
+}
+
+/* ---- two threads ---------------------------------------------------------------------------- */
+
+struct intruder {
+    struct scene *scene;
+    uint16_t *labels;
+    dcrf_error error;
+    size_t failures;
+};
+
+static void *intrude(void *argument) {
+    struct intruder *intruder = argument;
+    intruder->failures +=
+        try_energy(intruder->scene, intruder->labels, &intruder->error) == DCRF_ERROR_ARGUMENT;
+    return NULL;
+}
+
+/* In the middle of a call, another thread makes one, and so does this one. */
+static int let_in(void *user) {
+    struct intruder *intruder = user;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, intrude, intruder), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return intruder->failures >= 3;
+}
+
+static void one_thread_at_a_time(void **state) {
+    (void)state;
+    struct scene scene = new_large_scene(DCRF_OPERATOR_EXACT, 2);
+    struct intruder intruder = {.scene = &scene, .labels = new_labels(&scene)};
+    dcrf_workspace_set_limit(scene.workspace, 0, let_in, &intruder);
+    assert_int_equal(try_row_sums(&scene, NULL, NULL), DCRF_ERROR_INTERRUPTED);
+    assert_int_equal(intruder.failures, 3);
+    assert_non_null(strstr(intruder.error.message, "in use by another thread"));
+    dcrf_workspace_set_limit(scene.workspace, 0, NULL, NULL);
+    intrude(&intruder); /* nobody is inside */
+    assert_int_equal(intruder.failures, 3);
+    free(intruder.labels);
+    free_scene(&scene);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_ends),
+        cmocka_unit_test(calls_in_a_row_end),
+        cmocka_unit_test(runs_end_with_what_they_have),
+        cmocka_unit_test(time_of_a_workspace),
+        cmocka_unit_test(one_thread_at_a_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
