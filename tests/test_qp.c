@@ -22,7 +22,7 @@ struct bench {
 /* QP of the toy's model and plan. */
 static void make_method(struct bench *bench) {
     dcrf_settings_defaults(&bench->settings, DCRF_METHOD_QP);
-    dcrf_stop_init(&bench->stop, &bench->settings);
+    dcrf_stop_init(&bench->stop, &bench->settings, bench->toy.workspace);
     bench->problem = (struct dcrf_problem){.plan = bench->toy.plan,
                                            .model = bench->toy.model,
                                            .workspace = bench->toy.workspace,
