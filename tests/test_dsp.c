@@ -3,6 +3,7 @@
  *
  *   test_dsp           checks
  *   test_dsp --time    checks, then prints how long a call takes with each set
+ *   test_dsp --is-in-use NAME    no check: exits with 0 where that set is in use
  *
  * A result is a sum of products. However it is ordered, and with or without fused multiply-adds,
  * its rounding error is at most (operations) * 2^-24 times the sum of the absolute products, to
@@ -195,7 +196,8 @@ static void limits_are_kept(void **state) {
 static const char *own_path;
 
 #ifndef __wasm__ /* where no process can be started */
-/* This program again, with DCRF_CPU set: it exits with the set in use. */
+/* This program again, with DCRF_CPU set, by the emulator that runs this one (script/check-cpus): it
+ * exits with the set in use. */
 static int set_in_use_with(const char *limit) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -204,7 +206,7 @@ static int set_in_use_with(const char *limit) {
             setenv("DCRF_CPU", limit, 1);
         else
             unsetenv("DCRF_CPU");
-        execl(own_path, own_path, "--in-use", (char *)NULL);
+        execl("/bin/sh", "sh", "-c", "exec $EMULATOR \"$0\" --in-use", own_path, (char *)NULL);
         _exit(99);
     }
     int status;
@@ -293,6 +295,8 @@ int main(int argc, char **argv) {
     own_path = argv[0];
     if (argc > 1 && strcmp(argv[1], "--in-use") == 0)
         return (int)dcrf_cpu_in_use();
+    if (argc > 2 && strcmp(argv[1], "--is-in-use") == 0)
+        return strcmp(argv[2], dcrf_cpu_name(dcrf_cpu_in_use())) != 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scattering_is_gathering), cmocka_unit_test(logarithms_of_sums_are_precise),
         cmocka_unit_test(tables_are_complete),     cmocka_unit_test(sets_agree_with_plain_c),
