@@ -42,6 +42,56 @@ attempt_all() {
     rm -r "$results"
 }
 
+# shown COMMAND...: a command that takes a while. On a terminal its last line stands where the one before stood; a log
+# gets a line for each quarter of ninja's count, and what matters besides. Where it fails, all that it said.
+shown() {
+    {
+        status=0
+        "$@" 2>&1 </dev/null || status=$?
+        echo "$end_of_shown$status"
+    } | show_lines
+}
+end_of_shown='end of the command, with status '
+show_lines() {
+    said='' quarter=0 clear=''
+    [ ! -t 1 ] || clear=$(printf '\r\033[K')
+    while IFS= read -r line; do
+        case $line in
+        "$end_of_shown"*)
+            printf '%s' "$clear"
+            [ "${line#"$end_of_shown"}" -eq 0 ] || printf '%s' "$said" >&2
+            return "${line#"$end_of_shown"}"
+            ;;
+        *warning:* | 'Need to get '*) printf '%s%s\n' "$clear" "$line" ;;
+        '['[0-9]*/[0-9]*'] '*) count_line ;;
+        *) [ -z "$clear" ] || printf '%s%.79s' "$clear" "$line" ;;
+        esac
+        said="$said$line
+"
+    done
+}
+count_line() {
+    ended=${line#?} all=${line#*/}
+    before=$quarter
+    quarter=$((4 * ${ended%%/*} / ${all%%]*}))
+    if [ -n "$clear" ]; then
+        printf '%s%.79s' "$clear" "$line"
+    elif [ "$quarter" -gt "$before" ]; then
+        echo "$line"
+    fi
+}
+
+# clang_format_14: its command, where it is installed.
+clang_format_14() {
+    for candidate in clang-format-14 clang-format; do
+        if "$candidate" --version 2>/dev/null | grep -q 'version 14\.'; then
+            echo "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
 # The last line of a check.
 finish() {
     [ "$failures" -eq 0 ]
