@@ -112,7 +112,14 @@ configure() {
         meson configure "$directory" "$@" >/dev/null 2>&1 && return 0
     fi
     rm -rf "$directory"
-    meson setup "$directory" "$@"
+    set_up "$directory" "$@"
+}
+
+# set_up DIRECTORY OPTION...: a new build directory. Where Debian's own libraries are, on a bare system too: Meson asks dpkg-dev
+# for that, and without it takes a folder in which neither the linker nor CMake look.
+set_up() {
+    multiarch=$(cc -print-multiarch 2>/dev/null || true)
+    meson setup ${multiarch:+--libdir "lib/$multiarch"} "$@"
 }
 
 # configure_sanitized DIRECTORY SANITIZERS OPTION...: with asserts, and an end at the first finding.

@@ -63,10 +63,10 @@ class Model:
     >>> import numpy as np
     >>> unary = np.zeros((2, 4, 5)); unary[1] = 0.1; unary[0, 2, 2] = 1
     >>> model = Model(unary=unary, spatial=(1, 1), bilateral=None)
-    >>> model.solve("mf").labels.sum()
+    >>> int(model.solve("mf").labels.sum())
     0
     >>> model.set_weight(0, 0.0)
-    >>> model.solve("mf").labels.sum()
+    >>> int(model.solve("mf").labels.sum())
     1
     """
 

@@ -132,7 +132,7 @@ class Batch(unittest.TestCase):
     def test_a_folder_that_one_rank_does_not_see(self):
         here = self.command(DCRF_MPI, self.small, self.out())
         there = self.command(DCRF_MPI, self.small + "-absent", self.out())
-        run = mpi.mpirun(2, *here, ":", "-n", 1, *there)
+        run = mpi.mpirun(3, *mpi.at_rank(2, there, here))
         self.check_ends(run, BAD_INPUT, "absent", "(at rank 2, on ")
         self.assertFalse(os.path.exists(self.out()))
 

@@ -8,7 +8,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "cli"))
 
 import formats
-from mpi import mpirun
+from mpi import by_messages, mpirun
 
 TEST_RANKS, DCRF = map(os.path.abspath, sys.argv[1:3])
 RANKS = 4
@@ -31,8 +31,7 @@ class Ranks(Case):
         self.check(RANKS)
 
     def test_by_messages(self):
-        """As between machines without special hardware: rank 0 has to let the counter work."""
-        self.check(RANKS, "--mca", "osc", "pt2pt", "--mca", "btl", "self,tcp")
+        self.check(RANKS, *by_messages())
 
     def test_one_rank(self):
         self.check(1)

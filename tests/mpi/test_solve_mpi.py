@@ -25,7 +25,7 @@ WIDTH, HEIGHT = 64, 46
 KERNELS = ("--spatial", "1.5", "--bilateral", "4,20", "--strength", "2")
 TILES = ("--tile", "28")
 ENDLESS = ("-n", "1000000", "-m", "lp", "--gap", "1e-300", "-v")
-BY_MESSAGES = ("--mca", "osc", "pt2pt", "--mca", "btl", "self,tcp")
+BY_MESSAGES = mpi.by_messages()
 OUTPUTS = (("-o", "labels.png"), ("--confidence-map", "confidence.npy"), ("--marginals", "marginals.npy"))
 
 
@@ -139,15 +139,15 @@ class Solve(unittest.TestCase):
         """For all ranks but rank 0: which of them has a tile is chance, that one has is not."""
         command = self.command(DCRF_MPI, self.ppm, *self.outputs("out", OUTPUTS))
         limited = ["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', *command]
-        run = mpi.mpirun(1, *command, ":", "-n", RANKS - 1, *limited, options=BY_MESSAGES)
+        run = mpi.mpirun(RANKS, *mpi.at_rank(0, command, limited), options=BY_MESSAGES)
         self.check_refused(run, FAILURE, "a tile cannot be stored in a temporary file", "(at rank ")
 
     def test_a_folder_that_one_rank_does_not_see(self):
         os.makedirs(self.path("out"))
         os.makedirs(self.path("elsewhere"))
         command = self.command(DCRF_MPI, self.png, "-o", "labels.png")
-        run = mpi.mpirun(2, *command, ":", "-n", 1, "-wdir", self.path("elsewhere"), *command,
-                         options=("-wdir", self.path("out")))
+        elsewhere = ["env", "-C", self.path("elsewhere"), *command]
+        run = mpi.mpirun(3, *mpi.at_rank(2, elsewhere, command), options=("-wdir", self.path("out")))
         self.check_refused(run, FAILURE, "all ranks must see the folder", "(at rank 2, on ")
 
     def test_an_output_that_cannot_be_written(self):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ def refine(image: NDArray[np.uint8], softmax: NDArray[np.float32]) -> NDArray[np
 
 def gap(image: NDArray[np.uint8], softmax: NDArray[np.float32]) -> float:
     result = dcrf.solve(image, probabilities=softmax, method="lp")
-    labels: NDArray[np.integer] = result.labels  # type: ignore[type-arg]
+    labels: NDArray[np.integer[Any]] = result.labels
     assert labels.ndim == 2
     return result.relative_gap
 
