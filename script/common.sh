@@ -131,11 +131,12 @@ configure_sanitized() {
         -Dc_args=-fno-sanitize-recover=all -Dbench=disabled -Dcuda=disabled "$@"
 }
 
-# run_unit_tests DIRECTORY NAME OPTION...: the tests of a build, one result each.
+# run_unit_tests DIRECTORY NAME OPTION...: the tests of a build, one result each. What turns in a circle is ended after ten
+# minutes of CPU time of one process, which neighbours do not change.
 run_unit_tests() {
     unit_build=$1
     unit_name=$2
     shift 2
-    meson test -C "$unit_build" --no-rebuild --print-errorlogs "$@" </dev/null || true
+    (ulimit -t 600 && meson test -C "$unit_build" --no-rebuild --print-errorlogs "$@" </dev/null) || true
     script/report-meson "$unit_build" "$unit_name" || failures=$((failures + 1))
 }

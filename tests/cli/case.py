@@ -18,6 +18,7 @@ import formats
 
 COMMAND = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "dcrf"
 
+HANG_S = 1200  # a process that takes as long hangs; a busy machine is no reason
 WIDTH, HEIGHT, LABELS = 6, 5, 3
 PIXELS = [(x, y) for y in range(HEIGHT) for x in range(WIDTH)]
 
@@ -96,7 +97,7 @@ class Case(unittest.TestCase):
             return stream.read()
 
     def run_dcrf(self, *arguments, **more):
-        return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=120,
+        return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=HANG_S,
                               cwd=self.folder, check=False, **more)
 
     def good(self, *arguments, **more):
@@ -124,7 +125,7 @@ class Case(unittest.TestCase):
             command, user = shutil.copy(COMMAND, self.path("dcrf")), 65534
             os.chmod(command, 0o755)
             os.chmod(self.folder, 0o755)
-        return subprocess.run([command, *arguments], capture_output=True, text=True, timeout=120, cwd=self.folder,
+        return subprocess.run([command, *arguments], capture_output=True, text=True, timeout=HANG_S, cwd=self.folder,
                               user=user, check=False)
 
     def snapshot(self):

@@ -13,7 +13,7 @@ import bitmaps
 import formats
 import pictures
 import volumes
-from case import COMMAND, Case
+from case import COMMAND, HANG_S, Case
 
 WIDTH, HEIGHT = 64, 46
 # An overlap of 8 pixels: twice the wider sigma.
@@ -244,7 +244,7 @@ class LargeTest(Case):
                                 cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertTrue(done.stderr.readline())  # it has begun
         done.send_signal(signal.SIGINT)
-        text, _ = done.communicate(timeout=60)
+        text, _ = done.communicate(timeout=HANG_S)
         self.assertEqual(done.returncode, 0)
         self.assertIn("interrupted", text)
         self.assertEqual(len(formats.read_npy(self.read("l.npy"), "|u1")[1]), WIDTH * HEIGHT)

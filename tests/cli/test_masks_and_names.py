@@ -8,7 +8,7 @@ import unittest
 
 import datasets
 import formats
-from case import COMMAND, HEIGHT, LABELLING, LABELS, WIDTH, Case
+from case import COMMAND, HANG_S, HEIGHT, LABELLING, LABELS, WIDTH, Case
 
 MASK = [[255 * (x >= 3) for x in range(WIDTH)] for y in range(HEIGHT)]
 NUMBERS = [[v // 255 for v in row] for row in MASK]
@@ -162,7 +162,7 @@ class BytesTest(Case):
     """Names of files are bytes, of any encoding."""
 
     def run_bytes(self, *arguments):
-        return subprocess.run([os.fsencode(COMMAND), *arguments], capture_output=True, timeout=120, cwd=self.folder,
+        return subprocess.run([os.fsencode(COMMAND), *arguments], capture_output=True, timeout=HANG_S, cwd=self.folder,
                               check=False)
 
     def test_files_whose_names_are_not_utf8(self):

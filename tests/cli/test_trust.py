@@ -127,12 +127,12 @@ class SignalTest(Case):
             usual = lambda: signal.signal(number, signal.SIG_DFL)
             with subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, preexec_fn=usual) as run:
                 # The labels are complete in a temporary file; the pipe has no reader.
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + case.HANG_S
                 while set(os.listdir(self.folder)) == before and time.monotonic() < deadline:
                     time.sleep(0.01)
                 self.assertTrue(any(f.startswith(".dcrf-temporary-") for f in os.listdir(self.folder)))
                 run.send_signal(number)
-                self.assertEqual(run.wait(timeout=60), -number)
+                self.assertEqual(run.wait(timeout=case.HANG_S), -number)
             self.assertEqual(set(os.listdir(self.folder)), before)
 
 

@@ -259,7 +259,7 @@ class Resuming(TuneCase):
             while self.lines_of("out") < 3 and run.poll() is None:
                 time.sleep(0.001)
             run.send_signal(signal.SIGINT)
-            output, errors = run.communicate(timeout=60)
+            output, errors = run.communicate(timeout=case.HANG_S)
         self.assertEqual((run.returncode, output), (130, ""), errors)
         self.assertIn("the same command goes on", errors)
         self.assertFalse(os.path.exists(self.path("out/best.json")))

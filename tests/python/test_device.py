@@ -45,7 +45,7 @@ def run(program, library=FAKE, **environment):
     environment = {**os.environ, "DCRF_CUDA_LIBRARY": library, **environment}
     done = subprocess.run(
         [sys.executable, "-c", PREAMBLE + textwrap.dedent(program)], env=environment, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=1200, check=False,
     )
     if done.returncode != 0:
         raise AssertionError(done.stderr)

@@ -11,6 +11,9 @@ const { chromium } = createRequire(`${resolve('build-web/node')}/`)('playwright-
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
 
+/* Whatever takes as long hangs; a busy machine is no reason. */
+const HANG_MS = 600000;
+
 /** The page on a server of its own: { url, stop }. */
 export function serve(...options) {
   const server = spawn('script/serve', ['--port', '0', ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -22,8 +25,9 @@ export function serve(...options) {
 
 export async function launch(executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium', flags = []) {
   const profile = mkdtempSync(join(tmpdir(), 'dcrf-chromium-'));
-  const context = await chromium.launchPersistentContext(profile, { executablePath, headless: true, args: [...FLAGS, ...flags],
+  const context = await chromium.launchPersistentContext(profile, { executablePath, headless: true, timeout: HANG_MS, args: [...FLAGS, ...flags],
     viewport: { width: 1280, height: 900 }, hasTouch: true, acceptDownloads: true });
+  context.setDefaultTimeout(HANG_MS);
   return { context, close: async () => {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
@@ -55,6 +59,6 @@ export async function drag(page, points) {
 }
 
 /** Wait for the result of what was asked for last. */
-export async function settled(page, timeout = 60000) {
-  await page.waitForFunction(() => !playground.job && playground.result?.size === 'full', undefined, { timeout });
+export async function settled(page) {
+  await page.waitForFunction(() => !playground.job && playground.result?.size === 'full');
 }

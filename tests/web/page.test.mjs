@@ -29,8 +29,8 @@ after(async () => {
 const message = () => page.textContent('#message');
 const picture = async (name) => process.env.SCREENSHOTS && page.screenshot({ path: join(process.env.SCREENSHOTS, `${name}.png`), fullPage: true });
 async function says(pattern) {
-  await page.waitForFunction(({ source }) => new RegExp(source).test(document.getElementById('message').textContent), { source: pattern.source },
-    { timeout: 60000 }).catch(async () => assert.match(await message(), pattern));
+  await page.waitForFunction(({ source }) => new RegExp(source).test(document.getElementById('message').textContent), { source: pattern.source })
+    .catch(async () => assert.match(await message(), pattern));
 }
 const choose = (label) => page.locator('#labels input[type=radio]').nth(label).check();
 const strokeCount = () => page.evaluate(() => playground.strokes.done.length);
@@ -146,9 +146,9 @@ test('method, strength and cliques act at once', async () => {
 
 test('a proof has a bound below the energy, and a newer stroke cancels it', async () => {
   await page.click('#prove');
-  await page.waitForFunction(() => playground.trace.filter(({ lowerBound }) => Number.isFinite(lowerBound)).length > 3, undefined, { timeout: 60000 });
+  await page.waitForFunction(() => playground.trace.filter(({ lowerBound }) => Number.isFinite(lowerBound)).length > 3);
   if (await page.isEnabled('#stop')) await page.click('#stop'); /* takes what there is */
-  await page.waitForFunction(() => playground.result?.isProof, undefined, { timeout: 60000 });
+  await page.waitForFunction(() => playground.result?.isProof);
   const { energy, bound } = await page.evaluate(() => ({ energy: playground.result.energy.total, bound: playground.result.lowerBound }));
   assert.ok(bound <= energy && energy - bound < 0.01 * Math.abs(energy), `${bound} <= ${energy}`);
   assert.match(await message(), /no labelling is better by more than/);
