@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,10 @@ import unittest
 import formats
 
 COMMAND = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "dcrf"
+
+# Whoever runs the tests in the background may have signals ignored, which is inherited; the command keeps to that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HANG_S = 1200  # a process that takes as long hangs; a busy machine is no reason
 WIDTH, HEIGHT, LABELS = 6, 5, 3
