@@ -109,7 +109,9 @@ static void certificates_hold(void **state) {
                                                      NULL, &found, NULL),
                              DCRF_OK);
             assert_int_equal(found.wrong, 0);
-            assert_true(fabs(found.labels_energy - optimum) <= 1e-11 * scale);
+            /* From above, with what the operator leaves out. */
+            assert_true(found.labels_energy >= optimum - 1e-12 * scale);
+            assert_true(found.labels_energy <= optimum + 1e-6 * scale);
         }
         /* A wrong labelling is found out where something is proven. */
         if (found.proven > 0) {
@@ -146,7 +148,8 @@ static struct example new_example(uint64_t seed) {
     size_t size;
     example.proof = prove(&example.toy, example.toy.plan);
     const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
-    assert_int_equal(dcrf_certificate_decode(&example.content, bytes, size, NULL), DCRF_OK);
+    assert_int_equal(dcrf_certificate_decode(&example.content, example.toy.variables,
+                                             example.toy.labels, bytes, size, NULL), DCRF_OK);
     return example;
 }
 
@@ -217,7 +220,7 @@ static void sizes_beyond_32_bits_are_refused(void **state) {
     (void)state;
     struct example example = new_example(0);
     const size_t first = 16; /* behind 8 bytes of magic, the version and the operator */
-    for (size_t field = 0; field < 6; field++) {
+    for (size_t field = 0; field < 7; field++) {
         uint8_t *bytes;
         size_t size;
         dcrf_verification found;
@@ -229,9 +232,8 @@ static void sizes_beyond_32_bits_are_refused(void **state) {
         dcrf_sha256_begin(&hash);
         dcrf_sha256_add(&hash, bytes, size - DCRF_SHA256_BYTES);
         dcrf_sha256_end(&hash, bytes + size - DCRF_SHA256_BYTES);
-        assert_int_equal(dcrf_verify_certificate(bytes, size, example.toy.model,
-                                                 example.toy.workspace, NULL, NULL, &found, &error),
-                         DCRF_ERROR_ARGUMENT);
+        assert_true(dcrf_verify_certificate(bytes, size, example.toy.model, example.toy.workspace,
+                                            NULL, NULL, &found, &error) < 0);
         dcrf_release(bytes);
     }
     free_example(&example);

@@ -11,6 +11,7 @@
 #define DCRF_VERIFY_H
 
 #include <dcrf/labelling.h>
+#include <dcrf/solver.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,8 +21,8 @@ typedef struct dcrf_verification {
     int is_exact; /* about the Gaussians themselves, not their fast approximation */
     size_t variables;
     size_t proven;         /* variables with one possible label */
-    double energy;         /* of the certificate's labelling */
-    double lower_bound;    /* on the energy of every labelling */
+    double energy;         /* of the certificate's labelling, from above, as claimed and checked */
+    double lower_bound;    /* on the energy of every labelling, as claimed and checked */
     double relative_gap;   /* dcrf_relative_gap of the two */
     double claimed_energy; /* by the certificate */
     double claimed_lower_bound;
@@ -43,6 +44,26 @@ DCRF_API dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size,
                                              const dcrf_model *model, dcrf_workspace *workspace,
                                              const uint16_t *labels, uint8_t *possible,
                                              dcrf_verification *verification, dcrf_error *error);
+
+/* Limits of a check; reserved bytes must stay zero. */
+typedef struct dcrf_verify_limits {
+    double time_limit_s;         /* 0: none; a check that takes longer fails */
+    dcrf_cancel_callback cancel; /* NULL: none; a check that is cancelled fails */
+    /* Told before each round, from 0 to `rounds` - 1; NULL: none. */
+    void (*progress)(size_t round, size_t rounds, void *user);
+    void *user; /* of both */
+    unsigned char reserved[64];
+} dcrf_verify_limits;
+
+/* No limits. */
+DCRF_API void dcrf_verify_limits_defaults(dcrf_verify_limits *limits);
+
+/* The same within limits (NULL: none): a certificate of unknown origin can ask for a lot of work.
+ */
+DCRF_API dcrf_status dcrf_verify_within(const uint8_t *bytes, size_t size, const dcrf_model *model,
+                                        dcrf_workspace *workspace, const dcrf_verify_limits *limits,
+                                        const uint16_t *labels, uint8_t *possible,
+                                        dcrf_verification *verification, dcrf_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,15 +1,20 @@
 /* The check of a certificate, by the rules of docs/certificate.md.
  *
  * Round after round, the variables that the certificate decides there must either have one possible
- * label left (after dead ends are eliminated) or be a group whose margins are all positive:
+ * label left (after mixtures and dead ends have excluded others) or be a group whose margins are
+ * all positive:
  *
  *   r_ai = cost_ai - sum_{b in group} K_ab F(v_ai, v_bi) - 2 [i != x_a] sum_{b undecided, not in
  * the group, i possible at b} K_ab,         r_ai > r_a(x_a) for every possible i != x_a,
  *
  * with values that keep F at 1 between v_a(x_b) and v_b(x_b) wherever x_a != x_b. Then they are
- * decided, and 2 K_ab is taken off cost_a(x_b) for all others. What is undecided at the end gives
- * the bound. This code shares nothing with the solvers and with the proofs but the layout of a
- * certificate. */
+ * decided, and 2 K_ab is taken off cost_a(x_b) for all others. What is undecided at the end has the
+ * bound of the best mixture (check_bound.c). This code shares nothing with the solvers and with the
+ * proofs but the layout of a certificate.
+ *
+ * Every number that is compared is a unary less sums of K_ab times 0 to 2, each b in one of them:
+ * it is rounded twice relative to the unary, and the sums are right to sum_error. What is decided
+ * is kept as a sum of its own, of positive terms, so that no unary is rounded twice. */
 #include "certify/check.h"
 
 #include "certify/knowledge.h"
@@ -18,64 +23,91 @@
 #include "core/timer.h"
 #include "filter/device.h"
 
-#include <dcrf/verify.h>
 #include <math.h>
 #include <string.h>
 
 #define VALUES (DCRF_VALUE_MOST + 1)
+/* A few roundings to double, relative. */
+#define FEW_ROUNDINGS 0x1p-50
 
-/* Sums of n products in double, four of them to a margin, and what was left out below 5e-18. */
-static double tolerance(const struct dcrf_check *check, size_t a) {
-    const double n = (double)check->model->variables;
-    double largest = 0, weights = 0;
-    for (size_t i = 0; i < check->model->labels; i++)
-        largest = fmax(largest, fabs((double)check->model->unary[a * check->model->stride + i]));
-    for (size_t m = 0; m < check->model->kernel_count; m++)
-        weights += check->model->kernels[m].weight;
-    return 4 * (n * 0x1p-52 + 1e-12) * check->row_sums[a] + 0x1p-48 * largest +
-           4 * n * 5e-18 * weights;
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+void dcrf_check_add(struct dcrf_check_total *total, double value) {
+    const double sum = total->sum + value;
+    total->rest +=
+        fabs(total->sum) >= fabs(value) ? (total->sum - sum) + value : (value - sum) + total->sum;
+    total->sum = sum;
+    total->magnitude += fabs(value);
+}
+
+/* The error is below 2^-53 of the sum and n^2 2^-106 of the magnitudes. */
+double dcrf_check_low(const struct dcrf_check_total *total) {
+    return total->sum + total->rest - FEW_ROUNDINGS * (fabs(total->sum) + 1e-8 * total->magnitude);
+}
+
+double dcrf_check_high(const struct dcrf_check_total *total) {
+    return total->sum + total->rest + FEW_ROUNDINGS * (fabs(total->sum) + 1e-8 * total->magnitude);
+}
+
+static double unary(const struct dcrf_check *check, size_t a, size_t label) {
+    return (double)check->model->unary[a * check->model->stride + label];
+}
+
+double dcrf_check_error(const struct dcrf_check *check, size_t a, size_t label) {
+    return FEW_ROUNDINGS * fabs(unary(check, a, label)) + check->sum_error[a];
+}
+
+static double cost(const struct dcrf_check *check, size_t a, size_t label) {
+    return unary(check, a, label) - 2 * check->taken[a * check->model->labels + label];
 }
 
 /* ---- dead ends ------------------------------------------------------------------------------ */
 
-static bool may_agree(const struct dcrf_check *check, size_t p, size_t label) {
+bool dcrf_check_may_agree(const struct dcrf_check *check, size_t p, size_t label) {
     const struct dcrf_cliques *cliques = &check->model->cliques;
-    bool all = true;
     for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
-        all &= check->possible[cliques->members[k] * check->model->labels + label] != 0;
-    return all;
+        if (!check->possible[cliques->members[k] * check->model->labels + label])
+            return false;
+    return true;
 }
 
-static void fill_undecided(struct dcrf_check *check) {
+void dcrf_check_fill_undecided(struct dcrf_check *check) {
     for (size_t a = 0; a < check->model->variables; a++)
         check->counts[a] = check->wanted[a] = !check->is_decided[a];
 }
 
+/* check->sums becomes what a variable can lose at most by leaving a label. */
+static void add_cliques(struct dcrf_check *check) {
+    const struct dcrf_cliques *cliques = &check->model->cliques;
+    const size_t labels = check->model->labels;
+    for (size_t k = 0; k < check->model->variables * labels; k++)
+        check->sums[k] *= 2;
+    for (size_t p = 0; p < cliques->count; p++)
+        for (size_t i = 0; i < labels; i++)
+            if (dcrf_check_may_agree(check, p, i))
+                for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+                    check->sums[cliques->members[k] * labels + i] +=
+                        cliques->costs[p] * (1 + FEW_ROUNDINGS);
+}
+
 /* *excluded: how many labels. */
 static dcrf_status eliminate(struct dcrf_check *check, size_t *excluded, dcrf_error *error) {
-    const struct dcrf_cliques *cliques = &check->model->cliques;
     const size_t n = check->model->variables, labels = check->model->labels;
     *excluded = 0;
-    fill_undecided(check);
+    dcrf_check_fill_undecided(check);
     check->kind = DCRF_CHECK_POSSIBLE;
     const dcrf_status status = dcrf_check_add_up(check, error);
     if (status < 0)
         return status;
-    for (size_t k = 0; k < n * labels; k++)
-        check->sums[k] *= 2;
-    for (size_t p = 0; p < cliques->count; p++)
-        for (size_t i = 0; i < labels; i++)
-            for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
-                if (may_agree(check, p, i))
-                    check->sums[cliques->members[k] * labels + i] += cliques->costs[p];
+    add_cliques(check);
     for (size_t a = 0; a < n; a++) {
         double lowest = INFINITY;
         for (size_t i = 0; i < labels; i++)
-            lowest = fmin(lowest, check->cost[a * labels + i]);
+            lowest = fmin(lowest, cost(check, a, i) + dcrf_check_error(check, a, i));
         for (size_t i = 0; i < labels && !check->is_decided[a]; i++)
             if (check->possible[a * labels + i] &&
-                check->cost[a * labels + i] - lowest - check->sums[a * labels + i] >
-                    tolerance(check, a)) {
+                cost(check, a, i) - dcrf_check_error(check, a, i) - lowest >
+                    check->sums[a * labels + i] * (1 + FEW_ROUNDINGS) + check->sum_error[a]) {
                 check->possible[a * labels + i] = 0;
                 ++*excluded;
             }
@@ -121,20 +153,23 @@ static bool are_told_apart(const struct dcrf_check *check) {
 
 /* check->sums becomes the reduced costs r of the members. */
 static dcrf_status reduce(struct dcrf_check *check, dcrf_error *error) {
-    const size_t count = check->model->variables * check->model->labels;
-    fill_undecided(check);
-    memcpy(check->wanted, check->member, check->model->variables);
+    const size_t n = check->model->variables, labels = check->model->labels;
+    dcrf_check_fill_undecided(check);
+    memcpy(check->wanted, check->member, n);
     check->kind = DCRF_CHECK_GROUP;
     check->labels = check->content->labels;
     const dcrf_status status = dcrf_check_add_up(check, error);
-    for (size_t k = 0; k < count && status == DCRF_OK; k++)
-        check->sums[k] = check->cost[k] - check->sums[k];
+    for (size_t k = 0; k < n * labels && status == DCRF_OK; k++)
+        check->sums[k] = unary(check, k / labels, k % labels) -
+                         (2 * check->taken[k] + (check->wanted[k / labels] ? check->sums[k] : 0));
     return status;
 }
 
 static double margin(const struct dcrf_check *check, size_t a, size_t label) {
     const double *reduced = check->sums + a * check->model->labels;
-    return reduced[label] - reduced[check->content->labels[a]] - tolerance(check, a);
+    const size_t own = check->content->labels[a];
+    return reduced[label] - dcrf_check_error(check, a, label) -
+           (reduced[own] + dcrf_check_error(check, a, own));
 }
 
 static double smallest_margin(const struct dcrf_check *check, size_t a) {
@@ -184,7 +219,7 @@ static bool pay_clique(struct dcrf_check *check, size_t p) {
     for (size_t i = 0; i < labels; i++) {
         double sum = 0;
         size_t payers = 0;
-        if (!may_agree(check, p, i))
+        if (!dcrf_check_may_agree(check, p, i))
             continue;
         for (size_t k = begin; k < end; k++) {
             const size_t a = cliques->members[k];
@@ -264,7 +299,7 @@ static dcrf_status decide(struct dcrf_check *check, size_t round, dcrf_error *er
     check->labels = check->content->labels;
     const dcrf_status status = dcrf_check_add_up(check, error);
     for (size_t k = 0; k < n * labels && status == DCRF_OK; k++)
-        check->cost[k] -= 2 * check->sums[k];
+        check->taken[k] += check->wanted[k / labels] ? check->sums[k] : 0;
     return status;
 }
 
@@ -284,133 +319,20 @@ static dcrf_status check_round(struct dcrf_check *check, size_t round, dcrf_erro
     return status < 0 ? status : decide(check, round, error);
 }
 
-/* ---- energy and bound ----------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
-static bool is_broken(const struct dcrf_cliques *cliques, size_t p, const uint16_t *labels) {
-    bool is_broken = false;
-    for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
-        is_broken |= labels[cliques->members[k]] != labels[cliques->members[cliques->offsets[p]]];
-    return is_broken;
-}
-
-static dcrf_status find_energy(struct dcrf_check *check, const uint16_t *labels, double *energy,
-                               dcrf_error *error) {
-    const struct dcrf_cliques *cliques = &check->model->cliques;
-    const size_t n = check->model->variables;
-    memset(check->counts, 1, n);
-    memset(check->wanted, 1, n);
-    check->kind = DCRF_CHECK_LABELS;
-    check->labels = labels;
-    *energy = 0;
-    const dcrf_status status = dcrf_check_add_up(check, error);
-    for (size_t a = 0; a < n; a++) {
-        *energy += (double)check->model->unary[a * check->model->stride + labels[a]];
-        for (size_t i = 0; i < check->model->labels; i++)
-            *energy += i != labels[a] ? check->sums[a * check->model->labels + i] : 0;
-    }
-    for (size_t p = 0; p < cliques->count; p++)
-        *energy += is_broken(cliques, p, labels) ? cliques->costs[p] : 0;
-    return status;
-}
-
-/* sums[a * labels + i] of the pairs inside the rest; returns their part of the energy of x. */
-static dcrf_status find_pairs(struct dcrf_check *check, double *sum, dcrf_error *error) {
-    const size_t labels = check->model->labels;
-    fill_undecided(check);
-    check->kind = DCRF_CHECK_LABELS;
-    check->labels = check->content->labels;
-    const dcrf_status status = dcrf_check_add_up(check, error);
-    *sum = 0;
-    for (size_t a = 0; a < check->model->variables && status == DCRF_OK; a++)
-        for (size_t i = 0; i < labels && check->wanted[a]; i++)
-            *sum += i != check->content->labels[a] ? check->sums[a * labels + i] : 0;
-    return status;
-}
-
-/* How far the labelling can be above the optimum: the energy of the rest, less what its dual point
- * proves. Labels that this leaves no room for are excluded. */
-static dcrf_status find_excess(struct dcrf_check *check, double *excess, dcrf_error *error) {
-    const struct dcrf_cliques *cliques = &check->model->cliques;
-    const size_t n = check->model->variables, labels = check->model->labels;
-    size_t members = 0;
-    *excess = 0;
-    for (size_t a = 0; a < n; a++)
-        members += check->member[a] = !check->is_decided[a];
-    if (members == 0)
-        return DCRF_OK;
-    fill_line(check, check->content->epsilon[check->content->rounds]);
-    dcrf_status status = find_pairs(check, excess, error);
-    if (status == DCRF_OK)
-        status = reduce(check, error);
-    if (status < 0)
-        return status;
-    double *lowest = check->row_sums + n; /* there is room */
-    for (size_t a = 0; a < n; a++) {
-        lowest[a] = INFINITY;
-        for (size_t i = 0; i < labels && check->member[a]; i++)
-            if (check->possible[a * labels + i])
-                lowest[a] = fmin(lowest[a], check->sums[a * labels + i]);
-        if (check->member[a])
-            *excess += check->cost[a * labels + check->content->labels[a]] - lowest[a] +
-                       tolerance(check, a);
-    }
-    for (size_t p = 0; p < cliques->count; p++) {
-        bool agrees = false;
-        for (size_t i = 0; i < labels; i++)
-            agrees |= may_agree(check, p, i);
-        *excess += agrees && is_broken(cliques, p, check->content->labels) ? cliques->costs[p] : 0;
-    }
-    *excess = fmax(*excess, 0);
-    for (size_t a = 0; a < n; a++)
-        for (size_t i = 0; i < labels && check->member[a]; i++)
-            if (check->sums[a * labels + i] - lowest[a] > *excess + tolerance(check, a))
-                check->possible[a * labels + i] = 0;
-    return DCRF_OK;
-}
+/* Until nothing more is excluded; each time costs a pass, and few bring anything. */
+#define MOST_ELIMINATIONS 16
 
 static dcrf_status eliminate_rest(struct dcrf_check *check, dcrf_error *error) {
     size_t excluded = 1, undecided = 0;
     dcrf_status status = DCRF_OK;
     for (size_t a = 0; a < check->model->variables; a++)
         undecided += !check->is_decided[a];
-    while (undecided > 0 && excluded > 0 && status == DCRF_OK)
+    for (int k = 0; k < MOST_ELIMINATIONS && undecided > 0 && excluded > 0 && status == DCRF_OK;
+         k++)
         status = eliminate(check, &excluded, error);
     return status;
-}
-
-static dcrf_status conclude(struct dcrf_check *check, dcrf_verification *made, dcrf_error *error) {
-    const dcrf_model *model = check->model;
-    double excess = 0, slack = 0;
-    dcrf_status status = eliminate_rest(check, error);
-    if (status == DCRF_OK)
-        status = find_excess(check, &excess, error);
-    if (status == DCRF_OK)
-        status = find_energy(check, check->content->labels, &made->energy, error);
-    if (status < 0)
-        return status;
-    size_t single = 0; /* with the label of the certificate */
-    for (size_t a = 0; a < model->variables; a++) {
-        size_t count = 0;
-        for (size_t i = 0; i < model->labels; i++)
-            count += check->possible[a * model->labels + i];
-        slack += tolerance(check, a);
-        single += is_single(check, a);
-        made->proven += count == 1;
-    }
-    if (single == model->variables)
-        excess = 0;
-    const double floor = dcrf_unary_floor(model), scale = 1 + fabs(made->energy);
-    made->lower_bound = made->energy - excess - slack;
-    made->relative_gap = dcrf_relative_gap(made->energy, made->energy - excess, floor);
-    if (made->claimed_lower_bound > made->lower_bound + 2 * slack ||
-        made->claimed_proven > made->proven ||
-        !(fabs(made->claimed_energy - made->energy) <= 1e-6 * scale))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the certificate claims more than it proves: energy %.10g, bound %.10g, "
-                         "%zu variables proven, where %.10g, %.10g and %zu were found",
-                         made->claimed_energy, made->claimed_lower_bound, made->claimed_proven,
-                         made->energy, made->lower_bound, made->proven);
-    return DCRF_OK;
 }
 
 static dcrf_status compare_labels(struct dcrf_check *check, const uint16_t *labels,
@@ -428,48 +350,75 @@ static dcrf_status compare_labels(struct dcrf_check *check, const uint16_t *labe
         made->wrong += !is_possible;
         made->right += is_possible && count == 1;
     }
-    const dcrf_status status = find_energy(check, labels, &made->labels_energy, error);
+    double low, magnitude;
+    if (memcmp(labels, check->content->labels, model->variables * sizeof *labels) == 0) {
+        made->labels_energy = made->energy;
+        made->labels_gap = made->relative_gap;
+        return DCRF_OK;
+    }
+    const dcrf_status status =
+        dcrf_check_energy(check, labels, &low, &made->labels_energy, &magnitude, error);
     made->labels_gap =
         dcrf_relative_gap(made->labels_energy, made->lower_bound, dcrf_unary_floor(model));
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+static void report(struct dcrf_check *check, size_t round) {
+    if (check->limits && check->limits->progress)
+        check->limits->progress(round, check->content->rounds + 1, check->limits->user);
+}
 
-static dcrf_status run(struct dcrf_check *check, const uint16_t *labels, dcrf_verification *made,
-                       dcrf_error *error) {
-    const dcrf_model *model = check->model;
-    const size_t n = model->variables;
-    check->row_sums = dcrf_allocate_zero(n, 2 * sizeof *check->row_sums);
-    check->possible = dcrf_allocate(n, model->labels);
+static dcrf_status allocate(struct dcrf_check *check, dcrf_error *error) {
+    const size_t n = check->model->variables, labels = check->model->labels;
+    check->sum_error = dcrf_allocate_zero(n, sizeof *check->sum_error);
+    check->possible = dcrf_allocate(n, labels);
     check->is_decided = dcrf_allocate_zero(n, 1);
-    check->cost = dcrf_allocate(n, model->labels * sizeof *check->cost);
-    check->sums = dcrf_allocate(n, model->labels * sizeof *check->sums);
+    check->taken = dcrf_allocate_zero(n, labels * sizeof *check->taken);
+    check->sums = dcrf_allocate_zero(n, labels * sizeof *check->sums);
     check->counts = dcrf_allocate(n, 1);
     check->wanted = dcrf_allocate(n, 1);
     check->member = dcrf_allocate(n, 1);
+    check->place = dcrf_allocate(n, sizeof *check->place);
     check->line = dcrf_allocate(VALUES, VALUES * sizeof *check->line);
-    if (!check->row_sums || !check->possible || !check->is_decided || !check->cost ||
-        !check->sums || !check->counts || !check->wanted || !check->member || !check->line)
+    if (!check->sum_error || !check->possible || !check->is_decided || !check->taken ||
+        !check->sums || !check->counts || !check->wanted || !check->member || !check->place ||
+        !check->line)
         return dcrf_fail_memory(error, "the check of a certificate");
-    memset(check->possible, 1, n * model->labels);
-    for (size_t a = 0; a < n; a++)
-        for (size_t i = 0; i < model->labels; i++)
-            check->cost[a * model->labels + i] = (double)model->unary[a * model->stride + i];
-    dcrf_status status = dcrf_check_kernels_init(check, error);
-    for (size_t r = 1; r <= check->content->rounds && status == DCRF_OK; r++)
-        status = check_round(check, r, error);
+    memset(check->possible, 1, n * labels);
+    check->excess = (double)INFINITY;
+    return DCRF_OK;
+}
+
+static dcrf_status run(struct dcrf_check *check, const uint16_t *labels, dcrf_verification *made,
+                       dcrf_error *error) {
+    const struct dcrf_certificate_content *content = check->content;
+    dcrf_status status = allocate(check, error);
     if (status == DCRF_OK)
-        status = conclude(check, made, error);
+        status = dcrf_check_kernels_init(check, error);
+    size_t next = 0; /* mixture */
+    for (size_t r = 0; r <= content->rounds && status == DCRF_OK; r++) {
+        report(check, r);
+        if (r > 0)
+            status = check_round(check, r, error);
+        if (status == DCRF_OK && r == content->rounds)
+            status = eliminate_rest(check, error);
+        for (; status == DCRF_OK && next < content->mixture_count &&
+               content->mixtures[next].after == r;
+             next++)
+            status = dcrf_check_mixture(check, &content->mixtures[next], error);
+    }
+    if (status == DCRF_OK)
+        status = dcrf_check_conclude(check, made, error);
     return status < 0 || !labels ? status : compare_labels(check, labels, made, error);
 }
 
 static void clear(struct dcrf_check *check) {
     dcrf_check_kernels_clear(check);
-    dcrf_release(check->row_sums);
+    dcrf_release(check->sum_error);
+    dcrf_release(check->place);
     dcrf_release(check->possible);
     dcrf_release(check->is_decided);
-    dcrf_release(check->cost);
+    dcrf_release(check->taken);
     dcrf_release(check->sums);
     dcrf_release(check->counts);
     dcrf_release(check->wanted);
@@ -477,29 +426,46 @@ static void clear(struct dcrf_check *check) {
     dcrf_release(check->line);
 }
 
-static dcrf_status compare_models(const struct dcrf_certificate_content *content,
-                                  const dcrf_model *model, dcrf_error *error) {
+/* The fast operators are built for that: which matrices they are is part of the model. */
+static dcrf_status compare_models(struct dcrf_check *check, dcrf_error *error) {
+    const struct dcrf_identity *claimed = &check->content->identity;
     struct dcrf_identity identity;
-    dcrf_status status =
-        dcrf_identity_of_model(&identity, model, content->identity.is_exact, error);
+    dcrf_status status = dcrf_identity_of_model(&identity, check->model, claimed->is_exact, error);
+    for (size_t m = 0; m < claimed->kernel_count && m < identity.kernel_count && identity.kernels;
+         m++)
+        memcpy(identity.kernels[m].matrix, claimed->kernels[m].matrix, DCRF_SHA256_BYTES);
     if (status == DCRF_OK)
-        status = dcrf_identity_compare(&content->identity, &identity, error);
+        status = dcrf_identity_compare(claimed, &identity, error);
+    if (status == DCRF_OK && !claimed->is_exact)
+        status =
+            dcrf_plan_new(&check->plan, check->model, DCRF_OPERATOR_FAST, check->workspace, error);
+    for (size_t m = 0; m < identity.kernel_count && status == DCRF_OK; m++)
+        memset(identity.kernels[m].matrix, 0, DCRF_SHA256_BYTES);
+    if (status == DCRF_OK && check->plan)
+        status = dcrf_identity_take_matrices(&identity, check->plan, check->workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_identity_compare(claimed, &identity, error);
     dcrf_identity_clear(&identity);
     return status;
 }
 
 static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_model *model,
-                                 dcrf_workspace *workspace, const uint16_t *labels,
-                                 uint8_t *possible, dcrf_verification *verification,
-                                 dcrf_error *error) {
+                                 dcrf_workspace *workspace, const dcrf_verify_limits *limits,
+                                 const uint16_t *labels, uint8_t *possible,
+                                 dcrf_verification *verification, dcrf_error *error) {
     const double began_s = dcrf_time_s();
     struct dcrf_certificate_content content;
     dcrf_status status = dcrf_model_require_potts(model, "a certificate", error);
     if (status == DCRF_OK)
-        status = dcrf_certificate_decode(&content, bytes, size, error);
+        status =
+            dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, error);
     if (status < 0)
         return status;
-    struct dcrf_check check = {.model = model, .content = &content, .workspace = workspace};
+    struct dcrf_check check = {.model = model,
+                               .content = &content,
+                               .workspace = workspace,
+                               .limits = limits,
+                               .began_s = began_s};
     dcrf_verification made = {.is_exact = content.identity.is_exact,
                               .variables = model->variables,
                               .claimed_energy = content.energy,
@@ -507,7 +473,7 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
                               .claimed_proven = content.proven,
                               .labels_energy = (double)NAN,
                               .labels_gap = (double)NAN};
-    status = compare_models(&content, model, error);
+    status = compare_models(&check, error);
     if (status == DCRF_OK)
         status = run(&check, labels, &made, error);
     if (status == DCRF_OK && possible)
@@ -520,21 +486,39 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
     return status;
 }
 
-dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
-                                    dcrf_workspace *workspace, const uint16_t *labels,
-                                    uint8_t *possible, dcrf_verification *verification,
-                                    dcrf_error *error) {
+void dcrf_verify_limits_defaults(dcrf_verify_limits *limits) {
+    memset(limits, 0, sizeof *limits);
+}
+
+dcrf_status dcrf_verify_within(const uint8_t *bytes, size_t size, const dcrf_model *model,
+                               dcrf_workspace *workspace, const dcrf_verify_limits *limits,
+                               const uint16_t *labels, uint8_t *possible,
+                               dcrf_verification *verification, dcrf_error *error) {
     if (!bytes || !model || !workspace || !verification)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "checking a certificate needs its bytes, a model and a workspace");
+    if (limits && !(limits->time_limit_s >= 0 && isfinite(limits->time_limit_s)))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the time limit of a check is %g s; it must be 0 or positive",
+                         limits->time_limit_s);
     DCRF_ENTER(workspace, error);
     if (!dcrf_workspace_find_device(workspace))
-        return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);
+        return verify_on_cpu(bytes, size, model, workspace, limits, labels, possible, verification,
+                             error);
     /* What a device has found is checked without it. */
     dcrf_workspace *own = NULL;
     dcrf_status status = dcrf_workspace_new(&own, dcrf_workspace_threads(workspace), error);
     if (status == DCRF_OK)
-        status = verify_on_cpu(bytes, size, model, own, labels, possible, verification, error);
+        status =
+            verify_on_cpu(bytes, size, model, own, limits, labels, possible, verification, error);
     dcrf_workspace_free(&own);
     return status;
+}
+
+dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
+                                    dcrf_workspace *workspace, const uint16_t *labels,
+                                    uint8_t *possible, dcrf_verification *verification,
+                                    dcrf_error *error) {
+    return dcrf_verify_within(bytes, size, model, workspace, NULL, labels, possible, verification,
+                              error);
 }

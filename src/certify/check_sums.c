@@ -2,12 +2,13 @@
  *
  * Exact: the Gaussians by plain loops over all pairs that count, nothing shared with the exact
  * operator. A kernel value whose exponent is beyond MOST_EXPONENT is below 5e-18 and left out; what
- * that can amount to is part of the check's tolerance. Fast: the operators in double; a member's
+ * that can amount to is part of sum_error. Fast: the operators in double; a member's
  * value is spread to the two nodes around it, one channel a node. */
 #include "certify/check.h"
 #include "certify/knowledge.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/timer.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +17,65 @@
 #define CHECK_CHANNELS 16
 #define GRAIN 16
 #define VALUES (DCRF_VALUE_MOST + 1)
+
+/* Rows between two questions whether the time is up. */
+#define ROWS_AT_A_TIME 1024
+/* A Gaussian: features are scaled doubles, their differences, squares and sum are rounded relative
+ * to the exponent, which is at most MOST_EXPONENT and has 32 terms at most; then exp, the weight
+ * and two scales, each a root of a sum of such values: below 40 (32 + 4) 2^-53 = 2e-13 for either
+ * scale and the value itself. */
+#define KERNEL_ERROR 1e-12
+#define LEFT_OUT 5e-18
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+static dcrf_status ask(const struct dcrf_check *check, dcrf_error *error) {
+    const dcrf_verify_limits *limits = check->limits;
+    if (limits && limits->cancel && limits->cancel(limits->user) != 0)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the check was cancelled before its end");
+    if (limits && limits->time_limit_s > 0 && dcrf_time_s() - check->began_s > limits->time_limit_s)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the check has not ended within %g s: nothing is known",
+                         limits->time_limit_s);
+    return DCRF_OK;
+}
+
+/* ---- points of a mixture -------------------------------------------------------------------- */
+
+static double clip(double value) {
+    return fmax(-1, fmin(1, value));
+}
+
+/* The node below a value, and the part that the one above has in it. */
+static size_t find_node(const struct dcrf_certificate_point *point, uint32_t value, double *part) {
+    const uint64_t at = (uint64_t)value * (point->nodes - 1);
+    *part = (double)(at % point->levels) / point->levels;
+    return (size_t)(at / point->levels);
+}
+
+/* F between a value and a node. */
+static double line_to_node(const struct dcrf_certificate_point *point, size_t low, double part,
+                           size_t node) {
+    const double slope = 1 / ((double)(point->nodes - 1) * point->epsilon);
+    const double steps = (double)node - (double)low;
+    return (1 - part) * clip(steps * slope) + part * clip((steps - 1) * slope);
+}
+
+/* F between two values. */
+static double line_of(const struct dcrf_certificate_point *point, uint32_t v, uint32_t w) {
+    double from, to;
+    if (point->nodes == 0)
+        return clip(((double)w - (double)v) / (point->levels * point->epsilon));
+    const size_t low = find_node(point, v, &from), high = find_node(point, w, &to);
+    return (1 - to) * line_to_node(point, low, from, high) +
+           to * line_to_node(point, low, from, high + 1);
+}
+
+static const uint32_t *plane_of(const struct dcrf_certificate_mixture *mixture, size_t point,
+                                size_t label) {
+    const struct dcrf_certificate_point *p = &mixture->points[point];
+    return p->plane[label] == 0 ? NULL : p->values + (p->plane[label] - (size_t)1) * mixture->size;
+}
 
 /* ---- the Gaussians themselves --------------------------------------------------------------- */
 
@@ -38,6 +98,15 @@ static void add_pair(const struct dcrf_check *check, size_t a, size_t b, double 
     const size_t labels = check->model->labels;
     if (check->kind == DCRF_CHECK_LABELS) {
         sums[check->labels[b]] += k;
+    } else if (check->kind == DCRF_CHECK_MIXTURE) {
+        for (size_t p = 0; p < check->mixture->point_count; p++)
+            for (size_t i = 0; i < labels; i++) {
+                const uint32_t *plane = plane_of(check->mixture, p, i);
+                if (plane)
+                    sums[i] += check->mixture->points[p].weight * k *
+                               line_of(&check->mixture->points[p], plane[check->place[a]],
+                                       plane[check->place[b]]);
+            }
     } else if (check->kind == DCRF_CHECK_POSSIBLE) {
         for (size_t i = 0; i < labels; i++)
             sums[i] += check->possible[b * labels + i] ? k : 0;
@@ -56,7 +125,7 @@ static void add_exactly(void *context, size_t begin, size_t end, size_t worker) 
     (void)worker;
     const struct dcrf_check *check = context;
     const size_t labels = check->model->labels;
-    for (size_t a = begin; a < end; a++) {
+    for (size_t a = check->first_row + begin; a < check->first_row + end; a++) {
         double *sums = check->sums + a * labels;
         memset(sums, 0, labels * sizeof *sums);
         for (size_t b = 0; b < check->model->variables && check->wanted[a]; b++)
@@ -92,6 +161,23 @@ static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
+/* Sums of n products with factors up to 2, twice: once of what is decided, once of the others. */
+static void find_errors(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_check *check = context;
+    const double n = (double)check->model->variables;
+    double weights = 0;
+    for (size_t m = 0; m < check->model->kernel_count; m++)
+        weights += fabs(check->model->kernels[m].weight);
+    for (size_t a = begin; a < end; a++) {
+        double row_sum = 0;
+        for (size_t b = 0; b < check->model->variables; b++)
+            row_sum += b != a ? kernel_value(check, a, b) : 0;
+        check->sum_error[a] =
+            4 * ((n + 64) * 0x1p-52 + KERNEL_ERROR) * row_sum + 4 * n * LEFT_OUT * weights;
+    }
+}
+
 static dcrf_status init_exact(struct dcrf_check *check, dcrf_error *error) {
     const dcrf_model *model = check->model;
     const size_t n = model->variables;
@@ -116,10 +202,9 @@ static dcrf_status init_exact(struct dcrf_check *check, dcrf_error *error) {
             const double row_sum = check->scale[m][a];
             const bool is_normalized = model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC;
             check->scale[m][a] = is_normalized ? 1 / sqrt(row_sum) : 1;
-            /* Of a normalized kernel as if all scales were the largest one, 1. */
-            check->row_sums[a] += model->kernels[m].weight * row_sum;
         }
     }
+    dcrf_parallel_for(dcrf_workspace_pool(check->workspace), n, GRAIN, find_errors, check);
     return DCRF_OK;
 }
 
@@ -127,6 +212,9 @@ static dcrf_status init_exact(struct dcrf_check *check, dcrf_error *error) {
 
 static dcrf_status apply(struct dcrf_check *check, size_t channels, dcrf_error *error) {
     const size_t count = check->model->variables * channels;
+    const dcrf_status answer = ask(check, error);
+    if (answer < 0)
+        return answer;
     double *total = check->out + count; /* there is room for two */
     memset(total, 0, count * sizeof *total);
     for (size_t m = 0; m < check->plan->kernel_count; m++) {
@@ -203,20 +291,65 @@ static dcrf_status add_group(struct dcrf_check *check, dcrf_error *error) {
     return DCRF_OK;
 }
 
+/* The points of one label, a block of nodes at a time. */
+static dcrf_status add_points(struct dcrf_check *check, size_t label, size_t p, dcrf_error *error) {
+    const size_t n = check->model->variables, labels = check->model->labels;
+    const struct dcrf_certificate_point *point = &check->mixture->points[p];
+    const uint32_t *plane = plane_of(check->mixture, p, label);
+    for (size_t first = 0; plane && first < point->nodes; first += CHECK_CHANNELS) {
+        const size_t left = point->nodes - first;
+        const size_t channels = left < CHECK_CHANNELS ? left : CHECK_CHANNELS;
+        double part;
+        memset(check->in, 0, n * channels * sizeof *check->in);
+        for (size_t b = 0; b < n; b++) {
+            if (!check->counts[b])
+                continue;
+            const size_t node = find_node(point, plane[check->place[b]], &part);
+            if (node >= first && node < first + channels)
+                check->in[b * channels + node - first] = 1 - part;
+            if (node + 1 >= first && node + 1 < first + channels)
+                check->in[b * channels + node + 1 - first] = part;
+        }
+        const dcrf_status status = apply(check, channels, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++) {
+            if (!check->wanted[a])
+                continue;
+            const size_t node = find_node(point, plane[check->place[a]], &part);
+            double sum = 0;
+            for (size_t h = 0; h < channels; h++)
+                sum += line_to_node(point, node, part, first + h) * check->out[a * channels + h];
+            check->sums[a * labels + label] += point->weight * sum;
+        }
+    }
+    return DCRF_OK;
+}
+
+static dcrf_status add_mixture(struct dcrf_check *check, dcrf_error *error) {
+    const size_t count = check->model->variables * check->model->labels;
+    memset(check->sums, 0, count * sizeof *check->sums);
+    for (size_t i = 0; i < check->model->labels; i++)
+        for (size_t p = 0; p < check->mixture->point_count; p++) {
+            const dcrf_status status = add_points(check, i, p, error);
+            if (status < 0)
+                return status;
+        }
+    return DCRF_OK;
+}
+
+/* The operators in double add up 2 n + 1000 terms at most, and their results are added again. */
 static dcrf_status init_fast(struct dcrf_check *check, dcrf_error *error) {
     const size_t n = check->model->variables;
     check->in = dcrf_allocate(n, CHECK_CHANNELS * sizeof *check->in);
     check->out = dcrf_allocate(n, 2 * CHECK_CHANNELS * sizeof *check->out);
     if (!check->in || !check->out)
         return dcrf_fail_memory(error, "the check of a certificate");
-    dcrf_status status =
-        dcrf_plan_new(&check->plan, check->model, DCRF_OPERATOR_FAST, check->workspace, error);
     for (size_t a = 0; a < n; a++)
         check->in[a] = 1;
-    if (status == DCRF_OK)
-        status = apply(check, 1, error);
-    if (status == DCRF_OK)
-        memcpy(check->row_sums, check->out, n * sizeof *check->out);
+    const dcrf_status status = apply(check, 1, error);
+    for (size_t a = 0; a < n && status == DCRF_OK; a++)
+        check->sum_error[a] = 4 * (3 * (double)n + 2000) * 0x1p-52 * check->out[a];
     return status;
 }
 
@@ -240,11 +373,23 @@ void dcrf_check_kernels_clear(struct dcrf_check *check) {
     dcrf_plan_free(&check->plan);
 }
 
-dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error) {
-    if (!check->plan) {
-        dcrf_parallel_for(dcrf_workspace_pool(check->workspace), check->model->variables, GRAIN,
-                          add_exactly, check);
-        return DCRF_OK;
+static dcrf_status add_gaussians(struct dcrf_check *check, dcrf_error *error) {
+    const size_t n = check->model->variables;
+    dcrf_status status = ask(check, error);
+    for (check->first_row = 0; check->first_row < n && status == DCRF_OK;
+         check->first_row += ROWS_AT_A_TIME) {
+        const size_t left = n - check->first_row;
+        dcrf_parallel_for(dcrf_workspace_pool(check->workspace),
+                          left < ROWS_AT_A_TIME ? left : ROWS_AT_A_TIME, GRAIN, add_exactly, check);
+        status = ask(check, error);
     }
-    return check->kind == DCRF_CHECK_GROUP ? add_group(check, error) : add_indicators(check, error);
+    return status;
+}
+
+dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error) {
+    if (!check->plan)
+        return add_gaussians(check, error);
+    return check->kind == DCRF_CHECK_GROUP     ? add_group(check, error)
+           : check->kind == DCRF_CHECK_MIXTURE ? add_mixture(check, error)
+                                               : add_indicators(check, error);
 }

@@ -58,6 +58,35 @@ dcrf_status dcrf_identity_of_model(struct dcrf_identity *identity, const dcrf_mo
     return DCRF_OK;
 }
 
+/* Whole numbers from 1 to 2^16, all bits of the index in each. */
+static double probe(uint64_t variable, uint64_t channel) {
+    uint64_t x = (2 * variable + channel + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
+    return (double)(x >> 48) + 1;
+}
+
+#define PROBES 2
+
+dcrf_status dcrf_identity_take_matrices(struct dcrf_identity *identity, const dcrf_plan *plan,
+                                        dcrf_workspace *workspace, dcrf_error *error) {
+    const size_t count = PROBES * plan->model->variables;
+    double *in = dcrf_allocate(2 * count, sizeof *in);
+    dcrf_status status = in ? DCRF_OK : dcrf_fail_memory(error, "a certificate");
+    for (size_t k = 0; k < count && in; k++)
+        in[k] = probe(k / PROBES, k % PROBES);
+    for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++) {
+        const dcrf_operator *op = plan->kernels[m].op;
+        struct dcrf_sha256 hash;
+        status = op->methods->apply_double(op, workspace, in, in + count, PROBES, error);
+        dcrf_sha256_begin(&hash);
+        for (size_t k = 0; k < count && status == DCRF_OK; k++)
+            dcrf_sha256_add_f32(&hash, (float)in[count + k]);
+        dcrf_sha256_end(&hash, identity->kernels[m].matrix);
+    }
+    dcrf_release(in);
+    return status;
+}
+
 void dcrf_identity_clear(struct dcrf_identity *identity) {
     dcrf_release(identity->kernels);
     *identity = (struct dcrf_identity){0};
@@ -68,15 +97,24 @@ static dcrf_status differ(const char *what, dcrf_error *error) {
                      what);
 }
 
+dcrf_status dcrf_identity_compare_sizes(const struct dcrf_identity *certificate, size_t variables,
+                                        size_t labels, dcrf_error *error) {
+    if (certificate->variables == variables && certificate->labels == labels)
+        return DCRF_OK;
+    return dcrf_fail(error, DCRF_ERROR_SIZE,
+                     "the certificate is about another problem: it has %llu variables and "
+                     "%llu labels, this one %llu and %llu",
+                     (unsigned long long)certificate->variables,
+                     (unsigned long long)certificate->labels, (unsigned long long)variables,
+                     (unsigned long long)labels);
+}
+
 dcrf_status dcrf_identity_compare(const struct dcrf_identity *certificate,
                                   const struct dcrf_identity *model, dcrf_error *error) {
-    if (certificate->variables != model->variables || certificate->labels != model->labels)
-        return dcrf_fail(error, DCRF_ERROR_SIZE,
-                         "the certificate is about another problem: it has %llu variables and "
-                         "%llu labels, this one %llu and %llu",
-                         (unsigned long long)certificate->variables,
-                         (unsigned long long)certificate->labels,
-                         (unsigned long long)model->variables, (unsigned long long)model->labels);
+    const dcrf_status status =
+        dcrf_identity_compare_sizes(certificate, model->variables, model->labels, error);
+    if (status < 0)
+        return status;
     if (memcmp(certificate->unary, model->unary, DCRF_SHA256_BYTES) != 0)
         return differ("the unary energies differ", error);
     if (certificate->kernel_count != model->kernel_count)
@@ -94,9 +132,10 @@ dcrf_status dcrf_identity_compare(const struct dcrf_identity *certificate,
     if (certificate->clique_count != model->clique_count ||
         memcmp(certificate->cliques, model->cliques, DCRF_SHA256_BYTES) != 0)
         return differ("the cliques differ", error);
-    if (certificate->is_exact != model->is_exact)
-        return differ(certificate->is_exact ? "it is for the exact operator"
-                                            : "it is for the fast operators",
-                      error);
+    for (size_t m = 0; m < model->kernel_count; m++)
+        if (memcmp(certificate->kernels[m].matrix, model->kernels[m].matrix, DCRF_SHA256_BYTES))
+            return differ("the lattice that is built here is not the one that it is about (another "
+                          "version of the library, or another processor?)",
+                          error);
     return DCRF_OK;
 }

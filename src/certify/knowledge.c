@@ -23,15 +23,25 @@
 
 /* Every b is in one sum for a label, times at most 2, whatever the number of calls that add it up;
  * a margin is a difference of two labels, and a pair that was left out has at most the slack 4
- * K_ab. The sums in double are of a few dozen terms. */
+ * K_ab. The sums in double are of a few dozen terms; a cost is rounded once a round. Labels that
+ * cost so much more than the least that no sum brings them near it do not count: their margins are
+ * far larger than their roundings. */
 static void find_errors(struct dcrf_knowledge *known) {
     const dcrf_model *model = known->model;
     for (size_t a = 0; a < model->variables; a++) {
-        double largest = 0;
+        double largest = 0, least = INFINITY;
         for (size_t i = 0; i < model->labels; i++)
-            largest = fmax(largest, fabs((double)model->unary[a * model->stride + i]));
-        known->error[a] = 4 * (double)known->roundings * UNIT * (1 + SLACK) * known->row_sums[a] +
-                          4 * known->left_out[a] + 0x1p-44 * (largest + known->row_sums[a]) + TINY;
+            least = fmin(least, (double)model->unary[a * model->stride + i]);
+        for (size_t i = 0; i < model->labels; i++) {
+            const double unary = (double)model->unary[a * model->stride + i];
+            if (model->cliques.count > 0 ||
+                unary - least <= 0x1p20 * (known->row_sums[a] + fabs(least)))
+                largest = fmax(largest, fabs(unary));
+        }
+        known->error[a] =
+            4 * (double)known->roundings * UNIT * (1 + SLACK) * known->row_sums[a] +
+            4 * known->left_out[a] +
+            (0x1p-44 + 0x1p-51 * (double)known->rounds) * (largest + known->row_sums[a]) + TINY;
     }
 }
 
@@ -346,6 +356,7 @@ dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *m
     if (known->undecided == before)
         return DCRF_OK;
     known->rounds++;
+    find_errors(known);
     memset(known->fraction, 0, n * sizeof *known->fraction);
     for (size_t i = 0; i < labels && known->undecided > 0; i++) {
         size_t counted = 0;

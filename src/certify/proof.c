@@ -278,6 +278,29 @@ static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
 
 /* ---- the result ----------------------------------------------------------------------------- */
 
+/* What a certificate claims: the energy from above, and a bound that is still one after the errors
+ * that a check in double allows for (check_sums.c). */
+static void claim(const struct run *run, double error_of, double excess, bool is_only_one,
+                  dcrf_proof_info *info) {
+    const dcrf_model *model = run->known->model;
+    const double n = (double)model->variables;
+    double rows = 0, weights = 0, unaries = 0;
+    for (size_t a = 0; a < model->variables; a++) {
+        rows += run->known->row_sums[a];
+        unaries += fabs((double)model->unary[a * model->stride + run->known->labels[a]]);
+    }
+    for (size_t m = 0; m < model->kernel_count; m++)
+        weights += fabs(model->kernels[m].weight);
+    const double allowed = 16 * ((3 * n + 2000) * 0x1p-52 + 1e-12) * rows +
+                           16 * n * n * 5e-18 * weights + 0x1p-46 * unaries;
+    info->lower_bound = fmax(info->energy.total - excess - error_of - allowed,
+                             dcrf_unary_floor(model) - 0x1p-46 * unaries);
+    info->energy.total += error_of;
+    info->relative_gap = is_only_one ? 0
+                                     : dcrf_relative_gap(info->energy.total, info->lower_bound,
+                                                         dcrf_unary_floor(model));
+}
+
 static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     double excess, error_of;
@@ -308,6 +331,8 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
     /* The gap is that of the rest; the errors of the energy are in the bound alone. */
     info->lower_bound = info->energy.total - excess - 2 * error_of;
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->energy.total - excess, floor);
+    if (run->settings.certificate)
+        claim(run, error_of, excess, is_only_one, info);
     if (bound > info->lower_bound && !run->settings.certificate) {
         info->lower_bound = bound;
         info->relative_gap =
@@ -327,25 +352,66 @@ static bool is_exact(const dcrf_plan *plan) {
     return true;
 }
 
+/* The planes of labels that have values at a variable that `of` marks; how many. */
+static size_t find_planes(const struct run *run, bool of_rest, uint16_t *plane) {
+    const size_t n = run->known->model->variables, labels = run->known->model->labels;
+    size_t count = 0;
+    for (size_t i = 0; i < labels; i++) {
+        size_t a = 0;
+        while (a < n &&
+               ((of_rest && run->known->round[a] != 0) || run->groups.value[a * labels + i] == 0))
+            a++;
+        plane[i] = a < n ? (uint16_t)++count : 0;
+    }
+    return count;
+}
+
 /* The values, one plane for each label that has some. */
 static bool pack_values(const struct run *run, struct dcrf_certificate_content *content) {
     const size_t n = run->known->model->variables, labels = run->known->model->labels;
     content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
     if (!content->plane)
         return false;
-    for (size_t i = 0; i < labels; i++) {
-        size_t a = 0;
-        while (a < n && run->groups.value[a * labels + i] == 0)
-            a++;
-        if (a < n)
-            content->plane[i] = (uint16_t)++content->plane_count;
-    }
+    content->plane_count = find_planes(run, false, content->plane);
     content->values = dcrf_allocate(content->plane_count, n);
     for (size_t i = 0; i < labels && content->values; i++)
         for (size_t a = 0; a < n && content->plane[i] > 0; a++)
             content->values[(content->plane[i] - (size_t)1) * n + a] =
                 run->groups.value[a * labels + i];
     return content->values != NULL;
+}
+
+/* The bound of the rest is that of one dual point, whose values are those of the rest. */
+static bool pack_rest(const struct run *run, struct dcrf_certificate_content *content) {
+    const struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    if (known->undecided == 0)
+        return true;
+    struct dcrf_certificate_mixture *rest = &content->mixtures[content->mixture_count];
+    rest->after = known->rounds;
+    rest->size = known->undecided;
+    rest->points = dcrf_allocate_zero(1, sizeof *rest->points);
+    if (!rest->points)
+        return false;
+    content->mixture_count++;
+    rest->point_count = 1;
+    struct dcrf_certificate_point *point = rest->points;
+    point->weight = 1;
+    point->epsilon = run->groups.epsilon;
+    point->nodes = DCRF_VALUE_NODES;
+    point->levels = DCRF_VALUE_MOST;
+    point->plane = dcrf_allocate_zero(labels, sizeof *point->plane);
+    if (!point->plane)
+        return false;
+    point->plane_count = find_planes(run, true, point->plane);
+    point->values = dcrf_allocate(point->plane_count, rest->size * sizeof *point->values);
+    for (size_t i = 0; i < labels && point->values; i++) {
+        uint32_t *values = point->values + (point->plane[i] - (size_t)1) * rest->size;
+        for (size_t a = 0; a < n && point->plane[i] > 0; a++)
+            if (known->round[a] == 0)
+                *values++ = run->groups.value[a * labels + i];
+    }
+    return point->values != NULL;
 }
 
 static dcrf_status make_certificate(const struct run *run, dcrf_proof *made, dcrf_error *error) {
@@ -359,14 +425,21 @@ static dcrf_status make_certificate(const struct run *run, dcrf_proof *made, dcr
         dcrf_identity_of_model(&content.identity, known->model, is_exact(known->plan), error);
     if (status < 0)
         return status;
-    content.epsilon = dcrf_allocate(known->rounds + 1, sizeof *content.epsilon);
+    if (!content.identity.is_exact)
+        status =
+            dcrf_identity_take_matrices(&content.identity, known->plan, known->workspace, error);
+    if (status < 0) {
+        dcrf_certificate_clear(&content);
+        return status;
+    }
+    content.epsilon = dcrf_allocate(known->rounds, sizeof *content.epsilon);
+    content.mixtures = dcrf_allocate_zero(2, sizeof *content.mixtures);
     content.labels = dcrf_allocate(n, sizeof *content.labels);
     content.round = dcrf_allocate(n, sizeof *content.round);
-    if (content.epsilon && content.labels && content.round && pack_values(run, &content)) {
-        for (size_t r = 0; r <= known->rounds; r++)
-            content.epsilon[r] = r < run->first_rounds ? FIRST_EPSILON
-                                 : r < known->rounds   ? REST_EPSILON
-                                                       : run->groups.epsilon;
+    if (content.epsilon && content.mixtures && content.labels && content.round &&
+        pack_values(run, &content) && pack_rest(run, &content)) {
+        for (size_t r = 0; r < known->rounds; r++)
+            content.epsilon[r] = r < run->first_rounds ? FIRST_EPSILON : REST_EPSILON;
         memcpy(content.labels, known->labels, n * sizeof *content.labels);
         memcpy(content.round, known->round, n * sizeof *content.round);
         status =
