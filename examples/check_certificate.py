@@ -6,143 +6,271 @@
 UNARY.npy holds energies (height, width, labels). For every kernel, in their order, KERNEL is `-` for
 a spatial one, or the image of a bilateral one as .npy (height, width, channels). All pairs of pixels
 are held in memory, so a few thousand pixels are the limit. docs/certificate.md says what is checked.
+
+Nothing that the file says is believed. What it says about the model is printed: look whether that is
+the model you mean. Comparisons are written so that a NaN never passes.
 """
 import hashlib
-import io
 import struct
 import sys
 
 import numpy as np
 
-NODES, STEPS = 14, 16
-MOST = STEPS * (NODES - 1)
+NODES, STEPS = 14, 16  # of the values in rounds, which go from 0 to 208
+MOST_ROUNDS, MOST_MIXTURES, MOST_POINTS, MOST_LEVELS = 4096, 64, 64, 2**24 - 1
+FEW = 2.0**-50  # a few roundings to double, relative
 
 
 def refuse(why):
     sys.exit(f"refused: {why}")
 
 
-def read_certificate(path):
+def need(condition, why):
+    if not condition:
+        refuse(why)
+
+
+# ---- the bytes ------------------------------------------------------------------------------------
+
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def bytes(self, count):
+        need(count <= len(self.data) - self.at, "it ends too early")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def take(self, form):
+        return struct.unpack("<" + form, self.bytes(struct.calcsize("<" + form)))
+
+    def varint(self):
+        value = 0
+        for shift in range(0, 64, 7):
+            (byte,) = self.bytes(1)
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        refuse("a number is too long")
+
+    def packed(self, count, most):
+        """Differences to the number before; a zero is followed by how many more there are."""
+        values, previous = [], 0
+        while len(values) < count:
+            token, run = self.varint(), 1
+            if token == 0:
+                run += self.varint()
+            previous += -(token // 2 + 1) if token % 2 else token // 2
+            need(0 <= previous <= most and run <= count - len(values), "a number is out of range")
+            values += [previous] * run
+        return np.array(values, dtype=int)
+
+    def planes(self, count, labels, size, most):
+        """A matrix (size, labels); labels without a plane are zero."""
+        need(count <= labels, "there are too many planes")
+        which = self.take(f"{count}H")
+        need(len(set(which)) == count and all(i < labels for i in which), "a label is out of range")
+        values = np.zeros((size, labels), int)
+        for label in which:
+            values[:, label] = self.packed(size, most)
+        return values
+
+
+def is_width(epsilon):
+    return 0 < epsilon <= 1
+
+
+def read_certificate(path, shape, kernel_count):
     with open(path, "rb") as file:
         data = file.read()
-    if data[:8] != b"DCRFCERT" or hashlib.sha256(data[:-32]).digest() != data[-32:]:
-        refuse("this is no whole certificate")
-    rest, c = io.BytesIO(data[8:-32]), {}
-    take = lambda form: struct.unpack("<" + form, rest.read(struct.calcsize("<" + form)))
-    array = lambda kind, count: np.frombuffer(rest.read(np.dtype(kind).itemsize * count), kind)
-    version, exact, c["n"], c["labels"], kernels, cliques, c["rounds"], c["proven"] = take("II6Q")
-    if version != 1 or not exact or cliques:
-        refuse("only the exact operator without cliques is checked here")
-    c["energy"], c["bound"], c["unary"], _ = take("dd32s32s")
+    need(data[:8] == b"DCRFCERT" and hashlib.sha256(data[:-32]).digest() == data[-32:], "this is no whole certificate")
+    f, c = Reader(data[8:-32]), {}
+    version, exact, n, labels, kernels, cliques, rounds, c["proven"], mixtures = f.take("II7Q")
+    need(version == 2 and exact == 1 and cliques == 0, "only the exact operator without cliques is checked here")
+    need((n, labels, kernels) == (shape[0] * shape[1], shape[2], kernel_count), "it is about another size, or another number of kernels")
+    need(rounds <= MOST_ROUNDS and mixtures <= MOST_MIXTURES, "it has too many rounds or mixtures")
+    c["energy"], c["bound"], c["unary"], _ = f.take("dd32s32s")
     c["kernels"] = []
     for _ in range(kernels):
-        weight, normalization, dimension, digest = take("dII32s")
-        c["kernels"].append((weight, normalization, digest, array("<f8", dimension)))
-    c["epsilon"] = array("<f8", c["rounds"] + 1)
-    c["x"], c["round"] = array("<u2", c["n"]).astype(int), array("<u2", c["n"]).astype(int)
-    c["values"] = np.zeros((c["n"], c["labels"]), int)
-    for label in array("<u2", take("Q")[0]):
-        c["values"][:, label] = array("u1", c["n"])
+        weight, normalization, dimension, digest, matrix = f.take("dII32s32s")
+        factor = np.array(f.take(f"{min(dimension, 64)}d"))
+        need(0 <= weight < np.inf and normalization in (0, 1) and matrix == bytes(32), "a kernel is out of range")
+        need(np.isfinite(factor).all() and (factor > 0).all(), "a sigma is out of range")
+        c["kernels"].append((weight, normalization, digest, factor))
+    c["epsilon"] = f.take(f"{rounds}d")
+    need(all(is_width(e) for e in c["epsilon"]), "a width is not between 0 and 1")
+    c["x"], c["round"] = f.packed(n, labels - 1), f.packed(n, rounds)
+    need(np.isin(np.arange(1, rounds + 1), c["round"]).all(), "a round is empty")
+    c["values"] = f.planes(f.take("Q")[0], labels, n, STEPS * (NODES - 1))
+    c["mixtures"] = []
+    for _ in range(mixtures):
+        after, points, shares = f.take("III")
+        need(after <= rounds and 1 <= points <= MOST_POINTS and shares == 0, "a mixture is out of range")
+        need(not c["mixtures"] or after >= c["mixtures"][-1][0], "mixtures are out of order")
+        c["mixtures"].append((after, []))
+        size = np.count_nonzero((c["round"] == 0) | (c["round"] > after))
+        for _ in range(points):
+            weight, epsilon, nodes, levels, count = f.take("ddIII")
+            need(0 <= weight <= 1 and is_width(epsilon), "a point is out of range")
+            need(nodes != 1 and nodes <= 256 and 1 <= levels <= MOST_LEVELS, "a point is out of range")
+            c["mixtures"][-1][1].append((weight, epsilon, nodes, levels, f.planes(count, labels, size, levels)))
+    need(f.at == len(f.data), "its length is wrong")
     return c
+
+
+# ---- the model ------------------------------------------------------------------------------------
 
 
 def kernel_matrix(certificate, shape, images):
     """K, every kernel with its weight, the diagonal zero."""
-    total = 0
+    total = np.zeros((shape[0] * shape[1],) * 2)
     y, x = np.mgrid[: shape[0], : shape[1]]
     for (weight, normalization, digest, factor), image in zip(certificate["kernels"], images):
         features = np.stack([x, y], -1).reshape(-1, 2).astype("<f8")
         if image is not None:
+            need(image.shape[:2] == shape[:2], "the image has another size")
             features = np.hstack([features, image.reshape(len(features), -1)]).astype("<f8")
-        if hashlib.sha256(features.tobytes()).digest() != digest:
-            refuse("the image is another one")
-        f = features * factor
-        k = np.exp(-0.5 * ((f[:, None] - f[None]) ** 2).sum(-1))
+        need(features.shape[1] == len(factor), "a kernel has another number of features")
+        need(hashlib.sha256(np.ascontiguousarray(features).tobytes()).digest() == digest, "the image is another one")
+        scaled = features * factor
+        squared = sum((scaled[:, None, i] - scaled[None, :, i]) ** 2 for i in range(len(factor)))
+        k = np.exp(-0.5 * squared)
         if normalization:
             k /= np.sqrt(np.outer(k.sum(1), k.sum(1)))
-        total = total + weight * k
+        total += weight * k
+        print(f"kernel: weight {weight:g}, sigmas {', '.join(f'{1 / v:g}' for v in factor)}, {'symmetric' if normalization else 'no'} normalization")
     np.fill_diagonal(total, 0)
     return total
 
 
-def hats(values):
+# ---- the rules ------------------------------------------------------------------------------------
+
+
+def line(difference, epsilon):
+    return np.clip(difference / epsilon, -1, 1)
+
+
+def hats(values, levels, nodes):
     """How much of each value is at each node."""
-    return np.maximum(0, 1 - np.abs(values[:, None] / STEPS - np.arange(NODES)))
+    at = np.asarray(values, float)[:, None] * (nodes - 1) / levels
+    return np.maximum(0, 1 - np.abs(at - np.arange(nodes)))
 
 
-def reduced_costs(c, k, cost, possible, undecided, members, epsilon, tells_apart):
-    """r of the members, by the values and the clipped line; None if they do not tell x apart."""
-    line = np.clip((np.arange(NODES)[None] - np.arange(NODES)[:, None]) / ((NODES - 1) * epsilon), -1, 1)
-    rows, x, values = np.flatnonzero(members), c["x"][members], c["values"][members]
-    own = np.arange(c["labels"]) == x[:, None]
-    low, high = values[~own].max(initial=0), values[own].min()
-    if tells_apart and (hats(np.array([low])) @ line @ hats(np.array([high])).T).item() < 1:
-        return None
-    outside = k[rows] @ (possible & (undecided & ~members)[:, None])
-    r = cost[rows] - 2 * np.where(own, 0, outside)
-    for i in range(c["labels"]):
-        at = hats(values[:, i])
-        r[:, i] -= ((k[np.ix_(rows, rows)] @ at) @ line.T * at).sum(1)
-    return r
+def pair_sums(k, values, epsilon, nodes, levels):
+    """sum_b K_ab F(v_ai, v_bi) of all a and i."""
+    out = np.zeros(values.shape)
+    for i in range(values.shape[1]):
+        if nodes == 0:
+            v = values[:, i].astype(float)
+            out[:, i] = (k * line((v[None] - v[:, None]) / levels, epsilon)).sum(1)
+        else:
+            at, steps = hats(values[:, i], levels, nodes), np.arange(nodes) / (nodes - 1)
+            out[:, i] = ((k @ at) @ line(steps[None] - steps[:, None], epsilon).T * at).sum(1)
+    return out
 
 
-def eliminate(k, cost, possible, undecided):
-    """Labels that are worse than another one whatever the undecided others do."""
-    worst = 2 * k @ (possible & undecided[:, None])
-    possible &= ~((cost - cost.min(1, keepdims=True) - worst > 1e-9) & undecided[:, None])
+class Check:
+    def __init__(self, c, unary, k):
+        self.c, self.unary, self.k = c, unary, k
+        n, labels = unary.shape
+        self.possible, self.undecided = np.ones((n, labels), bool), np.ones(n, bool)
+        self.taken = np.zeros((n, labels))  # sum of K_ab over decided b with label i
+        self.excess = np.inf
+        # A unary less sums of K_ab times at most 2 is right to this, whatever the rounds so far.
+        self.sum_error = 4 * ((n + 64) * 2.0**-52 + 1e-12) * k.sum(1)
+        self.error = FEW * np.abs(unary) + self.sum_error[:, None]
+        self.own = np.arange(labels) == c["x"][:, None]
 
+    def eliminate(self):
+        """Labels that are worse than another one whatever the undecided others do."""
+        cost = self.unary - 2 * self.taken
+        worst = 2 * self.k @ (self.possible & self.undecided[:, None])
+        best = (cost + self.error).min(1, keepdims=True)
+        dead = cost - self.error - best > worst * (1 + FEW) + self.sum_error[:, None]
+        self.possible &= ~(dead & self.undecided[:, None])
 
-def holds(c, k, cost, possible, undecided, members, epsilon):
-    x = np.arange(len(cost)), c["x"]
-    if not possible[x][members].all():
-        return False
-    if (possible[members].sum(1) == 1).all():
-        return True
-    r = reduced_costs(c, k, cost, possible, undecided, members, epsilon, True)
-    if r is None:
-        return False
-    open_labels = possible[members].copy()
-    open_labels[np.arange(len(r)), c["x"][members]] = False
-    margins = r - r[np.arange(len(r)), c["x"][members]][:, None]
-    return bool((margins[open_labels] > 1e-9).all())
+    def holds(self, members, epsilon):
+        """Does every optimal labelling have x on the members?"""
+        if not self.possible[self.own][members].all():
+            return False
+        if (self.possible[members].sum(1) == 1).all():
+            return True
+        values, own = self.c["values"][members], self.own[members]
+        low, high = values[~own].max(initial=0), values[own].min()
+        steps, most = np.arange(NODES) / (NODES - 1), STEPS * (NODES - 1)
+        table = line(steps[None] - steps[:, None], epsilon)
+        if not (hats([low], most, NODES) @ table @ hats([high], most, NODES).T).item() >= 1:
+            return False
+        outside = self.k[members] @ (self.possible & (self.undecided & ~members)[:, None])
+        r = self.unary[members] - (2 * self.taken[members] + 2 * np.where(own, 0, outside)
+                                   + pair_sums(self.k[np.ix_(members, members)], values, epsilon, NODES, most))
+        margins = r - self.error[members] - (r + self.error[members])[own][:, None]
+        return bool((margins[self.possible[members] & ~own] > 0).all())
+
+    def round(self, number):
+        members, epsilon = self.c["round"] == number, self.c["epsilon"][number - 1]
+        if not self.holds(members, epsilon):
+            self.eliminate()
+            need(self.holds(members, epsilon), f"the pixels of round {number} are not proven")
+        self.undecided &= ~members
+        self.possible[members] = self.own[members]
+        self.taken += self.k[:, members] @ self.own[members]
+
+    def mixture(self, points):
+        """A bound on what is undecided, and the labels that it leaves no room for."""
+        need(sum(weight for weight, *_ in points) <= 1, "the weights of a mixture are more than 1")
+        u = self.undecided
+        k, own, cost = self.k[np.ix_(u, u)], self.own[u], self.unary[u] - 2 * self.taken[u]
+        r = cost - sum(w * pair_sums(k, values, e, nodes, levels) for w, e, nodes, levels, values in points)
+        r = np.where(self.possible[u], r - self.error[u], np.inf)
+        lowest = r.min(1)
+        pairs = np.where(own, 0, k @ own).sum(1) + self.error[u][own]
+        terms = cost[own] + pairs - lowest
+        excess = max(0.0, terms.sum() + len(terms) * 2.0**-52 * (np.abs(cost[own]) + pairs + np.abs(lowest)).sum())
+        self.excess = min(self.excess, excess)
+        self.possible[u] &= ~((r - lowest[:, None]) * (1 - FEW) - FEW * np.abs(lowest)[:, None] > excess)
+
+    def energy(self):
+        """Of x, from below and from above."""
+        pairs = np.where(self.own, 0, self.k @ self.own).sum(1)
+        energy = self.unary[self.own].sum() + pairs.sum()
+        error = self.sum_error.sum() + len(pairs) * 2.0**-52 * (np.abs(self.unary[self.own]) + pairs).sum()
+        return energy - error, energy + error, (np.abs(self.unary[self.own]) + pairs).sum()
+
+    def run(self):
+        c = self.c
+        for number in range(len(c["epsilon"]) + 1):
+            if number > 0:
+                self.round(number)
+            if number == len(c["epsilon"]):
+                for _ in range(16):
+                    self.eliminate()
+            for after, points in c["mixtures"]:
+                if after == number:
+                    self.mixture(points)
+        low, high, magnitude = self.energy()
+        proven = int((self.possible.sum(1) == 1).sum())
+        if proven == len(self.unary) and self.possible[self.own].all():
+            self.excess = 0.0
+        lowest = self.unary.min(1)
+        bound = max(low - self.excess, lowest.sum() - len(lowest) * 2.0**-52 * np.abs(lowest).sum())
+        need(np.isfinite(c["bound"]) and c["bound"] <= bound and c["proven"] <= proven
+             and low <= c["energy"] <= high + 1e-6 * magnitude, "it claims more than it proves")
+        print(f"holds: energy {c['energy']:.12g}, bound {c['bound']:.12g}, {proven} of {len(self.unary)} pixels proven")
 
 
 def main():
-    unary = np.load(sys.argv[1]).astype("<f4")
-    c = read_certificate(sys.argv[2])
-    images = [None if name == "-" else np.load(name).astype("<f8") for name in sys.argv[3:]]
-    if hashlib.sha256(unary.tobytes()).digest() != c["unary"]:
-        refuse("the unary energies are others")
-    if len(images) != len(c["kernels"]):
-        refuse("the number of kernels is another one")
+    need(len(sys.argv) > 2, __doc__)
+    unary = np.load(sys.argv[1], allow_pickle=False).astype("<f4")
+    need(unary.ndim == 3 and np.isfinite(unary).all(), "the unary energies are not (height, width, labels)")
+    images = [None if name == "-" else np.load(name, allow_pickle=False).astype("<f8") for name in sys.argv[3:]]
+    c = read_certificate(sys.argv[2], unary.shape, len(images))
+    need(hashlib.sha256(np.ascontiguousarray(unary).tobytes()).digest() == c["unary"], "the unary energies are others")
+    height, width, labels = unary.shape
+    print(f"{width} x {height} pixels, {labels} labels, exact operator, no cliques")
     k = kernel_matrix(c, unary.shape, images)
-    unary = unary.reshape(-1, c["labels"]).astype(float)
-    cost, possible = unary.copy(), np.ones(unary.shape, bool)
-    undecided, everyone = np.ones(c["n"], bool), np.arange(c["n"])
-    for number in range(1, c["rounds"] + 1):
-        members = c["round"] == number
-        if not holds(c, k, cost, possible, undecided, members, c["epsilon"][number - 1]):
-            eliminate(k, cost, possible, undecided)
-            if not holds(c, k, cost, possible, undecided, members, c["epsilon"][number - 1]):
-                refuse(f"the pixels of round {number} are not proven")
-        undecided &= ~members
-        possible[members] = np.arange(c["labels"]) == c["x"][members][:, None]
-        cost -= 2 * k[:, members] @ possible[members]
-    energy = unary[everyone, c["x"]].sum() + k[c["x"][:, None] != c["x"][None]].sum()
-    excess = 0.0
-    if undecided.any():
-        eliminate(k, cost, possible, undecided)
-        r = reduced_costs(c, k, cost, possible, undecided, undecided, c["epsilon"][-1], False)
-        x, lowest = c["x"][undecided], np.where(possible[undecided], r, np.inf).min(1)
-        pairs = k[np.ix_(undecided, undecided)][x[:, None] != x[None]].sum()
-        excess = cost[undecided, x].sum() + pairs - lowest.sum()
-        possible[undecided] &= r - lowest[:, None] <= excess + 1e-9
-    proven = int((possible.sum(1) == 1).sum())
-    if proven == c["n"] and possible[everyone, c["x"]].all():
-        excess = 0.0
-    if c["bound"] > energy - excess + 1e-6 or c["proven"] > proven or abs(c["energy"] - energy) > 1e-6 * (1 + abs(energy)):
-        refuse("it claims more than it proves")
-    print(f"holds: energy {energy:.6f}, bound {energy - excess:.6f}, {proven} of {c['n']} pixels proven")
+    Check(c, unary.reshape(-1, labels).astype(float), k).run()
 
 
 if __name__ == "__main__":

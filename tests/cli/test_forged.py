@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Forged certificates with right checksums: what either verifier accepts is true.
+
+A strip of a few pixels is small enough to look at all its labellings. Honest certificates are taken
+apart, changed in every kind of field, and put together again; others claim things out of nothing.
+Whatever is accepted is held against the enumeration.
+"""
+
+import copy
+import hashlib
+import io
+import itertools
+import json
+import os
+import random
+import struct
+import sys
+import unittest
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+
+# The system's Python may have numpy where the first on the path has not.
+if not find_spec("numpy") and os.path.exists("/usr/bin/python3") and sys.executable != "/usr/bin/python3":
+    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
+
+import formats
+from case import Case
+
+FORGERIES = int(os.environ.get("FORGERIES", "1000"))
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
+WIDTH, LABELS = 7, 3
+SPATIAL, BILATERAL = "2,.4", "3,40,.6"
+ODD = (float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e-300, 1e300, 0.5, 1.0, 2.0)
+
+
+def packed(numbers):
+    out, previous, run = bytearray(), 0, 0
+
+    def varint(value):
+        while value >= 128:
+            out.append(value & 127 | 128)
+            value >>= 7
+        out.append(value)
+
+    for number in list(numbers) + [None]:
+        if number == previous and number is not None:
+            run += 1
+            continue
+        if run:
+            varint(0)
+            varint(run - 1)
+            run = 0
+        if number is not None:
+            difference, previous = number - previous, number
+            varint(2 * difference if difference > 0 else -2 * difference - 1)
+    return bytes(out)
+
+
+def planes(values):
+    used = [i for i in range(LABELS) if values[:, i].any()]
+    return used, struct.pack(f"<{len(used)}H", *used) + b"".join(packed(values[:, i].tolist()) for i in used)
+
+
+def encode(c):
+    out = b"DCRFCERT" + struct.pack("<II7Q", 2, 1, len(c["x"]), LABELS, len(c["kernels"]), 0, len(c["epsilon"]),
+                                    c["proven"], len(c["mixtures"]))
+    out += struct.pack("<dd", c["energy"], c["bound"]) + c["unary"] + hashlib.sha256(b"").digest()
+    for weight, normalization, digest, factor in c["kernels"]:
+        out += struct.pack("<dII", weight, normalization, len(factor)) + digest + bytes(32)
+        out += struct.pack(f"<{len(factor)}d", *factor)
+    out += struct.pack(f"<{len(c['epsilon'])}d", *c["epsilon"])
+    out += packed(c["x"].tolist()) + packed(c["round"].tolist())
+    used, data = planes(c["values"])
+    out += struct.pack("<Q", len(used)) + data
+    for after, points in c["mixtures"]:
+        out += struct.pack("<III", after, len(points), 0)
+        for weight, epsilon, nodes, levels, values in points:
+            used, data = planes(values)
+            out += struct.pack("<ddIII", weight, epsilon, nodes, levels, len(used)) + data
+    return out + hashlib.sha256(out).digest()
+
+
+class Forger:
+    """One change or more of a certificate; it need not be a lie."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def forge(self, c):
+        c = copy.deepcopy(c)
+        c["epsilon"] = list(c["epsilon"])
+        for _ in range(self.random.choice((1, 1, 2, 3))):
+            self.random.choice((self.claim, self.claim, self.labels, self.rounds, self.values, self.widths, self.kernels,
+                                self.mixture, self.invent))(c)
+        return c
+
+    def claim(self, c):
+        what = self.random.choice(("energy", "bound", "proven"))
+        if what == "proven":
+            c["proven"] = self.random.choice((c["proven"] + 1, WIDTH, WIDTH + 1, 2**63))
+        else:
+            c[what] = self.random.choice((c[what] * 1.0001, c[what] + 1e-7, c[what] - 1e-7, c["energy"], *ODD))
+
+    def labels(self, c):
+        for a in range(WIDTH):
+            if self.random.random() < 0.4:
+                c["x"][a] = self.random.randrange(LABELS)
+
+    def rounds(self, c):
+        c["epsilon"] = c["epsilon"] or [0.25]
+        for a in range(WIDTH):
+            if self.random.random() < 0.5:
+                c["round"][a] = self.random.randint(0, len(c["epsilon"]))
+
+    def values(self, c):
+        for a in range(WIDTH):
+            c["values"][a, self.random.randrange(LABELS)] = self.random.choice((0, 64, 128, 208, 255))
+
+    def widths(self, c):
+        if c["epsilon"]:
+            c["epsilon"][self.random.randrange(len(c["epsilon"]))] = self.random.choice((0.0625, 0.25, *ODD))
+
+    def kernels(self, c):
+        m = self.random.randrange(len(c["kernels"]))
+        weight, normalization, digest, factor = c["kernels"][m]
+        if self.random.random() < 0.5:
+            weight = self.random.choice((weight * 1.5, *ODD))
+        elif self.random.random() < 0.5:
+            normalization = self.random.choice((0, 1, 2))
+        else:
+            factor = factor.copy()
+            factor[0] = self.random.choice(ODD)
+        c["kernels"][m] = (weight, normalization, digest, factor)
+
+    def mixture(self, c):
+        if not c["mixtures"]:
+            return
+        k = self.random.randrange(len(c["mixtures"]))
+        after, points = c["mixtures"][k]
+        weight, epsilon, nodes, levels, values = points[0]
+        kind = self.random.randrange(5)
+        if kind == 0:
+            weight = self.random.choice(ODD)
+        elif kind == 1:
+            epsilon = self.random.choice((0.01, *ODD))
+        elif kind == 2:
+            nodes = self.random.choice((0, 1, 2, 16, 256, 257))
+        elif kind == 3:
+            levels = self.random.choice((0, 1, 16, 2**24))
+        else:
+            values = values + self.random.choice((1, 7, 100))
+        points = points * self.random.choice((1, 1, 2)) if kind == 0 else points
+        c["mixtures"][k] = (after, [(weight, epsilon, nodes, levels, values)] + points[1:])
+
+    def invent(self, c):
+        """All is decided at once, by values as wide as they can be."""
+        c["epsilon"], c["round"][:], c["mixtures"], c["proven"] = [self.random.choice((0.0625, 0.25))], 1, [], WIDTH
+        c["values"][:] = 0
+        for a in range(WIDTH):
+            c["values"][a, c["x"][a]] = 208
+        c["bound"] = c["energy"]
+
+
+class ForgedTest(Case):
+    def setUp(self):
+        super().setUp()
+        sys.path.insert(0, EXAMPLES)
+        try:
+            import check_certificate
+            import numpy
+        except ImportError:
+            self.skipTest("no numpy")
+        self.check, self.numpy = check_certificate, numpy
+
+    def make(self, seed):
+        """An honest certificate, its model, and where both are."""
+        at = random.Random(seed)
+        image = [[tuple(at.randrange(256) for _ in range(3)) for _ in range(WIDTH)]]
+        unary = [float(round(at.uniform(0, 2) * 1024) / 1024) for _ in range(WIDTH * LABELS)]
+        self.image = self.write("strip.png", formats.png(image))
+        self.unary = self.write("strip.npy", formats.npy(unary, (1, WIDTH, LABELS)))
+        self.colours = self.numpy.array(image, float)
+        self.phi = self.numpy.array(unary, "<f4").reshape(1, WIDTH, LABELS)
+        self.good("solve", self.image, "--unary", self.unary, "--unary-kind", "energies", "--method", "lp", "--operator",
+                  "exact", "--spatial", SPATIAL, "--bilateral", BILATERAL, "--certificate", "c.cert", "-o", "l.png")
+        return self.check.read_certificate(self.path("c.cert"), self.phi.shape, 2)
+
+    def truth(self, c):
+        """All energies in the certificate's own model, and its labellings of least energy."""
+        with redirect_stdout(io.StringIO()):
+            k = self.check.kernel_matrix(c, self.phi.shape, [None, self.colours])
+        ys = self.numpy.array(list(itertools.product(range(LABELS), repeat=WIDTH)))
+        phi = self.phi.reshape(WIDTH, LABELS).astype(float)
+        energies = phi[self.numpy.arange(WIDTH), ys].sum(1) + (k * (ys[:, :, None] != ys[:, None])).sum((1, 2))
+        return ys, energies
+
+    def assert_true_claims(self, c):
+        ys, energies = self.truth(c)
+        least, scale = energies.min(), 1e-12 * (1 + abs(energies).max())
+        own = energies[(ys == c["x"]).all(1)][0]
+        best = ys[energies <= least + scale]
+        self.assertLessEqual(c["bound"], least + scale)
+        self.assertGreaterEqual(c["energy"], own - scale)
+        self.assertLessEqual(c["proven"], sum(len(set(best[:, a])) == 1 for a in range(WIDTH)))
+        decided = c["round"] > 0
+        self.assertTrue((best[:, decided] == c["x"][decided]).all())
+
+    def accepts_in_numpy(self):
+        try:
+            with redirect_stdout(io.StringIO()), self.numpy.errstate(all="ignore"):
+                c = self.check.read_certificate(self.path("c.cert"), self.phi.shape, 2)
+                k = self.check.kernel_matrix(c, self.phi.shape, [None, self.colours])
+                self.check.Check(c, self.phi.reshape(-1, LABELS).astype(float), k).run()
+            return True
+        except SystemExit:
+            return False
+
+    def accepts_in_c(self):
+        return self.run_dcrf("verify", self.image, "--unary", self.unary, "--unary-kind", "energies", "--spatial", SPATIAL,
+                             "--bilateral", BILATERAL, "--certificate", "c.cert").returncode == 0
+
+    def test_what_is_accepted_is_true(self):
+        refused = [0, 0]
+        honest = None
+        for number in range(FORGERIES):
+            if number % 50 == 0:
+                honest = self.make(number)
+                self.assertTrue(self.accepts_in_c() and self.accepts_in_numpy())
+                self.assert_true_claims(honest)
+            try:
+                forged = encode(Forger(number).forge(honest))
+            except (struct.error, OverflowError):
+                continue
+            self.write("c.cert", forged)
+            with self.subTest(number=number):
+                verdicts = self.accepts_in_c(), self.accepts_in_numpy()
+                refused = [a + (not b) for a, b in zip(refused, verdicts)]
+                if any(verdicts):
+                    self.assert_true_claims(self.check.read_certificate(self.path("c.cert"), self.phi.shape, 2))
+        print(f"refused {refused[0]} in C and {refused[1]} in numpy of {FORGERIES}; the others are true", file=sys.stderr)
+        self.assertGreater(min(refused), FORGERIES * 2 // 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
