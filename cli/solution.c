@@ -67,6 +67,7 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     settings.lp.schedule = (dcrf_lp_schedule)options->lp_schedule;
     if (settings.lp.schedule == DCRF_LP_SCHEDULE_PAPER)
         settings.lp.clique_form = DCRF_CLIQUE_SPREAD;
+    settings.lp.keep_mixture = options->proving == PROVE_BY_CERTIFICATE;
     return settings;
 }
 
@@ -180,6 +181,10 @@ static bool take_proof(const dcrf_plan *plan, const built_model *built, const dc
         dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
     if (!certificate)
         return true;
+    /* What the file proves is what is said. */
+    info->energy.total = found->proven.energy.total;
+    info->lower_bound = found->proven.lower_bound;
+    info->relative_gap = found->proven.relative_gap;
     found->certificate = malloc(size);
     if (!found->certificate)
         return out_of_memory(problem, "certificate");

@@ -84,7 +84,9 @@ DCRF_API int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *sche
 typedef struct dcrf_lp_settings {
     dcrf_lp_schedule schedule;
     dcrf_clique_form clique_form;
-    unsigned char reserved[64];
+    int keep_mixture; /* keep what the best dual point is made of, for a certificate that proves the
+                       * run's own bound: some tens of marginals */
+    unsigned char reserved[60];
 } dcrf_lp_settings;
 
 /* Everything that can be chosen about a run. dcrf_settings_defaults sets every field; `reserved`

@@ -28,18 +28,19 @@
 static const char magic[8] = {'D', 'C', 'R', 'F', 'C', 'E', 'R', 'T'};
 #define VERSION 2
 
-static void clear_mixture(struct dcrf_certificate_mixture *mixture) {
+void dcrf_certificate_mixture_clear(struct dcrf_certificate_mixture *mixture) {
     for (size_t k = 0; k < mixture->point_count && mixture->points; k++) {
         dcrf_release(mixture->points[k].plane);
         dcrf_release(mixture->points[k].values);
     }
     dcrf_release(mixture->points);
     dcrf_release(mixture->shares);
+    *mixture = (struct dcrf_certificate_mixture){0};
 }
 
 void dcrf_certificate_clear(struct dcrf_certificate_content *content) {
     for (size_t k = 0; k < content->mixture_count && content->mixtures; k++)
-        clear_mixture(&content->mixtures[k]);
+        dcrf_certificate_mixture_clear(&content->mixtures[k]);
     dcrf_release(content->mixtures);
     dcrf_identity_clear(&content->identity);
     dcrf_release(content->epsilon);

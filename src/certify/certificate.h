@@ -92,6 +92,7 @@ static inline uint8_t dcrf_certificate_value(const struct dcrf_certificate_conte
     return plane == 0 ? 0 : content->values[(plane - 1) * content->identity.variables + variable];
 }
 
+void dcrf_certificate_mixture_clear(struct dcrf_certificate_mixture *mixture);
 void dcrf_certificate_clear(struct dcrf_certificate_content *content);
 
 /* *bytes is to be freed with dcrf_release. */

@@ -426,6 +426,30 @@ static void clear(struct dcrf_check *check) {
     dcrf_release(check->line);
 }
 
+dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
+                             const dcrf_model *model, dcrf_plan *plan, dcrf_workspace *workspace,
+                             const dcrf_verify_limits *limits, double *excess, uint8_t *possible,
+                             dcrf_error *error) {
+    struct dcrf_check check = {.model = model,
+                               .content = content,
+                               .workspace = workspace,
+                               .limits = limits,
+                               .plan = plan,
+                               .began_s = dcrf_time_s()};
+    dcrf_status status = allocate(&check, error);
+    if (status == DCRF_OK)
+        status = dcrf_check_kernels_init(&check, error);
+    if (status == DCRF_OK)
+        status = dcrf_check_mixture(&check, &content->mixtures[0], error);
+    if (status == DCRF_OK) {
+        *excess = check.excess;
+        memcpy(possible, check.possible, model->variables * model->labels);
+    }
+    check.plan = NULL; /* the caller's */
+    clear(&check);
+    return status;
+}
+
 /* The fast operators are built for that: which matrices they are is part of the model. */
 static dcrf_status compare_models(struct dcrf_check *check, dcrf_error *error) {
     const struct dcrf_identity *claimed = &check->content->identity;

@@ -68,6 +68,14 @@ void dcrf_check_fill_undecided(struct dcrf_check *check);
 double dcrf_check_error(const struct dcrf_check *check, size_t variable, size_t label);
 bool dcrf_check_may_agree(const struct dcrf_check *check, size_t clique, size_t label);
 
+/* What a mixture for all variables says before anything else is known: how far x can be above the
+ * optimum, and which labels are possible. The certificate says so when it is made. `plan`: of the
+ * fast operators, or NULL. */
+dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
+                             const dcrf_model *model, dcrf_plan *plan, dcrf_workspace *workspace,
+                             const dcrf_verify_limits *limits, double *excess, uint8_t *possible,
+                             dcrf_error *error);
+
 /* ---- check_bound.c -------------------------------------------------------------------------- */
 
 /* Let a mixture bound the excess, and exclude the labels that it leaves no room for. */

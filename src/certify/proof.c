@@ -10,8 +10,9 @@
  *
  * At the end the gap is that of the undecided rest alone. */
 #include "certify/blobs.h"
-#include "certify/certificate.h"
+#include "certify/check.h"
 #include "certify/groups.h"
+#include "certify/kept.h"
 #include "certify/rest.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -47,6 +48,8 @@ struct dcrf_proof {
 };
 
 struct run {
+    struct dcrf_certificate_mixture kept; /* of a certificate: the LP's dual point */
+    double kept_bound;                    /* what it proves */
     struct dcrf_knowledge *known;
     struct dcrf_groups groups;
     const dcrf_solver *solver;
@@ -106,16 +109,70 @@ static void exclude(void *context, size_t begin, size_t end, size_t worker) {
                           known->possible + a * known->model->labels);
 }
 
+static bool is_exact(const dcrf_plan *plan) {
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        if (plan->kernels[m].op->methods->kind != DCRF_OPERATOR_EXACT)
+            return false;
+    return true;
+}
+
+/* Sums in double differ by no more than this, whoever adds them up (check_sums.c). */
+static double allowance(const struct run *run) {
+    const dcrf_model *model = run->known->model;
+    const double n = (double)model->variables;
+    double rows = 0, weights = 0, unaries = 0;
+    for (size_t a = 0; a < model->variables; a++) {
+        rows += run->known->row_sums[a];
+        unaries += fabs((double)model->unary[a * model->stride + run->known->labels[a]]);
+    }
+    for (size_t m = 0; m < model->kernel_count; m++)
+        weights += fabs(model->kernels[m].weight);
+    return 16 * ((3 * n + 2000) * 0x1p-52 + 1e-12) * rows + 16 * n * n * 5e-18 * weights +
+           0x1p-46 * unaries;
+}
+
+static int is_cancelled(void *user) {
+    const struct run *run = user;
+    return (run->settings.cancel && run->settings.cancel(run->settings.cancel_user) != 0) ||
+           (run->settings.time_limit_s > 0 &&
+            dcrf_time_s() - run->began_s >= run->settings.time_limit_s);
+}
+
+/* The dual point that a certificate can hold, and what the check will say of it. Where there is no
+ * time for that, the certificate does without. */
+static dcrf_status exclude_by_kept(struct run *run, double energy, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    const bool exact = is_exact(known->plan);
+    dcrf_status status = dcrf_kept_mixture(run->lp, exact, &run->kept, error);
+    if (status < 0)
+        return status;
+    struct dcrf_certificate_content content = {
+        .identity = {.is_exact = exact}, .labels = known->labels, .mixtures = &run->kept};
+    const dcrf_verify_limits limits = {.cancel = is_cancelled, .user = run};
+    double excess = INFINITY;
+    dcrf_plan *plan = exact ? NULL : (dcrf_plan *)known->plan;
+    status = dcrf_check_first(&content, known->model, plan, known->workspace, &limits, &excess,
+                              known->possible, error);
+    if (status < 0 && is_cancelled(run)) {
+        run->kept.size = 0; /* not checked, not claimed */
+        return DCRF_OK;
+    }
+    run->kept_bound = energy - excess - 2 * allowance(run);
+    return status < 0 ? status : dcrf_knowledge_decide(known, NULL, error);
+}
+
 static dcrf_status exclude_by_gap(struct run *run, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
     dcrf_energy energy;
     double error_of;
-    if (!run->lp->has_best || run->settings.certificate)
+    if (!run->lp->has_best)
         return DCRF_OK;
     const dcrf_status status = dcrf_energy_in_double(known->plan, known->workspace, known->labels,
                                                      &energy, NULL, &error_of, error);
     if (status < 0)
         return status;
+    if (run->settings.certificate)
+        return exclude_by_kept(run, energy.total - error_of, error);
     struct exclusion exclusion = {run, energy.total + error_of -
                                            dcrf_dual_bound(&run->lp->space, &run->lp->best)};
     if (exclusion.excess >= 0) /* else something is wrong with the bound: claim nothing */
@@ -279,26 +336,16 @@ static dcrf_status prove_groups(struct run *run, dcrf_error *error) {
 /* ---- the result ----------------------------------------------------------------------------- */
 
 /* What a certificate claims: the energy from above, and a bound that is still one after the errors
- * that a check in double allows for (check_sums.c). */
+ * that a check in double allows for. */
 static void claim(const struct run *run, double error_of, double excess, bool is_only_one,
                   dcrf_proof_info *info) {
-    const dcrf_model *model = run->known->model;
-    const double n = (double)model->variables;
-    double rows = 0, weights = 0, unaries = 0;
-    for (size_t a = 0; a < model->variables; a++) {
-        rows += run->known->row_sums[a];
-        unaries += fabs((double)model->unary[a * model->stride + run->known->labels[a]]);
-    }
-    for (size_t m = 0; m < model->kernel_count; m++)
-        weights += fabs(model->kernels[m].weight);
-    const double allowed = 16 * ((3 * n + 2000) * 0x1p-52 + 1e-12) * rows +
-                           16 * n * n * 5e-18 * weights + 0x1p-46 * unaries;
-    info->lower_bound = fmax(info->energy.total - excess - error_of - allowed,
-                             dcrf_unary_floor(model) - 0x1p-46 * unaries);
+    const double floor = dcrf_unary_floor(run->known->model), allowed = allowance(run);
+    info->lower_bound = info->energy.total - excess - error_of - allowed;
+    if (!is_only_one)
+        info->lower_bound = fmax(info->lower_bound, fmax(run->kept_bound, floor - allowed));
     info->energy.total += error_of;
-    info->relative_gap = is_only_one ? 0
-                                     : dcrf_relative_gap(info->energy.total, info->lower_bound,
-                                                         dcrf_unary_floor(model));
+    info->relative_gap =
+        is_only_one ? 0 : dcrf_relative_gap(info->energy.total, info->lower_bound, floor);
 }
 
 static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *error) {
@@ -344,13 +391,6 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
 }
 
 /* ---- the certificate ------------------------------------------------------------------------ */
-
-static bool is_exact(const dcrf_plan *plan) {
-    for (size_t m = 0; m < plan->kernel_count; m++)
-        if (plan->kernels[m].op->methods->kind != DCRF_OPERATOR_EXACT)
-            return false;
-    return true;
-}
 
 /* The planes of labels that have values at a variable that `of` marks; how many. */
 static size_t find_planes(const struct run *run, bool of_rest, uint16_t *plane) {
@@ -414,7 +454,13 @@ static bool pack_rest(const struct run *run, struct dcrf_certificate_content *co
     return point->values != NULL;
 }
 
-static dcrf_status make_certificate(const struct run *run, dcrf_proof *made, dcrf_error *error) {
+static struct dcrf_certificate_mixture take_kept(struct run *run) {
+    const struct dcrf_certificate_mixture kept = run->kept;
+    run->kept = (struct dcrf_certificate_mixture){0};
+    return kept;
+}
+
+static dcrf_status make_certificate(struct run *run, dcrf_proof *made, dcrf_error *error) {
     const struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables;
     struct dcrf_certificate_content content = {.energy = made->info.energy.total,
@@ -434,6 +480,8 @@ static dcrf_status make_certificate(const struct run *run, dcrf_proof *made, dcr
     }
     content.epsilon = dcrf_allocate(known->rounds, sizeof *content.epsilon);
     content.mixtures = dcrf_allocate_zero(2, sizeof *content.mixtures);
+    if (content.mixtures && run->kept.size > 0)
+        content.mixtures[content.mixture_count++] = take_kept(run);
     content.labels = dcrf_allocate(n, sizeof *content.labels);
     content.round = dcrf_allocate(n, sizeof *content.round);
     if (content.epsilon && content.mixtures && content.labels && content.round &&
@@ -484,6 +532,7 @@ static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
     if (status == DCRF_OK && run->settings.certificate)
         status = make_certificate(run, made, error);
     dcrf_groups_clear(&run->groups);
+    dcrf_certificate_mixture_clear(&run->kept);
     return status;
 }
 
@@ -505,6 +554,7 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
                       .lp = solver->state,
                       .settings = *settings,
                       .excess = (double)INFINITY,
+                      .kept_bound = -(double)INFINITY,
                       .began_s = began_s};
     status = dcrf_method_fetch(solver->method, solver->state, error);
     if (status == DCRF_OK)

@@ -27,6 +27,7 @@ static void lp_free(void *state) {
     dcrf_dual_clear(&lp->best);
     dcrf_dual_space_clear(&lp->space);
     dcrf_lp_record_clear(&lp->record);
+    dcrf_lp_mixture_clear(&lp->mixture);
     dcrf_release(lp->y);
     dcrf_release(lp->metric);
     dcrf_release(lp);
@@ -46,7 +47,8 @@ static dcrf_status take_memory(struct dcrf_lp *lp, dcrf_error *error) {
         (status = dcrf_lp_device_init(lp, error)) < 0)
         return status;
     lp->pairs.interrupt = &lp->problem->stop->interrupt;
-    return lp->schedule->init(lp, error);
+    status = lp->schedule->init(lp, error);
+    return status < 0 ? status : dcrf_lp_mixture_init(lp, error);
 }
 
 static dcrf_status lp_init(void **state, const struct dcrf_problem *problem, dcrf_error *error) {
@@ -116,6 +118,23 @@ static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
     return DCRF_OK;
 }
 
+/* alpha_ab = K_ab (u_a - u_b) is the line of width 1 between 1 - u. */
+static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
+                             dcrf_error *error) {
+    const struct dcrf_pair_shape line = {.epsilon = 1, .bins = 2};
+    const size_t cells = lp->problem->model->variables * lp->problem->model->stride;
+    if (!lp->mixture.is_kept)
+        return DCRF_OK;
+    float *y = dcrf_allocate(cells, sizeof *y);
+    if (!y)
+        return dcrf_fail_memory(error, "the LP's dual point");
+    for (size_t k = 0; k < cells; k++)
+        y[k] = 1 - flow->potentials[k];
+    const dcrf_status status = dcrf_lp_mixture_add(lp, &lp->best, &line, y, error);
+    dcrf_release(y);
+    return status;
+}
+
 /* The flow becomes the best dual point. */
 static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
@@ -129,6 +148,8 @@ static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
     lp->best.pairwise_roundings = flow->roundings;
     lp->bound = fmax(lp->bound, flow->bound);
     if (lp->device.state && (status = dcrf_lp_device_take_best(lp, error)) < 0)
+        return status;
+    if ((status = keep_flow(lp, flow, error)) < 0)
         return status;
     return dcrf_lp_record_point(lp, &lp->best, &is_flow, flow->potentials, NULL, model->labels,
                                 error);

@@ -4,6 +4,7 @@
  *   lp_huber.c        one accelerated step on the Huber-smoothed problem (the default)
  *   lp_device.c       its blocks and steps on a device
  *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper)
+ *   lp_mixture.c      what a certificate needs
  *   lp_record.c       what a verifier needs
  *   dual.c, pair_dual.c, clique_dual.c    points of the dual and what they prove
  *   potential_flow.c  the proof for constant labellings, a candidate of the solver */
@@ -14,6 +15,7 @@
 #include "solver/dual.h"
 #include "solver/lp_device.h"
 #include "solver/lp_experiment.h"
+#include "solver/lp_mixture.h"
 #include "solver/lp_record.h"
 #include "solver/method.h"
 #include "solver/pair_dual.h"
@@ -74,6 +76,7 @@ struct dcrf_lp {
     struct dcrf_lp_device device;     /* has y, best and what is of huber, where it is one */
     struct dcrf_lp_huber huber;       /* all zero but for its schedule */
     struct dcrf_lp_proximal proximal; /* likewise */
+    struct dcrf_lp_mixture mixture;   /* empty: none is kept */
     struct dcrf_lp_record record;     /* empty: none is kept */
 };
 
