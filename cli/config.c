@@ -157,6 +157,13 @@ const char *option_text(const option_record *record, const char *name) {
     return NULL;
 }
 
+bool option_was_given(const option_record *record, const char *name) {
+    for (size_t i = 0; i < record->count; i++)
+        if (strcmp(record->values[i].option->name, name) == 0)
+            return record->values[i].text != record->values[i].option->fallback;
+    return false;
+}
+
 /* Does this value belong to what a repetition needs? */
 static bool is_setting(const option_value *value, const cli_option *const *left_out) {
     for (; *left_out; left_out++)

@@ -70,6 +70,8 @@ void problem_of_config(const option_record *record, cli_problem *problem);
 
 /* The text in force of an option, NULL where it has no value. */
 const char *option_text(const option_record *record, const char *name);
+/* Does it come from anywhere but the default? */
+bool option_was_given(const option_record *record, const char *name);
 
 /* Settings as a config file holds them, options of the tables `left_out` (a list that ends with
  * NULL) and those that only say where settings come from left out. NULL when memory is out. */

@@ -1,19 +1,25 @@
 /* dcrf verify: is what a certificate claims true for this image? */
+#include "clock.h"
 #include "command.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "judged.h"
 
 #include <dcrf/verify.h>
+#include <math.h>
 
 typedef struct verify_settings {
     judged_settings judged;
     const char *certificate_file;
+    double time_limit_s;
 } verify_settings;
 
 static const cli_option certificate_table[] = {
     {"certificate", 0, "FILE", NULL, true, parse_input, offsetof(verify_settings, certificate_file),
      "what dcrf solve --certificate wrote"},
+    {"time-limit", 't', "S", NULL, false, parse_positive_number,
+     offsetof(verify_settings, time_limit_s),
+     "seconds; a check that takes longer fails, for nothing is known then"},
     {0},
 };
 
@@ -29,8 +35,10 @@ static void print_result(const judged_settings *settings, const built_model *bui
     (void)built;
     const double pixels = (double)found->variables;
     printf("The certificate holds, for %s.\n",
-           found->is_exact ? "the exact operator: the kernels were computed here"
-                           : "the fast operators, whose matrix was taken on trust");
+           found->is_exact
+               ? "the exact operator: the kernels were computed here"
+               : "the fast operators: it is about the matrix that the lattice built here is (its\n"
+                 "hash is the certificate's), not about the Gaussians that it stands for");
     print_number("energy", found->energy, "", "of the certificate's labelling");
     print_number("lower bound", found->lower_bound, "", "no labelling has less energy");
     print_number("gap", 100 * found->relative_gap, " %",
@@ -64,22 +72,50 @@ static json_t *result_to_json(const judged_settings *settings, const built_model
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
+static void say_round(size_t round, size_t rounds, void *watch) {
+    char text[64];
+    snprintf(text, sizeof text, "checking step %zu of %zu", round + 1, rounds);
+    progress_stage(watch, text);
+}
+
+/* An operator that was asked for must be the one that the certificate is about. */
+static bool check_operator(const judged_settings *settings, const dcrf_verification *found,
+                           const char *file, cli_problem *problem) {
+    const bool exact = settings->model.kernels.operator_kind == DCRF_OPERATOR_EXACT;
+    if (!option_was_given(settings->sources.record, "operator") || exact == !!found->is_exact)
+        return true;
+    return bad_input(problem, file,
+                     "the certificate is about the %s, not about the %s of --operator",
+                     found->is_exact ? "exact operator" : "fast operators",
+                     exact ? "exact operator" : "fast operators");
+}
+
 static bool verify(const judged_settings *settings, const built_model *built,
                    const uint16_t *labels, double began_s, cli_problem *problem) {
-    (void)began_s;
     static const judged_report report = {print_result, result_to_json};
     const char *file = ((const verify_settings *)settings)->certificate_file;
+    dcrf_verify_limits limits;
     dcrf_verification found;
     file_bytes bytes;
     dcrf_error error;
+    progress watch;
     if (!file_read(file, &bytes, problem))
         return false;
-    const bool done =
-        dcrf_verify_certificate(bytes.data, bytes.size, built->model, built->workspace, labels,
-                                NULL, &found, &error) >= 0 ||
-        library_problem(problem, file, &error);
+    dcrf_verify_limits_defaults(&limits);
+    limits.time_limit_s = ((const verify_settings *)settings)->time_limit_s;
+    if (limits.time_limit_s > 0) /* of the whole command */
+        limits.time_limit_s = fmax(1e-9, limits.time_limit_s - (seconds_now() - began_s));
+    limits.cancel = progress_cancel;
+    limits.progress = say_round;
+    limits.user = &watch;
+    progress_begin(&watch, feedback_wanted(&settings->feedback), 0, limits.time_limit_s);
+    const bool done = dcrf_verify_within(bytes.data, bytes.size, built->model, built->workspace,
+                                         &limits, labels, NULL, &found, &error) >= 0 ||
+                      library_problem(problem, file, &error);
+    progress_end(&watch);
     file_free(&bytes);
-    return done && judged_say(settings, built, &report, &found, problem);
+    return done && check_operator(settings, &found, file, problem) &&
+           judged_say(settings, built, &report, &found, problem);
 }
 
 static bool run_verify(const void *settings, cli_problem *problem) {
@@ -103,7 +139,7 @@ const cli_command verify_command = {
     "solvers. A certificate that was changed, belongs to another image or other settings, or "
     "claims "
     "more than it proves is refused. It runs on the CPU, whatever device was used before. The "
-    "operator is the one that the certificate names; with the "
+    "operator is the one that the certificate names, and --operator must name the same; with the "
     "exact one the time grows with the square of the number of pixels.",
     sizeof(verify_settings),
     run_verify,

@@ -149,7 +149,8 @@ static struct example new_example(uint64_t seed) {
     example.proof = prove(&example.toy, example.toy.plan);
     const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
     assert_int_equal(dcrf_certificate_decode(&example.content, example.toy.variables,
-                                             example.toy.labels, bytes, size, NULL), DCRF_OK);
+                                             example.toy.labels, bytes, size, NULL),
+                     DCRF_OK);
     return example;
 }
 

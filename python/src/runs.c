@@ -84,6 +84,7 @@ static dcrf_status prove_by_gap(const dcrf_solver *solver, double *share, dcrf_e
 /* Without the interpreter lock. */
 static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_error *error) {
     dcrf_status status = dcrf_py_need_plan(self, error);
+    run->settings.lp.keep_mixture = run->certificate;
     if (status == DCRF_OK)
         status = dcrf_solver_new(&run->solver, self->plan, self->workspace, &run->settings, error);
     if (status == DCRF_OK && run->start)
