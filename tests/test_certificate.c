@@ -46,6 +46,7 @@ static dcrf_proof *prove(const struct toy *toy, const dcrf_plan *plan) {
     dcrf_solver *solver;
     dcrf_proof *proof;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.lp.keep_mixture = 1;
     dcrf_proof_settings_defaults(&limits);
     limits.certificate = 1;
     assert_int_equal(dcrf_solver_new(&solver, plan, toy->workspace, &settings, NULL), DCRF_OK);
@@ -326,8 +327,218 @@ static void changed_bytes_are_refused(void **state) {
     free_example(&example);
 }
 
+/* ---- numbers of all sizes ------------------------------------------------------------------- */
+
+#define CROWD 302
+
+/* A model and a certificate of it that need not be true. */
+struct claim {
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    struct dcrf_certificate_content content;
+    uint16_t labels[CROWD], round[CROWD], plane[2];
+    double epsilon[CROWD];
+};
+
+static void new_claim(struct claim *claim, size_t n, const double *unary, const double *feature) {
+    const dcrf_grid grid = dcrf_grid_1d(n);
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F64, &grid, 2);
+    dcrf_kernel kernel =
+        dcrf_kernel_features(dcrf_view_interleaved(feature, DCRF_F64, &grid, 1), 1);
+    *claim = (struct claim){0};
+    assert_int_equal(dcrf_workspace_new(&claim->workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&claim->model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(claim->model, &energies, NULL), DCRF_OK);
+    kernel.normalization = DCRF_NORMALIZE_NONE;
+    assert_int_equal(dcrf_model_add_kernel(claim->model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_identity_of_model(&claim->content.identity, claim->model, true, NULL),
+                     DCRF_OK);
+    claim->content.labels = claim->labels;
+    claim->content.round = claim->round;
+    claim->content.plane = claim->plane;
+    claim->content.epsilon = claim->epsilon;
+}
+
+static dcrf_status check_claim(const struct claim *claim, const dcrf_verify_limits *limits,
+                               dcrf_verification *found, dcrf_error *error) {
+    uint8_t *bytes;
+    size_t size;
+    assert_int_equal(dcrf_certificate_encode(&claim->content, &bytes, &size, NULL), DCRF_OK);
+    const dcrf_status status = dcrf_verify_within(bytes, size, claim->model, claim->workspace,
+                                                  limits, NULL, NULL, found, error);
+    dcrf_release(bytes);
+    return status;
+}
+
+static void free_claim(struct claim *claim) {
+    dcrf_identity_clear(&claim->content.identity);
+    dcrf_model_free(&claim->model);
+    dcrf_workspace_free(&claim->workspace);
+}
+
+/* Variable 0 costs 2^20 with either label. The last one pulls it to label 1 by 100 units in the
+ * last place, 300 others to label 0 by 0.45 of one each: 135 in all, of which nothing is left where
+ * each is taken off 2^20 by itself. */
+static void many_small_rounds_count(void **state) {
+    (void)state;
+    double unary[2 * CROWD], feature[CROWD];
+    struct claim claim;
+    dcrf_verification found;
+    dcrf_error error = {0};
+    unary[0] = unary[1] = 0x1p20;
+    feature[0] = 0;
+    for (size_t a = 1; a < CROWD; a++) {
+        const bool is_last = a + 1 == CROWD;
+        unary[2 * a] = is_last ? 10000 : 0;
+        unary[2 * a + 1] = is_last ? 0 : 10000;
+        feature[a] = (is_last ? -1 : 1) * sqrt(-2 * log((is_last ? 50 : 0.225) * 0x1p-32));
+    }
+    new_claim(&claim, CROWD, unary, feature);
+    claim.content.rounds = CROWD;
+    for (size_t a = 0; a < CROWD; a++) {
+        claim.round[a] = (uint16_t)(a == 0 ? CROWD : a);
+        claim.labels[a] = a == 0 || a + 1 == CROWD;
+        claim.epsilon[a] = 0.25;
+    }
+    claim.content.energy = 0x1p20 + 1;
+    claim.content.lower_bound = 0;
+    assert_fails(DCRF_ERROR_ARGUMENT, "round 302", error,
+                 check_claim(&claim, NULL, &found, &error));
+    /* The truth passes. */
+    claim.labels[0] = 0;
+    claim.content.proven = CROWD;
+    if (check_claim(&claim, NULL, &found, &error) < 0)
+        fail_msg("%s", error.message);
+    free_claim(&claim);
+}
+
+/* A label that nobody would take must not make room for others. */
+static void forbidden_labels_cost_nothing(void **state) {
+    (void)state;
+    const double unary[] = {0, 1e20, 1, 1e20}, feature[] = {0, 1};
+    struct claim claim;
+    dcrf_verification found;
+    dcrf_error error = {0};
+    new_claim(&claim, 2, unary, feature);
+    claim.content.energy = 1;
+    claim.content.rounds = 1;
+    claim.round[0] = claim.round[1] = 1;
+    claim.epsilon[0] = 0.25;
+    claim.content.proven = 2;
+    claim.content.lower_bound = 1 - 1e-9;
+    if (check_claim(&claim, NULL, &found, &error) < 0)
+        fail_msg("%s", error.message);
+    const double false_bounds[] = {1 + 1e-9, 3.5e5, INFINITY, NAN, -INFINITY};
+    for (size_t k = 0; k < sizeof false_bounds / sizeof *false_bounds; k++) {
+        claim.content.lower_bound = false_bounds[k];
+        assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error,
+                     check_claim(&claim, NULL, &found, &error));
+    }
+    claim.content.lower_bound = 0;
+    const double false_energies[] = {0.999, 1.001, NAN, INFINITY};
+    for (size_t k = 0; k < sizeof false_energies / sizeof *false_energies; k++) {
+        claim.content.energy = false_energies[k];
+        assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error,
+                     check_claim(&claim, NULL, &found, &error));
+    }
+    free_claim(&claim);
+}
+
+static int yes(void *user) {
+    ++*(size_t *)user;
+    return 1;
+}
+
+static void checks_can_be_stopped(void **state) {
+    (void)state;
+    const double unary[] = {0, 1, 1, 0}, feature[] = {0, 1};
+    struct claim claim;
+    dcrf_verification found;
+    dcrf_verify_limits limits;
+    dcrf_error error;
+    size_t asked = 0;
+    new_claim(&claim, 2, unary, feature);
+    dcrf_verify_limits_defaults(&limits);
+    limits.cancel = yes;
+    limits.user = &asked;
+    assert_fails(DCRF_ERROR_ARGUMENT, "cancelled", error,
+                 check_claim(&claim, &limits, &found, &error));
+    assert_int_equal(asked, 1);
+    limits.cancel = NULL;
+    limits.time_limit_s = 1e-9;
+    assert_fails(DCRF_ERROR_ARGUMENT, "within", error,
+                 check_claim(&claim, &limits, &found, &error));
+    limits.time_limit_s = (double)NAN;
+    assert_fails(DCRF_ERROR_ARGUMENT, "time limit", error,
+                 check_claim(&claim, &limits, &found, &error));
+    /* Rounds that decide nothing are no certificate's. */
+    claim.content.rounds = 3;
+    claim.epsilon[0] = claim.epsilon[1] = claim.epsilon[2] = 0.25;
+    assert_fails(DCRF_ERROR_ARGUMENT, "empty", error, check_claim(&claim, NULL, &found, &error));
+    free_claim(&claim);
+}
+
+/* Weights from 1e-8 to 1e12, with unaries to match: honest certificates hold. */
+static void scales_do_not_matter(void **state) {
+    (void)state;
+    for (int exponent = -8; exponent <= 12; exponent += 4)
+        for (uint64_t seed = 0; seed < 12; seed++) {
+            struct toy toy = toy_of(seed);
+            const double scale = pow(10, exponent);
+            dcrf_verification found;
+            dcrf_error error = {0};
+            size_t size;
+            for (size_t k = 0; k < toy.variables * toy.model->stride; k++)
+                toy.model->unary[k] *= seed % 2 ? (float)scale : 1;
+            for (size_t m = 0; m < toy.model->kernel_count; m++)
+                assert_int_equal(
+                    dcrf_model_set_weight(toy.model, m, toy.model->kernels[m].weight * scale, NULL),
+                    DCRF_OK);
+            dcrf_proof *proof = prove(&toy, toy.plan);
+            const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+            if (dcrf_verify_certificate(bytes, size, toy.model, toy.workspace, NULL, NULL, &found,
+                                        &error) < 0)
+                fail_msg("scale 1e%d, toy %zu: %s", exponent, (size_t)seed, error.message);
+            dcrf_proof_free(&proof);
+            free_toy(&toy);
+        }
+}
+
+/* The fast operators' matrix is part of the model. */
+static void matrices_are_fixed(void **state) {
+    (void)state;
+    struct toy toy = toy_of(3);
+    dcrf_plan *plan;
+    dcrf_verification found;
+    dcrf_error error;
+    size_t size, count;
+    uint8_t *again;
+    struct dcrf_certificate_content content;
+    assert_int_equal(dcrf_plan_new(&plan, toy.model, DCRF_OPERATOR_FAST, toy.workspace, NULL),
+                     DCRF_OK);
+    dcrf_proof *proof = prove(&toy, plan);
+    const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
+    assert_int_equal(
+        dcrf_certificate_decode(&content, toy.variables, toy.labels, bytes, size, NULL), DCRF_OK);
+    content.identity.kernels[1].matrix[5] ^= 1;
+    assert_int_equal(dcrf_certificate_encode(&content, &again, &count, NULL), DCRF_OK);
+    assert_fails(DCRF_ERROR_ARGUMENT, "lattice", error,
+                 dcrf_verify_certificate(again, count, toy.model, toy.workspace, NULL, NULL, &found,
+                                         &error));
+    dcrf_release(again);
+    dcrf_certificate_clear(&content);
+    dcrf_proof_free(&proof);
+    dcrf_plan_free(&plan);
+    free_toy(&toy);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_small_rounds_count),
+        cmocka_unit_test(forbidden_labels_cost_nothing),
+        cmocka_unit_test(checks_can_be_stopped),
+        cmocka_unit_test(scales_do_not_matter),
+        cmocka_unit_test(matrices_are_fixed),
         cmocka_unit_test(hash_of_known_messages),
         cmocka_unit_test(certificates_hold),
         cmocka_unit_test(forgeries_are_refused),
