@@ -188,7 +188,7 @@ static bool array_from_npy(const char *path, const cli_image *image, array_layou
 
 /* ---- NIfTI ---------------------------------------------------------------------------------- */
 
-static bool array_from_volume(const nifti_volume *volume, const char *path, const cli_image *image,
+static bool array_from_volume(nifti_volume *volume, const char *path, const cli_image *image,
                               array_fit fit, pixel_array *array, cli_problem *problem) {
     const dcrf_grid image_size = image_grid(image);
     dcrf_grid grid = image_size;
@@ -200,7 +200,8 @@ static bool array_from_volume(const nifti_volume *volume, const char *path, cons
     if (!image_is_volume(image) || !fits)
         return bad_input(problem, path, "is %s and the image %s; they must agree",
                          nifti_size_text(volume, text), image_size_text(image, image_text));
-    if (!nifti_to_floats(volume, path, &array->own_values, problem))
+    if (!nifti_parse_voxels(array->bytes.data, array->bytes.size, path, volume, problem) ||
+        !nifti_to_floats(volume, path, &array->own_values, problem))
         return false;
     array->values = array->own_values;
     array->grid = grid;
@@ -218,7 +219,7 @@ static bool array_from_volume(const nifti_volume *volume, const char *path, cons
 static bool array_from_nifti(const char *path, const cli_image *image, array_fit fit,
                              pixel_array *array, cli_problem *problem) {
     nifti_volume volume;
-    if (!nifti_parse(array->bytes.data, array->bytes.size, path, &volume, problem))
+    if (!nifti_parse_header(array->bytes.data, array->bytes.size, path, &volume, problem))
         return false;
     const bool done = array_from_volume(&volume, path, image, fit, array, problem);
     nifti_free(&volume);

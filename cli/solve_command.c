@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "explain.h"
+#include "io/room.h"
 #include "large/large.h"
 #include "ranks/ranks.h"
 #include "solution_text.h"
@@ -77,6 +78,8 @@ static bool run_solve(const void *given, cli_problem *problem) {
                              feedback_wanted(&settings->feedback),
                              began_s};
     bool was_solved;
+    if (settings->limits.memory_bytes > 0)
+        room_limit(settings->limits.memory_bytes);
     const bool is_checked = ranks_mine() != 0 || solve_outputs_check(&settings->outputs, problem);
     if (!ranks_agree(is_checked, problem) || !large_solve(&task, &was_solved, problem))
         return false;

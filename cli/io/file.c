@@ -1,5 +1,7 @@
 #include "io/file.h"
 
+#include "io/room.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -30,13 +32,22 @@ static bool grow(file_bytes *bytes, size_t *capacity, size_t at_least) {
 
 static bool read_all(int descriptor, const struct stat *info, const char *path, file_bytes *bytes,
                      cli_problem *problem) {
-    /* One byte beyond the size of a regular file, so that its end is seen without growing. */
-    const bool regular = S_ISREG(info->st_mode) && info->st_size >= 0;
-    const size_t expected = regular ? (size_t)info->st_size + 1 : 0;
+    /* A regular file has what it had when it was opened, however it grows. Some of the system's say
+     * that they have none. */
+    const bool regular = S_ISREG(info->st_mode) && info->st_size > 0;
+    const size_t expected = regular ? (size_t)info->st_size : 0;
     size_t capacity = 0;
+    if (regular && !room_check(expected, path, problem))
+        return false;
     for (;;) {
-        if (bytes->size == capacity && !grow(bytes, &capacity, expected))
-            return out_of_memory(problem, path);
+        if (regular && bytes->size == expected)
+            return true;
+        if (bytes->size == capacity) {
+            if (!room_check(capacity, path, problem))
+                return false;
+            if (!grow(bytes, &capacity, expected))
+                return out_of_memory(problem, path);
+        }
         const ssize_t got = read(descriptor, bytes->data + bytes->size, capacity - bytes->size);
         if (got == 0)
             return true;

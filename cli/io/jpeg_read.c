@@ -93,6 +93,15 @@ static void decode_rows(decoding *d) {
         return;
     }
     jpeg->out_color_space = jpeg->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    /* All coefficients of a picture that comes in several scans are kept. */
+    const size_t kept = jpeg_has_multiple_scans(jpeg)
+                            ? (size_t)jpeg->image_width * jpeg->image_height *
+                                  (size_t)jpeg->num_components * sizeof(JCOEF)
+                            : 0;
+    if (!picture_has_room(d->decoded, jpeg->image_width, jpeg->image_height, 3, 1, kept)) {
+        d->out_of_memory = true;
+        escape(d);
+    }
     jpeg_start_decompress(jpeg);
     const size_t width = jpeg->output_width, height = jpeg->output_height;
     const size_t file_channels = (size_t)jpeg->output_components;

@@ -77,22 +77,24 @@ static bool map_from_npy(const file_bytes *bytes, const char *path, const cli_im
            npy_to_integers(&array, path, numbers, problem);
 }
 
-static bool numbers_from_volume(const nifti_volume *volume, const char *path,
-                                const cli_image *image, int32_t **numbers, cli_problem *problem) {
+static bool volume_agrees(const nifti_volume *volume, const char *path, const cli_image *image,
+                          cli_problem *problem) {
     char text[NIFTI_TEXT_BYTES], image_text[IMAGE_TEXT_BYTES];
     if (volume->channels != 1 || volume->size[0] != image->width ||
         volume->size[1] != image->height || volume->size[2] != image->depth)
         return bad_input(problem, path, "is %s and the image %s; they must agree",
                          nifti_size_text(volume, text), image_size_text(image, image_text));
-    return nifti_to_integers(volume, path, numbers, problem);
+    return true;
 }
 
 static bool map_from_volume(const file_bytes *bytes, const char *path, const cli_image *image,
                             int32_t **numbers, cli_problem *problem) {
     nifti_volume volume;
-    if (!nifti_parse(bytes->data, bytes->size, path, &volume, problem))
+    if (!nifti_parse_header(bytes->data, bytes->size, path, &volume, problem))
         return false;
-    const bool done = numbers_from_volume(&volume, path, image, numbers, problem);
+    const bool done = volume_agrees(&volume, path, image, problem) &&
+                      nifti_parse_voxels(bytes->data, bytes->size, path, &volume, problem) &&
+                      nifti_to_integers(&volume, path, numbers, problem);
     nifti_free(&volume);
     return done;
 }

@@ -29,6 +29,7 @@ typedef struct nifti_volume {
     double intercept;
     const uint8_t *voxels; /* inside the bytes that were parsed, or in `inflated` */
     uint8_t *inflated;
+    size_t voxel_offset; /* of the file when it is unpacked */
     nifti_geometry *geometry;
 } nifti_volume;
 
@@ -39,6 +40,13 @@ bool nifti_recognize(const uint8_t *data, size_t size);
  */
 bool nifti_parse(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
                  cli_problem *problem);
+
+/* The same in two steps, so that a size that is not wanted is refused before voxels are unpacked.
+ */
+bool nifti_parse_header(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
+                        cli_problem *problem);
+bool nifti_parse_voxels(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
+                        cli_problem *problem);
 void nifti_free(nifti_volume *volume);
 
 /* "120 x 150 x 100 voxels", with the channels where there is more than one. */

@@ -2,6 +2,7 @@
 #include "io/nifti_geometry.h"
 #include "io/nifti_header.h"
 #include "io/number_bits.h"
+#include "io/room.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,12 +53,9 @@ static bool too_short(const char *file, size_t wanted, size_t there, cli_problem
                      there);
 }
 
-static bool parse_plain(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
-                        cli_problem *problem) {
-    size_t offset = 0;
-    if (!read_header(data, size, file, volume, &offset, problem))
-        return false;
-    const size_t wanted = volume->count * volume->item_bytes;
+static bool find_plain(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
+                       cli_problem *problem) {
+    const size_t wanted = volume->count * volume->item_bytes, offset = volume->voxel_offset;
     const size_t there = size > offset ? size - offset : 0;
     if (there < wanted)
         return too_short(file, wanted, there, problem);
@@ -65,16 +63,14 @@ static bool parse_plain(const uint8_t *data, size_t size, const char *file, nift
     return true;
 }
 
-static bool parse_compressed(const uint8_t *data, size_t size, const char *file,
-                             nifti_volume *volume, cli_problem *problem) {
-    uint8_t header[NIFTI_HEADER_2_BYTES];
-    size_t offset = 0, there = 0;
-    if (!gzip_inflate_start(data, size, header, sizeof header, &there, file, problem) ||
-        !read_header(header, there, file, volume, &offset, problem))
-        return false;
-    const size_t wanted = volume->count * volume->item_bytes;
+static bool inflate_voxels(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
+                           cli_problem *problem) {
+    const size_t wanted = volume->count * volume->item_bytes, offset = volume->voxel_offset;
     if ((offset + wanted) / INFLATE_RATIO_MAX > size + INFLATE_SLACK_BYTES)
         return bad_input(problem, file, "announces more voxels than so small a file can hold");
+    /* Numbers of 32 bits will be made of them, of an image twice. */
+    if (!room_check(offset + wanted + 2 * volume->count * sizeof(float), file, problem))
+        return false;
     volume->inflated = malloc(offset + wanted);
     if (!volume->inflated)
         return out_of_memory(problem, file);
@@ -82,15 +78,34 @@ static bool parse_compressed(const uint8_t *data, size_t size, const char *file,
     return gzip_inflate(data, size, volume->inflated, offset + wanted, file, problem);
 }
 
-bool nifti_parse(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
-                 cli_problem *problem) {
+bool nifti_parse_header(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
+                        cli_problem *problem) {
+    uint8_t header[NIFTI_HEADER_2_BYTES];
+    size_t there = 0;
     *volume = (nifti_volume){.channels = 1};
-    const bool done = gzip_recognize(data, size)
-                          ? parse_compressed(data, size, file, volume, problem)
-                          : parse_plain(data, size, file, volume, problem);
+    const bool done =
+        gzip_recognize(data, size)
+            ? gzip_inflate_start(data, size, header, sizeof header, &there, file, problem) &&
+                  read_header(header, there, file, volume, &volume->voxel_offset, problem)
+            : read_header(data, size, file, volume, &volume->voxel_offset, problem);
     if (!done)
         nifti_free(volume);
     return done;
+}
+
+bool nifti_parse_voxels(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
+                        cli_problem *problem) {
+    const bool done = (gzip_recognize(data, size) ? inflate_voxels : find_plain)(data, size, file,
+                                                                                 volume, problem);
+    if (!done)
+        nifti_free(volume);
+    return done;
+}
+
+bool nifti_parse(const uint8_t *data, size_t size, const char *file, nifti_volume *volume,
+                 cli_problem *problem) {
+    return nifti_parse_header(data, size, file, volume, problem) &&
+           nifti_parse_voxels(data, size, file, volume, problem);
 }
 
 void nifti_free(nifti_volume *volume) {

@@ -1,6 +1,7 @@
 #include "io/picture.h"
 
 #include "io/picture_formats.h"
+#include "io/room.h"
 
 #include <stdlib.h>
 
@@ -17,6 +18,9 @@ static const struct {
  * Small pictures may be of one colour. */
 #define PIXELS_PER_BYTE_MAX 1040
 #define PIXELS_ALWAYS ((size_t)4 << 20)
+
+/* For which the machine is not asked. */
+#define ROOM_ALWAYS_BYTES ((size_t)1 << 20)
 
 #define FORMATS (sizeof formats / sizeof formats[0])
 
@@ -38,7 +42,9 @@ static bool decode(const uint8_t *data, size_t size, picture_purpose purpose, co
                    picture *decoded, cli_problem *problem) {
     for (size_t i = 0; i < FORMATS; i++)
         if (formats[i].recognize(data, size))
-            return formats[i].decode(data, size, purpose, file, decoded, problem);
+            return formats[i].decode(data, size, purpose, file, decoded, problem) ||
+                   (decoded->bytes_wanted > 0 && room_check(decoded->bytes_wanted, file, problem) &&
+                    out_of_memory(problem, file));
     return bad_input(problem, file, "is not a picture; " PICTURE_FORMATS_TEXT " can be read");
 }
 
@@ -88,7 +94,9 @@ void picture_free(picture *decoded) {
 }
 
 void picture_begin(picture *decoded) {
-    *decoded = (picture){.sink = decoded->sink, .is_band_too_large = decoded->is_band_too_large};
+    *decoded = (picture){.sink = decoded->sink,
+                         .is_band_too_large = decoded->is_band_too_large,
+                         .bytes_wanted = decoded->bytes_wanted};
 }
 
 const char *picture_refusal(size_t width, size_t height, size_t file_bytes,
@@ -106,18 +114,36 @@ size_t picture_channels(picture_purpose purpose, bool one_channel) {
     return purpose == PICTURE_AS_COLOURS || (purpose == PICTURE_AS_IS && !one_channel) ? 3 : 1;
 }
 
+static size_t band_rows_of(const picture *made, size_t height, size_t band_rows) {
+    return made->sink && band_rows < height ? band_rows : height;
+}
+
+bool picture_has_room(picture *made, size_t width, size_t height, size_t channels, size_t band_rows,
+                      size_t working_bytes) {
+    /* Without a sink numbers of 32 bits are made of the samples. */
+    const size_t sample_bytes = sizeof *made->samples + (made->sink ? 0 : sizeof(float));
+    const size_t bytes =
+        width * channels * sample_bytes * band_rows_of(made, height, band_rows) + working_bytes;
+    if (bytes <= ROOM_ALWAYS_BYTES || bytes <= room_bytes())
+        return true;
+    made->bytes_wanted = bytes;
+    return false;
+}
+
 bool picture_allocate(picture *made, size_t width, size_t height, size_t channels,
                       size_t band_rows) {
     /* Below 2^31 pixels, 3 channels and 2 bytes: no overflow on 64 bits; calloc checks the rest. */
     made->width = width;
     made->height = height;
     made->channels = channels;
-    made->band_rows = made->sink && band_rows < height ? band_rows : height;
+    made->band_rows = band_rows_of(made, height, band_rows);
     const size_t row_bytes = width * channels * sizeof *made->samples;
     if (made->sink && made->band_rows > made->sink->band_bytes_max / row_bytes) {
         made->is_band_too_large = true;
         return false;
     }
+    if (!picture_has_room(made, width, height, channels, band_rows, 0))
+        return false;
     made->samples = calloc(made->band_rows, row_bytes);
     return made->samples != NULL;
 }

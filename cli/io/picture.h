@@ -34,6 +34,7 @@ struct picture {
     const picture_sink *sink; /* NULL: all rows stay in `samples` */
     size_t band_rows;         /* rows in `samples`; without a sink all */
     bool is_band_too_large;   /* for the sink */
+    size_t bytes_wanted;      /* more than there are; 0: there is room */
 };
 
 /* Decode a file in memory; `file` is for messages. On failure nothing is left to free; freeing is

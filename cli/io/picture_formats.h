@@ -38,6 +38,12 @@ size_t picture_channels(picture_purpose purpose, bool one_channel);
 /* What a decoder begins with: nothing but the sink. */
 void picture_begin(picture *decoded);
 
+/* Is there memory for the samples, for what becomes of them, and for `working_bytes` of the
+ * decoder's own? To be asked before any of it is taken; false is remembered, and picture_decode
+ * says it. */
+bool picture_has_room(picture *made, size_t width, size_t height, size_t channels, size_t band_rows,
+                      size_t working_bytes);
+
 /* Room for the samples, zeroed; false when memory is out. The size must have been checked, and
  * `largest` set. The decoder makes `band_rows` rows together. */
 bool picture_allocate(picture *made, size_t width, size_t height, size_t channels,

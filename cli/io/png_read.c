@@ -78,6 +78,8 @@ static void take_memory(png_session *session, decoding *d) {
     const size_t height = png_get_image_height(session->png, session->info);
     d->pixels->largest = d->bit_depth == 16 ? UINT16_MAX : UINT8_MAX;
     const bool room =
+        picture_has_room(d->pixels, width, height, d->channels, d->interlaced ? height : 1,
+                         (d->interlaced ? height : 1) * d->row_bytes) &&
         picture_allocate(d->pixels, width, height, d->channels, d->interlaced ? height : 1);
     d->rows = room ? calloc(d->interlaced ? height : 1, d->row_bytes) : NULL;
     if (!d->rows) {

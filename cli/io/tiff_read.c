@@ -221,7 +221,9 @@ static bool measure_blocks(decoding *d) {
 }
 
 static bool take_memory(decoding *d, picture *decoded, size_t channels) {
-    if (picture_allocate(decoded, d->width, d->height, channels, d->block_height) && !d->in_place)
+    if (picture_has_room(decoded, d->width, d->height, channels, d->block_height,
+                         d->in_place ? 0 : d->block_bytes) &&
+        picture_allocate(decoded, d->width, d->height, channels, d->block_height) && !d->in_place)
         d->room = calloc(1, d->block_bytes);
     d->out_of_memory = !decoded->samples || (!d->in_place && !d->room);
     d->block = d->room;

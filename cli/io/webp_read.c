@@ -35,8 +35,10 @@ bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, cons
                          "is a WebP, which does not keep numbers as they were; save it as a PNG");
     const size_t row_bytes = 3 * width;
     decoded->largest = UINT8_MAX;
-    uint8_t *rgb =
-        picture_allocate(decoded, width, height, 3, height) ? malloc(row_bytes * height) : NULL;
+    uint8_t *rgb = picture_has_room(decoded, width, height, 3, height, 2 * row_bytes * height) &&
+                           picture_allocate(decoded, width, height, 3, height)
+                       ? malloc(row_bytes * height)
+                       : NULL;
     const bool room = rgb != NULL;
     bool done = room ? WebPDecodeRGBInto(data, size, rgb, row_bytes * height, (int)row_bytes) ||
                            bad_input(problem, file, "bad WebP: its data are broken or truncated")

@@ -124,7 +124,7 @@ class OutputTest(Case):
         def little_memory():
             resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
 
-        self.bad(big, "out of memory", "filter", big, "--row-sums", "-o", "y.npy", status=1,
+        self.bad(big, "when it is decoded, and there are", "filter", big, "--row-sums", "-o", "y.npy", status=1,
                  preexec_fn=little_memory)
 
     def test_pipes_in_and_out(self):
