@@ -289,7 +289,7 @@ async function openPicture(blob, name) {
 async function openUnary(file) {
   if (!state.picture) throw new Error('Open the photograph first, then its unaries.');
   const { width, height } = state.picture.sizes.full;
-  if (/\.npy$/i.test(file.name)) state.unary = { ...unaryOf(parseNpy(await file.arrayBuffer()), width, height), name: file.name, isArray: true };
+  if (/\.npy$/i.test(file.name)) state.unary = { ...unaryOf(parseNpy(await file.arrayBuffer()), width, height, $('unary-kind').value), name: file.name, isArray: true };
   else {
     const { map, labels } = await decodeMap(file, width, height);
     state.unary = { values: energiesOfMap(map, labels, TYPICAL_CONFIDENCE), labels, kind: 'energies', name: file.name };

@@ -34,9 +34,10 @@ export function parseNpy(buffer) {
 
 /**
  * Unary numbers for a picture, out of an array of the shape (H, W, labels) or (labels, H, W): { values, labels,
- * kind }, the labels of a pixel next to each other. Integers are energies times 20, as data sets keep them.
+ * kind }, the labels of a pixel next to each other. Integers are energies times 20, as data sets keep them. `kind` is what
+ * the visitor says they are; where it is 'auto' and the numbers do not tell, that is an error, as in the command.
  */
-export function unaryOf({ shape, data }, width, height) {
+export function unaryOf({ shape, data }, width, height, kind = 'auto') {
   const sizes = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
   const hwc = sizes[0] === height && sizes[1] === width, chw = sizes[1] === height && sizes[2] === width;
   if (sizes.length !== 3 || (!hwc && !chw))
@@ -47,20 +48,35 @@ export function unaryOf({ shape, data }, width, height) {
   const values = new Float32Array(pixels * labels);
   for (let a = 0; a < pixels; a++)
     for (let i = 0; i < labels; i++) values[a * labels + i] = factor * (hwc ? data[a * labels + i] : data[i * pixels + a]);
-  return { values, labels, kind: kindOf(values, labels) };
+  return { values, labels, kind: kind === 'auto' ? kindOf(values, labels) : kind };
 }
 
-/* Probabilities are not negative and add up to 1; other numbers are taken as energies. */
+/* As the library tells it (src/model/unary_kind.c): how far sums may be off, and the share of pixels that may be odd. */
+const ODD_SHARE = 0.01, SUM_TOLERANCE = 0.02, EXPONENTIAL_TOLERANCE = 0.05, PROBABILITY_MAX = 1.001;
+
+/* What the numbers are, where they tell; else an error that says between what the visitor has to choose. */
 function kindOf(values, labels) {
-  for (let a = 0; a + labels <= values.length; a += labels) {
-    let sum = 0;
-    for (let i = 0; i < labels; i++) {
-      if (values[a + i] < 0) return 'energies';
-      sum += values[a + i];
-    }
-    if (Math.abs(sum - 1) > 1e-3) return 'energies';
+  const nearlyAll = (holds) => {
+    let odd = 0;
+    for (let a = 0; a < values.length; a += labels) odd += holds(values.subarray(a, a + labels)) ? 0 : 1;
+    return odd <= ODD_SHARE * values.length / labels;
+  };
+  const sum = (row, term) => row.reduce((total, x) => total + term(x), 0);
+  const sumToOne = (row) => row.every((x) => x >= 0 && x <= PROBABILITY_MAX) && Math.abs(sum(row, (x) => x) - 1) <= SUM_TOLERANCE;
+  const exponentials = (sign) => (row) => row.every((x) => sign * x <= EXPONENTIAL_TOLERANCE)
+    && Math.abs(sum(row, (x) => Math.exp(sign * x)) - 1) <= EXPONENTIAL_TOLERANCE;
+  const choose = (reason, other) => new Error(`It cannot be told what the numbers are: ${reason}. Say beside the button whether they are ${other} or energies, and load them again.`);
+  if (nearlyAll(sumToOne)) {
+    if (labels === 2 && nearlyAll((row) => row.every((x) => x === 0 || x === 1)))
+      throw choose('with two labels, zeros and ones can be energies or probabilities', 'probabilities');
+    return 'probabilities';
   }
-  return 'probabilities';
+  if (nearlyAll(exponentials(-1))) return 'energies';
+  if (nearlyAll(exponentials(1))) return 'logits';
+  if (values.some((x) => x < 0)) throw choose('negative numbers can be logits (high is likely) or energies (low is likely)', 'logits');
+  if (values.every((x) => !(x > PROBABILITY_MAX)) && values.some((x) => x > 0))
+    throw choose('numbers between 0 and 1 that do not sum to 1 can be scores or energies', 'probabilities');
+  return 'energies';
 }
 
 /** Energies that say: this map is right with the probability `confidence`; 255 is unknown. */

@@ -2,7 +2,7 @@
  *   node --test tests/web/library.test.mjs     (DCRF_WEB is the folder of the module, build-web/page by default) */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import test, { after } from 'node:test';
@@ -219,6 +219,39 @@ test('after free() there are errors, not traps', async () => {
     () => session.scribbleKernels])
     assert.throws(use, /the session was freed/);
   await assert.rejects(session.run(), /the session was freed/);
+});
+
+/* The command's own rules: what it asks for, the page asks for. */
+test('the page tells kinds of unaries, or asks, as the command does', async () => {
+  const { unaryOf } = await import(pathToFileURL(join(folder, 'files.js')));
+  const png = readPng(scenes[0].image), pixels = png.width * png.height;
+  let state = 3;
+  const random = () => (state = (state * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff;
+  const rows = (labels, make) => Float32Array.from(Array.from({ length: pixels }, () => make(labels)).flat());
+  const raw = (labels) => Array.from({ length: labels }, () => 4 * random());
+  const probabilities = (labels) => { const e = raw(labels).map(Math.exp), sum = e.reduce((a, b) => a + b); return e.map((x) => x / sum); };
+  const npy = (data, labels) => {
+    const head = `{'descr': '<f4', 'fortran_order': False, 'shape': (${png.height}, ${png.width}, ${labels}), }`;
+    const text = head.padEnd(Math.ceil((head.length + 11) / 64) * 64 - 11) + '\n', start = Buffer.alloc(10);
+    start.write('\x93NUMPY\x01\x00', 'latin1');
+    start.writeUInt16LE(text.length, 8);
+    return Buffer.concat([start, Buffer.from(text, 'latin1'), Buffer.from(data.buffer)]);
+  };
+  for (const [make, labels, kind] of [[probabilities, 3, 'probabilities'], [(n) => probabilities(n).map((p) => -Math.log(p)), 3, 'energies'],
+    [(n) => probabilities(n).map(Math.log), 3, 'logits'], [(n) => raw(n).map((x) => x - 2), 3, undefined], [raw, 3, 'energies'],
+    [(n) => raw(n).map((x) => x / 4), 5, undefined], [() => (random() < 0.5 ? [0, 1] : [1, 0]), 2, undefined]]) {
+    const data = rows(labels, make), shape = [png.height, png.width, labels], file = join(scratch, 'kind.npy');
+    writeFileSync(file, npy(data, labels));
+    const command = () => JSON.parse(execFileSync('build/dcrf', ['solve', scenes[0].image, '--unary', file, '-n', '1', '--json', '-'], { stdio: 'pipe' }));
+    if (kind) {
+      assert.equal(unaryOf({ shape, data }, png.width, png.height).kind, kind);
+      assert.equal(command().unary.kind, kind);
+    } else {
+      assert.throws(() => unaryOf({ shape, data }, png.width, png.height), /It cannot be told what the numbers are.*load them again/);
+      assert.throws(command, /--unary-kind/);
+      assert.equal(unaryOf({ shape, data }, png.width, png.height, 'logits').kind, 'logits');
+    }
+  }
 });
 
 test('out of memory is an error, and the module goes on working', async () => {

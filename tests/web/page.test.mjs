@@ -219,6 +219,16 @@ test('unaries from a file', async () => {
   const share = await page.evaluate(() => playground.result.labels.reduce((sum, label) => sum + (label === 2 ? 1 : 0), 0) / playground.result.labels.length);
   assert.ok(share > 0.3 && share < 0.7, `${share} of the scene is sky`);
   await picture('unaries');
+  /* Negative numbers may be logits or energies: the page asks, as the command does. */
+  const negative = readFileSync(join(scratch, 'unary.npy'));
+  const start = 10 + negative.readUInt16LE(8), numbers = new Float32Array(negative.buffer.slice(negative.byteOffset + start));
+  numbers.forEach((x, i) => negative.writeFloatLE(x - 5, start + 4 * i));
+  await drop('negative.npy', negative);
+  await page.waitForFunction(() => document.body.textContent.includes('It cannot be told what the numbers are'));
+  await page.selectOption('#unary-kind', 'energies');
+  await drop('negative.npy', negative);
+  await page.waitForFunction(() => playground.unary?.name === 'negative.npy');
+  await page.selectOption('#unary-kind', 'auto');
   await page.click('#drop-unary');
 });
 
