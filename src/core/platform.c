@@ -1,5 +1,5 @@
 #if !defined(_WIN32)
-#define _GNU_SOURCE /* cpu_set_t, dladdr, madvise */
+#define _GNU_SOURCE /* cpu_set_t, dladdr1, madvise, secure_getenv */
 #endif
 #include "core/platform.h"
 
@@ -18,6 +18,7 @@
 #include <windows.h>
 #elif !defined(__wasm__)
 #include <dlfcn.h>
+#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -307,6 +308,10 @@ bool dcrf_own_folder(char *path, size_t bytes) {
     return slash != NULL;
 }
 
+const char *dcrf_library_setting(const char *name) {
+    return getenv(name);
+}
+
 #elif !defined(__wasm__)
 
 void *dcrf_library_open(const char *path) {
@@ -326,18 +331,41 @@ void dcrf_library_problem(char *text, size_t bytes) {
     snprintf(text, bytes, "%s", said ? said : "it does not load");
 }
 
-bool dcrf_own_folder(char *path, size_t bytes) {
+/* The file that this code is in. What a program is called by says nothing: whoever starts it may
+ * call it as he likes. */
+static bool find_own_file(char *path, size_t bytes) {
     static const char inside = 0;
     Dl_info own;
+#if defined(__GLIBC__)
+    struct link_map *map = NULL;
+    if (!dladdr1(&inside, &own, (void **)&map, RTLD_DL_LINKMAP) || !map)
+        return false;
+    if (!*map->l_name) { /* the program itself */
+        const ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
+        path[length > 0 ? length : 0] = 0;
+        return length > 0;
+    }
+#else
     if (!dladdr(&inside, &own) || !own.dli_fname)
         return false;
-    const char *slash = strrchr(own.dli_fname, '/');
-    const size_t length = slash ? (size_t)(slash - own.dli_fname) : bytes;
-    if (length >= bytes)
-        return false;
-    memcpy(path, own.dli_fname, length);
-    path[length] = 0;
-    return true;
+#endif
+    const int length = snprintf(path, bytes, "%s", own.dli_fname);
+    return length > 0 && (size_t)length < bytes;
+}
+
+bool dcrf_own_folder(char *path, size_t bytes) {
+    char *slash = find_own_file(path, bytes) ? strrchr(path, '/') : NULL;
+    if (slash)
+        *slash = 0;
+    return slash != NULL;
+}
+
+const char *dcrf_library_setting(const char *name) {
+#if defined(__GLIBC__)
+    return secure_getenv(name);
+#else
+    return getenv(name);
+#endif
 }
 
 #endif

@@ -92,6 +92,10 @@ void dcrf_library_problem(char *text, size_t bytes);
 /* The folder of the program or library that this code is in; false where it is not known. */
 bool dcrf_own_folder(char *path, size_t bytes);
 
+/* What the environment says about a library to load; NULL where it is not to be trusted, in a
+ * program with more rights than who starts it. */
+const char *dcrf_library_setting(const char *name);
+
 #endif
 
 #endif

@@ -46,7 +46,7 @@ static void *open_beside(void) {
 }
 
 static void *open_library(dcrf_error *error) {
-    const char *given = getenv("DCRF_CUDA_LIBRARY");
+    const char *given = dcrf_library_setting("DCRF_CUDA_LIBRARY");
     void *library = NULL;
     char problem[256];
     if (given && *given) {
