@@ -305,13 +305,14 @@ bool solution_find(const solver_options *options, const model_options *model,
            find_references(plan, built, settings.time_limit_s > 0 || interrupt_came(), found,
                            problem) &&
            find_changes(built, found, problem);
-    dcrf_plan_free(&plan);
+    found->plan = plan;
     if (!done)
         solution_free(found);
     return done;
 }
 
 void solution_free(solution *found) {
+    dcrf_plan_free(&found->plan);
     free(found->labels);
     free(found->unary_labels);
     free(found->marginals);

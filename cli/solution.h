@@ -59,6 +59,7 @@ typedef struct solution {
     tiles_facts tiles; /* where there are some, only labels counts and energies are known */
     uint16_t *labels;
     uint16_t *unary_labels; /* the unary minimum of every pixel */
+    dcrf_plan *plan;        /* for who solves the same model again */
     reference unary_minimum;
     reference constant; /* the best of them */
     float *marginals;   /* a block as in dcrf/operator.h */

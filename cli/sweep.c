@@ -1,10 +1,21 @@
 #include "sweep.h"
 
+#include "clock.h"
+#include "interrupt.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static const double factors[SWEEP_POINTS] = {0, 0.125, 0.25, 0.5, 1, 2, 4};
+
+/* A run that is cut short says nothing about a strength. */
+static bool run_whole(dcrf_solver *solver, dcrf_error *error) {
+    const dcrf_status stop = dcrf_solver_run(solver, error);
+    if (stop == DCRF_STOP_TIME || stop == DCRF_STOP_CANCELLED)
+        error->status = DCRF_ERROR_INTERRUPTED;
+    return stop >= 0 && stop != DCRF_STOP_TIME && stop != DCRF_STOP_CANCELLED;
+}
 
 static bool solve_point(const built_model *built, const dcrf_plan *plan, sweep_point *point,
                         dcrf_error *error) {
@@ -12,7 +23,7 @@ static bool solve_point(const built_model *built, const dcrf_plan *plan, sweep_p
     dcrf_solver *solver = NULL;
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     const bool done = dcrf_solver_new(&solver, plan, built->workspace, &settings, error) >= 0 &&
-                      dcrf_solver_run(solver, error) >= 0;
+                      run_whole(solver, error);
     if (done)
         dcrf_solver_labels(solver, point->labels);
     dcrf_solver_free(&solver);
@@ -42,29 +53,40 @@ static bool run_points(const built_model *built, const dcrf_plan *plan, strength
     return done;
 }
 
-bool sweep_run(const model_options *options, const char *image_file, const built_model *built,
+static int is_interrupted(void *user) {
+    (void)user;
+    return interrupt_came();
+}
+
+bool sweep_run(const built_model *built, const dcrf_plan *plan, double time_limit_s, double began_s,
                strength_sweep *sweep, cli_problem *problem) {
-    dcrf_plan *plan = NULL;
-    dcrf_error error;
+    dcrf_error error = {.status = DCRF_OK};
     const size_t variables = dcrf_model_variables(built->model);
+    const double left_s = time_limit_s - (seconds_now() - began_s);
     *sweep = (strength_sweep){0};
-    if (!(built->strength.nats > 0))
+    /* Nor where the run itself was told to end. */
+    if (!(built->strength.nats > 0) || interrupt_came() || (time_limit_s > 0 && left_s <= 0))
         return true;
-    if (!model_plan(options, image_file, built, &plan, problem))
-        return false;
     sweep->count = SWEEP_POINTS;
     bool done = true;
     for (size_t k = 0; k < SWEEP_POINTS; k++) {
         sweep->points[k].labels = calloc(variables, sizeof *sweep->points[k].labels);
         done = done && sweep->points[k].labels;
     }
-    done = done || out_of_memory(problem, "explanation");
-    done = done && (run_points(built, plan, sweep, &error) ||
-                    library_problem(problem, "explanation", &error));
-    dcrf_plan_free(&plan);
+    if (!done) {
+        sweep_free(sweep);
+        return out_of_memory(problem, "explanation");
+    }
+    interrupt_catch();
+    dcrf_workspace_set_limit(built->workspace, time_limit_s > 0 ? left_s : 0, is_interrupted, NULL);
+    done = run_points(built, plan, sweep, &error);
+    dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
+    interrupt_release();
     if (!done)
         sweep_free(sweep);
-    return done;
+    /* What was to be explained is there, with or without. */
+    return done || error.status == DCRF_ERROR_INTERRUPTED ||
+           library_problem(problem, "explanation", &error);
 }
 
 void sweep_free(strength_sweep *sweep) {

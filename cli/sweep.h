@@ -23,7 +23,7 @@ typedef struct strength_sweep {
 } strength_sweep;
 
 /* Sweep around the strength in force, which the model has again afterwards. To be freed. */
-bool sweep_run(const model_options *options, const char *image_file, const built_model *built,
+bool sweep_run(const built_model *built, const dcrf_plan *plan, double time_limit_s, double began_s,
                strength_sweep *sweep, cli_problem *problem);
 void sweep_free(strength_sweep *sweep);
 
