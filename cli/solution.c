@@ -31,7 +31,8 @@ const cli_option solver_option_table[] = {
          DCRF_DEFAULT_QP_ITERATIONS) ", lp " NUMBER_TEXT(DCRF_DEFAULT_LP_ITERATIONS)},
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
      offsetof(solver_options, time_limit_s),
-     "seconds for the run: candidates, iterations and polishing"},
+     "seconds for all of it: set-up, candidates, iterations and polishing; where they end before "
+     "there is a labelling with a known energy, that is an error"},
     {"gap", 0, "G", NULL, false, parse_fraction, offsetof(solver_options, gap),
      "stop when the energy is proven to be within the fraction G of the optimum, 0.01 or 1%; "
      "where not given, " NUMBER_TEXT(DCRF_DEFAULT_LP_GAP)},

@@ -1,0 +1,52 @@
+"""Limits and signals: what a run does when it is told to end, and when it is not."""
+
+import json
+import signal
+import subprocess
+import unittest
+
+import case
+import formats
+
+SIDE = 150
+
+
+class Limits(case.Case):
+    def setUp(self):
+        super().setUp()
+        rows = [[((7 * x) % 256, (5 * y) % 256, (3 * x + 11 * y) % 256) for x in range(SIDE)] for y in range(SIDE)]
+        unary = [((3 * k + k // 97) % 16) / 8 for k in range(SIDE * SIDE * 2)]
+        self.large = self.write("large.png", formats.png(rows))
+        self.model = (self.large, "--unary", self.write("large.npy", formats.npy(unary, (SIDE, SIDE, 2))))
+
+    # A pass over all pairs takes longer than these limits on any machine.
+    def test_exact_operators_obey(self):
+        for more in (("solve", *self.model, "-m", "mf"), ("solve", *self.model, "-m", "lp"),
+                     ("certify", *self.model, "--labels", self.write("l.png", formats.number_png([[0] * SIDE] * SIDE)))):
+            self.bad(self.large, "the time limit ended while", *more, "--operator", "exact", "--bilateral", "60,200", "-t", "0.01",
+                     "--threads", "1", status=1)
+
+    def run_and_signal(self, handler):
+        """What a run says that got SIGINT at its first iteration."""
+        run = subprocess.Popen([case.COMMAND, "solve", *self.model, "-m", "lp", "-n", "20", "--gap", "1e-9", "-v", "--no-polish", "--threads", "1",
+                                "--json", "found.json", "-o", "found.png"], cwd=self.folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, handler))
+        for line in run.stderr:
+            if b"iteration 1:" in line:
+                run.send_signal(signal.SIGINT)
+                break
+        run.stderr.read()
+        self.assertEqual(run.wait(), 0)
+        run.stderr.close()
+        return json.loads(self.read("found.json"))
+
+    def test_ignored_signals_stay_ignored(self):
+        self.assertEqual(self.run_and_signal(signal.SIG_DFL)["stop"], "cancelled")
+        ignored = self.run_and_signal(signal.SIG_IGN)
+        self.assertNotEqual(ignored["stop"], "cancelled")
+        self.assertGreater(ignored["iterations"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
