@@ -211,7 +211,7 @@ static bool prove(const solver_options *options, const dcrf_plan *plan, const bu
     if (options->proving == PROVE_BY_GAP)
         limits.sweeps = 0;
     if (dcrf_proof_new(&proof, solver, &limits, &error) < 0)
-        return library_problem(problem, "proof", &error);
+        return error.status == DCRF_ERROR_INTERRUPTED || library_problem(problem, "proof", &error);
     const bool done = take_proof(plan, built, proof, found, problem);
     dcrf_proof_free(&proof);
     return done;

@@ -95,7 +95,7 @@ static dcrf_status prove(const dcrf_solver *solver, const uint16_t *labels,
         limits.sweeps = 0;
     const dcrf_status status = dcrf_proof_new(&proof, solver, &limits, error);
     if (status < 0)
-        return status;
+        return status == DCRF_ERROR_INTERRUPTED ? DCRF_OK : status;
     dcrf_proof_get_info(proof, &info);
     const size_t label_count = dcrf_model_labels(dcrf_plan_model(solver->problem.plan));
     const uint8_t *possible = dcrf_proof_possible(proof);

@@ -36,8 +36,8 @@ class Limits(case.Case):
             if b"iteration 1:" in line:
                 run.send_signal(signal.SIGINT)
                 break
-        run.stderr.read()
-        self.assertEqual(run.wait(), 0)
+        said = run.stderr.read()
+        self.assertEqual(run.wait(), 0, said)
         run.stderr.close()
         return json.loads(self.read("found.json"))
 
