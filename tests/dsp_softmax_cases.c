@@ -94,7 +94,7 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
     size_t *plane = malloc(labels * sizeof *plane);
     for (size_t i = 0; i < labels; i++)
         plane[i] = is_in_order ? i : labels - 1 - i;
-    float *work = aligned_alloc(DCRF_ALIGNMENT, (DCRF_SOFTMAX_WORK(labels) + 15) / 16 * 64);
+    float *work = dcrf_allocate(DCRF_SOFTMAX_WORK(labels), sizeof *work);
     /* Sums of messages: none, made, or given in place of the last message; then messages are such
      * that their sum is not larger than one of them, and rounded to as many digits. */
     const bool has_total = number / 11 % 3 == 2 && labels > 1;
@@ -145,7 +145,7 @@ static struct dsp_result run_shared_softmax(const struct dcrf_dsp *dsp, uint64_t
     free(totals);
     free(unary);
     free(plane);
-    free(work);
+    dcrf_release(work);
     free(message);
     free(rest);
     free(rest_top);

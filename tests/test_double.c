@@ -1,5 +1,6 @@
 /* The operators in double: the same matrix as the float operators, and the rounding of the ordered
  * filter within what the operators promise. */
+#include "core/memory.h"
 #include "core/rng.h"
 #include "filter/operator.h"
 #include "unit.h"
@@ -44,7 +45,7 @@ static void drop(struct fixture *fixture) {
 static void check_kind(dcrf_operator_kind kind, dcrf_normalization normalization) {
     struct fixture f;
     make(&f, kind, normalization);
-    float *in = aligned_alloc(64, 2 * VARIABLES * DCRF_LANES * sizeof *in);
+    float *in = dcrf_allocate(2 * VARIABLES, DCRF_LANES * sizeof *in);
     float *out = in + VARIABLES * DCRF_LANES;
     double *precise_in = malloc(VARIABLES * CHANNELS * sizeof *precise_in);
     double *precise = malloc(VARIABLES * CHANNELS * sizeof *precise);
@@ -69,7 +70,7 @@ static void check_kind(dcrf_operator_kind kind, dcrf_normalization normalization
                         (VARIABLES + 100) * 0x1p-24 * precise[a * CHANNELS + c]);
     free(precise);
     free(precise_in);
-    free(in);
+    dcrf_release(in);
     drop(&f);
 }
 
@@ -88,7 +89,7 @@ static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
     struct fixture f;
     make(&f, kind, DCRF_NORMALIZE_SYMMETRIC);
     const size_t bins = levels->count;
-    float *y = aligned_alloc(64, 2 * VARIABLES * DCRF_LANES * sizeof *y);
+    float *y = dcrf_allocate(2 * VARIABLES, DCRF_LANES * sizeof *y);
     float *out = y + VARIABLES * DCRF_LANES;
     double *hats = calloc(VARIABLES * bins, sizeof *hats),
            *seen = malloc(VARIABLES * bins * sizeof *seen);
@@ -137,7 +138,7 @@ static void check_ordered(dcrf_operator_kind kind, const dcrf_levels *levels) {
     }
     free(seen);
     free(hats);
-    free(y);
+    dcrf_release(y);
     drop(&f);
 }
 

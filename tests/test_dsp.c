@@ -18,7 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifndef __wasm__
+#if !defined(__wasm__) && !defined(_WIN32)
+#define CAN_FORK
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
@@ -195,7 +196,7 @@ static void limits_are_kept(void **state) {
 
 static const char *own_path;
 
-#ifndef __wasm__ /* where no process can be started */
+#ifdef CAN_FORK
 /* This program again, with DCRF_CPU set, by the emulator that runs this one (script/check-cpus): it
  * exits with the set in use. */
 static int set_in_use_with(const char *limit) {
@@ -301,7 +302,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(scattering_is_gathering), cmocka_unit_test(logarithms_of_sums_are_precise),
         cmocka_unit_test(tables_are_complete),     cmocka_unit_test(sets_agree_with_plain_c),
         cmocka_unit_test(limits_are_kept),
-#ifndef __wasm__
+#ifdef CAN_FORK
         cmocka_unit_test(the_environment_limits),
 #endif
     };

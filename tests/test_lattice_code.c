@@ -159,7 +159,7 @@ static void check_codes(size_t d, unsigned bits_of_field, size_t extra_bits, boo
     }
     vertices_sort(&list);
     uint64_t *codes = malloc(list.count * code.words * sizeof *codes);
-    uint64_t *taken = aligned_alloc(64, (list.count * code.words * sizeof *codes + 63) / 64 * 64);
+    uint64_t *taken = dcrf_allocate(list.count, code.words * sizeof *codes);
     for (size_t v = 0; v < list.count; v++)
         dcrf_code_pack(&code, list.key + v * corners, codes + v * code.words);
     memcpy(taken, codes, list.count * code.words * sizeof *codes);

@@ -163,7 +163,7 @@ DCRF_FOR_CONSTANTS void fill_corners_of(const struct build *build, const uint64_
     for (size_t i = 0; i <= d; i++) {
         const size_t w = key_words == 1 ? 0 : build->rank_word + i / build->ranks_in_word;
         const unsigned shift = build->rank_bits * (unsigned)(i % build->ranks_in_word);
-        const size_t rank = i < d ? key[w] >> shift & mask : d * (d + 1) / 2 - others;
+        const size_t rank = i < d ? (size_t)(key[w] >> shift & mask) : d * (d + 1) / 2 - others;
         others += rank;
         for (size_t k = 0; k < words; k++)
             step[d - rank][k] = code->step[i][k];

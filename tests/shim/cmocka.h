@@ -56,17 +56,25 @@ struct CMUnitTest {
                      (long long)right_value);                                                      \
     } while (0)
 
-static inline int run_group(const struct CMUnitTest *tests, size_t count) {
+typedef int (*group_fixture)(void **state);
+
+static inline int run_group(const struct CMUnitTest *tests, size_t count, group_fixture setup,
+                            group_fixture teardown) {
+    void *group_state = NULL;
+    if (setup && setup(&group_state) != 0)
+        fail_msg("the setup failed");
     for (size_t i = 0; i < count; i++) {
-        void *state = NULL;
+        void *state = group_state;
         printf("%s\n", tests[i].name);
         fflush(stdout);
         tests[i].run(&state);
     }
+    if (teardown && teardown(&group_state) != 0)
+        fail_msg("the teardown failed");
     printf("%zu passed\n", count);
     return 0;
 }
 #define cmocka_run_group_tests(tests, setup, teardown)                                             \
-    run_group((tests), sizeof(tests) / sizeof((tests)[0]))
+    run_group((tests), sizeof(tests) / sizeof((tests)[0]), (setup), (teardown))
 
 #endif
