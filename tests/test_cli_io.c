@@ -3,7 +3,6 @@
 
 #include "io/file.h"
 #include "io/nifti.h"
-#include "io/npy.h"
 #include "io/output.h"
 #include "io/picture_formats.h"
 #include "io/png_format.h"
@@ -56,34 +55,6 @@ static void test_png_round_trip(void **state) {
     assert_png_round_trip(narrow, WIDTH, HEIGHT, 1, 8);
     narrow[WIDTH * HEIGHT - 1] = 256;
     assert_png_round_trip(narrow, WIDTH, HEIGHT, 1, 16);
-}
-
-static void test_npy_round_trip(void **state) {
-    (void)state;
-    const size_t shape[NPY_MAX_AXES] = {2, 1, 3, 2, 2};
-    for (size_t axes = 1; axes <= NPY_MAX_AXES; axes++) {
-        cli_problem problem = {0, ""};
-        float values[24], *read_back = NULL;
-        char *file = NULL;
-        size_t bytes = 0, count = 1;
-        for (size_t axis = 0; axis < axes; axis++)
-            count *= shape[axis];
-        for (size_t i = 0; i < count; i++)
-            values[i] = (float)i * 0.37f - 2;
-        FILE *stream = open_memstream(&file, &bytes);
-        assert_non_null(stream);
-        npy_write_floats(stream, shape, axes, values);
-        assert_int_equal(fclose(stream), 0);
-
-        npy_array array;
-        assert_true(npy_parse((const uint8_t *)file, bytes, "in", &array, &problem));
-        assert_int_equal(array.axes, axes);
-        assert_memory_equal(array.shape, shape, axes * sizeof *shape);
-        assert_true(npy_to_floats(&array, "in", &read_back, &problem));
-        assert_memory_equal(read_back, values, count * sizeof *values);
-        free(read_back);
-        free(file);
-    }
 }
 
 /* A header of NIfTI-1 for 3 x 2 x 2 voxels of floats, 0.5 x 0.5 x 2 mm each, with all zero. */
@@ -268,7 +239,6 @@ static void test_discarded_outputs_leave_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_png_round_trip),
-        cmocka_unit_test(test_npy_round_trip),
         cmocka_unit_test(test_nifti_label_round_trip),
         cmocka_unit_test(test_a_mapped_file_that_is_cut),
         cmocka_unit_test(test_outputs_appear_together),
