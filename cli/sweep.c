@@ -22,7 +22,6 @@ static bool solve_point(const built_model *built, const dcrf_plan *plan, sweep_p
     dcrf_settings settings;
     dcrf_solver *solver = NULL;
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
-    settings.polish = 0; /* moves take as long, and change little of what is told here */
     const bool done = dcrf_solver_new(&solver, plan, built->workspace, &settings, error) >= 0 &&
                       run_whole(solver, error);
     if (done)

@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #define GZIP_WINDOW (MAX_WBITS + 16) /* zlib's way to say: with the header of gzip */
-#define BUFFER_BYTES 4096 /* on the stack, which may be a few pages */
+#define BUFFER_BYTES 4096            /* on the stack, which may be a few pages */
 /* Padding is short; gigabytes of it are a trap. */
 #define BYTES_AFTER_MAX ((size_t)1 << 20)
 

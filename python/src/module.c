@@ -22,6 +22,10 @@ PyObject *dcrf_py_raise(const dcrf_error *error) {
         return raise_device_error(error);
     if (error->status == DCRF_ERROR_MEMORY)
         type = PyExc_MemoryError;
+    else if (error->status == DCRF_ERROR_INTERRUPTED && PyErr_Occurred())
+        return NULL; /* by a signal's exception, which says more */
+    else if (error->status == DCRF_ERROR_INTERRUPTED)
+        type = PyExc_TimeoutError;
     else if (error->status == DCRF_ERROR_THREAD)
         type = PyExc_RuntimeError;
     else if (error->status == DCRF_ERROR_UNSUPPORTED)
