@@ -66,9 +66,9 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
     settings.seed = options->seed;
     settings.trace = trace;
     settings.lp.schedule = (dcrf_lp_schedule)options->lp_schedule;
+    settings.proof = (dcrf_proving)options->proving;
     if (settings.lp.schedule == DCRF_LP_SCHEDULE_PAPER)
         settings.lp.clique_form = DCRF_CLIQUE_SPREAD;
-    settings.lp.keep_mixture = options->proving == PROVE_BY_CERTIFICATE;
     return settings;
 }
 
@@ -117,6 +117,36 @@ static bool find_references(const dcrf_plan *plan, const built_model *built, boo
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
+static bool take_certificate(const dcrf_proof *proof, solution *found, cli_problem *problem) {
+    size_t size;
+    const uint8_t *certificate = dcrf_proof_certificate(proof, &size);
+    if (!certificate)
+        return true;
+    found->certificate = malloc(size);
+    if (!found->certificate)
+        return out_of_memory(problem, "certificate");
+    memcpy(found->certificate, certificate, size);
+    found->certificate_size = size;
+    return true;
+}
+
+/* What is proven about single pixels, by the gap alone or by a proof. */
+static bool take_proof(const dcrf_solver *solver, solution *found, cli_problem *problem) {
+    const dcrf_proof *proof = dcrf_solver_proof(solver);
+    dcrf_error error;
+    if (dcrf_solver_labels_left(solver, found->labels_left, &error) < 0)
+        return library_problem(problem, "proof", &error);
+    found->has_proof = true;
+    found->proven = (dcrf_proof_info){.variables = found->pixels,
+                                      .proven = found->info.proven,
+                                      .proven_by_gap = found->info.proven};
+    for (size_t a = 0; a < found->pixels; a++)
+        found->proven.possible += found->labels_left[a];
+    if (proof)
+        dcrf_proof_get_info(proof, &found->proven);
+    return take_certificate(proof, found, problem);
+}
+
 static bool take_results(const dcrf_solver *solver, size_t variables, solution *found,
                          cli_problem *problem) {
     dcrf_error error;
@@ -151,69 +181,6 @@ static bool start_from_file(const solver_options *options, const built_model *bu
     const bool done = dcrf_solver_start_labels(solver, labels, &error) >= 0 ||
                       library_problem(problem, options->start_file, &error);
     free(labels);
-    return done;
-}
-
-/* The proof's labelling is that of the solver or a better one. */
-static bool take_proof(const dcrf_plan *plan, const built_model *built, const dcrf_proof *proof,
-                       solution *found, cli_problem *problem) {
-    dcrf_solver_info *info = &found->info;
-    dcrf_energy energy;
-    dcrf_error error;
-    size_t size;
-    const uint8_t *certificate = dcrf_proof_certificate(proof, &size);
-    dcrf_proof_get_info(proof, &found->proven);
-    dcrf_proof_counts(proof, found->labels_left);
-    found->has_proof = true;
-    dcrf_proof_labels(proof, found->unary_labels); /* not in use yet */
-    if (dcrf_energy_of_labels(plan, built->workspace, found->unary_labels, &energy, NULL, &error) <
-        0)
-        return library_problem(problem, "proof", &error);
-    if (energy.total < info->energy.total || certificate) {
-        info->energy = energy;
-        memcpy(found->labels, found->unary_labels, found->proven.variables * sizeof *found->labels);
-    }
-    /* The proof's energies are in double; the last digits of the others may be below. */
-    const double bound = found->proven.lower_bound < info->energy.total ? found->proven.lower_bound
-                                                                        : info->energy.total;
-    if (!(info->lower_bound >= bound))
-        info->lower_bound = bound;
-    info->relative_gap =
-        dcrf_relative_gap(info->energy.total, info->lower_bound, info->unary_floor);
-    if (!certificate)
-        return true;
-    /* What the file proves is what is said. */
-    info->energy.total = found->proven.energy.total;
-    info->lower_bound = found->proven.lower_bound;
-    info->relative_gap = found->proven.relative_gap;
-    found->certificate = malloc(size);
-    if (!found->certificate)
-        return out_of_memory(problem, "certificate");
-    memcpy(found->certificate, certificate, size);
-    found->certificate_size = size;
-    return true;
-}
-
-/* What is proven about single pixels. */
-static bool prove(const solver_options *options, const dcrf_plan *plan, const built_model *built,
-                  const dcrf_solver *solver, progress *watch, solution *found,
-                  cli_problem *problem) {
-    dcrf_proof_settings limits;
-    dcrf_proof *proof;
-    dcrf_error error;
-    if (options->method != DCRF_METHOD_LP)
-        return true;
-    dcrf_proof_settings_defaults(&limits);
-    limits.time_limit_s = options->time_limit_s;
-    limits.certificate = options->proving == PROVE_BY_CERTIFICATE;
-    limits.cancel = progress_cancel;
-    limits.cancel_user = watch;
-    if (options->proving == PROVE_BY_GAP)
-        limits.sweeps = 0;
-    if (dcrf_proof_new(&proof, solver, &limits, &error) < 0)
-        return error.status == DCRF_ERROR_INTERRUPTED || library_problem(problem, "proof", &error);
-    const bool done = take_proof(plan, built, proof, found, problem);
-    dcrf_proof_free(&proof);
     return done;
 }
 
@@ -258,7 +225,8 @@ static bool run_solver(const solver_options *options, const built_model *built,
     }
     done = done && has_energy(options, solver, problem);
     done = done && take_results(solver, dcrf_model_variables(built->model), found, problem) &&
-           (found->was_cut_short || prove(options, plan, built, solver, watch, found, problem));
+           (found->was_cut_short || options->method != DCRF_METHOD_LP ||
+            take_proof(solver, found, problem));
     dcrf_solver_free(&solver);
     return done;
 }

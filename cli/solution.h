@@ -17,15 +17,8 @@ typedef struct solver_options {
     size_t seed;
     const char *start_file; /* NULL: none */
     int lp_schedule;        /* dcrf_lp_schedule */
-    int proving;            /* how_much_to_prove: no option of its own */
+    int proving;            /* dcrf_proving: no option of its own */
 } solver_options;
-
-/* About single pixels, after a run of the LP. */
-typedef enum how_much_to_prove {
-    PROVE_BY_GAP = 0,    /* what the bound says at once */
-    PROVE_FULLY,         /* all that can be */
-    PROVE_BY_CERTIFICATE /* the same so that others can check it */
-} how_much_to_prove;
 
 extern const cli_option method_option_table[];
 extern const cli_option solver_option_table[]; /* whatever the method */
@@ -77,7 +70,7 @@ typedef struct solution {
     dcrf_proof_info proven;
     uint16_t *labels_left; /* labels that an optimal labelling can have, one number a pixel; 1 is
                               proven */
-    uint8_t *certificate;  /* NULL: not wanted */
+    uint8_t *certificate;  /* NULL: not wanted, or not made */
     size_t certificate_size;
     bool was_cut_short; /* memory ran out; this is what was found until then */
 } solution;

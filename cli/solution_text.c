@@ -66,7 +66,8 @@ static double seconds_of_solving(const dcrf_solver_info *info) {
 }
 
 double seconds_of_run(const solution *found) {
-    return found->setup_s + seconds_of_solving(&found->info) + found->info.polish_s;
+    return found->setup_s + seconds_of_solving(&found->info) + found->info.polish_s +
+           found->info.proof_s;
 }
 
 void print_single_pixels(const built_model *built, size_t right, size_t wrong) {
@@ -160,9 +161,17 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     print_proof(stream, &proven, info->is_constant != 0);
     print_proven(stream, found);
     print_warnings(stream, found);
-    fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing\n",
+    fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing",
             info->iterations, info->iterations == 1 ? "" : "s", stop_reason(info->stop),
             found->setup_s, seconds_of_solving(info), info->polish_s);
+    if (info->proof_s > 0)
+        fprintf(stream, ", %.2f s proving", info->proof_s);
+    fputc('\n', stream);
+    if (info->proof_stop != DCRF_OK)
+        fprintf(stream, "note: the proof was cut short: %s; %s\n", stop_reason(info->proof_stop),
+                found->proven.sweeps > 0 || found->certificate
+                    ? "it says what is proven so far"
+                    : "it says what the gap proves, and there is no certificate");
     if (found->was_cut_short || info->left_out != DCRF_OK)
         fprintf(stream, "note: memory ran out: %s\n",
                 found->was_cut_short ? "this is the best labelling until then"

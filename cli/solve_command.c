@@ -36,9 +36,9 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     char *explanation = NULL;
     strength_sweep sweep = {0};
     solver_options options = settings->solver;
-    options.proving = outputs->certificate_file ? PROVE_BY_CERTIFICATE
-                      : outputs->proof_file     ? PROVE_FULLY
-                                                : PROVE_BY_GAP;
+    options.proving = outputs->certificate_file ? DCRF_PROVE_CERTIFICATE
+                      : outputs->proof_file     ? DCRF_PROVE_VARIABLES
+                                                : DCRF_PROVE_BY_GAP;
     bool done = solution_find(&options, &settings->model, settings->image_file, built, began_s,
                               trace, talk, &found, problem);
     if (done && explain)

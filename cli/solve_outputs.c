@@ -305,7 +305,8 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
                 write_one(&w, outputs->boundaries_file, write_boundaries) &&
                 write_one(&w, outputs->confidence_file, write_confidence) &&
                 write_one(&w, outputs->proof_file, write_proof) &&
-                write_one(&w, outputs->certificate_file, write_certificate) &&
+                (!results->found->certificate ||
+                 write_one(&w, outputs->certificate_file, write_certificate)) &&
                 write_one(&w, outputs->marginals_file, write_marginals) &&
                 write_one(&w, outputs->trace_file, write_trace_file) &&
                 write_one(&w, outputs->report_file, write_report);

@@ -12,6 +12,10 @@
 /* Energies come through float kernels: 4e-6 of terms that add up to less than 60. */
 #define AGREEMENT 2e-4
 
+/* The energy of a run with a bound is rounded up, by what floats can be off where there is no time
+ * to sum in double: some hundred roundings to float of pairs that add up to less than 60. */
+#define ROUNDED_UP 2e-3
+
 static dcrf_solver_info info_of(const dcrf_solver *solver) {
     dcrf_solver_info info;
     dcrf_solver_get_info(solver, &info);
@@ -56,7 +60,7 @@ static void candidates_can_be_read(void **state) {
                 assert_int_equal(candidate->was_tried, wants[k]);
                 assert_int_equal(candidate->status, DCRF_OK);
                 if (k != DCRF_CANDIDATE_FLOW && candidate->was_tried)
-                    assert_true(info.energy.total <= candidate->energy);
+                    assert_true(info.energy.total <= candidate->energy + ROUNDED_UP);
                 else
                     assert_true(isnan(candidate->energy));
                 time_s += candidate->time_s;
@@ -158,7 +162,8 @@ static void cancelling_works_at_every_question(void **state) {
             struct patience patience = {0, most};
             dcrf_settings settings;
             dcrf_solver *solver;
-            dcrf_energy energy;
+            dcrf_energy energy, precise;
+            double error_of;
             dcrf_settings_defaults(&settings, method);
             settings.rounding_draws = 4;
             settings.iterations = 30;
@@ -172,7 +177,14 @@ static void cancelling_works_at_every_question(void **state) {
             assert_int_equal(
                 dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, NULL),
                 DCRF_OK);
-            assert_memory_equal(&energy.total, &info.energy.total, sizeof energy.total);
+            assert_int_equal(dcrf_energy_in_double(scene.plan, scene.workspace, labels, &precise,
+                                                   NULL, &error_of, NULL),
+                             DCRF_OK);
+            if (method != DCRF_METHOD_LP)
+                assert_memory_equal(&energy.total, &info.energy.total, sizeof energy.total);
+            else
+                assert_true(info.energy.total >= precise.total - error_of &&
+                            info.energy.total <= precise.total * (1 + 1e-4));
             assert_true(stop > 0);
             dcrf_solver_free(&solver);
             if (patience.asked <= most) { /* it was not asked: the run came to its end */
@@ -203,7 +215,11 @@ static void no_time_at_all(void **state) {
         const dcrf_solver_info info = info_of(solver);
         dcrf_solver_labels(solver, labels);
         assert_int_equal(info.iterations, 0);
-        assert_true(fabs(info.energy.total - toy_energy(&toy, labels)) <= AGREEMENT);
+        if (method == DCRF_METHOD_LP) /* never below the true one */
+            assert_true(info.energy.total >= toy_energy(&toy, labels) &&
+                        info.energy.total <= toy_energy(&toy, labels) + ROUNDED_UP);
+        else
+            assert_true(fabs(info.energy.total - toy_energy(&toy, labels)) <= AGREEMENT);
         dcrf_solver_free(&solver);
     }
     free_toy(&toy);

@@ -358,7 +358,7 @@ EXPORT(dcrf_status, dcrf_web_prove)(struct session *s, double time_limit_s) {
     dcrf_proof *proof = NULL;
     const dcrf_status status = dcrf_proof_new(&proof, s->solver, &settings, &last_error);
     if (status >= 0) {
-        dcrf_proof_labels(proof, s->labelling);
+        dcrf_solver_labels(s->solver, s->labelling);
         dcrf_proof_counts(proof, s->counts);
     }
     dcrf_proof_free(&proof);

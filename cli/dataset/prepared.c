@@ -359,24 +359,6 @@ static bool take_rounding(const prepared_image *p, dcrf_workspace *workspace,
     return true;
 }
 
-/* What the LP's bound proves of single pixels, at no further work. */
-static bool take_proven(const dcrf_solver *solver, outcome *found, dcrf_error *error) {
-    dcrf_proof *proof;
-    dcrf_proof_info info;
-    dcrf_proof_settings settings;
-    found->proven_share = NAN;
-    if (isnan(found->lower_bound))
-        return true;
-    dcrf_proof_settings_defaults(&settings);
-    settings.sweeps = 0;
-    if (dcrf_proof_new(&proof, solver, &settings, error) < 0)
-        return false;
-    dcrf_proof_get_info(proof, &info);
-    found->proven_share = (double)info.proven / (double)info.variables;
-    dcrf_proof_free(&proof);
-    return true;
-}
-
 static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
                        const solve_choice *choice, const method_choice *method, outcome *found,
                        curve *energies, dcrf_error *error) {
@@ -395,8 +377,11 @@ static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
         dcrf_solver_get_info(solver, &info);
         take_info(&info, found);
         dcrf_solver_labels(solver, found->labels);
-        done = take_proven(solver, found, error);
-        done = done && (!choice->rounded || take_rounding(p, workspace, solver, found, error));
+        /* What the LP's bound proves of single pixels, at no further work. */
+        found->proven_share = isnan(found->lower_bound)
+                                  ? NAN
+                                  : (double)info.proven / (double)dcrf_model_variables(p->model);
+        done = !choice->rounded || take_rounding(p, workspace, solver, found, error);
     }
     if (done && energies && !take_curve(solver, choice->rounded, energies)) {
         *error = (dcrf_error){DCRF_ERROR_MEMORY, "out of memory"};

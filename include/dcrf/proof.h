@@ -46,9 +46,13 @@ typedef struct dcrf_proof_info {
     double seconds;
 } dcrf_proof_info;
 
-/* Prove what can be proven from the state of a solver of the LP that has run. The solver is not
- * changed; its plan must outlive this call only. */
-DCRF_API dcrf_status dcrf_proof_new(dcrf_proof **proof, const dcrf_solver *solver,
+/* The proof that a run has made, or NULL: it was not asked for (`proof` of dcrf_settings), or cut
+ * short before it began. It is the solver's, until the next run. */
+DCRF_API const dcrf_proof *dcrf_solver_proof(const dcrf_solver *solver);
+
+/* Prove more after a run of the LP: by another clock, that of these settings. Labels, energy, bound
+ * and gap of the solver become those of the proof. */
+DCRF_API dcrf_status dcrf_proof_new(dcrf_proof **proof, dcrf_solver *solver,
                                     const dcrf_proof_settings *settings, dcrf_error *error);
 DCRF_API void dcrf_proof_free(dcrf_proof **proof);
 

@@ -81,6 +81,14 @@ typedef enum dcrf_lp_schedule {
 DCRF_API const char *dcrf_lp_schedule_name(dcrf_lp_schedule schedule);
 DCRF_API int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *schedule);
 
+/* What a run of the LP proves about single variables (dcrf/proof.h). */
+typedef enum dcrf_proving {
+    DCRF_PROVE_BY_GAP = 0, /* what the bound says at once */
+    DCRF_PROVE_VARIABLES,  /* all that can be: a stage of its own, for which the iterations leave
+                            * three tenths of a time limit */
+    DCRF_PROVE_CERTIFICATE /* the same so that others can check it */
+} dcrf_proving;
+
 typedef struct dcrf_lp_settings {
     dcrf_lp_schedule schedule;
     dcrf_clique_form clique_form;
@@ -118,7 +126,8 @@ typedef struct dcrf_settings {
     dcrf_cancel_callback cancel; /* NULL: none */
     void *cancel_user;
     dcrf_lp_settings lp;
-    unsigned char reserved[64];
+    dcrf_proving proof;
+    unsigned char reserved[60];
 } dcrf_settings;
 
 #define DCRF_DAMPING_AUTO (-1.0)
@@ -177,7 +186,8 @@ DCRF_API dcrf_status dcrf_solver_step(dcrf_solver *solver, dcrf_error *error);
 DCRF_API dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error);
 
 /* Candidates, steps until a stopping rule is met, then dcrf_solver_finish (without polishing where
- * a callback cancelled). Returns why it stopped. */
+ * a callback cancelled), then the proof that the settings ask for, all by one clock. Returns why it
+ * stopped. A proof that runs out of time or memory is left out: see `proof_stop`. */
 DCRF_API dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error);
 
 /* ---- results -------------------------------------------------------------------------------- */
@@ -212,7 +222,9 @@ typedef struct dcrf_solver_info {
     dcrf_method method;
     size_t iterations;
     dcrf_status stop;       /* why the last run stopped; DCRF_OK while there was none */
-    dcrf_energy energy;     /* of the labelling that dcrf_solver_labels gives; NaN before a run */
+    dcrf_energy energy;     /* of the labelling that dcrf_solver_labels gives; NaN before a run. At
+                             * the end of a run with a bound no less than the true one, with what
+                             * rounding and pairs that were left out can add to `pairwise` */
     dcrf_energy unpolished; /* of the best labelling that no move has touched */
     dcrf_energy rounded;    /* of the method's own last labelling; NaN while there is none */
     double objective;       /* NaN before the first iteration */
@@ -227,13 +239,21 @@ typedef struct dcrf_solver_info {
     double round_s;         /* rounding */
     double polish_s;        /* and moves */
     dcrf_candidate candidates[DCRF_CANDIDATE_ROOM]; /* by dcrf_candidate_kind */
-    double reserved[16];
+    size_t proven;          /* variables with one possible label; 0 without a bound */
+    double proof_s;         /* seconds of the proof's stage */
+    dcrf_status proof_stop; /* DCRF_OK, or what cut the proof short that the settings ask for */
+    double reserved[13];
 } dcrf_solver_info;
 
 DCRF_API void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info);
 
 /* The best labelling seen: one label a variable. */
 DCRF_API void dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels);
+
+/* How many labels an optimal labelling can have, one number for every variable, as far as the run
+ * has proven it: 1 is proven, and all are possible where there is no bound. */
+DCRF_API dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
+                                             dcrf_error *error);
 
 /* The method's last iterate: a block of distributions over labels. */
 DCRF_API dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals,

@@ -1,6 +1,8 @@
 /* What the library found, as dictionaries. */
 #include "results.h"
 
+#include <math.h>
+
 PyObject *dcrf_py_energy_dictionary(const dcrf_energy *energy) {
     return Py_BuildValue("{s:d,s:d,s:d,s:d}", "total", energy->total, "unary", energy->unary,
                          "pairwise", energy->pairwise, "cliques", energy->cliques);
@@ -48,15 +50,21 @@ static PyObject *changes_dictionary(const dcrf_changes *changes) {
         changes->largest_share, "warnings", warnings);
 }
 
-PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, const dcrf_changes *changed) {
+PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, size_t variables,
+                                  const dcrf_changes *changed) {
     dcrf_solver_info info;
     dcrf_solver_get_info(solver, &info);
+    size_t size;
+    const uint8_t *certificate = dcrf_proof_certificate(dcrf_solver_proof(solver), &size);
+    const double share =
+        isnan(info.lower_bound) ? (double)NAN : (double)info.proven / (double)variables;
     PyObject *energies = dcrf_py_energy_dictionary(&info.energy);
     PyObject *trace = trace_list(solver), *changes = changes_dictionary(changed);
     PyObject *dictionary =
         energies && trace && changes
             ? Py_BuildValue(
-                  "{s:s,s:n,s:s,s:O,s:O,s:d,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d}}",
+                  "{s:s,s:n,s:s,s:O,s:O,s:d,s:d,s:d,s:d,s:d,s:O,s:O,s:{s:d,s:d,s:d,s:d,s:d,s:d},"
+                  "s:d,s:y#}",
                   "method", dcrf_method_name(info.method), "iterations",
                   (Py_ssize_t)info.iterations, "stop", dcrf_status_name(info.stop), "changes",
                   changes, "energies", energies, "objective", info.objective, "lower_bound",
@@ -64,35 +72,14 @@ PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, const dcrf_changes 
                   info.unpolished.total, "rounded_energy", info.rounded.total, "is_constant",
                   info.is_constant ? Py_True : Py_False, "trace", trace, "seconds", "start",
                   info.start_s, "solve", info.solve_s, "evaluate", info.evaluate_s, "round",
-                  info.round_s, "polish", info.polish_s)
+                  info.round_s, "polish", info.polish_s, "proof", info.proof_s, "proven_share",
+                  share, /* y# makes None of NULL */
+                  "certificate", (const char *)certificate, (Py_ssize_t)size)
             : NULL;
     Py_XDECREF(energies);
     Py_XDECREF(trace);
     Py_XDECREF(changes);
     return dictionary;
-}
-
-int dcrf_py_add_proven_share(PyObject *dictionary, double share) {
-    PyObject *number = PyFloat_FromDouble(share);
-    const int done = number ? PyDict_SetItemString(dictionary, "proven_share", number) : -1;
-    Py_XDECREF(number);
-    return done;
-}
-
-int dcrf_py_add_proof(PyObject *dictionary, const dcrf_proof *proof) {
-    dcrf_proof_info info;
-    size_t size = 0;
-    const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
-    dcrf_proof_get_info(proof, &info);
-    /* y# makes None of NULL. */
-    PyObject *more =
-        Py_BuildValue("{s:N,s:d,s:d,s:d,s:y#}", "energies", dcrf_py_energy_dictionary(&info.energy),
-                      "lower_bound", info.lower_bound, "relative_gap", info.relative_gap,
-                      "proven_share", (double)info.proven / (double)info.variables, "certificate",
-                      (const char *)bytes, (Py_ssize_t)(bytes ? size : 0));
-    const int done = more ? PyDict_Update(dictionary, more) : -1;
-    Py_XDECREF(more);
-    return done;
 }
 
 PyObject *dcrf_py_certificate_dictionary(const dcrf_certificate *certificate) {

@@ -37,49 +37,8 @@ struct run {
     uint8_t *possible;     /* out; NULL: no proof is wanted */
     int certificate;       /* is one wanted? */
     int judge_strength;    /* may it be called too strong? */
-    double proven_share;   /* out; where no proof is wanted */
     dcrf_solver *solver;
-    dcrf_proof *proof;
 };
-
-/* The same: what is proven about single variables. The proof's labelling is the solver's or a
- * better one. */
-static dcrf_status prove(struct dcrf_py_model *self, struct run *run, dcrf_error *error) {
-    dcrf_proof_settings settings;
-    dcrf_proof_settings_defaults(&settings);
-    settings.time_limit_s = run->settings.time_limit_s;
-    settings.certificate = run->certificate;
-    settings.cancel = run->settings.cancel;
-    settings.cancel_user = run->settings.cancel_user;
-    const dcrf_status status = dcrf_proof_new(&run->proof, run->solver, &settings, error);
-    if (status < 0)
-        return status;
-    memcpy(run->possible, dcrf_proof_possible(run->proof),
-           dcrf_model_variables(self->model) * dcrf_model_labels(self->model));
-    dcrf_proof_labels(run->proof, run->labels);
-    return DCRF_OK;
-}
-
-/* The part of the variables that a bound proves by itself, at no further work; NaN without one. */
-static dcrf_status prove_by_gap(const dcrf_solver *solver, double *share, dcrf_error *error) {
-    dcrf_solver_info found;
-    dcrf_proof_info info;
-    dcrf_proof_settings settings;
-    dcrf_proof *proof = NULL;
-    dcrf_solver_get_info(solver, &found);
-    *share = NAN;
-    if (isnan(found.lower_bound))
-        return DCRF_OK;
-    dcrf_proof_settings_defaults(&settings);
-    settings.sweeps = 0;
-    const dcrf_status status = dcrf_proof_new(&proof, solver, &settings, error);
-    if (status < 0)
-        return status;
-    dcrf_proof_get_info(proof, &info);
-    *share = (double)info.proven / (double)info.variables;
-    dcrf_proof_free(&proof);
-    return DCRF_OK;
-}
 
 /* Without the interpreter lock. */
 static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_error *error) {
@@ -94,13 +53,17 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
     if (status < 0)
         return status;
     dcrf_solver_labels(run->solver, run->labels);
-    run->proven_share = NAN;
     if (run->settings.cancel(run->settings.cancel_user))
-        return DCRF_OK; /* nobody waits for the rest */
-    status = run->possible ? prove(self, run, error)
-                           : prove_by_gap(run->solver, &run->proven_share, error);
-    if (status < 0)
-        return status;
+        return DCRF_OK;  /* nobody waits for the rest */
+    if (run->possible) { /* all are, where there was no time for a proof */
+        const uint8_t *possible = dcrf_proof_possible(dcrf_solver_proof(run->solver));
+        const size_t size = dcrf_model_variables(self->model) * dcrf_model_labels(self->model);
+        if (possible)
+            memcpy(run->possible, possible, size);
+        else
+            memset(run->possible, 1, size);
+    }
+    status = DCRF_OK;
     dcrf_measured_strength measured;
     if (run->judge_strength)
         status = dcrf_model_measure_strength(self->model, self->workspace, &measured, error);
@@ -133,6 +96,8 @@ PyObject *dcrf_py_solve(PyObject *object, PyObject *arguments) {
         return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'mf', 'qp' or 'lp'",
                             name);
     dcrf_settings_defaults(&run.settings, method);
+    if (possible != Py_None)
+        run.settings.proof = run.certificate ? DCRF_PROVE_CERTIFICATE : DCRF_PROVE_VARIABLES;
     if (dcrf_py_settings(settings, &run.settings) < 0 ||
         dcrf_py_enter(&self->is_busy, self->model != NULL) < 0)
         return NULL;
@@ -156,11 +121,7 @@ PyObject *dcrf_py_solve(PyObject *object, PyObject *arguments) {
         PyEval_RestoreThread(progress.thread);
         if (!progress.has_failed)
             result = status < 0 ? dcrf_py_raise(&error)
-                                : dcrf_py_info_dictionary(run.solver, &run.changes);
-        if (result && (run.proof ? dcrf_py_add_proof(result, run.proof)
-                                 : dcrf_py_add_proven_share(result, run.proven_share)) < 0)
-            Py_CLEAR(result);
-        dcrf_proof_free(&run.proof);
+                                : dcrf_py_info_dictionary(run.solver, n, &run.changes);
         dcrf_solver_free(&run.solver);
     }
     for (size_t i = 0; i < 4; i++)

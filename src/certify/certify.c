@@ -2,6 +2,7 @@
  * labelling, or the time is up. */
 #include "core/error.h"
 #include "core/timer.h"
+#include "solver/lp.h"
 #include "solver/solver.h"
 
 #include <dcrf/certify.h>
@@ -42,21 +43,12 @@ static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
     lp.time_limit_s = settings->time_limit_s;
     lp.evaluate_every = 10;
     lp.polish = 0;
+    lp.proof = DCRF_PROVE_VARIABLES;
     lp.progress = settings->progress;
     lp.progress_user = settings->progress_user;
     lp.cancel = settings->cancel;
     lp.cancel_user = settings->cancel_user;
     return lp;
-}
-
-/* The labelling is one candidate among others: the LP starts from the best. The clock of the run
- * goes from here on. */
-static dcrf_status consider(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
-                            dcrf_error *error) {
-    dcrf_stop_begin(&solver->stop);
-    solver->is_running = true;
-    DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
-    return dcrf_solver_consider(solver, labels, energy, error);
 }
 
 static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *settings,
@@ -82,24 +74,33 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
     }
 }
 
-/* Which labels are proven, and what more that says about the gap. */
-static dcrf_status prove(const dcrf_solver *solver, const uint16_t *labels,
-                         const dcrf_certify_settings *settings, dcrf_certificate *certificate,
+/* Which labels are proven by the gap alone: that takes no time. */
+static dcrf_status judge(const dcrf_solver *solver, const uint16_t *labels,
+                         dcrf_certificate *certificate, dcrf_error *error) {
+    struct dcrf_judgement judgement = {0};
+    const dcrf_status status =
+        dcrf_lp_judge(solver->state, certificate->best_energy, labels, &judgement, error);
+    certificate->right = judgement.right;
+    certificate->wrong = judgement.wrong;
+    return status;
+}
+
+/* Which labels are proven, and what more that says about the gap, with the rest of the time. */
+static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels, dcrf_certificate *certificate,
                          dcrf_error *error) {
-    dcrf_proof_settings limits;
     dcrf_proof *proof;
-    dcrf_proof_info info;
-    dcrf_proof_settings_defaults(&limits);
-    limits.time_limit_s = settings->time_limit_s;
-    if (certificate->stop == DCRF_STOP_CANCELLED)
-        limits.sweeps = 0;
-    const dcrf_status status = dcrf_proof_new(&proof, solver, &limits, error);
+    const size_t label_count = solver->problem.model->labels;
+    dcrf_status status = dcrf_solver_measure(solver, error);
     if (status < 0)
-        return status == DCRF_ERROR_INTERRUPTED ? DCRF_OK : status;
-    dcrf_proof_get_info(proof, &info);
-    const size_t label_count = dcrf_model_labels(dcrf_plan_model(solver->problem.plan));
+        return status;
+    certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
+    if (dcrf_stop_is_due(&solver->stop))
+        return judge(solver, labels, certificate, error);
+    status = dcrf_proof_of_run(&proof, solver, error);
+    if (status < 0)
+        return dcrf_stop_is_due(&solver->stop) ? judge(solver, labels, certificate, error) : status;
     const uint8_t *possible = dcrf_proof_possible(proof);
-    for (size_t a = 0; a < info.variables; a++) {
+    for (size_t a = 0; a < solver->problem.model->variables; a++) {
         size_t count = 0;
         for (size_t i = 0; i < label_count; i++)
             count += possible[a * label_count + i];
@@ -107,26 +108,39 @@ static dcrf_status prove(const dcrf_solver *solver, const uint16_t *labels,
         certificate->right += count == 1 && possible[a * label_count + labels[a]];
     }
     dcrf_proof_free(&proof);
-    if (info.lower_bound > certificate->lower_bound) {
-        /* The proof's energies are in double; the last digits of the others may be below. */
-        certificate->lower_bound = fmin(info.lower_bound, certificate->best_energy);
-        certificate->relative_gap =
-            dcrf_relative_gap(certificate->energy.total, certificate->lower_bound,
-                              dcrf_unary_floor(dcrf_plan_model(solver->problem.plan)));
-    }
+    certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
+    certificate->lower_bound = fmin(solver->info.lower_bound, certificate->best_energy);
+    certificate->relative_gap = dcrf_relative_gap(
+        certificate->energy.total, certificate->lower_bound, solver->info.unary_floor);
     return DCRF_OK;
+}
+
+/* The energy of the labelling, rounded up to what it can be at most: so the gap is never too small.
+ */
+static dcrf_status measure(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
+                           dcrf_error *error) {
+    double error_of;
+    DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
+    /* The labelling is one candidate among others: the LP starts from the best. */
+    dcrf_status status = dcrf_solver_consider(solver, labels, energy, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_in_double(solver->problem.plan, solver->problem.workspace, labels,
+                                       energy, NULL, &error_of, error);
+    if (status == DCRF_OK) {
+        energy->pairwise += error_of;
+        energy->total += error_of;
+    }
+    return status;
 }
 
 dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
                          const dcrf_certify_settings *settings, dcrf_certificate *certificate,
                          dcrf_error *error) {
-    if (!plan || !workspace || !labels || !certificate)
-        return dcrf_fail_null(error, "the plan, the workspace, the labelling or the certificate");
+    if (!plan || !workspace || !labels || !settings || !certificate)
+        return dcrf_fail_null(error, "the plan, the workspace, the labelling, the settings or the "
+                                     "certificate");
     DCRF_ENTER(workspace, error);
     const double began_s = dcrf_time_s();
-    if (!plan || !workspace || !labels || !settings || !certificate)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "a certificate needs a plan, a workspace, labels and settings");
     dcrf_certificate made = {.is_constant = 1};
     dcrf_solver *solver = NULL;
     const dcrf_settings lp = solver_settings(settings);
@@ -135,11 +149,12 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
         return status;
     if ((status = dcrf_solver_new(&solver, plan, workspace, &lp, error)) < 0)
         return status;
-    status = consider(solver, labels, &made.energy, error);
+    dcrf_solver_begin(solver);
+    status = measure(solver, labels, &made.energy, error);
     if (status == DCRF_OK)
         status = run(solver, settings, &made, error);
     if (status == DCRF_OK && solver->has_started)
-        status = prove(solver, labels, settings, &made, error);
+        status = prove(solver, labels, &made, error);
     dcrf_solver_free(&solver);
     if (status < 0)
         return status;

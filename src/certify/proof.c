@@ -36,6 +36,8 @@
 #define FIRST_HANDICAP 0.125
 /* A round that decides less than this part of the rest is the last with its dual point. */
 #define WORTHWHILE 0.05
+/* Of the time that a run has left; the rest is for the conclusion. */
+#define SEARCHING_PART 0.8
 
 struct dcrf_proof {
     struct dcrf_knowledge known;
@@ -43,6 +45,7 @@ struct dcrf_proof {
     dcrf_plan *own_plan;
     size_t labels;
     dcrf_proof_info info;
+    double error_of_energy;
     uint8_t *certificate; /* NULL: none */
     size_t certificate_size;
 };
@@ -55,8 +58,10 @@ struct run {
     const dcrf_solver *solver;
     const struct dcrf_lp *lp;
     dcrf_proof_settings settings;
-    size_t first_rounds; /* with the first epsilon */
-    double excess;       /* of the labelling over the optimum, at most, if the rest was solved */
+    struct dcrf_stop *stop; /* of the solver's run; NULL: the proof has a clock of its own */
+    double until_s;         /* by that: then the time that is left is for the conclusion */
+    size_t first_rounds;    /* with the first epsilon */
+    double excess;          /* of the labelling over the optimum, at most, if the rest was solved */
     double began_s;
 };
 
@@ -209,7 +214,8 @@ static dcrf_status decide_constant(struct run *run, dcrf_error *error) {
 
 static bool is_over(void *user) {
     const struct run *run = user;
-    return run->known->undecided == 0 || run->groups.sweeps >= (double)run->settings.sweeps ||
+    return (run->stop && (dcrf_time_s() >= run->until_s || dcrf_stop_is_due(run->stop))) ||
+           run->known->undecided == 0 || run->groups.sweeps >= (double)run->settings.sweeps ||
            (run->settings.cancel && run->settings.cancel(run->settings.cancel_user) != 0) ||
            (run->settings.time_limit_s > 0 &&
             dcrf_time_s() - run->began_s >= run->settings.time_limit_s);
@@ -348,16 +354,17 @@ static void claim(const struct run *run, double error_of, double excess, bool is
         is_only_one ? 0 : dcrf_relative_gap(info->energy.total, info->lower_bound, floor);
 }
 
-static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *error) {
+static dcrf_status conclude(struct run *run, dcrf_proof_info *info, double *error_of,
+                            dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
-    double excess, error_of;
+    double excess;
     dcrf_status status = dcrf_groups_excess(&run->groups, &excess, error);
     /* In a certificate a round is a group or follows from dead ends; this does not. */
     if (status == DCRF_OK && !run->settings.certificate)
         status = dcrf_knowledge_decide(known, NULL, error);
     if (status == DCRF_OK)
         status = dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy,
-                                       NULL, &error_of, error);
+                                       NULL, error_of, error);
     if (status < 0)
         return status;
     const double floor = dcrf_unary_floor(known->model), bound = run->solver->info.lower_bound;
@@ -376,10 +383,12 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, dcrf_error *
     if (is_only_one)
         excess = 0;
     /* The gap is that of the rest; the errors of the energy are in the bound alone. */
-    info->lower_bound = info->energy.total - excess - 2 * error_of;
+    info->lower_bound = info->energy.total - excess - 2 * *error_of;
     info->relative_gap = dcrf_relative_gap(info->energy.total, info->energy.total - excess, floor);
-    if (run->settings.certificate)
-        claim(run, error_of, excess, is_only_one, info);
+    if (run->settings.certificate) {
+        claim(run, *error_of, excess, is_only_one, info);
+        *error_of = 0; /* it is in the energy now */
+    }
     if (bound > info->lower_bound && !run->settings.certificate) {
         info->lower_bound = bound;
         info->relative_gap =
@@ -528,7 +537,7 @@ static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
     if (status == DCRF_OK)
         status = prove_groups(run, error);
     if (status == DCRF_OK)
-        status = conclude(run, &made->info, error);
+        status = conclude(run, &made->info, &made->error_of_energy, error);
     if (status == DCRF_OK && run->settings.certificate)
         status = make_certificate(run, made, error);
     dcrf_groups_clear(&run->groups);
@@ -536,8 +545,25 @@ static dcrf_status prove(struct run *run, dcrf_proof *made, dcrf_error *error) {
     return status;
 }
 
-dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
-                           const dcrf_proof_settings *settings, dcrf_error *error) {
+/* The solver has one labelling, that of the proof: it began with the solver's, which is kept only
+ * where it is better by double sums and nothing says that it must not be. */
+static void hand_over(const dcrf_proof *proof, bool is_certificate, dcrf_solver *solver) {
+    dcrf_energy energy = proof->info.energy;
+    energy.pairwise += proof->error_of_energy;
+    energy.total += proof->error_of_energy;
+    if (is_certificate) /* what it proves is what is said */
+        solver->info.lower_bound = (double)NAN;
+    if (energy.total <= solver->info.energy.total || is_certificate ||
+        proof->info.proven == proof->info.variables)
+        dcrf_solver_take_proof(solver, proof->known.labels, &energy, proof->info.lower_bound,
+                               proof->info.relative_gap, proof->info.proven);
+    else
+        dcrf_solver_take_proof(solver, solver->best, &solver->info.energy, proof->info.lower_bound,
+                               (double)INFINITY, proof->info.proven);
+}
+
+static dcrf_status make(dcrf_proof **out, dcrf_solver *solver, const dcrf_proof_settings *settings,
+                        struct dcrf_stop *stop, dcrf_error *error) {
     const double began_s = dcrf_time_s();
     if (!out)
         return dcrf_fail_null(error, "the place for the proof");
@@ -553,9 +579,12 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
                       .solver = solver,
                       .lp = solver->state,
                       .settings = *settings,
+                      .stop = stop,
                       .excess = (double)INFINITY,
                       .kept_bound = -(double)INFINITY,
                       .began_s = began_s};
+    if (stop)
+        run.until_s = began_s + SEARCHING_PART * (stop->deadline_s - began_s);
     status = dcrf_method_fetch(solver->method, solver->state, error);
     if (status == DCRF_OK)
         status = dcrf_lp_device_fetch_best(solver->state, error);
@@ -571,10 +600,24 @@ dcrf_status dcrf_proof_new(dcrf_proof **out, const dcrf_solver *solver,
     dcrf_knowledge_keep_result(&proof->known);
     dcrf_plan_free(&proof->own_plan);
     dcrf_workspace_free(&proof->own_workspace);
-    if (status < 0)
+    if (status == DCRF_OK)
+        hand_over(proof, settings->certificate, solver);
+    else
         dcrf_proof_free(&proof);
     *out = proof;
     return status;
+}
+
+dcrf_status dcrf_proof_new(dcrf_proof **out, dcrf_solver *solver,
+                           const dcrf_proof_settings *settings, dcrf_error *error) {
+    return make(out, solver, settings, NULL, error);
+}
+
+dcrf_status dcrf_proof_of_run(dcrf_proof **out, dcrf_solver *solver, dcrf_error *error) {
+    dcrf_proof_settings settings;
+    dcrf_proof_settings_defaults(&settings);
+    settings.certificate = solver->settings.proof == DCRF_PROVE_CERTIFICATE;
+    return make(out, solver, &settings, &solver->stop, error);
 }
 
 void dcrf_proof_free(dcrf_proof **proof) {

@@ -115,6 +115,7 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
                                   double *pairwise_of_kernel, double *error_of, dcrf_error *error) {
     if (!plan || !workspace || !labels || !energy || !error_of)
         return dcrf_fail_null(error, "the plan, the workspace, the labelling or a result");
+    DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     dcrf_energy found = {0};
     if (dcrf_model_require_potts(model, "an energy in double", NULL) < 0) {

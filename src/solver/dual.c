@@ -219,20 +219,42 @@ double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space, const struct
                (magnitude + rows + costs + fabs(space->constant) + fabs(lowest));
 }
 
+static double lowest_cost(const struct bound_context *context, size_t variable) {
+    double lowest = INFINITY;
+    for (size_t i = 0; i < context->space->plan->model->labels; i++)
+        lowest = fmin(lowest, reduced_cost(context, variable, i));
+    return lowest;
+}
+
+/* Both costs are sums of three floats; the difference is rounded once more. */
+static bool is_excluded(const struct bound_context *context, size_t variable, size_t label,
+                        double lowest, double excess) {
+    const double cost = reduced_cost(context, variable, label);
+    return cost - lowest > excess + 8 * DOUBLE_UNIT * (fabs(cost) + fabs(lowest)) +
+                               0x1p-40 * (double)context->space->row_sums[variable];
+}
+
 void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
                        size_t variable, double excess, uint8_t *possible) {
     const struct bound_context context = make_context(space, dual);
-    const size_t labels = space->plan->model->labels;
-    double lowest = INFINITY;
-    for (size_t i = 0; i < labels; i++)
-        lowest = fmin(lowest, reduced_cost(&context, variable, i));
-    for (size_t i = 0; i < labels; i++) {
-        const double cost = reduced_cost(&context, variable, i);
-        /* Both costs are sums of three floats; the difference is rounded once more. */
-        if (cost - lowest > excess + 8 * DOUBLE_UNIT * (fabs(cost) + fabs(lowest)) +
-                                0x1p-40 * (double)space->row_sums[variable])
+    const double lowest = lowest_cost(&context, variable);
+    for (size_t i = 0; i < space->plan->model->labels; i++)
+        if (is_excluded(&context, variable, i, lowest, excess))
             possible[i] = 0;
+}
+
+size_t dcrf_dual_count(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
+                       size_t variable, double excess, size_t label, bool *has_label) {
+    const struct bound_context context = make_context(space, dual);
+    const double lowest = lowest_cost(&context, variable);
+    size_t count = 0;
+    for (size_t i = 0; i < space->plan->model->labels; i++) {
+        const bool is_possible = !is_excluded(&context, variable, i, lowest, excess);
+        count += is_possible;
+        if (i == label)
+            *has_label = is_possible;
     }
+    return count;
 }
 
 /* ---- mixtures ------------------------------------------------------------------------------- */

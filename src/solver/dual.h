@@ -82,6 +82,10 @@ double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space, const struct
 void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
                        size_t variable, double excess, uint8_t *possible);
 
+/* How many labels that leaves, and whether `label` is among them. */
+size_t dcrf_dual_count(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
+                       size_t variable, double excess, size_t label, bool *has_label);
+
 /* into += weight * (from - into), 0 <= weight <= 1. */
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
                    const struct dcrf_dual *from, double weight);

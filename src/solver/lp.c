@@ -173,6 +173,47 @@ static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_er
     return lp->schedule->start(lp, start, error);
 }
 
+/* ---- single variables ----------------------------------------------------------------------- */
+
+struct judge {
+    const struct dcrf_lp *lp;
+    const uint16_t *labels;
+    uint16_t *counts;
+    double excess;
+};
+enum { RIGHT, WRONG, JUDGED };
+
+static void judge_variables(void *context, size_t begin, size_t end, double *sums) {
+    const struct judge *j = context;
+    for (size_t a = begin; a < end; a++) {
+        bool has_label;
+        const size_t count =
+            dcrf_dual_count(&j->lp->space, &j->lp->best, a, j->excess, j->labels[a], &has_label);
+        sums[RIGHT] += count == 1 && has_label;
+        sums[WRONG] += !has_label;
+        if (j->counts)
+            j->counts[a] = (uint16_t)count;
+    }
+}
+
+dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
+                          struct dcrf_judgement *judgement, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    const dcrf_status status = dcrf_lp_device_fetch_best(lp, error);
+    if (status < 0)
+        return status;
+    double sums[JUDGED];
+    struct judge judge = {lp, labels, judgement->counts,
+                          energy - dcrf_dual_bound(&lp->space, &lp->best)};
+    if (!(judge.excess >= 0)) /* something is wrong with the bound: claim nothing */
+        judge.excess = (double)INFINITY;
+    dcrf_parallel_sums(dcrf_workspace_pool(lp->problem->workspace), lp->problem->model->variables,
+                       judge_variables, &judge, sums, JUDGED);
+    judgement->right = (size_t)sums[RIGHT];
+    judgement->wrong = (size_t)sums[WRONG];
+    return DCRF_OK;
+}
+
 /* ---- the interface -------------------------------------------------------------------------- */
 
 static dcrf_status lp_step(void *state, struct dcrf_step_report *report, dcrf_error *error) {

@@ -83,6 +83,16 @@ struct dcrf_lp {
 /* The space of the LP's dual points, measured; for proofs that come before the LP starts. */
 dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcrf_error *error);
 
+/* What the best dual point says of a labelling, with the energy of any: how many of its labels are
+ * those of every optimal labelling and how many of none, and the number of possible labels of each
+ * variable (may be NULL). */
+struct dcrf_judgement {
+    size_t right, wrong;
+    uint16_t *counts;
+};
+dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
+                          struct dcrf_judgement *judgement, dcrf_error *error);
+
 /* Where a record is kept: enter the point that `dual` is. alive = NULL: all labels are. */
 dcrf_status dcrf_lp_record_point(struct dcrf_lp *lp, struct dcrf_dual *dual,
                                  const struct dcrf_pair_shape *shape, const float *y,

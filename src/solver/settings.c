@@ -73,6 +73,7 @@ void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method) {
     settings->polish = DCRF_DEFAULT_POLISH;
     settings->polish_rounds = DCRF_DEFAULT_POLISH_ROUNDS;
     settings->trace = DCRF_DEFAULT_TRACE;
+    settings->proof = DCRF_PROVE_BY_GAP;
     lp->clique_form = DCRF_DEFAULT_LP_CLIQUE_FORM;
     lp->schedule = DCRF_DEFAULT_LP_SCHEDULE;
 }
@@ -119,5 +120,12 @@ dcrf_status dcrf_settings_check(const dcrf_settings *settings, dcrf_error *error
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "reserved bytes of the settings are not zero: call "
                          "dcrf_settings_defaults first");
+    if (settings->proof < DCRF_PROVE_BY_GAP || settings->proof > DCRF_PROVE_CERTIFICATE)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there is no kind %d of proofs",
+                         (int)settings->proof);
+    if (settings->proof != DCRF_PROVE_BY_GAP && settings->method != DCRF_METHOD_LP)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "a proof needs the dual of the LP; the method is %s",
+                         dcrf_method_name(settings->method));
     return check_lp(&settings->lp, error);
 }

@@ -52,6 +52,8 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
     if (!solver)
         return dcrf_fail_memory(error, "a solver");
     solver->settings = *settings;
+    if (settings->proof == DCRF_PROVE_CERTIFICATE)
+        solver->settings.lp.keep_mixture = 1;
     solver->method = methods[settings->method];
     dcrf_stop_init(&solver->stop, &solver->settings, workspace);
     solver->problem = (struct dcrf_problem){.plan = plan,
@@ -92,6 +94,7 @@ void dcrf_solver_free(dcrf_solver **solver_pointer) {
     dcrf_polisher_free(&solver->polisher);
     dcrf_thresholds_free(solver->thresholds);
     dcrf_trace_clear(&solver->trace);
+    dcrf_proof_free(&solver->proof);
     dcrf_release(solver->best);
     dcrf_release(solver->candidate);
     dcrf_release(solver->start);

@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "core/timer.h"
 #include "energy/energy_double.h"
+#include "solver/lp.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -164,14 +165,18 @@ static dcrf_status polish_best(dcrf_solver *solver, dcrf_error *error) {
 #define POLISHING_PART 0.1
 /* What polishing takes at the end, in units of what it took at the start. */
 #define LAST_POLISHING 3
+/* And what they leave to a proof. */
+#define PROOF_PART 0.3
 
 /* A run that stops by its gap stops the sooner, the better the labelling it is measured by. That of
  * mean field is polished too: moves can lead further from it than from a better one. */
 static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_settings *settings = &solver->settings;
     const double before_s = solver->info.polish_s;
-    solver->stop.reserve_s =
-        solver->polisher ? POLISHING_PART * dcrf_stop_limit_s(&solver->stop) : 0;
+    const double limit_s = dcrf_stop_limit_s(&solver->stop);
+    const double for_proof_s = settings->proof != DCRF_PROVE_BY_GAP ? PROOF_PART * limit_s : 0;
+    const double for_polishing_s = solver->polisher ? POLISHING_PART * limit_s : 0;
+    solver->stop.reserve_s = for_proof_s + for_polishing_s;
     if (!(settings->gap > 0) || !solver->polisher || dcrf_stop_is_due(&solver->stop) ||
         solver->candidates.is_annealing_due)
         return DCRF_OK;
@@ -183,7 +188,7 @@ static dcrf_status polish_first(dcrf_solver *solver, dcrf_error *error) {
         status = polish_best(solver, error);
     status = dcrf_solver_leave_out(solver, status);
     solver->stop.reserve_s =
-        fmin(solver->stop.reserve_s, LAST_POLISHING * (solver->info.polish_s - before_s));
+        for_proof_s + fmin(for_polishing_s, LAST_POLISHING * (solver->info.polish_s - before_s));
     return status;
 }
 
@@ -200,11 +205,31 @@ static dcrf_status reason_for(dcrf_solver *solver, dcrf_status status) {
     return reason == DCRF_OK ? DCRF_STOP_CANCELLED : reason;
 }
 
+/* No term but the unaries is negative, so that their smallest are a bound, but for the rounding of
+ * their sum. */
+static void take_floor(dcrf_solver *solver) {
+    const dcrf_model *model = solver->problem.model;
+    double magnitude = 0;
+    dcrf_label_by_unary(model, solver->candidate);
+    for (size_t a = 0; a < model->variables; a++)
+        magnitude += fabs((double)model->unary[a * model->stride + solver->candidate[a]]);
+    take_bound(solver,
+               solver->info.unary_floor - ((double)model->variables + 8) * 0x1p-53 * magnitude);
+}
+
+static void begin_clock(dcrf_solver *solver) {
+    dcrf_stop_begin(&solver->stop);
+    solver->run_iterations = 0;
+}
+
+void dcrf_solver_begin(dcrf_solver *solver) {
+    begin_clock(solver);
+    solver->is_running = true;
+}
+
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error) {
-    if (!solver->is_running) {
-        dcrf_stop_begin(&solver->stop);
-        solver->run_iterations = 0;
-    }
+    if (!solver->is_running)
+        begin_clock(solver);
     DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
     solver->has_started = false;
     dcrf_status status = dcrf_solver_candidates(solver, y != NULL, error);
@@ -223,8 +248,10 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     if (status < 0)
         return reason_for(solver, status);
     dcrf_flow_proof_clear(&solver->candidates.flow); /* the method has it now */
-    if (solver->method->lower_bound)
+    if (solver->method->lower_bound) {
         take_bound(solver, solver->method->lower_bound(solver->state));
+        take_floor(solver);
+    }
     measure_gap(&solver->info);
     solver->has_started = true;
     solver->info.iterations = 0;
@@ -234,11 +261,8 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
 
 /* The clock of a run goes before the start, which can be long. */
 static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
-    if (!solver->is_running) {
-        dcrf_stop_begin(&solver->stop);
-        solver->run_iterations = 0;
-    }
-    solver->is_running = true;
+    if (!solver->is_running)
+        dcrf_solver_begin(solver);
     return solver->has_started ? DCRF_OK : dcrf_solver_start(solver, NULL, error);
 }
 
@@ -420,23 +444,45 @@ static dcrf_status polish(dcrf_solver *solver, dcrf_error *error) {
     return status < 0 ? status : polish_best(solver, error);
 }
 
-/* The energy is one of floats, and operators that leave pairs out have less of it. What it can be
- * below that of the formula goes into the bound, so that the gap is one of the formula. */
-static dcrf_status measure_energy(dcrf_solver *solver, dcrf_error *error) {
+/* The status of what a run can do without, where time or memory is the reason. */
+static dcrf_status or_end(dcrf_solver *solver, dcrf_status status) {
+    return status < 0 && status != DCRF_ERROR_MEMORY && !dcrf_stop_is_due(&solver->stop) ? status
+                                                                                         : DCRF_OK;
+}
+
+/* In double, or without time or memory by what floats can be off. */
+dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
-    bool is_exact = solver->method->lower_bound != NULL;
-    for (size_t m = 0; m < plan->kernel_count; m++)
-        is_exact &= plan->kernels[m].op->methods->double_error != NULL;
-    if (!is_exact || dcrf_stop_is_due(&solver->stop))
-        return DCRF_OK;
+    const struct dcrf_dual_space *space;
     dcrf_energy energy;
     double error_of;
-    const dcrf_status status = dcrf_energy_in_double(plan, solver->problem.workspace, solver->best,
-                                                     &energy, NULL, &error_of, error);
-    if (status < 0)
-        return status;
-    solver->info.lower_bound -= fmax(0, energy.total + error_of - solver->info.energy.total);
+    if (!solver->method->lower_bound || !solver->has_started)
+        return DCRF_OK;
+    dcrf_status status = dcrf_stop_reason(&solver->stop);
+    if (status == DCRF_OK)
+        status = dcrf_energy_in_double(plan, solver->problem.workspace, solver->best, &energy, NULL,
+                                       &error_of, error);
+    if (status != DCRF_OK) {
+        if ((status = or_end(solver, status)) < 0 ||
+            (status = dcrf_lp_space(solver->state, &space, error)) < 0)
+            return status;
+        energy = solver->info.energy;
+        error_of = dcrf_energy_error_of_floats(plan, solver->best, &energy, space->total);
+    }
+    energy.pairwise += error_of;
+    energy.total += error_of;
+    solver->info.energy = energy;
     return DCRF_OK;
+}
+
+/* What the bound says about single variables. */
+static dcrf_status judge(const dcrf_solver *solver, uint16_t *counts, size_t *proven,
+                         dcrf_error *error) {
+    struct dcrf_judgement judgement = {.counts = counts};
+    const dcrf_status status =
+        dcrf_lp_judge(solver->state, solver->info.energy.total, solver->best, &judgement, error);
+    *proven = judgement.right;
+    return status;
 }
 
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
@@ -454,13 +500,47 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
         status = dcrf_solver_leave_out(solver, round_by_thresholds(solver, error));
     if (status == DCRF_OK && solver->polisher && !dcrf_stop_is_due(&solver->stop))
         status = dcrf_solver_leave_out(solver, polish(solver, error));
-    if (status == DCRF_OK)
-        status = dcrf_solver_leave_out(solver, measure_energy(solver, error));
+    if (status >= 0)
+        status = dcrf_solver_measure(solver, error);
+    if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)
+        status = judge(solver, NULL, &info->proven, error);
     measure_gap(info);
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_FINISH);
     say(solver, &moment, "finished after iteration");
     solver->is_running = false;
     return status < 0 ? status : DCRF_OK;
+}
+
+/* ---- the proof ------------------------------------------------------------------------------ */
+
+void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy,
+                            double lower_bound, double relative_gap, size_t proven) {
+    const size_t variables = solver->problem.model->variables;
+    dcrf_solver_info *info = &solver->info;
+    memcpy(solver->best, labels, variables * sizeof *labels);
+    info->energy = *energy;
+    info->is_constant = is_constant(labels, variables);
+    info->proven = proven;
+    take_bound(solver, fmin(lower_bound, energy->total));
+    measure_gap(info);
+    info->relative_gap = fmin(info->relative_gap, relative_gap);
+}
+
+static dcrf_status prove(dcrf_solver *solver, dcrf_error *error) {
+    dcrf_solver_info *info = &solver->info;
+    const double began_s = dcrf_time_s();
+    dcrf_proof_free(&solver->proof);
+    info->proof_s = 0;
+    info->proof_stop = DCRF_OK;
+    if (solver->settings.proof == DCRF_PROVE_BY_GAP || !solver->has_started)
+        return DCRF_OK;
+    info->proof_stop = dcrf_stop_reason(&solver->stop);
+    if (info->proof_stop == DCRF_OK)
+        info->proof_stop = dcrf_proof_of_run(&solver->proof, solver, error);
+    if (info->proof_stop == DCRF_OK)
+        info->proof_stop = dcrf_stop_reason(&solver->stop);
+    info->proof_s = dcrf_time_s() - began_s;
+    return or_end(solver, info->proof_stop);
 }
 
 /* What the start has proven may be enough. */
@@ -488,7 +568,9 @@ dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
         solver->is_running = false;
         return stop;
     }
-    const dcrf_status status = dcrf_solver_finish(solver, error);
+    dcrf_status status = dcrf_solver_finish(solver, error);
+    if (status == DCRF_OK)
+        status = prove(solver, error);
     return status < 0 ? status : stop;
 }
 
@@ -512,6 +594,26 @@ void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info) {
 void dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels) {
     if (solver && labels)
         memcpy(labels, solver->best, solver->problem.model->variables * sizeof *labels);
+}
+
+dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
+                                    dcrf_error *error) {
+    if (!solver || !counts)
+        return dcrf_fail_null(error, "the solver or the counts");
+    size_t proven;
+    if (solver->proof) {
+        dcrf_proof_counts(solver->proof, counts);
+        return DCRF_OK;
+    }
+    if (solver->has_started && solver->method->lower_bound)
+        return judge(solver, counts, &proven, error);
+    for (size_t a = 0; a < solver->problem.model->variables; a++)
+        counts[a] = (uint16_t)solver->problem.model->labels;
+    return DCRF_OK;
+}
+
+const dcrf_proof *dcrf_solver_proof(const dcrf_solver *solver) {
+    return solver ? solver->proof : NULL;
 }
 
 dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, size_t stride,

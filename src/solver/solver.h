@@ -8,6 +8,8 @@
 #include "solver/method.h"
 #include "solver/trace.h"
 
+#include <dcrf/proof.h>
+
 struct dcrf_solver {
     dcrf_settings settings;
     struct dcrf_problem problem;
@@ -28,6 +30,7 @@ struct dcrf_solver {
     dcrf_rng rng;                       /* of what is drawn on the way */
     double energy_s;                    /* what the energy of a labelling has taken, at most */
     struct dcrf_trace trace;
+    dcrf_proof *proof;     /* of the last run; NULL: none */
     dcrf_solver_info info; /* energies are infinite where they are not known yet */
 };
 
@@ -55,6 +58,21 @@ dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error
 /* The status of something that the result can do without: want of memory is noted and is DCRF_OK.
  */
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status);
+
+/* The proof of a run, made by its clock (src/certify/proof.c). What it finds is taken by
+ * dcrf_solver_take_proof: labels that are the best of the two, their energy rounded up, a bound,
+ * and how far they are from the optimum at most, relatively. */
+dcrf_status dcrf_proof_of_run(dcrf_proof **proof, dcrf_solver *solver, dcrf_error *error);
+void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const dcrf_energy *energy,
+                            double lower_bound, double relative_gap, size_t proven);
+
+/* Energies on the way are those of floats, and of operators that leave pairs out. Where there is a
+ * bound, round that of the best labelling up to what it can be at most, so that the gap is one of
+ * the model. */
+dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
+
+/* The clock of a run starts, before its first step. */
+void dcrf_solver_begin(dcrf_solver *solver);
 
 /* Let the method begin from y, or where it likes best (NULL). */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
