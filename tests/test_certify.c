@@ -59,10 +59,197 @@ static void any_labelling(void **state) {
     }
 }
 
+/* ---- features with an offset, in long double ------------------------------------------------- */
+
+#define FAR_PIXELS 8
+
+/* A model of one kernel over two features around an offset, and the energies of all its labellings
+ * of two labels. */
+struct far_model {
+    float unary[FAR_PIXELS][2];
+    double features[FAR_PIXELS][2];
+    double weight;
+    bool is_normalized;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_workspace *workspace;
+};
+
+static struct far_model far_model_new(uint64_t seed, double offset) {
+    struct far_model far_one = {.is_normalized = seed % 2 == 0};
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, seed);
+    far_one.weight = 0.3 * dcrf_rng_uniform(&rng);
+    for (size_t a = 0; a < FAR_PIXELS; a++)
+        for (size_t i = 0; i < 2; i++) {
+            far_one.unary[a][i] = (float)dcrf_rng_uniform(&rng);
+            far_one.features[a][i] = offset + 2 * dcrf_rng_uniform(&rng);
+        }
+    const dcrf_grid grid = dcrf_grid_1d(FAR_PIXELS);
+    const dcrf_view unary = dcrf_view_interleaved(far_one.unary, DCRF_F32, &grid, 2);
+    dcrf_kernel kernel = dcrf_kernel_features(
+        dcrf_view_interleaved(far_one.features, DCRF_F64, &grid, 2), far_one.weight);
+    kernel.normalization = far_one.is_normalized ? DCRF_NORMALIZE_SYMMETRIC : DCRF_NORMALIZE_NONE;
+    assert_int_equal(dcrf_model_new(&far_one.model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(far_one.model, &unary, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(far_one.model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&far_one.workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(
+        dcrf_plan_new(&far_one.plan, far_one.model, DCRF_OPERATOR_EXACT, far_one.workspace, NULL),
+        DCRF_OK);
+    return far_one;
+}
+
+static void far_model_free(struct far_model *far_one) {
+    dcrf_plan_free(&far_one->plan);
+    dcrf_model_free(&far_one->model);
+    dcrf_workspace_free(&far_one->workspace);
+}
+
+static long double far_kernel(const struct far_model *far_one, size_t a, size_t b) {
+    long double squared = 0;
+    for (size_t i = 0; i < 2; i++) {
+        const long double d =
+            (long double)far_one->features[a][i] - (long double)far_one->features[b][i];
+        squared += d * d;
+    }
+    return expl(-squared / 2);
+}
+
+static long double far_energy(const struct far_model *far_one, const uint16_t *labels) {
+    long double sums[FAR_PIXELS] = {0}, energy = 0;
+    for (size_t a = 0; a < FAR_PIXELS; a++)
+        for (size_t b = 0; b < FAR_PIXELS; b++)
+            sums[a] += far_kernel(far_one, a, b);
+    for (size_t a = 0; a < FAR_PIXELS; a++) {
+        energy += (long double)far_one->unary[a][labels[a]];
+        for (size_t b = 0; b < FAR_PIXELS; b++)
+            if (labels[a] != labels[b])
+                energy += (long double)far_one->weight * far_kernel(far_one, a, b) /
+                          (far_one->is_normalized ? sqrtl(sums[a] * sums[b]) : 1);
+    }
+    return energy;
+}
+
+/* The energy that is certified is never below the true one, the bound never above the optimum, and
+ * so the gap never too small, wherever the features lie. No tolerance. */
+static void features_with_an_offset(void **state) {
+    (void)state;
+    const double offsets[] = {0, 1e4, 1e6};
+    for (uint64_t seed = 0; seed < 90; seed++) {
+        struct far_model far_one = far_model_new(seed, offsets[seed % 3]);
+        uint16_t x[FAR_PIXELS], given[FAR_PIXELS];
+        long double optimum = (long double)INFINITY;
+        for (unsigned k = 0; k < 1u << FAR_PIXELS; k++) {
+            for (size_t a = 0; a < FAR_PIXELS; a++)
+                x[a] = (uint16_t)(k >> a & 1);
+            const long double energy = far_energy(&far_one, x);
+            if (energy < optimum || k == seed)
+                memcpy(given, x, sizeof x);
+            optimum = fminl(optimum, energy);
+        }
+        dcrf_certify_settings settings;
+        dcrf_certificate found;
+        dcrf_certify_settings_defaults(&settings);
+        settings.iterations = 1 + seed % 50;
+        assert_int_equal(
+            dcrf_certify(far_one.plan, far_one.workspace, given, &settings, &found, NULL), DCRF_OK);
+        const long double energy = far_energy(&far_one, given);
+        assert_true((long double)found.energy.total >= energy);
+        assert_true((long double)found.energy.total <= energy + 1e-8L);
+        assert_true((long double)found.best_energy >= optimum);
+        assert_true((long double)found.lower_bound <= optimum);
+        dcrf_energy precise;
+        double error_of;
+        assert_int_equal(dcrf_energy_in_double(far_one.plan, far_one.workspace, given, &precise,
+                                               NULL, &error_of, NULL),
+                         DCRF_OK);
+        assert_true(fabsl((long double)precise.total - energy) <= (long double)error_of);
+        far_model_free(&far_one);
+    }
+}
+
+/* No labelling is below the sum of the smallest unaries, and so is no bound. */
+static void the_floor_is_a_bound(void **state) {
+    (void)state;
+    struct toy toy = new_toy(4, 8, 3, 2, 0.5, TOY_POTTS, 1);
+    const double zeros[8 * 3] = {0};
+    const dcrf_grid grid = dcrf_grid_1d(8);
+    const dcrf_view view = dcrf_view_interleaved(zeros, DCRF_F64, &grid, 3);
+    uint16_t labels[8] = {0};
+    dcrf_certify_settings settings;
+    dcrf_certificate found;
+    dcrf_certify_settings_defaults(&settings);
+    assert_int_equal(dcrf_model_set_unary(toy.model, &view, NULL), DCRF_OK);
+    assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
+                     DCRF_OK);
+    assert_true(found.lower_bound >= 0 && found.lower_bound <= found.energy.total);
+    free_toy(&toy);
+}
+
+/* Labels that are proven right are those of the optimum, and those that are proven wrong are not:
+ * with the opposite labelling the two change places. */
+static void right_and_wrong(void **state) {
+    (void)state;
+    size_t all_right = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct toy toy = new_toy(seed, 8, 2, 0, 0.1, TOY_POTTS, 1);
+        uint16_t best[8], opposite[8];
+        dcrf_certify_settings settings;
+        dcrf_certificate found[2];
+        dcrf_certify_settings_defaults(&settings);
+        toy_optimum(&toy, best);
+        for (size_t a = 0; a < 8; a++)
+            opposite[a] = (uint16_t)(1 - best[a]);
+        assert_int_equal(dcrf_certify(toy.plan, toy.workspace, best, &settings, &found[0], NULL),
+                         DCRF_OK);
+        assert_int_equal(
+            dcrf_certify(toy.plan, toy.workspace, opposite, &settings, &found[1], NULL), DCRF_OK);
+        assert_int_equal(found[0].wrong, 0);
+        assert_int_equal(found[1].right, 0);
+        all_right += found[0].right == 8 && found[1].wrong == 8;
+        free_toy(&toy);
+    }
+    assert_true(all_right > 10);
+}
+
 static int cancel(void *user, const dcrf_moment *moment) {
     (void)moment;
     ++*(int *)user;
     return 1;
+}
+
+static int cancel_later(void *user) {
+    return --*(int *)user < 0;
+}
+
+/* Whoever cancels is asked in the proof, too, and is not asked again. */
+static void cancelling_reaches_the_proof(void **state) {
+    (void)state;
+    struct toy toy = new_toy(3, 40, 3, 2, 0.5, TOY_POTTS, 1);
+    uint16_t labels[40] = {0};
+    dcrf_certify_settings settings;
+    dcrf_certificate found;
+    int most = 1000000;
+    dcrf_certify_settings_defaults(&settings);
+    settings.iterations = 2;
+    settings.gap = 0;
+    settings.cancel = cancel_later;
+    settings.cancel_user = &most;
+    assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
+                     DCRF_OK);
+    const int asked = 1000000 - most;
+    for (int k = 0; k <= asked; k++) {
+        int left = k;
+        settings.cancel_user = &left;
+        assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
+                         DCRF_OK);
+        assert_true(left >= -1);
+        assert_true(found.lower_bound <= found.best_energy);
+        if (k < asked)
+            assert_int_equal(left, -1);
+    }
+    free_toy(&toy);
 }
 
 static void limits_and_errors(void **state) {
@@ -257,6 +444,10 @@ static void verifier_finds_fault(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_labelling),
+        cmocka_unit_test(features_with_an_offset),
+        cmocka_unit_test(the_floor_is_a_bound),
+        cmocka_unit_test(right_and_wrong),
+        cmocka_unit_test(cancelling_reaches_the_proof),
         cmocka_unit_test(limits_and_errors),
         cmocka_unit_test(verifier),
         cmocka_unit_test(verifier_finds_fault),

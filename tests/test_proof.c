@@ -242,11 +242,136 @@ static void limits_and_errors(void **state) {
     free_toy(&toy);
 }
 
+/* The proof as a stage: the solver's labels, energy, bound and gap are those of the proof, and none
+ * of them is stale. */
+static void a_stage_of_the_run(void **state) {
+    (void)state;
+    size_t changed = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct toy toy = new_toy(seed, 9, 3, seed % 3, seed % 2 ? 0.2 : 0.6, TOY_POTTS, 1);
+        struct seen seen = see(&toy, DCRF_OPERATOR_FAST);
+        dcrf_settings settings;
+        dcrf_solver *solver;
+        dcrf_solver_info info;
+        dcrf_proof_info proven;
+        uint16_t labels[9], of_proof[9], counts[9], before[9];
+        enumerate(&seen);
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.iterations = 1; /* leaves the proof something to improve */
+        settings.polish = 0;
+        assert_int_equal(dcrf_solver_new(&solver, seen.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        assert_true(dcrf_solver_run(solver, NULL) > 0);
+        assert_null(dcrf_solver_proof(solver));
+        dcrf_solver_labels(solver, before);
+        assert_int_equal(dcrf_solver_labels_left(solver, counts, NULL), DCRF_OK);
+        dcrf_solver_get_info(solver, &info);
+        size_t single = 0;
+        for (size_t a = 0; a < 9; a++)
+            single += counts[a] == 1;
+        assert_int_equal(single, info.proven);
+        dcrf_solver_free(&solver);
+        settings.proof = seed % 4 ? DCRF_PROVE_VARIABLES : DCRF_PROVE_CERTIFICATE;
+        assert_int_equal(dcrf_solver_new(&solver, seen.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        assert_true(dcrf_solver_run(solver, NULL) > 0);
+        const dcrf_proof *proof = dcrf_solver_proof(solver);
+        assert_non_null(proof);
+        dcrf_proof_get_info(proof, &proven);
+        dcrf_proof_labels(proof, of_proof);
+        dcrf_solver_get_info(solver, &info);
+        dcrf_solver_labels(solver, labels);
+        assert_int_equal(dcrf_solver_labels_left(solver, counts, NULL), DCRF_OK);
+        assert_int_equal(info.proof_stop, DCRF_OK);
+        assert_int_equal(info.proven, proven.proven);
+        bool is_constant = true;
+        for (size_t a = 0; a < 9; a++)
+            is_constant &= labels[a] == labels[0];
+        assert_int_equal(info.is_constant, is_constant);
+        if (proven.proven == 9 || settings.proof == DCRF_PROVE_CERTIFICATE)
+            assert_memory_equal(labels, of_proof, sizeof labels);
+        changed += memcmp(labels, before, sizeof labels) != 0;
+        /* The energy is rounded up, the bound down. */
+        assert_true((long double)info.energy.total >= energy_of(&seen, labels));
+        assert_true((long double)info.energy.total <= energy_of(&seen, labels) + 1e-9L);
+        assert_true((long double)info.lower_bound <= seen.optimum);
+        assert_true(info.lower_bound >= proven.lower_bound);
+        assert_true(info.relative_gap <= proven.relative_gap);
+        dcrf_solver_free(&solver);
+        dcrf_plan_free(&seen.plan);
+        free_toy(&toy);
+    }
+    assert_true(changed > 0);
+}
+
+static int always(void *user) {
+    (void)user;
+    return 1;
+}
+
+/* No time, no memory for a proof, or a user who cancels: the labelling stays. */
+static void a_proof_that_is_cut_short(void **state) {
+    (void)state;
+    struct toy toy = new_toy(7, 9, 3, 0, 0.3, TOY_POTTS, 1);
+    dcrf_settings settings;
+    dcrf_solver *solver;
+    dcrf_solver_info info;
+    uint16_t counts[9];
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.proof = DCRF_PROVE_CERTIFICATE;
+    settings.cancel = always;
+    assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_CANCELLED);
+    dcrf_solver_get_info(solver, &info);
+    assert_true(isfinite(info.energy.total));
+    assert_null(dcrf_solver_proof(solver));
+    assert_int_equal(dcrf_solver_labels_left(solver, counts, NULL), DCRF_OK);
+    dcrf_solver_free(&solver);
+    settings.method = DCRF_METHOD_MF;
+    dcrf_error error;
+    assert_fails(DCRF_ERROR_UNSUPPORTED, "LP", error,
+                 dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, &error));
+    free_toy(&toy);
+}
+
+/* Kernels of weight zero do not count, whatever their compatibility, and a matrix can be Potts. */
+static void what_is_potts(void **state) {
+    (void)state;
+    const float potts[] = {0, 1, 1, 1, 0, 1, 1, 1, 0}, other[] = {0, 1, 2, 1, 0, 1, 2, 1, 0};
+    for (int k = 0; k < 3; k++) {
+        struct toy toy = new_toy(7, 9, 3, 0, 0.3, TOY_POTTS, 1);
+        dcrf_settings settings;
+        dcrf_solver *solver = NULL;
+        dcrf_error error;
+        assert_int_equal(dcrf_model_set_compatibility(toy.model, 1, DCRF_COMPATIBILITY_MATRIX,
+                                                      k == 0 ? potts : other, NULL),
+                         DCRF_OK);
+        if (k == 1)
+            assert_int_equal(dcrf_model_set_weight(toy.model, 1, 0, NULL), DCRF_OK);
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.proof = DCRF_PROVE_VARIABLES;
+        if (k == 2) {
+            assert_fails(DCRF_ERROR_UNSUPPORTED, "kernel 1 has a matrix", error,
+                         dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, &error));
+        } else {
+            assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                             DCRF_OK);
+            assert_true(dcrf_solver_run(solver, &error) > 0);
+            assert_non_null(dcrf_solver_proof(solver));
+        }
+        dcrf_solver_free(&solver);
+        free_toy(&toy);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(excluded_labels_are_in_no_optimum),
         cmocka_unit_test(ties_stay),
         cmocka_unit_test(limits_and_errors),
+        cmocka_unit_test(a_stage_of_the_run),
+        cmocka_unit_test(a_proof_that_is_cut_short),
+        cmocka_unit_test(what_is_potts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
