@@ -182,8 +182,8 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
     return status;
 }
 
-static dcrf_status prove(const dcrf_solver *solver, const dcrf_model *model,
-                         dcrf_workspace *workspace, dcrf_error *error) {
+static dcrf_status prove(dcrf_solver *solver, const dcrf_model *model, dcrf_workspace *workspace,
+                         dcrf_error *error) {
     dcrf_proof *proof;
     dcrf_proof_settings settings;
     dcrf_proof_settings_defaults(&settings);

@@ -73,7 +73,7 @@ static void check_claims(dcrf_solver *solver, const dcrf_solver_info *info, cons
 }
 
 /* Nearly all pixels can be proven, and the gap of the rest is next to nothing. */
-static void check_proof(const dcrf_solver *solver, const dcrf_solver_info *info) {
+static void check_proof(dcrf_solver *solver, const dcrf_solver_info *info) {
     dcrf_proof *proof;
     dcrf_proof_settings settings;
     dcrf_proof_info found;

@@ -48,8 +48,9 @@ void dcrf_cliques_clear(struct dcrf_cliques *cliques);
 /* clique_of[a] = the clique of variable a, or DCRF_NO_CLIQUE. */
 void dcrf_model_clique_of(const dcrf_model *model, uint32_t *clique_of);
 
-/* Are the compatibilities of all kernels that count Potts, be it as a matrix? If not, the error says that `method` ("the LP relaxation") needs
- * them to be, and names the first kernel that has another. */
+/* Are the compatibilities of all kernels that count Potts, be it as a matrix? If not, the error
+ * says that `method` ("the LP relaxation") needs them to be, and names the first kernel that has
+ * another. */
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
                                      dcrf_error *error);
 

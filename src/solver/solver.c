@@ -463,7 +463,7 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
         status = dcrf_energy_in_double(plan, solver->problem.workspace, solver->best, &energy, NULL,
                                        &error_of, error);
     if (status != DCRF_OK) {
-        if ((status = or_end(solver, status)) < 0 ||
+        if ((status = or_end(solver, dcrf_solver_leave_out(solver, status))) < 0 ||
             (status = dcrf_lp_space(solver->state, &space, error)) < 0)
             return status;
         energy = solver->info.energy;
