@@ -1,12 +1,10 @@
 /* dcrf verify: is what a certificate claims true for this image? */
-#include "clock.h"
 #include "command.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "judged.h"
 
 #include <dcrf/verify.h>
-#include <math.h>
 
 typedef struct verify_settings {
     judged_settings judged;
@@ -72,12 +70,6 @@ static json_t *result_to_json(const judged_settings *settings, const built_model
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
-static void say_round(size_t round, size_t rounds, void *watch) {
-    char text[64];
-    snprintf(text, sizeof text, "checking step %zu of %zu", round + 1, rounds);
-    progress_stage(watch, text);
-}
-
 /* An operator that was asked for must be the one that the certificate is about. */
 static bool check_operator(const judged_settings *settings, const dcrf_verification *found,
                            const char *file, cli_problem *problem) {
@@ -94,24 +86,21 @@ static bool verify(const judged_settings *settings, const built_model *built,
                    const uint16_t *labels, double began_s, cli_problem *problem) {
     static const judged_report report = {print_result, result_to_json};
     const char *file = ((const verify_settings *)settings)->certificate_file;
-    dcrf_verify_limits limits;
     dcrf_verification found;
     file_bytes bytes;
     dcrf_error error;
     progress watch;
     if (!file_read(file, &bytes, problem))
         return false;
-    dcrf_verify_limits_defaults(&limits);
-    limits.time_limit_s = ((const verify_settings *)settings)->time_limit_s;
-    if (limits.time_limit_s > 0) /* of the whole command */
-        limits.time_limit_s = fmax(1e-9, limits.time_limit_s - (seconds_now() - began_s));
-    limits.cancel = progress_cancel;
-    limits.progress = say_round;
-    limits.user = &watch;
-    progress_begin(&watch, feedback_wanted(&settings->feedback), 0, limits.time_limit_s);
-    const bool done = dcrf_verify_within(bytes.data, bytes.size, built->model, built->workspace,
-                                         &limits, labels, NULL, &found, &error) >= 0 ||
-                      library_problem(problem, file, &error);
+    progress_begin(&watch, feedback_wanted(&settings->feedback), 0,
+                   ((const verify_settings *)settings)->time_limit_s);
+    progress_limit(&watch, built->workspace, began_s);
+    progress_stage(&watch, "checking the certificate");
+    const bool done =
+        dcrf_verify_certificate(bytes.data, bytes.size, built->model, built->workspace, labels,
+                                NULL, &found, &error) >= 0 ||
+        library_problem(problem, file, &error);
+    dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     progress_end(&watch);
     file_free(&bytes);
     return done && check_operator(settings, &found, file, problem) &&

@@ -4,6 +4,7 @@
 #include "certify/certificate.h"
 #include "certify/knowledge.h"
 #include "core/memory.h"
+#include "core/workspace.h"
 #include "filter/plan.h"
 
 #include <dcrf/dcrf.h>
@@ -359,13 +360,13 @@ static void new_claim(struct claim *claim, size_t n, const double *unary, const 
     claim->content.epsilon = claim->epsilon;
 }
 
-static dcrf_status check_claim(const struct claim *claim, const dcrf_verify_limits *limits,
-                               dcrf_verification *found, dcrf_error *error) {
+static dcrf_status check_claim(const struct claim *claim, dcrf_verification *found,
+                               dcrf_error *error) {
     uint8_t *bytes;
     size_t size;
     assert_int_equal(dcrf_certificate_encode(&claim->content, &bytes, &size, NULL), DCRF_OK);
-    const dcrf_status status = dcrf_verify_within(bytes, size, claim->model, claim->workspace,
-                                                  limits, NULL, NULL, found, error);
+    const dcrf_status status = dcrf_verify_certificate(bytes, size, claim->model, claim->workspace,
+                                                       NULL, NULL, found, error);
     dcrf_release(bytes);
     return status;
 }
@@ -402,12 +403,11 @@ static void many_small_rounds_count(void **state) {
     }
     claim.content.energy = 0x1p20 + 1;
     claim.content.lower_bound = 0;
-    assert_fails(DCRF_ERROR_ARGUMENT, "round 302", error,
-                 check_claim(&claim, NULL, &found, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "round 302", error, check_claim(&claim, &found, &error));
     /* The truth passes. */
     claim.labels[0] = 0;
     claim.content.proven = CROWD;
-    if (check_claim(&claim, NULL, &found, &error) < 0)
+    if (check_claim(&claim, &found, &error) < 0)
         fail_msg("%s", error.message);
     free_claim(&claim);
 }
@@ -426,20 +426,20 @@ static void forbidden_labels_cost_nothing(void **state) {
     claim.epsilon[0] = 0.25;
     claim.content.proven = 2;
     claim.content.lower_bound = 1 - 1e-9;
-    if (check_claim(&claim, NULL, &found, &error) < 0)
+    if (check_claim(&claim, &found, &error) < 0)
         fail_msg("%s", error.message);
     const double false_bounds[] = {1 + 1e-9, 3.5e5, INFINITY, NAN, -INFINITY};
     for (size_t k = 0; k < sizeof false_bounds / sizeof *false_bounds; k++) {
         claim.content.lower_bound = false_bounds[k];
         assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error,
-                     check_claim(&claim, NULL, &found, &error));
+                     check_claim(&claim, &found, &error));
     }
     claim.content.lower_bound = 0;
     const double false_energies[] = {0.999, 1.001, NAN, INFINITY};
     for (size_t k = 0; k < sizeof false_energies / sizeof *false_energies; k++) {
         claim.content.energy = false_energies[k];
         assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error,
-                     check_claim(&claim, NULL, &found, &error));
+                     check_claim(&claim, &found, &error));
     }
     free_claim(&claim);
 }
@@ -454,27 +454,20 @@ static void checks_can_be_stopped(void **state) {
     const double unary[] = {0, 1, 1, 0}, feature[] = {0, 1};
     struct claim claim;
     dcrf_verification found;
-    dcrf_verify_limits limits;
     dcrf_error error;
     size_t asked = 0;
     new_claim(&claim, 2, unary, feature);
-    dcrf_verify_limits_defaults(&limits);
-    limits.cancel = yes;
-    limits.user = &asked;
-    assert_fails(DCRF_ERROR_ARGUMENT, "cancelled", error,
-                 check_claim(&claim, &limits, &found, &error));
-    assert_int_equal(asked, 1);
-    limits.cancel = NULL;
-    limits.time_limit_s = 1e-9;
-    assert_fails(DCRF_ERROR_ARGUMENT, "within", error,
-                 check_claim(&claim, &limits, &found, &error));
-    limits.time_limit_s = (double)NAN;
-    assert_fails(DCRF_ERROR_ARGUMENT, "time limit", error,
-                 check_claim(&claim, &limits, &found, &error));
+    dcrf_workspace_ask_always(claim.workspace);
+    dcrf_workspace_set_limit(claim.workspace, 0, yes, &asked);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "certificate", error, check_claim(&claim, &found, &error));
+    assert_true(asked > 0);
+    dcrf_workspace_set_limit(claim.workspace, 1e-9, NULL, NULL);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "certificate", error, check_claim(&claim, &found, &error));
+    dcrf_workspace_set_limit(claim.workspace, 0, NULL, NULL);
     /* Rounds that decide nothing are no certificate's. */
     claim.content.rounds = 3;
     claim.epsilon[0] = claim.epsilon[1] = claim.epsilon[2] = 0.25;
-    assert_fails(DCRF_ERROR_ARGUMENT, "empty", error, check_claim(&claim, NULL, &found, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "empty", error, check_claim(&claim, &found, &error));
     free_claim(&claim);
 }
 

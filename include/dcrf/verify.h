@@ -11,7 +11,6 @@
 #define DCRF_VERIFY_H
 
 #include <dcrf/labelling.h>
-#include <dcrf/solver.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,31 +38,12 @@ typedef struct dcrf_verification {
 /* Check a certificate of `size` bytes for a model. Fails, with a message that says why, if it
  * was changed, is about another model, or does not prove what it claims. `labels` (may be NULL) is
  * a labelling to compare; `possible` (may be NULL) gets one byte for every variable and label, as
- * in dcrf/proof.h. */
+ * in dcrf/proof.h. A certificate of unknown origin can ask for a lot of work:
+ * dcrf_workspace_set_limit limits it, with an error. */
 DCRF_API dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size,
                                              const dcrf_model *model, dcrf_workspace *workspace,
                                              const uint16_t *labels, uint8_t *possible,
                                              dcrf_verification *verification, dcrf_error *error);
-
-/* Limits of a check; reserved bytes must stay zero. */
-typedef struct dcrf_verify_limits {
-    double time_limit_s;         /* 0: none; a check that takes longer fails */
-    dcrf_cancel_callback cancel; /* NULL: none; a check that is cancelled fails */
-    /* Told before each round, from 0 to `rounds` - 1; NULL: none. */
-    void (*progress)(size_t round, size_t rounds, void *user);
-    void *user; /* of both */
-    unsigned char reserved[64];
-} dcrf_verify_limits;
-
-/* No limits. */
-DCRF_API void dcrf_verify_limits_defaults(dcrf_verify_limits *limits);
-
-/* The same within limits (NULL: none): a certificate of unknown origin can ask for a lot of work.
- */
-DCRF_API dcrf_status dcrf_verify_within(const uint8_t *bytes, size_t size, const dcrf_model *model,
-                                        dcrf_workspace *workspace, const dcrf_verify_limits *limits,
-                                        const uint16_t *labels, uint8_t *possible,
-                                        dcrf_verification *verification, dcrf_error *error);
 
 #ifdef __cplusplus
 }

@@ -363,11 +363,6 @@ static dcrf_status compare_labels(struct dcrf_check *check, const uint16_t *labe
     return status;
 }
 
-static void report(struct dcrf_check *check, size_t round) {
-    if (check->limits && check->limits->progress)
-        check->limits->progress(round, check->content->rounds + 1, check->limits->user);
-}
-
 static dcrf_status allocate(struct dcrf_check *check, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
     check->sum_error = dcrf_allocate_zero(n, sizeof *check->sum_error);
@@ -397,7 +392,6 @@ static dcrf_status run(struct dcrf_check *check, const uint16_t *labels, dcrf_ve
         status = dcrf_check_kernels_init(check, error);
     size_t next = 0; /* mixture */
     for (size_t r = 0; r <= content->rounds && status == DCRF_OK; r++) {
-        report(check, r);
         if (r > 0)
             status = check_round(check, r, error);
         if (status == DCRF_OK && r == content->rounds)
@@ -428,14 +422,9 @@ static void clear(struct dcrf_check *check) {
 
 dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
                              const dcrf_model *model, dcrf_plan *plan, dcrf_workspace *workspace,
-                             const dcrf_verify_limits *limits, double *excess, uint8_t *possible,
-                             dcrf_error *error) {
-    struct dcrf_check check = {.model = model,
-                               .content = content,
-                               .workspace = workspace,
-                               .limits = limits,
-                               .plan = plan,
-                               .began_s = dcrf_time_s()};
+                             double *excess, uint8_t *possible, dcrf_error *error) {
+    struct dcrf_check check = {
+        .model = model, .content = content, .workspace = workspace, .plan = plan};
     dcrf_status status = allocate(&check, error);
     if (status == DCRF_OK)
         status = dcrf_check_kernels_init(&check, error);
@@ -474,9 +463,9 @@ static dcrf_status compare_models(struct dcrf_check *check, dcrf_error *error) {
 }
 
 static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_model *model,
-                                 dcrf_workspace *workspace, const dcrf_verify_limits *limits,
-                                 const uint16_t *labels, uint8_t *possible,
-                                 dcrf_verification *verification, dcrf_error *error) {
+                                 dcrf_workspace *workspace, const uint16_t *labels,
+                                 uint8_t *possible, dcrf_verification *verification,
+                                 dcrf_error *error) {
     const double began_s = dcrf_time_s();
     struct dcrf_certificate_content content;
     dcrf_status status = dcrf_model_require_potts(model, "a certificate", error);
@@ -485,11 +474,7 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
             dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, error);
     if (status < 0)
         return status;
-    struct dcrf_check check = {.model = model,
-                               .content = &content,
-                               .workspace = workspace,
-                               .limits = limits,
-                               .began_s = began_s};
+    struct dcrf_check check = {.model = model, .content = &content, .workspace = workspace};
     dcrf_verification made = {.is_exact = content.identity.is_exact,
                               .variables = model->variables,
                               .claimed_energy = content.energy,
@@ -510,39 +495,21 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
     return status;
 }
 
-void dcrf_verify_limits_defaults(dcrf_verify_limits *limits) {
-    memset(limits, 0, sizeof *limits);
-}
-
-dcrf_status dcrf_verify_within(const uint8_t *bytes, size_t size, const dcrf_model *model,
-                               dcrf_workspace *workspace, const dcrf_verify_limits *limits,
-                               const uint16_t *labels, uint8_t *possible,
-                               dcrf_verification *verification, dcrf_error *error) {
-    if (!bytes || !model || !workspace || !verification)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "checking a certificate needs its bytes, a model and a workspace");
-    if (limits && !(limits->time_limit_s >= 0 && isfinite(limits->time_limit_s)))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the time limit of a check is %g s; it must be 0 or positive",
-                         limits->time_limit_s);
-    DCRF_ENTER(workspace, error);
-    if (!dcrf_workspace_find_device(workspace))
-        return verify_on_cpu(bytes, size, model, workspace, limits, labels, possible, verification,
-                             error);
-    /* What a device has found is checked without it. */
-    dcrf_workspace *own = NULL;
-    dcrf_status status = dcrf_workspace_new(&own, dcrf_workspace_threads(workspace), error);
-    if (status == DCRF_OK)
-        status =
-            verify_on_cpu(bytes, size, model, own, limits, labels, possible, verification, error);
-    dcrf_workspace_free(&own);
-    return status;
-}
-
 dcrf_status dcrf_verify_certificate(const uint8_t *bytes, size_t size, const dcrf_model *model,
                                     dcrf_workspace *workspace, const uint16_t *labels,
                                     uint8_t *possible, dcrf_verification *verification,
                                     dcrf_error *error) {
-    return dcrf_verify_within(bytes, size, model, workspace, NULL, labels, possible, verification,
-                              error);
+    if (!bytes || !model || !workspace || !verification)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "checking a certificate needs its bytes, a model and a workspace");
+    DCRF_ENTER(workspace, error);
+    if (!dcrf_workspace_find_device(workspace))
+        return verify_on_cpu(bytes, size, model, workspace, labels, possible, verification, error);
+    /* What a device has found is checked without it. */
+    dcrf_workspace *own = NULL;
+    dcrf_status status = dcrf_workspace_new(&own, dcrf_workspace_threads(workspace), error);
+    if (status == DCRF_OK)
+        status = verify_on_cpu(bytes, size, model, own, labels, possible, verification, error);
+    dcrf_workspace_free(&own);
+    return status;
 }

@@ -19,12 +19,9 @@ struct dcrf_check {
     const dcrf_model *model;
     const struct dcrf_certificate_content *content;
     dcrf_workspace *workspace;
-    const dcrf_verify_limits *limits; /* NULL: none */
-    double began_s;
     dcrf_plan *plan;   /* of the fast operators; NULL: exact */
     double **features; /* exact: of every kernel, variables x dimension, scaled */
     double **scale;    /* exact: of every kernel, 1 / sqrt(row sum) or 1 */
-    size_t first_row;  /* exact: of the rows in hand */
     double *in, *out;  /* fast: blocks of CHECK_CHANNELS */
     /* A sum of K_ab times at most 2 for variable a is right to sum_error[a]. */
     double *sum_error;
@@ -73,8 +70,7 @@ bool dcrf_check_may_agree(const struct dcrf_check *check, size_t clique, size_t 
  * fast operators, or NULL. */
 dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
                              const dcrf_model *model, dcrf_plan *plan, dcrf_workspace *workspace,
-                             const dcrf_verify_limits *limits, double *excess, uint8_t *possible,
-                             dcrf_error *error);
+                             double *excess, uint8_t *possible, dcrf_error *error);
 
 /* ---- check_bound.c -------------------------------------------------------------------------- */
 

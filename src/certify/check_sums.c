@@ -8,7 +8,6 @@
 #include "certify/knowledge.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "core/timer.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,27 +17,13 @@
 #define GRAIN 16
 #define VALUES (DCRF_VALUE_MOST + 1)
 
-/* Rows between two questions whether the time is up. */
-#define ROWS_AT_A_TIME 1024
+#define WORK "checking a certificate"
 /* A Gaussian: features are scaled doubles, their differences, squares and sum are rounded relative
  * to the exponent, which is at most MOST_EXPONENT and has 32 terms at most; then exp, the weight
  * and two scales, each a root of a sum of such values: below 40 (32 + 4) 2^-53 = 2e-13 for either
  * scale and the value itself. */
 #define KERNEL_ERROR 1e-12
 #define LEFT_OUT 5e-18
-
-/* ---- limits --------------------------------------------------------------------------------- */
-
-static dcrf_status ask(const struct dcrf_check *check, dcrf_error *error) {
-    const dcrf_verify_limits *limits = check->limits;
-    if (limits && limits->cancel && limits->cancel(limits->user) != 0)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the check was cancelled before its end");
-    if (limits && limits->time_limit_s > 0 && dcrf_time_s() - check->began_s > limits->time_limit_s)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the check has not ended within %g s: nothing is known",
-                         limits->time_limit_s);
-    return DCRF_OK;
-}
 
 /* ---- points of a mixture -------------------------------------------------------------------- */
 
@@ -125,7 +110,7 @@ static void add_exactly(void *context, size_t begin, size_t end, size_t worker) 
     (void)worker;
     const struct dcrf_check *check = context;
     const size_t labels = check->model->labels;
-    for (size_t a = check->first_row + begin; a < check->first_row + end; a++) {
+    for (size_t a = begin; a < end; a++) {
         double *sums = check->sums + a * labels;
         memset(sums, 0, labels * sizeof *sums);
         for (size_t b = 0; b < check->model->variables && check->wanted[a]; b++)
@@ -135,6 +120,16 @@ static void add_exactly(void *context, size_t begin, size_t end, size_t worker) 
                     add_pair(check, a, b, k, sums);
             }
     }
+}
+
+static dcrf_status for_all_rows(struct dcrf_check *check, dcrf_task task, void *context,
+                                dcrf_error *error) {
+    const dcrf_status status = dcrf_go_on(check->workspace, WORK, error);
+    if (status < 0)
+        return status;
+    return dcrf_parallel_while(check->workspace, check->model->variables, GRAIN, task, context)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(check->workspace, WORK, error);
 }
 
 struct normalization {
@@ -197,22 +192,23 @@ static dcrf_status init_exact(struct dcrf_check *check, dcrf_error *error) {
                 check->features[m][a * d + i] =
                     dcrf_features_value(features, a, i) * dcrf_features_factor(features, i);
         struct normalization c = {check->features[m], d, n, check->scale[m]};
-        dcrf_parallel_for(dcrf_workspace_pool(check->workspace), n, GRAIN, sum_rows, &c);
+        const dcrf_status status = for_all_rows(check, sum_rows, &c, error);
+        if (status < 0)
+            return status;
         for (size_t a = 0; a < n; a++) {
             const double row_sum = check->scale[m][a];
             const bool is_normalized = model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC;
             check->scale[m][a] = is_normalized ? 1 / sqrt(row_sum) : 1;
         }
     }
-    dcrf_parallel_for(dcrf_workspace_pool(check->workspace), n, GRAIN, find_errors, check);
-    return DCRF_OK;
+    return for_all_rows(check, find_errors, check, error);
 }
 
 /* ---- the fast operators --------------------------------------------------------------------- */
 
 static dcrf_status apply(struct dcrf_check *check, size_t channels, dcrf_error *error) {
     const size_t count = check->model->variables * channels;
-    const dcrf_status answer = ask(check, error);
+    const dcrf_status answer = dcrf_go_on(check->workspace, WORK, error);
     if (answer < 0)
         return answer;
     double *total = check->out + count; /* there is room for two */
@@ -374,16 +370,7 @@ void dcrf_check_kernels_clear(struct dcrf_check *check) {
 }
 
 static dcrf_status add_gaussians(struct dcrf_check *check, dcrf_error *error) {
-    const size_t n = check->model->variables;
-    dcrf_status status = ask(check, error);
-    for (check->first_row = 0; check->first_row < n && status == DCRF_OK;
-         check->first_row += ROWS_AT_A_TIME) {
-        const size_t left = n - check->first_row;
-        dcrf_parallel_for(dcrf_workspace_pool(check->workspace),
-                          left < ROWS_AT_A_TIME ? left : ROWS_AT_A_TIME, GRAIN, add_exactly, check);
-        status = ask(check, error);
-    }
-    return status;
+    return for_all_rows(check, add_exactly, check, error);
 }
 
 dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error) {

@@ -136,7 +136,7 @@ static double allowance(const struct run *run) {
            0x1p-46 * unaries;
 }
 
-static int is_cancelled(void *user) {
+static bool has_no_time(void *user) {
     const struct run *run = user;
     return (run->settings.cancel && run->settings.cancel(run->settings.cancel_user) != 0) ||
            (run->settings.time_limit_s > 0 &&
@@ -153,12 +153,13 @@ static dcrf_status exclude_by_kept(struct run *run, double energy, dcrf_error *e
         return status;
     struct dcrf_certificate_content content = {
         .identity = {.is_exact = exact}, .labels = known->labels, .mixtures = &run->kept};
-    const dcrf_verify_limits limits = {.cancel = is_cancelled, .user = run};
+    const struct dcrf_interrupt interrupt = {has_no_time, run};
     double excess = INFINITY;
     dcrf_plan *plan = exact ? NULL : (dcrf_plan *)known->plan;
-    status = dcrf_check_first(&content, known->model, plan, known->workspace, &limits, &excess,
+    DCRF_WATCH(known->workspace, &interrupt);
+    status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess,
                               known->possible, error);
-    if (status < 0 && is_cancelled(run)) {
+    if (status == DCRF_ERROR_INTERRUPTED) {
         run->kept.size = 0; /* not checked, not claimed */
         return DCRF_OK;
     }
