@@ -41,7 +41,7 @@ static void print_result(const judged_settings *settings, const built_model *bui
     print_number("lower bound", found->lower_bound, "", "no labelling has less energy");
     print_number("gap", 100 * found->relative_gap, " %",
                  "no labelling is better by more than this");
-    print_number("proven", 100 * (double)found->proven / pixels, " %",
+    print_number("proven", 100 * (double)found->claimed_proven / pixels, " %",
                  "of the pixels: every optimal labelling has their label");
     if (settings->labels_file) {
         print_number("energy of labels", found->labels_energy, "", settings->labels_file);
@@ -63,7 +63,7 @@ static json_t *result_to_json(const judged_settings *settings, const built_model
         found->is_exact ? "exact" : "fast", "pixels", (json_int_t)found->variables, "energy",
         number_or_null(found->energy), "lower_bound", number_or_null(found->lower_bound),
         "relative_gap", number_or_null(found->relative_gap), "pixels_proven",
-        (json_int_t)found->proven, "labels_energy", number_or_null(found->labels_energy),
+        (json_int_t)found->claimed_proven, "labels_energy", number_or_null(found->labels_energy),
         "labels_gap", number_or_null(found->labels_gap), "pixels_right", (json_int_t)found->right,
         "pixels_wrong", (json_int_t)found->wrong, "seconds", found->seconds);
 }
