@@ -1,5 +1,6 @@
-/* Included before everything where wheels are built (script/package --sysroot): glibc 2.29 gave these functions new versions that
- * leave errno alone, which nothing here reads. With the old ones wheels run on glibc 2.27 and later, with the same results.
+/* Included before everything where wheels are built (script/package --sysroot): glibc 2.29 gave
+ * these functions new versions that leave errno alone, which nothing here reads. With the old ones
+ * wheels run on glibc 2.27 and later. The arithmetic behind both is the same.
  *
  * SPDX-License-Identifier: MIT */
 #if defined(__x86_64__) && !defined(__ASSEMBLER__)

@@ -140,3 +140,13 @@ run_unit_tests() {
     (ulimit -t 600 && meson test -C "$unit_build" --no-rebuild --print-errorlogs "$@" </dev/null) || true
     script/report-meson "$unit_build" "$unit_name" || failures=$((failures + 1))
 }
+
+# python_of MINOR: the Python 3.MINOR that is installed and runs, if any.
+python_of() {
+    for candidate in "python3.$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$1".*/bin/python3; do
+        if "$candidate" -c '' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
