@@ -244,6 +244,7 @@ static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "dcrf._core", .m_methods = functions, .m_slots = slots,
     .m_doc = "The C library behind dcrf. Not an interface: use the package dcrf."};
 
-PyMODINIT_FUNC PyInit__core(void) {
+/* Python 3.8 does not ask for it to be visible. */
+__attribute__((visibility("default"))) PyMODINIT_FUNC PyInit__core(void) {
     return PyModuleDef_Init(&definition);
 }
