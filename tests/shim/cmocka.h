@@ -44,7 +44,11 @@ struct CMUnitTest {
 #define assert_non_null(p) assert_true((p) != NULL)
 #define assert_ptr_equal(a, b) assert_true((const void *)(a) == (const void *)(b))
 #define assert_ptr_not_equal(a, b) assert_true((const void *)(a) != (const void *)(b))
-#define assert_string_equal(a, b) assert_true(strcmp((a), (b)) == 0)
+#define assert_string_equal(a, b)                                                                  \
+    do {                                                                                           \
+        if (strcmp((a), (b)) != 0)                                                                 \
+            fail_msg("\"%s\" is not \"%s\"", (a), (b));                                            \
+    } while (0)
 #define assert_memory_equal(a, b, bytes) assert_true(memcmp((a), (b), (bytes)) == 0)
 #define assert_memory_not_equal(a, b, bytes) assert_true(memcmp((a), (b), (bytes)) != 0)
 #define assert_int_not_equal(a, b) assert_true((uint64_t)(a) != (uint64_t)(b))
