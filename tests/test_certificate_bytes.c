@@ -44,7 +44,7 @@ static void sha256_text(const uint8_t *bytes, size_t count, char text[2 * DCRF_S
 static void every_machine_writes_the_same(void **state) {
     (void)state;
     dcrf_model *model = new_model();
-    double epsilon[] = {0.25, 1e-9};
+    double epsilon[] = {0.25};
     uint16_t labels[WIDTH] = {0, 0, 1}, round[WIDTH] = {1, 1, 0}, plane[LABELS] = {0, 1};
     uint8_t values[WIDTH] = {1, 128, 200};
     struct dcrf_certificate_content content = {.energy = -1.5,
@@ -63,10 +63,10 @@ static void every_machine_writes_the_same(void **state) {
     assert_int_equal(dcrf_certificate_encode(&content, &bytes, &count, NULL), DCRF_OK);
     char text[2 * DCRF_SHA256_BYTES + 1];
     sha256_text(bytes, count, text);
-    assert_string_equal(text, "4a012fbeb60423a89dbd1e50cc4bccf2e82cfdd87c655795970ae54d18094871");
+    assert_string_equal(text, "7149e6514e6ea63f0f29c3c7fe8f422fa479c53b60791dd59bf058d1754a6602");
 
     struct dcrf_certificate_content read;
-    assert_int_equal(dcrf_certificate_decode(&read, bytes, count, NULL), DCRF_OK);
+    assert_int_equal(dcrf_certificate_decode(&read, WIDTH, LABELS, bytes, count, NULL), DCRF_OK);
     assert_int_equal(dcrf_identity_compare(&read.identity, &content.identity, NULL), DCRF_OK);
     assert_true(read.energy == content.energy && read.lower_bound == content.lower_bound);
     assert_memory_equal(read.labels, labels, sizeof labels);
