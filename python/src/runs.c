@@ -43,7 +43,6 @@ struct run {
 /* Without the interpreter lock. */
 static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_error *error) {
     dcrf_status status = dcrf_py_need_plan(self, error);
-    run->settings.lp.keep_mixture = run->certificate;
     if (status == DCRF_OK)
         status = dcrf_solver_new(&run->solver, self->plan, self->workspace, &run->settings, error);
     if (status == DCRF_OK && run->start)
@@ -53,8 +52,6 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
     if (status < 0)
         return status;
     dcrf_solver_labels(run->solver, run->labels);
-    if (run->settings.cancel(run->settings.cancel_user))
-        return DCRF_OK;  /* nobody waits for the rest */
     if (run->possible) { /* all are, where there was no time for a proof */
         const uint8_t *possible = dcrf_proof_possible(dcrf_solver_proof(run->solver));
         const size_t size = dcrf_model_variables(self->model) * dcrf_model_labels(self->model);
@@ -63,6 +60,8 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
         else
             memset(run->possible, 1, size);
     }
+    if (run->settings.cancel(run->settings.cancel_user))
+        return DCRF_OK; /* nobody waits for the rest */
     status = DCRF_OK;
     dcrf_measured_strength measured;
     if (run->judge_strength)
