@@ -138,7 +138,8 @@ static double allowance(const struct run *run) {
 
 static bool has_no_time(void *user) {
     const struct run *run = user;
-    return (run->settings.cancel && run->settings.cancel(run->settings.cancel_user) != 0) ||
+    return (run->stop && dcrf_stop_is_due(run->stop)) ||
+           (run->settings.cancel && run->settings.cancel(run->settings.cancel_user) != 0) ||
            (run->settings.time_limit_s > 0 &&
             dcrf_time_s() - run->began_s >= run->settings.time_limit_s);
 }
