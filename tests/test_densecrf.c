@@ -29,7 +29,7 @@ static void the_exponential_is_good_to_three_ulps(void **state) {
     float *in = malloc(COUNT * sizeof *in), *out = malloc(COUNT * sizeof *out);
     float *zero = calloc(COUNT, sizeof *zero), *one = malloc(COUNT * sizeof *one);
     for (size_t i = 0; i < COUNT; i++) {
-        in[i] = (float)i * (86.9f / COUNT);
+        in[i] = (float)i * (86.9f / (float)COUNT);
         one[i] = 1;
     }
     for (size_t k = 0; k < CPUS; k++) {

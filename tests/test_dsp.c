@@ -106,7 +106,7 @@ static void scattering_is_gathering(void **state) {
             float *weight = random_block(VARIABLES, corners, 0, 1, w);
             float *in = random_block(VARIABLES, width, -1, 1, 3);
             for (size_t e = 0; e < VARIABLES * corners; e++)
-                vertex[e] = (uint32_t)(dcrf_rng_uniform(&rng) * VERTICES);
+                vertex[e] = (uint32_t)(dcrf_rng_uniform(&rng) * (double)VERTICES);
             for (size_t v = 0; v < VERTICES; v++, first[v] = place)
                 for (size_t e = 0; e < VARIABLES * corners; e++)
                     if (vertex[e] == v) {

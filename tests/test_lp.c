@@ -145,7 +145,8 @@ static void second_opinion(void **state) {
         dcrf_polisher_free(&polisher);
         struct solved solved = solve_plan(toy.plan, toy.workspace, &lp);
         const double energy = toy_energy(&toy, solved.labels);
-        assert_true(energy <= toy_energy(&toy, field.labels) + AGREEMENT * VARIABLES * energy);
+        assert_true(energy <=
+                    toy_energy(&toy, field.labels) + AGREEMENT * (double)VARIABLES * energy);
         free_solved(&solved);
         free_solved(&field);
         free_toy(&toy);
