@@ -139,6 +139,12 @@ static void calls_in_a_row_end(void **state) {
     free_scene(&scene);
 }
 
+/* How far an energy from floats can be from the one in double that the LP reports: some hundred
+ * roundings in a row at most, far fewer on average. */
+static double of_floats(const dcrf_energy *energy) {
+    return 128 * 0x1p-24 * fabs(energy->total);
+}
+
 /* A run stops with the labelling that it has, and with its energy, unless there was no time for the
  * very first one. */
 static void runs_end_with_what_they_have(void **state) {
@@ -174,12 +180,12 @@ static void runs_end_with_what_they_have(void **state) {
                 if (isnan(info.energy.total))
                     assert_int_equal(stop, DCRF_STOP_CANCELLED);
                 else
-                    assert_memory_equal(&energy.total, &info.energy.total, sizeof energy.total);
+                    assert_true(fabs(info.energy.total - energy.total) <= of_floats(&energy));
                 /* The same solver goes on when it is let. */
                 patience.most = SIZE_MAX;
                 assert_true(dcrf_solver_run(solver, NULL) > 0);
                 dcrf_solver_get_info(solver, &info);
-                assert_true(info.energy.total <= energy.total);
+                assert_true(info.energy.total <= energy.total + of_floats(&energy));
                 dcrf_solver_free(&solver);
             }
         free(marginals);
