@@ -164,7 +164,7 @@ class DenseCRF:
     def _make(self, shape, nlabels, threads, message_error, device):
         threads = _threads if threads is None else _count(threads, "threads", least=0)
         self._shape = shape
-        self._nvar = int(np.prod([int(size) for size in shape], dtype=object))
+        self._nvar = math.prod(int(size) for size in shape)
         self._nlabels = _count(nlabels, "nlabels")
         device = _device if device is None else device
         self._core = on_device(_core.DenseCRF, device, shape, self._nlabels, thread_count(threads))
