@@ -73,6 +73,8 @@ def main():
     if arguments.module:
         files = renamed(files, r"\.so$", arguments.module)
         python = abi = arguments.python
+    elif abi == "abi3":
+        python = "cp311"  # the oldest that it is compiled for; later versions of meson-python name the one that built it
     info = f"{project}-{version}.dist-info"
     modules = [content for name, content in files.items() if name.endswith(".so")]
     if modules and platform.startswith("linux_"):
