@@ -101,6 +101,7 @@ finish() {
 make_scratch() {
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
+    trap 'exit 1' HUP INT TERM # dash leaves by a signal without it
 }
 
 # configure DIRECTORY OPTION...: a build directory with tests and benchmarks, made anew where it is not a usable one.
