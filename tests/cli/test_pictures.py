@@ -314,6 +314,9 @@ class ReportTest(Case):
         self.assertIn("drown the unaries", Page(self.read("r.html").decode()).texts["p"])
 
 
+COLUMNS = 120  # of the terminal: room for the whole line
+
+
 class FeedbackTest(Case):
     """A run that takes as long as it is let: 120 x 90 noisy pixels, a gap that is not reached."""
 
@@ -341,7 +344,7 @@ class FeedbackTest(Case):
     def on_terminal(self, *more, until=None):
         """What is shown to the end, or until that is shown, when the run is interrupted."""
         ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
         run = self.start(*more, stdout=subprocess.DEVNULL, stderr=theirs)
         os.close(theirs)
         shown = b""
@@ -371,7 +374,7 @@ class FeedbackTest(Case):
         for line in shown_lines:
             self.assertTrue(bar.match(line) or words.match(line), line)
         self.assertTrue(any(bar.match(line) for line in shown_lines))
-        self.assertTrue(all(len(line) < 100 + 3 for line in lines))
+        self.assertTrue(all(len(line) < COLUMNS + 3 for line in lines))
         self.assertTrue(shown.endswith("\r\x1b[K"))
         self.assertEqual(self.on_terminal("--time-limit", "1.5", "-q"), "")
 
