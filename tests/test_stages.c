@@ -180,11 +180,13 @@ static void cancelling_works_at_every_question(void **state) {
             assert_int_equal(dcrf_energy_in_double(scene.plan, scene.workspace, labels, &precise,
                                                    NULL, &error_of, NULL),
                              DCRF_OK);
+            /* Without time for the energy in double there is that of floats. A bound is never
+             * compared with less than the truth. */
+            assert_true(fabs(info.energy.total - precise.total) <= 1e-4 * precise.total);
             if (method != DCRF_METHOD_LP)
-                assert_memory_equal(&energy.total, &info.energy.total, sizeof energy.total);
+                assert_true(info.energy.total >= fmin(energy.total, precise.total - error_of));
             else
-                assert_true(info.energy.total >= precise.total - error_of &&
-                            info.energy.total <= precise.total * (1 + 1e-4));
+                assert_true(info.energy.total >= precise.total - error_of);
             assert_true(stop > 0);
             dcrf_solver_free(&solver);
             if (patience.asked <= most) { /* it was not asked: the run came to its end */

@@ -54,7 +54,7 @@ void dcrf_workspace_leave(dcrf_workspace **workspace);
 /* To the end of the block, a run's own limit is asked besides that of the workspace, and no longer
  * that of a run around it; NULL: none is. */
 #define DCRF_WATCH(workspace, interrupt)                                                           \
-    __attribute__((cleanup(dcrf_watch_end))) struct dcrf_watch watch =                             \
+    __attribute__((cleanup(dcrf_watch_end), unused)) struct dcrf_watch watch =                     \
         dcrf_watch_begin(workspace, interrupt)
 
 struct dcrf_watch {

@@ -450,13 +450,21 @@ static dcrf_status or_end(dcrf_solver *solver, dcrf_status status) {
                                                                                          : DCRF_OK;
 }
 
-/* In double, or without time or memory by what floats can be off. */
+/* Where another labelling's energy in float is not above that of the best in double, it is that of
+ * the best. */
+static void not_below(const dcrf_energy *best, dcrf_energy *other) {
+    if (other->total < best->total)
+        *other = *best;
+}
+
+/* The energy in double, rounded up, so that those of all methods and their bounds can be compared;
+ * without time or memory that of floats, and for a bound by what these can be off. */
 dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
     const struct dcrf_dual_space *space;
     dcrf_energy energy;
     double error_of;
-    if (!solver->method->lower_bound || !solver->has_started)
+    if (!solver->has_started)
         return DCRF_OK;
     dcrf_status status = dcrf_stop_reason(&solver->stop);
     if (status == DCRF_OK)
@@ -464,14 +472,19 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
                                        &error_of, error);
     if (status != DCRF_OK) {
         if ((status = or_end(solver, dcrf_solver_leave_out(solver, status))) < 0 ||
+            !solver->method->lower_bound ||
             (status = dcrf_lp_space(solver->state, &space, error)) < 0)
             return status;
         energy = solver->info.energy;
         error_of = dcrf_energy_error_of_floats(plan, solver->best, &energy, space->total);
     }
-    energy.pairwise += error_of;
-    energy.total += error_of;
+    if (!isnan(error_of)) { /* else it is of floats all the same: not all kernels are Potts */
+        energy.pairwise += error_of;
+        energy.total += error_of;
+    }
     solver->info.energy = energy;
+    not_below(&energy, &solver->info.unpolished);
+    not_below(&energy, &solver->info.rounded);
     return DCRF_OK;
 }
 

@@ -69,6 +69,11 @@ class RoomTest(Case):
             child.returncode = os.waitstatus_to_exitcode(status)
         return child.returncode, message, usage.ru_maxrss * 1024
 
+    @staticmethod
+    def little():
+        """A child's peak begins with what this process has when it is started."""
+        return max(100 * MEBIBYTE, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + 8 * MEBIBYTE)
+
     def test_pictures(self):
         cases = [("bomb.png", bomb_png()), ("passes.png", bomb_png(True)), ("baseline.jpg", bomb_jpeg(0xc0)),
                  ("progressive.jpg", bomb_jpeg(0xc2)), ("bomb.tif", bomb_tiff()), ("bomb.webp", bomb_webp())]
@@ -88,7 +93,7 @@ class RoomTest(Case):
         status, message, peak = self.peak_of("solve", "bomb.png", "--unary", "u.npy", "--report", "r.html", "--memory", "100M")
         self.assertNotEqual(status, 0)
         self.assertIn("--", message)
-        self.assertLess(peak, 100 * MEBIBYTE)
+        self.assertLess(peak, self.little())
 
     def test_volumes(self):
         """200 MB of zeros in 0.2: refused by its header, and one of the wrong size before it is unpacked."""
@@ -104,7 +109,7 @@ class RoomTest(Case):
             status, message, peak = self.peak_of("solve", "small.nii.gz", option, "bomb.nii.gz", "-o", "l.nii.gz")
             self.assertEqual(status, 2)
             self.assertIn("bomb.nii.gz: is 600 x 600 x 600 voxels and the image 2 x 2 x 2 voxels", message)
-            self.assertLess(peak, 100 * MEBIBYTE)
+            self.assertLess(peak, self.little())
 
     def test_files_that_grow(self):
         """A file that is written to while it is read has what it had when it was opened."""
@@ -126,7 +131,7 @@ class RoomTest(Case):
             stop.set()
             writer.join()
         self.assertIn(status, (0, 2), message)
-        self.assertLess(peak, 100 * MEBIBYTE)
+        self.assertLess(peak, self.little())
 
     def test_enough_is_enough(self):
         """What fits is read as before."""
