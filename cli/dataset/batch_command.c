@@ -134,8 +134,7 @@ static bool open_results(const batch_settings *settings, store *results, cli_pro
         done = store_add_method(results, settings->batch.methods.of[m].name, problem);
     if (ranks_agree(done, problem))
         return true;
-    if (done)
-        store_close(results);
+    store_close(results);
     return false;
 }
 

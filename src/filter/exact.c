@@ -66,12 +66,16 @@ double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) 
 
 /* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x). The
  * sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. The scales
- * have the error of the row sums. */
+ * have the error of the row sums. No sum is off by more than twice its row sum, however many
+ * roundings features with an enormous offset would have: MOST is more than that. */
+#define MOST 0x1p30
+
 static size_t roundings(const dcrf_operator *base) {
     const struct dcrf_exact *op = (const struct dcrf_exact *)base;
     const double exponent = fmax(1, log((double)base->variables / op->least_row_sum));
     const double of_scales = op->is_normalized ? op->row_sum_error * 0x1p24 : 0;
-    return (size_t)ceil(dcrf_exact_value_roundings(op, exponent) + of_scales) + SUM_ROUNDINGS;
+    const double of_values = ceil(dcrf_exact_value_roundings(op, exponent) + of_scales);
+    return (size_t)fmin(of_values, MOST) + SUM_ROUNDINGS;
 }
 
 /* F between two nodes has four roundings. */
