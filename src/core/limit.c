@@ -8,8 +8,12 @@
 
 /* ---- one caller at a time ------------------------------------------------------------------- */
 
-/* Its address tells threads apart. */
+/* Its address tells threads apart. In WebAssembly one thread makes all calls. */
+#ifdef __wasm__
+static char this_thread;
+#else
 static _Thread_local char this_thread;
+#endif
 
 dcrf_workspace *dcrf_workspace_enter(dcrf_workspace *workspace, dcrf_error *error) {
     if (!workspace) {

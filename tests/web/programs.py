@@ -11,6 +11,7 @@ NOT_HERE = {
     "test_allocations",  # wraps pthread_create
     "test_cli_io",  # reads files, with what the command has for it
     "test_lattice_accuracy",  # measures more than it touches, on a photograph where there is one
+    "test_limits",  # starts a thread
     "test_lp_glpk",
     "test_photos",
     "test_scribble_quality",
