@@ -488,9 +488,8 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* What the bound says about single variables. */
-static dcrf_status judge(const dcrf_solver *solver, uint16_t *counts, size_t *proven,
-                         dcrf_error *error) {
+dcrf_status dcrf_solver_judge(const dcrf_solver *solver, uint16_t *counts, size_t *proven,
+                              dcrf_error *error) {
     struct dcrf_judgement judgement = {.counts = counts};
     const dcrf_status status =
         dcrf_lp_judge(solver->state, solver->info.energy.total, solver->best, &judgement, error);
@@ -516,7 +515,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status >= 0)
         status = dcrf_solver_measure(solver, error);
     if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)
-        status = judge(solver, NULL, &info->proven, error);
+        status = dcrf_solver_judge(solver, NULL, &info->proven, error);
     measure_gap(info);
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_FINISH);
     say(solver, &moment, "finished after iteration");
@@ -585,78 +584,4 @@ dcrf_status dcrf_solver_run(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK)
         status = prove(solver, error);
     return status < 0 ? status : stop;
-}
-
-/* ---- results -------------------------------------------------------------------------------- */
-
-static void hide_unknown(dcrf_energy *energy) {
-    if (!isfinite(energy->total))
-        *energy = DCRF_UNKNOWN_ENERGY;
-}
-
-void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info) {
-    if (!solver) {
-        memset(info, 0, sizeof *info);
-        return;
-    }
-    *info = solver->info;
-    hide_unknown(&info->energy);
-    hide_unknown(&info->unpolished);
-}
-
-void dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels) {
-    if (solver && labels)
-        memcpy(labels, solver->best, solver->problem.model->variables * sizeof *labels);
-}
-
-dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
-                                    dcrf_error *error) {
-    if (!solver || !counts)
-        return dcrf_fail_null(error, "the solver or the counts");
-    size_t proven;
-    if (solver->proof) {
-        dcrf_proof_counts(solver->proof, counts);
-        return DCRF_OK;
-    }
-    if (solver->has_started && solver->method->lower_bound)
-        return judge(solver, counts, &proven, error);
-    for (size_t a = 0; a < solver->problem.model->variables; a++)
-        counts[a] = (uint16_t)solver->problem.model->labels;
-    return DCRF_OK;
-}
-
-const dcrf_proof *dcrf_solver_proof(const dcrf_solver *solver) {
-    return solver ? solver->proof : NULL;
-}
-
-dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, size_t stride,
-                                  dcrf_error *error) {
-    if (!solver)
-        return dcrf_fail_null(error, "the solver");
-    const dcrf_model *model = solver->problem.model;
-    const bool has_labels_only = !solver->has_started && solver->info.stop > 0;
-    if (!solver->has_started && !has_labels_only)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "the solver has not started: there are no marginals yet");
-    if (!marginals || stride < model->labels)
-        return dcrf_fail(error, DCRF_ERROR_SIZE,
-                         "marginals need room for %zu floats a variable; the stride is %zu",
-                         model->labels, stride);
-    for (size_t a = 0; a < model->variables && has_labels_only; a++)
-        for (size_t i = 0; i < model->labels; i++)
-            marginals[a * stride + i] = i == solver->best[a];
-    if (has_labels_only)
-        return DCRF_OK;
-    const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
-    if (status < 0)
-        return status;
-    const float *rows = solver->method->marginals(solver->state);
-    for (size_t a = 0; a < model->variables; a++)
-        memcpy(marginals + a * stride, rows + a * model->stride, model->labels * sizeof *rows);
-    return DCRF_OK;
-}
-
-const dcrf_moment *dcrf_solver_trace(const dcrf_solver *solver, size_t *count) {
-    *count = solver ? solver->trace.count : 0;
-    return solver ? solver->trace.moments : NULL;
 }

@@ -74,6 +74,11 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
 /* The clock of a run starts, before its first step. */
 void dcrf_solver_begin(dcrf_solver *solver);
 
+/* What the bound says about single variables: in *proven how many have the one label that an
+ * optimal labelling can have, and in counts, where it is not NULL, how many labels are left. */
+dcrf_status dcrf_solver_judge(const dcrf_solver *solver, uint16_t *counts, size_t *proven,
+                              dcrf_error *error);
+
 /* Let the method begin from y, or where it likes best (NULL). */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
 
