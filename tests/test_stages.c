@@ -14,7 +14,7 @@
 
 /* The energy of a run with a bound is rounded up, by what floats can be off where there is no time
  * to sum in double: some hundred roundings to float of pairs that add up to less than 60. */
-#define ROUNDED_UP 2e-3
+#define ROUNDED_UP 3e-3
 
 static dcrf_solver_info info_of(const dcrf_solver *solver) {
     dcrf_solver_info info;
