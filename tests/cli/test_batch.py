@@ -79,7 +79,8 @@ class ResultTest(BatchCase):
             rounded = self.result("mf5", name, "rounded")
             self.assertSameEnergy(rounded["energy"], rounded["energy_rounded"])
             self.assertSameEnergy(rounded["energy"], self.result("mf5", name)["energy_rounded"])
-            self.assertLessEqual(self.result("mf5", name)["energy"], rounded["energy"])
+            # Runs report the upper end of what is known, to some roundings of doubles.
+            self.assertLessEqual(self.result("mf5", name)["energy"], rounded["energy"] * (1 + 1e-10))
 
     def test_any_number_of_jobs_and_threads(self):
         self.good(*self.batch("--jobs", "1", "--threads", "1"))
