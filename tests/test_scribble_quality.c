@@ -10,10 +10,11 @@
 #include <stdlib.h>
 
 #define VOID_LABEL 255
-/* What is promised for photographs; docs/scribbles.md has what was measured. */
-#define MEAN_IOU_PROMISED 0.75
-#define MEAN_IOU_IN_GREY 0.65
-#define IOU_IN_THE_VOLUME 0.75
+/* A little below what is measured (0.821, 0.747, 0.872), and above what is left without one of the
+ * parts that the energies are made of (0.777 to 0.798 in colour, docs/scribbles.md). */
+#define MEAN_IOU_PROMISED 0.81
+#define MEAN_IOU_IN_GREY 0.735
+#define IOU_IN_THE_VOLUME 0.86
 
 static const char *const names[] = {"106024", "153077", "208001", "21077", "24077", "326038"};
 enum { IMAGES = sizeof names / sizeof *names, SETS = 2 };
@@ -107,10 +108,7 @@ static void test_photographs(void **state) {
         char path[512];
         struct picture picture;
         snprintf(path, sizeof path, "%s/scribbles/%s.png", DATA, names[i]);
-        if (!read_picture(&picture, path)) {
-            print_message("skipped: no shared data\n");
-            skip();
-        }
+        assert_true(read_picture(&picture, path));
         in_colour += score_sets(&picture, 3, names[i]) / (IMAGES * SETS);
         in_grey += score_sets(&picture, 1, names[i]) / (IMAGES * SETS); /* the red channel */
         image_free(&picture.image);
@@ -127,10 +125,7 @@ static void test_volume(void **state) {
     dcrf_error error;
     dcrf_workspace *workspace = NULL;
     dcrf_scribbles *scribbles = NULL;
-    if (!read_picture(&picture, DATA "/volume/2013_12_1_img.nii.gz")) {
-        print_message("skipped: no shared data\n");
-        skip();
-    }
+    assert_true(read_picture(&picture, DATA "/volume/2013_12_1_img.nii.gz"));
     int32_t *others = read_map(&picture, DATA "/volume/2013_12_1_init.nii.gz");
     int32_t *strokes = malloc(picture.pixels * sizeof *strokes);
     assert_non_null(strokes);
@@ -159,7 +154,18 @@ static void test_volume(void **state) {
     free(others);
 }
 
+static bool is_at_hand(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (file)
+        fclose(file);
+    return file != NULL;
+}
+
 int main(void) {
+    if (!is_at_hand(DATA "/volume/2013_12_1_init.nii.gz")) {
+        print_message("skipped: no shared data\n");
+        return SKIPPED;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_photographs),
         cmocka_unit_test(test_volume),

@@ -12,6 +12,9 @@
 
 #include <dcrf/status.h>
 
+/* What a test program returns that lacks the data it is about. */
+#define SKIPPED 77
+
 /* The call fails with this status, and its message, written into `error`, says this. */
 #define assert_fails(expected_status, text, error, call)                                           \
     do {                                                                                           \
