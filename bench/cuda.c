@@ -6,8 +6,8 @@
  * all alive, the default kernels of the published settings: spatial 3, bilateral 80/13. Times are
  * of calls, by the clock, from the call until the device is done: copies are said where they are
  * in. Medians of many calls after the first. The CPU's column is the same call in the same run. */
+#include "backend/device.h"
 #include "core/timer.h"
-#include "filter/device.h"
 #include "filter/plan.h"
 #include "io/image.h"
 #include "measure.h"

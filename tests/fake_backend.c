@@ -1,4 +1,4 @@
-/* A device that is none: the table of src/filter/backend.h by plain loops over dense matrices in
+/* A device that is none: the table of src/backend/backend.h by plain loops over dense matrices in
  * double, in a library of its own, so that all of the seam is tested where there is no GPU. Nothing
  * here is shared with the library but the headers.
  *
@@ -429,12 +429,12 @@ const struct dcrf_backend *dcrf_backend_cuda(void) {
                                           .sum = sum,
                                           .disagreements = disagreements};
 
-    backend.iterate = fake_iterate;
-    backend.lp = fake_lp;
-    backend.flow = fake_flow;
-    backend.moves = fake_moves;
-    backend.arrays = fake_arrays;
-    backend.compat = fake_compat;
+    backend.iterate = &fake_iterate;
+    backend.lp = &fake_lp;
+    backend.flow = &fake_flow;
+    backend.moves = &fake_moves;
+    backend.arrays = &fake_arrays;
+    backend.compat = &fake_compat;
     const char *given = getenv("FAKE_VERSION");
     backend.version = given ? (unsigned)strtoul(given, NULL, 10) : DCRF_BACKEND_VERSION;
     return &backend;

@@ -4,7 +4,7 @@
 #ifndef FAKE_BACKEND_H
 #define FAKE_BACKEND_H
 
-#include "filter/backend.h"
+#include "backend/backend.h"
 
 dcrf_status fake_fail(dcrf_error *error, dcrf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

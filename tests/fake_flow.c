@@ -14,6 +14,7 @@ struct dcrf_backend_flow {
     double *row_sums, *metric, *rho;
     double weights[16];
     const dcrf_operator *operators[16];
+    float *host_u;
 };
 
 static void flow_free(dcrf_backend_flow *flow) {
@@ -62,7 +63,7 @@ static void begin(dcrf_backend_flow *flow) {
 
 static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *device,
                              const struct dcrf_backend_lp_model *model, const float *row_sums,
-                             const float *metric, dcrf_error *error) {
+                             const float *metric, float *u, dcrf_error *error) {
     const size_t n = model->variables;
     const dcrf_status status = fake_refuse("flow_make", error);
     *out = NULL;
@@ -73,6 +74,7 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake flow");
     flow->device = device;
     fake_hold(device);
+    flow->host_u = u;
     flow->variables = n;
     flow->labels = model->labels;
     flow->stride = model->stride;
@@ -139,8 +141,10 @@ static void find_spread(const dcrf_backend_flow *flow, size_t i, double *low, do
     *scale = high - *low <= 1 ? 1 : 1 / (high - *low);
 }
 
-static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations, double *residual,
+static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations,
+                                const struct dcrf_interrupt *interrupt, double *residual,
                                 double *estimate, dcrf_error *error) {
+    (void)interrupt;
     const size_t n = flow->variables;
     *residual = *estimate = 0;
     for (size_t i = 0; i < flow->labels; i++) {
@@ -162,12 +166,12 @@ static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations, doub
     return fake_refuse("flow_iterate", error);
 }
 
-static dcrf_status flow_read(dcrf_backend_flow *flow, float *u, double *low, double *scale,
+static dcrf_status flow_read(dcrf_backend_flow *flow, double *low, double *scale,
                              dcrf_error *error) {
     for (size_t i = 0; i < flow->labels; i++) {
         find_spread(flow, i, &low[i], &scale[i]);
         for (size_t a = 0; a < flow->variables; a++)
-            u[a * flow->stride + i] = (float)flow->vector[U][i * flow->variables + a];
+            flow->host_u[a * flow->stride + i] = (float)flow->vector[U][i * flow->variables + a];
     }
     return fake_refuse("flow_read", error);
 }

@@ -99,8 +99,10 @@ static bool add_group(struct group *group, const struct dcrf_backend_group *give
 }
 
 static dcrf_status iterate_make(dcrf_backend_iterate **out, dcrf_backend_device *device,
-                                const struct dcrf_backend_model *model, dcrf_error *error) {
+                                const struct dcrf_backend_model *model, enum dcrf_backend_use use,
+                                dcrf_error *error) {
     const dcrf_status status = fake_refuse("iterate_make", error);
+    (void)use;
     *out = NULL;
     if (status < 0)
         return status;
@@ -131,6 +133,11 @@ static dcrf_status iterate_make(dcrf_backend_iterate **out, dcrf_backend_device 
         it->unary[k] = (double)model->unary[k / it->labels * it->stride + k % it->labels];
     *out = it;
     return DCRF_OK;
+}
+
+static const float *iterate_view(const dcrf_backend_iterate *it) {
+    (void)it;
+    return NULL; /* it is elsewhere */
 }
 
 static dcrf_status iterate_read(dcrf_backend_iterate *it, float *block, dcrf_error *error) {
@@ -355,6 +362,7 @@ static dcrf_status qp_move(dcrf_backend_iterate *it, double step, double *sums, 
 
 const struct dcrf_backend_iterate_methods fake_iterate = {.make = iterate_make,
                                                           .free = iterate_free,
+                                                          .view = iterate_view,
                                                           .read = iterate_read,
                                                           .labels = iterate_labels,
                                                           .mean_field_start = mean_field_start,

@@ -1,4 +1,4 @@
-/* Methods through the seam of src/filter/backend.h, with a device that is none
+/* Methods through the seam of src/backend/backend.h, with a device that is none
  * (tests/fake_backend.c): the course of each is that of the CPU, bounds hold, and certificates are
  * checked. */
 #include "elsewhere.h"

@@ -1,8 +1,8 @@
 /* Rounding and polishing. */
 #include "toy.h"
 
+#include "round/polisher.h"
 #include "round/round.h"
-#include "round/state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -129,13 +129,13 @@ static void each_move_finds_what_there_is(void **state) {
         double energy = toy_energy(&toy, labels);
         for (bool is_better = true; is_better;) {
             assert_int_equal(kinds[kind].move(polisher, &is_better, NULL), DCRF_OK);
-            assert_int_equal(dcrf_polisher_fetch(polisher, NULL), DCRF_OK);
-            const double now = toy_energy(&toy, polisher->current.labels);
-            assert_true(fabs(now - polisher->current.energy) <= TOLERANCE);
+            assert_int_equal(dcrf_polisher_read(polisher, NULL), DCRF_OK);
+            const double now = toy_energy(&toy, polisher->labels);
+            assert_true(fabs(now - polisher->energy) <= TOLERANCE);
             assert_true(is_better ? now < energy + TOLERANCE : fabs(now - energy) <= 1e-9);
             energy = now;
         }
-        assert_true(kinds[kind].gain(&toy, polisher->current.labels) <= TOLERANCE);
+        assert_true(kinds[kind].gain(&toy, polisher->labels) <= TOLERANCE);
         dcrf_polisher_free(&polisher);
         free_toy(&toy);
     }

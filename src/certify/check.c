@@ -17,11 +17,11 @@
  * is kept as a sum of its own, of positive terms, so that no unary is rounded twice. */
 #include "certify/check.h"
 
+#include "backend/device.h"
 #include "certify/knowledge.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
-#include "filter/device.h"
 
 #include <math.h>
 #include <string.h>

@@ -54,7 +54,7 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
         return;
     dcrf_densecrf *crf = *crf_pointer;
     if (crf->there)
-        crf->device.backend->compat.free(crf->there);
+        crf->device.backend->compat->free(crf->there);
     for (size_t m = 0; m < crf->term_count; m++)
         term_clear(&crf->terms[m]);
     dcrf_release(crf->terms);

@@ -14,8 +14,8 @@
 #ifndef DCRF_COMPAT_DENSECRF_H
 #define DCRF_COMPAT_DENSECRF_H
 
+#include "backend/device.h"
 #include "core/timer.h"
-#include "filter/device.h"
 #include "filter/lattice.h"
 
 #include <dcrf/densecrf.h>

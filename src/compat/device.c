@@ -21,8 +21,8 @@ dcrf_status dcrf_densecrf_unary_there(const dcrf_densecrf *crf, const float *una
     const struct dcrf_backend_places places = {.numbers = unary,
                                                .lanes = is_ordered ? DCRF_LANES : crf->variables,
                                                .order = is_ordered ? crf->order : NULL};
-    return crf->device.backend->compat.set_unary(crf->there, &places, DCRF_DENSECRF_LARGEST_UNARY,
-                                                 error);
+    return crf->device.backend->compat->set_unary(crf->there, &places, DCRF_DENSECRF_LARGEST_UNARY,
+                                                  error);
 }
 
 dcrf_status dcrf_densecrf_go_there(dcrf_densecrf *crf, const dcrf_workspace *workspace,
@@ -30,15 +30,15 @@ dcrf_status dcrf_densecrf_go_there(dcrf_densecrf *crf, const dcrf_workspace *wor
     const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
     if (!device || crf->labels > DCRF_BACKEND_MOST_LABELS)
         return DCRF_OK;
-    dcrf_status status = device->backend->compat.make(&crf->there, device->opened, crf->variables,
-                                                      crf->labels, error);
+    dcrf_status status = device->backend->compat->make(&crf->there, device->opened, crf->variables,
+                                                       crf->labels, error);
     if (status < 0)
         return status;
     crf->device = *device;
     if (crf->unary)
         status = dcrf_densecrf_unary_there(crf, crf->unary, true, error);
     if (status < 0) {
-        device->backend->compat.free(crf->there);
+        device->backend->compat->free(crf->there);
         crf->there = NULL;
         return status;
     }
@@ -55,7 +55,7 @@ static dcrf_status fetch_unary(const dcrf_densecrf *crf, float **unary, dcrf_err
     if (!planes || !*unary)
         status = dcrf_fail_memory(error, "the unary energies");
     if (status == DCRF_OK)
-        status = crf->device.backend->compat.get_unary(crf->there, planes, error);
+        status = crf->device.backend->compat->get_unary(crf->there, planes, error);
     if (status == DCRF_OK)
         dcrf_densecrf_order_planes(crf, planes, *unary);
     dcrf_release(planes);
@@ -73,7 +73,7 @@ dcrf_status dcrf_densecrf_come_back(dcrf_densecrf *crf, dcrf_workspace *workspac
         status = dcrf_densecrf_build(crf, &made[m], workspace, &crf->terms[m].kernel,
                                      crf->terms[m].normalization, error);
     if (status == DCRF_OK) {
-        crf->device.backend->compat.free(crf->there);
+        crf->device.backend->compat->free(crf->there);
         crf->there = NULL;
         crf->unary = unary;
         unary = NULL;
@@ -146,9 +146,9 @@ dcrf_status dcrf_densecrf_build_there(const dcrf_densecrf *crf, struct dcrf_dens
     if (status == DCRF_OK && kernel->kind != DCRF_KERNEL_SPATIAL)
         status = copy_channels(&features, &term->kernel, &term->channels, error);
     if (status == DCRF_OK)
-        status = crf->device.backend->compat.operator_new(&term->op, crf->device.opened, &features,
-                                                          dcrf_densecrf_has_origin(crf),
-                                                          normalization, error);
+        status = crf->device.backend->compat->operator_new(&term->op, crf->device.opened, &features,
+                                                           dcrf_densecrf_has_origin(crf),
+                                                           normalization, error);
     return status;
 }
 
@@ -231,7 +231,7 @@ dcrf_status dcrf_densecrf_kernels_there(const dcrf_densecrf *crf,
     dcrf_status status;
     if (groups_fill(&groups, terms, count, crf->labels))
         status =
-            crf->device.backend->compat.set_kernels(crf->there, groups.group, groups.count, error);
+            crf->device.backend->compat->set_kernels(crf->there, groups.group, groups.count, error);
     else
         status = dcrf_fail_memory(error, "a kernel");
     groups_clear(&groups);
@@ -261,5 +261,5 @@ dcrf_status dcrf_densecrf_run_there(const dcrf_densecrf *crf, const float *from,
                                                 .to = q,
                                                 .after = progress ? tell : NULL,
                                                 .user = &telling};
-    return crf->device.backend->compat.run(crf->there, &run, error);
+    return crf->device.backend->compat->run(crf->there, &run, error);
 }

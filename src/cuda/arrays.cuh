@@ -1,4 +1,4 @@
-/* Arrays of the caller's on a device, as filter/backend.h describes them. */
+/* Arrays of the caller's on a device, as backend/backend.h describes them. */
 #ifndef DCRF_CUDA_ARRAYS_CUH
 #define DCRF_CUDA_ARRAYS_CUH
 

@@ -1,4 +1,4 @@
-/* The compatible mean field on a device, as filter/backend.h describes it. */
+/* The compatible mean field on a device, as backend/backend.h describes it. */
 #ifndef DCRF_CUDA_COMPAT_CUH
 #define DCRF_CUDA_COMPAT_CUH
 

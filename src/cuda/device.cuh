@@ -34,7 +34,7 @@
 #ifndef DCRF_CUDA_DEVICE_CUH
 #define DCRF_CUDA_DEVICE_CUH
 
-#include "filter/backend.h"
+#include "backend/backend.h"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

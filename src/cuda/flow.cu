@@ -27,7 +27,7 @@ struct dcrf_backend_flow {
     size_t variables, labels, stride;
     size_t kernel_count;
     struct device_operator **operators;
-    float *weights;                                  /* the host's */
+    float *weights, *host_u;                         /* the host's */
     float *unary, *u, *residual, *direction, *image; /* blocks */
     float *row_sums, *metric;                        /* per variable */
     double *partial;
@@ -355,7 +355,7 @@ static dcrf_status look(const dcrf_backend_flow *flow, dcrf_error *error) {
 
 static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *device,
                              const struct dcrf_backend_lp_model *model, const float *row_sums,
-                             const float *metric, dcrf_error *error) {
+                             const float *metric, float *u, dcrf_error *error) {
     *out = nullptr;
     if (model->labels > MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
@@ -370,6 +370,7 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     flow->device = device;
     device_hold(device);
+    flow->host_u = u;
     flow->variables = model->variables;
     flow->labels = model->labels;
     flow->stride = model->stride;
@@ -403,8 +404,11 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
     return DCRF_OK;
 }
 
-static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations, double *residual,
+/* A few iterations take milliseconds here: nobody need interrupt them. */
+static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations,
+                                const struct dcrf_interrupt *interrupt, double *residual,
                                 double *estimate, dcrf_error *error) {
+    (void)interrupt;
     dcrf_status status = device_enter(flow->device, error);
     for (size_t k = 0; k < iterations && status == DCRF_OK; k++)
         status = iterate_once(flow, error);
@@ -418,13 +422,13 @@ static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations, doub
     return status;
 }
 
-static dcrf_status flow_read(dcrf_backend_flow *flow, float *u, double *low, double *scale,
+static dcrf_status flow_read(dcrf_backend_flow *flow, double *low, double *scale,
                              dcrf_error *error) {
     const size_t bytes = flow->labels * sizeof(double);
     dcrf_status status = device_enter(flow->device, error);
     if (status == DCRF_OK)
-        status = device_download(flow->device, u, flow->u,
-                                 flow->variables * flow->stride * sizeof *u, error);
+        status = device_download(flow->device, flow->host_u, flow->u,
+                                 flow->variables * flow->stride * sizeof(float), error);
     if (status == DCRF_OK)
         status = device_download(flow->device, low, flow->low, bytes, error);
     return status < 0 ? status : device_download(flow->device, scale, flow->scale, bytes, error);

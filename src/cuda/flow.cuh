@@ -1,4 +1,4 @@
-/* The potential flow on a device, as filter/backend.h describes it. */
+/* The potential flow on a device, as backend/backend.h describes it. */
 #ifndef DCRF_CUDA_FLOW_CUH
 #define DCRF_CUDA_FLOW_CUH
 

@@ -61,13 +61,20 @@ static dcrf_status take(dcrf_backend_iterate **out, dcrf_backend_device *device,
 }
 
 static dcrf_status iterate_make(dcrf_backend_iterate **out, dcrf_backend_device *device,
-                                const struct dcrf_backend_model *model, dcrf_error *error) {
+                                const struct dcrf_backend_model *model, enum dcrf_backend_use use,
+                                dcrf_error *error) {
+    (void)use;
     return take(out, device, model, false, error);
 }
 
 dcrf_status iterate_adopt(dcrf_backend_iterate **out, dcrf_backend_device *device,
                           const struct dcrf_backend_model *model, dcrf_error *error) {
     return take(out, device, model, true, error);
+}
+
+static const float *iterate_view(const dcrf_backend_iterate *it) {
+    (void)it;
+    return nullptr;
 }
 
 static dcrf_status iterate_read(dcrf_backend_iterate *it, float *block, dcrf_error *error) {
@@ -113,5 +120,5 @@ dcrf_status iterate_repeat(dcrf_backend_iterate *it, iterate_launches launches,
 }
 
 const struct dcrf_backend_iterate_methods iterate_methods = {
-    iterate_make,    iterate_free, iterate_read, iterate_labels, mean_field_start,
-    mean_field_step, qp_start,     qp_bend,      qp_move};
+    iterate_make,     iterate_free,    iterate_view, iterate_read, iterate_labels,
+    mean_field_start, mean_field_step, qp_start,     qp_bend,      qp_move};

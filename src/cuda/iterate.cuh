@@ -1,4 +1,4 @@
-/* Marginals on a device and the model that they are of, as filter/backend.h describes them: what
+/* Marginals on a device and the model that they are of, as backend/backend.h describes them: what
  * mean field (mean_field.cu) and QP (qp.cu) share, and what each of them has. */
 #ifndef DCRF_CUDA_ITERATE_CUH
 #define DCRF_CUDA_ITERATE_CUH

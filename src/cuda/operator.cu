@@ -248,11 +248,11 @@ dcrf_backend_cuda(void) {
     table.operator_new = operator_new;
     table.sum = operators_sum;
     table.disagreements = operators_disagreements;
-    table.iterate = iterate_methods;
-    table.lp = lp_methods;
-    table.flow = flow_methods;
-    table.moves = moves_methods;
-    table.arrays = arrays_methods;
-    table.compat = compat_methods;
+    table.iterate = &iterate_methods;
+    table.lp = &lp_methods;
+    table.flow = &flow_methods;
+    table.moves = &moves_methods;
+    table.arrays = &arrays_methods;
+    table.compat = &compat_methods;
     return &table;
 }

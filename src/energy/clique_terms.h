@@ -9,7 +9,7 @@
 #ifndef DCRF_ENERGY_CLIQUE_TERMS_H
 #define DCRF_ENERGY_CLIQUE_TERMS_H
 
-#include "filter/backend.h"
+#include "backend/backend.h"
 
 #include <math.h>
 

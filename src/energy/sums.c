@@ -1,7 +1,7 @@
 #include "energy/sums.h"
 
+#include "backend/device.h"
 #include "core/error.h"
-#include "filter/device.h"
 
 const struct dcrf_slot dcrf_energy_slot = {"blocks of an energy"};
 const struct dcrf_slot dcrf_energy_slot2 = {"the labels of an energy"};

@@ -1,9 +1,9 @@
 /* The public face of the operators: checks, then the methods of the implementation. */
 #include "filter/operator.h"
 
+#include "backend/device.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "filter/device.h"
 
 #include <math.h>
 

@@ -114,7 +114,7 @@ struct dcrf_operator {
                    * an operator normalizes itself */
     size_t vertices;
     size_t bytes;
-    const void *device; /* where it is: filter/backend.h. NULL: here */
+    const void *device; /* where it is: backend/backend.h. NULL: here */
 };
 
 /* Each allocates the whole of its operator; the features need not outlive the call. */

@@ -6,10 +6,10 @@
  * have. */
 #include "filter/plan.h"
 
+#include "backend/device.h"
 #include "core/error.h"
 #include "core/holders.h"
 #include "core/memory.h"
-#include "filter/device.h"
 
 #include <string.h>
 

@@ -22,7 +22,7 @@ struct dcrf_features {
     size_t channels;
     double channel_factor[DCRF_MAX_FEATURES]; /* 1 / sigma */
     double *channel; /* variables x channels, as the caller gave them; NULL without channels */
-    /* Instead of `channel`, for the operator of a device (filter/backend.h): the caller's own
+    /* Instead of `channel`, for the operator of a device (backend/backend.h): the caller's own
      * array, which is not copied and not checked yet. NULL everywhere else. */
     const dcrf_view *given;
     /* Or, for rows, planes and ranges of features only: channels of one byte, not copied either. */

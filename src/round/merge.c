@@ -1,6 +1,6 @@
 /* Merges: all variables of one label take another. Potts only.
  *
- * With the tables, one entry a pair of labels,
+ * With the tables, one entry per pair of labels,
  *
  *   U_ij = sum_{a: x_a = i} phi_aj,   T_ij = sum_{a: x_a = i} B_aj   (mutual kernel mass),
  *   V_ij = sum of C_p over the cliques in which exactly the labels i and j occur,
@@ -13,15 +13,15 @@
  * sequence of merges, the best one first, costs no filter application but the one that checks the
  * result. (V is kept up approximately: a clique of three labels that falls to two is not added. The
  * check makes that harmless.) */
-#include "round/state.h"
+#include "round/polisher.h"
 
 #include <string.h>
 
-/* V of the current labelling, whose labels are here. */
+/* V of the current labelling, whose labels were read. */
 static void fill_bonus(struct dcrf_polisher *polisher) {
     const struct dcrf_cliques *cliques = &polisher->model->cliques;
     const size_t labels = polisher->model->labels;
-    const uint16_t *x = polisher->current.labels;
+    const uint16_t *x = polisher->labels;
     memset(polisher->class_bonus, 0, labels * labels * sizeof(double));
     for (size_t p = 0; p < cliques->count; p++) {
         const size_t begin = cliques->offsets[p], end = cliques->offsets[p + 1];
@@ -40,26 +40,6 @@ static void fill_bonus(struct dcrf_polisher *polisher) {
         if (c == end && second != first) {
             polisher->class_bonus[first * labels + second] += cliques->costs[p];
             polisher->class_bonus[second * labels + first] += cliques->costs[p];
-        }
-    }
-}
-
-static void fill_tables(struct dcrf_polisher *polisher) {
-    const dcrf_model *model = polisher->model;
-    const size_t labels = model->labels;
-    const uint16_t *x = polisher->current.labels;
-    memset(polisher->class_unary, 0, labels * labels * sizeof(double));
-    memset(polisher->class_mass, 0, labels * labels * sizeof(double));
-    memset(polisher->class_size, 0, labels * sizeof(size_t));
-    for (size_t a = 0; a < model->variables; a++) {
-        const float *unary = model->unary + a * model->stride;
-        const float *field = polisher->current.field + a * polisher->current.stride;
-        double *unary_row = polisher->class_unary + x[a] * labels;
-        double *mass_row = polisher->class_mass + x[a] * labels;
-        polisher->class_size[x[a]]++;
-        for (size_t i = 0; i < labels; i++) {
-            unary_row[i] += (double)unary[i];
-            mass_row[i] += (double)field[polisher->current.channel_of[i]];
         }
     }
 }
@@ -108,31 +88,16 @@ static void merge(struct dcrf_polisher *polisher, size_t from, size_t to) {
 }
 
 static dcrf_status find_tables(struct dcrf_polisher *polisher, dcrf_error *error) {
-    const size_t labels = polisher->model->labels;
-    for (size_t i = 0; i < labels; i++)
+    for (size_t i = 0; i < polisher->model->labels; i++)
         polisher->class_map[i] = (uint16_t)i;
-    if (!polisher->there) {
-        fill_tables(polisher);
-        fill_bonus(polisher);
-        return DCRF_OK;
-    }
     dcrf_status status = DCRF_OK;
     if (polisher->model->cliques.count > 0)
-        status = dcrf_polisher_fetch(polisher, error);
+        status = dcrf_polisher_read(polisher, error);
     if (status < 0)
         return status;
     fill_bonus(polisher);
-    return polisher->methods->tables(polisher->there, polisher->class_unary, polisher->class_mass,
+    return polisher->methods->tables(polisher->moves, polisher->class_unary, polisher->class_mass,
                                      polisher->class_size, error);
-}
-
-/* The trial is the current labelling with its classes merged. */
-static dcrf_status relabel(struct dcrf_polisher *polisher, dcrf_error *error) {
-    if (polisher->there)
-        return polisher->methods->relabel(polisher->there, polisher->class_map, error);
-    for (size_t a = 0; a < polisher->model->variables; a++)
-        polisher->trial.labels[a] = polisher->class_map[polisher->current.labels[a]];
-    return DCRF_OK;
 }
 
 dcrf_status dcrf_move_classes(struct dcrf_polisher *polisher, bool *is_better, dcrf_error *error) {
@@ -149,6 +114,6 @@ dcrf_status dcrf_move_classes(struct dcrf_polisher *polisher, bool *is_better, d
         if (!find_merge(polisher, &from, &to))
             break;
     }
-    status = relabel(polisher, error);
+    status = polisher->methods->relabel(polisher->moves, polisher->class_map, error);
     return status < 0 ? status : dcrf_polisher_try(polisher, is_better, error);
 }

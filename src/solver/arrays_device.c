@@ -45,7 +45,7 @@ static dcrf_status check_place(const struct dcrf_device *device, const dcrf_view
                                const dcrf_grid *grid, const char *what, bool *is_there,
                                dcrf_error *error) {
     size_t index;
-    const dcrf_status status = device->backend->arrays.find(view->data, &index, error);
+    const dcrf_status status = device->backend->arrays->find(view->data, &index, error);
     if (status < 0)
         return status;
     *is_there = index != SIZE_MAX;
@@ -88,7 +88,7 @@ static dcrf_status bring_image(const struct dcrf_device *device, const dcrf_grid
         const size_t count = i < DCRF_MAX_AXES ? grid->size[i] : view->channels;
         lowest += stride < 0 ? stride * (ptrdiff_t)(count - 1) : 0;
     }
-    const dcrf_status status = device->backend->arrays.copy(
+    const dcrf_status status = device->backend->arrays->copy(
         device->opened, *copy, (const char *)view->data + lowest, bytes, error);
     view->data = (const char *)*copy - lowest;
     return status;
@@ -140,7 +140,7 @@ static dcrf_status run_device(const struct dcrf_batch *batch, const struct dcrf_
     char where[DCRF_PLACE_BYTES];
     const struct dcrf_device *device = batch->device;
     const dcrf_status status =
-        device->backend->arrays.mean_field(device->opened, run, &wrong, error);
+        device->backend->arrays->mean_field(device->opened, run, &wrong, error);
     if (status < 0 || wrong == SIZE_MAX)
         return status;
     dcrf_place_text(run->grid, wrong / run->labels % run->variables, where);
@@ -176,7 +176,7 @@ static dcrf_status gather(const struct dcrf_batch *batch, struct views *views, d
             status = check_place(device, &arrays->labels, grid, "the array for labels", &is_there,
                                  error);
         if (status == DCRF_OK && arrays->stream)
-            status = device->backend->arrays.wait_for(device->opened, arrays->stream, error);
+            status = device->backend->arrays->wait_for(device->opened, arrays->stream, error);
     }
     return status;
 }

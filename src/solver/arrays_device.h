@@ -2,7 +2,7 @@
 #ifndef DCRF_SOLVER_ARRAYS_DEVICE_H
 #define DCRF_SOLVER_ARRAYS_DEVICE_H
 
-#include "filter/device.h"
+#include "backend/device.h"
 
 #include <dcrf/arrays.h>
 

@@ -1,39 +1,71 @@
 #include "solver/iterate.h"
 
-#include "energy/device_model.h"
-#include "solver/method.h"
+#include "backend/placed_model.h"
+#include "core/error.h"
+#include "core/memory.h"
 
-dcrf_status dcrf_iterate_try(struct dcrf_iterate *iterate, const struct dcrf_coupling *coupling,
+static dcrf_status make_marginals(struct dcrf_iterate *iterate, enum dcrf_backend_use use,
+                                  dcrf_error *error) {
+    struct dcrf_placed_model placed;
+    dcrf_status status = dcrf_placed_model_init(&placed, iterate->coupling, error);
+    if (status < 0)
+        return status;
+    if (use == DCRF_BACKEND_FOR_ANNEALING) /* leaves the cliques to the moves */
+        placed.model.cliques = NULL;
+    do {
+        iterate->methods = placed.place.backend->iterate;
+        status = iterate->methods->make(&iterate->iterate, placed.place.device, &placed.model, use,
+                                        error);
+    } while (dcrf_place_falls_back(&placed.place, status));
+    dcrf_placed_model_clear(&placed);
+    return status;
+}
+
+/* Nobody reads the marginals of annealing. */
+static dcrf_status take_copy(struct dcrf_iterate *iterate, enum dcrf_backend_use use,
                              dcrf_error *error) {
-    struct dcrf_device_model there;
+    const dcrf_model *model = iterate->coupling->plan->model;
+    if (use == DCRF_BACKEND_FOR_ANNEALING || iterate->methods->view(iterate->iterate))
+        return DCRF_OK;
+    iterate->copy = dcrf_allocate(model->variables, model->stride * sizeof(float));
+    return iterate->copy ? DCRF_OK : dcrf_fail_memory(error, "marginals");
+}
+
+dcrf_status dcrf_iterate_init(struct dcrf_iterate *iterate, const dcrf_plan *plan,
+                              dcrf_workspace *workspace, enum dcrf_backend_use use,
+                              dcrf_error *error) {
     *iterate = (struct dcrf_iterate){0};
-    dcrf_status status = dcrf_device_model_init(&there, coupling, error);
-    if (status == DCRF_OK && there.device) {
-        iterate->methods = &there.device->backend->iterate;
-        status = iterate->methods->make(&iterate->there, there.device->opened, &there.model, error);
-        if (status == DCRF_ERROR_UNSUPPORTED)
-            status = DCRF_OK; /* here, then */
-    }
-    dcrf_device_model_clear(&there);
+    dcrf_status status = dcrf_coupling_new(&iterate->coupling, plan, workspace, error);
+    if (status == DCRF_OK)
+        status = make_marginals(iterate, use, error);
+    if (status == DCRF_OK)
+        status = take_copy(iterate, use, error);
+    if (status < 0)
+        dcrf_iterate_clear(iterate);
     return status;
 }
 
 void dcrf_iterate_clear(struct dcrf_iterate *iterate) {
-    if (iterate->there)
-        iterate->methods->free(iterate->there);
+    if (iterate->iterate)
+        iterate->methods->free(iterate->iterate);
+    dcrf_coupling_free(&iterate->coupling);
+    dcrf_release(iterate->copy);
     *iterate = (struct dcrf_iterate){0};
 }
 
-dcrf_status dcrf_iterate_fetch(struct dcrf_iterate *iterate, float *block, dcrf_error *error) {
-    if (!iterate->is_ahead)
+dcrf_status dcrf_iterate_fetch(struct dcrf_iterate *iterate, dcrf_error *error) {
+    if (!iterate->copy || !iterate->is_copy_old)
         return DCRF_OK;
-    const dcrf_status status = iterate->methods->read(iterate->there, block, error);
-    iterate->is_ahead = status < 0;
+    const dcrf_status status = iterate->methods->read(iterate->iterate, iterate->copy, error);
+    iterate->is_copy_old = status < 0;
     return status;
+}
+
+const float *dcrf_iterate_view(const struct dcrf_iterate *iterate) {
+    return iterate->copy ? iterate->copy : iterate->methods->view(iterate->iterate);
 }
 
 dcrf_status dcrf_iterate_labels(const struct dcrf_iterate *iterate, uint16_t *labels,
                                 dcrf_error *error) {
-    return iterate->is_ahead ? iterate->methods->labels(iterate->there, labels, error)
-                             : DCRF_NO_LABELS;
+    return iterate->methods->labels(iterate->iterate, labels, error);
 }

@@ -6,63 +6,22 @@
 
 #include <math.h>
 
-/* ---- having it there ------------------------------------------------------------------------ */
-
-void dcrf_lp_there_clear(struct dcrf_lp_there *there) {
-    dcrf_release(there->operators);
-    dcrf_release(there->weights);
-    *there = (struct dcrf_lp_there){0};
-}
-
-dcrf_status dcrf_lp_there_init(struct dcrf_lp_there *there, const dcrf_plan *plan,
-                               dcrf_workspace *workspace, dcrf_error *error) {
-    const dcrf_model *model = plan->model;
-    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
-    *there = (struct dcrf_lp_there){0};
-    for (size_t m = 0; m < plan->kernel_count && device; m++)
-        if (plan->kernels[m].op->device != device->opened)
-            device = NULL;
-    if (!device)
-        return DCRF_OK;
-    there->operators = dcrf_allocate(plan->kernel_count + 1, sizeof(dcrf_operator *));
-    there->weights = dcrf_allocate(plan->kernel_count + 1, sizeof *there->weights);
-    if (!there->operators || !there->weights) {
-        dcrf_lp_there_clear(there);
-        return dcrf_fail_memory(error, "the LP relaxation");
-    }
-    there->device = device;
-    there->model = (struct dcrf_backend_lp_model){
-        .variables = model->variables,
-        .labels = model->labels,
-        .stride = model->stride,
-        .unary = model->unary,
-        .operators = there->operators,
-        .weights = there->weights,
-        .cliques = model->cliques.count > 0 ? &model->cliques : NULL};
-    for (size_t m = 0; m < plan->kernel_count; m++)
-        if (model->kernels[m].weight != 0) {
-            there->operators[there->model.kernel_count] = plan->kernels[m].op;
-            there->weights[there->model.kernel_count++] = model->kernels[m].weight;
-        }
-    return DCRF_OK;
-}
-
 dcrf_status dcrf_lp_device_init(struct dcrf_lp *lp, dcrf_error *error) {
     const dcrf_settings *settings = lp->problem->settings;
-    struct dcrf_lp_there there;
+    struct dcrf_placed_lp_model placed;
     if (settings->lp.schedule != DCRF_LP_SCHEDULE_HUBER ||
         (lp->problem->model->cliques.count > 0 && settings->lp.clique_form != DCRF_CLIQUE_MIN))
         return DCRF_OK;
     dcrf_status status =
-        dcrf_lp_there_init(&there, lp->problem->plan, lp->problem->workspace, error);
-    if (status == DCRF_OK && there.device) {
-        lp->device.methods = &there.device->backend->lp;
+        dcrf_placed_lp_model_init(&placed, lp->problem->plan, lp->problem->workspace, error);
+    if (status == DCRF_OK && placed.place.device) {
+        lp->device.methods = placed.place.backend->lp;
         status =
-            lp->device.methods->make(&lp->device.state, there.device->opened, &there.model, error);
-        if (status == DCRF_ERROR_UNSUPPORTED)
-            status = DCRF_OK; /* here, then */
+            lp->device.methods->make(&lp->device.state, placed.place.device, &placed.model, error);
+        if (dcrf_place_falls_back(&placed.place, status))
+            status = DCRF_OK;
     }
-    dcrf_lp_there_clear(&there);
+    dcrf_placed_lp_model_clear(&placed);
     return status;
 }
 

@@ -2,25 +2,12 @@
 #ifndef DCRF_SOLVER_LP_DEVICE_H
 #define DCRF_SOLVER_LP_DEVICE_H
 
-#include "filter/device.h"
+#include "backend/placed_model.h"
 #include "solver/dual.h"
 #include "solver/pair_dual.h"
 
 struct dcrf_lp;
 struct dcrf_start;
-
-/* A plan whose kernels are all Potts, as a device takes it for the LP. */
-struct dcrf_lp_there {
-    const struct dcrf_device *device; /* NULL: it stays here */
-    struct dcrf_backend_lp_model model;
-    dcrf_operator **operators;
-    double *weights;
-};
-
-/* Of the workspace's device, where all operators are on it. The plan outlives it. */
-dcrf_status dcrf_lp_there_init(struct dcrf_lp_there *there, const dcrf_plan *plan,
-                               dcrf_workspace *workspace, dcrf_error *error);
-void dcrf_lp_there_clear(struct dcrf_lp_there *there);
 
 /* Which of the host's blocks are older than the device's is noted; the others need not be there. */
 struct dcrf_lp_device {

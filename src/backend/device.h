@@ -2,7 +2,7 @@
 #ifndef DCRF_FILTER_DEVICE_H
 #define DCRF_FILTER_DEVICE_H
 
-#include "filter/backend.h"
+#include "backend/backend.h"
 
 struct dcrf_device {
     const struct dcrf_backend *backend;

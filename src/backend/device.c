@@ -1,5 +1,5 @@
 /* Finding the library of a device, and giving a device to a workspace. */
-#include "filter/device.h"
+#include "backend/device.h"
 
 #include "core/error.h"
 #include "core/memory.h"
@@ -207,7 +207,7 @@ dcrf_status dcrf_device_find(const void *data, char *name, dcrf_error *error) {
     snprintf(name, DCRF_DEVICE_NAME_BYTES, "cpu");
     dcrf_status status = find_backend(&backend, error);
     if (status == DCRF_OK)
-        status = backend->arrays.find(data, &index, error);
+        status = backend->arrays->find(data, &index, error);
     if (status == DCRF_OK && index != SIZE_MAX)
         snprintf(name, DCRF_DEVICE_NAME_BYTES, "cuda:%zu", index);
     return status;
@@ -233,8 +233,8 @@ dcrf_status dcrf_device_memory_new(dcrf_device_memory **out, dcrf_workspace *wor
     if (!memory)
         return dcrf_fail_memory(error, "memory on a device");
     memory->backend = device->backend;
-    status = device->backend->arrays.memory_new(&memory->memory, &memory->data, device->opened,
-                                                bytes, error);
+    status = device->backend->arrays->memory_new(&memory->memory, &memory->data, device->opened,
+                                                 bytes, error);
     if (status < 0) {
         dcrf_release(memory);
         return status;
@@ -246,7 +246,7 @@ dcrf_status dcrf_device_memory_new(dcrf_device_memory **out, dcrf_workspace *wor
 void dcrf_device_memory_free(dcrf_device_memory **memory) {
     if (!memory || !*memory)
         return;
-    (*memory)->backend->arrays.memory_free((*memory)->memory);
+    (*memory)->backend->arrays->memory_free((*memory)->memory);
     dcrf_release(*memory);
     *memory = NULL;
 }
@@ -262,11 +262,11 @@ dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *fr
         return dcrf_fail_null(error, "one of the arrays of a copy");
     const dcrf_status status = need_device(workspace, &device, error);
     return status < 0 ? status
-                      : device->backend->arrays.copy(device->opened, to, from, bytes, error);
+                      : device->backend->arrays->copy(device->opened, to, from, bytes, error);
 }
 
 dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
     const struct dcrf_device *device;
     const dcrf_status status = need_device(workspace, &device, error);
-    return status < 0 ? status : device->backend->arrays.wait_for(device->opened, stream, error);
+    return status < 0 ? status : device->backend->arrays->wait_for(device->opened, stream, error);
 }

@@ -1,22 +1,22 @@
 /* The energy of a labelling, with its field: one filter application, of the labels that occur where
  * all kernels are Potts. */
+#include "backend/cpu/moves.h"
 #include "core/error.h"
 #include "energy/sums.h"
-#include "round/state.h"
 
 #include <string.h>
 
 #define ROWS_PER_CHUNK 1024
 
 struct evaluation {
-    const struct dcrf_polisher *polisher;
+    const dcrf_backend_moves *moves;
     const struct dcrf_labelling *labelling;
     float *indicator;
 };
 
-float *dcrf_polisher_indicator(const struct dcrf_polisher *polisher) {
-    const dcrf_model *model = polisher->model;
-    return dcrf_workspace_slot(polisher->workspace, &dcrf_energy_slot, model->variables,
+float *dcrf_moves_indicator(const dcrf_backend_moves *moves) {
+    const dcrf_model *model = moves->model;
+    return dcrf_workspace_slot(moves->workspace, &dcrf_energy_slot, model->variables,
                                dcrf_padded(model->labels + 1) * sizeof(float));
 }
 
@@ -56,14 +56,14 @@ static void choose_columns(const dcrf_model *model, struct dcrf_labelling *label
             (uint16_t)(labelling->channel_of[i] == occurs ? next++ : channels);
 }
 
-static dcrf_status find_field(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
+static dcrf_status find_field(dcrf_backend_moves *moves, struct dcrf_labelling *labelling,
                               dcrf_error *error) {
-    const dcrf_model *model = polisher->model;
-    dcrf_pool *pool = dcrf_workspace_pool(polisher->workspace);
-    const bool is_potts = dcrf_coupling_is_potts(polisher->coupling);
-    struct evaluation evaluation = {polisher, labelling, dcrf_polisher_indicator(polisher)};
+    const dcrf_model *model = moves->model;
+    dcrf_pool *pool = dcrf_workspace_pool(moves->workspace);
+    const bool is_potts = dcrf_coupling_is_potts(moves->coupling);
+    struct evaluation evaluation = {moves, labelling, dcrf_moves_indicator(moves)};
     if (!evaluation.indicator)
-        return dcrf_fail_memory(error, "polishing");
+        return dcrf_fail_memory(error, "moves");
     if (is_potts) {
         choose_columns(model, labelling);
     } else {
@@ -74,10 +74,9 @@ static dcrf_status find_field(struct dcrf_polisher *polisher, struct dcrf_labell
     }
     dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, fill_indicator, &evaluation);
     if (!is_potts)
-        return dcrf_coupling_field(polisher->coupling, evaluation.indicator, labelling->field,
-                                   error);
+        return dcrf_coupling_field(moves->coupling, evaluation.indicator, labelling->field, error);
     const dcrf_status status =
-        dcrf_coupling_sum_others(polisher->coupling, 0, evaluation.indicator, labelling->field,
+        dcrf_coupling_sum_others(moves->coupling, 0, evaluation.indicator, labelling->field,
                                  labelling->channels, labelling->stride, error);
     if (status == DCRF_OK)
         dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, clear_column, &evaluation);
@@ -86,15 +85,15 @@ static dcrf_status find_field(struct dcrf_polisher *polisher, struct dcrf_labell
 
 static double energy_rows(void *context, size_t begin, size_t end) {
     const struct evaluation *evaluation = context;
-    const struct dcrf_polisher *polisher = evaluation->polisher;
+    const dcrf_backend_moves *moves = evaluation->moves;
     const struct dcrf_labelling *x = evaluation->labelling;
-    const dcrf_model *model = polisher->model;
+    const dcrf_model *model = moves->model;
     double sum = 0;
     for (size_t a = begin; a < end; a++) {
         const size_t own = x->labels[a], own_channel = x->channel_of[own];
         const float *field = x->field + a * x->stride;
         sum += (double)model->unary[a * model->stride + own];
-        if (polisher->coupling->all_factor > 0) { /* Potts: what the other labels have */
+        if (moves->coupling->all_factor > 0) { /* Potts: what the other labels have */
             for (size_t c = 0; c < x->channels; c++)
                 sum += c != own_channel ? (double)field[c] : 0;
         } else {
@@ -104,8 +103,8 @@ static double energy_rows(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-static double clique_energy(const struct dcrf_polisher *polisher, const uint16_t *labels) {
-    const struct dcrf_cliques *cliques = &polisher->model->cliques;
+static double clique_energy(const dcrf_backend_moves *moves, const uint16_t *labels) {
+    const struct dcrf_cliques *cliques = &moves->model->cliques;
     double energy = 0;
     for (size_t p = 0; p < cliques->count; p++) {
         const uint32_t *member = cliques->members + cliques->offsets[p];
@@ -119,14 +118,14 @@ static double clique_energy(const struct dcrf_polisher *polisher, const uint16_t
     return energy;
 }
 
-dcrf_status dcrf_polisher_evaluate(struct dcrf_polisher *polisher, struct dcrf_labelling *labelling,
-                                   dcrf_error *error) {
-    struct evaluation evaluation = {polisher, labelling, NULL};
-    const dcrf_status status = find_field(polisher, labelling, error);
+dcrf_status dcrf_moves_measure(dcrf_backend_moves *moves, struct dcrf_labelling *labelling,
+                               double *energy, dcrf_error *error) {
+    struct evaluation evaluation = {moves, labelling, NULL};
+    const dcrf_status status = find_field(moves, labelling, error);
     if (status < 0)
         return status;
-    labelling->energy = dcrf_parallel_sum(dcrf_workspace_pool(polisher->workspace),
-                                          polisher->model->variables, energy_rows, &evaluation) +
-                        clique_energy(polisher, labelling->labels);
+    *energy = dcrf_parallel_sum(dcrf_workspace_pool(moves->workspace), moves->model->variables,
+                                energy_rows, &evaluation) +
+              clique_energy(moves, labelling->labels);
     return DCRF_OK;
 }

@@ -1,15 +1,17 @@
-/* The seam between libdcrf and the library of a device (libdcrf-cuda).
+/* The seam: what algorithms (round/, solver/) ask of the place where blocks of numbers are.
  *
- * The device's library fills one table. It makes operators, which are dcrf_operators with methods
- * of its own: they take and give arrays in the host's memory as all operators do, so every method,
- * move and proof works with them. And it runs mean field, also the compatible one, QP and the LP by
- * Huber continuation with everything of an iteration on the device.
+ * A backend fills one table: the CPU's is dcrf_backend_cpu (backend/cpu/), that of a GPU comes from
+ * a library of its own (libdcrf-cuda). A device makes operators, which are dcrf_operators with
+ * methods of its own: they take and give arrays in the host's memory as all operators do. The steps
+ * of mean field, QP, the LP, the potential flow and the moves leave their blocks where they are;
+ * loops, damping, schedules and stops are the algorithms'.
  *
- * Nothing of libdcrf is called from there: the device's library needs the headers only. An object
- * of the table belongs to one thread at a time. */
-#ifndef DCRF_FILTER_BACKEND_H
-#define DCRF_FILTER_BACKEND_H
+ * Nothing of libdcrf is called from a device's library: it needs the headers only. An object of the
+ * table belongs to one thread at a time. */
+#ifndef DCRF_BACKEND_BACKEND_H
+#define DCRF_BACKEND_BACKEND_H
 
+#include "core/interrupt.h"
 #include "dsp/dsp.h"
 #include "filter/operator.h"
 #include "model/model.h"
@@ -23,13 +25,14 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 13u
+#define DCRF_BACKEND_VERSION 14u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512
 
 /* A device that was opened, and what iterates on it: mean field and QP, the LP, the
  * potential flow, and the moves. */
+struct dcrf_coupling;
 typedef struct dcrf_backend_device dcrf_backend_device;
 typedef struct dcrf_backend_iterate dcrf_backend_iterate;
 typedef struct dcrf_backend_lp dcrf_backend_lp;
@@ -48,8 +51,9 @@ struct dcrf_backend_group {
 };
 
 /* A model as mean field, QP and the moves take it. Arrays are the host's; they need not outlive the
- * call. */
+ * call, but for the coupling, which outlives the object. */
 struct dcrf_backend_model {
+    const struct dcrf_coupling *coupling; /* what the rest describes, for the CPU's backend */
     size_t variables, labels, stride;
     const float *unary;
     size_t group_count;
@@ -72,13 +76,23 @@ enum { DCRF_BACKEND_CLIQUE_COST = DCRF_SOFTMAX_SUMS, DCRF_BACKEND_UPDATE_SUMS };
 /* The sums of a point of QP, for all of f and L of solver/qp.c. */
 enum { DCRF_BACKEND_QP_OBJECTIVE, DCRF_BACKEND_QP_LINEAR, DCRF_BACKEND_QP_SUMS };
 
-/* Marginals on the device, and the model that they are of. Either mean field or QP is started. */
+/* What marginals are made for, so that memory is taken for no more. */
+enum dcrf_backend_use {
+    DCRF_BACKEND_FOR_MEAN_FIELD,        /* damping 0, coldness 1 */
+    DCRF_BACKEND_FOR_DAMPED_MEAN_FIELD, /* coldness 1 */
+    DCRF_BACKEND_FOR_ANNEALING,         /* damping 0 */
+    DCRF_BACKEND_FOR_QP
+};
+
+/* Marginals, and the model that they are of. */
 struct dcrf_backend_iterate_methods {
     dcrf_status (*make)(dcrf_backend_iterate **iterate, dcrf_backend_device *device,
-                        const struct dcrf_backend_model *model, dcrf_error *error);
+                        const struct dcrf_backend_model *model, enum dcrf_backend_use use,
+                        dcrf_error *error);
     void (*free)(dcrf_backend_iterate *iterate);
-    /* The marginals, a block with the model's stride; and the labels of the largest ones, the first
-     * of equals. */
+    /* The marginals, a block with the model's stride: where they are (NULL: the host cannot read
+     * that memory), or copied; and the labels of the largest ones, the first of equals. */
+    const float *(*view)(const dcrf_backend_iterate *iterate);
     dcrf_status (*read)(dcrf_backend_iterate *iterate, float *block, dcrf_error *error);
     dcrf_status (*labels)(dcrf_backend_iterate *iterate, uint16_t *labels, dcrf_error *error);
 
@@ -104,6 +118,8 @@ struct dcrf_backend_iterate_methods {
 
 /* Of a model whose kernels are all Potts; likewise. */
 struct dcrf_backend_lp_model {
+    const dcrf_plan *plan; /* what the rest describes, and its workspace, for the CPU's backend */
+    dcrf_workspace *workspace;
     size_t variables, labels, stride;
     const float *unary;
     size_t kernel_count;
@@ -199,19 +215,21 @@ struct dcrf_backend_lp_methods {
 /* The conjugate gradients of solver/potential_flow.c. */
 struct dcrf_backend_flow_methods {
     /* At u = 0; with D and the preconditioner, one float per variable. The model's cliques do not
-     * matter. */
+     * matter. `u` is a block of the host's with the model's stride, which `read` fills and in which
+     * the CPU works. It outlives the flow, as do row_sums and metric. */
     dcrf_status (*make)(dcrf_backend_flow **flow, dcrf_backend_device *device,
                         const struct dcrf_backend_lp_model *model, const float *row_sums,
-                        const float *metric, dcrf_error *error);
+                        const float *metric, float *u, dcrf_error *error);
     void (*free)(dcrf_backend_flow *flow);
-    /* So many iterations. *residual: the square of the preconditioned residual, of all labels;
-     * *estimate: the bound that the recursion promises. */
-    dcrf_status (*iterate)(dcrf_backend_flow *flow, size_t iterations, double *residual,
+    /* So many iterations, or fewer where it is interrupted (NULL: never). *residual: the square of
+     * the preconditioned residual, of all labels; *estimate: the bound that the recursion promises.
+     */
+    dcrf_status (*iterate)(dcrf_backend_flow *flow, size_t iterations,
+                           const struct dcrf_interrupt *interrupt, double *residual,
                            double *estimate, dcrf_error *error);
-    /* u, a block with the model's stride, and for each label its smallest value and what brings its
-     * spread down to 1, as of the last call of iterate. */
-    dcrf_status (*read)(dcrf_backend_flow *flow, float *u, double *low, double *scale,
-                        dcrf_error *error);
+    /* u, and for each label its smallest value and what brings its spread down to 1, as of the last
+     * call of iterate. */
+    dcrf_status (*read)(dcrf_backend_flow *flow, double *low, double *scale, dcrf_error *error);
 };
 
 /* ---- moves ---------------------------------------------------------------------------------- */
@@ -382,13 +400,17 @@ struct dcrf_backend {
                                  size_t label_count, size_t place_count, double *sums,
                                  dcrf_error *error);
 
-    struct dcrf_backend_iterate_methods iterate;
-    struct dcrf_backend_lp_methods lp;
-    struct dcrf_backend_flow_methods flow;
-    struct dcrf_backend_moves_methods moves;
-    struct dcrf_backend_arrays_methods arrays;
-    struct dcrf_backend_compat_methods compat;
+    const struct dcrf_backend_iterate_methods *iterate;
+    const struct dcrf_backend_lp_methods *lp;
+    const struct dcrf_backend_flow_methods *flow;
+    const struct dcrf_backend_moves_methods *moves;
+    const struct dcrf_backend_arrays_methods *arrays;
+    const struct dcrf_backend_compat_methods *compat;
 };
+
+/* The CPU: no devices, operators of filter/ (so no `operator_new`), and no `arrays`, `compat`, `lp`
+ * yet. */
+extern const struct dcrf_backend dcrf_backend_cpu;
 
 /* What the device's library exports, under this name. */
 typedef const struct dcrf_backend *(*dcrf_backend_entry)(void);

@@ -1,0 +1,11 @@
+/* The parts of the CPU's table. */
+#ifndef DCRF_BACKEND_CPU_CPU_H
+#define DCRF_BACKEND_CPU_CPU_H
+
+#include "backend/backend.h"
+
+extern const struct dcrf_backend_iterate_methods dcrf_cpu_iterate;
+extern const struct dcrf_backend_flow_methods dcrf_cpu_flow;
+extern const struct dcrf_backend_moves_methods dcrf_cpu_moves;
+
+#endif

@@ -1,0 +1,276 @@
+/* The conjugate gradients of the potential flow on the CPU (the mathematics:
+ * solver/potential_flow.c). */
+#include "backend/cpu/cpu.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#define GRAIN 1024
+
+struct dcrf_backend_flow {
+    const dcrf_plan *plan;
+    const dcrf_model *model;
+    dcrf_workspace *workspace;
+    dcrf_pool *pool;
+    const float *row_sums, *metric;          /* per variable, the caller's */
+    float *u, *residual, *direction, *image; /* blocks; u is the caller's */
+    double *partial;                         /* chunks x labels */
+    double *mean, *rho, *curvature, *low, *scale, *excess;
+    const float *left, *right; /* blocks of a product in hand; right = NULL: ones */
+    const float *divisor;      /* per variable, or NULL */
+};
+
+static size_t chunk_count(const dcrf_backend_flow *flow) {
+    return (flow->model->variables + GRAIN - 1) / GRAIN;
+}
+
+/* ---- products per label --------------------------------------------------------------------- */
+
+static void multiply_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const dcrf_backend_flow *flow = context;
+    const size_t labels = flow->model->labels, stride = flow->model->stride;
+    double *sums = flow->partial + begin / GRAIN * labels;
+    memset(sums, 0, labels * sizeof *sums);
+    for (size_t a = begin; a < end; a++) {
+        const double factor = flow->divisor ? 1 / (double)flow->divisor[a] : 1;
+        for (size_t i = 0; i < labels; i++)
+            sums[i] += factor * (double)flow->left[a * stride + i] *
+                       (flow->right ? (double)flow->right[a * stride + i] : 1);
+    }
+}
+
+/* products[i] = sum_a left_ai right_ai / divisor_a */
+static void multiply(dcrf_backend_flow *flow, const float *left, const float *right,
+                     const float *divisor, double *products) {
+    const size_t labels = flow->model->labels;
+    flow->left = left;
+    flow->right = right;
+    flow->divisor = divisor;
+    dcrf_parallel_for(flow->pool, flow->model->variables, GRAIN, multiply_rows, flow);
+    memset(products, 0, labels * sizeof *products);
+    for (size_t chunk = 0; chunk < chunk_count(flow); chunk++)
+        for (size_t i = 0; i < labels; i++)
+            products[i] += flow->partial[chunk * labels + i];
+}
+
+/* ---- conjugate gradients -------------------------------------------------------------------- */
+
+/* image = (D - K) direction */
+static void finish_image(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const dcrf_backend_flow *flow = context;
+    const size_t stride = flow->model->stride;
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < flow->model->labels; i++) {
+            const size_t k = a * stride + i;
+            flow->image[k] = flow->row_sums[a] * flow->direction[k] - flow->image[k];
+        }
+}
+
+/* u += t direction, residual -= t image, with t = rho / curvature. */
+static void advance(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const dcrf_backend_flow *flow = context;
+    const size_t stride = flow->model->stride;
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < flow->model->labels; i++) {
+            const size_t k = a * stride + i;
+            const float t = (float)(flow->curvature[i] > 0 ? flow->rho[i] / flow->curvature[i] : 0);
+            flow->u[k] += t * flow->direction[k];
+            flow->residual[k] -= t * flow->image[k];
+        }
+}
+
+/* The residual sums to zero, since D - K maps everything to what does. Rounding adds a constant to
+ * it, which no flow can take away: left there, it keeps the recursion from its end, and in the end
+ * it is all that the directions are made of. */
+static void center(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const dcrf_backend_flow *flow = context;
+    const double n = (double)flow->model->variables;
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < flow->model->labels; i++)
+            flow->residual[a * flow->model->stride + i] -= (float)(flow->excess[i] / n);
+}
+
+/* direction = residual / D + beta direction; `curvature` holds beta. */
+static void turn(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const dcrf_backend_flow *flow = context;
+    const size_t stride = flow->model->stride;
+    for (size_t a = begin; a < end; a++) {
+        const float inverse = 1 / flow->metric[a];
+        for (size_t i = 0; i < flow->model->labels; i++) {
+            const size_t k = a * stride + i;
+            flow->direction[k] =
+                flow->residual[k] * inverse + (float)flow->curvature[i] * flow->direction[k];
+        }
+    }
+}
+
+static void begin_flow(dcrf_backend_flow *flow) {
+    const size_t n = flow->model->variables, stride = flow->model->stride;
+    const size_t labels = flow->model->labels;
+    memset(flow->u, 0, n * stride * sizeof(float));
+    memset(flow->direction, 0, n * stride * sizeof(float));
+    memset(flow->residual, 0, n * stride * sizeof(float));
+    memset(flow->image, 0, n * stride * sizeof(float));
+    memset(flow->mean, 0, labels * sizeof *flow->mean);
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels; i++)
+            flow->mean[i] += (double)flow->model->unary[a * stride + i] / (double)n;
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels; i++)
+            flow->residual[a * stride + i] =
+                (float)((double)flow->model->unary[a * stride + i] - flow->mean[i]);
+    multiply(flow, flow->residual, flow->residual, flow->metric, flow->rho);
+    memset(flow->curvature, 0, labels * sizeof *flow->curvature);
+    dcrf_parallel_for(flow->pool, n, GRAIN, turn, flow);
+}
+
+static dcrf_status step(dcrf_backend_flow *flow, dcrf_error *error) {
+    const size_t n = flow->model->variables;
+    const dcrf_status status =
+        dcrf_plan_sum(flow->plan, flow->workspace, NULL, flow->plan->kernel_count, flow->direction,
+                      flow->image, flow->model->labels, flow->model->stride, error);
+    if (status < 0)
+        return status;
+    dcrf_parallel_for(flow->pool, n, GRAIN, finish_image, flow);
+    multiply(flow, flow->direction, flow->image, NULL, flow->curvature);
+    dcrf_parallel_for(flow->pool, n, GRAIN, advance, flow);
+    multiply(flow, flow->residual, NULL, NULL, flow->excess);
+    dcrf_parallel_for(flow->pool, n, GRAIN, center, flow);
+    /* curvature becomes beta = new rho / old rho. */
+    multiply(flow, flow->residual, flow->residual, flow->metric, flow->curvature);
+    for (size_t i = 0; i < flow->model->labels; i++) {
+        const double rho = flow->curvature[i];
+        flow->curvature[i] = flow->rho[i] > 0 ? rho / flow->rho[i] : 0;
+        flow->rho[i] = rho;
+    }
+    dcrf_parallel_for(flow->pool, n, GRAIN, turn, flow);
+    return DCRF_OK;
+}
+
+/* ---- what it promises ----------------------------------------------------------------------- */
+
+/* scale[i] = 1, or what brings the spread of u_i down to 1. */
+static void measure_spread(dcrf_backend_flow *flow) {
+    const size_t stride = flow->model->stride;
+    for (size_t i = 0; i < flow->model->labels; i++) {
+        float low = INFINITY, high = -INFINITY;
+        for (size_t a = 0; a < flow->model->variables; a++) {
+            const float value = flow->u[a * stride + i];
+            low = value < low ? value : low;
+            high = value > high ? value : high;
+        }
+        const double spread = (double)high - (double)low;
+        flow->low[i] = (double)low;
+        /* A NaN gives 0: no flow. */
+        flow->scale[i] = spread <= 1 ? 1 : spread > 1 && isfinite(spread) ? 1 / spread : 0;
+    }
+}
+
+/* The bound by the recursion's residual: the reduced cost is phi - scale (phi - mean - residual).
+ */
+static double estimate_rows(void *context, size_t begin, size_t end) {
+    const dcrf_backend_flow *flow = context;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++) {
+        double lowest = INFINITY;
+        for (size_t i = 0; i < flow->model->labels; i++) {
+            const size_t k = a * flow->model->stride + i;
+            const double unary = (double)flow->model->unary[k];
+            const double cost =
+                unary - flow->scale[i] * (unary - flow->mean[i] - (double)flow->residual[k]);
+            lowest = cost < lowest ? cost : lowest;
+        }
+        sum += lowest;
+    }
+    return sum;
+}
+
+static double sum_labels(const dcrf_backend_flow *flow, const double *values) {
+    double sum = 0;
+    for (size_t i = 0; i < flow->model->labels; i++)
+        sum += values[i];
+    return sum;
+}
+
+/* ---- the methods ---------------------------------------------------------------------------- */
+
+static void free_flow(dcrf_backend_flow *flow) {
+    dcrf_release(flow->residual);
+    dcrf_release(flow->direction);
+    dcrf_release(flow->image);
+    dcrf_release(flow->partial);
+    dcrf_release(flow);
+}
+
+static bool take_memory(dcrf_backend_flow *flow) {
+    const size_t n = flow->model->variables, labels = flow->model->labels;
+    const size_t row = flow->model->stride * sizeof(float), chunks = chunk_count(flow);
+    flow->residual = dcrf_allocate(n, row);
+    flow->direction = dcrf_allocate(n, row);
+    flow->image = dcrf_allocate(n, row);
+    flow->partial = dcrf_allocate(chunks + 6, labels * sizeof *flow->partial);
+    if (!flow->residual || !flow->direction || !flow->image || !flow->partial)
+        return false;
+    double **const rows[] = {&flow->mean, &flow->rho,   &flow->curvature,
+                             &flow->low,  &flow->scale, &flow->excess};
+    for (size_t k = 0; k < 6; k++)
+        *rows[k] = flow->partial + (chunks + k) * labels;
+    return true;
+}
+
+static dcrf_status make_flow(dcrf_backend_flow **out, dcrf_backend_device *device,
+                             const struct dcrf_backend_lp_model *model, const float *row_sums,
+                             const float *metric, float *u, dcrf_error *error) {
+    (void)device;
+    dcrf_backend_flow *flow = dcrf_allocate_zero(1, sizeof *flow);
+    *out = NULL;
+    if (!flow)
+        return dcrf_fail_memory(error, "the potential flow");
+    flow->plan = model->plan;
+    flow->model = model->plan->model;
+    flow->workspace = model->workspace;
+    flow->pool = dcrf_workspace_pool(model->workspace);
+    flow->row_sums = row_sums;
+    flow->metric = metric;
+    flow->u = u;
+    if (!take_memory(flow)) {
+        free_flow(flow);
+        return dcrf_fail_memory(error, "the potential flow");
+    }
+    begin_flow(flow);
+    *out = flow;
+    return DCRF_OK;
+}
+
+static dcrf_status iterate(dcrf_backend_flow *flow, size_t iterations,
+                           const struct dcrf_interrupt *interrupt, double *residual,
+                           double *estimate, dcrf_error *error) {
+    for (size_t k = 0; k < iterations && !dcrf_is_interrupted(interrupt); k++) {
+        const dcrf_status status = step(flow, error);
+        if (status < 0)
+            return status;
+    }
+    measure_spread(flow);
+    *residual = sum_labels(flow, flow->rho);
+    *estimate = dcrf_parallel_sum(flow->pool, flow->model->variables, estimate_rows, flow);
+    return DCRF_OK;
+}
+
+static dcrf_status read_flow(dcrf_backend_flow *flow, double *low, double *scale,
+                             dcrf_error *error) {
+    (void)error;
+    memcpy(low, flow->low, flow->model->labels * sizeof *low);
+    memcpy(scale, flow->scale, flow->model->labels * sizeof *scale);
+    return DCRF_OK;
+}
+
+const struct dcrf_backend_flow_methods dcrf_cpu_flow = {
+    .make = make_flow, .free = free_flow, .iterate = iterate, .read = read_flow};

@@ -1,0 +1,62 @@
+/* The moves on the CPU: two labellings with their fields and energies, and what every unit gains by
+ * changing alone. A unit is a variable, or a clique. */
+#ifndef DCRF_BACKEND_CPU_MOVES_H
+#define DCRF_BACKEND_CPU_MOVES_H
+
+#include "backend/cpu/cpu.h"
+#include "energy/coupling.h"
+
+#define DCRF_NO_VARIABLE UINT32_MAX
+
+/* Which single change makes a clique unanimous: a lone dissenter takes the label of the others. In
+ * a clique of two, either one can. */
+struct dcrf_clique_state {
+    bool is_unanimous;
+    uint32_t dissenter[2];
+    uint16_t target[2];
+};
+
+/* The field has one column per label; where all kernels are Potts, only one for each label that
+ * occurs and one of zeros for all others. */
+struct dcrf_labelling {
+    uint16_t *labels;
+    float *field; /* B of the labelling, rows `stride` apart */
+    size_t stride;
+    size_t channels;      /* columns that the operators fill */
+    uint16_t *channel_of; /* label -> column */
+};
+
+struct dcrf_backend_moves {
+    const struct dcrf_coupling *coupling;
+    const dcrf_model *model;
+    dcrf_workspace *workspace;
+    struct dcrf_labelling current, trial;
+    float *gain;         /* of changing one unit alone */
+    uint16_t *target;    /* the label it takes */
+    uint32_t *clique_of; /* NULL where there are no cliques */
+    struct dcrf_clique_state *cliques;
+    double *clique_rows; /* one row of labels per worker: costs of a clique */
+};
+
+/* The cost of giving label i to variable a while all others keep theirs, up to a constant of the
+ * variable and without cliques: unary + 2 Psi x. */
+static inline float dcrf_local_cost(const dcrf_backend_moves *moves, size_t variable,
+                                    size_t label) {
+    const struct dcrf_labelling *current = &moves->current;
+    return moves->model->unary[variable * moves->model->stride + label] +
+           2 * moves->coupling->own_factor *
+               current->field[variable * current->stride + current->channel_of[label]];
+}
+
+/* The block that goes through the operators, with room for a column for every label and one more.
+ * It is scratch memory of the energies (energy/sums.h), which are not computed meanwhile: it is
+ * allocated when the moves are made. NULL: memory is out. */
+float *dcrf_moves_indicator(const dcrf_backend_moves *moves);
+
+/* Find the field and the energy of a labelling. */
+dcrf_status dcrf_moves_measure(dcrf_backend_moves *moves, struct dcrf_labelling *labelling,
+                               double *energy, dcrf_error *error);
+
+dcrf_status dcrf_moves_find_gains(dcrf_backend_moves *moves, bool of_cliques, dcrf_error *error);
+
+#endif
