@@ -176,7 +176,7 @@ static void print_row(const char *name, struct subject *s, const struct options 
     const size_t n = s->grid.size[0] * s->grid.size[1], count = n * setting->labels;
     s->unary = draw_unary(s, n);
     s->q = require(calloc(count, sizeof *s->q));
-    dcrf_release_kept();
+    dcrf_trim_memory();
     const bool counts = forget_most();
     call(s, 1, CLOCK_MONOTONIC);
     const double memory_mb = counts ? most_mb() : 0;

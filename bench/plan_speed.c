@@ -17,6 +17,7 @@
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
@@ -123,7 +124,7 @@ static double status_bytes(const char *name) {
 static double peak_bytes(void (*run)(struct subject *), struct subject *s) {
     dcrf_error error;
     dcrf_workspace_free(&s->workspace);
-    dcrf_release_kept();
+    dcrf_trim_memory();
     must(dcrf_workspace_new(&s->workspace, s->threads, &error), &error);
     FILE *file = fopen("/proc/self/clear_refs", "w");
     if (!file)

@@ -177,7 +177,7 @@ int main(int count, char **arguments) {
     size_t threads = 2;
     int at = 1;
     dcrf_error error;
-    dcrf_scribbles_defaults(&task.settings);
+    dcrf_scribbles_settings_defaults(&task.settings);
     for (; at < count && strchr(arguments[at], '='); at++) {
         char *equals = strchr(arguments[at], '=');
         *equals = '\0';

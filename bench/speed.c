@@ -24,6 +24,7 @@
 #include "picture.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -50,7 +50,7 @@ static bool print_rows(size_t width, size_t height) {
     bool done = rgb && s.regions;
     s.image = dcrf_view_interleaved(rgb, DCRF_U8, &s.grid, 3);
     for (size_t i = 0; done && i < sizeof methods / sizeof methods[0]; i++) {
-        dcrf_superpixel_defaults(&s.settings);
+        dcrf_superpixel_settings_defaults(&s.settings);
         s.settings.method = methods[i].method;
         const double one_s = best_s(&s, 1), two_s = one_s < 0 ? -1 : best_s(&s, 2);
         done = two_s >= 0;

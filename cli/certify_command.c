@@ -13,7 +13,7 @@ typedef struct certify_settings {
 } certify_settings;
 
 typedef struct certified {
-    dcrf_certificate certificate;
+    dcrf_certify_info certificate;
     double setup_s;
 } certified;
 
@@ -34,7 +34,7 @@ static const cli_option *const no_settings[] = {judged_result_table, feedback_op
 
 static void print_result(const judged_settings *settings, const built_model *built,
                          const void *found) {
-    const dcrf_certificate *certificate = &((const certified *)found)->certificate;
+    const dcrf_certify_info *certificate = &((const certified *)found)->certificate;
     (void)settings;
     const proof proven = {certificate->lower_bound, certificate->relative_gap};
     const bool beaten = certificate->best_energy < certificate->energy.total;
@@ -53,7 +53,7 @@ static void print_result(const judged_settings *settings, const built_model *bui
     print_single_pixels(built, certificate->right, certificate->wrong);
     printf("%zu iteration%s, %s; %.2f s", certificate->iterations,
            certificate->iterations == 1 ? "" : "s", stop_reason(certificate->stop),
-           certificate->seconds);
+           certificate->time_s);
     print_device(stdout, built);
     putchar('\n');
 }
@@ -61,12 +61,12 @@ static void print_result(const judged_settings *settings, const built_model *bui
 static json_t *result_to_json(const judged_settings *settings, const built_model *built,
                               const void *found) {
     const double setup_s = ((const certified *)found)->setup_s;
-    const dcrf_certificate *certificate = &((const certified *)found)->certificate;
+    const dcrf_certify_info *certificate = &((const certified *)found)->certificate;
     const proof proven = {certificate->lower_bound, certificate->relative_gap};
     json_t *root =
         json_pack("{s:n, s:I, s:s, s:f, s:f, s:n, s:o, s:b}", "method", "iterations",
                   (json_int_t)certificate->iterations, "stop", dcrf_status_name(certificate->stop),
-                  "setup_s", setup_s, "solve_s", certificate->seconds, "polish_s", "best_energy",
+                  "setup_s", setup_s, "solve_s", certificate->time_s, "polish_s", "best_energy",
                   number_or_null(certificate->best_energy), "constant", certificate->is_constant);
     root = json_merge(root, json_pack("{s:I, s:I}", "pixels_right", (json_int_t)certificate->right,
                                       "pixels_wrong", (json_int_t)certificate->wrong));

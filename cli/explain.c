@@ -8,6 +8,7 @@
  * energies. A pixel with margin < S_a gives in when all others disagree with it. */
 #include "explain.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "io/png_format.h"
 #include "model_options.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -218,7 +218,7 @@ bool clique_regions_find(const model_options *options, const char *image_file,
     const char *source = options->cliques_source;
     dcrf_superpixel_settings settings;
     size_t count;
-    dcrf_superpixel_defaults(&settings);
+    dcrf_superpixel_settings_defaults(&settings);
     if (!dcrf_superpixel_method_from_name(source, &settings.method)) {
         if (options->min_region_px != 0)
             return bad_input(problem, "--min-region",

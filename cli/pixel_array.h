@@ -7,7 +7,7 @@
 #include "io/image.h"
 #include "io/npy.h"
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 
 /* The grid of an image, with the spacing of its voxels, and its colours over it. */
 dcrf_grid image_grid(const cli_image *image);

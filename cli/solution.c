@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "interrupt.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -201,7 +201,7 @@ static json_t *proven_to_json(const dcrf_proof_info *proven) {
                      (double)proven->proven / variables, "pixels", (json_int_t)proven->proven,
                      "pixels_by_gap", (json_int_t)proven->proven_by_gap, "labels_left",
                      (double)proven->possible / variables, "sweeps", (json_int_t)proven->sweeps,
-                     "seconds", proven->seconds);
+                     "seconds", proven->time_s);
 }
 
 static json_t *axes_to_json(const size_t numbers[DCRF_MAX_AXES]) {
@@ -230,7 +230,8 @@ static json_t *candidates_to_json(const dcrf_solver_info *info) {
         json_t *entry =
             json_pack("{s:o, s:o, s:f}", "energy", number_or_null(candidate->energy), "lower_bound",
                       number_or_null(candidate->lower_bound), "time_s", candidate->time_s);
-        if (json_object_set_new(tried, dcrf_candidate_name((dcrf_candidate_kind)k), entry) != 0) {
+        if (json_object_set_new(tried, dcrf_candidate_kind_name((dcrf_candidate_kind)k), entry) !=
+            0) {
             json_decref(tried);
             tried = NULL;
         }

@@ -36,7 +36,7 @@ typedef struct segmentation {
 
 static dcrf_superpixel_settings library_settings(const superpixels_settings *settings) {
     dcrf_superpixel_settings result;
-    dcrf_superpixel_defaults(&result);
+    dcrf_superpixel_settings_defaults(&result);
     result.method = (dcrf_superpixel_method)settings->method;
     result.min_region_px = settings->min_region_px;
     result.spatial_bandwidth_px = settings->spatial_bandwidth_px;

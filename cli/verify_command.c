@@ -50,7 +50,7 @@ static void print_result(const judged_settings *settings, const built_model *bui
         print_number("proven right", 100 * (double)found->right / pixels, " %", "of its pixels");
         print_number("proven wrong", 100 * (double)found->wrong / pixels, " %", "of its pixels");
     }
-    printf("%.2f s\n", found->seconds);
+    printf("%.2f s\n", found->time_s);
 }
 
 static json_t *result_to_json(const judged_settings *settings, const built_model *built,
@@ -65,7 +65,7 @@ static json_t *result_to_json(const judged_settings *settings, const built_model
         "relative_gap", number_or_null(found->relative_gap), "pixels_proven",
         (json_int_t)found->claimed_proven, "labels_energy", number_or_null(found->labels_energy),
         "labels_gap", number_or_null(found->labels_gap), "pixels_right", (json_int_t)found->right,
-        "pixels_wrong", (json_int_t)found->wrong, "seconds", found->seconds);
+        "pixels_wrong", (json_int_t)found->wrong, "seconds", found->time_s);
 }
 
 /* ---- the work ------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 
 /* Sanitizers make a test ten times slower; sizes are chosen with this. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

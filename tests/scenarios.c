@@ -358,7 +358,7 @@ static dcrf_status use_superpixels(dcrf_superpixel_method method, dcrf_error *er
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
     dcrf_superpixel_settings settings;
-    dcrf_superpixel_defaults(&settings);
+    dcrf_superpixel_settings_defaults(&settings);
     settings.method = method;
     settings.min_region_px = 4;
     settings.region_size_px = 2; /* several regions, so that there are some to join */
@@ -384,7 +384,7 @@ static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
     const dcrf_grid grid = dcrf_grid_3d(WIDTH, HEIGHT, 3);
     const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 1);
     dcrf_superpixel_settings settings;
-    dcrf_superpixel_defaults(&settings);
+    dcrf_superpixel_settings_defaults(&settings);
     settings.method = DCRF_SUPERPIXEL_SLIC;
     settings.min_region_px = 4;
     settings.region_size_px = 2;

@@ -59,7 +59,7 @@ int32_t *regions_of(const struct picture *p, const dcrf_superpixel_settings *set
 
 dcrf_superpixel_settings settings_of(dcrf_superpixel_method method, size_t min_region_px) {
     dcrf_superpixel_settings settings;
-    dcrf_superpixel_defaults(&settings);
+    dcrf_superpixel_settings_defaults(&settings);
     settings.method = method;
     settings.min_region_px = min_region_px;
     return settings;

@@ -54,7 +54,7 @@ static void a_stack_of_64_kb_is_enough(void **state) {
 #endif
 
 int main(void) {
-    release_what_is_kept = dcrf_release_kept;
+    release_what_is_kept = dcrf_trim_memory;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failing_allocations_are_errors),
 #if defined(__GLIBC__)

@@ -26,7 +26,7 @@ static void any_labelling(void **state) {
         const double optimum = toy_optimum(&toy, best);
         const double tolerance = AGREEMENT * (double)toy.variables * (1 + fabs(optimum));
         dcrf_certify_settings settings;
-        dcrf_certificate certificate;
+        dcrf_certify_info certificate;
         dcrf_certify_settings_defaults(&settings);
         for (int which = 0; which < 2; which++) {
             if (which == 0)
@@ -149,7 +149,7 @@ static void features_with_an_offset(void **state) {
             optimum = fminl(optimum, energy);
         }
         dcrf_certify_settings settings;
-        dcrf_certificate found;
+        dcrf_certify_info found;
         dcrf_certify_settings_defaults(&settings);
         settings.iterations = 1 + seed % 50;
         assert_int_equal(
@@ -178,7 +178,7 @@ static void the_floor_is_a_bound(void **state) {
     const dcrf_view view = dcrf_view_interleaved(zeros, DCRF_F64, &grid, 3);
     uint16_t labels[8] = {0};
     dcrf_certify_settings settings;
-    dcrf_certificate found;
+    dcrf_certify_info found;
     dcrf_certify_settings_defaults(&settings);
     assert_int_equal(dcrf_model_set_unary(toy.model, &view, NULL), DCRF_OK);
     assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
@@ -196,7 +196,7 @@ static void right_and_wrong(void **state) {
         struct toy toy = new_toy(seed, 8, 2, 0, 0.1, TOY_POTTS, 1);
         uint16_t best[8], opposite[8];
         dcrf_certify_settings settings;
-        dcrf_certificate found[2];
+        dcrf_certify_info found[2];
         dcrf_certify_settings_defaults(&settings);
         toy_optimum(&toy, best);
         for (size_t a = 0; a < 8; a++)
@@ -229,7 +229,7 @@ static void cancelling_reaches_the_proof(void **state) {
     struct toy toy = new_toy(3, 40, 3, 2, 0.5, TOY_POTTS, 1);
     uint16_t labels[40] = {0};
     dcrf_certify_settings settings;
-    dcrf_certificate found;
+    dcrf_certify_info found;
     int most = 1000000;
     dcrf_certify_settings_defaults(&settings);
     settings.iterations = 2;
@@ -258,7 +258,7 @@ static void limits_and_errors(void **state) {
     uint16_t labels[8] = {0};
     int calls = 0;
     dcrf_certify_settings settings;
-    dcrf_certificate certificate;
+    dcrf_certify_info certificate;
     dcrf_error error;
     memset(&settings, 0xa5, sizeof settings);
     dcrf_certify_settings_defaults(&settings);

@@ -9,6 +9,7 @@
 #include "core/workspace.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <stdio.h>
 
 static void status_names_go_both_ways(void **state) {
@@ -37,6 +38,47 @@ static void unknown_status_names_are_refused(void **state) {
     assert_int_equal(dcrf_status_from_name("", &status), 0);
     assert_int_equal(dcrf_status_from_name(NULL, &status), 0);
     assert_int_equal(status, DCRF_STOP_TIME);
+}
+
+/* The value of every name is the one it was the name of; names differ, and there are `count`. */
+#define NAMES_GO_BOTH_WAYS(type, count)                                                            \
+    for (int value = -1; value <= (count); value++) {                                              \
+        type back = (type)(count);                                                                 \
+        const char *name = type##_name((type)value);                                               \
+        if (value < 0 || value == (count)) {                                                       \
+            assert_null(name);                                                                     \
+            continue;                                                                              \
+        }                                                                                          \
+        assert_int_equal(type##_from_name(name, &back), 1);                                        \
+        assert_int_equal(back, value);                                                             \
+        assert_int_equal(type##_from_name("no such name", &back), 0);                              \
+        assert_int_equal(type##_from_name(NULL, &back), 0);                                        \
+        assert_int_equal(back, value);                                                             \
+    }
+
+static void names_of_enums_go_both_ways(void **state) {
+    (void)state;
+    NAMES_GO_BOTH_WAYS(dcrf_candidate_kind, DCRF_CANDIDATE_KINDS)
+    NAMES_GO_BOTH_WAYS(dcrf_clique_form, DCRF_CLIQUE_SPREAD + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_compatibility, DCRF_COMPATIBILITY_MATRIX + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_cpu, DCRF_CPU_SIMD128 + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_densecrf_normalization, DCRF_DENSECRF_SYMMETRIC + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_direction, DCRF_ADJOINT + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_kernel_kind, DCRF_KERNEL_FEATURES + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_lp_schedule, DCRF_LP_SCHEDULE_PAPER + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_method, DCRF_METHOD_LP + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_normalization, DCRF_NORMALIZE_SYMMETRIC + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_operator_kind, DCRF_OPERATOR_LATTICE + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_proving, DCRF_PROVE_CERTIFICATE + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_scribbles_stage, DCRF_SCRIBBLES_FIELD + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_stage, DCRF_STAGE_FINISH + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_superpixel_method, DCRF_SUPERPIXEL_SLIC + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_type, DCRF_BF16 + 1)
+    NAMES_GO_BOTH_WAYS(dcrf_unary_kind, DCRF_UNARY_LOGITS + 1)
+    /* The order in the table is that of the values. */
+    assert_string_equal(dcrf_method_name(DCRF_METHOD_QP), "qp");
+    assert_string_equal(dcrf_type_name(DCRF_I16), "i16");
+    assert_string_equal(dcrf_densecrf_normalization_name(DCRF_DENSECRF_AFTER), "after");
 }
 
 static void errors_are_values(void **state) {
@@ -109,7 +151,7 @@ static void large_memory_is_kept(void **state) {
     dcrf_release(small);
     dcrf_release(large);
     dcrf_release(again);
-    dcrf_release_kept();
+    dcrf_trim_memory();
 }
 
 /* The first output follows from the definitions alone: state[1] is the second splitmix64 output,
@@ -212,6 +254,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_names_go_both_ways),
         cmocka_unit_test(unknown_status_names_are_refused),
+        cmocka_unit_test(names_of_enums_go_both_ways),
         cmocka_unit_test(errors_are_values),
         cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(multiplication_notices_overflow),

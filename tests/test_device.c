@@ -4,6 +4,7 @@
 #include "elsewhere.h"
 #include "places.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

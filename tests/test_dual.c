@@ -5,6 +5,7 @@
 #include "solver/simplex.h"
 #include "toy.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
 #include "core/workspace.h"
 
 #include <dcrf/certify.h>
+#include <dcrf/experimental.h>
 #include <dcrf/labelling.h>
 #include <dcrf/solver.h>
 #include <dcrf/strength.h>
@@ -76,7 +77,7 @@ static dcrf_status try_row_sums(struct scene *scene, uint16_t *labels, dcrf_erro
 
 static dcrf_status try_certify(struct scene *scene, uint16_t *labels, dcrf_error *error) {
     dcrf_certify_settings settings;
-    dcrf_certificate certificate;
+    dcrf_certify_info certificate;
     dcrf_certify_settings_defaults(&settings);
     settings.iterations = 3;
     return dcrf_certify(scene->plan, scene->workspace, labels, &settings, &certificate, error);

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 
 #define PIXELS 12

@@ -3,7 +3,7 @@
 
 #include "model/model.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 
 /* Ask the sanitizers to return NULL for what does not fit in memory, as the allocator does. */

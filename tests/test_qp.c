@@ -3,6 +3,7 @@
 
 #include "solver/method.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -246,7 +247,7 @@ static void test_energies(void **state) {
     const dcrf_view image = dcrf_view_interleaved(values, DCRF_F32, &grid, 1);
     const dcrf_view stroke_view = dcrf_view_interleaved(strokes, DCRF_I32, &grid, 1);
     dcrf_scribbles_settings settings;
-    dcrf_scribbles_defaults(&settings);
+    dcrf_scribbles_settings_defaults(&settings);
     settings.components = 1;
     settings.refits = 0;
     settings.colour_limit = 0.7;
@@ -334,15 +335,15 @@ static void test_mistakes(void **state) {
     assert_null(dcrf_scribbles_model(NULL));
     assert_null(dcrf_scribbles_plan(NULL));
     assert_false(dcrf_scribbles_is_ready(NULL));
-    dcrf_scribbles_defaults(&settings);
+    dcrf_scribbles_settings_defaults(&settings);
     settings.components = 9;
     assert_fails(DCRF_ERROR_ARGUMENT, "components", error,
                  dcrf_scribbles_new(&s, &scene->grid, image, 2, &settings, ws, &error));
-    dcrf_scribbles_defaults(&settings);
+    dcrf_scribbles_settings_defaults(&settings);
     settings.distance_weight = (double)NAN;
     assert_fails(DCRF_ERROR_ARGUMENT, "distance weight", error,
                  dcrf_scribbles_new(&s, &scene->grid, image, 2, &settings, ws, &error));
-    dcrf_scribbles_defaults(&settings);
+    dcrf_scribbles_settings_defaults(&settings);
     settings.reserved[3] = 1;
     assert_fails(DCRF_ERROR_ARGUMENT, "reserved", error,
                  dcrf_scribbles_new(&s, &scene->grid, image, 2, &settings, ws, &error));
@@ -402,7 +403,7 @@ static void test_cancelling(void **state) {
     dcrf_workspace *ws = NULL;
     dcrf_scribbles *s = NULL;
     dcrf_scribbles_settings settings;
-    dcrf_scribbles_defaults(&settings);
+    dcrf_scribbles_settings_defaults(&settings);
     settings.progress = count_down;
     settings.progress_user = &left;
     CHECK(dcrf_workspace_new(&ws, 1, &error));

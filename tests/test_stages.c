@@ -56,7 +56,7 @@ static void candidates_can_be_read(void **state) {
             double time_s = 0;
             for (int k = 0; k < DCRF_CANDIDATE_KINDS; k++) {
                 const dcrf_candidate *candidate = &info.candidates[k];
-                assert_non_null(dcrf_candidate_name((dcrf_candidate_kind)k));
+                assert_non_null(dcrf_candidate_kind_name((dcrf_candidate_kind)k));
                 assert_int_equal(candidate->was_tried, wants[k]);
                 assert_int_equal(candidate->status, DCRF_OK);
                 if (k != DCRF_CANDIDATE_FLOW && candidate->was_tried)
@@ -65,7 +65,7 @@ static void candidates_can_be_read(void **state) {
                     assert_true(isnan(candidate->energy));
                 time_s += candidate->time_s;
             }
-            assert_null(dcrf_candidate_name(DCRF_CANDIDATE_KINDS));
+            assert_null(dcrf_candidate_kind_name(DCRF_CANDIDATE_KINDS));
             assert_true(fabs(time_s - info.start_s) < 1e-9);
             dcrf_solver_free(&solver);
             free_toy(&toy);

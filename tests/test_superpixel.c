@@ -207,7 +207,7 @@ static void defaults_set_every_field(void **state) {
     for (int junk = 0; junk <= 0xff; junk += 0x55) {
         dcrf_superpixel_settings s;
         memset(&s, junk, sizeof s);
-        dcrf_superpixel_defaults(&s);
+        dcrf_superpixel_settings_defaults(&s);
         assert_int_equal(s.method, DCRF_SUPERPIXEL_MEAN_SHIFT);
         assert_int_equal(s.min_region_px, 0);
         assert_true(s.spatial_bandwidth_px == 8 && s.range_bandwidth == 4);

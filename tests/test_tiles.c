@@ -4,6 +4,7 @@
 #include "core/rng.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 

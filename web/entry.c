@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -209,7 +210,7 @@ static int scribbles_should_stop(void *user, size_t round, dcrf_scribbles_stage 
 EXPORT(const double *, dcrf_web_scribble_kernels)(void) {
     static double figures[5];
     dcrf_scribbles_settings settings;
-    dcrf_scribbles_defaults(&settings);
+    dcrf_scribbles_settings_defaults(&settings);
     figures[0] = settings.spatial_sigma;
     figures[1] = settings.spatial_weight;
     figures[2] = settings.bilateral_sigma;
@@ -222,7 +223,7 @@ static dcrf_status need_scribbles(struct session *s) {
     if (s->scribbles)
         return DCRF_OK;
     dcrf_scribbles_settings settings;
-    dcrf_scribbles_defaults(&settings);
+    dcrf_scribbles_settings_defaults(&settings);
     settings.progress = scribbles_should_stop;
     const dcrf_view image = image_view(s);
     return dcrf_scribbles_new(&s->scribbles, &s->grid, &image, s->labels, &settings, s->workspace,
@@ -264,7 +265,7 @@ EXPORT(dcrf_status, dcrf_web_superpixels)(struct session *s, int method) {
     if (!s->regions)
         return out_of_memory();
     dcrf_superpixel_settings settings;
-    dcrf_superpixel_defaults(&settings);
+    dcrf_superpixel_settings_defaults(&settings);
     settings.method = (dcrf_superpixel_method)method;
     const dcrf_view view = image_view(s);
     return dcrf_superpixels(&s->grid, &view, &settings, s->workspace, s->regions, &s->region_count,

@@ -5,7 +5,7 @@
 #include "options.h"
 #include "progress.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 
 typedef struct crew_options {
     size_t jobs;         /* images at a time; 0: one for each core */

@@ -56,7 +56,7 @@ _Static_assert(TABLE_ROWS <= SEARCH_AXES_MAX, "all can be tuned together");
 /* What a size of 0 stands for. */
 static size_t usual_min_region_px(const model_options *model) {
     dcrf_superpixel_settings settings;
-    dcrf_superpixel_defaults(&settings);
+    dcrf_superpixel_settings_defaults(&settings);
     return strcmp(cliques_wanted(model), dcrf_superpixel_method_name(DCRF_SUPERPIXEL_SLIC)) == 0
                ? (size_t)(settings.region_size_px * settings.region_size_px / 4)
                : DCRF_SUPERPIXEL_MIN_REGION_PX;

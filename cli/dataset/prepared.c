@@ -5,6 +5,7 @@
 #include "io/json.h"
 #include "io/label_map.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

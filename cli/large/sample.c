@@ -1,6 +1,7 @@
 #include "large/sample.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,6 @@
 extern "C" {
 #endif
 
-/* Reserved bytes must stay zero. */
 typedef struct dcrf_certify_settings {
     double time_limit_s; /* 0: none */
     double gap;          /* stop when the labelling is proven to this relative gap; 0: never */
@@ -33,7 +32,7 @@ typedef struct dcrf_certify_settings {
 
 DCRF_API void dcrf_certify_settings_defaults(dcrf_certify_settings *settings);
 
-typedef struct dcrf_certificate {
+typedef struct dcrf_certify_info {
     dcrf_energy energy;  /* of the labelling */
     double lower_bound;  /* on the energy of every labelling */
     double relative_gap; /* dcrf_relative_gap of the two */
@@ -41,15 +40,16 @@ typedef struct dcrf_certificate {
     int is_constant;     /* the labelling has one label only */
     size_t iterations;
     dcrf_status stop; /* why it stopped */
-    double seconds;
+    double time_s;
     size_t right; /* variables whose label is proven to be that of every optimal labelling, */
     size_t wrong; /* and those whose label is proven to be that of none */
-} dcrf_certificate;
+    unsigned char reserved[64];
+} dcrf_certify_info;
 
 /* Certify a labelling (one label a variable). */
 DCRF_API dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   const uint16_t *labels, const dcrf_certify_settings *settings,
-                                  dcrf_certificate *certificate, dcrf_error *error);
+                                  dcrf_certify_info *certificate, dcrf_error *error);
 
 #ifdef __cplusplus
 }

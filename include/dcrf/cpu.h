@@ -21,6 +21,9 @@ typedef enum dcrf_cpu {
     DCRF_CPU_AVX512, /* F, VL */
     DCRF_CPU_SIMD128 /* WebAssembly */
 } dcrf_cpu;
+/* "c", "neon", "avx2", "avx512", "simd128". */
+DCRF_API const char *dcrf_cpu_name(dcrf_cpu cpu);
+DCRF_API int dcrf_cpu_from_name(const char *name, dcrf_cpu *cpu);
 
 /* The set in use, and the best one that this machine and this build have. */
 DCRF_API dcrf_cpu dcrf_cpu_in_use(void);
@@ -29,9 +32,6 @@ DCRF_API dcrf_cpu dcrf_cpu_best(void);
 /* Use `cpu` for all operators from now on; DCRF_ERROR_UNSUPPORTED where it is not available. Not to
  * be called while another thread is inside the library. */
 DCRF_API dcrf_status dcrf_cpu_limit(dcrf_cpu cpu, dcrf_error *error);
-
-/* "c", "neon", "avx2", "avx512", "simd128"; NULL for a value that is none. */
-DCRF_API const char *dcrf_cpu_name(dcrf_cpu cpu);
 
 #ifdef __cplusplus
 }

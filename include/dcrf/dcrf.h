@@ -1,13 +1,12 @@
 /* dcrf: the best labelling under a dense conditional random field, and a proof of how good it is.
  *
- * This header includes the whole public interface.
+ * This header includes the whole public interface but for dcrf/experimental.h, which is for
+ * studies.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_DCRF_H
 #define DCRF_DCRF_H
 
-#include <dcrf/array.h>
-#include <dcrf/arrays.h>
 #include <dcrf/certify.h>
 #include <dcrf/changes.h>
 #include <dcrf/cpu.h>
@@ -15,9 +14,11 @@
 #include <dcrf/device.h>
 #include <dcrf/energy.h>
 #include <dcrf/gradient.h>
+#include <dcrf/grid.h>
 #include <dcrf/labelling.h>
+#include <dcrf/mean_field.h>
 #include <dcrf/model.h>
-#include <dcrf/operator.h>
+#include <dcrf/plan.h>
 #include <dcrf/proof.h>
 #include <dcrf/scribbles.h>
 #include <dcrf/solver.h>
@@ -27,6 +28,7 @@
 #include <dcrf/tiles.h>
 #include <dcrf/unary.h>
 #include <dcrf/verify.h>
+#include <dcrf/workspace.h>
 
 #define DCRF_VERSION_MAJOR 0
 #define DCRF_VERSION_MINOR 2

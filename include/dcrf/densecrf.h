@@ -32,7 +32,7 @@
 #ifndef DCRF_DENSECRF_H
 #define DCRF_DENSECRF_H
 
-#include <dcrf/operator.h>
+#include <dcrf/plan.h>
 #include <dcrf/solver.h>
 
 #ifdef __cplusplus
@@ -48,6 +48,10 @@ typedef enum dcrf_densecrf_normalization {
     DCRF_DENSECRF_AFTER,    /* diag(1 / n) K */
     DCRF_DENSECRF_SYMMETRIC /* diag(1 / sqrt n) K diag(1 / sqrt n) */
 } dcrf_densecrf_normalization;
+/* "none", "before", "after", "symmetric". */
+DCRF_API const char *dcrf_densecrf_normalization_name(dcrf_densecrf_normalization normalization);
+DCRF_API int dcrf_densecrf_normalization_from_name(const char *name,
+                                                   dcrf_densecrf_normalization *normalization);
 
 #define DCRF_DENSECRF_MESSAGE_ERROR 1e-3
 

@@ -16,7 +16,7 @@
 #ifndef DCRF_DEVICE_H
 #define DCRF_DEVICE_H
 
-#include <dcrf/operator.h>
+#include <dcrf/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,7 +46,8 @@ DCRF_API dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const 
 /* The name of the workspace's device: "cpu" where there is none. */
 DCRF_API const char *dcrf_workspace_device(const dcrf_workspace *workspace);
 
-/* ---- arrays on a device: what dcrf/arrays.h takes and gives ---------------------------------- */
+/* ---- arrays on a device: what dcrf/mean_field.h takes and gives
+ * ---------------------------------- */
 
 /* Where an array is: "cuda:0", or "cpu" for memory of the host. `name` has room for
  * DCRF_DEVICE_NAME_BYTES. */

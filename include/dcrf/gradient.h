@@ -24,7 +24,7 @@
 #ifndef DCRF_GRADIENT_H
 #define DCRF_GRADIENT_H
 
-#include <dcrf/operator.h>
+#include <dcrf/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,7 +41,7 @@ typedef struct dcrf_derivatives {
                              * kernels of the caller's features */
     float *const *features; /* per kernel a pointer (or NULL) to variables x dimension floats: for
                              * the features as the kernel uses them, divided by their sigmas */
-    unsigned char reserved[64]; /* zero */
+    unsigned char reserved[64];
 } dcrf_derivatives;
 
 /* ---- mean field, unrolled ------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #ifndef DCRF_MODEL_H
 #define DCRF_MODEL_H
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -33,11 +33,17 @@ typedef enum dcrf_kernel_kind {
     DCRF_KERNEL_BILATERAL,   /* grid coordinates and channels of an image */
     DCRF_KERNEL_FEATURES     /* the caller's features, already divided by their sigmas */
 } dcrf_kernel_kind;
+/* "spatial", "bilateral", "features". */
+DCRF_API const char *dcrf_kernel_kind_name(dcrf_kernel_kind kind);
+DCRF_API int dcrf_kernel_kind_from_name(const char *name, dcrf_kernel_kind *kind);
 
 typedef enum dcrf_normalization {
     DCRF_NORMALIZE_NONE = 0,
     DCRF_NORMALIZE_SYMMETRIC
 } dcrf_normalization;
+/* "none", "symmetric". */
+DCRF_API const char *dcrf_normalization_name(dcrf_normalization normalization);
+DCRF_API int dcrf_normalization_from_name(const char *name, dcrf_normalization *normalization);
 
 /* The most feature dimensions a kernel may have (grid axes and channels together). */
 #define DCRF_MAX_FEATURES 16
@@ -64,6 +70,9 @@ typedef enum dcrf_compatibility {
     DCRF_COMPATIBILITY_VECTOR,    /* mu(i, j) = v_i [i == j], the diagonal matrix of v */
     DCRF_COMPATIBILITY_MATRIX     /* any symmetric matrix, row-major */
 } dcrf_compatibility;
+/* "potts", "vector", "matrix". */
+DCRF_API const char *dcrf_compatibility_name(dcrf_compatibility compatibility);
+DCRF_API int dcrf_compatibility_from_name(const char *name, dcrf_compatibility *compatibility);
 
 /* ---- the model ------------------------------------------------------------------------------ */
 

@@ -18,7 +18,6 @@ extern "C" {
 
 typedef struct dcrf_proof dcrf_proof;
 
-/* Reserved bytes must stay zero. */
 typedef struct dcrf_proof_settings {
     double time_limit_s; /* 0: none */
     size_t sweeps;       /* over all labels, at most */
@@ -43,7 +42,8 @@ typedef struct dcrf_proof_info {
     double lower_bound;   /* on the energy of every labelling */
     double relative_gap;  /* dcrf_relative_gap of the two; 0: the labelling is optimal */
     size_t sweeps;
-    double seconds;
+    double time_s;
+    unsigned char reserved[64];
 } dcrf_proof_info;
 
 /* The proof that a run has made, or NULL: it was not asked for (`proof` of dcrf_settings), or cut

@@ -1,9 +1,9 @@
 /* From strokes to a mask: somebody draws over a few pixels of each label, and every pixel gets one.
  *
- *   dcrf_scribbles_new(&scribbles, &grid, &image, labels, NULL, workspace, &error);
+ *   dcrf_scribbles_new(&scribbles, &grid, &image, label_count, NULL, workspace, &error);
  *   dcrf_scribbles_set_strokes(scribbles, &strokes, &error);
  *   dcrf_scribbles_update(scribbles, &error);
- *   dcrf_scribbles_labels(scribbles, mask);
+ *   dcrf_scribbles_labels(scribbles, labels, &error);
  *   ... more strokes, another update ...
  *   dcrf_scribbles_free(&scribbles);
  *
@@ -21,7 +21,7 @@
 #ifndef DCRF_SCRIBBLES_H
 #define DCRF_SCRIBBLES_H
 
-#include <dcrf/operator.h>
+#include <dcrf/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +41,9 @@ typedef enum dcrf_scribbles_stage {
     DCRF_SCRIBBLES_DISTANCES,   /* measuring geodesic distances */
     DCRF_SCRIBBLES_FIELD        /* mean field */
 } dcrf_scribbles_stage;
+/* "colours", "distances", "field". */
+DCRF_API const char *dcrf_scribbles_stage_name(dcrf_scribbles_stage stage);
+DCRF_API int dcrf_scribbles_stage_from_name(const char *name, dcrf_scribbles_stage *stage);
 
 /* Called before every stage of every round, counted from 0; a value other than 0 cancels the
  * update. */
@@ -72,7 +75,7 @@ typedef struct dcrf_scribbles_settings {
 
 #define DCRF_SCRIBBLES_CONTRAST 60.0
 
-DCRF_API void dcrf_scribbles_defaults(dcrf_scribbles_settings *settings);
+DCRF_API void dcrf_scribbles_settings_defaults(dcrf_scribbles_settings *settings);
 
 /* ---- the object ----------------------------------------------------------------------------- */
 
@@ -107,7 +110,7 @@ DCRF_API int dcrf_scribbles_is_ready(const dcrf_scribbles *scribbles);
 DCRF_API dcrf_status dcrf_scribbles_labels(const dcrf_scribbles *scribbles, uint16_t *labels,
                                            dcrf_error *error);
 
-/* How sure it is: a block of distributions over labels, as in dcrf/operator.h. */
+/* How sure it is: a block of distributions over labels, as in dcrf/experimental.h. */
 DCRF_API dcrf_status dcrf_scribbles_marginals(const dcrf_scribbles *scribbles, float *marginals,
                                               size_t stride, dcrf_error *error);
 

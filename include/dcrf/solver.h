@@ -28,8 +28,7 @@ typedef enum dcrf_method {
     DCRF_METHOD_QP,     /* the quadratic relaxation, Frank-Wolfe; a local minimum */
     DCRF_METHOD_LP      /* the linear relaxation, with a lower bound; Potts only */
 } dcrf_method;
-
-/* "mf", "qp", "lp"; NULL for a value that is none. The inverse returns 1 and sets *method, or 0. */
+/* "mf", "qp", "lp". */
 DCRF_API const char *dcrf_method_name(dcrf_method method);
 DCRF_API int dcrf_method_from_name(const char *name, dcrf_method *method);
 
@@ -40,9 +39,9 @@ typedef enum dcrf_stage {
     DCRF_STAGE_SOLVE,          /* the method's iterations */
     DCRF_STAGE_FINISH          /* roundings and moves */
 } dcrf_stage;
-
-/* "candidates", "fast", "solve", "finish"; NULL for a value that is none. */
+/* "candidates", "fast", "solve", "finish". */
 DCRF_API const char *dcrf_stage_name(dcrf_stage stage);
+DCRF_API int dcrf_stage_from_name(const char *name, dcrf_stage *stage);
 
 /* One moment of a run. Values that are not known at that moment are NaN. */
 typedef struct dcrf_moment {
@@ -54,7 +53,7 @@ typedef struct dcrf_moment {
     double lower_bound;  /* on the energy of every labelling: the best so far */
     double relative_gap; /* between the two: dcrf_relative_gap */
     dcrf_stage stage;
-    double reserved[4];
+    unsigned char reserved[64];
 } dcrf_moment;
 
 /* Called after every iteration; a value other than 0 stops the run. */
@@ -67,6 +66,15 @@ typedef int (*dcrf_cancel_callback)(void *user);
 /* One line without a newline. */
 typedef void (*dcrf_log_callback)(void *user, const char *line);
 
+/* How the LP relaxation measures disagreement inside a clique. */
+typedef enum dcrf_clique_form {
+    DCRF_CLIQUE_MIN = 0, /* C_p (1 - sum_i min_a y_ai): never below the other */
+    DCRF_CLIQUE_SPREAD   /* C_p max_i (max_a y_ai - min_a y_ai): the paper's */
+} dcrf_clique_form;
+/* "min", "spread". */
+DCRF_API const char *dcrf_clique_form_name(dcrf_clique_form form);
+DCRF_API int dcrf_clique_form_from_name(const char *name, dcrf_clique_form *form);
+
 /* How the LP is solved. */
 typedef enum dcrf_lp_schedule {
     DCRF_LP_SCHEDULE_HUBER = 0, /* Huber continuation with acceleration */
@@ -75,9 +83,7 @@ typedef enum dcrf_lp_schedule {
                                  * are conservative and a clique moves one label. What else the
                                  * paper has is a setting: clique_form = DCRF_CLIQUE_SPREAD. */
 } dcrf_lp_schedule;
-
-/* "huber", "proximal", "paper"; NULL for a value that is none. The inverse returns 1 and sets
- * *schedule, or 0. */
+/* "huber", "proximal", "paper". */
 DCRF_API const char *dcrf_lp_schedule_name(dcrf_lp_schedule schedule);
 DCRF_API int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *schedule);
 
@@ -88,13 +94,16 @@ typedef enum dcrf_proving {
                             * three tenths of a time limit */
     DCRF_PROVE_CERTIFICATE /* the same so that others can check it */
 } dcrf_proving;
+/* "gap", "variables", "certificate". */
+DCRF_API const char *dcrf_proving_name(dcrf_proving proving);
+DCRF_API int dcrf_proving_from_name(const char *name, dcrf_proving *proving);
 
 typedef struct dcrf_lp_settings {
     dcrf_lp_schedule schedule;
     dcrf_clique_form clique_form;
     int keep_mixture; /* keep what the best dual point is made of, for a certificate that proves the
                        * run's own bound: some tens of marginals */
-    unsigned char reserved[60];
+    unsigned char reserved[64];
 } dcrf_lp_settings;
 
 /* Everything that can be chosen about a run. dcrf_settings_defaults sets every field; `reserved`
@@ -127,7 +136,7 @@ typedef struct dcrf_settings {
     void *cancel_user;
     dcrf_lp_settings lp;
     dcrf_proving proof;
-    unsigned char reserved[60];
+    unsigned char reserved[64];
 } dcrf_settings;
 
 #define DCRF_DAMPING_AUTO (-1.0)
@@ -170,9 +179,9 @@ DCRF_API dcrf_status dcrf_solver_new(dcrf_solver **solver, const dcrf_plan *plan
 DCRF_API void dcrf_solver_free(dcrf_solver **solver);
 
 /* Begin (again) from a labelling, or from a block of distributions over labels (as in
- * dcrf/operator.h, one channel a label). Without either, a run begins where the method likes best.
- * A labelling, or the label of the largest entry in every row, becomes a candidate: the run never
- * ends worse than that. */
+ * dcrf/experimental.h, one channel per label). Without either, a run begins where the method likes
+ * best. A labelling, or the label of the largest entry in every row, becomes a candidate: the run
+ * never ends worse than that. */
 DCRF_API dcrf_status dcrf_solver_start_labels(dcrf_solver *solver, const uint16_t *labels,
                                               dcrf_error *error);
 DCRF_API dcrf_status dcrf_solver_start_marginals(dcrf_solver *solver, const float *marginals,
@@ -204,9 +213,9 @@ typedef enum dcrf_candidate_kind {
                                 * with the fast ones */
     DCRF_CANDIDATE_KINDS
 } dcrf_candidate_kind;
-
-/* "unary", "constant", "flow", "mean field", "annealing", "fast"; NULL for a value that is none. */
-DCRF_API const char *dcrf_candidate_name(dcrf_candidate_kind kind);
+/* "unary", "constant", "flow", "mean field", "annealing", "fast". */
+DCRF_API const char *dcrf_candidate_kind_name(dcrf_candidate_kind kind);
+DCRF_API int dcrf_candidate_kind_from_name(const char *name, dcrf_candidate_kind *kind);
 
 typedef struct dcrf_candidate {
     int was_tried;
@@ -242,7 +251,7 @@ typedef struct dcrf_solver_info {
     size_t proven;          /* variables with one possible label; 0 without a bound */
     double proof_s;         /* seconds of the proof's stage */
     dcrf_status proof_stop; /* DCRF_OK, or what cut the proof short that the settings ask for */
-    double reserved[13];
+    unsigned char reserved[64];
 } dcrf_solver_info;
 
 DCRF_API void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info);

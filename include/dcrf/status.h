@@ -46,11 +46,13 @@ typedef struct dcrf_error {
     char message[DCRF_ERROR_MESSAGE_BYTES];
 } dcrf_error;
 
-/* The name of a status, such as "size" or "gap"; NULL for a value that is none. */
+/* Every enum dcrf_x of the interface has dcrf_x_name, such as "size" or "gap" for a status, NULL
+ * for a value that is none; and its inverse dcrf_x_from_name, which returns 1 and sets the value,
+ * or 0 where none has that name.
+ *
+ * Every settings struct dcrf_x has dcrf_x_defaults, which sets all of its fields. Settings and
+ * results have room to grow: bytes called `reserved`, which must be zero in settings. */
 DCRF_API const char *dcrf_status_name(dcrf_status status);
-
-/* The inverse of dcrf_status_name. Returns 1 and sets *status, or 0 when no status has that name.
- */
 DCRF_API int dcrf_status_from_name(const char *name, dcrf_status *status);
 
 #ifdef __cplusplus

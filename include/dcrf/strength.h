@@ -16,7 +16,7 @@
 #ifndef DCRF_STRENGTH_H
 #define DCRF_STRENGTH_H
 
-#include <dcrf/operator.h>
+#include <dcrf/plan.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,8 +15,8 @@
 #ifndef DCRF_SUPERPIXEL_H
 #define DCRF_SUPERPIXEL_H
 
-#include <dcrf/array.h>
-#include <dcrf/operator.h>
+#include <dcrf/grid.h>
+#include <dcrf/plan.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -27,9 +27,7 @@ typedef enum dcrf_superpixel_method {
     DCRF_SUPERPIXEL_MEAN_SHIFT = 0,
     DCRF_SUPERPIXEL_SLIC
 } dcrf_superpixel_method;
-
-/* "meanshift", "slic"; NULL for a value that is none. The inverse returns 1 and sets *method, or 0
- * where no method has that name. */
+/* "meanshift", "slic". */
 DCRF_API const char *dcrf_superpixel_method_name(dcrf_superpixel_method method);
 DCRF_API int dcrf_superpixel_method_from_name(const char *name, dcrf_superpixel_method *method);
 
@@ -57,11 +55,11 @@ typedef struct dcrf_superpixel_settings {
     double region_size_px;
     double compactness;
     size_t iterations;
-    unsigned char reserved[64]; /* zero */
+    unsigned char reserved[64];
 } dcrf_superpixel_settings;
 
 /* Mean shift with the values above. */
-DCRF_API void dcrf_superpixel_defaults(dcrf_superpixel_settings *settings);
+DCRF_API void dcrf_superpixel_settings_defaults(dcrf_superpixel_settings *settings);
 
 /* The regions of an image of one channel (grey) or three (sRGB), on the scale 0 to 255;
  * `settings` = NULL: the defaults. Over a grid of one or two axes distances are in pixels, whatever

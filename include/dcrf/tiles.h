@@ -6,9 +6,14 @@
  * memory at a time, the threads work inside it; the result depends neither on their number nor on
  * anything but the tiling.
  *
- *   dcrf_tiling_overlap(&grid, kernels, count, DCRF_TILE_OVERLAP_SIGMAS, overlap);
+ *   dcrf_tiling tiling;
+ *   dcrf_tiles_info info;
+ *   size_t overlap[DCRF_MAX_AXES];
+ *   const size_t window[DCRF_MAX_AXES] = {2048, 2048};
+ *   dcrf_tiling_overlap(&grid, kernels, 2, DCRF_TILE_OVERLAP_SIGMAS, overlap);
  *   dcrf_tiling_make(&tiling, &grid, window, overlap, &error);
- *   dcrf_tiles_solve(&tiling, &callbacks, workspace, &settings, &info, &error);
+ *   dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_FAST, workspace, &tile_settings, &info,
+ *                    &error);
  *
  * The callbacks make the model of a window, and take what was found in it: neither the picture nor
  * the labelling has to be in memory as a whole. Tiles come in the order of their index, x fastest,
@@ -101,11 +106,11 @@ typedef struct dcrf_tile_result {
     const dcrf_model *model;
     const uint16_t *labels;
     const uint16_t *unary_labels; /* the unary minimum */
-    const float *marginals;       /* a block as in dcrf/operator.h */
+    const float *marginals;       /* a block as in dcrf/experimental.h */
     size_t stride;
     int is_solved; /* as in the facts */
     const dcrf_tile_facts *facts;
-    unsigned char reserved[56];
+    unsigned char reserved[64];
 } dcrf_tile_result;
 
 typedef struct dcrf_tile_callbacks {
@@ -116,7 +121,7 @@ typedef struct dcrf_tile_callbacks {
     /* The index of the tile that comes next; the run ends where that is no tile's. NULL: all of
      * them in their order. For several processes that share the tiles. */
     size_t (*next)(void *user);
-    unsigned char reserved[32];
+    unsigned char reserved[64];
 } dcrf_tile_callbacks;
 
 typedef struct dcrf_tiles_info {

@@ -21,7 +21,7 @@
 #ifndef DCRF_UNARY_H
 #define DCRF_UNARY_H
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,11 +38,8 @@ typedef enum dcrf_unary_kind {
     DCRF_UNARY_PROBABILITIES,
     DCRF_UNARY_LOGITS
 } dcrf_unary_kind;
-
-/* "auto", "energies", "probabilities", "logits"; NULL for a value that is none. */
+/* "auto", "energies", "probabilities", "logits". */
 DCRF_API const char *dcrf_unary_kind_name(dcrf_unary_kind kind);
-
-/* The inverse. Returns 1 and sets *kind, or 0 when no kind has that name. */
 DCRF_API int dcrf_unary_kind_from_name(const char *name, dcrf_unary_kind *kind);
 
 #define DCRF_UNARY_REASON_BYTES 96

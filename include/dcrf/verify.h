@@ -31,8 +31,8 @@ typedef struct dcrf_verification {
     double labels_gap; /* dcrf_relative_gap of that and the bound */
     size_t right;      /* has the only possible label */
     size_t wrong;      /* has a label that no optimal labelling has there */
-    double seconds;
-    double reserved[4];
+    double time_s;
+    unsigned char reserved[64];
 } dcrf_verification;
 
 /* Check a certificate of `size` bytes for a model. Fails, with a message that says why, if it

@@ -1,6 +1,8 @@
 /* dcrf._core.Unrolled: mean field with derivatives; and those of the pairwise energy. */
 #include "module.h"
 
+#include <dcrf/experimental.h>
+
 typedef struct {
     PyObject_HEAD PyObject *model; /* dcrf._core.Model, held: it cannot be changed meanwhile */
     const dcrf_plan *plan;

@@ -1,6 +1,8 @@
 /* dcrf._core.Operator: a kernel as a linear operator. */
 #include "module.h"
 
+#include <dcrf/experimental.h>
+
 typedef struct {
     PyObject_HEAD dcrf_operator *op;
     dcrf_workspace *workspace;

@@ -82,7 +82,7 @@ PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, size_t variables,
     return dictionary;
 }
 
-PyObject *dcrf_py_certificate_dictionary(const dcrf_certificate *certificate) {
+PyObject *dcrf_py_certificate_dictionary(const dcrf_certify_info *certificate) {
     PyObject *energies = dcrf_py_energy_dictionary(&certificate->energy);
     if (!energies)
         return NULL;
@@ -91,7 +91,7 @@ PyObject *dcrf_py_certificate_dictionary(const dcrf_certificate *certificate) {
         certificate->lower_bound, "relative_gap", certificate->relative_gap, "best_energy",
         certificate->best_energy, "is_constant", certificate->is_constant ? Py_True : Py_False,
         "iterations", (Py_ssize_t)certificate->iterations, "stop",
-        dcrf_status_name(certificate->stop), "seconds", certificate->seconds, "right",
+        dcrf_status_name(certificate->stop), "seconds", certificate->time_s, "right",
         (Py_ssize_t)certificate->right, "wrong", (Py_ssize_t)certificate->wrong);
 }
 
@@ -101,5 +101,5 @@ PyObject *dcrf_py_verification_dictionary(const dcrf_verification *found) {
                          "lower_bound", found->lower_bound, "relative_gap", found->relative_gap,
                          "labels_energy", found->labels_energy, "labels_gap", found->labels_gap,
                          "right", (Py_ssize_t)found->right, "wrong", (Py_ssize_t)found->wrong,
-                         "seconds", found->seconds);
+                         "seconds", found->time_s);
 }

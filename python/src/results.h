@@ -7,7 +7,7 @@
 PyObject *dcrf_py_energy_dictionary(const dcrf_energy *energy);
 PyObject *dcrf_py_info_dictionary(const dcrf_solver *solver, size_t variables,
                                   const dcrf_changes *changes);
-PyObject *dcrf_py_certificate_dictionary(const dcrf_certificate *certificate);
+PyObject *dcrf_py_certificate_dictionary(const dcrf_certify_info *certificate);
 PyObject *dcrf_py_verification_dictionary(const dcrf_verification *found);
 
 #endif

@@ -3,6 +3,7 @@
 #include "results.h"
 #include "settings.h"
 
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <string.h>
 
@@ -175,7 +176,7 @@ PyObject *dcrf_py_certify(PyObject *object, PyObject *arguments) {
     Py_ssize_t iterations;
     Py_buffer buffer;
     dcrf_certify_settings settings;
-    dcrf_certificate certificate;
+    dcrf_certify_info certificate;
     dcrf_error error;
     if (!PyArg_ParseTuple(arguments, "OddnO", &array, &time_limit_s, &gap, &iterations, &callable))
         return NULL;

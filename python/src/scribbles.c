@@ -129,7 +129,7 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
         PyErr_SetString(PyExc_ValueError, "a number of labels or threads is negative");
         return -1;
     }
-    dcrf_scribbles_defaults(&chosen);
+    dcrf_scribbles_settings_defaults(&chosen);
     if (dcrf_py_grid(shape, spacing, &self->grid) < 0 || read_settings(dictionary, &chosen) < 0)
         return -1;
     return make(self, image, (size_t)labels, (size_t)threads, &chosen);

@@ -26,7 +26,7 @@ PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "OOOsddddnnO", &shape, &spacing, &image, &name, &size,
                           &compactness, &spatial, &range, &least, &threads, &array))
         return NULL;
-    dcrf_superpixel_defaults(&settings);
+    dcrf_superpixel_settings_defaults(&settings);
     if (!dcrf_superpixel_method_from_name(name, &settings.method))
         return PyErr_Format(PyExc_ValueError, "method is '%s'; it must be 'slic' or 'meanshift'",
                             name);

@@ -7,7 +7,7 @@
 #include "filter/plan.h"
 #include "model/model.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <stdbool.h>
 
 /* Which model a certificate is about. */

@@ -26,12 +26,8 @@ static dcrf_status check(const dcrf_certify_settings *settings, dcrf_error *erro
                          settings->time_limit_s, settings->gap);
     if (settings->iterations == 0)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a certificate needs at least one iteration");
-    for (size_t i = 0; i < sizeof settings->reserved; i++)
-        if (settings->reserved[i] != 0)
-            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "reserved bytes of the settings are not zero; begin with "
-                             "dcrf_certify_settings_defaults");
-    return DCRF_OK;
+    return dcrf_check_reserved(settings->reserved, sizeof settings->reserved,
+                               "the settings of a certificate", error);
 }
 
 /* The solver stops by the gap of the best labelling it knows, which is not the one in question. */
@@ -52,7 +48,7 @@ static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
 }
 
 static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *settings,
-                       dcrf_certificate *certificate, dcrf_error *error) {
+                       dcrf_certify_info *certificate, dcrf_error *error) {
     const double energy = certificate->energy.total;
     for (;;) {
         dcrf_solver_info info;
@@ -76,7 +72,7 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
 
 /* Which labels are proven by the gap alone: that takes no time. */
 static dcrf_status judge(const dcrf_solver *solver, const uint16_t *labels,
-                         dcrf_certificate *certificate, dcrf_error *error) {
+                         dcrf_certify_info *certificate, dcrf_error *error) {
     struct dcrf_judgement judgement = {0};
     const dcrf_status status =
         dcrf_lp_judge(solver->state, certificate->best_energy, labels, &judgement, error);
@@ -86,8 +82,8 @@ static dcrf_status judge(const dcrf_solver *solver, const uint16_t *labels,
 }
 
 /* Which labels are proven, and what more that says about the gap, with the rest of the time. */
-static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels, dcrf_certificate *certificate,
-                         dcrf_error *error) {
+static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
+                         dcrf_certify_info *certificate, dcrf_error *error) {
     dcrf_proof *proof;
     const size_t label_count = solver->problem.model->labels;
     dcrf_status status = dcrf_solver_measure(solver, error);
@@ -134,14 +130,14 @@ static dcrf_status measure(dcrf_solver *solver, const uint16_t *labels, dcrf_ene
 }
 
 dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
-                         const dcrf_certify_settings *settings, dcrf_certificate *certificate,
+                         const dcrf_certify_settings *settings, dcrf_certify_info *certificate,
                          dcrf_error *error) {
     if (!plan || !workspace || !labels || !settings || !certificate)
         return dcrf_fail_null(error, "the plan, the workspace, the labelling, the settings or the "
                                      "certificate");
     DCRF_ENTER(workspace, error);
     const double began_s = dcrf_time_s();
-    dcrf_certificate made = {.is_constant = 1};
+    dcrf_certify_info made = {.is_constant = 1};
     dcrf_solver *solver = NULL;
     const dcrf_settings lp = solver_settings(settings);
     dcrf_status status = check(settings, error);
@@ -161,7 +157,7 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
     const size_t variables = dcrf_model_variables(dcrf_plan_model(plan));
     for (size_t a = 1; a < variables; a++)
         made.is_constant &= labels[a] == labels[0];
-    made.seconds = dcrf_time_s() - began_s;
+    made.time_s = dcrf_time_s() - began_s;
     *certificate = made;
     return DCRF_OK;
 }

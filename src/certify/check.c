@@ -487,7 +487,7 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
         status = run(&check, labels, &made, error);
     if (status == DCRF_OK && possible)
         memcpy(possible, check.possible, model->variables * model->labels);
-    made.seconds = dcrf_time_s() - began_s;
+    made.time_s = dcrf_time_s() - began_s;
     if (status == DCRF_OK)
         *verification = made;
     clear(&check);

@@ -90,12 +90,8 @@ static dcrf_status check(const dcrf_solver *solver, const dcrf_proof_settings *s
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the time limit of a proof is %g s; it must be 0 or positive",
                          settings->time_limit_s);
-    for (size_t i = 0; i < sizeof settings->reserved; i++)
-        if (settings->reserved[i] != 0)
-            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "reserved bytes of the settings are not zero; begin with "
-                             "dcrf_proof_settings_defaults");
-    return DCRF_OK;
+    return dcrf_check_reserved(settings->reserved, sizeof settings->reserved,
+                               "the settings of a proof", error);
 }
 
 /* ---- by the gap ----------------------------------------------------------------------------- */
@@ -397,7 +393,7 @@ static dcrf_status conclude(struct run *run, dcrf_proof_info *info, double *erro
             fmin(info->relative_gap, dcrf_relative_gap(info->energy.total, bound, floor));
     }
     info->sweeps = (size_t)ceil(run->groups.sweeps);
-    info->seconds = dcrf_time_s() - run->began_s;
+    info->time_s = dcrf_time_s() - run->began_s;
     return DCRF_OK;
 }
 

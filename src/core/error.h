@@ -3,6 +3,7 @@
 #define DCRF_CORE_ERROR_H
 
 #include <dcrf/status.h>
+#include <stddef.h>
 
 /* Write status and message into *error (which may be NULL) and return the status. */
 #if defined(__MINGW32__) && !defined(__clang__)
@@ -17,5 +18,9 @@ dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what);
 
 /* `what` ("the plan or the workspace") is NULL, which a caller can cause. */
 dcrf_status dcrf_fail_null(dcrf_error *error, const char *what);
+
+/* Are the reserved bytes of the caller's settings zero? `what` names the settings. */
+dcrf_status dcrf_check_reserved(const unsigned char *reserved, size_t bytes, const char *what,
+                                dcrf_error *error);
 
 #endif

@@ -207,7 +207,7 @@ void dcrf_release(void *memory) {
     dcrf_platform_free(memory);
 }
 
-void dcrf_release_kept(void) {
+void dcrf_trim_memory(void) {
 #ifdef DCRF_HAS_HUGE_PAGES
     store_enter();
     while (store.kept_bytes > 0)

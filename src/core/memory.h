@@ -2,6 +2,7 @@
 #ifndef DCRF_CORE_MEMORY_H
 #define DCRF_CORE_MEMORY_H
 
+#include <dcrf/workspace.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -21,10 +22,7 @@ void *dcrf_allocate(size_t count, size_t bytes);
 void *dcrf_allocate_zero(size_t count, size_t bytes);
 
 /* Free what dcrf_allocate gave; NULL is fine. Large arrays are kept for the next that ask (see
- * memory.c). */
+ * memory.c) until dcrf_trim_memory (dcrf/workspace.h). */
 void dcrf_release(void *memory);
-
-/* Give what is kept back to the system. */
-void dcrf_release_kept(void);
 
 #endif

@@ -63,3 +63,12 @@ dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what) {
 dcrf_status dcrf_fail_null(dcrf_error *error, const char *what) {
     return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is NULL", what);
 }
+
+dcrf_status dcrf_check_reserved(const unsigned char *reserved, size_t bytes, const char *what,
+                                dcrf_error *error) {
+    for (size_t i = 0; i < bytes; i++)
+        if (reserved[i] != 0)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "reserved bytes of %s are not zero: begin with the defaults", what);
+    return DCRF_OK;
+}

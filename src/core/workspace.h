@@ -6,7 +6,7 @@
 #include "core/interrupt.h"
 #include "core/threads.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/workspace.h>
 #include <stdbool.h>
 
 /* What a piece of scratch memory is for. Each user that can be active together with another has a

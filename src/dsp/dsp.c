@@ -10,12 +10,6 @@
 
 #define CPU_COUNT 5
 
-static const char *const names[CPU_COUNT] = {"c", "neon", "avx2", "avx512", "simd128"};
-
-const char *dcrf_cpu_name(dcrf_cpu cpu) {
-    return cpu >= 0 && cpu < CPU_COUNT ? names[cpu] : NULL;
-}
-
 /* What this build has. */
 static const struct dcrf_dsp *const tables[CPU_COUNT] = {
     [DCRF_CPU_C] = &dcrf_dsp_c,
@@ -65,12 +59,9 @@ const struct dcrf_dsp *dcrf_dsp(void) {
     if (table)
         return table;
     /* A name that is unknown, or not available here, leaves the best. */
-    dcrf_cpu cpu = dcrf_cpu_best();
-    const char *wanted = getenv("DCRF_CPU");
-    for (dcrf_cpu i = 0; wanted && i < CPU_COUNT; i++)
-        if (strcmp(wanted, names[i]) == 0 && dcrf_dsp_for(i))
-            cpu = i;
-    table = dcrf_dsp_for(cpu);
+    dcrf_cpu cpu;
+    const bool is_named = dcrf_cpu_from_name(getenv("DCRF_CPU"), &cpu);
+    table = dcrf_dsp_for(is_named && dcrf_dsp_for(cpu) ? cpu : dcrf_cpu_best());
     atomic_store_explicit(&in_use, table, memory_order_release);
     return table;
 }

@@ -2,7 +2,7 @@
 #include "dsp/dsp.h"
 #include "dsp/plain.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <string.h>
 

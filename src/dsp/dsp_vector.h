@@ -6,7 +6,7 @@
  * constants in each copy of a loop, so the sums of a row are registers. */
 #include "dsp/dsp.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -136,7 +136,7 @@ dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_p
                                    dcrf_workspace *workspace, const dcrf_derivatives *wanted,
                                    size_t steps, dcrf_error *error) {
     *out = NULL;
-    const dcrf_status status = dcrf_plan_check(plan, error);
+    dcrf_status status = dcrf_plan_check(plan, error);
     if (status < 0)
         return status;
     struct dcrf_pair_gradient *g = dcrf_allocate_zero(1, sizeof *g);
@@ -147,12 +147,12 @@ dcrf_status dcrf_pair_gradient_new(struct dcrf_pair_gradient **out, const dcrf_p
     g->most_steps = steps;
     if (wanted)
         g->wanted = *wanted;
-    for (size_t i = 0; i < sizeof g->wanted.reserved; i++)
-        if (g->wanted.reserved[i] != 0) {
-            dcrf_pair_gradient_free(&g);
-            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "the reserved bytes of the derivatives are not zero");
-        }
+    status =
+        dcrf_check_reserved(g->wanted.reserved, sizeof g->wanted.reserved, "derivatives", error);
+    if (status < 0) {
+        dcrf_pair_gradient_free(&g);
+        return status;
+    }
     if (!take_memory(g)) {
         dcrf_pair_gradient_free(&g);
         return dcrf_fail_memory(error, "derivatives");

@@ -8,7 +8,7 @@
 #include "core/workspace.h"
 #include "model/kernel.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <stdbool.h>
 
 /* Scratch memory of the operators: two buffers inside an application, and the histograms of the

@@ -4,7 +4,7 @@
 
 #include "core/threads.h"
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 
 enum dcrf_colour_space { DCRF_COLOUR_LUV, DCRF_COLOUR_LAB };
 

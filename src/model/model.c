@@ -7,7 +7,7 @@
 #include "core/memory.h"
 #include "model/view.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <string.h>
 

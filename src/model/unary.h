@@ -2,7 +2,7 @@
 #ifndef DCRF_MODEL_UNARY_H
 #define DCRF_MODEL_UNARY_H
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 
 /* Where the middle of cell `place` of `image_size` lies among the middles 0, 1, ... of `size`
  * cells of the same length altogether. */

@@ -31,22 +31,6 @@
 /* Stored numbers below this are too few to tell energies by. */
 #define STORED_ENERGY_MIN 8
 
-static const char *const kind_names[] = {"auto", "energies", "probabilities", "logits"};
-#define KINDS (sizeof kind_names / sizeof kind_names[0])
-
-const char *dcrf_unary_kind_name(dcrf_unary_kind kind) {
-    return (size_t)kind < KINDS ? kind_names[kind] : NULL;
-}
-
-int dcrf_unary_kind_from_name(const char *name, dcrf_unary_kind *kind) {
-    for (size_t i = 0; i < KINDS; i++)
-        if (strcmp(name, kind_names[i]) == 0) {
-            *kind = (dcrf_unary_kind)i;
-            return 1;
-        }
-    return 0;
-}
-
 /* ---- the sample ----------------------------------------------------------------------------- */
 
 typedef struct sample {
@@ -292,7 +276,7 @@ static bool may_be(const dcrf_unary_look *look, dcrf_unary_kind claimed) {
 
 dcrf_status dcrf_unary_settle(const dcrf_unary_look *look, dcrf_unary_kind claimed,
                               dcrf_unary_kind *kind, dcrf_error *error) {
-    if (!look || !kind || (size_t)claimed >= KINDS)
+    if (!look || !kind || !dcrf_unary_kind_name(claimed))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look, or no kind of numbers");
     if (!may_be(look, claimed))
         return contradiction(look, claimed, error);

@@ -2,7 +2,7 @@
 #ifndef DCRF_MODEL_VIEW_H
 #define DCRF_MODEL_VIEW_H
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 #include <stdint.h>
 
 /* Is this a grid? On success *variables is the number of its points. */

@@ -5,7 +5,7 @@
 
 #include "core/threads.h"
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 #include <stdint.h>
 
 /* The standard deviation to which images are scaled that are not sRGB. */

@@ -5,7 +5,7 @@
 
 #include "core/threads.h"
 
-#include <dcrf/array.h>
+#include <dcrf/grid.h>
 #include <stdint.h>
 
 /* Half of the neighbours, the ones that come later: 1, 4 or 13 for 1, 2 or 3 axes. A step to one of

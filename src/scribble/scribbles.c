@@ -52,7 +52,7 @@ struct dcrf_scribbles {
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
-void dcrf_scribbles_defaults(dcrf_scribbles_settings *settings) {
+void dcrf_scribbles_settings_defaults(dcrf_scribbles_settings *settings) {
     *settings = (dcrf_scribbles_settings){.components = 5,
                                           .colour_weight = 0.25,
                                           .colour_limit = 3,
@@ -95,11 +95,7 @@ static dcrf_status check_settings(const dcrf_scribbles_settings *s, dcrf_error *
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "scribbles need 1 to %d components per label, not %zu",
                          DCRF_SCRIBBLES_MAX_COMPONENTS, s->components);
-    for (size_t i = 0; i < sizeof s->reserved; i++)
-        if (s->reserved[i] != 0)
-            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                             "the reserved bytes of the settings of the scribbles are not zero");
-    return DCRF_OK;
+    return dcrf_check_reserved(s->reserved, sizeof s->reserved, "the settings of scribbles", error);
 }
 
 /* ---- new and free --------------------------------------------------------------------------- */
@@ -185,7 +181,7 @@ dcrf_status dcrf_scribbles_new(dcrf_scribbles **out, const dcrf_grid *grid, cons
     if (!out)
         return dcrf_fail_null(error, "the place for the scribbles");
     *out = NULL;
-    dcrf_scribbles_defaults(&chosen);
+    dcrf_scribbles_settings_defaults(&chosen);
     if (settings)
         chosen = *settings;
     dcrf_status status =

@@ -1,5 +1,5 @@
-/* Mean field from arrays to arrays: dcrf/arrays.h. On a device by one call of its library for all
- * problems that are alike (arrays_device.c), here by the method that a solver has. */
+/* Mean field from arrays to arrays: dcrf/mean_field.h. On a device by one call of its library for
+ * all problems that are alike (arrays_device.c), here by the method that a solver has. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "model/model.h"
@@ -8,7 +8,7 @@
 #include "solver/arrays_device.h"
 #include "solver/method.h"
 
-#include <dcrf/arrays.h>
+#include <dcrf/mean_field.h>
 #include <stdio.h>
 #include <string.h>
 

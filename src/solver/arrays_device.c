@@ -1,4 +1,4 @@
-/* Mean field from arrays to arrays on a device: dcrf/arrays.h. Problems that are alike are one
+/* Mean field from arrays to arrays on a device: dcrf/mean_field.h. Problems that are alike are one
  * batch: their variables lie one after the other, and every launch is for all of them. */
 #include "solver/arrays_device.h"
 

@@ -4,7 +4,7 @@
 
 #include "backend/device.h"
 
-#include <dcrf/arrays.h>
+#include <dcrf/mean_field.h>
 
 /* Problems that were checked and that are alike but for their arrays. */
 struct dcrf_batch {

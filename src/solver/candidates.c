@@ -10,12 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *const names[] = {"unary", "constant", "flow", "mean field", "annealing", "fast"};
-
-const char *dcrf_candidate_name(dcrf_candidate_kind kind) {
-    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : NULL;
-}
-
 bool dcrf_candidates_init(struct dcrf_candidates *candidates, dcrf_method method,
                           size_t variables) {
     *candidates = (struct dcrf_candidates){0};
@@ -166,7 +160,7 @@ static void say(const dcrf_solver *solver, dcrf_candidate_kind kind) {
     if (!solver->settings.log)
         return;
     snprintf(line, sizeof line, "%s, candidate %s: energy %.9g, bound %.9g, %.3f s",
-             solver->method->name, dcrf_candidate_name(kind), candidate->energy,
+             solver->method->name, dcrf_candidate_kind_name(kind), candidate->energy,
              candidate->lower_bound, candidate->time_s);
     solver->settings.log(solver->settings.log_user, line);
 }

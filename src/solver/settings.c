@@ -1,57 +1,10 @@
-/* Defaults, names of the methods, and the check of what a user chose. */
+/* Defaults, and the check of what a user chose. */
 #include "solver/settings.h"
 
 #include "core/error.h"
 
 #include <math.h>
 #include <string.h>
-
-/* ---- names ---------------------------------------------------------------------------------- */
-
-static const char *const method_names[] = {"mf", "qp", "lp"};
-static const char *const stage_names[] = {"candidates", "fast", "solve", "finish"};
-static const char *const schedule_names[] = {"huber", "proximal", "paper"};
-#define COUNT(names) (sizeof(names) / sizeof(names)[0])
-
-static const char *name_of(const char *const *names, size_t count, size_t value) {
-    return value < count ? names[value] : NULL;
-}
-
-/* The place of a name among `count`, or `count`. */
-static size_t place_of(const char *const *names, size_t count, const char *name) {
-    size_t i = 0;
-    while (i < count && (!name || strcmp(names[i], name) != 0))
-        i++;
-    return i;
-}
-
-const char *dcrf_method_name(dcrf_method method) {
-    return name_of(method_names, COUNT(method_names), (size_t)method);
-}
-
-int dcrf_method_from_name(const char *name, dcrf_method *method) {
-    const size_t place = place_of(method_names, COUNT(method_names), name);
-    if (place < COUNT(method_names))
-        *method = (dcrf_method)place;
-    return place < COUNT(method_names);
-}
-
-const char *dcrf_stage_name(dcrf_stage stage) {
-    return name_of(stage_names, COUNT(stage_names), (size_t)stage);
-}
-
-const char *dcrf_lp_schedule_name(dcrf_lp_schedule schedule) {
-    return name_of(schedule_names, COUNT(schedule_names), (size_t)schedule);
-}
-
-int dcrf_lp_schedule_from_name(const char *name, dcrf_lp_schedule *schedule) {
-    const size_t place = place_of(schedule_names, COUNT(schedule_names), name);
-    if (place < COUNT(schedule_names))
-        *schedule = (dcrf_lp_schedule)place;
-    return place < COUNT(schedule_names);
-}
-
-/* ---- values --------------------------------------------------------------------------------- */
 
 void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method) {
     const bool is_lp = method == DCRF_METHOD_LP, is_qp = method == DCRF_METHOD_QP;
@@ -83,13 +36,6 @@ static bool is_not_negative(double value) {
     return value >= 0 && isfinite(value);
 }
 
-static bool is_zero(const unsigned char *bytes, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (bytes[i] != 0)
-            return false;
-    return true;
-}
-
 static dcrf_status check_lp(const dcrf_lp_settings *lp, dcrf_error *error) {
     if (lp->clique_form < DCRF_CLIQUE_MIN || lp->clique_form > DCRF_CLIQUE_SPREAD ||
         !dcrf_lp_schedule_name(lp->schedule))
@@ -115,11 +61,13 @@ dcrf_status dcrf_settings_check(const dcrf_settings *settings, dcrf_error *error
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the damping is %g; it must be at least 0 and below 1, or %g (automatic)",
                          settings->damping, DCRF_DAMPING_AUTO);
-    if (!is_zero(settings->reserved, sizeof settings->reserved) ||
-        !is_zero(settings->lp.reserved, sizeof settings->lp.reserved))
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
-                         "reserved bytes of the settings are not zero: call "
-                         "dcrf_settings_defaults first");
+    dcrf_status status = dcrf_check_reserved(settings->reserved, sizeof settings->reserved,
+                                             "the settings of a solver", error);
+    if (status == DCRF_OK)
+        status = dcrf_check_reserved(settings->lp.reserved, sizeof settings->lp.reserved,
+                                     "the settings of the LP", error);
+    if (status < 0)
+        return status;
     if (settings->proof < DCRF_PROVE_BY_GAP || settings->proof > DCRF_PROVE_CERTIFICATE)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "there is no kind %d of proofs",
                          (int)settings->proof);

@@ -17,23 +17,7 @@
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
-static const char *const method_names[] = {"meanshift", "slic"};
-#define METHOD_COUNT (sizeof method_names / sizeof method_names[0])
-
-const char *dcrf_superpixel_method_name(dcrf_superpixel_method method) {
-    return (size_t)method < METHOD_COUNT ? method_names[method] : NULL;
-}
-
-int dcrf_superpixel_method_from_name(const char *name, dcrf_superpixel_method *method) {
-    for (size_t i = 0; i < METHOD_COUNT; i++)
-        if (strcmp(name, method_names[i]) == 0) {
-            *method = (dcrf_superpixel_method)i;
-            return 1;
-        }
-    return 0;
-}
-
-void dcrf_superpixel_defaults(dcrf_superpixel_settings *settings) {
+void dcrf_superpixel_settings_defaults(dcrf_superpixel_settings *settings) {
     *settings =
         (dcrf_superpixel_settings){.method = DCRF_SUPERPIXEL_MEAN_SHIFT,
                                    .min_region_px = 0,
@@ -205,7 +189,7 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
     DCRF_ENTER(workspace, error);
     dcrf_superpixel_settings used;
     size_t pixels, found;
-    dcrf_superpixel_defaults(&used);
+    dcrf_superpixel_settings_defaults(&used);
     if (settings)
         used = *settings;
     dcrf_status status = dcrf_grid_check(grid, &pixels, error);

@@ -5,7 +5,7 @@
  * vertex. The constants are fitted to peaks measured with 2 and 21 labels on a picture with grain
  * (0.5 vertices per variable) and on noise (6), with a margin of a tenth:
  * docs/results/large.md. */
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <dcrf/tiles.h>
 
 #define MARGIN 1.1

@@ -2,6 +2,7 @@
  * public headers only. Compares the row sums of a kernel by the exact sum and by the fast operator.
  */
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "round/state.h"
 
 #include <dcrf/dcrf.h>
+#include <dcrf/experimental.h>
 
 #include <math.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #include "model/kernel.h"
 #include "model/view.h"
 
-#include <dcrf/operator.h>
+#include <dcrf/experimental.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

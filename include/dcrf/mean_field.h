@@ -12,19 +12,19 @@
  *   dcrf_arrays arrays;
  *   dcrf_arrays_defaults(&arrays);
  *   arrays.grid = dcrf_grid_2d(width, height);
- *   arrays.unary = dcrf_view_planar(logits, DCRF_F32, &arrays.grid, labels);
+ *   arrays.unary = dcrf_view_planar(logits, DCRF_F32, &arrays.grid, label_count);
  *   arrays.unary_kind = DCRF_UNARY_LOGITS;
  *   arrays.kernels = kernels;
  *   arrays.kernel_count = 2;
- *   arrays.marginals = dcrf_view_planar(q, DCRF_F32, &arrays.grid, labels);
+ *   arrays.marginals = dcrf_view_planar(q, DCRF_F32, &arrays.grid, label_count);
  *   dcrf_mean_field_arrays(workspace, &arrays, &error);
  *
  * For many images give each thread a workspace of its own: their work on the device overlaps. Small
  * ones are best given to dcrf_mean_field_arrays_many.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef DCRF_ARRAYS_H
-#define DCRF_ARRAYS_H
+#ifndef DCRF_MEAN_FIELD_H
+#define DCRF_MEAN_FIELD_H
 
 #include <dcrf/device.h>
 #include <dcrf/unary.h>

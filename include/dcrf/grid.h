@@ -8,8 +8,8 @@
  * covers height x width x channels, channels x height x width, padded rows and flipped axes.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef DCRF_ARRAY_H
-#define DCRF_ARRAY_H
+#ifndef DCRF_GRID_H
+#define DCRF_GRID_H
 
 #include <dcrf/status.h>
 #include <stddef.h>
@@ -36,6 +36,9 @@ typedef enum dcrf_type {
     DCRF_F16, /* half precision, as in IEEE 754 */
     DCRF_BF16 /* the upper half of a float */
 } dcrf_type;
+/* "u8", "u16", "i16", "i32", "f32", "f64", "f16", "bf16". */
+DCRF_API const char *dcrf_type_name(dcrf_type type);
+DCRF_API int dcrf_type_from_name(const char *name, dcrf_type *type);
 
 typedef struct dcrf_view {
     const void *data;

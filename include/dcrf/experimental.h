@@ -1,27 +1,17 @@
-/* Kernels as linear operators: plan once, apply many times.
+/* For studies: single operators, the ordered filter, the relaxed objectives. dcrf/dcrf.h does not
+ * include this header, and what is in it may change with any version.
  *
- * An operator is the N x N matrix K of one kernel, with its normalization but without its weight,
- * that is never stored. It is immutable and may be shared between threads; a workspace (threads and
- * scratch memory) belongs to one caller at a time, and a call that finds it in use by another
- * thread fails.
- *
- * Three implementations:
- *   exact    the sum itself, O(N^2), but for pairs that are too far apart to matter: at most 2^-22
- *            of a row sum is left out;
- *   grid     the separable truncated Gaussian of a spatial kernel: exact but for its truncation;
- *   lattice  the permutohedral lattice (Adams, Baek, Davis 2010) for everything else, calibrated so
- *            that a weight means what the formula says.
- *
- * A block is an array of one row of floats a variable: row a starts at a * stride, its first
+ * A block is an array of one row of floats per variable: row a starts at a * stride, its first
  * `channels` floats count, and stride is at least dcrf_padded(channels) and a multiple of
  * DCRF_NARROW_LANES. What lies in the padding of the output is unspecified; the padding of the
  * input must be finite.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef DCRF_OPERATOR_H
-#define DCRF_OPERATOR_H
+#ifndef DCRF_EXPERIMENTAL_H
+#define DCRF_EXPERIMENTAL_H
 
-#include <dcrf/model.h>
+#include <dcrf/energy.h>
+#include <dcrf/solver.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,36 +24,11 @@ extern "C" {
  * DCRF_LANES. */
 DCRF_API size_t dcrf_padded(size_t channels);
 
-/* ---- workspace ------------------------------------------------------------------------------ */
-
-typedef struct dcrf_workspace dcrf_workspace;
-
-/* threads = 0: one for each core. Results do not depend on the number of threads. */
-DCRF_API dcrf_status dcrf_workspace_new(dcrf_workspace **workspace, size_t threads,
-                                        dcrf_error *error);
-DCRF_API void dcrf_workspace_free(dcrf_workspace **workspace);
-DCRF_API size_t dcrf_workspace_threads(const dcrf_workspace *workspace);
-DCRF_API size_t dcrf_workspace_bytes(const dcrf_workspace *workspace);
-
-/* Let whatever is done with the workspace end early: `time_limit_s` seconds from now (0: no limit),
- * or when `cancel` (NULL: none) returns something other than 0. It is asked again and again by the
- * thread that makes the call. A run that has a labelling then stops with it (DCRF_STOP_TIME,
- * DCRF_STOP_CANCELLED), besides what its own settings say; a call that has nothing to give fails
- * with DCRF_ERROR_INTERRUPTED, and what it was to write is unspecified. A workspace begins without
- * limits, and two calls of this replace each other. */
-DCRF_API void dcrf_workspace_set_limit(dcrf_workspace *workspace, double time_limit_s,
-                                       int (*cancel)(void *user), void *cancel_user);
-
 /* ---- operators ------------------------------------------------------------------------------ */
 
+/* The matrix K of one kernel, with its normalization but without its weight; see dcrf/plan.h.
+ * Immutable, and may be shared between threads. */
 typedef struct dcrf_operator dcrf_operator;
-
-typedef enum dcrf_operator_kind {
-    DCRF_OPERATOR_FAST = 0, /* grid for spatial kernels, lattice for the others */
-    DCRF_OPERATOR_EXACT,
-    DCRF_OPERATOR_GRID,
-    DCRF_OPERATOR_LATTICE
-} dcrf_operator_kind;
 
 /* Which matrix to apply. The exact and the grid operator are symmetric, so all three are one there;
  * on the lattice a one-way blur is not symmetric, and the model's operator is the symmetrized one.
@@ -73,6 +38,9 @@ typedef enum dcrf_direction {
     DCRF_FORWARD,       /* one way through the lattice */
     DCRF_ADJOINT        /* the transpose of DCRF_FORWARD */
 } dcrf_direction;
+/* "symmetric", "forward", "adjoint". */
+DCRF_API const char *dcrf_direction_name(dcrf_direction direction);
+DCRF_API int dcrf_direction_from_name(const char *name, dcrf_direction *direction);
 
 /* The operator of one kernel over a grid. */
 DCRF_API dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid,
@@ -90,7 +58,7 @@ DCRF_API dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace
                                          dcrf_direction direction, const float *in, float *out,
                                          size_t channels, size_t stride, dcrf_error *error);
 
-/* The diagonal of the symmetric operator, and its row sums K 1: one float a variable. */
+/* The diagonal of the symmetric operator, and its row sums K 1: one float per variable. */
 DCRF_API dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *workspace,
                                             float *diagonal, dcrf_error *error);
 DCRF_API dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
@@ -118,20 +86,28 @@ DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspa
                                            const dcrf_levels *levels, const float *y, float *out,
                                            size_t channels, size_t stride, dcrf_error *error);
 
-/* ---- the plan of a model -------------------------------------------------------------------- */
-
-typedef struct dcrf_plan dcrf_plan;
-
-/* The operators of all kernels of a model. Weights and compatibilities are read from the model when
- * the plan is used, so changing them costs nothing; after another kernel or origin every call with
- * the plan fails. */
-DCRF_API dcrf_status dcrf_plan_new(dcrf_plan **plan, const dcrf_model *model,
-                                   dcrf_operator_kind kind, dcrf_workspace *workspace,
-                                   dcrf_error *error);
-DCRF_API void dcrf_plan_free(dcrf_plan **plan);
-DCRF_API const dcrf_model *dcrf_plan_model(const dcrf_plan *plan);
+/* The operator of a kernel of a plan, which owns it. */
 DCRF_API const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel);
-DCRF_API size_t dcrf_plan_bytes(const dcrf_plan *plan);
+
+/* ---- relaxed objectives --------------------------------------------------------------------- */
+
+/* The QP objective of y, a block of one channel per label. Rows are distributions over labels,
+ * which is checked to within 1e-3: phi'y + sum_m w_m sum_{a != b} k_ab sum_ij mu(i, j) y_ai y_bj +
+ * cliques, the clique variables z at their minimum and the constant (M - 1) sum_p C_p subtracted:
+ *   sum_p C_p ( sum_i min(1, sum_{a in p} (1 - y_ai)) - (M - 1) ).
+ * Equal to the energy where y is integral. */
+DCRF_API dcrf_status dcrf_energy_qp(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                    const float *y, size_t stride, dcrf_energy *energy,
+                                    dcrf_error *error);
+
+/* The LP objective of y:
+ *   phi'y + sum_m w_m sum_{a < b} k_ab sum_i |y_ai - y_bi| + cliques.
+ * Potts only. Values of y are told apart by uniform bins of width 1 / bins on [0, 1] (2 <= bins <=
+ * DCRF_MAX_BINS): pairs in one bin count as equal, so the pairwise part is low by at most
+ * sum_{a < b} K_ab / bins a label, and exact where y is integral. */
+DCRF_API dcrf_status dcrf_energy_lp(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                    const float *y, size_t stride, size_t bins,
+                                    dcrf_clique_form form, dcrf_energy *energy, dcrf_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,18 @@
+/* The variables that the examples in the public headers take for granted (script/check-headers). */
+#include <dcrf/dcrf.h>
+
+extern dcrf_error error;
+extern dcrf_workspace *workspace;
+extern dcrf_model *model;
+extern dcrf_plan *plan;
+extern dcrf_solver *solver;
+extern dcrf_scribbles *scribbles;
+extern dcrf_grid grid;
+extern dcrf_view image, strokes;
+extern dcrf_tile_callbacks callbacks;
+extern dcrf_settings tile_settings;
+extern dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
+extern dcrf_measured_strength measured;
+extern size_t width, height, label_count;
+extern float *logits, *q;
+extern uint16_t *labels;
