@@ -83,6 +83,36 @@ static dcrf_status try_certify(struct scene *scene, uint16_t *labels, dcrf_error
     return dcrf_certify(scene->plan, scene->workspace, labels, &settings, &certificate, error);
 }
 
+static dcrf_status try_regions(struct scene *scene, dcrf_superpixel_method method,
+                               dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(60, 70);
+    const size_t pixels = grid.size[0] * grid.size[1];
+    uint8_t *rgb = malloc(3 * pixels);
+    int32_t *regions = malloc(pixels * sizeof *regions);
+    dcrf_superpixel_settings settings;
+    size_t count;
+    dcrf_superpixel_settings_defaults(&settings);
+    settings.method = method;
+    for (size_t i = 0; i < 3 * pixels; i++)
+        rgb[i] = (uint8_t)(i * i / 7);
+    const dcrf_view view = dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3);
+    const dcrf_status status =
+        dcrf_superpixels(&grid, &view, &settings, scene->workspace, regions, &count, error);
+    free(regions);
+    free(rgb);
+    return status;
+}
+
+static dcrf_status try_mean_shift(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    (void)labels;
+    return try_regions(scene, DCRF_SUPERPIXEL_MEAN_SHIFT, error);
+}
+
+static dcrf_status try_slic(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    (void)labels;
+    return try_regions(scene, DCRF_SUPERPIXEL_SLIC, error);
+}
+
 static void patience_is_respected(struct scene *scene, uint16_t *labels, attempt make,
                                   bool asks_much) {
     for (size_t most = 0;; most += 1 + most / 3) {
@@ -122,6 +152,14 @@ static void every_call_ends(void **state) {
         free(labels);
         free_scene(&scene);
     }
+}
+
+static void superpixels_end(void **state) {
+    (void)state;
+    struct scene scene = new_large_scene(DCRF_OPERATOR_FAST, 1);
+    patience_is_respected(&scene, NULL, try_mean_shift, true);
+    patience_is_respected(&scene, NULL, try_slic, true);
+    free_scene(&scene);
 }
 
 /* Of two calls in a row the second one asks again. */
@@ -263,11 +301,9 @@ static void one_thread_at_a_time(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_ends),
-        cmocka_unit_test(calls_in_a_row_end),
-        cmocka_unit_test(runs_end_with_what_they_have),
-        cmocka_unit_test(time_of_a_workspace),
-        cmocka_unit_test(one_thread_at_a_time),
+        cmocka_unit_test(every_call_ends),     cmocka_unit_test(superpixels_end),
+        cmocka_unit_test(calls_in_a_row_end),  cmocka_unit_test(runs_end_with_what_they_have),
+        cmocka_unit_test(time_of_a_workspace), cmocka_unit_test(one_thread_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,13 +30,16 @@ static void compare_mean_shift(enum kind kind, size_t width, size_t height, doub
     /* To the bit, by every instruction set: sums are exact, and everything else is one operation on
      * the same floats. */
     const dcrf_cpu before = dcrf_cpu_in_use();
+    dcrf_workspace *workspace;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
     for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++) {
         if (dcrf_cpu_limit(cpu, NULL) < 0)
             continue;
         memset(modes, 0, p.pixels * sizeof *modes);
-        assert_int_equal(dcrf_mean_shift_modes(&luv, &settings, NULL, modes, NULL), DCRF_OK);
+        assert_int_equal(dcrf_mean_shift_modes(&luv, &settings, workspace, modes, NULL), DCRF_OK);
         assert_memory_equal(modes, wanted, p.pixels * sizeof *modes);
     }
+    dcrf_workspace_free(&workspace);
     assert_int_equal(dcrf_cpu_limit(before, NULL), DCRF_OK);
 
     int32_t *expected = malloc(p.pixels * sizeof *expected);

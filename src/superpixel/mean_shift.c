@@ -139,18 +139,20 @@ static struct filtering start_filtering(const struct dcrf_colours *luv,
 }
 
 dcrf_status dcrf_mean_shift_modes(const struct dcrf_colours *luv,
-                                  const dcrf_superpixel_settings *settings, dcrf_pool *pool,
-                                  struct dcrf_mode *modes, dcrf_error *error) {
+                                  const dcrf_superpixel_settings *settings,
+                                  dcrf_workspace *workspace, struct dcrf_mode *modes,
+                                  dcrf_error *error) {
     const size_t pixels_a_chunk = 256;
     struct filtering filtering = start_filtering(luv, settings);
     filtering.modes = modes;
-    filtering.passed =
-        dcrf_allocate_zero(dcrf_pool_threads(pool), REMEMBERED * sizeof *filtering.passed);
+    filtering.passed = dcrf_allocate_zero(dcrf_workspace_threads(workspace),
+                                          REMEMBERED * sizeof *filtering.passed);
     if (!filtering.passed)
         return dcrf_fail_memory(error, "mean shift");
-    dcrf_parallel_for(pool, luv->width * luv->height, pixels_a_chunk, find_modes, &filtering);
+    const bool is_whole = dcrf_parallel_while(workspace, luv->width * luv->height, pixels_a_chunk,
+                                              find_modes, &filtering);
     dcrf_release(filtering.passed);
-    return DCRF_OK;
+    return is_whole ? DCRF_OK : dcrf_fail_interrupted(workspace, "finding superpixels", error);
 }
 
 /* ---- fusion --------------------------------------------------------------------------------- */
@@ -179,15 +181,15 @@ static void link_neighbours(const struct filtering *f, uint8_t *links) {
 }
 
 dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
-                            const dcrf_superpixel_settings *settings, dcrf_pool *pool,
+                            const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                             int32_t *regions, size_t *count, dcrf_error *error) {
     const size_t pixels = luv->width * luv->height;
     struct filtering filtering = start_filtering(luv, settings);
     uint8_t *links = dcrf_allocate(pixels, sizeof *links);
     filtering.modes = dcrf_allocate(pixels, sizeof *filtering.modes);
-    dcrf_status status = links && filtering.modes
-                             ? dcrf_mean_shift_modes(luv, settings, pool, filtering.modes, error)
-                             : dcrf_fail_memory(error, "mean shift");
+    dcrf_status status = links && filtering.modes ? dcrf_mean_shift_modes(luv, settings, workspace,
+                                                                          filtering.modes, error)
+                                                  : dcrf_fail_memory(error, "mean shift");
     if (status == DCRF_OK) {
         link_neighbours(&filtering, links);
         *count = dcrf_regions_from_links(links, luv, regions);

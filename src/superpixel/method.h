@@ -2,20 +2,21 @@
 #ifndef DCRF_SUPERPIXEL_METHOD_H
 #define DCRF_SUPERPIXEL_METHOD_H
 
+#include "core/workspace.h"
 #include "model/colour.h"
 
 #include <dcrf/superpixel.h>
 
 /* Find the regions of an image in Luv (mean shift) or Lab (SLIC), before small ones are joined. The
- * settings have been checked. */
+ * settings have been checked. They ask the workspace whether to end early. */
 dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
-                            const dcrf_superpixel_settings *settings, dcrf_pool *pool,
+                            const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                             int32_t *regions, size_t *count, dcrf_error *error);
 
 /* `step` is how far neighbours are apart along each axis, in units of the smallest. */
 dcrf_status dcrf_slic(const struct dcrf_colours *lab, const double step[3],
-                      const dcrf_superpixel_settings *settings, dcrf_pool *pool, int32_t *regions,
-                      size_t *count, dcrf_error *error);
+                      const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
+                      int32_t *regions, size_t *count, dcrf_error *error);
 
 /* Where mean shift from a pixel ends: position and colour. */
 struct dcrf_mode {
@@ -25,7 +26,8 @@ struct dcrf_mode {
 
 /* The modes of all pixels, row by row without padding. */
 dcrf_status dcrf_mean_shift_modes(const struct dcrf_colours *luv,
-                                  const dcrf_superpixel_settings *settings, dcrf_pool *pool,
-                                  struct dcrf_mode *modes, dcrf_error *error);
+                                  const dcrf_superpixel_settings *settings,
+                                  dcrf_workspace *workspace, struct dcrf_mode *modes,
+                                  dcrf_error *error);
 
 #endif

@@ -239,17 +239,30 @@ static void link_neighbours(const struct clustering *k, uint8_t *links) {
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+static dcrf_status cluster(struct clustering *k, size_t iterations, dcrf_workspace *workspace,
+                           dcrf_error *error) {
+    const size_t rows = k->size[1] * k->size[2];
+    /* Every band looks at every centre, so bands of volumes are slices. */
+    const size_t band = k->size[2] > 1 ? k->size[1] : ROWS_A_BAND;
+    place_centres(k);
+    for (size_t i = 0; i < iterations; i++) {
+        if (i > 0)
+            move_centres(k);
+        if (!dcrf_parallel_while(workspace, rows, band, assign_rows, k))
+            return dcrf_fail_interrupted(workspace, "finding superpixels", error);
+    }
+    return DCRF_OK;
+}
+
 static size_t centres_along(size_t size, float step, double region_size) {
     const double count = nearbyint((double)size * (double)step / region_size);
     return (size_t)fmin(fmax(count, 1), (double)size);
 }
 
 dcrf_status dcrf_slic(const struct dcrf_colours *lab, const double step[3],
-                      const dcrf_superpixel_settings *settings, dcrf_pool *pool, int32_t *regions,
-                      size_t *count, dcrf_error *error) {
-    const size_t pixels = lab->width * lab->height * lab->depth, rows = lab->height * lab->depth;
-    /* Every band looks at every centre, so bands of volumes are slices. */
-    const size_t band = lab->depth > 1 ? lab->height : ROWS_A_BAND;
+                      const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
+                      int32_t *regions, size_t *count, dcrf_error *error) {
+    const size_t pixels = lab->width * lab->height * lab->depth;
     const double weight = settings->compactness / settings->region_size_px;
     struct clustering k = {.lab = lab,
                            .size = {lab->width, lab->height, lab->depth},
@@ -268,14 +281,11 @@ dcrf_status dcrf_slic(const struct dcrf_colours *lab, const double step[3],
     uint8_t *links = dcrf_allocate(pixels, sizeof *links);
     dcrf_status status = DCRF_OK;
     if (k.centres && k.sums && k.nearest && k.distance && links) {
-        place_centres(&k);
-        for (size_t i = 0; i < settings->iterations; i++) {
-            if (i > 0)
-                move_centres(&k);
-            dcrf_parallel_for(pool, rows, band, assign_rows, &k);
+        status = cluster(&k, settings->iterations, workspace, error);
+        if (status >= 0) {
+            link_neighbours(&k, links);
+            *count = dcrf_regions_from_links(links, lab, regions);
         }
-        link_neighbours(&k, links);
-        *count = dcrf_regions_from_links(links, lab, regions);
     } else {
         status = dcrf_fail_memory(error, "SLIC");
     }

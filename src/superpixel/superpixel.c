@@ -111,18 +111,21 @@ static size_t least_region_px(const dcrf_superpixel_settings *s, const dcrf_grid
 }
 
 static dcrf_status find_regions(const dcrf_grid *grid, const dcrf_view *image,
-                                const dcrf_superpixel_settings *settings, dcrf_pool *pool,
+                                const dcrf_superpixel_settings *settings, dcrf_workspace *workspace,
                                 int32_t *regions, size_t *count, dcrf_error *error) {
     const bool slic = settings->method == DCRF_SUPERPIXEL_SLIC;
     struct dcrf_colours colours;
     double step[DCRF_MAX_AXES];
     find_steps(grid, step);
-    dcrf_status status = dcrf_colours_new(&colours, grid, image,
-                                          slic ? DCRF_COLOUR_LAB : DCRF_COLOUR_LUV, pool, error);
+    dcrf_status status =
+        dcrf_colours_new(&colours, grid, image, slic ? DCRF_COLOUR_LAB : DCRF_COLOUR_LUV,
+                         dcrf_workspace_pool(workspace), error);
     if (status < 0)
         return status;
-    status = slic ? dcrf_slic(&colours, step, settings, pool, regions, count, error)
-                  : dcrf_mean_shift(&colours, settings, pool, regions, count, error);
+    status = slic ? dcrf_slic(&colours, step, settings, workspace, regions, count, error)
+                  : dcrf_mean_shift(&colours, settings, workspace, regions, count, error);
+    if (status >= 0)
+        status = dcrf_go_on(workspace, "finding superpixels", error);
     if (status >= 0)
         status = dcrf_regions_join_small(regions, count, &colours,
                                          least_region_px(settings, grid, step), error);
@@ -159,8 +162,8 @@ static dcrf_status find_scale(const float *values, size_t count, float *low, flo
 /* Intensities have no scale of their own: bring them to 0 to 255. */
 static dcrf_status find_regions_of_intensities(const dcrf_grid *grid, const dcrf_view *image,
                                                const dcrf_superpixel_settings *settings,
-                                               dcrf_pool *pool, int32_t *regions, size_t *count,
-                                               dcrf_error *error) {
+                                               dcrf_workspace *workspace, int32_t *regions,
+                                               size_t *count, dcrf_error *error) {
     const size_t voxels = grid->size[0] * grid->size[1] * grid->size[2];
     float low = 0, high = 0, *values = dcrf_allocate(voxels, sizeof *values);
     dcrf_status status = values ? dcrf_view_copy(image, grid, "the volume of the superpixels", NULL,
@@ -175,7 +178,7 @@ static dcrf_status find_regions_of_intensities(const dcrf_grid *grid, const dcrf
             values[a] = (float)(255 * fmin(fmax(part, 0), 1));
         }
         const dcrf_view scaled = dcrf_view_interleaved(values, DCRF_F32, grid, 1);
-        status = find_regions(grid, &scaled, settings, pool, regions, count, error);
+        status = find_regions(grid, &scaled, settings, workspace, regions, count, error);
     }
     dcrf_release(values);
     return status;
@@ -203,7 +206,7 @@ dcrf_status dcrf_superpixels(const dcrf_grid *grid, const dcrf_view *image,
     if (!numbers)
         return dcrf_fail_memory(error, "the superpixels");
     status = (grid->axes > 2 && image->channels == 1 ? find_regions_of_intensities : find_regions)(
-        grid, image, &used, dcrf_workspace_pool(workspace), numbers, &found, error);
+        grid, image, &used, workspace, numbers, &found, error);
     if (status >= 0) {
         memcpy(regions, numbers, pixels * sizeof *regions);
         *count = found;
