@@ -79,7 +79,7 @@ static json_t *result_to_json(const judged_settings *settings, const built_model
 /* ---- the work ------------------------------------------------------------------------------- */
 
 static bool certify(const judged_settings *settings, const built_model *built,
-                    const uint16_t *labels, double began_s, cli_problem *problem) {
+                    const uint16_t *labels, cli_problem *problem) {
     static const judged_report report = {print_result, result_to_json};
     const certify_settings *own = (const certify_settings *)settings;
     dcrf_plan *plan = NULL;
@@ -95,11 +95,10 @@ static bool certify(const judged_settings *settings, const built_model *built,
     limits.progress_user = &watch;
     limits.cancel = progress_cancel;
     limits.cancel_user = &watch;
-    progress_begin(&watch, feedback_wanted(&settings->feedback), limits.iterations,
-                   limits.time_limit_s);
-    progress_limit(&watch, built->workspace, began_s);
+    progress_begin(&watch, feedback_wanted(&settings->feedback), limits.iterations, &built->time);
+    progress_limit(&watch, built->workspace);
     bool done = model_plan(&settings->model, settings->image_file, built, &plan, problem);
-    found.setup_s = seconds_now() - began_s;
+    found.setup_s = seconds_now() - built->time.began_s;
     done = done && (dcrf_certify(plan, built->workspace, labels, &limits, &found.certificate,
                                  &error) >= 0 ||
                     library_problem(problem, settings->labels_file, &error));
@@ -110,7 +109,8 @@ static bool certify(const judged_settings *settings, const built_model *built,
 }
 
 static bool run_certify(const void *settings, cli_problem *problem) {
-    return judge_labelling(settings, certify, problem);
+    return judge_labelling(settings, ((const certify_settings *)settings)->time_limit_s, certify,
+                           problem);
 }
 
 static const option_group groups[] = {

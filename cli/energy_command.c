@@ -59,8 +59,7 @@ static json_t *parts_to_json(const judged_settings *settings, const built_model 
 }
 
 static bool compute_parts(const judged_settings *settings, const built_model *built,
-                          const uint16_t *labels, double began_s, cli_problem *problem) {
-    (void)began_s;
+                          const uint16_t *labels, cli_problem *problem) {
     static const judged_report report = {print_parts, parts_to_json};
     dcrf_plan *plan = NULL;
     dcrf_error error;
@@ -76,7 +75,7 @@ static bool compute_parts(const judged_settings *settings, const built_model *bu
 }
 
 static bool run_energy(const void *settings, cli_problem *problem) {
-    return judge_labelling(settings, compute_parts, problem);
+    return judge_labelling(settings, 0, compute_parts, problem);
 }
 
 static const option_group groups[] = {

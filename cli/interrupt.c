@@ -36,6 +36,15 @@ bool interrupt_came(void) {
     return atomic_load_explicit(&noted, memory_order_relaxed) != 0;
 }
 
+static int is_interrupted(void *user) {
+    (void)user;
+    return interrupt_came();
+}
+
+void interrupt_limit(dcrf_workspace *workspace, const time_frame *time) {
+    dcrf_workspace_set_limit(workspace, time_left_s(time), is_interrupted, NULL);
+}
+
 void interrupt_release(void) {
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         sigaction(signals[i], &usual_actions[i], NULL);

@@ -1,6 +1,5 @@
 #include "judged.h"
 
-#include "clock.h"
 #include "io/json.h"
 #include "io/output.h"
 
@@ -45,19 +44,20 @@ const cli_option judged_result_table[] = {
     {0},
 };
 
-bool judge_labelling(const judged_settings *settings, judging *judge, cli_problem *problem) {
-    const double began_s = seconds_now();
+bool judge_labelling(const judged_settings *settings, double time_limit_s, judging *judge,
+                     cli_problem *problem) {
+    const time_frame time = time_frame_begin(time_limit_s);
     built_model built;
     uint16_t *labels = NULL;
     if (settings->json_file && !output_check(settings->json_file, problem))
         return false;
-    if (!model_build(&settings->model, settings->image_file, &built, problem))
+    if (!model_build(&settings->model, settings->image_file, time, &built, problem))
         return false;
     const bool done = (!settings->labels_file ||
                        model_read_labels(&built, settings->labels_file, &settings->void_number,
                                          &labels, problem) ||
                        problem_of_option(problem, "--labels")) &&
-                      judge(settings, &built, labels, began_s, problem);
+                      judge(settings, &built, labels, problem);
     free(labels);
     model_free(&built);
     return done;

@@ -27,13 +27,13 @@ extern const cli_option judged_result_table[];
         "Settings from elsewhere", source_option_table, offsetof(judged_settings, sources)         \
     }
 
-/* A command's own work; `labels` is NULL where none are given, `began_s` is when the set-up began.
- */
+/* A command's own work; `labels` is NULL where none are given. */
 typedef bool judging(const judged_settings *settings, const built_model *built,
-                     const uint16_t *labels, double began_s, cli_problem *problem);
+                     const uint16_t *labels, cli_problem *problem);
 
-/* Build the model, read the labels, and let `judge` do the rest. */
-bool judge_labelling(const judged_settings *settings, judging *judge, cli_problem *problem);
+/* Build the model, read the labels, and let `judge` do the rest; a limit of 0 is none. */
+bool judge_labelling(const judged_settings *settings, double time_limit_s, judging *judge,
+                     cli_problem *problem);
 
 /* What was found, in words and as JSON (NULL when memory is out). */
 typedef struct judged_report {

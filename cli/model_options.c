@@ -1,5 +1,6 @@
 #include "model_options.h"
 
+#include "interrupt.h"
 #include "io/label_map.h"
 #include "superpixels.h"
 
@@ -256,8 +257,11 @@ static bool add_cliques(const model_options *options, const char *image_file, bu
 }
 
 bool model_start_workspace(const model_options *options, built_model *built, cli_problem *problem) {
-    return workspace_start(&built->workspace, options->kernels.threads, options->kernels.device,
-                           problem);
+    if (!workspace_start(&built->workspace, options->kernels.threads, options->kernels.device,
+                         problem))
+        return false;
+    interrupt_limit(built->workspace, &built->time);
+    return true;
 }
 
 bool model_name_classes(const model_options *options, built_model *built, cli_problem *problem) {
@@ -268,9 +272,9 @@ bool model_name_classes(const model_options *options, built_model *built, cli_pr
            problem_of_option(problem, "--classes");
 }
 
-bool model_build(const model_options *options, const char *image_file, built_model *built,
-                 cli_problem *problem) {
-    *built = (built_model){0};
+bool model_build(const model_options *options, const char *image_file, time_frame time,
+                 built_model *built, cli_problem *problem) {
+    *built = (built_model){.time = time};
     const bool done =
         model_check_kernels(options, problem) && unary_check_options(&options->unary, problem) &&
         unary_check_size(&options->unary, image_file, problem) &&

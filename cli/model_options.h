@@ -3,6 +3,7 @@
 #define DCRF_CLI_MODEL_OPTIONS_H
 
 #include "classes.h"
+#include "clock.h"
 #include "device.h"
 #include "options.h"
 #include "scribbles.h"
@@ -95,18 +96,20 @@ typedef struct built_model {
     bool has_scribble_kernels; /* and so are the kernels */
     scribble_summary scribbles;
     dcrf_workspace *workspace;
+    time_frame time;
 } built_model;
 
 /* Do the options of kernels and strength fit together? */
 bool model_check_kernels(const model_options *options, cli_problem *problem);
 
-/* Read the image and the files of the options and build the model. On failure nothing is left to
- * free; freeing is allowed all the same. */
-bool model_build(const model_options *options, const char *image_file, built_model *built,
-                 cli_problem *problem);
+/* Read the image and the files of the options and build the model, in the time that the command
+ * has. On failure nothing is left to free; freeing is allowed all the same. */
+bool model_build(const model_options *options, const char *image_file, time_frame time,
+                 built_model *built, cli_problem *problem);
 void model_free(built_model *built);
 
-/* The steps of building one that do not depend on where image and energies come from. */
+/* The steps of building one that do not depend on where image and energies come from. The workspace
+ * has the limit of built->time. */
 bool model_start_workspace(const model_options *options, built_model *built, cli_problem *problem);
 bool model_name_classes(const model_options *options, built_model *built, cli_problem *problem);
 bool model_add_kernels(const model_options *options, const char *image_file, built_model *built,

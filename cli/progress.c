@@ -1,6 +1,5 @@
 #include "progress.h"
 
-#include "clock.h"
 #include "interrupt.h"
 
 #include <math.h>
@@ -27,8 +26,8 @@ feedback feedback_wanted(const feedback_options *options) {
 /* How much of the run is behind, from 0 to 1, by the limit that comes first. */
 static double fraction_done(const progress *p, const dcrf_moment *moment) {
     double done = p->iterations > 0 ? (double)moment->iteration / (double)p->iterations : 0;
-    if (p->time_limit_s > 0)
-        done = fmax(done, moment->time_s / p->time_limit_s);
+    if (p->time->limit_s > 0)
+        done = fmax(done, moment->time_s / p->time->limit_s);
     return fmin(done, 1);
 }
 
@@ -106,18 +105,16 @@ void progress_log(void *user, const char *line) {
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-void progress_begin(progress *p, feedback talk, size_t iterations, double time_limit_s) {
-    *p = (progress){.talk = talk, .iterations = iterations, .time_limit_s = time_limit_s};
+void progress_begin(progress *p, feedback talk, size_t iterations, const time_frame *time) {
+    *p = (progress){.talk = talk, .iterations = iterations, .time = time};
     /* Lines that are logged would tear the redrawn one apart. */
     terminal_line_begin(&p->line, talk == FEEDBACK_NORMAL);
+    p->line.began_s = time->began_s;
     interrupt_catch();
 }
 
-void progress_limit(progress *p, dcrf_workspace *workspace, double began_s) {
-    const double left_s = p->time_limit_s - (seconds_now() - began_s);
-    p->line.began_s = began_s;
-    dcrf_workspace_set_limit(workspace, p->time_limit_s > 0 ? fmax(left_s, 1e-9) : 0,
-                             progress_cancel, p);
+void progress_limit(progress *p, dcrf_workspace *workspace) {
+    dcrf_workspace_set_limit(workspace, time_left_s(p->time), progress_cancel, p);
 }
 
 void progress_end(progress *p) {

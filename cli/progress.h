@@ -2,6 +2,7 @@
 #ifndef DCRF_CLI_PROGRESS_H
 #define DCRF_CLI_PROGRESS_H
 
+#include "clock.h"
 #include "options.h"
 #include "terminal_line.h"
 
@@ -22,18 +23,17 @@ typedef struct progress {
     feedback talk;
     terminal_line line;
     size_t iterations; /* at most; 0: no limit */
-    double time_limit_s;
+    const time_frame *time;
     size_t done;     /* iterations */
     double moment_s; /* when the last of them ended, since the begin */
 } progress;
 
 /* Watch a run with these limits (0: none), and let Ctrl-C end the run instead of the program.
  * A second one ends the program. */
-void progress_begin(progress *p, feedback talk, size_t iterations, double time_limit_s);
+void progress_begin(progress *p, feedback talk, size_t iterations, const time_frame *time);
 
-/* The time goes from `began_s` on, when the set-up began; what is done with the workspace ends with
- * it, or with a signal. */
-void progress_limit(progress *p, dcrf_workspace *workspace, double began_s);
+/* What is done with the workspace ends with the time, or with a signal. */
+void progress_limit(progress *p, dcrf_workspace *workspace);
 
 /* The callbacks of a run that is watched; `user` is the progress. */
 int progress_moment(void *user, const dcrf_moment *moment);

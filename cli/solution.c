@@ -32,7 +32,8 @@ const cli_option solver_option_table[] = {
          DCRF_DEFAULT_QP_ITERATIONS) ", lp " NUMBER_TEXT(DCRF_DEFAULT_LP_ITERATIONS)},
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
      offsetof(solver_options, time_limit_s),
-     "seconds for all of it: set-up, candidates, iterations and polishing; where they end before "
+     "seconds for all of it: reading, set-up, candidates, iterations and polishing; where they end "
+     "before "
      "there is a labelling with a known energy, that is an error"},
     {"gap", 0, "G", NULL, false, parse_fraction, offsetof(solver_options, gap),
      "stop when the energy is proven to be within the fraction G of the optimum, 0.01 or 1%; "
@@ -207,8 +208,8 @@ static bool has_energy(const solver_options *options, const dcrf_solver *solver,
 }
 
 static bool run_solver(const solver_options *options, const built_model *built,
-                       const dcrf_plan *plan, dcrf_settings *settings, double began_s,
-                       progress *watch, solution *found, cli_problem *problem) {
+                       const dcrf_plan *plan, dcrf_settings *settings, progress *watch,
+                       solution *found, cli_problem *problem) {
     dcrf_solver *solver = NULL;
     dcrf_error error;
     settings->progress = progress_moment;
@@ -219,7 +220,7 @@ static bool run_solver(const solver_options *options, const built_model *built,
     bool done = dcrf_solver_new(&solver, plan, built->workspace, settings, &error) >= 0 ||
                 library_problem(problem, "solver", &error);
     done = done && start_from_file(options, built, solver, problem);
-    found->setup_s = seconds_now() - began_s;
+    found->setup_s = seconds_now() - built->time.began_s;
     if (done && dcrf_solver_run(solver, &error) < 0) {
         found->was_cut_short = holds_result(solver, &error);
         done = found->was_cut_short || library_problem(problem, "solver", &error);
@@ -256,20 +257,19 @@ static bool allocate(const built_model *built, solution *found) {
 }
 
 bool solution_find(const solver_options *options, const model_options *model,
-                   const char *image_file, const built_model *built, double began_s, bool trace,
-                   feedback talk, solution *found, cli_problem *problem) {
+                   const char *image_file, const built_model *built, bool trace, feedback talk,
+                   solution *found, cli_problem *problem) {
     dcrf_plan *plan = NULL;
     dcrf_settings settings = settings_from_options(options, trace);
     *found = (solution){0};
     progress watch;
     const bool only_time = settings.iterations == ITERATIONS_WITH_A_TIME_LIMIT;
-    progress_begin(&watch, talk, only_time ? 0 : settings.iterations, settings.time_limit_s);
-    watch.time_limit_s = settings.time_limit_s;
-    progress_limit(&watch, built->workspace, began_s);
+    progress_begin(&watch, talk, only_time ? 0 : settings.iterations, &built->time);
+    progress_limit(&watch, built->workspace);
     progress_stage(&watch, "setting up");
     bool done = allocate(built, found) || out_of_memory(problem, "solution");
     done = done && model_plan(model, image_file, built, &plan, problem) &&
-           run_solver(options, built, plan, &settings, began_s, &watch, found, problem);
+           run_solver(options, built, plan, &settings, &watch, found, problem);
     progress_end(&watch);
     done = done &&
            find_references(plan, built, settings.time_limit_s > 0 || interrupt_came(), found,

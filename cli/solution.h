@@ -75,11 +75,11 @@ typedef struct solution {
     bool was_cut_short; /* memory ran out; this is what was found until then */
 } solution;
 
-/* Solve. `began_s` is when the setup began, `trace` asks for moments. After an interruption the
+/* Solve; `trace` asks for moments. After an interruption the
  * solution is that of the moment. On failure nothing is left to free; freeing is allowed. */
 bool solution_find(const solver_options *options, const model_options *model,
-                   const char *image_file, const built_model *built, double began_s, bool trace,
-                   feedback talk, solution *found, cli_problem *problem);
+                   const char *image_file, const built_model *built, bool trace, feedback talk,
+                   solution *found, cli_problem *problem);
 void solution_free(solution *found);
 
 #endif

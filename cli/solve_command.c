@@ -26,7 +26,7 @@ static bool has_summary(const solve_settings *settings) {
 }
 
 static bool solve_and_write(const solve_settings *settings, const built_model *built,
-                            const palette *colours, double began_s, cli_problem *problem) {
+                            const palette *colours, cli_problem *problem) {
     const solve_outputs *outputs = &settings->outputs;
     const bool trace = outputs->trace_file || outputs->report_file;
     const feedback talk = feedback_wanted(&settings->feedback);
@@ -39,10 +39,10 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     options.proving = outputs->certificate_file ? DCRF_PROVE_CERTIFICATE
                       : outputs->proof_file     ? DCRF_PROVE_VARIABLES
                                                 : DCRF_PROVE_BY_GAP;
-    bool done = solution_find(&options, &settings->model, settings->image_file, built, began_s,
-                              trace, talk, &found, problem);
+    bool done = solution_find(&options, &settings->model, settings->image_file, built, trace, talk,
+                              &found, problem);
     if (done && explain)
-        done = sweep_run(built, found.plan, options.time_limit_s, began_s, &sweep, problem) &&
+        done = sweep_run(built, found.plan, &sweep, problem) &&
                explain_settings(&settings->model, built, &found, &sweep, &explanation, problem);
     const solve_results results = {&settings->model, built,  &found,  settings->sources.record,
                                    explanation,      &sweep, colours, summary};
@@ -62,7 +62,7 @@ static void say_who_solved(const solve_settings *settings) {
 
 static bool run_solve(const void *given, cli_problem *problem) {
     const solve_settings *settings = given;
-    const double began_s = seconds_now();
+    const time_frame time = time_frame_begin(settings->solver.time_limit_s);
     built_model built;
     palette colours;
     if ((settings->outputs.proof_file || settings->outputs.certificate_file) &&
@@ -76,7 +76,7 @@ static bool run_solve(const void *given, cli_problem *problem) {
                              settings->image_file,
                              settings->sources.record,
                              feedback_wanted(&settings->feedback),
-                             began_s};
+                             time};
     bool was_solved;
     if (settings->limits.memory_bytes > 0)
         room_limit(settings->limits.memory_bytes);
@@ -86,11 +86,11 @@ static bool run_solve(const void *given, cli_problem *problem) {
     /* A whole is solved by rank 0. */
     if (was_solved || ranks_mine() != 0)
         return true;
-    if (!model_build(&settings->model, settings->image_file, &built, problem))
+    if (!model_build(&settings->model, settings->image_file, time, &built, problem))
         return false;
     const bool done = solve_outputs_fit(&settings->outputs, &built.image, problem) &&
                       solve_outputs_colours(&settings->outputs, &built, &colours, problem) &&
-                      solve_and_write(settings, &built, &colours, began_s, problem);
+                      solve_and_write(settings, &built, &colours, problem);
     model_free(&built);
     if (done)
         say_who_solved(settings);

@@ -1,6 +1,5 @@
 #include "sweep.h"
 
-#include "clock.h"
 #include "interrupt.h"
 
 #include <math.h>
@@ -53,19 +52,13 @@ static bool run_points(const built_model *built, const dcrf_plan *plan, strength
     return done;
 }
 
-static int is_interrupted(void *user) {
-    (void)user;
-    return interrupt_came();
-}
-
-bool sweep_run(const built_model *built, const dcrf_plan *plan, double time_limit_s, double began_s,
-               strength_sweep *sweep, cli_problem *problem) {
+bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *sweep,
+               cli_problem *problem) {
     dcrf_error error = {.status = DCRF_OK};
     const size_t variables = dcrf_model_variables(built->model);
-    const double left_s = time_limit_s - (seconds_now() - began_s);
     *sweep = (strength_sweep){0};
     /* Nor where the run itself was told to end. */
-    if (!(built->strength.nats > 0) || interrupt_came() || (time_limit_s > 0 && left_s <= 0))
+    if (!(built->strength.nats > 0) || interrupt_came() || time_is_over(&built->time))
         return true;
     sweep->count = SWEEP_POINTS;
     bool done = true;
@@ -78,7 +71,7 @@ bool sweep_run(const built_model *built, const dcrf_plan *plan, double time_limi
         return out_of_memory(problem, "explanation");
     }
     interrupt_catch();
-    dcrf_workspace_set_limit(built->workspace, time_limit_s > 0 ? left_s : 0, is_interrupted, NULL);
+    interrupt_limit(built->workspace, &built->time);
     done = run_points(built, plan, sweep, &error);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     interrupt_release();

@@ -23,8 +23,8 @@ typedef struct strength_sweep {
 } strength_sweep;
 
 /* Sweep around the strength in force, which the model has again afterwards. To be freed. */
-bool sweep_run(const built_model *built, const dcrf_plan *plan, double time_limit_s, double began_s,
-               strength_sweep *sweep, cli_problem *problem);
+bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *sweep,
+               cli_problem *problem);
 void sweep_free(strength_sweep *sweep);
 
 /* A table and a sentence; each line ends with a newline. */

@@ -83,7 +83,7 @@ static bool check_operator(const judged_settings *settings, const dcrf_verificat
 }
 
 static bool verify(const judged_settings *settings, const built_model *built,
-                   const uint16_t *labels, double began_s, cli_problem *problem) {
+                   const uint16_t *labels, cli_problem *problem) {
     static const judged_report report = {print_result, result_to_json};
     const char *file = ((const verify_settings *)settings)->certificate_file;
     dcrf_verification found;
@@ -92,9 +92,8 @@ static bool verify(const judged_settings *settings, const built_model *built,
     progress watch;
     if (!file_read(file, &bytes, problem))
         return false;
-    progress_begin(&watch, feedback_wanted(&settings->feedback), 0,
-                   ((const verify_settings *)settings)->time_limit_s);
-    progress_limit(&watch, built->workspace, began_s);
+    progress_begin(&watch, feedback_wanted(&settings->feedback), 0, &built->time);
+    progress_limit(&watch, built->workspace);
     progress_stage(&watch, "checking the certificate");
     const bool done =
         dcrf_verify_certificate(bytes.data, bytes.size, built->model, built->workspace, labels,
@@ -108,7 +107,8 @@ static bool verify(const judged_settings *settings, const built_model *built,
 }
 
 static bool run_verify(const void *settings, cli_problem *problem) {
-    return judge_labelling(settings, verify, problem);
+    return judge_labelling(settings, ((const verify_settings *)settings)->time_limit_s, verify,
+                           problem);
 }
 
 static const option_group groups[] = {

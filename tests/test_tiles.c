@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "core/rng.h"
+#include "core/workspace.h"
 
 #include <dcrf/dcrf.h>
 #include <dcrf/experimental.h>
@@ -493,6 +494,66 @@ static void test_a_stop_leaves_the_unary_minimum(void **state) {
     }
 }
 
+struct patience {
+    size_t asked, most;
+};
+
+static int is_over(void *user) {
+    struct patience *patience = user;
+    return ++patience->asked > patience->most;
+}
+
+/* A run that is told to end at its question number `most`, by its settings or by the workspace. */
+static dcrf_tiles_info stop_at(struct scene *s, bool by_workspace, struct patience *patience) {
+    const size_t window[3] = {36, 30, 0}, overlap[3] = {5, 5, 0};
+    const dcrf_tile_callbacks callbacks = {
+        .model = model_of_window, .result = take_labels, .user = s};
+    dcrf_tiling tiling;
+    dcrf_workspace *workspace;
+    dcrf_settings settings;
+    dcrf_tiles_info info;
+    dcrf_error error;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    settings.iterations = 1;
+    settings.polish = 0;
+    settings.cancel = by_workspace ? NULL : is_over;
+    settings.cancel_user = patience;
+    assert_int_equal(dcrf_tiling_make(&tiling, &s->grid, window, overlap, &error), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
+    dcrf_workspace_ask_always(workspace);
+    if (by_workspace)
+        dcrf_workspace_set_limit(workspace, 0, is_over, patience);
+    const dcrf_status status = dcrf_tiles_solve(&tiling, &callbacks, DCRF_OPERATOR_EXACT, workspace,
+                                                &settings, &info, &error);
+    if (status != DCRF_OK)
+        fail_msg("at question %zu: %s", patience->most, error.message);
+    dcrf_workspace_free(&workspace);
+    return info;
+}
+
+/* In the middle of a plan, a run or an energy, too; and there is a labelling all the same. */
+static void test_tiles_are_stopped_inside(void **state) {
+    (void)state;
+    struct scene s = new_scene(60, 30);
+    for (int by_workspace = 0; by_workspace < 2; by_workspace++) {
+        size_t most = 0, is_whole = 0;
+        for (; !is_whole; most += 1 + most / 4) {
+            struct patience patience = {0, most};
+            const dcrf_tiles_info info = stop_at(&s, by_workspace, &patience);
+            is_whole = patience.asked <= most;
+            assert_int_equal(info.tiles, 3);
+            assert_int_equal(info.stop, is_whole ? DCRF_OK : DCRF_STOP_CANCELLED);
+            assert_true(is_whole ? info.solved == 3 : info.solved <= 3);
+            assert_true(!is_whole || isfinite(info.energy.total));
+            /* The run of a tile may ask once more, and nobody else does. */
+            assert_true(patience.asked <= most + 2);
+        }
+        /* Plans, runs and energies of three tiles ask many times. */
+        assert_true(most > 100);
+    }
+    free_scene(&s);
+}
+
 static void test_errors_of_callbacks_come_back(void **state) {
     (void)state;
     struct scene s = new_scene(60, 40);
@@ -575,6 +636,7 @@ int main(void) {
         cmocka_unit_test(test_energies_of_parts_add_up),
         cmocka_unit_test(test_origin_aligns_lattices),
         cmocka_unit_test(test_a_stop_leaves_the_unary_minimum),
+        cmocka_unit_test(test_tiles_are_stopped_inside),
         cmocka_unit_test(test_errors_of_callbacks_come_back),
         cmocka_unit_test(test_memory_is_not_underestimated),
     };

@@ -19,9 +19,7 @@ const cli_option large_option_table[] = {
 
 /* The program, its threads, and what is read ahead. */
 #define FIXED_BYTES (64.0 * 1024 * 1024)
-/* The most that a lattice of positions and colours can have, a vertex for every corner of every
- * pixel's simplex; and what photographs with grain have. */
-#define MOST_VERTICES(features) ((double)(features) + 1)
+/* Vertices of a lattice per pixel that photographs with grain have. */
 #define USUAL_VERTICES 2.0
 /* What the command holds of a whole image besides the library: colours, labels, marginals of the
  * labels chosen. */
@@ -183,7 +181,7 @@ static bool look(large_run *run, cli_problem *problem) {
     if (!large_inputs_open(task->model, task->image_file, task->outputs->labels_file, &run->inputs,
                            problem))
         return false;
-    if (!large_sample_take(&run->inputs, &run->built, problem)) {
+    if (!large_sample_take(&run->inputs, task->time, &run->built, problem)) {
         large_inputs_close(&run->inputs);
         return false;
     }

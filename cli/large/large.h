@@ -21,7 +21,7 @@ typedef struct large_task {
     const char *image_file;
     const option_record *record;
     feedback talk;
-    double began_s;
+    time_frame time;
 } large_task;
 
 /* Solve in tiles where the whole does not fit; *was_solved says whether that was so. Where it is

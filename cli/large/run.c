@@ -208,10 +208,9 @@ bool large_run_tiles(large_run *run, cli_problem *problem) {
     dcrf_settings settings = settings_from_options(task->solver, false);
     dcrf_tiles_info info;
     dcrf_error error;
-    run->found.setup_s = seconds_now() - task->began_s;
-    progress_begin(&run->watch, ranks_mine() == 0 ? task->talk : FEEDBACK_QUIET, 0,
-                   settings.time_limit_s);
-    run->watch.line.began_s = task->began_s;
+    run->found.setup_s = seconds_now() - task->time.began_s;
+    progress_begin(&run->watch, ranks_mine() == 0 ? task->talk : FEEDBACK_QUIET, 0, &task->time);
+    settings.time_limit_s = time_left_s(&task->time);
     settings.cancel = say_and_ask;
     settings.cancel_user = run;
     settings.log = progress_log;

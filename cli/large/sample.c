@@ -112,10 +112,11 @@ static bool build_model(const large_inputs *inputs, const sheet *s, built_model 
            library_problem(problem, unary_file(&options->unary), &error);
 }
 
-bool large_sample_take(large_inputs *inputs, built_model *built, cli_problem *problem) {
+bool large_sample_take(large_inputs *inputs, time_frame time, built_model *built,
+                       cli_problem *problem) {
     const model_options *options = inputs->options;
     sheet s = {.energies = NULL};
-    *built = (built_model){0};
+    *built = (built_model){.time = time};
     bool done = model_start_workspace(options, built, problem) && settle_kind(inputs, problem) &&
                 sheet_new(inputs, &s, problem) && fill_sheet(inputs, &s, problem) &&
                 build_model(inputs, &s, built, problem) &&
@@ -171,10 +172,12 @@ static bool probe(const large_inputs *inputs, const built_model *built, dcrf_ker
     kernel.channels = dcrf_view_interleaved(colours, DCRF_F32, &grid, inputs->colours.channels);
     if (done && dcrf_operator_new(&op, &grid, &kernel,
                                   (dcrf_operator_kind)inputs->options->kernels.operator_kind,
-                                  built->workspace, &error) < 0)
-        done = large_window_problem(problem, inputs->image_file, window, &error);
-    if (done)
+                                  built->workspace, &error) >= 0)
         *vertices = fmax(*vertices, (double)dcrf_operator_vertices(op) / (double)pixels);
+    else if (done && error.status == DCRF_ERROR_INTERRUPTED)
+        *vertices = MOST_VERTICES(grid.axes + inputs->colours.channels);
+    else if (done)
+        done = large_window_problem(problem, inputs->image_file, window, &error);
     dcrf_operator_free(&op);
     free(colours);
     return done;

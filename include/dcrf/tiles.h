@@ -92,7 +92,7 @@ typedef struct dcrf_tile_facts {
     dcrf_status stop;     /* DCRF_OK, or why the run was stopped by then */
     dcrf_status left_out; /* DCRF_OK, or the error of a stage that it could do without */
     dcrf_energy energy;   /* of the inner region, with the pairs that its window has; NaN where it
-                           * was not solved */
+                           * was not solved, or stopped before it was known */
     double relative_gap;  /* of the window's own problem; NaN where the method has no bound */
     size_t iterations;
     size_t changed; /* variables of the inner region with another label than their unary minimum */

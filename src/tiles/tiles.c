@@ -88,14 +88,25 @@ static double seconds_left(const struct run *run) {
     return run->settings->time_limit_s - (dcrf_time_s() - run->began_s);
 }
 
-/* Between tiles, and before the long steps of one. */
+/* Between tiles, and in the long steps of one. */
 static bool is_stopped(struct run *run) {
     const dcrf_settings *settings = run->settings;
+    if (run->stop == DCRF_OK)
+        run->stop = dcrf_workspace_limit(run->workspace);
     if (run->stop == DCRF_OK && settings->cancel && settings->cancel(settings->cancel_user))
         run->stop = DCRF_STOP_CANCELLED;
     if (run->stop == DCRF_OK && settings->time_limit_s > 0 && seconds_left(run) <= 0)
         run->stop = DCRF_STOP_TIME;
     return run->stop != DCRF_OK;
+}
+
+static bool is_due(void *user) {
+    return is_stopped(user);
+}
+
+/* A step that was told to end is none that failed. */
+static dcrf_status forgive_stop(struct run *run, dcrf_status status) {
+    return status == DCRF_ERROR_INTERRUPTED && is_stopped(run) ? DCRF_OK : status;
 }
 
 /* The part of the time left that a tile has. Where tiles are shared, as many of those to come are
@@ -143,9 +154,21 @@ static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf
     return status;
 }
 
-/* Plan and solve. Where the run is stopped in between, the unary minimum stays. */
+static dcrf_status find_energy(struct run *run, const dcrf_plan *plan, dcrf_error *error) {
+    dcrf_energy energy;
+    const dcrf_status status = dcrf_energy_of_part(plan, run->workspace, run->arrays.labels,
+                                                   run->arrays.inner, &energy, error);
+    if (status >= 0)
+        run->tile.energy = energy;
+    return status;
+}
+
+/* Plan and solve. Where the run is stopped before there are labels, the unary minimum stays; where
+ * it is stopped before their energy is known, that is NaN. */
 static dcrf_status solve_window(struct run *run, const dcrf_tile *tile, const dcrf_model *model,
                                 dcrf_error *error) {
+    const struct dcrf_interrupt interrupt = {is_due, run};
+    DCRF_WATCH(run->workspace, &interrupt);
     dcrf_plan *plan = NULL;
     dcrf_settings settings = *run->settings;
     const double began_s = dcrf_time_s();
@@ -156,14 +179,13 @@ static dcrf_status solve_window(struct run *run, const dcrf_tile *tile, const dc
         if (settings.time_limit_s > 0)
             settings.time_limit_s = seconds_for(run, tile);
         status = run_solver(run, plan, &settings, error);
-        if (status >= 0)
-            status = dcrf_energy_of_part(plan, run->workspace, run->arrays.labels,
-                                         run->arrays.inner, &run->tile.energy, error);
         run->tile.is_solved = status >= 0;
+        if (status >= 0)
+            status = find_energy(run, plan, error);
     }
     run->info.solve_s += dcrf_time_s() - planned_s;
     dcrf_plan_free(&plan);
-    return status;
+    return forgive_stop(run, status);
 }
 
 static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf_model *model,

@@ -26,6 +26,12 @@ class Limits(case.Case):
             self.bad(self.large, "the time limit ended while", *more, "--operator", "exact", "--bilateral", "60,200", "-t", "0.01",
                      "--threads", "1", status=1)
 
+    # The clock begins with the command, so that the time of the first step is over.
+    def test_set_up_obeys(self):
+        for cliques in ("meanshift", "slic"):
+            self.bad(self.large, "the time limit ended while finding superpixels", "solve", *self.model, "--cliques", cliques, "-t", "0.001",
+                     "--threads", "1", status=1)
+
     def run_and_signal(self, handler):
         """What a run says that got SIGINT at its first iteration."""
         run = subprocess.Popen([case.COMMAND, "solve", *self.model, "-m", "lp", "-n", "20", "--gap", "1e-9", "-v", "--no-polish", "--threads", "1",
