@@ -8,6 +8,8 @@
  * energies. A pixel with margin < S_a gives in when all others disagree with it. */
 #include "explain.h"
 
+#include "interrupt.h"
+
 #include <dcrf/experimental.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@ typedef struct measurements {
     double all_strength;
     double margin;            /* median: scribbles fix some pixels at any price */
     double persuadable_share; /* of pixels, with margin < S_a */
+    bool is_whole;            /* there was time for them all */
 } measurements;
 
 static double mean_of(const float *values, size_t count) {
@@ -28,38 +31,44 @@ static double mean_of(const float *values, size_t count) {
     return sum / (double)count;
 }
 
-/* Row sums of one kernel, without its diagonal where `diagonal` has room for it. */
-static dcrf_status row_sums_of(const model_options *options, const built_model *built,
-                               const dcrf_kernel *kernel, float *row_sums, float *diagonal,
-                               dcrf_error *error) {
+/* The row sums of a kernel before normalization, which the plan no longer knows. */
+static dcrf_status reach_of(const model_options *options, const built_model *built, size_t k,
+                            float *row_sums, double *reach, dcrf_error *error) {
     dcrf_operator *op = NULL;
-    dcrf_status status = dcrf_operator_new(&op, dcrf_model_grid(built->model), kernel,
+    dcrf_kernel plain = built->kernels[k];
+    plain.normalization = DCRF_NORMALIZE_NONE;
+    dcrf_status status = dcrf_operator_new(&op, dcrf_model_grid(built->model), &plain,
                                            (dcrf_operator_kind)options->kernels.operator_kind,
                                            built->workspace, error);
     if (status >= 0)
         status = dcrf_operator_row_sums(op, built->workspace, row_sums, error);
-    if (status >= 0 && diagonal)
-        status = dcrf_operator_diagonal(op, built->workspace, diagonal, error);
-    for (size_t a = 0; status >= 0 && diagonal && a < dcrf_operator_variables(op); a++)
-        row_sums[a] -= diagonal[a];
+    *reach = mean_of(row_sums, dcrf_model_variables(built->model));
     dcrf_operator_free(&op);
+    return status;
+}
+
+/* Row sums without the diagonal. */
+static dcrf_status sums_of_others(const dcrf_operator *op, dcrf_workspace *workspace,
+                                  float *row_sums, float *diagonal, dcrf_error *error) {
+    dcrf_status status = dcrf_operator_row_sums(op, workspace, row_sums, error);
+    if (status >= 0)
+        status = dcrf_operator_diagonal(op, workspace, diagonal, error);
+    for (size_t a = 0; status >= 0 && a < dcrf_operator_variables(op); a++)
+        row_sums[a] -= diagonal[a];
     return status;
 }
 
 /* Reach and strength of every kernel; the strengths of all of them are added up in `total`. */
 static dcrf_status measure_kernels(const model_options *options, const built_model *built,
-                                   float *total, float *row_sums, float *diagonal, measurements *m,
-                                   dcrf_error *error) {
+                                   const dcrf_plan *plan, float *total, float *row_sums,
+                                   float *diagonal, measurements *m, dcrf_error *error) {
     const size_t variables = dcrf_model_variables(built->model);
     dcrf_status status = DCRF_OK;
     for (size_t k = 0; status >= 0 && k < built->kernel_count; k++) {
-        dcrf_kernel plain = built->kernels[k];
-        plain.normalization = DCRF_NORMALIZE_NONE;
-        status = row_sums_of(options, built, &plain, row_sums, NULL, error);
-        if (status < 0)
-            break;
-        m->reach[k] = mean_of(row_sums, variables);
-        status = row_sums_of(options, built, &built->kernels[k], row_sums, diagonal, error);
+        status = reach_of(options, built, k, row_sums, &m->reach[k], error);
+        if (status >= 0)
+            status = sums_of_others(dcrf_plan_operator(plan, k), built->workspace, row_sums,
+                                    diagonal, error);
         const double factor = 2 * built->kernels[k].weight;
         for (size_t a = 0; status >= 0 && a < variables; a++)
             total[a] += (float)(factor * (double)row_sums[a]);
@@ -182,32 +191,41 @@ static bool write_words(const built_model *built, const measurements *m, const s
     FILE *stream = open_memstream(text, &bytes);
     if (!stream)
         return false;
-    for (size_t k = 0; k < built->kernel_count; k++)
+    for (size_t k = 0; m->is_whole && k < built->kernel_count; k++)
         write_kernel(stream, built, m, k);
-    write_strength(stream, m);
+    if (m->is_whole)
+        write_strength(stream, m);
+    else
+        fputs("There was no time to measure what the kernels do.\n", stream);
     write_measured(stream, built);
     write_cliques(stream, built);
     write_constant(stream, found);
     sweep_write(stream, sweep);
+    if (sweep->count == 0 && built->strength.nats > 0)
+        fputs("There was no time to try other strengths.\n", stream);
     return fclose(stream) == 0;
 }
 
 bool explain_settings(const model_options *options, const built_model *built, const solution *found,
                       const strength_sweep *sweep, char **text, cli_problem *problem) {
     const size_t variables = dcrf_model_variables(built->model);
-    measurements m = {{0}, {0}, 0, 0, 0};
-    dcrf_error error;
+    measurements m = {.is_whole = false};
+    dcrf_error error = {.status = DCRF_OK};
     float *scratch = calloc(variables, 3 * sizeof *scratch);
     *text = NULL;
     if (!scratch)
         return out_of_memory(problem, "explanation");
-    bool done = measure_kernels(options, built, scratch, scratch + variables,
-                                scratch + 2 * variables, &m, &error) >= 0 ||
+    interrupt_limit(built->workspace, &built->time);
+    m.is_whole = !interrupt_came() && !time_is_over(&built->time) &&
+                 measure_kernels(options, built, found->plan, scratch, scratch + variables,
+                                 scratch + 2 * variables, &m, &error) >= 0;
+    dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
+    bool done = error.status == DCRF_OK || error.status == DCRF_ERROR_INTERRUPTED ||
                 library_problem(problem, "explanation", &error);
-    if (done) {
+    if (m.is_whole)
         measure_unary(built, scratch, scratch + variables, &m);
+    if (done)
         done = write_words(built, &m, found, sweep, text) || out_of_memory(problem, "explanation");
-    }
     free(scratch);
     return done;
 }

@@ -5,7 +5,8 @@
 #include "solution.h"
 #include "sweep.h"
 
-/* Paragraphs that each end with a newline; to be freed. */
+/* Paragraphs that each end with a newline; to be freed. What there is no time to measure is left
+ * out, and they say so. */
 bool explain_settings(const model_options *options, const built_model *built, const solution *found,
                       const strength_sweep *sweep, char **text, cli_problem *problem);
 

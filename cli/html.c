@@ -133,18 +133,52 @@ static void write_data(FILE *stream, const char *type, const uint8_t *data, size
     }
 }
 
-bool html_write_picture(FILE *stream, const char *file, const html_picture *shown,
+size_t html_picture_step(const html_picture *shown) {
+    const size_t most = shown->is_small ? HTML_SMALL_PICTURE_PIXELS : HTML_PICTURE_PIXELS;
+    size_t step = 1;
+    while ((shown->width / step) * (shown->height / step) > most)
+        step++;
+    return step;
+}
+
+/* Every `step`th row and column; false when memory is out. */
+static bool thin_out(html_picture *shown, size_t step, uint16_t **samples) {
+    const size_t values = shown->channels > 0 ? shown->channels : 1;
+    const size_t width = (shown->width - 1) / step + 1, height = (shown->height - 1) / step + 1;
+    uint16_t *to = *samples = calloc(width * height, values * sizeof *to);
+    if (!to)
+        return false;
+    for (size_t y = 0; y < height; y++)
+        for (size_t x = 0; x < width; x++, to += values)
+            memcpy(to, shown->samples + (y * shown->width + x) * step * values,
+                   values * sizeof *to);
+    shown->width = width;
+    shown->height = height;
+    shown->samples = *samples;
+    return true;
+}
+
+static bool encode(FILE *stream, const char *file, const html_picture *shown,
+                   cli_problem *problem) {
+    return shown->channels == 0 ? png_write_labels(stream, file, shown->samples, shown->width,
+                                                   shown->height, shown->colours->rgb, problem)
+                                : png_write_samples(stream, file, shown->samples, shown->width,
+                                                    shown->height, shown->channels, problem);
+}
+
+bool html_write_picture(FILE *stream, const char *file, const html_picture *given,
                         cli_problem *problem) {
     char *png = NULL;
     size_t bytes = 0;
-    FILE *memory = shown->samples ? open_memstream(&png, &bytes) : NULL;
-    if (!memory)
+    uint16_t *fewer = NULL;
+    html_picture shown = *given;
+    const size_t step = html_picture_step(given);
+    if (!shown.samples || (step > 1 && !thin_out(&shown, step, &fewer)))
         return out_of_memory(problem, file);
-    bool done = shown->channels == 0 ? png_write_labels(memory, file, shown->samples, shown->width,
-                                                        shown->height, shown->colours->rgb, problem)
-                                     : png_write_samples(memory, file, shown->samples, shown->width,
-                                                         shown->height, shown->channels, problem);
-    if (fclose(memory) != 0 && done)
+    FILE *memory = open_memstream(&png, &bytes);
+    bool done = memory ? encode(memory, file, &shown, problem) : out_of_memory(problem, file);
+    free(fewer);
+    if (memory && fclose(memory) != 0 && done)
         done = out_of_memory(problem, file);
     if (done)
         write_data(stream, "image/png", (const uint8_t *)png, bytes);
@@ -165,8 +199,8 @@ static bool write_decoded(FILE *stream, const char *file, const char *photograph
         return false;
     for (size_t i = 0; i < decoded.width * decoded.height * decoded.channels; i++)
         decoded.samples[i] = (uint16_t)(decoded.samples[i] * 255u / decoded.largest);
-    const html_picture shown = {decoded.width, decoded.height, decoded.channels, decoded.samples,
-                                NULL};
+    const html_picture shown = {decoded.width,   decoded.height, decoded.channels,
+                                decoded.samples, NULL,           false};
     const bool done = html_write_picture(stream, file, &shown, problem);
     picture_free(&decoded);
     return done;

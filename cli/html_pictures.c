@@ -17,8 +17,8 @@ typedef struct page_picture {
 } page_picture;
 
 static bool write_picture(const page *p, const page_picture *picture) {
-    const html_picture drawn = {p->shown->width, p->shown->height, picture->channels,
-                                picture->samples, p->colours};
+    const html_picture drawn = {p->shown->width,  p->shown->height, picture->channels,
+                                picture->samples, p->colours,       p->is_hurried};
     fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
             picture->channels == 0 ? "pixels" : "");
     html_write_escaped(p->stream, picture->caption);
@@ -88,9 +88,20 @@ static void free_pictures(picture_set *set) {
         free(set->drawn[i]);
 }
 
+static void say_step(const page *p) {
+    const html_picture shown = {
+        .width = p->shown->width, .height = p->shown->height, .is_small = p->is_hurried};
+    const size_t step = html_picture_step(&shown);
+    if (step > 1)
+        fprintf(p->stream, "<p class='soft'>One of %zu rows and columns%s.</p>\n", step,
+                p->is_hurried ? ", as there was no time for more" : "");
+}
+
 static bool write_pictures(const page *p, const picture_set *set) {
-    fprintf(p->stream, "<section><h2>%s</h2><div class='pictures'>\n",
+    fprintf(p->stream, "<section><h2>%s</h2>\n",
             image_is_volume(&p->results->built->image) ? "Pictures of the slice" : "Pictures");
+    say_step(p);
+    fputs("<div class='pictures'>\n", p->stream);
     bool done = true;
     for (size_t i = 0; done && i < set->count; i++)
         done = write_picture(p, &set->of[i]);
@@ -114,8 +125,8 @@ static bool write_slice(const page *p, const scene *shown, size_t slice) {
     bool done = true;
     fprintf(p->stream, "{\"slice\":%zu", slice);
     for (size_t i = 0; done && i < set.count; i++) {
-        const html_picture drawn = {shown->width, shown->height, set.of[i].channels,
-                                    set.of[i].samples, p->colours};
+        const html_picture drawn = {shown->width,      shown->height, set.of[i].channels,
+                                    set.of[i].samples, p->colours,    p->is_hurried};
         fprintf(p->stream, ",\"%s\":\"", set.of[i].id);
         done = html_write_picture(p->stream, p->file, &drawn, p->problem);
         fputc('"', p->stream);

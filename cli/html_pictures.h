@@ -13,6 +13,7 @@ typedef struct page {
     const solve_results *results;
     const scene *shown;
     const palette *colours;
+    bool is_hurried; /* the run was told to end */
     cli_problem *problem;
 } page;
 

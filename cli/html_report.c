@@ -3,6 +3,7 @@
 #include "html.h"
 #include "html_pictures.h"
 #include "html_plot.h"
+#include "interrupt.h"
 #include "solution_text.h"
 
 #include <math.h>
@@ -147,7 +148,8 @@ static void write_subtitle(const page *p) {
 
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,
                        const scene *shown, const palette *colours, cli_problem *problem) {
-    const page p = {stream, file, results, shown, colours, problem};
+    const bool is_hurried = interrupt_came() || time_is_over(&results->built->time);
+    const page p = {stream, file, results, shown, colours, is_hurried, problem};
     html_begin_style(stream, image_name(&p));
     html_begin_body(stream, image_name(&p));
     write_subtitle(&p);

@@ -1,7 +1,9 @@
 """Limits and signals: what a run does when it is told to end, and when it is not."""
 
+import base64
 import json
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -32,10 +34,10 @@ class Limits(case.Case):
             self.bad(self.large, "the time limit ended while finding superpixels", "solve", *self.model, "--cliques", cliques, "-t", "0.001",
                      "--threads", "1", status=1)
 
-    def run_and_signal(self, handler):
+    def run_and_signal(self, handler, *more):
         """What a run says that got SIGINT at its first iteration."""
         run = subprocess.Popen([case.COMMAND, "solve", *self.model, "-m", "lp", "-n", "20", "--gap", "1e-9", "-v", "--no-polish", "--threads", "1",
-                                "--json", "found.json", "-o", "found.png"], cwd=self.folder,
+                                "--json", "found.json", "-o", "found.png", *more], cwd=self.folder,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, handler))
         for line in run.stderr:
@@ -52,6 +54,20 @@ class Limits(case.Case):
         ignored = self.run_and_signal(signal.SIG_IGN)
         self.assertNotEqual(ignored["stop"], "cancelled")
         self.assertGreater(ignored["iterations"], 1)
+
+    # A report is still written then, of what is known, and with pictures of few pixels.
+    def test_reports_of_runs_that_end_early(self):
+        width, height = 704, 448
+        prior = [[y // 7 % 2] * width for y in range(height)]
+        grey = [[200 * row[0]] * width for row in prior]
+        self.model = (self.write("wide.png", formats.number_png(grey)), "--labels-prior", self.write("p.png", formats.number_png(prior)))
+        self.assertEqual(self.run_and_signal(signal.SIG_DFL, "-n", "1000", "--report", "r.html")["stop"], "cancelled")
+        page = self.read("r.html").decode()
+        self.assertIn("There was no time to measure what the kernels do.", page)
+        self.assertIn("There was no time to try other strengths.", page)
+        self.assertIn("One of 2 rows and columns, as there was no time for more.", page)
+        pictures = [base64.b64decode(text[:64]) for text in page.split("data:image/png;base64,")[1:]]
+        self.assertEqual({struct.unpack(">II", picture[16:24]) for picture in pictures}, {(width // 2, height // 2)})
 
 
 if __name__ == "__main__":
