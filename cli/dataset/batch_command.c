@@ -152,7 +152,11 @@ static bool work_through(const batch_settings *settings, batch_work *work, crew_
         .too_large = batch_too_large,
         .work = batch_image,
     };
-    if (!crew_run(&settings->crew, &task, count, problem))
+    /* Only the work knows how to end; a signal in the summary afterwards ends the program. */
+    interrupt_catch();
+    const bool done = crew_run(&settings->crew, &task, count, problem);
+    interrupt_release();
+    if (!done)
         return false;
     return !count->interrupted || crew_was_interrupted(problem, settings->batch.out);
 }
@@ -192,9 +196,7 @@ static bool run_batch(const void *given, cli_problem *problem) {
     /* A rank may fail alone, where a folder is not on all machines. */
     done = ranks_agree(done, problem) && open_results(settings, &results, problem);
     if (done) {
-        interrupt_catch();
         done = run_on(settings, &data, &results, model, problem);
-        interrupt_release();
         store_close(&results);
     }
     json_decref(model);
@@ -232,7 +234,7 @@ const cli_command batch_command = {
     "\n"
     "A result is keyed by the contents of its inputs and by the settings. A second run does only "
     "what is missing or has changed, so a run that was killed goes on where it was. An image that "
-    "cannot be read is skipped, and the exit status is then 3. Ctrl-C finishes the images in work.",
+    "cannot be read is skipped, and the exit status is then 3. Ctrl-C gives up the images in work.",
     sizeof(batch_settings),
     run_batch,
 };

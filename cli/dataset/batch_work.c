@@ -136,7 +136,7 @@ static crew_verdict find_result(batch_image_state *state, const method_choice *m
         return CREW_DONE;
     if (!read_once(state) || !prepared_solve(state->prepared, state->workspace, b->choice, method,
                                              &found, NULL, state->problem))
-        return CREW_SKIPPED;
+        return crew_failed(CREW_SKIPPED);
     const crew_verdict verdict = store_result(state, method, key, &found);
     outcome_free(&found);
     return verdict;
@@ -151,7 +151,7 @@ static crew_verdict find_curve(batch_image_state *state, const method_choice *me
         return CREW_DONE;
     if (!read_once(state) || !prepared_solve(state->prepared, state->workspace, b->choice, method,
                                              &found, &energies, state->problem))
-        return CREW_SKIPPED;
+        return crew_failed(CREW_SKIPPED);
     const bool done = store_put_curve(b->results, method->name, state->item->name, key, &energies,
                                       state->problem);
     curve_free(&energies);
@@ -174,12 +174,12 @@ static crew_verdict do_methods(batch_image_state *state, bool with_curves) {
     return verdict;
 }
 
-/* Write down that an image was skipped, or that it was not. */
+/* Write down that an image was skipped, or that it was not, where that is known. */
 static crew_verdict note_verdict(const batch_work *b, size_t image, crew_verdict verdict,
                                  cli_problem *problem) {
     const char *name = b->data->items[image].name;
     cli_problem why = *problem;
-    if (verdict != CREW_STOP &&
+    if ((verdict == CREW_DONE || verdict == CREW_SKIPPED) &&
         !store_put_failure(b->results, name, verdict == CREW_SKIPPED ? why.text : NULL, problem))
         return CREW_STOP;
     return verdict;

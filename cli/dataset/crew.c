@@ -34,6 +34,10 @@ bool crew_image_too_large(cli_problem *problem, const char *image, size_t bytes)
     return failure(problem, image, "needs about %zu MiB; --memory allows less", (bytes >> 20) + 1);
 }
 
+crew_verdict crew_failed(crew_verdict verdict) {
+    return interrupt_came() ? CREW_GIVEN_UP : verdict;
+}
+
 bool crew_was_interrupted(cli_problem *problem, const char *subject) {
     failure(problem, subject, "interrupted; what is done is kept, and the same command goes on");
     problem->exit_status = EXIT_STATUS_INTERRUPTED;
@@ -163,7 +167,7 @@ static void draw(dealer *d) {
     if (c->skipped > 0)
         terminal_line_add(text, "  %.0f skipped", (double)c->skipped);
     if (interrupt_came())
-        terminal_line_add(text, "  finishing %.0f images", (double)(c->alive - c->idle));
+        terminal_line_add(text, "  giving up %.0f images", (double)(c->alive - c->idle));
     terminal_line_draw(&d->line, text);
 }
 

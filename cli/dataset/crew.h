@@ -20,8 +20,9 @@ typedef enum crew_deal { CREW_DEAL_FREE, CREW_DEAL_FIXED } crew_deal;
 
 typedef enum crew_verdict {
     CREW_DONE,
-    CREW_SKIPPED, /* this image cannot be done; go on */
-    CREW_STOP     /* nothing can be done any more: `problem` says why */
+    CREW_SKIPPED,  /* this image cannot be done; go on */
+    CREW_GIVEN_UP, /* a signal came while it was worked on */
+    CREW_STOP      /* nothing can be done any more: `problem` says why */
 } crew_verdict;
 
 typedef struct crew_task {
@@ -42,8 +43,11 @@ typedef struct crew_task {
 typedef struct crew_count {
     size_t done;
     size_t skipped;
-    bool interrupted; /* by Ctrl-C or SIGTERM: images in flight were finished, others not begun */
+    bool interrupted; /* by Ctrl-C or SIGTERM: images in flight were given up, others not begun */
 } crew_count;
+
+/* The verdict of an image whose work has failed: given up where a signal came, else `verdict`. */
+crew_verdict crew_failed(crew_verdict verdict);
 
 /* Problems that all tasks have: an image that is larger than the memory allowed, and a run that was
  * ended by a signal. Both return false. */

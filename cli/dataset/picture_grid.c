@@ -77,7 +77,8 @@ static bool draw_photograph(grid *g, const dataset_item *item, size_t width) {
 
 static bool draw_map(grid *g, size_t column, const dataset_item *item, const char *what,
                      const picture *labels) {
-    const html_picture shown = {labels->width, labels->height, 0, labels->samples, &g->colours, false};
+    const html_picture shown = {labels->width,   labels->height, 0,
+                                labels->samples, &g->colours,    false};
     begin_cell(g, column, labels->width);
     const bool done = html_write_picture(g->stream, g->file, &shown, g->problem);
     end_cell(g, item->name, what);

@@ -1,6 +1,6 @@
 #include "dataset/prepared.h"
 
-#include "clock.h"
+#include "interrupt.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/label_map.h"
@@ -361,6 +361,18 @@ static bool take_rounding(const prepared_image *p, dcrf_workspace *workspace,
     return true;
 }
 
+/* A run that had no time for a first labelling has no result; nor has one in which a signal came,
+ * which may have left out a stage whatever it says of the iterations. */
+static bool run_to_result(dcrf_solver *solver, dcrf_solver_info *info, dcrf_error *error) {
+    if (dcrf_solver_run(solver, error) < 0)
+        return false;
+    dcrf_solver_get_info(solver, info);
+    if (!interrupt_came() && isfinite(info->energy.total))
+        return true;
+    *error = (dcrf_error){DCRF_ERROR_INTERRUPTED, "the run ended before there was a result"};
+    return false;
+}
+
 static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
                        const solve_choice *choice, const method_choice *method, outcome *found,
                        curve *energies, dcrf_error *error) {
@@ -374,9 +386,9 @@ static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
     if (choice->rounded)
         settings.polish = 0;
     bool done = dcrf_solver_new(&solver, p->plan, workspace, &settings, error) >= 0 &&
-                dcrf_solver_run(solver, error) >= 0;
+                run_to_result(solver, &info, error);
     if (done) {
-        dcrf_solver_get_info(solver, &info);
+        interrupt_limit(workspace, &(time_frame){0}); /* what is left to do is little */
         take_info(&info, found);
         dcrf_solver_labels(solver, found->labels);
         /* What the LP's bound proves of single pixels, at no further work. */
@@ -406,15 +418,24 @@ static bool take_unary(const prepared_image *p, dcrf_workspace *workspace, outco
     return true;
 }
 
+/* The time of a method is that of a run by itself, and so begins with the set-up of the image, also
+ * where another method has made it. */
+static void limit_time(dcrf_workspace *workspace, const solve_choice *choice, double setup_s) {
+    const time_frame time = {seconds_now() - setup_s, choice->solver.time_limit_s};
+    interrupt_limit(workspace, &time);
+}
+
 static bool find_labels(prepared_image *p, dcrf_workspace *workspace, const solve_choice *choice,
                         const method_choice *method, outcome *found, curve *energies,
                         cli_problem *problem) {
     dcrf_error error;
     double regions_s;
+    limit_time(workspace, choice, p->read_s);
     if (!set_kernels(p, workspace, &choice->model, problem) ||
         !set_cliques(p, workspace, &choice->model, method->cliques, &regions_s, problem))
         return false;
     found->setup_s = p->read_s + p->plan_s + regions_s;
+    limit_time(workspace, choice, found->setup_s);
     const bool done = method->unary
                           ? take_unary(p, workspace, found, &error)
                           : run_solver(p, workspace, choice, method, found, energies, &error);

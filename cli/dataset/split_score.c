@@ -103,7 +103,7 @@ static crew_verdict score_image(void *user, size_t place, dcrf_workspace *worksp
         solve_and_count(s, *image, workspace, problem);
     if (!scorer->kept[place])
         prepared_free(image);
-    return done ? CREW_DONE : CREW_STOP;
+    return done ? CREW_DONE : crew_failed(CREW_STOP);
 }
 
 /* Memory for those that are kept is not asked for again. */

@@ -334,7 +334,7 @@ const cli_command tune_command = {
     "stopped or killed, and a larger budget goes on from the end. best.json is a file for --config "
     "of solve and batch; tune.md compares start and best, also on images that were not tuned on; "
     "search.svg shows the search, and strength.svg the score against the strength, which is looked "
-    "at first. Ctrl-C finishes the images in work.",
+    "at first. Ctrl-C gives up the images in work.",
     sizeof(tune_settings),
     run_tune,
 };
