@@ -8,6 +8,7 @@
 #include <dcrf/certify.h>
 #include <dcrf/experimental.h>
 #include <dcrf/labelling.h>
+#include <dcrf/scribbles.h>
 #include <dcrf/solver.h>
 #include <dcrf/strength.h>
 #include <dcrf/superpixel.h>
@@ -113,6 +114,32 @@ static dcrf_status try_slic(struct scene *scene, uint16_t *labels, dcrf_error *e
     return try_regions(scene, DCRF_SUPERPIXEL_SLIC, error);
 }
 
+#define STROKES_WIDTH 40
+#define STROKES_HEIGHT 70
+static dcrf_scribbles *scribbles; /* made before anybody loses patience */
+
+static void make_scribbles(dcrf_workspace *workspace) {
+    static uint8_t grey[STROKES_WIDTH * STROKES_HEIGHT];
+    const dcrf_grid grid = dcrf_grid_2d(STROKES_WIDTH, STROKES_HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(grey, DCRF_U8, &grid, 1);
+    for (size_t a = 0; a < STROKES_WIDTH * STROKES_HEIGHT; a++)
+        grey[a] = (uint8_t)(a * a / 11);
+    assert_int_equal(dcrf_scribbles_new(&scribbles, &grid, &image, 2, NULL, workspace, NULL),
+                     DCRF_OK);
+}
+
+static dcrf_status try_scribbles(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    static uint8_t strokes[STROKES_WIDTH * STROKES_HEIGHT];
+    const dcrf_grid grid = dcrf_grid_2d(STROKES_WIDTH, STROKES_HEIGHT);
+    const dcrf_view drawn = dcrf_view_interleaved(strokes, DCRF_U8, &grid, 1);
+    (void)scene;
+    (void)labels;
+    for (size_t a = 0; a < STROKES_WIDTH * STROKES_HEIGHT; a++)
+        strokes[a] = a < STROKES_WIDTH ? (uint8_t)(2 * a / STROKES_WIDTH) : 255;
+    assert_int_equal(dcrf_scribbles_set_strokes(scribbles, &drawn, NULL), DCRF_OK);
+    return dcrf_scribbles_update(scribbles, error);
+}
+
 static void patience_is_respected(struct scene *scene, uint16_t *labels, attempt make,
                                   bool asks_much) {
     for (size_t most = 0;; most += 1 + most / 3) {
@@ -154,11 +181,20 @@ static void every_call_ends(void **state) {
     }
 }
 
-static void superpixels_end(void **state) {
+static void superpixels_and_scribbles_end(void **state) {
     (void)state;
     struct scene scene = new_large_scene(DCRF_OPERATOR_FAST, 1);
     patience_is_respected(&scene, NULL, try_mean_shift, true);
     patience_is_respected(&scene, NULL, try_slic, true);
+    make_scribbles(scene.workspace);
+    /* Before the field is run, at first. */
+    struct patience none = {0, 0};
+    dcrf_error error;
+    dcrf_workspace_set_limit(scene.workspace, 0, is_over, &none);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "while working with scribbles", error,
+                 try_scribbles(&scene, NULL, &error));
+    patience_is_respected(&scene, NULL, try_scribbles, true);
+    dcrf_scribbles_free(&scribbles);
     free_scene(&scene);
 }
 
@@ -301,7 +337,7 @@ static void one_thread_at_a_time(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_ends),     cmocka_unit_test(superpixels_end),
+        cmocka_unit_test(every_call_ends),     cmocka_unit_test(superpixels_and_scribbles_end),
         cmocka_unit_test(calls_in_a_row_end),  cmocka_unit_test(runs_end_with_what_they_have),
         cmocka_unit_test(time_of_a_workspace), cmocka_unit_test(one_thread_at_a_time),
     };

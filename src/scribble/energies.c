@@ -152,15 +152,16 @@ static void write_energies(void *context, size_t begin, size_t end, size_t worke
     }
 }
 
-void dcrf_stroke_energies_compute(struct dcrf_stroke_energies *energies, const int32_t *strokes,
+bool dcrf_stroke_energies_compute(struct dcrf_stroke_energies *energies, const int32_t *strokes,
                                   const float *beliefs, float *out, size_t stride,
-                                  dcrf_pool *pool) {
+                                  dcrf_workspace *workspace) {
     const size_t rows = energies->variables / energies->grid->size[0];
     energies->strokes = strokes;
     energies->beliefs = beliefs;
     energies->out = out;
     energies->stride = stride;
-    dcrf_parallel_for(pool, rows, ROWS_PER_CHUNK, measure_rows, energies);
-    dcrf_parallel_for(pool, energies->colours->labels, 1, search_labels, energies);
-    dcrf_parallel_for(pool, energies->variables, VARIABLES_PER_CHUNK, write_energies, energies);
+    return dcrf_parallel_while(workspace, rows, ROWS_PER_CHUNK, measure_rows, energies) &&
+           dcrf_parallel_while(workspace, energies->colours->labels, 1, search_labels, energies) &&
+           dcrf_parallel_while(workspace, energies->variables, VARIABLES_PER_CHUNK, write_energies,
+                               energies);
 }

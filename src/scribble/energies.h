@@ -2,6 +2,7 @@
 #ifndef DCRF_SCRIBBLE_ENERGIES_H
 #define DCRF_SCRIBBLE_ENERGIES_H
 
+#include "core/workspace.h"
 #include "scribble/colour_model.h"
 #include "scribble/geodesic.h"
 
@@ -31,8 +32,10 @@ int dcrf_stroke_energies_init(struct dcrf_stroke_energies *energies, const dcrf_
 void dcrf_stroke_energies_clear(struct dcrf_stroke_energies *energies);
 
 /* Measure distances to the strokes, over a block of what is believed so far, a distribution over
- * labels for each variable, and write the energies, a block with the same stride. */
-void dcrf_stroke_energies_compute(struct dcrf_stroke_energies *energies, const int32_t *strokes,
-                                  const float *beliefs, float *out, size_t stride, dcrf_pool *pool);
+ * labels for each variable, and write the energies, a block with the same stride. False where the
+ * workspace is told to end. */
+bool dcrf_stroke_energies_compute(struct dcrf_stroke_energies *energies, const int32_t *strokes,
+                                  const float *beliefs, float *out, size_t stride,
+                                  dcrf_workspace *workspace);
 
 #endif

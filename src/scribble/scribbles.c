@@ -345,6 +345,9 @@ static bool is_cancelled(const dcrf_scribbles *s, size_t round, dcrf_scribbles_s
            s->settings.progress(s->settings.progress_user, round, stage) != 0;
 }
 
+/* What is interrupted, in words. */
+#define BEING_DONE "working with scribbles"
+
 static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_info *info,
                              dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(s->workspace);
@@ -356,11 +359,16 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
     dcrf_colour_model_fit(&s->colours, round > 0 ? s->read : s->strokes, s->variables, round > 0,
                           pool);
     const double fitted_s = dcrf_time_s();
+    const dcrf_status go_on = dcrf_go_on(s->workspace, BEING_DONE, error);
+    if (go_on < 0)
+        return go_on;
     if (is_cancelled(s, round, DCRF_SCRIBBLES_DISTANCES))
         return DCRF_STOP_CANCELLED;
     if (round == 0)
         dcrf_parallel_for(pool, s->variables, VARIABLES_PER_CHUNK, believe_colours, s);
-    dcrf_stroke_energies_compute(&s->energies, s->strokes, s->q, s->unary, s->stride, pool);
+    if (!dcrf_stroke_energies_compute(&s->energies, s->strokes, s->q, s->unary, s->stride,
+                                      s->workspace))
+        return dcrf_fail_interrupted(s->workspace, BEING_DONE, error);
     const double measured_s = dcrf_time_s();
     if (is_cancelled(s, round, DCRF_SCRIBBLES_FIELD))
         return DCRF_STOP_CANCELLED;
