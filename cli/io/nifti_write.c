@@ -1,5 +1,6 @@
 #include "io/gzip.h"
 #include "io/nifti_geometry.h"
+#include "io/number_bits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,40 +57,112 @@ static bool fits_nifti_1(const nifti_image *image) {
     return true;
 }
 
-static bool write_volume(FILE *stream, const char *file, const nifti_geometry *geometry,
-                         nifti_image *image, const void *voxels, cli_problem *problem) {
-    struct {
-        union {
-            nifti_1_header first;
-            nifti_2_header second;
-        } header;
-        uint8_t no_extensions[NO_EXTENSIONS_BYTES];
-    } start;
-    memset(&start, 0, sizeof start);
-    /* In the format of the original, unless that cannot hold the size. */
-    const bool first = !geometry->second && fits_nifti_1(image);
-    const size_t header_bytes = first ? sizeof start.header.first : sizeof start.header.second;
-    image->nifti_type = first ? NIFTI_FTYPE_NIFTI1_1 : NIFTI_FTYPE_NIFTI2_1;
-    image->iname_offset = (int64_t)(header_bytes + NO_EXTENSIONS_BYTES);
-    const int status = first ? nifti_convert_nim2n1hdr(image, &start.header.first)
-                             : nifti_convert_nim2n2hdr(image, &start.header.second);
-    if (status != 0)
-        return failure(problem, file, "its NIfTI header cannot be made");
-    if (first)
-        start.header.first.vox_offset = (float)image->iname_offset;
-    else
-        start.header.second.vox_offset = image->iname_offset;
-    const gzip_part parts[] = {
-        {&start, header_bytes},
-        {start.no_extensions, NO_EXTENSIONS_BYTES},
-        {voxels, (size_t)image->nvox * (size_t)image->nbyper},
-    };
-    enum { PARTS = sizeof parts / sizeof parts[0] };
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+/* Either order of bytes is allowed. Files are little-endian on every machine, so that they are the
+ * same bytes; the library makes headers in the order of the machine. */
+
+/* The numbers of a header that lie one after the other and have the same size. */
+typedef struct header_run {
+    size_t offset, bytes, count;
+} header_run;
+
+enum { RUNS_MAX = 11 };
+
+static const header_run header_runs[2][RUNS_MAX] = {
+    {{0, 4, 1},   /* its own size */
+     {32, 4, 1},  /* extents */
+     {36, 2, 1},  /* session_error */
+     {40, 2, 8},  /* dim */
+     {56, 4, 3},  /* intent_p1 to p3 */
+     {68, 2, 4},  /* intent_code, datatype, bitpix, slice_start */
+     {76, 4, 11}, /* pixdim, vox_offset, scl_slope, scl_inter */
+     {120, 2, 1}, /* slice_end */
+     {124, 4, 6}, /* cal_max to glmin */
+     {252, 2, 2}, /* qform_code, sform_code */
+     {256, 4, 18} /* quatern_b to srow_z */},
+    {{0, 4, 1},    /* its own size */
+     {12, 2, 2},   /* datatype, bitpix */
+     {16, 8, 28},  /* dim to slice_end */
+     {344, 4, 2},  /* qform_code, sform_code */
+     {352, 8, 18}, /* quatern_b to srow_z */
+     {496, 4, 3} /* slice_code, xyzt_units, intent_code */},
+};
+
+static void make_header_little_endian(void *header, bool second) {
+    for (size_t i = 0; i < RUNS_MAX; i++) {
+        const header_run run = header_runs[second][i];
+        number_make_little_endian((uint8_t *)header + run.offset, run.bytes, run.count);
+    }
+}
+
+/* *copy is NULL where the voxels can be written as they are. */
+static bool copy_little_endian(const void *voxels, const nifti_image *image, const char *file,
+                               void **copy, cli_problem *problem) {
+    const size_t count = (size_t)image->nvox, bytes = (size_t)image->nbyper;
+    *copy = NULL;
+    if (bytes == 1 || !number_machine_is_big_endian())
+        return true;
+    *copy = malloc(count * bytes);
+    if (!*copy)
+        return out_of_memory(problem, file);
+    memcpy(*copy, voxels, count * bytes);
+    number_make_little_endian(*copy, bytes, count);
+    return true;
+}
+
+static bool write_parts(FILE *stream, const char *file, const gzip_part *parts, size_t count,
+                        cli_problem *problem) {
     if (ends_with(file, ".gz"))
-        return gzip_write(stream, file, parts, PARTS, problem);
-    for (size_t i = 0; i < PARTS; i++)
+        return gzip_write(stream, file, parts, count, problem);
+    for (size_t i = 0; i < count; i++)
         fwrite(parts[i].data, 1, parts[i].bytes, stream);
     return true;
+}
+
+typedef union stored_header {
+    nifti_1_header first;
+    nifti_2_header second;
+} stored_header;
+
+/* In the format of the original, unless that cannot hold the size; returns its bytes, 0 where it
+ * cannot be made. */
+static size_t make_header(const nifti_geometry *geometry, nifti_image *image,
+                          stored_header *header) {
+    const bool second = geometry->second || !fits_nifti_1(image);
+    const size_t bytes = second ? sizeof header->second : sizeof header->first;
+    memset(header, 0, sizeof *header);
+    image->nifti_type = second ? NIFTI_FTYPE_NIFTI2_1 : NIFTI_FTYPE_NIFTI1_1;
+    image->iname_offset = (int64_t)(bytes + NO_EXTENSIONS_BYTES);
+    if ((second ? nifti_convert_nim2n2hdr(image, &header->second)
+                : nifti_convert_nim2n1hdr(image, &header->first)) != 0)
+        return 0;
+    if (second)
+        header->second.vox_offset = image->iname_offset;
+    else
+        header->first.vox_offset = (float)image->iname_offset;
+    make_header_little_endian(header, second);
+    return bytes;
+}
+
+static bool write_volume(FILE *stream, const char *file, const nifti_geometry *geometry,
+                         nifti_image *image, const void *voxels, cli_problem *problem) {
+    static const uint8_t no_extensions[NO_EXTENSIONS_BYTES];
+    stored_header header;
+    const size_t header_bytes = make_header(geometry, image, &header);
+    if (header_bytes == 0)
+        return failure(problem, file, "its NIfTI header cannot be made");
+    void *copy = NULL;
+    if (!copy_little_endian(voxels, image, file, &copy, problem))
+        return false;
+    const gzip_part parts[] = {
+        {&header, header_bytes},
+        {no_extensions, sizeof no_extensions},
+        {copy ? copy : voxels, (size_t)image->nvox * (size_t)image->nbyper},
+    };
+    const bool done = write_parts(stream, file, parts, sizeof parts / sizeof parts[0], problem);
+    free(copy);
+    return done;
 }
 
 bool nifti_write_floats(FILE *stream, const char *file, const nifti_geometry *geometry,

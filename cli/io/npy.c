@@ -115,13 +115,9 @@ static void walk_next(element_walk *walk, const npy_array *array) {
 }
 
 const float *npy_floats_in_place(const npy_array *array) {
-    const uint16_t one = 1;
-    uint8_t first_byte;
-    memcpy(&first_byte, &one, 1);
-    const bool machine_is_big_endian = first_byte == 0;
     const bool fitting = array->kind == 'f' && array->item_bytes == sizeof(float) &&
-                         array->big_endian == machine_is_big_endian && !array->fortran_order &&
-                         (uintptr_t)array->elements % _Alignof(float) == 0;
+                         array->big_endian == number_machine_is_big_endian() &&
+                         !array->fortran_order && (uintptr_t)array->elements % _Alignof(float) == 0;
     return fitting ? (const float *)(const void *)array->elements : NULL;
 }
 

@@ -55,3 +55,22 @@ double number_of_kind(const uint8_t *at, size_t bytes, bool big_endian, char kin
         return (double)bits;
     }
 }
+
+bool number_machine_is_big_endian(void) {
+    const uint16_t one = 1;
+    uint8_t first_byte;
+    memcpy(&first_byte, &one, 1);
+    return first_byte == 0;
+}
+
+void number_make_little_endian(void *numbers, size_t bytes, size_t count) {
+    if (!number_machine_is_big_endian())
+        return;
+    uint8_t *at = numbers;
+    for (; count-- > 0; at += bytes)
+        for (size_t i = 0; i < bytes / 2; i++) {
+            const uint8_t low = at[bytes - 1 - i];
+            at[bytes - 1 - i] = at[i];
+            at[i] = low;
+        }
+}

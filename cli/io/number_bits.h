@@ -20,4 +20,10 @@ double number_from_float(uint64_t bits, size_t bytes);
  * beyond 2^53, which are rounded. */
 double number_of_kind(const uint8_t *at, size_t bytes, bool big_endian, char kind);
 
+/* The order of bytes that numbers have in the memory of this machine. */
+bool number_machine_is_big_endian(void);
+
+/* Numbers in memory, turned in place into those of a file that is little-endian. */
+void number_make_little_endian(void *numbers, size_t bytes, size_t count);
+
 #endif
