@@ -64,11 +64,10 @@ static bool compute_parts(const judged_settings *settings, const built_model *bu
     dcrf_plan *plan = NULL;
     dcrf_error error;
     energy_parts parts;
-    double error_of;
     if (!model_plan(&settings->model, settings->image_file, built, &plan, problem))
         return false;
-    const bool done = dcrf_energy_in_double(plan, built->workspace, labels, &parts.energy,
-                                            parts.pairwise_of_kernel, &error_of, &error) >= 0 ||
+    const bool done = dcrf_energy_at_most(plan, built->workspace, labels, &parts.energy,
+                                          parts.pairwise_of_kernel, &error) >= 0 ||
                       library_problem(problem, settings->labels_file, &error);
     dcrf_plan_free(&plan);
     return done && judged_say(settings, built, &report, &parts, problem);

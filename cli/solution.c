@@ -89,8 +89,8 @@ static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, 
                                cli_problem *problem) {
     dcrf_error error;
     dcrf_label_by_unary(built->model, found->unary_labels);
-    return dcrf_energy_of_labels(plan, built->workspace, found->unary_labels,
-                                 &found->unary_minimum.energy, NULL, &error) >= 0 ||
+    return dcrf_energy_at_most(plan, built->workspace, found->unary_labels,
+                               &found->unary_minimum.energy, NULL, &error) >= 0 ||
            is_too_long(found, DCRF_CANDIDATE_UNARY, &found->unary_minimum.energy, &error) ||
            library_problem(problem, "unary minimum", &error);
 }

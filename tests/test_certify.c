@@ -1,5 +1,6 @@
 /* Certificates of labellings, and the verifier, against enumeration and dense matrices. */
 #include "certify/verify.h"
+#include "energy/energy_double.h"
 #include "toy.h"
 
 #include <dcrf/certify.h>
@@ -165,6 +166,12 @@ static void features_with_an_offset(void **state) {
                                                NULL, &error_of, NULL),
                          DCRF_OK);
         assert_true(fabsl((long double)precise.total - energy) <= (long double)error_of);
+        dcrf_energy_round_up(&precise, error_of);
+        assert_true(found.energy.total == precise.total);
+        assert_int_equal(
+            dcrf_energy_at_most(far_one.plan, far_one.workspace, given, &precise, NULL, NULL),
+            DCRF_OK);
+        assert_true(found.energy.total == precise.total);
         far_model_free(&far_one);
     }
 }

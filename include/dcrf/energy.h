@@ -26,14 +26,14 @@ DCRF_API dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace
                                            const uint16_t *labels, dcrf_energy *energy,
                                            double *pairwise_of_kernel, dcrf_error *error);
 
-/* The same in double, and how far that can be from the truth: the energy of the operators' own
- * matrices, or for DCRF_OPERATOR_EXACT that of the formula (dcrf/model.h), with the features as
- * they were given. Where a kernel that counts is not Potts, it is what dcrf_energy_of_labels says,
- * and *error_of is NaN. */
-DCRF_API dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
-                                           const uint16_t *labels, dcrf_energy *energy,
-                                           double *pairwise_of_kernel, double *error_of,
-                                           dcrf_error *error);
+/* What the energy of a labelling is at most: summed up in double, and the total rounded up by all
+ * that this can be off from the energy of the operators' own matrices, or for DCRF_OPERATOR_EXACT
+ * from that of the formula (dcrf/model.h), with the features as they were given. It is the number
+ * that solvers and certificates report of a labelling; its parts are not rounded up. Where a kernel
+ * that counts is not Potts, it is what dcrf_energy_of_labels says. */
+DCRF_API dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                         const uint16_t *labels, dcrf_energy *energy,
+                                         double *pairwise_of_kernel, dcrf_error *error);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ DCRF_API void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels);
 DCRF_API void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,
                                       size_t stride, uint16_t *labels);
 
-/* The constant labelling of smallest energy, and that energy. */
+/* The constant labelling of smallest energy, and that energy, as dcrf_energy_at_most has it. */
 DCRF_API dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
                                         uint16_t *label, dcrf_energy *energy, dcrf_error *error);
 

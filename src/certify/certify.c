@@ -2,6 +2,7 @@
  * labelling, or the time is up. */
 #include "core/error.h"
 #include "core/timer.h"
+#include "energy/sums.h"
 #include "solver/lp.h"
 #include "solver/solver.h"
 
@@ -111,22 +112,15 @@ static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
     return DCRF_OK;
 }
 
-/* The energy of the labelling, rounded up to what it can be at most: so the gap is never too small.
- */
+/* The energy of the labelling at most: so the gap is never too small. */
 static dcrf_status measure(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
                            dcrf_error *error) {
-    double error_of;
     DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
     /* The labelling is one candidate among others: the LP starts from the best. */
     dcrf_status status = dcrf_solver_consider(solver, labels, energy, error);
-    if (status == DCRF_OK)
-        status = dcrf_energy_in_double(solver->problem.plan, solver->problem.workspace, labels,
-                                       energy, NULL, &error_of, error);
-    if (status == DCRF_OK) {
-        energy->pairwise += error_of;
-        energy->total += error_of;
-    }
-    return status;
+    return status < 0 ? status
+                      : dcrf_energy_at_most(solver->problem.plan, solver->problem.workspace, labels,
+                                            energy, NULL, error);
 }
 
 dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
@@ -137,7 +131,7 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
                                      "certificate");
     DCRF_ENTER(workspace, error);
     const double began_s = dcrf_time_s();
-    dcrf_certify_info made = {.is_constant = 1};
+    dcrf_certify_info made = {0};
     dcrf_solver *solver = NULL;
     const dcrf_settings lp = solver_settings(settings);
     dcrf_status status = check(settings, error);
@@ -155,8 +149,7 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
     if (status < 0)
         return status;
     const size_t variables = dcrf_model_variables(dcrf_plan_model(plan));
-    for (size_t a = 1; a < variables; a++)
-        made.is_constant &= labels[a] == labels[0];
+    made.is_constant = dcrf_labels_are_constant(labels, variables);
     made.time_s = dcrf_time_s() - began_s;
     *certificate = made;
     return DCRF_OK;

@@ -88,6 +88,13 @@ static double is_not_unanimous(const void *subject, const uint32_t *members, siz
     return 0;
 }
 
+dcrf_status dcrf_energy_of_cliques(const dcrf_model *model, dcrf_workspace *workspace,
+                                   const uint16_t *labels, const uint8_t *part, double *total,
+                                   dcrf_error *error) {
+    const struct labelling x = {.model = model, .label_of = labels, .part = part};
+    return dcrf_clique_sum(model, workspace, is_not_unanimous, &x, total, error);
+}
+
 dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, dcrf_error *error) {
     for (size_t a = 0; a < model->variables; a++)
         if (labels[a] >= model->labels)
@@ -95,6 +102,13 @@ dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, d
                              "variable %zu has label %u; the model has %zu labels", a,
                              (unsigned)labels[a], model->labels);
     return DCRF_OK;
+}
+
+bool dcrf_labels_are_constant(const uint16_t *labels, size_t count) {
+    for (size_t a = 1; a < count; a++)
+        if (labels[a] != labels[0])
+            return false;
+    return true;
 }
 
 /* List the labels that occur, *count of them, and give each its channel. */
@@ -146,7 +160,7 @@ static dcrf_status evaluate(const dcrf_plan *plan, dcrf_workspace *workspace,
     if ((status = list_labels(model, labels, listed, listed + model->labels, &pairs.label_count,
                               error)) < 0 ||
         (status = dcrf_pair_sum_run(&pairs, &found.pairwise, of_kernel, error)) < 0 ||
-        (status = dcrf_clique_sum(model, workspace, is_not_unanimous, &x, &found.cliques, error)) <
+        (status = dcrf_energy_of_cliques(model, workspace, labels, part, &found.cliques, error)) <
             0)
         return status;
     found.unary =

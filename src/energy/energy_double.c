@@ -9,18 +9,6 @@
 
 #include <math.h>
 
-static double clique_costs(const dcrf_model *model, const uint16_t *labels) {
-    const struct dcrf_cliques *cliques = &model->cliques;
-    double sum = 0;
-    for (size_t p = 0; p < cliques->count; p++)
-        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
-            if (labels[cliques->members[k]] != labels[cliques->members[cliques->offsets[p]]]) {
-                sum += cliques->costs[p];
-                break;
-            }
-    return sum;
-}
-
 /* Labels that go through an operator together. */
 #define CHANNELS 8
 
@@ -82,31 +70,44 @@ static dcrf_status sum_kernel(const dcrf_operator *op, dcrf_workspace *workspace
 
 /* How far a sum in double of unaries, pairs and clique costs can be off: a term goes through one
  * addition per variable, one per label that occurs, and those of the filter. */
+static double error_of_terms(const dcrf_model *model, double magnitude) {
+    return (4 * (double)model->variables + 4000) * 0x1p-53 * magnitude;
+}
+
 static double error_of_sums(const dcrf_model *model, const uint16_t *labels,
                             const dcrf_energy *energy) {
     double magnitude = energy->pairwise + energy->cliques;
     for (size_t a = 0; a < model->variables; a++)
         magnitude += fabs((double)model->unary[a * model->stride + labels[a]]);
-    return (4 * (double)model->variables + 4000) * 0x1p-53 * magnitude;
+    return error_of_terms(model, magnitude);
+}
+
+double dcrf_energy_error_of_constant(const dcrf_model *model, uint16_t label) {
+    double magnitude = 0;
+    for (size_t a = 0; a < model->variables; a++)
+        magnitude += fabs((double)model->unary[a * model->stride + label]);
+    return error_of_terms(model, magnitude);
 }
 
 static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
                                const uint16_t *labels, double *of_kernel, double *error_of,
                                dcrf_error *error) {
     const dcrf_model *model = plan->model;
-    double *block = dcrf_allocate(model->variables, 2 * CHANNELS * sizeof *block);
+    double *block = dcrf_workspace_slot(workspace, &dcrf_energy_slot, model->variables,
+                                        2 * CHANNELS * sizeof *block);
     dcrf_status status = block ? DCRF_OK : dcrf_fail_memory(error, "an energy in double");
+    /* Without pairs that differ nothing is added up, and nothing is left out. */
+    const bool is_constant = dcrf_labels_are_constant(labels, model->variables);
     *error_of = 0;
     for (size_t m = 0; m < plan->kernel_count && status == DCRF_OK; m++) {
         const double weight = model->kernels[m].weight;
         double sum = 0, off = 0;
-        if (weight != 0)
+        if (weight != 0 && !is_constant)
             status = sum_kernel(plan->kernels[m].op, workspace, labels, model->labels, block, &sum,
                                 &off, error);
         of_kernel[m] = weight * sum;
         *error_of += weight * off;
     }
-    dcrf_release(block);
     return status;
 }
 
@@ -130,19 +131,36 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
     if (!of_kernel)
         return dcrf_fail_memory(error, "an energy in double");
     double off;
-    if ((status = sum_kernels(plan, workspace, labels, of_kernel, &off, error)) < 0)
+    if ((status = sum_kernels(plan, workspace, labels, of_kernel, &off, error)) < 0 ||
+        (status = dcrf_energy_of_cliques(model, workspace, labels, NULL, &found.cliques, error)) <
+            0)
         return status;
     for (size_t a = 0; a < model->variables; a++)
         found.unary += (double)model->unary[a * model->stride + labels[a]];
     for (size_t m = 0; m < plan->kernel_count; m++)
         found.pairwise += of_kernel[m];
-    found.cliques = clique_costs(model, labels);
     found.total = found.unary + found.pairwise + found.cliques;
     *error_of = off + error_of_sums(model, labels, &found);
     *energy = found;
     for (size_t m = 0; m < plan->kernel_count && pairwise_of_kernel; m++)
         pairwise_of_kernel[m] = of_kernel[m];
     return DCRF_OK;
+}
+
+void dcrf_energy_round_up(dcrf_energy *energy, double error_of) {
+    if (!isnan(error_of))
+        energy->total += error_of;
+}
+
+dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace,
+                                const uint16_t *labels, dcrf_energy *energy,
+                                double *pairwise_of_kernel, dcrf_error *error) {
+    double error_of;
+    const dcrf_status status = dcrf_energy_in_double(plan, workspace, labels, energy,
+                                                     pairwise_of_kernel, &error_of, error);
+    if (status == DCRF_OK)
+        dcrf_energy_round_up(energy, error_of);
+    return status;
 }
 
 /* ---- without a pass over the pairs ---------------------------------------------------------- */

@@ -10,6 +10,9 @@
 /* Are these labels of the model, one a variable? */
 dcrf_status dcrf_labels_check(const dcrf_model *model, const uint16_t *labels, dcrf_error *error);
 
+/* Do all variables have one label? */
+bool dcrf_labels_are_constant(const uint16_t *labels, size_t count);
+
 /* Scratch memory of the energies: blocks, a list of labels, sums. */
 extern const struct dcrf_slot dcrf_energy_slot, dcrf_energy_slot2, dcrf_energy_slot3;
 
@@ -50,5 +53,11 @@ typedef double (*dcrf_disagreement)(const void *subject, const uint32_t *members
 dcrf_status dcrf_clique_sum(const dcrf_model *model, dcrf_workspace *workspace,
                             dcrf_disagreement disagreement, const void *subject, double *total,
                             dcrf_error *error);
+
+/* The same of a labelling: what the cliques cost whose members do not all have one label. `part`:
+ * as of dcrf_energy_of_part, or NULL. */
+dcrf_status dcrf_energy_of_cliques(const dcrf_model *model, dcrf_workspace *workspace,
+                                   const uint16_t *labels, const uint8_t *part, double *total,
+                                   dcrf_error *error);
 
 #endif

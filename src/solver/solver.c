@@ -5,18 +5,12 @@
 #include "core/rng.h"
 #include "core/timer.h"
 #include "energy/energy_double.h"
+#include "energy/sums.h"
 #include "solver/lp.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static bool is_constant(const uint16_t *labels, size_t count) {
-    for (size_t a = 1; a < count; a++)
-        if (labels[a] != labels[0])
-            return false;
-    return true;
-}
 
 /* ---- the best labelling --------------------------------------------------------------------- */
 
@@ -27,7 +21,7 @@ void dcrf_solver_take(dcrf_solver *solver, const uint16_t *labels, const dcrf_en
         solver->info.unpolished = *energy;
     if (energy->total < solver->info.energy.total) {
         solver->info.energy = *energy;
-        solver->info.is_constant = is_constant(labels, variables);
+        solver->info.is_constant = dcrf_labels_are_constant(labels, variables);
         if (labels != solver->best)
             memcpy(solver->best, labels, variables * sizeof *labels);
     }
@@ -457,30 +451,26 @@ static void not_below(const dcrf_energy *best, dcrf_energy *other) {
         *other = *best;
 }
 
-/* The energy in double, rounded up, so that those of all methods and their bounds can be compared;
- * without time or memory that of floats, and for a bound by what these can be off. */
+/* The energy at most, so that those of all methods and their bounds can be compared; without time
+ * or memory that of floats, and for a bound rounded up by what these can be off. */
 dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
     const struct dcrf_dual_space *space;
     dcrf_energy energy;
-    double error_of;
     if (!solver->has_started)
         return DCRF_OK;
     dcrf_status status = dcrf_stop_reason(&solver->stop);
     if (status == DCRF_OK)
-        status = dcrf_energy_in_double(plan, solver->problem.workspace, solver->best, &energy, NULL,
-                                       &error_of, error);
+        status = dcrf_energy_at_most(plan, solver->problem.workspace, solver->best, &energy, NULL,
+                                     error);
     if (status != DCRF_OK) {
         if ((status = or_end(solver, dcrf_solver_leave_out(solver, status))) < 0 ||
             !solver->method->lower_bound ||
             (status = dcrf_lp_space(solver->state, &space, error)) < 0)
             return status;
         energy = solver->info.energy;
-        error_of = dcrf_energy_error_of_floats(plan, solver->best, &energy, space->total);
-    }
-    if (!isnan(error_of)) { /* else it is of floats all the same: not all kernels are Potts */
-        energy.pairwise += error_of;
-        energy.total += error_of;
+        dcrf_energy_round_up(
+            &energy, dcrf_energy_error_of_floats(plan, solver->best, &energy, space->total));
     }
     solver->info.energy = energy;
     not_below(&energy, &solver->info.unpolished);
@@ -531,7 +521,7 @@ void dcrf_solver_take_proof(dcrf_solver *solver, const uint16_t *labels, const d
     dcrf_solver_info *info = &solver->info;
     memcpy(solver->best, labels, variables * sizeof *labels);
     info->energy = *energy;
-    info->is_constant = is_constant(labels, variables);
+    info->is_constant = dcrf_labels_are_constant(labels, variables);
     info->proven = proven;
     take_bound(solver, fmin(lower_bound, energy->total));
     measure_gap(info);

@@ -92,10 +92,9 @@ class Case(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def assertSameEnergy(self, one, other):
-        """Of one labelling, from two commands: `energy` and the LP add in double, and the LP reports the upper end of
-        what it knows; mean field and the QP add kernel values that were rounded to float, 2^-24 each, some of
-        them in a row."""
+    def assertSameInFloats(self, one, other):
+        """Of one labelling, where one of the two is of kernel values that were rounded to float, 2^-24 each, some of them in
+        a row."""
         self.assertLessEqual(abs(one - other), 8 * 2**-24 * max(abs(one), abs(other)))
 
     def write(self, name, data):

@@ -61,7 +61,7 @@ class ResultTest(BatchCase):
                     "energy", self.data + "/images/%s.png" % name, "--unary",
                     self.data + "/unaries/%s.npy" % name, "--unary-scale", "0.05", "--labels", labels,
                     "--json", "-", *options))
-                self.assertSameEnergy(found["energy"], again["energy"])
+                self.assertEqual(found["energy"], again["energy"])
             self.assertGreaterEqual(self.result("lp", name)["relative_gap"], 0)
             self.assertIsNone(self.result("mf5", name)["lower_bound"])
 
@@ -77,10 +77,9 @@ class ResultTest(BatchCase):
         self.good(*self.batch("--rounded", methods="mf5", out="rounded"))
         for name in self.names:
             rounded = self.result("mf5", name, "rounded")
-            self.assertSameEnergy(rounded["energy"], rounded["energy_rounded"])
-            self.assertSameEnergy(rounded["energy"], self.result("mf5", name)["energy_rounded"])
-            # Runs report the upper end of what is known, to some roundings of doubles.
-            self.assertLessEqual(self.result("mf5", name)["energy"], rounded["energy"] * (1 + 1e-10))
+            self.assertEqual(rounded["energy"], rounded["energy_rounded"])
+            self.assertSameInFloats(rounded["energy"], self.result("mf5", name)["energy_rounded"])
+            self.assertLessEqual(self.result("mf5", name)["energy"], rounded["energy"])
 
     def test_any_number_of_jobs_and_threads(self):
         self.good(*self.batch("--jobs", "1", "--threads", "1"))

@@ -391,7 +391,8 @@ class FeedbackTest(Case):
         self.assertEqual(result["stop"], "cancelled")
         energy = json.loads(self.good("energy", self.image, "--unary", self.unary, "--labels",
                                       "l.png", "--preset", "common", "--json", "-"))
-        self.assertSameEnergy(energy["energy"], result["energy"])
+        # There was no time for a sum in double.
+        self.assertSameInFloats(energy["energy"], result["energy"])
         self.assertLess(energy["energy"], result["energy_unary_minimum"])
         self.assertFalse([n for n in os.listdir(self.folder) if re.search(r"\.\w{6}$", n)])
 
