@@ -47,7 +47,7 @@ static dcrf_proof *prove(const struct toy *toy, const dcrf_plan *plan) {
     dcrf_solver *solver;
     dcrf_proof *proof;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    settings.lp.keep_mixture = 1;
+    settings.proof = DCRF_PROVE_CERTIFICATE;
     dcrf_proof_settings_defaults(&limits);
     limits.certificate = 1;
     assert_int_equal(dcrf_solver_new(&solver, plan, toy->workspace, &settings, NULL), DCRF_OK);
@@ -221,6 +221,27 @@ static void forgeries_are_refused(void **state) {
     example.content.proven--;
     example.content.energy *= 1.01;
     assert_fails(DCRF_ERROR_ARGUMENT, "claims more", error, check_content(&example, &error));
+    free_example(&example);
+}
+
+/* A mixture of dual points is one where its weights are those of a mean, or less. */
+static void weights_are_those_of_a_mean(void **state) {
+    (void)state;
+    size_t seed = 0;
+    struct example example = new_example(seed);
+    while (example.content.mixture_count == 0 || example.content.mixtures[0].point_count < 2) {
+        free_example(&example);
+        example = new_example(++seed);
+    }
+    dcrf_error error;
+    struct dcrf_certificate_point *points = example.content.mixtures[0].points;
+    points[0].weight = points[1].weight = 1;
+    assert_fails(DCRF_ERROR_ARGUMENT, "weights of a mixture", error,
+                 check_content(&example, &error));
+    points[1].weight = 2;
+    assert_true(check_content(&example, &error) < 0);
+    points[1].weight = -0.5;
+    assert_true(check_content(&example, &error) < 0);
     free_example(&example);
 }
 
@@ -535,6 +556,7 @@ int main(void) {
         cmocka_unit_test(hash_of_known_messages),
         cmocka_unit_test(certificates_hold),
         cmocka_unit_test(forgeries_are_refused),
+        cmocka_unit_test(weights_are_those_of_a_mean),
         cmocka_unit_test(sizes_beyond_32_bits_are_refused),
         cmocka_unit_test(values_matter),
         cmocka_unit_test(other_problems_are_refused),

@@ -2,7 +2,11 @@
  * (tests/fake_backend.c): the course of each is that of the CPU, bounds hold, and certificates are
  * checked. */
 #include "elsewhere.h"
+
 #include "places.h"
+
+#include "solver/lp.h"
+#include "solver/solver.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -243,6 +247,35 @@ static void certificates_are_checked_on_the_cpu(void **state) {
     }
 }
 
+/* What a certificate will hold of a run's bound is that of a run of the CPU. */
+static void parts_of_the_bound_are_the_same(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.iterations = 6;
+        settings.gap = 0;
+        settings.proof = DCRF_PROVE_CERTIFICATE;
+        dcrf_solver *here = run_solver(toy.plan, toy.workspace, &settings, NULL);
+        dcrf_solver *away = run_solver(there.plan, there.workspace, &settings, NULL);
+        const struct dcrf_lp_mixture *one = &((struct dcrf_lp *)here->state)->mixture;
+        const struct dcrf_lp_mixture *other = &((struct dcrf_lp *)away->state)->mixture;
+        assert_int_equal(one->count, other->count);
+        for (size_t k = 0; k < one->count; k++)
+            for (size_t a = 0; a < toy.variables; a++)
+                for (size_t i = 0; i < toy.labels; i++) {
+                    const size_t cell = a * dcrf_padded(toy.labels) + i;
+                    assert_true(fabsf(one->parts[k].y[cell] - other->parts[k].y[cell]) <= 1e-3f);
+                }
+        dcrf_solver_free(&here);
+        dcrf_solver_free(&away);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mean_field_is_the_same),
@@ -253,6 +286,7 @@ int main(void) {
         cmocka_unit_test(the_flow_is_the_same),
         cmocka_unit_test(relaxations_hold),
         cmocka_unit_test(certificates_are_checked_on_the_cpu),
+        cmocka_unit_test(parts_of_the_bound_are_the_same),
         cmocka_unit_test(nothing_is_left), /* the last */
     };
     setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);

@@ -4,7 +4,8 @@
 
 #include "round/polish.h"
 #include "round/round.h"
-#include "solver/lp_experiment.h"
+#include "solver/lp.h"
+#include "solver/solver.h"
 
 #include <dcrf/solver.h>
 #include <math.h>
@@ -394,6 +395,83 @@ static void potts_only(void **state) {
     free_toy(&toy);
 }
 
+/* ---- the best dual point --------------------------------------------------------------------- */
+
+/* alpha_ab:i of the parts that the best dual point is made of, antisymmetric and at most K_ab. */
+static double *dense_alpha(const struct toy *toy, const struct dcrf_lp *lp) {
+    const size_t n = toy->variables, labels = toy->labels, stride = dcrf_padded(labels);
+    double *alpha = calloc(n * n * labels, sizeof *alpha);
+    for (size_t k = 0; k < lp->mixture.count; k++)
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n; b++)
+                for (size_t i = 0; i < labels; i++) {
+                    const struct dcrf_lp_part *part = &lp->mixture.parts[k];
+                    const double ya = (double)part->y[a * stride + i];
+                    const double yb = (double)part->y[b * stride + i];
+                    alpha[(a * n + b) * labels + i] +=
+                        lp->best.part_weights[k] * fmax(-1, fmin(1, (yb - ya) / part->epsilon)) *
+                        (toy->matrix[0][a * n + b] + toy->matrix[1][a * n + b]);
+                }
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = 0; b < n; b++)
+            for (size_t i = 0; i < labels; i++) {
+                const double k = toy->matrix[0][a * n + b] + toy->matrix[1][a * n + b];
+                assert_true(fabs(alpha[(a * n + b) * labels + i]) <= k * (1 + 1e-6) + 1e-9);
+                assert_true(fabs(alpha[(a * n + b) * labels + i] +
+                                 alpha[(b * n + a) * labels + i]) <= 1e-6 * k + 1e-9);
+            }
+    return alpha;
+}
+
+static double dense_bound(const struct toy *toy, const struct dcrf_lp *lp) {
+    const size_t n = toy->variables, labels = toy->labels;
+    double *alpha = dense_alpha(toy, lp), bound = 0;
+    for (size_t a = 0; a < n; a++) {
+        double lowest = (double)INFINITY;
+        for (size_t i = 0; i < labels; i++) {
+            double cost = toy->unary[a * labels + i];
+            for (size_t b = 0; b < n; b++)
+                cost -= alpha[(a * n + b) * labels + i];
+            if (lp->best.clique)
+                cost -= lp->best.clique[a * dcrf_padded(labels) + i];
+            lowest = fmin(lowest, cost);
+        }
+        bound += lowest;
+    }
+    for (size_t p = 0; p < toy->cliques && lp->space.form == DCRF_CLIQUE_MIN; p++)
+        bound += toy->costs[p];
+    free(alpha);
+    return bound;
+}
+
+/* The bound that the LP claims is that of one feasible point, by double loops over dense matrices.
+ * Runs are short: no two parts have become one. */
+static void bound_of_its_parts(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct toy toy = new_toy(seed, 10 + seed % 7, 2 + seed % 3, seed % 4,
+                                 seed % 5 == 0 ? 100 : 0.4, TOY_POTTS, 2);
+        dcrf_solver *solver;
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.lp.clique_form = seed % 2 ? DCRF_CLIQUE_SPREAD : DCRF_CLIQUE_MIN;
+        settings.iterations = DCRF_LP_MOST_PARTS - 1;
+        settings.proof = DCRF_PROVE_CERTIFICATE; /* keeps the parts */
+        assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                         DCRF_OK);
+        assert_true(dcrf_solver_run(solver, NULL) > 0);
+        struct dcrf_lp *lp = solver->state;
+        assert_int_equal(dcrf_lp_device_fetch_best(lp, NULL), DCRF_OK);
+        /* The claim has its roundings taken off. What the last mixture lost to them can make the
+         * point a little worse than the best one before it. */
+        const double bound = dense_bound(&toy, lp), scale = 1 + fabs(solver->info.energy.total);
+        assert_true(lp->bound <= bound + 1e-5 * scale);
+        assert_true(lp->bound >= bound - 1e-3 * scale);
+        dcrf_solver_free(&solver);
+        free_toy(&toy);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bound_below_optimum),      cmocka_unit_test(two_labels),
@@ -401,7 +479,7 @@ int main(void) {
         cmocka_unit_test(renaming_labels),          cmocka_unit_test(same_bytes_for_all_threads),
         cmocka_unit_test(constant_is_proven),       cmocka_unit_test(warm_starts),
         cmocka_unit_test(limits_leave_a_labelling), cmocka_unit_test(potts_only),
-        cmocka_unit_test(leaves_a_bad_start),
+        cmocka_unit_test(leaves_a_bad_start),       cmocka_unit_test(bound_of_its_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,10 +19,11 @@ extern "C" {
 typedef struct dcrf_proof dcrf_proof;
 
 typedef struct dcrf_proof_settings {
-    double time_limit_s; /* 0: none */
-    size_t sweeps;       /* over all labels, at most */
-    int certificate;     /* make a certificate: then the LP's bound is not used, only what can be
-                          * checked from one set of values (docs/certificate.md) */
+    double time_limit_s;         /* 0: none */
+    size_t sweeps;               /* over all labels, at most */
+    int certificate;             /* make a certificate: then only what can be checked is used
+                                  * (docs/certificate.md). After a run with DCRF_PROVE_CERTIFICATE that is
+                                  * the run's own bound, too. */
     dcrf_cancel_callback cancel; /* NULL: none; what is proven so far is the result */
     void *cancel_user;
     unsigned char reserved[64];

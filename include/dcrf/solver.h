@@ -92,7 +92,8 @@ typedef enum dcrf_proving {
     DCRF_PROVE_BY_GAP = 0, /* what the bound says at once */
     DCRF_PROVE_VARIABLES,  /* all that can be: a stage of its own, for which the iterations leave
                             * three tenths of a time limit */
-    DCRF_PROVE_CERTIFICATE /* the same so that others can check it */
+    DCRF_PROVE_CERTIFICATE /* the same so that others can check it; the run keeps what its bound is
+                            * made of, some tens of marginals */
 } dcrf_proving;
 /* "gap", "variables", "certificate". */
 DCRF_API const char *dcrf_proving_name(dcrf_proving proving);
@@ -101,8 +102,6 @@ DCRF_API int dcrf_proving_from_name(const char *name, dcrf_proving *proving);
 typedef struct dcrf_lp_settings {
     dcrf_lp_schedule schedule;
     dcrf_clique_form clique_form;
-    int keep_mixture; /* keep what the best dual point is made of, for a certificate that proves the
-                       * run's own bound: some tens of marginals */
     unsigned char reserved[64];
 } dcrf_lp_settings;
 

@@ -97,9 +97,9 @@ dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
     size_t count = 0;
     dcrf_status status = DCRF_OK;
     for (size_t k = 0; k < kept->count; k++) {
-        const bool counts = lp->best.recipe[k] > LEAST_WEIGHT;
-        total += lp->best.recipe[k];
-        sum += counts ? lp->best.recipe[k] : 0;
+        const bool counts = lp->best.part_weights[k] > LEAST_WEIGHT;
+        total += lp->best.part_weights[k];
+        sum += counts ? lp->best.part_weights[k] : 0;
         count += counts;
     }
     mixture->size = lp->problem->model->variables;
@@ -111,9 +111,9 @@ dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
         status = take_point(lp, &last, 1, is_exact, mixture->points, error);
     }
     for (size_t k = 0; k < kept->count && status == DCRF_OK; k++)
-        if (lp->best.recipe[k] > LEAST_WEIGHT) /* roundings of the sum stay below 1 */
+        if (lp->best.part_weights[k] > LEAST_WEIGHT) /* roundings of the sum stay below 1 */
             status = take_point(lp, &kept->parts[k],
-                                fmin(1, total) * lp->best.recipe[k] / sum * (1 - 0x1p-48), is_exact,
-                                &mixture->points[mixture->point_count++], error);
+                                fmin(1, total) * lp->best.part_weights[k] / sum * (1 - 0x1p-48),
+                                is_exact, &mixture->points[mixture->point_count++], error);
     return status == DCRF_OK ? take_shares(lp, mixture, error) : status;
 }

@@ -114,8 +114,8 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
 
 void dcrf_dual_forget(struct dcrf_dual *dual) {
     dual->pairwise_roundings = dual->clique_roundings = 0;
-    for (size_t k = 0; k < dual->recipe_length; k++)
-        dual->recipe[k] = 0;
+    for (size_t k = 0; k < dual->part_room; k++)
+        dual->part_weights[k] = 0;
 }
 
 void dcrf_dual_reset_cliques(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
@@ -139,7 +139,7 @@ void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space
 void dcrf_dual_clear(struct dcrf_dual *dual) {
     dcrf_release(dual->pairwise);
     dcrf_release(dual->clique);
-    dcrf_release(dual->recipe);
+    dcrf_release(dual->part_weights);
     *dual = (struct dcrf_dual){0};
 }
 
@@ -293,8 +293,8 @@ void dcrf_dual_mix_errors(struct dcrf_dual *into, const struct dcrf_dual *from, 
     if (into->clique)
         into->clique_roundings =
             roundings_of_mixture(into->clique_roundings, from->clique_roundings, weight);
-    for (size_t k = 0; k < into->recipe_length; k++)
-        into->recipe[k] += weight * (from->recipe[k] - into->recipe[k]);
+    for (size_t k = 0; k < into->part_room; k++)
+        into->part_weights[k] += weight * (from->part_weights[k] - into->part_weights[k]);
 }
 
 void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,

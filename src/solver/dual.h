@@ -45,10 +45,10 @@ struct dcrf_dual {
      * to double are 2^-29 of one) * 2^-24 times the row sum, and times |v| (C_p for the spread
      * form). */
     double pairwise_roundings, clique_roundings;
-    /* Where the run is recorded (lp_record.h): how much of each recorded point is in this one;
-     * else NULL. */
-    double *recipe;
-    size_t recipe_length;
+    /* Where the LP keeps what its points are made of (lp_mixture.h): how much of each part is in
+     * this one; else NULL. */
+    double *part_weights;
+    size_t part_room;
 };
 
 /* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel is not Potts. Before anything

@@ -26,7 +26,6 @@ static void lp_free(void *state) {
     dcrf_clique_dual_clear(&lp->cliques);
     dcrf_dual_clear(&lp->best);
     dcrf_dual_space_clear(&lp->space);
-    dcrf_lp_record_clear(&lp->record);
     dcrf_lp_mixture_clear(&lp->mixture);
     dcrf_release(lp->y);
     dcrf_release(lp->metric);
@@ -138,7 +137,6 @@ static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
 /* The flow becomes the best dual point. */
 static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
-    const struct dcrf_pair_shape is_flow = {.epsilon = 1, .bins = 0};
     const dcrf_model *model = lp->problem->model;
     dcrf_status status = dcrf_lp_device_fetch_best(lp, error); /* its cliques stay */
     if (status < 0)
@@ -149,10 +147,7 @@ static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
     lp->bound = fmax(lp->bound, flow->bound);
     if (lp->device.state && (status = dcrf_lp_device_take_best(lp, error)) < 0)
         return status;
-    if ((status = keep_flow(lp, flow, error)) < 0)
-        return status;
-    return dcrf_lp_record_point(lp, &lp->best, &is_flow, flow->potentials, NULL, model->labels,
-                                error);
+    return keep_flow(lp, flow, error);
 }
 
 static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {

@@ -5,7 +5,6 @@
  *   lp_device.c       its blocks and steps on a device
  *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper)
  *   lp_mixture.c      what a certificate needs
- *   lp_record.c       what a verifier needs
  *   dual.c, pair_dual.c, clique_dual.c    points of the dual and what they prove
  *   potential_flow.c  the proof for constant labellings, a candidate of the solver */
 #ifndef DCRF_SOLVER_LP_H
@@ -16,7 +15,6 @@
 #include "solver/lp_device.h"
 #include "solver/lp_experiment.h"
 #include "solver/lp_mixture.h"
-#include "solver/lp_record.h"
 #include "solver/method.h"
 #include "solver/pair_dual.h"
 
@@ -77,7 +75,6 @@ struct dcrf_lp {
     struct dcrf_lp_huber huber;       /* all zero but for its schedule */
     struct dcrf_lp_proximal proximal; /* likewise */
     struct dcrf_lp_mixture mixture;   /* empty: none is kept */
-    struct dcrf_lp_record record;     /* empty: none is kept */
 };
 
 /* The space of the LP's dual points, measured; for proofs that come before the LP starts. */
@@ -92,11 +89,5 @@ struct dcrf_judgement {
 };
 dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
                           struct dcrf_judgement *judgement, dcrf_error *error);
-
-/* Where a record is kept: enter the point that `dual` is. alive = NULL: all labels are. */
-dcrf_status dcrf_lp_record_point(struct dcrf_lp *lp, struct dcrf_dual *dual,
-                                 const struct dcrf_pair_shape *shape, const float *y,
-                                 const size_t *alive, size_t alive_count, dcrf_error *error);
-void dcrf_lp_record_clear(struct dcrf_lp_record *record);
 
 #endif

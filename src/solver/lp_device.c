@@ -119,7 +119,7 @@ dcrf_status dcrf_lp_device_point(struct dcrf_lp *lp, const struct dcrf_pair_shap
     const dcrf_status status =
         methods->find_point(lp->device.state, &there, pairs->alive, &pairs->alive_count, error);
     lp->huber.current.pairwise_roundings = dcrf_pair_roundings(plan, shape);
-    return status == DCRF_OK && lp->record.capacity > 0
+    return status == DCRF_OK && lp->mixture.is_kept
                ? methods->read(lp->device.state, DCRF_BACKEND_Z, lp->huber.z, error)
                : status;
 }

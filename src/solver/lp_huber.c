@@ -282,9 +282,6 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
     if (status > 0)
         return DCRF_OK; /* interrupted: nothing has moved */
     if (status == DCRF_OK)
-        status = dcrf_lp_record_point(lp, &huber->current, &shape, huber->z, lp->pairs.alive,
-                                      lp->pairs.alive_count, error);
-    if (status == DCRF_OK)
         status = dcrf_lp_mixture_add(lp, &huber->current, &shape, huber->z, error);
     if (status < 0)
         return status;

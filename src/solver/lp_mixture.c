@@ -22,15 +22,16 @@ static void find_duals(struct dcrf_lp *lp, struct dcrf_dual **duals) {
 
 dcrf_status dcrf_lp_mixture_init(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_dual *duals[DUALS];
-    if (!lp->problem->settings->lp.keep_mixture || lp->schedule != &dcrf_lp_huber)
+    if (lp->problem->settings->proof != DCRF_PROVE_CERTIFICATE || lp->schedule != &dcrf_lp_huber)
         return DCRF_OK;
     find_duals(lp, duals);
     for (size_t d = 0; d < DUALS; d++) {
-        dcrf_release(duals[d]->recipe);
-        duals[d]->recipe = dcrf_allocate_zero(DCRF_LP_MOST_PARTS, sizeof *duals[d]->recipe);
-        if (!duals[d]->recipe)
+        dcrf_release(duals[d]->part_weights);
+        duals[d]->part_weights =
+            dcrf_allocate_zero(DCRF_LP_MOST_PARTS, sizeof *duals[d]->part_weights);
+        if (!duals[d]->part_weights)
             return dcrf_fail_memory(error, "the LP's dual point");
-        duals[d]->recipe_length = DCRF_LP_MOST_PARTS;
+        duals[d]->part_room = DCRF_LP_MOST_PARTS;
     }
     lp->mixture.is_kept = true;
     return DCRF_OK;
@@ -43,7 +44,7 @@ void dcrf_lp_mixture_clear(struct dcrf_lp_mixture *mixture) {
 }
 
 static double weight_of(struct dcrf_dual **duals, size_t part) {
-    return duals[BEST]->recipe[part] + duals[AVERAGE]->recipe[part];
+    return duals[BEST]->part_weights[part] + duals[AVERAGE]->part_weights[part];
 }
 
 static void drop(struct dcrf_lp_mixture *mixture, struct dcrf_dual **duals, size_t part) {
@@ -52,9 +53,9 @@ static void drop(struct dcrf_lp_mixture *mixture, struct dcrf_dual **duals, size
     memmove(mixture->parts + part, mixture->parts + part + 1, behind * sizeof *mixture->parts);
     mixture->count--;
     for (size_t d = 0; d < DUALS; d++) {
-        double *recipe = duals[d]->recipe;
-        memmove(recipe + part, recipe + part + 1, behind * sizeof *recipe);
-        recipe[mixture->count] = 0;
+        double *weights = duals[d]->part_weights;
+        memmove(weights + part, weights + part + 1, behind * sizeof *weights);
+        weights[mixture->count] = 0;
     }
 }
 
@@ -68,7 +69,7 @@ static void merge(struct dcrf_lp *lp, struct dcrf_dual **duals, size_t at) {
     for (size_t k = 0; k < cells; k++)
         into[k] += share * (from[k] - into[k]);
     for (size_t d = 0; d < DUALS; d++)
-        duals[d]->recipe[at] += duals[d]->recipe[at + 1];
+        duals[d]->part_weights[at] += duals[d]->part_weights[at + 1];
     drop(&lp->mixture, duals, at + 1);
 }
 
@@ -99,10 +100,10 @@ dcrf_status dcrf_lp_mixture_add(struct dcrf_lp *lp, struct dcrf_dual *dual,
     struct dcrf_lp_mixture *mixture = &lp->mixture;
     const size_t cells = lp->problem->model->variables * lp->problem->model->stride;
     struct dcrf_dual *duals[DUALS];
-    if (!mixture->is_kept || lp->device.state)
+    if (!mixture->is_kept)
         return DCRF_OK;
     find_duals(lp, duals);
-    memset(dual->recipe, 0, dual->recipe_length * sizeof *dual->recipe);
+    memset(dual->part_weights, 0, dual->part_room * sizeof *dual->part_weights);
     make_room(lp, duals);
     struct dcrf_lp_part *part = &mixture->parts[mixture->count];
     *part = (struct dcrf_lp_part){.epsilon = shape->epsilon, .bins = shape->bins};
@@ -110,6 +111,6 @@ dcrf_status dcrf_lp_mixture_add(struct dcrf_lp *lp, struct dcrf_dual *dual,
     if (!part->y)
         return dcrf_fail_memory(error, "the LP's dual point");
     memcpy(part->y, y, cells * sizeof *y);
-    dual->recipe[mixture->count++] = 1;
+    dual->part_weights[mixture->count++] = 1;
     return DCRF_OK;
 }

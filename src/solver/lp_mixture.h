@@ -15,7 +15,8 @@ struct dcrf_lp_part {
     float *y; /* a block with the model's stride */
 };
 
-/* Parts in the order in which they came. How much of each is in a dual point says its recipe. */
+/* Parts in the order in which they came. How much of each is in a dual point say its part_weights.
+ */
 struct dcrf_lp_mixture {
     bool is_kept;
     size_t count;

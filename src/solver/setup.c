@@ -52,8 +52,6 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
     if (!solver)
         return dcrf_fail_memory(error, "a solver");
     solver->settings = *settings;
-    if (settings->proof == DCRF_PROVE_CERTIFICATE)
-        solver->settings.lp.keep_mixture = 1;
     solver->method = methods[settings->method];
     dcrf_stop_init(&solver->stop, &solver->settings, workspace);
     solver->problem = (struct dcrf_problem){.plan = plan,

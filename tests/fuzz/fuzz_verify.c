@@ -36,7 +36,7 @@ static void make(struct made *m, uint64_t seed) {
     dcrf_solver *solver;
     dcrf_proof *proof;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    settings.lp.keep_mixture = seed % 4 != 0;
+    settings.proof = seed % 4 != 0 ? DCRF_PROVE_CERTIFICATE : DCRF_PROVE_BY_GAP;
     settings.iterations = 4 + seed % 3 * 20; /* some leave much undecided */
     dcrf_proof_settings_defaults(&limits);
     limits.certificate = 1;
