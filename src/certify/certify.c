@@ -72,8 +72,8 @@ static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *setting
 }
 
 /* Which labels are proven by the gap alone: that takes no time. */
-static dcrf_status judge(const dcrf_solver *solver, const uint16_t *labels,
-                         dcrf_certify_info *certificate, dcrf_error *error) {
+static dcrf_status prove_by_gap(const dcrf_solver *solver, const uint16_t *labels,
+                                dcrf_certify_info *certificate, dcrf_error *error) {
     struct dcrf_judgement judgement = {0};
     const dcrf_status status =
         dcrf_lp_judge(solver->state, certificate->best_energy, labels, &judgement, error);
@@ -92,10 +92,11 @@ static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
         return status;
     certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
     if (dcrf_stop_is_due(&solver->stop))
-        return judge(solver, labels, certificate, error);
+        return prove_by_gap(solver, labels, certificate, error);
     status = dcrf_proof_of_run(&proof, solver, error);
     if (status < 0)
-        return dcrf_stop_is_due(&solver->stop) ? judge(solver, labels, certificate, error) : status;
+        return dcrf_stop_is_due(&solver->stop) ? prove_by_gap(solver, labels, certificate, error)
+                                               : status;
     const uint8_t *possible = dcrf_proof_possible(proof);
     for (size_t a = 0; a < solver->problem.model->variables; a++) {
         size_t count = 0;

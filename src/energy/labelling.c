@@ -12,8 +12,8 @@
 
 #define ROWS_AT_ONCE 64
 
-double dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels) {
-    double sum = 0;
+struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels) {
+    double sum = 0, magnitude = 0;
     float values[ROWS_AT_ONCE];
     uint16_t places[ROWS_AT_ONCE];
     for (size_t begin = 0; begin < model->variables; begin += ROWS_AT_ONCE) {
@@ -21,12 +21,14 @@ double dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels) {
         const size_t count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
         dcrf_dsp()->smallest(model->unary + begin * model->stride, model->labels, model->stride,
                              count, values, places);
-        for (size_t r = 0; r < count; r++)
+        for (size_t r = 0; r < count; r++) {
             sum += (double)values[r];
+            magnitude += fabs((double)values[r]);
+        }
         if (labels)
             memcpy(labels + begin, places, count * sizeof *labels);
     }
-    return sum;
+    return (struct dcrf_unary_minimum){sum, ((double)model->variables + 8) * 0x1p-53 * magnitude};
 }
 
 void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels) {
@@ -35,7 +37,7 @@ void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels) {
 }
 
 double dcrf_unary_floor(const dcrf_model *model) {
-    return model ? dcrf_unary_minimum(model, NULL) : 0;
+    return model ? dcrf_unary_minimum(model, NULL).sum : 0;
 }
 
 void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,

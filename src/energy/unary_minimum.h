@@ -4,7 +4,12 @@
 
 #include "model/model.h"
 
-/* dcrf_label_by_unary, where the labels are wanted, and dcrf_unary_floor, which is returned. */
-double dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels);
+/* dcrf_unary_floor, and how far it can be off by roundings. */
+struct dcrf_unary_minimum {
+    double sum, error;
+};
+
+/* With dcrf_label_by_unary, where the labels are wanted; else NULL. */
+struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels);
 
 #endif

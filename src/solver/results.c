@@ -1,5 +1,6 @@
 /* What can be read of a solver: labels, figures, marginals, what is proven, the trace. */
 #include "core/error.h"
+#include "solver/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>
@@ -29,13 +30,14 @@ dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
                                     dcrf_error *error) {
     if (!solver || !counts)
         return dcrf_fail_null(error, "the solver or the counts");
-    size_t proven;
+    struct dcrf_judgement judgement = {.counts = counts};
     if (solver->proof) {
         dcrf_proof_counts(solver->proof, counts);
         return DCRF_OK;
     }
     if (solver->has_started && solver->method->lower_bound)
-        return dcrf_solver_judge(solver, counts, &proven, error);
+        return dcrf_lp_judge(solver->state, solver->info.energy.total, solver->best, &judgement,
+                             error);
     for (size_t a = 0; a < solver->problem.model->variables; a++)
         counts[a] = (uint16_t)solver->problem.model->labels;
     return DCRF_OK;

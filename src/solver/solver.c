@@ -199,18 +199,6 @@ static dcrf_status reason_for(dcrf_solver *solver, dcrf_status status) {
     return reason == DCRF_OK ? DCRF_STOP_CANCELLED : reason;
 }
 
-/* No term but the unaries is negative, so that their smallest are a bound, but for the rounding of
- * their sum. */
-static void take_floor(dcrf_solver *solver) {
-    const dcrf_model *model = solver->problem.model;
-    double magnitude = 0;
-    dcrf_label_by_unary(model, solver->candidate);
-    for (size_t a = 0; a < model->variables; a++)
-        magnitude += fabs((double)model->unary[a * model->stride + solver->candidate[a]]);
-    take_bound(solver,
-               solver->info.unary_floor - ((double)model->variables + 8) * 0x1p-53 * magnitude);
-}
-
 static void begin_clock(dcrf_solver *solver) {
     dcrf_stop_begin(&solver->stop);
     solver->run_iterations = 0;
@@ -244,7 +232,8 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     dcrf_flow_proof_clear(&solver->candidates.flow); /* the method has it now */
     if (solver->method->lower_bound) {
         take_bound(solver, solver->method->lower_bound(solver->state));
-        take_floor(solver);
+        /* No term but the unaries is negative. */
+        take_bound(solver, solver->info.unary_floor - solver->unary_floor_error);
     }
     measure_gap(&solver->info);
     solver->has_started = true;
@@ -478,20 +467,12 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     return DCRF_OK;
 }
 
-dcrf_status dcrf_solver_judge(const dcrf_solver *solver, uint16_t *counts, size_t *proven,
-                              dcrf_error *error) {
-    struct dcrf_judgement judgement = {.counts = counts};
-    const dcrf_status status =
-        dcrf_lp_judge(solver->state, solver->info.energy.total, solver->best, &judgement, error);
-    *proven = judgement.right;
-    return status;
-}
-
 dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_status usable = dcrf_solver_check(solver, error);
     if (usable < 0)
         return usable;
     dcrf_solver_info *info = &solver->info;
+    struct dcrf_judgement judgement = {0};
     DCRF_ENTER(solver->problem.workspace, error);
     dcrf_status status = begin(solver, error);
     DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
@@ -505,7 +486,8 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     if (status >= 0)
         status = dcrf_solver_measure(solver, error);
     if (status == DCRF_OK && solver->has_started && solver->method->lower_bound)
-        status = dcrf_solver_judge(solver, NULL, &info->proven, error);
+        status = dcrf_lp_judge(solver->state, info->energy.total, solver->best, &judgement, error);
+    info->proven = judgement.right;
     measure_gap(info);
     const dcrf_moment moment = this_moment(solver, DCRF_STAGE_FINISH);
     say(solver, &moment, "finished after iteration");

@@ -30,8 +30,9 @@ struct dcrf_solver {
     dcrf_rng rng;                       /* of what is drawn on the way */
     double energy_s;                    /* what the energy of a labelling has taken, at most */
     struct dcrf_trace trace;
-    dcrf_proof *proof;     /* of the last run; NULL: none */
-    dcrf_solver_info info; /* energies are infinite where they are not known yet */
+    dcrf_proof *proof;        /* of the last run; NULL: none */
+    double unary_floor_error; /* how far info.unary_floor can be off */
+    dcrf_solver_info info;    /* energies are infinite where they are not known yet */
 };
 
 /* Keep labels of a known energy if they are the best so far. */
@@ -73,11 +74,6 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error);
 
 /* The clock of a run starts, before its first step. */
 void dcrf_solver_begin(dcrf_solver *solver);
-
-/* What the bound says about single variables: in *proven how many have the one label that an
- * optimal labelling can have, and in counts, where it is not NULL, how many labels are left. */
-dcrf_status dcrf_solver_judge(const dcrf_solver *solver, uint16_t *counts, size_t *proven,
-                              dcrf_error *error);
 
 /* Let the method begin from y, or where it likes best (NULL). */
 dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *error);
