@@ -56,6 +56,35 @@ def png_seeds():
         yield data
 
 
+def packed(numbers):
+    """Numbers below 64 as a certificate has them: differences, and no runs."""
+    differences = [b - a for a, b in zip([0, *numbers], numbers)]
+    return b"".join(bytes([2 * d if d > 0 else -2 * d - 1]) if d else b"\0\0" for d in differences)
+
+
+def certificate_seeds():
+    """Behind the magic and without the checksum, which are the target's."""
+    for n, labels, rounds, mixtures, cliques in ((1, 1, 0, 0, 0), (4, 2, 1, 0, 0), (5, 3, 2, 1, 1), (6, 2, 1, 2, 0)):
+        cells = packed([a * 7 % 50 for a in range(n)])
+        point = struct.pack("<ddIII", 0.5, 0.25, 14, 208, labels) + struct.pack(f"<{labels}H", *range(labels)) + cells * labels
+        out = struct.pack("<II7Q", 2, n % 2, n, labels, 1, cliques, rounds, 1, mixtures) + struct.pack("<dd", 2, 1) + bytes(64)
+        out += struct.pack("<dII", 0.5, 1, 2) + bytes(64) + struct.pack("<2d", 0.1, 0.1)
+        out += struct.pack(f"<{rounds}d", *[0.25] * rounds)
+        out += packed([a % labels for a in range(n)]) + packed([a % (rounds + 1) for a in range(n)])
+        out += struct.pack("<QH", 1, labels - 1) + cells
+        for _ in range(mixtures):
+            out += struct.pack("<III", 0, 2, cliques) + 2 * point + cliques * labels * cells
+        yield out
+
+
+def verify_seeds():
+    """A model and places that are damaged: every kind of each."""
+    for model in range(16):
+        yield bytes([model])
+        for place in range(8, 1000, 61):
+            yield bytes([model, place % 256, place // 256, place % 4, place % 9])
+
+
 def dataset_seeds():
     yield b'{"labels": 2}'
     for kind in (b"energies", b"probabilities", b"logits"):
@@ -233,11 +262,11 @@ def outcome_seeds():
     yield whole.replace(b"0.2", b"null")  # a time that is not known was taken and could not be written
 
 
-SEEDS = {"bmp": bmp_seeds, "webp": webp_seeds, "arguments": arguments_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds,
-         "map": map_seeds, "outcome": outcome_seeds, "record": record_seeds,
-         "dataset": dataset_seeds, "jpeg": jpeg_seeds, "nifti": nifti_seeds, "npy": npy_seeds,
-         "palette": palette_seeds, "png": png_seeds, "pnm": pnm_seeds, "settings": settings_seeds,
-         "tiff": tiff_seeds, "window": window_seeds}
+SEEDS = {"arguments": arguments_seeds, "bmp": bmp_seeds, "certificate": certificate_seeds, "dataset": dataset_seeds,
+         "jpeg": jpeg_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds, "map": map_seeds,
+         "nifti": nifti_seeds, "npy": npy_seeds, "outcome": outcome_seeds, "palette": palette_seeds, "png": png_seeds,
+         "pnm": pnm_seeds, "record": record_seeds, "settings": settings_seeds, "tiff": tiff_seeds,
+         "verify": verify_seeds, "webp": webp_seeds, "window": window_seeds}
 
 
 def write_seeds(kind, folder):

@@ -27,9 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     dcrf_sha256_begin(&hash);
     dcrf_sha256_add(&hash, bytes, sizeof magic + size);
     dcrf_sha256_end(&hash, bytes + sizeof magic + size);
-    /* Sizes are those of the model, which is small. */
-    const size_t variables = size > 16 ? 1 + data[8] % 64u : 1,
-                 labels = size > 24 ? 1 + data[16] % 8u : 1;
+    /* The model has the sizes that the bytes say, if they are small: else no more would be read. */
+    const size_t variables = size > 16 ? data[8] % 64u : 1, labels = size > 24 ? data[16] % 8u : 1;
     const dcrf_status status =
         dcrf_certificate_decode(&content, variables, labels, bytes, whole, &error);
     fuzz_check(status == DCRF_OK || error.message[0] != 0);
