@@ -193,32 +193,6 @@ static void the_floor_is_a_bound(void **state) {
     free_toy(&toy);
 }
 
-/* Labels that are proven right are those of the optimum, and those that are proven wrong are not:
- * with the opposite labelling the two change places. */
-static void right_and_wrong(void **state) {
-    (void)state;
-    size_t all_right = 0;
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        struct toy toy = new_toy(seed, 8, 2, 0, 0.1, TOY_POTTS, 1);
-        uint16_t best[8], opposite[8];
-        dcrf_certify_settings settings;
-        dcrf_certify_info found[2];
-        dcrf_certify_settings_defaults(&settings);
-        toy_optimum(&toy, best);
-        for (size_t a = 0; a < 8; a++)
-            opposite[a] = (uint16_t)(1 - best[a]);
-        assert_int_equal(dcrf_certify(toy.plan, toy.workspace, best, &settings, &found[0], NULL),
-                         DCRF_OK);
-        assert_int_equal(
-            dcrf_certify(toy.plan, toy.workspace, opposite, &settings, &found[1], NULL), DCRF_OK);
-        assert_int_equal(found[0].wrong, 0);
-        assert_int_equal(found[1].right, 0);
-        all_right += found[0].right == 8 && found[1].wrong == 8;
-        free_toy(&toy);
-    }
-    assert_true(all_right > 10);
-}
-
 static int cancel(void *user, const dcrf_moment *moment) {
     (void)moment;
     ++*(int *)user;
@@ -229,32 +203,69 @@ static int cancel_later(void *user) {
     return --*(int *)user < 0;
 }
 
-/* Whoever cancels is asked in the proof, too, and is not asked again. */
+#define PATIENT 1000000
+
+/* A labelling is certified, and given up at a question; returns how often it was asked. */
+static int certify_until(const struct toy *toy, const uint16_t *labels, int question,
+                         dcrf_certify_settings settings, dcrf_certify_info *found) {
+    int left = question;
+    settings.cancel = cancel_later;
+    settings.cancel_user = &left;
+    assert_int_equal(dcrf_certify(toy->plan, toy->workspace, labels, &settings, found, NULL),
+                     DCRF_OK);
+    assert_true(left >= -1); /* it is not asked again */
+    return question - left;
+}
+
+/* Labels that are proven right are those of the optimum, and those that are proven wrong are not:
+ * with the opposite labelling the two change places. So it is where the proof is given up, and the
+ * gap has to say it alone. */
+static void right_and_wrong(void **state) {
+    (void)state;
+    size_t all_right = 0, by_the_gap = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct toy toy = new_toy(seed, 8, 2, 0, 0.1, TOY_POTTS, 1);
+        uint16_t best[8], opposite[8];
+        dcrf_certify_settings settings;
+        dcrf_certify_info found[2];
+        dcrf_certify_settings_defaults(&settings);
+        toy_optimum(&toy, best);
+        for (size_t a = 0; a < 8; a++)
+            opposite[a] = (uint16_t)(1 - best[a]);
+        const int asked = certify_until(&toy, best, PATIENT, settings, &found[0]);
+        for (int k = asked; k >= 0; k--) {
+            certify_until(&toy, best, k, settings, &found[0]);
+            certify_until(&toy, opposite, k, settings, &found[1]);
+            assert_int_equal(found[0].wrong, 0);
+            assert_int_equal(found[1].right, 0);
+            all_right += k == asked && found[0].right == 8 && found[1].wrong == 8;
+            by_the_gap += k < asked && found[0].right > 0 && found[1].wrong > 0;
+        }
+        free_toy(&toy);
+    }
+    assert_true(all_right > 10 && by_the_gap > 10);
+}
+
+/* Whoever cancels is asked by the solver and by the proof, and is not asked again. */
 static void cancelling_reaches_the_proof(void **state) {
     (void)state;
     struct toy toy = new_toy(3, 40, 3, 2, 0.5, TOY_POTTS, 1);
     uint16_t labels[40] = {0};
     dcrf_certify_settings settings;
     dcrf_certify_info found;
-    int most = 1000000;
     dcrf_certify_settings_defaults(&settings);
     settings.iterations = 2;
     settings.gap = 0;
-    settings.cancel = cancel_later;
-    settings.cancel_user = &most;
-    assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
-                     DCRF_OK);
-    const int asked = 1000000 - most;
-    for (int k = 0; k <= asked; k++) {
-        int left = k;
-        settings.cancel_user = &left;
-        assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &found, NULL),
-                         DCRF_OK);
-        assert_true(left >= -1);
+    const int asked = certify_until(&toy, labels, PATIENT, settings, &found);
+    int in_the_solver = 0, in_the_proof = 0;
+    for (int k = 0; k < asked; k++) {
+        assert_int_equal(certify_until(&toy, labels, k, settings, &found), k + 1);
         assert_true(found.lower_bound <= found.best_energy);
-        if (k < asked)
-            assert_int_equal(left, -1);
+        in_the_solver += found.stop == DCRF_STOP_CANCELLED;
+        in_the_proof += found.stop == DCRF_STOP_ITERATIONS;
     }
+    assert_true(in_the_solver > 0 && in_the_proof > 0);
+    assert_int_equal(in_the_solver + in_the_proof, asked);
     free_toy(&toy);
 }
 

@@ -3,9 +3,12 @@
  * crashes. */
 #include "unit.h"
 
+#include "core/workspace.h"
+
 #include <dcrf/dcrf.h>
 #include <dcrf/experimental.h>
 #include <math.h>
+#include <pthread.h>
 
 #define PIXELS 12
 #define LABELS 2
@@ -21,6 +24,7 @@ struct scene {
     dcrf_workspace *workspace;
     dcrf_plan *plan;
     dcrf_solver *solver;
+    size_t called, refused;
 };
 
 static void make(struct scene *s) {
@@ -217,10 +221,86 @@ static void any_order_of_freeing(void **state) {
     dcrf_workspace_free(&s.workspace);
     dcrf_proof_get_info(proof, &info);
     dcrf_proof_labels(proof, s.labels);
+    dcrf_proof_counts(proof, NULL);
+    dcrf_proof_labels(proof, NULL);
     dcrf_proof_counts(proof, counts);
     for (size_t a = 0; a < PIXELS; a++)
         assert_true(counts[a] >= 1 && dcrf_proof_possible(proof)[a * LABELS + s.labels[a]]);
     dcrf_proof_free(&proof);
+    destroy(&s);
+}
+
+/* Calls that work with a workspace, by number; a positive status where there are no more. */
+static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
+    float block[PIXELS * 8] = {0};
+    uint16_t label;
+    double error_of;
+    dcrf_energy energy;
+    dcrf_certify_info certificate;
+    dcrf_verification verification;
+    dcrf_certify_settings settings;
+    dcrf_operator *op = NULL;
+    dcrf_plan *plan = NULL;
+    const dcrf_operator *planned = dcrf_plan_operator(s->plan, 0);
+    dcrf_certify_settings_defaults(&settings);
+    switch (number) {
+    case 0:
+        return dcrf_best_constant(s->plan, s->workspace, &label, &energy, error);
+    case 1:
+        return dcrf_energy_of_labels(s->plan, s->workspace, s->labels, &energy, NULL, error);
+    case 2:
+        return dcrf_energy_in_double(s->plan, s->workspace, s->labels, &energy, NULL, &error_of,
+                                     error);
+    case 3:
+        return dcrf_certify(s->plan, s->workspace, s->labels, &settings, &certificate, error);
+    case 4:
+        return dcrf_verify_certificate((const uint8_t *)"", 0, s->model, s->workspace, NULL, NULL,
+                                       &verification, error);
+    case 5:
+        return dcrf_operator_row_sums(planned, s->workspace, block, error);
+    case 6:
+        return dcrf_operator_diagonal(planned, s->workspace, block, error);
+    case 7:
+        return dcrf_operator_new(&op, &s->grid, &s->kernel, DCRF_OPERATOR_EXACT, s->workspace,
+                                 error);
+    case 8:
+        return dcrf_plan_new(&plan, s->model, DCRF_OPERATOR_EXACT, s->workspace, error);
+    case 9:
+        return dcrf_energy_lp(s->plan, s->workspace, block, 8, 16, DCRF_CLIQUE_MIN, &energy, error);
+    case 10:
+        return dcrf_energy_qp(s->plan, s->workspace, block, 8, &energy, error);
+    case 11:
+        return dcrf_solver_run(s->solver, error);
+    default:
+        return DCRF_STOP_ITERATIONS;
+    }
+}
+
+static void *make_calls(void *user) {
+    struct scene *s = user;
+    dcrf_error error = {DCRF_OK, ""};
+    for (int k = 0; call(s, k, &error) <= 0; k++) {
+        s->refused += strstr(error.message, "in use by another thread") != NULL;
+        s->called++;
+        error = (dcrf_error){DCRF_OK, ""};
+    }
+    return NULL;
+}
+
+/* While one thread is inside, every call of another says so. */
+static void a_workspace_is_one_threads(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    pthread_t thread;
+    make(&s);
+    dcrf_workspace *entered = dcrf_workspace_enter(s.workspace, &error);
+    assert_non_null(entered);
+    assert_int_equal(pthread_create(&thread, NULL, make_calls, &s), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    dcrf_workspace_leave(&entered);
+    assert_true(s.called > 10);
+    assert_int_equal(s.refused, s.called);
     destroy(&s);
 }
 
@@ -317,10 +397,15 @@ static void a_model_changes_under_a_solver(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_for_a_model),     cmocka_unit_test(null_for_an_operator),
-        cmocka_unit_test(null_for_a_solver),    cmocka_unit_test(null_for_a_proof),
-        cmocka_unit_test(any_order_of_freeing), cmocka_unit_test(more_iterations_than_memory),
-        cmocka_unit_test(nothing_to_free),      cmocka_unit_test(a_model_changes_under_a_solver),
+        cmocka_unit_test(null_for_a_model),
+        cmocka_unit_test(null_for_an_operator),
+        cmocka_unit_test(null_for_a_solver),
+        cmocka_unit_test(null_for_a_proof),
+        cmocka_unit_test(any_order_of_freeing),
+        cmocka_unit_test(more_iterations_than_memory),
+        cmocka_unit_test(nothing_to_free),
+        cmocka_unit_test(a_workspace_is_one_threads),
+        cmocka_unit_test(a_model_changes_under_a_solver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
