@@ -41,20 +41,27 @@ static void hash_of_known_messages(void **state) {
 
 /* ---- toys ----------------------------------------------------------------------------------- */
 
-static dcrf_proof *prove(const struct toy *toy, const dcrf_plan *plan) {
+static dcrf_proof *prove_after(const struct toy *toy, const dcrf_plan *plan, size_t iterations,
+                               size_t sweeps) {
     dcrf_settings settings;
     dcrf_proof_settings limits;
     dcrf_solver *solver;
     dcrf_proof *proof;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.proof = DCRF_PROVE_CERTIFICATE;
+    settings.iterations = iterations;
     dcrf_proof_settings_defaults(&limits);
     limits.certificate = 1;
+    limits.sweeps = sweeps;
     assert_int_equal(dcrf_solver_new(&solver, plan, toy->workspace, &settings, NULL), DCRF_OK);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
     dcrf_solver_free(&solver);
     return proof;
+}
+
+static dcrf_proof *prove(const struct toy *toy, const dcrf_plan *plan) {
+    return prove_after(toy, plan, DCRF_DEFAULT_LP_ITERATIONS, DCRF_DEFAULT_PROOF_SWEEPS);
 }
 
 static struct toy toy_of(uint64_t seed) {
@@ -126,6 +133,11 @@ static void certificates_hold(void **state) {
                                                      NULL, &found, NULL),
                              DCRF_OK);
             assert_int_equal(found.wrong, !possible[a * toy.labels + labels[a]]);
+            if (kind == DCRF_OPERATOR_EXACT) {
+                const double energy = toy_energy(&toy, labels);
+                assert_true(found.labels_energy >= energy - 1e-12 * scale);
+                assert_true(found.labels_energy <= energy + 1e-9 * scale);
+            }
         }
         proven += info.proven;
         variables += toy.variables;
@@ -145,15 +157,19 @@ struct example {
     struct dcrf_certificate_content content;
 };
 
-static struct example new_example(uint64_t seed) {
-    struct example example = {.toy = toy_of(seed)};
+static struct example example_of(struct toy toy, dcrf_proof *proof) {
+    struct example example = {.toy = toy, .proof = proof};
     size_t size;
-    example.proof = prove(&example.toy, example.toy.plan);
     const uint8_t *bytes = dcrf_proof_certificate(example.proof, &size);
     assert_int_equal(dcrf_certificate_decode(&example.content, example.toy.variables,
                                              example.toy.labels, bytes, size, NULL),
                      DCRF_OK);
     return example;
+}
+
+static struct example new_example(uint64_t seed) {
+    struct toy toy = toy_of(seed);
+    return example_of(toy, prove(&toy, toy.plan));
 }
 
 static void free_example(struct example *example) {
@@ -243,6 +259,50 @@ static void weights_are_those_of_a_mean(void **state) {
     points[1].weight = -0.5;
     assert_true(check_content(&example, &error) < 0);
     free_example(&example);
+}
+
+/* A run that ends early proves little, and claims that. The check may find a little more on its way
+ * than the proof did, but not often. */
+static void claims_are_what_is_proven(void **state) {
+    (void)state;
+    size_t undecided = 0, more = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct toy toy =
+            new_toy(seed, 10, 4, seed % 3, 0.5 + 0.1 * (double)(seed % 8), TOY_POTTS, 1);
+        struct example example = example_of(toy, prove_after(&toy, toy.plan, 2 + seed % 30, 0));
+        dcrf_proof_info info;
+        dcrf_proof_get_info(example.proof, &info);
+        assert_int_equal(check_content(&example, NULL), DCRF_OK);
+        example.content.lower_bound += 1e-7 * (1 + fabs(info.energy.total));
+        undecided += info.proven < toy.variables;
+        more += check_content(&example, NULL) == DCRF_OK;
+        free_example(&example);
+    }
+    print_message("%zu of 60 are undecided, %zu prove more than they claim\n", undecided, more);
+    assert_true(undecided > 20 && 3 * more < undecided);
+}
+
+/* Weights that add up to more than 1, by however little, prove nothing. */
+static void weights_add_up_to_one(void **state) {
+    (void)state;
+    size_t mixtures = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct example example = new_example(seed);
+        for (size_t k = 0; k < example.content.mixture_count; k++) {
+            struct dcrf_certificate_mixture *mixture = &example.content.mixtures[k];
+            dcrf_error error;
+            if (mixture->point_count < 2)
+                continue;
+            for (size_t p = 2; p < mixture->point_count; p++)
+                mixture->points[p].weight = 0;
+            mixture->points[0].weight = 0.5;
+            mixture->points[1].weight = 0.5 + 0x1p-52;
+            assert_fails(DCRF_ERROR_ARGUMENT, "weights", error, check_content(&example, &error));
+            mixtures++;
+        }
+        free_example(&example);
+    }
+    assert_true(mixtures > 10);
 }
 
 /* Sizes of which the low 32 bits are right: a machine whose size_t has no more must not read those
@@ -518,9 +578,13 @@ static void scales_do_not_matter(void **state) {
         }
 }
 
-/* The fast operators' matrix is part of the model. */
+/* The fast operators' matrix is part of the model; the exact ones have none. */
 static void matrices_are_fixed(void **state) {
     (void)state;
+    struct example example = new_example(3);
+    example.content.identity.kernels[1].matrix[5] ^= 1;
+    assert_true(check_content(&example, NULL) < 0);
+    free_example(&example);
     struct toy toy = toy_of(3);
     dcrf_plan *plan;
     dcrf_verification found;
@@ -557,6 +621,8 @@ int main(void) {
         cmocka_unit_test(certificates_hold),
         cmocka_unit_test(forgeries_are_refused),
         cmocka_unit_test(weights_are_those_of_a_mean),
+        cmocka_unit_test(claims_are_what_is_proven),
+        cmocka_unit_test(weights_add_up_to_one),
         cmocka_unit_test(sizes_beyond_32_bits_are_refused),
         cmocka_unit_test(values_matter),
         cmocka_unit_test(other_problems_are_refused),
