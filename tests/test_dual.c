@@ -59,6 +59,12 @@ struct fixture {
 
 static void make(struct fixture *f, uint64_t seed, dcrf_clique_form form) {
     f->toy = new_toy(seed, 14 + seed % 5, 2 + seed % 3, 3, 1, TOY_POTTS, 2);
+    if (seed % 5 == 0) { /* a clique that costs nothing */
+        f->toy.costs[seed % 3] = 0;
+        assert_int_equal(dcrf_model_set_cliques(f->toy.model, f->toy.cliques, f->toy.offsets,
+                                                f->toy.members, f->toy.costs, NULL),
+                         DCRF_OK);
+    }
     f->stride = dcrf_padded(f->toy.labels);
     assert_int_equal(dcrf_dual_space_init(&f->space, f->toy.plan, f->toy.workspace, form, NULL),
                      DCRF_OK);
@@ -265,6 +271,69 @@ static void test_bound_of_sums(void **state) {
     }
 }
 
+/* ---- mixtures ------------------------------------------------------------------------------- */
+
+static void draw_point(const struct fixture *f, struct dcrf_dual *dual, dcrf_rng *rng) {
+    dcrf_dual_reset(dual, &f->space);
+    for (size_t k = 0; k < f->toy.variables * f->stride; k++) {
+        dual->pairwise[k] = dcrf_rng_uniform(rng) - 0.5;
+        dual->clique[k] = dcrf_rng_uniform(rng) - 0.5;
+    }
+    dual->pairwise_roundings = 1e4 * dcrf_rng_uniform(rng);
+    dual->clique_roundings = 1e4 * dcrf_rng_uniform(rng);
+}
+
+/* A mean has the mean of both errors, and some roundings to double more. */
+static void check_mean(double mean, double from, double to, double weight) {
+    assert_true(mean >= (1 - weight) * from + weight * to - 1e-12);
+    assert_true(mean <= (1 - weight) * from + weight * to + 1e-7);
+}
+
+/* A point between two others, and the best of those: not below either end. The search ends within
+ * 1/128 of the way, on which no reduced cost changes by more than 1/64. */
+static void test_mixtures(void **state) {
+    (void)state;
+    size_t inside = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct fixture f;
+        struct dcrf_dual mixed;
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed);
+        make(&f, seed, seed % 2 ? DCRF_CLIQUE_MIN : DCRF_CLIQUE_SPREAD);
+        assert_int_equal(dcrf_dual_init(&mixed, &f.space, NULL), DCRF_OK);
+        draw_point(&f, &f.dual, &rng);
+        draw_point(&f, &f.vertex, &rng);
+        const double ends[] = {dcrf_dual_bound(&f.space, &f.dual),
+                               dcrf_dual_bound(&f.space, &f.vertex)};
+        double kept = -1e30;
+        dcrf_dual_reset(&mixed, &f.space);
+        dcrf_dual_keep(&f.space, &mixed, &f.dual, &kept);
+        assert_true(kept == ends[0] && dcrf_dual_bound(&f.space, &mixed) == kept);
+        const double weight = (double)(seed % 9) / 8;
+        dcrf_dual_mix(&f.space, &mixed, &f.vertex, weight);
+        for (size_t k = 0; k < f.toy.variables * f.stride; k++) {
+            assert_true(fabs(mixed.pairwise[k] - (1 - weight) * f.dual.pairwise[k] -
+                             weight * f.vertex.pairwise[k]) < 1e-15);
+            assert_true(fabs(mixed.clique[k] - (1 - weight) * f.dual.clique[k] -
+                             weight * f.vertex.clique[k]) < 1e-15);
+        }
+        check_mean(mixed.pairwise_roundings, f.dual.pairwise_roundings, f.vertex.pairwise_roundings,
+                   weight);
+        check_mean(mixed.clique_roundings, f.dual.clique_roundings, f.vertex.clique_roundings,
+                   weight);
+        double bound = ends[0];
+        dcrf_dual_improve(&f.space, &f.dual, &f.vertex, &bound);
+        const double slack = (double)f.toy.variables * 2 / 64;
+        assert_true(bound >= ends[0] && bound >= ends[1] - slack);
+        assert_true(bound >= dcrf_dual_bound(&f.space, &mixed) - slack);
+        assert_true(bound == fmax(ends[0], dcrf_dual_bound(&f.space, &f.dual)));
+        inside += bound > fmax(ends[0], ends[1]);
+        dcrf_dual_clear(&mixed);
+        drop(&f);
+    }
+    assert_true(inside > 30);
+}
+
 /* A vertex of the simplex but for entries that a sum in double rounds to more than they are: with
  * all three the threshold is above them, without them below. It must come to an end. */
 static void test_simplex_of_almost_nothing(void **state) {
@@ -278,7 +347,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_simplex),       cmocka_unit_test(test_simplex_of_almost_nothing),
         cmocka_unit_test(test_cliques),       cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_bound_of_sums),
+        cmocka_unit_test(test_bound_of_sums), cmocka_unit_test(test_mixtures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,13 @@ static void check_labels(const struct scene *s) {
         assert_close(of_kernel[m], expected.of_kernel[m], expected.pair_scale);
     assert_int_equal(dcrf_energy_of_labels(s->plan, s->workspace, x, &again, NULL, NULL), DCRF_OK);
     assert_memory_equal(&again, &energy, sizeof energy);
+    double error_of;
+    assert_int_equal(
+        dcrf_energy_in_double(s->plan, s->workspace, x, &again, of_kernel, &error_of, NULL),
+        DCRF_OK);
+    assert_energies(&again, &expected.energy, expected.pair_scale);
+    for (size_t m = 0; m < KERNELS; m++)
+        assert_close(of_kernel[m], expected.of_kernel[m], expected.pair_scale);
     check_parts(s, x, &expected);
     free(x);
 }
@@ -103,6 +110,10 @@ static void fast_plans_give_the_energy_of_their_operators(void **state) {
     assert_int_equal(dcrf_energy_qp(s.plan, s.workspace, y, stride, &energy, NULL), DCRF_OK);
     assert_energies(&energy, &expected, scale);
     free(y);
+    free_scene(&s);
+    /* Two blocks of labels and one label more. */
+    s = new_scene(dcrf_grid_2d(9, 7), 17, 2, DCRF_OPERATOR_FAST, OPERATORS);
+    check_labels(&s);
     free_scene(&s);
 }
 
