@@ -138,7 +138,7 @@ static void what_is_accepted_is_true(void **state) {
     for (uint64_t seed = 0; seed < 100; seed++) {
         struct toy toy = toy_of(seed, 0.05);
         double least[CELLS];
-        uint16_t best[MOST_VARIABLES];
+        uint16_t best[MOST_VARIABLES] = {0};
         const double optimum = enumerate(&toy, least, best), rounding = 1e-12 * (1 + fabs(optimum));
         dcrf_rng rng;
         dcrf_rng_seed(&rng, seed);
