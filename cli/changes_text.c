@@ -31,8 +31,8 @@ static bool has_shrunk(const solution *found, size_t label) {
 
 static void print_strength(FILE *stream, const applied_strength *strength) {
     fprintf(stream, "%-14s%18.4g  ", "strength", strength->nats);
-    if (strength->for_scribbles)
-        fputs("chosen for scribbles\n", stream);
+    if (strength->chosen_for)
+        fprintf(stream, "chosen for %s\n", strength->chosen_for);
     else if (strength->automatic && strength->nats == strength->measured.strength)
         fputs("measured, to suit the unaries\n", stream);
     else

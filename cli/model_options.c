@@ -140,10 +140,14 @@ static bool set_unary(const model_options *options, built_model *built, cli_prob
     dcrf_error error;
     pixel_array unary;
     const dcrf_grid grid = image_grid(&built->image);
-    built->from_scribbles = options->unary.scribbles_file != NULL;
-    if (built->from_scribbles)
-        return (model_from_scribbles(&options->unary, &built->image, built->workspace,
-                                     &built->model, &built->scribbles, problem) ||
+    const unary_options *source = &options->unary;
+    built->from_scribbles = source->scribbles_file != NULL;
+    if (built->from_scribbles || (source->prior_file && !(source->confidence > 0)))
+        return ((built->from_scribbles
+                     ? model_from_scribbles(source, &built->image, built->workspace, &built->model,
+                                            &built->scribbles, problem)
+                     : model_from_mask(source, &built->image, built->workspace, &built->model,
+                                       &built->mask, &built->unary, problem)) ||
                 problem_of_option(problem, unary_option(&options->unary))) &&
                (dcrf_model_apply_temperature(built->model, options->strength.temperature, &error) >=
                     0 ||
@@ -167,7 +171,7 @@ static bool is_default_kernel(const cli_option *option, const kernel_setting *gi
            given->weight == usual.weight;
 }
 
-/* Kernels for scribbles take the place of the usual ones, and of no others. */
+/* Kernels for scribbles and masks take the place of the usual ones, and of no others. */
 static bool are_default_kernels(const kernel_options *options) {
     return is_default_kernel(&kernel_option_table[0], &options->spatial) &&
            is_default_kernel(&kernel_option_table[1], &options->bilateral) &&
@@ -177,11 +181,14 @@ static bool are_default_kernels(const kernel_options *options) {
 bool model_add_kernels(const model_options *options, const char *image_file, built_model *built,
                        cli_problem *problem) {
     dcrf_error error;
-    built->has_scribble_kernels = built->from_scribbles && are_default_kernels(&options->kernels);
+    const dcrf_view colours = image_view(&built->image);
+    built->has_own_kernels =
+        (built->from_scribbles || built->mask.map) && are_default_kernels(&options->kernels);
     built->kernel_count =
-        built->has_scribble_kernels
-            ? scribble_kernels(&built->scribbles, &built->image, built->kernels)
-            : kernels_from_options(&options->kernels, &built->image, built->kernels);
+        !built->has_own_kernels
+            ? kernels_from_options(&options->kernels, &built->image, built->kernels)
+        : built->mask.map ? dcrf_mask_kernels(&built->mask.info, &colours, built->kernels)
+                          : scribble_kernels(&built->scribbles, &built->image, built->kernels);
     for (size_t k = 0; k < built->kernel_count; k++)
         if (dcrf_model_add_kernel(built->model, &built->kernels[k], &error) < 0)
             return library_problem(problem, image_file, &error);
@@ -196,19 +203,19 @@ bool model_check_kernels(const model_options *options, cli_problem *problem) {
 }
 
 bool model_set_strength(const model_options *options, built_model *built, cli_problem *problem) {
-    /* Kernels for scribbles have weights of their own unless a strength is asked for. */
-    const bool for_scribbles = built->has_scribble_kernels && isnan(options->strength.nats);
+    /* Kernels for scribbles and masks have weights of their own unless a strength is asked for. */
+    const bool has_own = built->has_own_kernels && isnan(options->strength.nats);
     bool weighted[KERNELS_MAX] = {false};
     dcrf_measured_strength measured;
     kernels_weighted(&options->kernels, weighted);
-    for (size_t k = 0; built->has_scribble_kernels && k < built->kernel_count; k++)
-        weighted[k] = for_scribbles;
+    for (size_t k = 0; built->has_own_kernels && k < built->kernel_count; k++)
+        weighted[k] = has_own;
     if (!strength_measure(built->model, built->workspace, &measured, problem) ||
         !strength_apply(&options->strength, &measured, weighted, built->kernels,
                         built->kernel_count, built->model, &built->strength, problem))
         return false;
-    built->strength.for_scribbles = for_scribbles;
-    if (for_scribbles) /* what is measured is for unaries whose pixels err by themselves */
+    built->strength.chosen_for = !has_own ? NULL : built->mask.map ? "rough masks" : "scribbles";
+    if (has_own) /* what is measured is for unaries whose pixels err by themselves */
         built->strength.measured.strength = built->strength.nats;
     return true;
 }
@@ -290,6 +297,7 @@ bool model_build(const model_options *options, const char *image_file, time_fram
 }
 
 void model_free(built_model *built) {
+    mask_summary_free(&built->mask);
     dcrf_workspace_free(&built->workspace);
     dcrf_model_free(&built->model);
     lines_free(&built->classes);

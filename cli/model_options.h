@@ -5,6 +5,7 @@
 #include "classes.h"
 #include "clock.h"
 #include "device.h"
+#include "mask.h"
 #include "options.h"
 #include "scribbles.h"
 #include "strength.h"
@@ -92,9 +93,10 @@ typedef struct built_model {
     dcrf_kernel kernels[KERNELS_MAX]; /* as in the model, for reports */
     size_t kernel_count;
     applied_strength strength;
-    bool from_scribbles;       /* the energies are, */
-    bool has_scribble_kernels; /* and so are the kernels */
+    bool from_scribbles;  /* the energies are, */
+    bool has_own_kernels; /* and the kernels are those of scribbles or of masks */
     scribble_summary scribbles;
+    mask_summary mask;
     dcrf_workspace *workspace;
     time_frame time;
 } built_model;

@@ -95,10 +95,33 @@ static void print_scribbles(FILE *stream, const built_model *built) {
             "strokes on %zu pixels; energies from colours and ways to the strokes, fitted %zu "
             "times\n",
             info->strokes, info->rounds);
-    if (built->has_scribble_kernels)
+    if (built->has_own_kernels)
         fprintf(stream, "kernels for scribbles: --spatial %g,%g --bilateral %g,%.3g,%g\n",
                 used->spatial_sigma, used->spatial_weight, used->bilateral_sigma,
                 used->bilateral_channel_sigma, used->bilateral_weight);
+}
+
+/* What became of the map: where its borders went, and how much of it changed. */
+static void print_mask(FILE *stream, const built_model *built, const solution *found) {
+    const dcrf_mask_info *info = &built->mask.info;
+    const dcrf_grid grid = image_grid(&built->image);
+    const dcrf_view map = dcrf_view_interleaved(built->mask.map, DCRF_I32, &grid, 1);
+    const char *unit = built->image.depth > 1 ? "mm" : "pixels";
+    dcrf_mask_moves moves;
+    dcrf_error error;
+    if (built->has_own_kernels)
+        fprintf(stream, "kernels for rough masks: --spatial %.3g,%g --bilateral %.3g,%.3g,%g\n",
+                info->spatial_sigma, info->spatial_weight, info->bilateral_sigma,
+                info->bilateral_channel_sigma, info->bilateral_weight);
+    if (dcrf_mask_compare(&grid, &map, found->labels, built->workspace, &moves, &error) < 0)
+        return;
+    if (moves.changed == 0)
+        fputs("the mask: nothing changed\n", stream);
+    else
+        fprintf(stream,
+                "the mask: borders moved by %.2g %s on average; %.2g %% of the %s changed\n",
+                moves.mean_offset, unit, 100 * (double)moves.changed / (double)found->pixels,
+                built->image.depth > 1 ? "voxels" : "pixels");
 }
 
 static void print_tiles(FILE *stream, const solution *found) {
@@ -145,6 +168,8 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     unary_facts_print(stream, &built->unary);
     if (built->from_scribbles)
         print_scribbles(stream, built);
+    if (built->mask.map)
+        print_mask(stream, built, found);
     print_changes(stream, built, found);
     if (!isnan(info->energy.total))
         print_energies(stream, &info->energy);

@@ -19,7 +19,7 @@ extern const cli_option strength_option_table[];
 typedef struct applied_strength {
     bool shared;                     /* some kernel has no weight of its own and takes part */
     bool automatic;                  /* and what they share is measured */
-    bool for_scribbles;              /* the kernels and their weights were chosen for scribbles */
+    const char *chosen_for;          /* what kernels and weights were chosen for, or NULL */
     double nats;                     /* of all kernels: twice the sum of the weights in force */
     dcrf_measured_strength measured; /* what suits the unaries, whether it is used or not */
 } applied_strength;

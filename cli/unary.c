@@ -18,10 +18,11 @@ _Static_assert(DCRF_UNARY_AUTO == 0 && DCRF_UNARY_ENERGIES == 1 && DCRF_UNARY_PR
 
 static bool parse_confidence(const cli_option *option, const char *text, void *value,
                              cli_problem *problem) {
-    double number;
-    if (!parse_number_list(text, &number, 1) || !(number > 0) || !(number < 1))
-        return bad_input(problem, "--confidence", "'%s' is not a number between 0 and 1", text);
+    double number = 0;
     (void)option;
+    if (strcmp(text, "auto") != 0 &&
+        (!parse_number_list(text, &number, 1) || !(number > 0) || !(number < 1)))
+        return bad_input(problem, "--confidence", "'%s' is not a number between 0 and 1", text);
     *(double *)value = number;
     return true;
 }
@@ -71,9 +72,12 @@ const cli_option unary_option_table[] = {
     {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(unary_options, layout),
      "order of the axes where the shape fits both"},
     {"labels-prior", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, prior_file),
-     "instead of --unary: a label map that is right with the probability of --confidence"},
-    {"confidence", 0, "P", "0.7", false, parse_confidence, offsetof(unary_options, confidence),
-     "the map's label costs -ln P, any other -ln((1 - P) / (labels - 1))"},
+     "instead of --unary: a rough label map; energies follow from the distance to its borders and "
+     "from the colours of its labels, or from --confidence"},
+    {"confidence", 0, "auto|P", "auto", false, parse_confidence,
+     offsetof(unary_options, confidence),
+     "P: the map is right with this probability at every pixel, whatever is around it: its label "
+     "costs -ln P, any other -ln((1 - P) / (labels - 1)); auto: sure far from its borders"},
     {"label-count", 0, "M", "0", false, parse_count, offsetof(unary_options, label_count),
      "labels of the model with --labels-prior; 0: the largest in the map and one more"},
     {"prior-unknown", 0, "auto|none|VALUE", "auto", false, parse_unknown,

@@ -23,7 +23,7 @@ typedef struct unary_options {
     int kind;     /* dcrf_unary_kind */
     int layout;   /* array_layout */
     const char *prior_file;
-    double confidence;
+    double confidence;  /* 0: energies from borders and colours */
     size_t label_count; /* of the prior; 0: as many as it has */
     unknown_value prior_unknown;
     const char *scribbles_file;
@@ -88,6 +88,10 @@ bool prior_settle(const unary_options *options, const prior_look *look, size_t *
                   unary_facts *facts, cli_problem *problem);
 void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
                     size_t pixels, size_t labels, float *energies);
+
+/* A map whose numbers are labels, to be freed: 0, 1, ..., -1 where it does not know. */
+bool prior_read(const unary_options *options, const cli_image *image, int32_t **map, size_t *labels,
+                unary_facts *facts, cli_problem *problem);
 
 /* The source that is a map (unary_maps.c). */
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 
 #define VOID_NUMBER 255 /* what most label pictures call unknown */
+/* Of pictures that are solved tile by tile, where nobody has seen all of the map. */
+#define USUAL_CONFIDENCE 0.7
 
 /* Room for energies, the labels of a pixel next to each other. */
 static bool allocate_energies(const cli_image *image, size_t labels, const char *file,
@@ -68,7 +70,7 @@ bool prior_settle(const unary_options *options, const prior_look *look, size_t *
         return bad_input(problem, options->label_count ? "--label-count" : file,
                          "gives %zu labels; 2 to %d are needed%s", *labels, DCRF_MAX_LABELS,
                          options->label_count ? "" : " (see --label-count)");
-    if (options->confidence * (double)*labels <= 1)
+    if (options->confidence > 0 && options->confidence * (double)*labels <= 1)
         return bad_input(problem, "--confidence",
                          "%g is not more than chance among %zu labels; give more than %g",
                          options->confidence, *labels, 1 / (double)*labels);
@@ -77,7 +79,7 @@ bool prior_settle(const unary_options *options, const prior_look *look, size_t *
 
 void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
                     size_t pixels, size_t labels, float *energies) {
-    const double confidence = options->confidence;
+    const double confidence = options->confidence > 0 ? options->confidence : USUAL_CONFIDENCE;
     const float chosen = (float)-log(confidence);
     const float other = (float)-log((1 - confidence) / ((double)labels - 1));
     const float unknown = (float)log((double)labels);
@@ -89,19 +91,39 @@ void prior_energies(const unary_options *options, const unary_facts *facts, cons
     }
 }
 
+static bool read_numbers(const unary_options *options, const cli_image *image, int32_t **numbers,
+                         size_t *labels, unary_facts *facts, cli_problem *problem) {
+    prior_look look = {0};
+    if (options->prior_unknown.kind == UNKNOWN_COLOUR)
+        return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
+    if (!label_map_read(options->prior_file, image, numbers, problem))
+        return false;
+    const bool done =
+        prior_look_at(options, image, *numbers, 0, image_pixels(image), &look, problem) &&
+        prior_settle(options, &look, labels, facts, problem);
+    if (!done)
+        free(*numbers);
+    return done;
+}
+
+bool prior_read(const unary_options *options, const cli_image *image, int32_t **map, size_t *labels,
+                unary_facts *facts, cli_problem *problem) {
+    if (!read_numbers(options, image, map, labels, facts, problem))
+        return false;
+    for (size_t i = 0; i < image_pixels(image); i++)
+        (*map)[i] = facts->is_mask                   ? (*map)[i] == VOID_NUMBER
+                    : is_unknown(options, (*map)[i]) ? -1
+                                                     : (*map)[i];
+    return true;
+}
+
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,
                       unary_facts *facts, cli_problem *problem) {
     int32_t *numbers;
     size_t labels = 0;
-    prior_look look = {0};
-    if (options->prior_unknown.kind == UNKNOWN_COLOUR)
-        return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
-    if (!label_map_read(options->prior_file, image, &numbers, problem))
+    if (!read_numbers(options, image, &numbers, &labels, facts, problem))
         return false;
-    const bool done =
-        prior_look_at(options, image, numbers, 0, image_pixels(image), &look, problem) &&
-        prior_settle(options, &look, &labels, facts, problem) &&
-        allocate_energies(image, labels, options->prior_file, unary, problem);
+    const bool done = allocate_energies(image, labels, options->prior_file, unary, problem);
     if (done)
         prior_energies(options, facts, numbers, image_pixels(image), labels, unary->own_values);
     free(numbers);

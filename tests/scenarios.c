@@ -550,6 +550,26 @@ static dcrf_status use_scribbles(dcrf_error *error) {
     return status;
 }
 
+static dcrf_status use_mask(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view image = dcrf_view_interleaved(test_image(), DCRF_U8, &grid, 3);
+    static uint8_t map[WIDTH * HEIGHT];
+    static uint16_t labelling[WIDTH * HEIGHT];
+    static float energies[WIDTH * HEIGHT * LABELS];
+    const dcrf_view map_view = dcrf_view_interleaved(map, DCRF_U8, &grid, 1);
+    dcrf_workspace *workspace = NULL;
+    dcrf_mask_moves moves;
+    memset(map, 1, sizeof map / 2);
+    dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
+    if (status == DCRF_OK)
+        status = dcrf_mask_energies(&grid, &image, &map_view, LABELS, NULL, NULL, workspace,
+                                    energies, NULL, error);
+    if (status == DCRF_OK)
+        status = dcrf_mask_compare(&grid, &map_view, labelling, workspace, &moves, error);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
 const struct named_scenario scenarios[] = {
     {"a workspace", make_workspace, 5}, /* itself, the pool, its workers, two threads */
     {"the features of a kernel", make_features, 1},
@@ -576,6 +596,7 @@ const struct named_scenario scenarios[] = {
     {"enlarged unaries", enlarge_unary, 9},
     {"the strength that suits a model", measure_strength, 12},
     {"scribbles", use_scribbles, 40},
+    {"rough masks", use_mask, 40},
 };
 
 const size_t scenario_count = sizeof scenarios / sizeof scenarios[0];

@@ -16,6 +16,7 @@
 #include <dcrf/gradient.h>
 #include <dcrf/grid.h>
 #include <dcrf/labelling.h>
+#include <dcrf/masks.h>
 #include <dcrf/mean_field.h>
 #include <dcrf/model.h>
 #include <dcrf/plan.h>

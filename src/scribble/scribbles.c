@@ -14,10 +14,9 @@
 #include "core/memory.h"
 #include "core/timer.h"
 #include "core/workspace.h"
-#include "dsp/dsp.h"
-#include "energy/coupling.h"
 #include "model/view.h"
 #include "scribble/energies.h"
+#include "scribble/field.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -282,51 +281,20 @@ dcrf_status dcrf_scribbles_set_strokes(dcrf_scribbles *s, const dcrf_view *strok
 
 /* ---- mean field ----------------------------------------------------------------------------- */
 
-static void update_rows(void *context, size_t begin, size_t end, double *sums) {
-    dcrf_dsp()->softmax(context, begin, end, sums);
-}
-
-/* Q = softmax(-unary), then softmax(-unary + 2 message) some times; the derivation is in
- * solver/mean_field.c. */
-static dcrf_status run_field(dcrf_scribbles *s, dcrf_error *error) {
-    struct dcrf_softmax softmax = {.labels = s->labels,
-                                   .stride = s->stride,
-                                   .unary = s->unary,
-                                   .message = s->message,
-                                   .diagonal = s->coupling->groups[0].diagonal,
-                                   .factor = 0,
-                                   .q = s->q,
-                                   .next = s->q};
-    double sums[DCRF_SOFTMAX_SUMS]; /* not needed */
-    dcrf_pool *pool = dcrf_workspace_pool(s->workspace);
-    dcrf_status status = DCRF_OK;
-    dcrf_parallel_sums(pool, s->variables, update_rows, &softmax, sums, DCRF_SOFTMAX_SUMS);
-    softmax.factor = -2;
-    for (size_t step = 0; step < s->settings.iterations && status >= 0; step++) {
-        status = dcrf_coupling_sum(s->coupling, 0, s->q, s->message, s->labels, s->stride, error);
-        if (status >= 0)
-            dcrf_parallel_sums(pool, s->variables, update_rows, &softmax, sums, DCRF_SOFTMAX_SUMS);
-    }
-    return status;
+static struct dcrf_field field_of(const dcrf_scribbles *s) {
+    return (struct dcrf_field){s->workspace, s->coupling, s->variables, s->labels,
+                               s->stride,    s->unary,    s->message,   s->q};
 }
 
 /* ---- the update ----------------------------------------------------------------------------- */
-
-static size_t likeliest(const dcrf_scribbles *s, size_t a) {
-    const float *q = s->q + a * s->stride;
-    size_t best = 0;
-    for (size_t i = 1; i < s->labels; i++)
-        if (q[i] > q[best])
-            best = i;
-    return best;
-}
 
 /* Strokes are always among the members, as Q is sure of them. */
 static void choose_members(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_scribbles *s = context;
+    const struct dcrf_field field = field_of(s);
     for (size_t a = begin; a < end; a++) {
-        const size_t label = likeliest(s, a);
+        const size_t label = dcrf_field_likeliest(&field, a);
         s->read[a] = s->q[a * s->stride + label] > SURE_PROBABILITY ? (int32_t)label : -1;
     }
 }
@@ -372,7 +340,8 @@ static dcrf_status run_round(dcrf_scribbles *s, size_t round, dcrf_scribbles_inf
     const double measured_s = dcrf_time_s();
     if (is_cancelled(s, round, DCRF_SCRIBBLES_FIELD))
         return DCRF_STOP_CANCELLED;
-    const dcrf_status status = run_field(s, error);
+    const struct dcrf_field field = field_of(s);
+    const dcrf_status status = dcrf_field_run(&field, s->settings.iterations, error);
     info->rounds++;
     info->colours_s += fitted_s - began_s;
     info->distances_s += measured_s - fitted_s;
@@ -405,8 +374,9 @@ dcrf_status dcrf_scribbles_update(dcrf_scribbles *s, dcrf_error *error) {
         status = publish_energies(s, error);
     if (status != DCRF_OK)
         return status;
+    const struct dcrf_field field = field_of(s);
     for (size_t a = 0; a < s->variables; a++) {
-        const uint16_t label = (uint16_t)likeliest(s, a);
+        const uint16_t label = (uint16_t)dcrf_field_likeliest(&field, a);
         info.changed += !s->is_ready || s->mask[a] != label;
         s->mask[a] = label;
     }

@@ -193,15 +193,15 @@ class UnaryTest(Case):
 
         file = self.write("prior.png", formats.number_png(prior))
         start = ("--labels-prior", file)
-        for more, labels, confidence in (((), 3, 0.7), (("--confidence=.9",), 3, 0.9),
-                                         (("--label-count=7",), 7, 0.7)):
+        for more, labels, confidence in ((("--confidence=.7",), 3, 0.7), (("--confidence=.9",), 3, 0.9),
+                                         (("--label-count=7", "--confidence=.7"), 7, 0.7)):
             value, count = self.unary_energy(*start, *more)
             self.assertEqual(count, labels)
             self.near(value, energy(labels, confidence))
         prior[2][3] = 77
         file = self.write("p77.png", formats.number_png(prior))
         prior[2][3] = 255
-        self.near(self.unary_energy("--labels-prior", file, "--prior-unknown=77")[0],
+        self.near(self.unary_energy("--labels-prior", file, "--prior-unknown=77", "--confidence=.7")[0],
                   energy(3, 0.7))
         self.assertEqual(self.unary_energy(*start, "--prior-unknown=none")[1], 256)
 
@@ -413,7 +413,7 @@ class VolumeTest(Case):
         self.check(result, self.expected_energies(scale=math.sqrt(2)))
 
     def test_label_prior_and_scribbles(self):
-        prior = self.good("energy", self.volume, "--labels-prior", self.labels, "--labels",
+        prior = self.good("energy", self.volume, "--labels-prior", self.labels, "--confidence=.7", "--labels",
                           self.labels, *UNARY_ONLY, "--json=-")
         self.assertAlmostEqual(json.loads(prior)["energy"], -24 * math.log(0.7), delta=1e-5)
         strokes = [0] * 24
@@ -492,7 +492,7 @@ class RealDataTest(Case):
     def test_volume(self):
         image = self.shared("volume", "2013_12_1_img.nii.gz")
         first = self.shared("volume", "2013_12_1_init.nii.gz")
-        text = self.good("energy", image, "--labels-prior", first, "--labels", first, "--json=-",
+        text = self.good("energy", image, "--labels-prior", first, "--confidence=.7", "--labels", first, "--json=-",
                          "--bilateral=4,20,3")
         result = json.loads(text)
         self.assertEqual([result[k] for k in ("width", "height", "depth")], [120, 150, 100])

@@ -132,10 +132,10 @@ class LargeTest(Case):
         }
         for name, data in maps.items():
             with self.subTest(name):
-                self.same([("-o", "l.npy")], unary=("--labels-prior", self.write(name, data)))
+                self.same([("-o", "l.npy")], unary=("--confidence=.7", "--labels-prior", self.write(name, data)))
         largest = 2**31 - 1  # which floats do not hold
         unknown = [largest if number == 255 else number for number in flat]
-        self.same([("-o", "l.npy")], unary=("--labels-prior", self.write(
+        self.same([("-o", "l.npy")], unary=("--confidence=.7", "--labels-prior", self.write(
             "unknown.npy", formats.npy(unknown, (HEIGHT, WIDTH), "<i4")), "--prior-unknown", str(largest)))
         self.bad(self.path("wide.npy"), "32 bits cannot hold", "solve", self.image, "--labels-prior",
                  self.write("wide.npy", formats.npy([2**40] * WIDTH * HEIGHT, (HEIGHT, WIDTH), "<i8")), *KERNELS,
@@ -291,7 +291,7 @@ class LargeTest(Case):
         image = self.write("v.nii.gz", gzip.compress(
             volumes.nifti(voxels, size, volumes.I16, spacing=(1, 1, 2))))
         rough = self.write("p.nii", volumes.nifti(prior, size, volumes.U8, spacing=(1, 1, 2)))
-        options = {"image": image, "unary": ("--labels-prior", rough, "--spatial", "1", "--bilateral", "2,30")}
+        options = {"image": image, "unary": ("--confidence=.7", "--labels-prior", rough, "--spatial", "1", "--bilateral", "2,30")}
         self.same([("-o", "l.nii"), ("--marginals", "m.nii"), ("--confidence-map", "c.npy")], **options)
         found = self.run_json("--tile", "12", "-o", "l.nii.gz", **options)
         # An overlap of 4 voxels, and of 2 where they are 2 mm apart.

@@ -1,0 +1,369 @@
+/* Energies of a rough label map: rounds of colours, distances and mean field.
+ *
+ *   members_1 = the map, but within a band around its borders
+ *   for r = 1, 2, ..., rounds:
+ *     colours_r     densities of the colours of members_r                      (mask_colours.c)
+ *     phi_r         -ln Phi((d_l - t_l,r) / sigma_r) + w colours_r             (mask_border.c)
+ *     Q_r           mean field under phi_r and the kernels
+ *     t_l,r+1       where Q_r has the border of label l, on the whole
+ *     members_r+1   the map away from its borders, and that of which Q_r is sure
+ *
+ * In the first round sigma is wide: it finds out by how much the map is too large or too small. The
+ * later ones keep to that, with a narrow sigma. What is returned is phi of the last round. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/timer.h"
+#include "model/view.h"
+#include "scribble/field.h"
+#include "scribble/mask_border.h"
+#include "scribble/mask_colours.h"
+
+#include <dcrf/scribbles.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define THIN 20.0        /* units: below this radius of a thing, bands are narrower */
+#define OFFSET_BANDS 2.5 /* borders that are farther away belong to something else */
+#define SPATIAL_SIGMA_MIN 0.5
+#define MAX_CHANNELS (DCRF_MAX_FEATURES - DCRF_MAX_AXES)
+#define VARIABLES_PER_CHUNK 1024
+
+static const char what[] = "the energies of the mask";
+
+struct task {
+    dcrf_mask_settings settings;
+    dcrf_grid grid;
+    size_t variables, labels, stride;
+    dcrf_workspace *workspace;
+    int32_t *map, *labelling;
+    float *confidence; /* NULL: 0 to 1 nowhere given */
+    struct dcrf_mask_border border;
+    struct dcrf_colour_bins bins;
+    struct dcrf_mask_colours colours;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    struct dcrf_coupling *coupling;
+    float *unary, *message, *q; /* blocks; `message` holds the members before mean field */
+    size_t *label_sizes;
+    double sigma; /* of the round */
+};
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
+void dcrf_mask_defaults(dcrf_mask_settings *settings) {
+    *settings = (dcrf_mask_settings){.rounds = 3,
+                                     .iterations = 4,
+                                     .first_sigma = 6,
+                                     .later_sigma = 2.5,
+                                     .offset_factor = 1.2,
+                                     .band = 8,
+                                     .colour_weight = 1.2,
+                                     .colour_limit = 4,
+                                     .spatial_sigma = 1,
+                                     .spatial_weight = 3,
+                                     .bilateral_sigma = 6,
+                                     .bilateral_channel_sigma = 5,
+                                     .bilateral_weight = 6,
+                                     .reserved = {0}};
+}
+
+static dcrf_status check_settings(const dcrf_mask_settings *s, dcrf_error *error) {
+    const double above_zero[] = {s->first_sigma,   s->later_sigma,     s->band,
+                                 s->spatial_sigma, s->bilateral_sigma, s->bilateral_channel_sigma};
+    const double not_below[] = {s->offset_factor, s->colour_weight, s->colour_limit,
+                                s->spatial_weight, s->bilateral_weight};
+    bool is_good = s->rounds >= 1;
+    for (size_t i = 0; i < sizeof above_zero / sizeof *above_zero; i++)
+        is_good = is_good && above_zero[i] > 0 && isfinite(above_zero[i]);
+    for (size_t i = 0; i < sizeof not_below / sizeof *not_below; i++)
+        is_good = is_good && not_below[i] >= 0 && isfinite(not_below[i]);
+    for (size_t i = 0; i < sizeof s->reserved; i++)
+        is_good = is_good && s->reserved[i] == 0;
+    return is_good ? DCRF_OK
+                   : dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                               "the settings of the mask need a round, sigmas and a band above "
+                               "zero, weights not below, and zeros in what is reserved");
+}
+
+static dcrf_status check_arguments(const dcrf_grid *grid, const dcrf_view *image,
+                                   const dcrf_view *map, size_t labels, const float *energies,
+                                   const dcrf_workspace *workspace, dcrf_error *error) {
+    size_t variables;
+    if (!grid || !image || !map || !workspace || !energies)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "a mask needs a grid, an image, a map, a workspace and room for energies");
+    if (labels < 2 || labels > DCRF_MAX_LABELS)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a mask needs 2 to %d labels, not %zu",
+                         DCRF_MAX_LABELS, labels);
+    if (image->channels < 1 || image->channels > MAX_CHANNELS)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the image under the mask has %zu channels; 1 to %d can be used",
+                         image->channels, MAX_CHANNELS);
+    return dcrf_grid_check(grid, &variables, error);
+}
+
+/* ---- what does not change between rounds ---------------------------------------------------- */
+
+static dcrf_status read_map(struct task *t, const dcrf_view *map, dcrf_mask_info *info,
+                            dcrf_error *error) {
+    const dcrf_status status = dcrf_view_copy_integers(map, &t->grid, "the mask", t->map, error);
+    for (size_t a = 0; status >= 0 && a < t->variables; a++) {
+        if (t->map[a] >= 0 && (size_t)t->map[a] >= t->labels)
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "the mask has the label %d; labels run from 0 to %zu", (int)t->map[a],
+                             t->labels - 1);
+        if (t->map[a] < 0)
+            continue;
+        info->labels_used += t->label_sizes[t->map[a]]++ == 0;
+        info->known++;
+    }
+    return status < 0 || info->known > 0
+               ? status
+               : dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the mask knows the label of no pixel");
+}
+
+static dcrf_status read_confidence(struct task *t, const dcrf_view *confidence, dcrf_error *error) {
+    if (!confidence)
+        return DCRF_OK;
+    t->confidence = dcrf_allocate(t->variables, sizeof *t->confidence);
+    if (!t->confidence)
+        return dcrf_fail_memory(error, what);
+    const dcrf_status status =
+        dcrf_view_copy(confidence, &t->grid, "the confidence", NULL, t->confidence, 1, error);
+    for (size_t a = 0; status >= 0 && a < t->variables; a++) {
+        if (!(t->confidence[a] >= 0 && t->confidence[a] <= 1))
+            return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                             "the confidence of a mask lies between 0 and 1; there is %g",
+                             (double)t->confidence[a]);
+        if (!(t->confidence[a] > 0))
+            t->map[a] = -1;
+    }
+    return status;
+}
+
+static bool take_memory(struct task *t) {
+    const size_t row = t->stride * sizeof(float);
+    t->map = dcrf_allocate(t->variables, sizeof *t->map);
+    t->labelling = dcrf_allocate(t->variables, sizeof *t->labelling);
+    t->unary = dcrf_allocate_zero(t->variables, row);
+    t->message = dcrf_allocate_zero(t->variables, row);
+    t->q = dcrf_allocate_zero(t->variables, row);
+    t->label_sizes = dcrf_allocate_zero(t->labels, sizeof *t->label_sizes);
+    return t->map && t->labelling && t->unary && t->message && t->q && t->label_sizes;
+}
+
+static void describe_kernels(const struct task *t, dcrf_mask_info *info) {
+    const dcrf_mask_settings *s = &t->settings;
+    const bool is_photograph = t->bins.is_srgb || !(t->bins.deviation > 0);
+    double least = t->grid.spacing[0];
+    for (size_t i = 1; i < t->grid.axes; i++)
+        least = fmin(least, t->grid.spacing[i]);
+    info->unit = t->border.unit;
+    info->spatial_sigma = fmax(s->spatial_sigma * info->unit, SPATIAL_SIGMA_MIN * least);
+    info->bilateral_sigma = fmax(s->bilateral_sigma * info->unit, least);
+    info->bilateral_channel_sigma =
+        s->bilateral_channel_sigma *
+        (is_photograph ? 1 : t->bins.deviation / DCRF_SCRIBBLES_CONTRAST);
+    info->spatial_weight = s->spatial_weight;
+    info->bilateral_weight = s->bilateral_weight;
+}
+
+size_t dcrf_mask_kernels(const dcrf_mask_info *info, const dcrf_view *image,
+                         dcrf_kernel kernels[DCRF_MASK_KERNELS]) {
+    size_t count = 0;
+    if (!info || !kernels)
+        return 0;
+    if (info->spatial_weight > 0)
+        kernels[count++] = dcrf_kernel_spatial(info->spatial_sigma, info->spatial_weight);
+    if (image && info->bilateral_weight > 0)
+        kernels[count++] = dcrf_kernel_bilateral(
+            info->bilateral_sigma, info->bilateral_channel_sigma, *image, info->bilateral_weight);
+    return count;
+}
+
+static dcrf_status build_kernels(struct task *t, const dcrf_view *image, const dcrf_mask_info *info,
+                                 dcrf_error *error) {
+    dcrf_kernel kernels[DCRF_MASK_KERNELS];
+    const size_t count = dcrf_mask_kernels(info, image, kernels);
+    dcrf_status status = dcrf_model_new(&t->model, &t->grid, t->labels, error);
+    for (size_t k = 0; k < count && status >= 0; k++)
+        status = dcrf_model_add_kernel(t->model, &kernels[k], error);
+    if (status >= 0)
+        status = dcrf_plan_new(&t->plan, t->model, DCRF_OPERATOR_FAST, t->workspace, error);
+    if (status >= 0)
+        status = dcrf_coupling_new(&t->coupling, t->plan, t->workspace, error);
+    return status;
+}
+
+static dcrf_status prepare(struct task *t, const dcrf_view *image, const dcrf_view *map,
+                           const dcrf_view *confidence, dcrf_mask_info *info, dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(t->workspace);
+    if (!take_memory(t))
+        return dcrf_fail_memory(error, what);
+    dcrf_status status = read_map(t, map, info, error);
+    if (status >= 0)
+        status = read_confidence(t, confidence, error);
+    if (status >= 0)
+        status = dcrf_colour_bins_init(&t->bins, &t->grid, image, pool, error);
+    if (status >= 0)
+        status = dcrf_mask_colours_init(&t->colours, &t->bins, t->labels, t->workspace, error);
+    if (status >= 0 && !dcrf_mask_border_init(&t->border, &t->grid, t->map, t->labels, THIN, pool))
+        status = dcrf_fail_memory(error, what);
+    if (status < 0)
+        return status;
+    describe_kernels(t, info);
+    return build_kernels(t, image, info, error);
+}
+
+static void clear(struct task *t) {
+    dcrf_coupling_free(&t->coupling);
+    dcrf_plan_free(&t->plan);
+    dcrf_model_free(&t->model);
+    dcrf_mask_border_clear(&t->border);
+    dcrf_mask_colours_clear(&t->colours);
+    dcrf_colour_bins_clear(&t->bins);
+    dcrf_release(t->map);
+    dcrf_release(t->labelling);
+    dcrf_release(t->confidence);
+    dcrf_release(t->unary);
+    dcrf_release(t->message);
+    dcrf_release(t->q);
+    dcrf_release(t->label_sizes);
+}
+
+/* ---- rounds --------------------------------------------------------------------------------- */
+
+static double confidence_at(const struct task *t, size_t a) {
+    return t->confidence ? (double)t->confidence[a] : t->map[a] >= 0;
+}
+
+/* How sure the map is of its own label at a variable: 0 at a border, 1 beyond the band. */
+static double sureness(const struct task *t, size_t a) {
+    if (t->map[a] < 0)
+        return 0;
+    const size_t label = (size_t)t->map[a];
+    const double band =
+        t->settings.band * t->border.unit * dcrf_mask_border_reach(&t->border, a, label);
+    const double depth = dcrf_mask_border_depth(&t->border, a, label) - t->border.offset[label];
+    const double share = fmin(fmax(depth / band, 0), 1);
+    return confidence_at(t, a) >= 1 && t->confidence ? 1 : share * share * share * share;
+}
+
+/* Where the map is sure, its label; elsewhere what mean field is sure of, once there is one. */
+static void choose_members(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct task *t = context;
+    for (size_t a = begin; a < end; a++) {
+        const double sure = sureness(t, a);
+        float *members = t->message + a * t->stride;
+        const float *q = t->q + a * t->stride;
+        for (size_t label = 0; label < t->labels; label++) {
+            const double own = t->map[a] == (int32_t)label ? sure : 0;
+            const double seen = (double)q[label] > 0.5 ? 2 * (double)q[label] - 1 : 0;
+            members[label] = (float)fmax(own, (1 - sure) * seen * seen);
+        }
+    }
+}
+
+static double energy_of(const struct task *t, size_t a, size_t label) {
+    if (t->label_sizes[label] == 0)
+        return DCRF_MASK_BINDING_ENERGY;
+    const float *deficit = t->colours.deficit + t->bins.bin_of[a] * t->colours.stride;
+    const double colour =
+        t->settings.colour_weight * fmin(t->settings.colour_limit, (double)deficit[label]);
+    if (t->map[a] < 0)
+        return colour;
+    if (t->confidence && confidence_at(t, a) >= 1)
+        return t->map[a] == (int32_t)label ? 0 : DCRF_MASK_BINDING_ENERGY;
+    return colour + (t->confidence ? confidence_at(t, a) : 1) *
+                        dcrf_mask_border_energy(&t->border, a, label, t->sigma);
+}
+
+static void write_energies(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct task *t = context;
+    for (size_t a = begin; a < end; a++)
+        for (size_t label = 0; label < t->labels; label++)
+            t->unary[a * t->stride + label] = (float)energy_of(t, a, label);
+}
+
+static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(t->workspace);
+    t->sigma = (round == 0 ? t->settings.first_sigma : t->settings.later_sigma) * t->border.unit;
+    dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, choose_members, t);
+    const dcrf_status status = dcrf_mask_colours_learn(&t->colours, t->message, t->variables,
+                                                       t->stride, t->workspace, error);
+    if (status >= 0)
+        dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, write_energies, t);
+    return status;
+}
+
+/* Mean field, and where it has the borders. */
+static dcrf_status look_for_borders(struct task *t, dcrf_error *error) {
+    const struct dcrf_field field = {t->workspace, t->coupling, t->variables, t->labels,
+                                     t->stride,    t->unary,    t->message,   t->q};
+    const dcrf_status status = dcrf_field_run(&field, t->settings.iterations, error);
+    if (status < 0)
+        return status;
+    for (size_t a = 0; a < t->variables; a++)
+        t->labelling[a] = (int32_t)dcrf_field_likeliest(&field, a);
+    dcrf_mask_border_measure_offsets(&t->border, t->labelling, t->settings.offset_factor,
+                                     OFFSET_BANDS * t->settings.band * t->border.unit);
+    return status;
+}
+
+/* The offset of all borders, whichever label's: label 0 is what the others lie on. */
+static double outward_offset(const struct task *t) {
+    double sum = 0;
+    size_t count = 0;
+    for (size_t label = 1; label < t->labels; label++)
+        if (t->label_sizes[label] > 0) {
+            sum -= t->border.offset[label];
+            count++;
+        }
+    return count > 0 ? sum / (double)count : 0;
+}
+
+static dcrf_status run_rounds(struct task *t, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    for (size_t round = 0; round < t->settings.rounds && status >= 0; round++) {
+        status = compute_energies(t, round, error);
+        if (status >= 0 && round + 1 < t->settings.rounds)
+            status = look_for_borders(t, error);
+    }
+    return status;
+}
+
+dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, const dcrf_view *map,
+                               size_t labels, const dcrf_view *confidence,
+                               const dcrf_mask_settings *settings, dcrf_workspace *workspace,
+                               float *energies, dcrf_mask_info *info, dcrf_error *error) {
+    const double began_s = dcrf_time_s();
+    struct task t = {.labels = labels, .workspace = workspace};
+    dcrf_mask_info found = {0};
+    dcrf_mask_defaults(&t.settings);
+    if (settings)
+        t.settings = *settings;
+    dcrf_status status = check_arguments(grid, image, map, labels, energies, workspace, error);
+    if (status >= 0)
+        status = check_settings(&t.settings, error);
+    if (status < 0)
+        return status;
+    DCRF_ENTER(workspace, error);
+    t.grid = *grid;
+    t.variables = grid->size[0] * grid->size[1] * grid->size[2];
+    t.stride = dcrf_padded(labels);
+    status = prepare(&t, image, map, confidence, &found, error);
+    if (status >= 0)
+        status = run_rounds(&t, error);
+    for (size_t a = 0; status >= 0 && a < t.variables; a++)
+        memcpy(energies + a * labels, t.unary + a * t.stride, labels * sizeof *energies);
+    if (status >= 0 && info) {
+        found.offset = outward_offset(&t);
+        found.seconds = dcrf_time_s() - began_s;
+        *info = found;
+    }
+    clear(&t);
+    return status;
+}

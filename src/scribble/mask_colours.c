@@ -1,0 +1,125 @@
+/* Densities of colours by Gaussian windows (Parzen: On Estimation of a Probability Density Function
+ * and Mode. Annals of Mathematical Statistics 33, 1962):
+ *
+ *   p(c | l) = sum_b m_l(b) exp(-|c - c_b|^2 / (2 h^2)) / sum_b m_l(b) + e p,
+ *
+ * where m_l(b) is how much of the bin b belongs to label l and p the mean of the first term over
+ * all bins' pixels and labels that occur. A mask shows thousands of pixels of each label; windows
+ * need no fit, and follow colours that mixtures of a few Gaussians do not. Labels are equally
+ * likely beforehand. The sum over bins is that of a kernel over the colours alone. */
+#include "scribble/mask_colours.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WINDOW 2.5        /* h, in units of CIE Lab */
+#define UNSEEN_SHARE 0.05 /* e */
+
+/* An operator over the bins, whose features are colours in units of the window. */
+static dcrf_status build_operator(struct dcrf_mask_colours *colours, dcrf_workspace *workspace,
+                                  dcrf_error *error) {
+    const struct dcrf_colour_bins *bins = colours->bins;
+    const size_t numbers = bins->count * bins->dimension;
+    const dcrf_grid line = dcrf_grid_1d(bins->count);
+    float *features = dcrf_allocate(bins->count, bins->dimension * sizeof *features);
+    if (!features)
+        return dcrf_fail_memory(error, "the colours of the mask");
+    for (size_t i = 0; i < numbers; i++)
+        features[i] = bins->colour[i] / (float)WINDOW;
+    dcrf_kernel kernel =
+        dcrf_kernel_features(dcrf_view_interleaved(features, DCRF_F32, &line, bins->dimension), 1);
+    kernel.normalization = DCRF_NORMALIZE_NONE;
+    const dcrf_status status =
+        dcrf_operator_new(&colours->op, &line, &kernel, DCRF_OPERATOR_FAST, workspace, error);
+    dcrf_release(features);
+    return status;
+}
+
+dcrf_status dcrf_mask_colours_init(struct dcrf_mask_colours *colours,
+                                   const struct dcrf_colour_bins *bins, size_t labels,
+                                   dcrf_workspace *workspace, dcrf_error *error) {
+    const size_t stride = dcrf_padded(labels);
+    *colours = (struct dcrf_mask_colours){
+        .bins = bins,
+        .labels = labels,
+        .stride = stride,
+        .weights = dcrf_allocate_zero(bins->count, stride * sizeof(float)),
+        .deficit = dcrf_allocate_zero(bins->count, stride * sizeof(float)),
+        .pixels = dcrf_allocate(bins->count, sizeof(double)),
+        .total = dcrf_allocate_zero(labels, sizeof(double))};
+    const dcrf_status status =
+        colours->weights && colours->deficit && colours->pixels && colours->total
+            ? build_operator(colours, workspace, error)
+            : dcrf_fail_memory(error, "the colours of the mask");
+    if (status < 0)
+        dcrf_mask_colours_clear(colours);
+    return status;
+}
+
+void dcrf_mask_colours_clear(struct dcrf_mask_colours *colours) {
+    dcrf_operator_free(&colours->op);
+    dcrf_release(colours->weights);
+    dcrf_release(colours->deficit);
+    dcrf_release(colours->pixels);
+    dcrf_release(colours->total);
+    *colours = (struct dcrf_mask_colours){0};
+}
+
+static void count_members(struct dcrf_mask_colours *colours, const float *members, size_t variables,
+                          size_t stride) {
+    memset(colours->weights, 0, colours->bins->count * colours->stride * sizeof(float));
+    memset(colours->pixels, 0, colours->bins->count * sizeof *colours->pixels);
+    memset(colours->total, 0, colours->labels * sizeof *colours->total);
+    for (size_t a = 0; a < variables; a++) {
+        colours->pixels[colours->bins->bin_of[a]] += 1;
+        float *of_bin = colours->weights + colours->bins->bin_of[a] * colours->stride;
+        for (size_t label = 0; label < colours->labels; label++) {
+            of_bin[label] += members[a * stride + label];
+            colours->total[label] += (double)members[a * stride + label];
+        }
+    }
+}
+
+/* Divide what the operator gave by the labels' weights; the mean over variables and labels. */
+static double normalize(struct dcrf_mask_colours *colours, size_t variables) {
+    double sum = 0;
+    size_t used = 0;
+    for (size_t label = 0; label < colours->labels; label++)
+        used += colours->total[label] > 0;
+    for (size_t b = 0; b < colours->bins->count; b++)
+        for (size_t label = 0; label < colours->labels; label++) {
+            float *density = &colours->deficit[b * colours->stride + label];
+            *density = colours->total[label] > 0
+                           ? (float)(fmax((double)*density, 0) / colours->total[label])
+                           : 0;
+            sum += (double)*density * colours->pixels[b];
+        }
+    return used > 0 ? sum / ((double)used * (double)variables) : 0;
+}
+
+static void compare_labels(struct dcrf_mask_colours *colours, double unseen) {
+    for (size_t b = 0; b < colours->bins->count; b++) {
+        float *row = colours->deficit + b * colours->stride;
+        double most = 0;
+        for (size_t label = 0; label < colours->labels; label++)
+            most = fmax(most, (double)row[label]);
+        for (size_t label = 0; label < colours->labels; label++)
+            row[label] =
+                unseen > 0 ? (float)log((most + unseen) / ((double)row[label] + unseen)) : 0;
+    }
+}
+
+dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const float *members,
+                                    size_t variables, size_t stride, dcrf_workspace *workspace,
+                                    dcrf_error *error) {
+    count_members(colours, members, variables, stride);
+    const dcrf_status status =
+        dcrf_operator_apply(colours->op, workspace, DCRF_SYMMETRIC, colours->weights,
+                            colours->deficit, colours->labels, colours->stride, error);
+    if (status >= 0)
+        compare_labels(colours, UNSEEN_SHARE * normalize(colours, variables));
+    return status;
+}

@@ -1,0 +1,32 @@
+/* What the colours of an image say about the labels of a map, by densities over bins. */
+#ifndef DCRF_SCRIBBLE_MASK_COLOURS_H
+#define DCRF_SCRIBBLE_MASK_COLOURS_H
+
+#include "core/workspace.h"
+#include "scribble/colour_bins.h"
+
+#include <dcrf/experimental.h>
+
+struct dcrf_mask_colours {
+    const struct dcrf_colour_bins *bins;
+    size_t labels, stride;
+    dcrf_operator *op; /* over the bins */
+    float *weights;    /* blocks over the bins: how much of each belongs to a label, */
+    float *deficit;    /* ln of the largest density less that of the label */
+    double *pixels;    /* of each bin */
+    double *total;     /* of the weights of each label */
+};
+
+/* The bins must outlive it. On failure nothing is left to clear. */
+dcrf_status dcrf_mask_colours_init(struct dcrf_mask_colours *colours,
+                                   const struct dcrf_colour_bins *bins, size_t labels,
+                                   dcrf_workspace *workspace, dcrf_error *error);
+void dcrf_mask_colours_clear(struct dcrf_mask_colours *colours);
+
+/* Learn from a block of how much each variable belongs to each label, from 0 to 1, and compute the
+ * deficits. A label of no weight has a deficit as if it had never been seen. */
+dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const float *members,
+                                    size_t variables, size_t stride, dcrf_workspace *workspace,
+                                    dcrf_error *error);
+
+#endif

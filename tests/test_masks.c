@@ -1,0 +1,246 @@
+/* Energies of rough label maps: distances and moves against naive ones, and what must hold for maps
+ * of every kind. */
+#include "unit.h"
+
+#include "scribble/distance.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- distances ------------------------------------------------------------------------------ */
+
+static double naive_distance(const dcrf_grid *grid, const int32_t *map, int32_t label, size_t a) {
+    const size_t count = grid->size[0] * grid->size[1] * grid->size[2];
+    double least = HUGE_VAL;
+    for (size_t b = 0; b < count; b++) {
+        double square = 0;
+        for (size_t i = 0, step = 1; i < 3; step *= grid->size[i++]) {
+            const double way =
+                (double)(a / step % grid->size[i]) - (double)(b / step % grid->size[i]);
+            square += way * way * grid->spacing[i] * grid->spacing[i];
+        }
+        if (map[b] == label)
+            least = fmin(least, sqrt(square));
+    }
+    return least;
+}
+
+static void test_distances(void **state) {
+    (void)state;
+    const dcrf_grid grids[] = {
+        dcrf_grid_1d(17), dcrf_grid_2d(13, 11), {3, {7, 5, 4}, {0.5, 1, 2.5}}};
+    for (size_t g = 0; g < 3; g++) {
+        const size_t count = grids[g].size[0] * grids[g].size[1] * grids[g].size[2];
+        struct dcrf_distance_lines lines;
+        int32_t map[200];
+        float found[200];
+        for (size_t a = 0; a < count; a++)
+            map[a] = (a * 7919 + 13) % 23 < 2;
+        assert_true(dcrf_distance_lines_init(&lines, &grids[g], NULL));
+        dcrf_distances_to(&grids[g], map, 1, &lines, NULL, found);
+        for (size_t a = 0; a < count; a++) /* roundings of floats */
+            assert_true(fabs((double)found[a] - naive_distance(&grids[g], map, 1, a)) < 1e-5);
+        dcrf_distances_to(&grids[g], map, 5, &lines, NULL, found);
+        assert_true(isinf(found[0]) && isinf(found[count - 1]));
+        dcrf_distance_lines_clear(&lines);
+    }
+}
+
+/* ---- pictures ------------------------------------------------------------------------------- */
+
+struct scene {
+    dcrf_grid grid;
+    size_t pixels, labels;
+    uint8_t *image;
+    int32_t *truth, *map;
+    float *energies;
+};
+
+static uint8_t noise(size_t a) {
+    return (uint8_t)((a * 2654435761u >> 8) % 17);
+}
+
+/* A bright disc on a dark ground, and a map with a disc of another radius. `label`: that of the
+ * disc. */
+static struct scene make_scene(size_t side, size_t depth, size_t labels, double radius,
+                               double rough_radius) {
+    struct scene s = {.grid =
+                          depth > 1 ? dcrf_grid_3d(side, side, depth) : dcrf_grid_2d(side, side),
+                      .pixels = side * side * depth,
+                      .labels = labels};
+    s.image = calloc(s.pixels, 3);
+    s.truth = calloc(s.pixels, sizeof *s.truth);
+    s.map = calloc(s.pixels, sizeof *s.map);
+    s.energies = calloc(s.pixels, labels * sizeof *s.energies);
+    for (size_t a = 0; a < s.pixels; a++) {
+        const double half = ((double)side - 1) / 2;
+        const double x = (double)(a % side) - half, y = (double)(a / side % side) - half;
+        const double from_middle = sqrt(x * x + y * y) / (double)side;
+        const size_t sector = labels > 2 && x > 0 ? 2 : 1;
+        s.truth[a] = from_middle < radius ? (int32_t)sector : 0;
+        s.map[a] = from_middle < rough_radius ? (int32_t)sector : 0;
+        for (size_t c = 0; c < 3; c++)
+            s.image[3 * a + c] = (uint8_t)(60 + noise(3 * a + c) + (s.truth[a] > 0 ? 90 : 0) +
+                                           (s.truth[a] == 2 && c == 0 ? 70 : 0));
+    }
+    return s;
+}
+
+static void free_scene(struct scene *s) {
+    free(s->image);
+    free(s->truth);
+    free(s->map);
+    free(s->energies);
+}
+
+static dcrf_status find_energies(struct scene *s, size_t threads, const dcrf_view *confidence,
+                                 dcrf_mask_info *info) {
+    const dcrf_view image = dcrf_view_interleaved(s->image, DCRF_U8, &s->grid, 3);
+    const dcrf_view map = dcrf_view_interleaved(s->map, DCRF_I32, &s->grid, 1);
+    dcrf_workspace *workspace;
+    dcrf_error error;
+    assert_int_equal(dcrf_workspace_new(&workspace, threads, &error), DCRF_OK);
+    const dcrf_status status = dcrf_mask_energies(&s->grid, &image, &map, s->labels, confidence,
+                                                  NULL, workspace, s->energies, info, &error);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
+static int32_t cheapest(const struct scene *s, size_t a) {
+    size_t best = 0;
+    for (size_t i = 1; i < s->labels; i++)
+        if (s->energies[a * s->labels + i] < s->energies[a * s->labels + best])
+            best = i;
+    return (int32_t)best;
+}
+
+static double wrong_share(const struct scene *s, const int32_t *labels) {
+    size_t wrong = 0;
+    for (size_t a = 0; a < s->pixels; a++)
+        wrong += (labels ? labels[a] : cheapest(s, a)) != s->truth[a];
+    return (double)wrong / (double)s->pixels;
+}
+
+/* Too large or too small by 1.5 % of the side, six units: the energies know. */
+static void expect_found(size_t side, size_t depth, size_t labels, double rough_radius) {
+    struct scene s = make_scene(side, depth, labels, 0.25, rough_radius);
+    dcrf_mask_info info;
+    assert_int_equal(find_energies(&s, 1, NULL, &info), DCRF_OK);
+    assert_true(wrong_share(&s, s.map) > 0.015);
+    if (!(wrong_share(&s, NULL) < 0.005))
+        fail_msg("%zu x %zu, %zu labels: %g is wrong", side, depth, labels, wrong_share(&s, NULL));
+    assert_int_equal(info.known, s.pixels);
+    assert_int_equal(info.labels_used, labels);
+    assert_true((info.offset > 0) == (rough_radius < 0.25));
+    free_scene(&s);
+}
+
+static void test_borders_are_found(void **state) {
+    (void)state;
+    expect_found(200, 1, 2, 0.235);
+    expect_found(200, 1, 2, 0.265);
+    expect_found(200, 1, 3, 0.265);
+    expect_found(80, 20, 2, 0.235);
+}
+
+static void test_size_does_not_matter(void **state) {
+    (void)state;
+    struct scene small = make_scene(150, 1, 2, 0.25, 0.235),
+                 large = make_scene(300, 1, 2, 0.25, 0.235);
+    dcrf_mask_info first, second;
+    size_t differing = 0;
+    assert_int_equal(find_energies(&small, 1, NULL, &first), DCRF_OK);
+    assert_int_equal(find_energies(&large, 1, NULL, &second), DCRF_OK);
+    assert_true(fabs(second.unit / first.unit - 2) < 1e-9);
+    assert_true(fabs(second.offset / first.offset - 2) < 0.4); /* a pixel is half as large */
+    for (size_t y = 0; y < 300; y++)
+        for (size_t x = 0; x < 300; x++)
+            differing += cheapest(&large, y * 300 + x) != cheapest(&small, y / 2 * 150 + x / 2);
+    assert_true(differing < 700); /* within a pixel of the small one of a border of 471 */
+    free_scene(&small);
+    free_scene(&large);
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    struct scene one = make_scene(70, 1, 3, 0.25, 0.28), three = make_scene(70, 1, 3, 0.25, 0.28);
+    assert_int_equal(find_energies(&one, 1, NULL, NULL), DCRF_OK);
+    assert_int_equal(find_energies(&three, 3, NULL, NULL), DCRF_OK);
+    assert_memory_equal(one.energies, three.energies, one.pixels * 3 * sizeof(float));
+    free_scene(&one);
+    free_scene(&three);
+}
+
+/* ---- odd maps ------------------------------------------------------------------------------- */
+
+static void test_odd_maps(void **state) {
+    (void)state;
+    struct scene s = make_scene(30, 1, 3, 0.25, 0.25);
+    for (size_t a = 0; a < s.pixels; a++)
+        s.map[a] = 1; /* full */
+    assert_int_equal(find_energies(&s, 1, NULL, NULL), DCRF_OK);
+    for (size_t a = 0; a < s.pixels; a++)
+        assert_int_equal(cheapest(&s, a), 1);
+    s.map[77] = 2; /* an object of one pixel */
+    assert_int_equal(find_energies(&s, 1, NULL, NULL), DCRF_OK);
+    for (size_t a = 0; a < s.pixels * 3; a++)
+        assert_true(isfinite(s.energies[a]));
+    s.map[5] = 3;
+    assert_int_equal(find_energies(&s, 1, NULL, NULL), DCRF_ERROR_ARGUMENT);
+    for (size_t a = 0; a < s.pixels; a++)
+        s.map[a] = -1; /* empty */
+    assert_int_equal(find_energies(&s, 1, NULL, NULL), DCRF_ERROR_ARGUMENT);
+    free_scene(&s);
+}
+
+static void test_confidence(void **state) {
+    (void)state;
+    struct scene s = make_scene(60, 1, 2, 0.25, 0.35);
+    float *sure = calloc(s.pixels, sizeof *sure);
+    const dcrf_view view = dcrf_view_interleaved(sure, DCRF_F32, &s.grid, 1);
+    for (size_t a = 0; a < s.pixels; a++)
+        sure[a] = a % 60 < 30 ? 1 : 0.5f;
+    assert_int_equal(find_energies(&s, 1, &view, NULL), DCRF_OK);
+    for (size_t a = 0; a < s.pixels; a++)
+        if (a % 60 < 30)
+            assert_int_equal(cheapest(&s, a), s.map[a]);
+    sure[3] = 2;
+    assert_int_equal(find_energies(&s, 1, &view, NULL), DCRF_ERROR_ARGUMENT);
+    free(sure);
+    free_scene(&s);
+}
+
+static void test_moves(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(20, 10);
+    uint8_t map[200];
+    uint16_t moved[200];
+    dcrf_workspace *workspace;
+    dcrf_mask_moves moves;
+    dcrf_error error;
+    for (size_t a = 0; a < 200; a++) {
+        map[a] = a % 20 >= 8;
+        moved[a] = a % 20 >= 11;
+    }
+    const dcrf_view view = dcrf_view_interleaved(map, DCRF_U8, &grid, 1);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
+    assert_int_equal(dcrf_mask_compare(&grid, &view, moved, workspace, &moves, &error), DCRF_OK);
+    assert_int_equal(moves.changed, 30);
+    assert_int_equal(moves.border, 20);
+    assert_true(moves.mean_offset == 2.5); /* columns 10 and 11 from 7 and 8: 2 and 3 */
+    dcrf_workspace_free(&workspace);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_borders_are_found),
+        cmocka_unit_test(test_size_does_not_matter),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_odd_maps),
+        cmocka_unit_test(test_confidence),
+        cmocka_unit_test(test_moves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
