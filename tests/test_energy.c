@@ -1,6 +1,7 @@
 /* Energies and objectives against double loops over dense matrices, and what is refused. */
 #include "scene.h"
 
+#include "energy/energy_double.h"
 #include "energy/part.h"
 #include "filter/plan.h"
 

@@ -234,7 +234,6 @@ static void any_order_of_freeing(void **state) {
 static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
     float block[PIXELS * 8] = {0};
     uint16_t label;
-    double error_of;
     dcrf_energy energy;
     dcrf_certify_info certificate;
     dcrf_verification verification;
@@ -249,8 +248,7 @@ static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
     case 1:
         return dcrf_energy_of_labels(s->plan, s->workspace, s->labels, &energy, NULL, error);
     case 2:
-        return dcrf_energy_in_double(s->plan, s->workspace, s->labels, &energy, NULL, &error_of,
-                                     error);
+        return dcrf_energy_at_most(s->plan, s->workspace, s->labels, &energy, NULL, error);
     case 3:
         return dcrf_certify(s->plan, s->workspace, s->labels, &settings, &certificate, error);
     case 4:
