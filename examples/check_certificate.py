@@ -18,6 +18,7 @@ import numpy as np
 
 NODES, STEPS = 14, 16  # of the values in rounds, which go from 0 to 208
 MOST_ROUNDS, MOST_MIXTURES, MOST_POINTS, MOST_LEVELS = 4096, 64, 64, 2**24 - 1
+ELIMINATIONS = 16  # in a row, at most
 FEW = 2.0**-50  # a few roundings to double, relative
 
 
@@ -210,9 +211,11 @@ class Check:
 
     def round(self, number):
         members, epsilon = self.c["round"] == number, self.c["epsilon"][number - 1]
-        if not self.holds(members, epsilon):
+        for _ in range(ELIMINATIONS):
+            if self.holds(members, epsilon):
+                break
             self.eliminate()
-            need(self.holds(members, epsilon), f"the pixels of round {number} are not proven")
+        need(self.holds(members, epsilon), f"the pixels of round {number} are not proven")
         self.undecided &= ~members
         self.possible[members] = self.own[members]
         self.taken += self.k[:, members] @ self.own[members]
@@ -244,7 +247,7 @@ class Check:
             if number > 0:
                 self.round(number)
             if number == len(c["epsilon"]):
-                for _ in range(16):
+                for _ in range(ELIMINATIONS):
                     self.eliminate()
             for after, points in c["mixtures"]:
                 if after == number:

@@ -250,6 +250,10 @@ static bool have_margins(struct dcrf_check *check) {
     return true;
 }
 
+/* At most so often is tried whether more can be excluded; each time costs a pass, and few bring
+ * anything. */
+#define MOST_ELIMINATIONS 16
+
 /* ---- rounds --------------------------------------------------------------------------------- */
 
 static bool is_single(const struct dcrf_check *check, size_t a) {
@@ -303,14 +307,17 @@ static dcrf_status decide(struct dcrf_check *check, size_t round, dcrf_error *er
     return status;
 }
 
+/* A proof excludes labels between its rounds, as often as that brings something: so does the check,
+ * where a round does not hold without. */
 static dcrf_status check_round(struct dcrf_check *check, size_t round, dcrf_error *error) {
     bool holds = false;
-    size_t excluded;
+    size_t excluded = 1;
     dcrf_status status = try_round(check, round, &holds, error);
-    if (status == DCRF_OK && !holds)
+    for (int k = 0; k < MOST_ELIMINATIONS && status == DCRF_OK && !holds && excluded > 0; k++) {
         status = eliminate(check, &excluded, error);
-    if (status == DCRF_OK && !holds)
-        status = try_round(check, round, &holds, error);
+        if (status == DCRF_OK && excluded > 0)
+            status = try_round(check, round, &holds, error);
+    }
     if (status == DCRF_OK && !holds)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the certificate does not prove what it claims: the variables of round "
@@ -320,9 +327,6 @@ static dcrf_status check_round(struct dcrf_check *check, size_t round, dcrf_erro
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
-
-/* Until nothing more is excluded; each time costs a pass, and few bring anything. */
-#define MOST_ELIMINATIONS 16
 
 static dcrf_status eliminate_rest(struct dcrf_check *check, dcrf_error *error) {
     size_t excluded = 1, undecided = 0;

@@ -9,6 +9,7 @@ import unittest
 import formats
 from case import HEIGHT, IMAGE, LABELS, LABELLING, REGIONS, UNARY, WIDTH, Case
 
+SHARED_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data")
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/check_certificate.py")
 MODEL = ("--spatial", "2,.2", "--bilateral", "4,50,.3")
 
@@ -111,6 +112,21 @@ class ProofTest(Case):
                  "x.png")
         self.bad("--certificate", "lp", "solve", self.image, "--unary", self.unary, "--method", "qp",
                  "--certificate", "x.cert")
+
+    def test_labels_excluded_again_and_again(self):
+        """A proof whose rounds need labels that were excluded in several passes between them."""
+        folder = os.path.join(SHARED_DATA, "eval-set-corel")
+        if not os.path.isdir(folder):
+            print("skipped: no shared data")
+            return
+        with open(os.path.join(folder, "dataset.json")) as file:
+            scale = json.load(file)["unary"]["energy_per_unit"]
+        problem = (os.path.join(folder, "images/045.png"), "--unary", os.path.join(folder, "unaries/045.npy"),
+                   "--unary-kind", "energies", "--unary-scale", repr(scale), "--preset", "common", "--quiet")
+        solved = self.good("solve", *problem, "-m", "lp", "-t", "120", "--certificate", "proof.bin", "--json", "-")
+        checked = self.good("verify", *problem, "--certificate", "proof.bin", "--json", "-")
+        for number in ("energy", "lower_bound"):
+            self.assertEqual(json.loads(solved)[number], json.loads(checked)[number])
 
     def test_script(self):
         python = python_with_numpy()
