@@ -203,7 +203,7 @@ static dcrf_status prove(dcrf_solver *solver, const dcrf_model *model, dcrf_work
 /* On a device without cliques, so that mean field is there, too. */
 static dcrf_status solve(dcrf_method method, dcrf_compatibility compatibility, const char *device,
                          dcrf_error *error) {
-    static const float values[] = {0, 1, 1, 0};
+    static const float values[] = {0.25f, 1, 1, 0}; /* no multiple of Potts */
     static const size_t none;
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     dcrf_model *model = NULL;

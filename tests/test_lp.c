@@ -2,6 +2,7 @@
 #include "scene.h"
 #include "toy.h"
 
+#include "model/model.h"
 #include "round/polish.h"
 #include "round/round.h"
 #include "solver/lp.h"
@@ -68,10 +69,9 @@ static struct dcrf_lp_experiment experiment_for(uint64_t seed) {
 }
 
 static void check_against_enumeration(uint64_t seed, size_t variables, size_t labels,
-                                      size_t *optimal) {
+                                      enum toy_pairs pairs, size_t *optimal) {
     const double strengths[] = {0.1, 0.4, 1, 4};
-    struct toy toy =
-        new_toy(seed, variables, labels, seed % 4, strengths[seed / 4 % 4], TOY_POTTS, 1);
+    struct toy toy = new_toy(seed, variables, labels, seed % 4, strengths[seed / 4 % 4], pairs, 1);
     const dcrf_settings settings = settings_for(seed);
     const struct dcrf_lp_experiment experiment = experiment_for(seed);
     struct solved solved = experiment_with(toy.plan, toy.workspace, &settings, &experiment);
@@ -91,9 +91,11 @@ static void bound_below_optimum(void **state) {
     (void)state;
     size_t optimal = 0, count = 0;
     for (uint64_t seed = 0; seed < 400; seed++, count++)
-        check_against_enumeration(seed, 2 + seed % 7, 2 + seed / 7 % 3, &optimal);
+        check_against_enumeration(seed, 2 + seed % 7, 2 + seed / 7 % 3, TOY_POTTS, &optimal);
     for (uint64_t seed = 1000; seed < 1004; seed++, count++)
-        check_against_enumeration(seed, 12, 3, &optimal);
+        check_against_enumeration(seed, 12, 3, TOY_POTTS, &optimal);
+    for (uint64_t seed = 2000; seed < 2100; seed++, count++)
+        check_against_enumeration(seed, 2 + seed % 7, 2 + seed / 7 % 3, TOY_MULTIPLE, &optimal);
     print_message("%zu of %zu labellings are optimal\n", optimal, count);
 }
 
@@ -395,6 +397,62 @@ static void potts_only(void **state) {
     free_toy(&toy);
 }
 
+/* A matrix c (1 - I) is Potts with c times the weight. One that differs from it by a rounding stays
+ * a matrix, so that mean field shows what the other way gives. */
+static void a_multiple_of_potts_is_potts(void **state) {
+    (void)state;
+    enum { VARIABLES = 7, LABELS = 3 };
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct toy toy = new_toy(seed, VARIABLES, LABELS, seed % 3, 0.4, TOY_MULTIPLE, 1);
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+        settings.polish = 0;
+        struct solved folded = solve_plan(toy.plan, toy.workspace, &settings);
+        toy.values[1] = toy.values[LABELS] = nextafterf(toy.values[1], 9);
+        assert_int_equal(
+            dcrf_model_set_compatibility(toy.model, 1, DCRF_COMPATIBILITY_MATRIX, toy.values, NULL),
+            DCRF_OK);
+        assert_int_equal(toy.model->kernels[1].compatibility, DCRF_COMPATIBILITY_MATRIX);
+        struct solved matrix = solve_plan(toy.plan, toy.workspace, &settings);
+        for (size_t k = 0; k < VARIABLES * LABELS; k++)
+            assert_true(fabsf(folded.marginals[k] - matrix.marginals[k]) < 1e-5f);
+        free_solved(&folded);
+        free_solved(&matrix);
+        free_toy(&toy);
+    }
+}
+
+/* A weight or a strength that is set later is that of the matrix. */
+static void a_weight_after_a_multiple_of_potts(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct toy toy = new_toy(seed, 7, 3, seed % 3, 0.4, TOY_MULTIPLE, 1);
+        const double old = toy.model->kernels[1].given_weight;
+        const double ratio = 1.75, strength = dcrf_model_strength(toy.model);
+        assert_true(strength == 2 * (toy.model->kernels[0].weight + old));
+        for (size_t k = 0; k < 7 * 7; k++)
+            toy.matrix[1][k] *= ratio;
+        if (seed % 2) {
+            for (size_t k = 0; k < 7 * 7; k++)
+                toy.matrix[0][k] *= ratio;
+            assert_int_equal(dcrf_model_set_strength(toy.model, ratio * strength, NULL), DCRF_OK);
+        } else {
+            assert_int_equal(dcrf_model_set_weight(toy.model, 1, ratio * old, NULL), DCRF_OK);
+        }
+        uint16_t best[7];
+        dcrf_energy energy;
+        const double optimum = toy_optimum(&toy, best);
+        assert_int_equal(dcrf_energy_of_labels(toy.plan, toy.workspace, best, &energy, NULL, NULL),
+                         DCRF_OK);
+        assert_true(fabs(energy.total - optimum) <= 7 * AGREEMENT * (1 + fabs(optimum)));
+        const dcrf_settings settings = settings_for(seed);
+        struct solved solved = solve_plan(toy.plan, toy.workspace, &settings);
+        assert_true(solved.info.lower_bound <= optimum + 7 * AGREEMENT * (1 + fabs(optimum)));
+        free_solved(&solved);
+        free_toy(&toy);
+    }
+}
+
 /* ---- the best dual point --------------------------------------------------------------------- */
 
 /* alpha_ab:i of the parts that the best dual point is made of, antisymmetric and at most K_ab. */
@@ -474,12 +532,20 @@ static void bound_of_its_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bound_below_optimum),      cmocka_unit_test(two_labels),
-        cmocka_unit_test(second_opinion),           cmocka_unit_test(proximal_objective_falls),
-        cmocka_unit_test(renaming_labels),          cmocka_unit_test(same_bytes_for_all_threads),
-        cmocka_unit_test(constant_is_proven),       cmocka_unit_test(warm_starts),
-        cmocka_unit_test(limits_leave_a_labelling), cmocka_unit_test(potts_only),
-        cmocka_unit_test(leaves_a_bad_start),       cmocka_unit_test(bound_of_its_parts),
+        cmocka_unit_test(bound_below_optimum),
+        cmocka_unit_test(two_labels),
+        cmocka_unit_test(second_opinion),
+        cmocka_unit_test(proximal_objective_falls),
+        cmocka_unit_test(renaming_labels),
+        cmocka_unit_test(same_bytes_for_all_threads),
+        cmocka_unit_test(constant_is_proven),
+        cmocka_unit_test(warm_starts),
+        cmocka_unit_test(limits_leave_a_labelling),
+        cmocka_unit_test(potts_only),
+        cmocka_unit_test(a_multiple_of_potts_is_potts),
+        cmocka_unit_test(a_weight_after_a_multiple_of_potts),
+        cmocka_unit_test(leaves_a_bad_start),
+        cmocka_unit_test(bound_of_its_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -329,6 +329,51 @@ static void bad_compatibilities_are_refused(void **state) {
     dcrf_model_free(&model);
 }
 
+static void assert_kernel(const dcrf_model *model, dcrf_compatibility compatibility,
+                          double weight) {
+    assert_int_equal(model->kernels[0].compatibility, compatibility);
+    assert_true(model->kernels[0].weight == weight);
+}
+
+/* Where the product is no weight, or the factor is not positive, a matrix stays a matrix. */
+static void multiples_of_potts_are_folded(void **state) {
+    (void)state;
+    dcrf_model *model = new_full_model(); /* kernel 0 weighs 3 */
+    const struct {
+        float c;
+        double weight, folded;
+        dcrf_compatibility compatibility;
+    } cases[] = {{1, 3, 3, DCRF_COMPATIBILITY_POTTS},
+                 {2.5f, 3, 7.5, DCRF_COMPATIBILITY_POTTS},
+                 {2.5f, 0, 0, DCRF_COMPATIBILITY_POTTS},
+                 {-1, 3, 3, DCRF_COMPATIBILITY_MATRIX},
+                 {-1, 0, 0, DCRF_COMPATIBILITY_MATRIX},
+                 {0, 3, 3, DCRF_COMPATIBILITY_MATRIX},
+                 {1e30f, 1e300, 1e300, DCRF_COMPATIBILITY_MATRIX},
+                 {1e-30f, 1e-300, 1e-300, DCRF_COMPATIBILITY_MATRIX}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const float c = cases[k].c, matrix[] = {0, c, c, c, 0, c, c, c, 0};
+        assert_int_equal(
+            dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, NULL),
+            DCRF_OK);
+        assert_int_equal(dcrf_model_set_weight(model, 0, cases[k].weight, NULL), DCRF_OK);
+        assert_kernel(model, cases[k].compatibility, cases[k].folded);
+        /* What comes later starts from what was given. */
+        assert_int_equal(
+            dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, NULL),
+            DCRF_OK);
+        assert_kernel(model, cases[k].compatibility, cases[k].folded);
+        assert_int_equal(
+            dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_POTTS, NULL, NULL), DCRF_OK);
+        assert_kernel(model, DCRF_COMPATIBILITY_POTTS, cases[k].weight);
+    }
+    const float diagonal[] = {0.5f, 1, 1, 1, 0, 1, 1, 1, 0};
+    assert_int_equal(
+        dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, diagonal, NULL), DCRF_OK);
+    assert_int_equal(model->kernels[0].compatibility, DCRF_COMPATIBILITY_MATRIX);
+    dcrf_model_free(&model);
+}
+
 /* ---- cliques -------------------------------------------------------------------------------- */
 
 static void assert_members(const dcrf_model *model, size_t clique, size_t count,
@@ -511,6 +556,7 @@ int main(void) {
         cmocka_unit_test(kernels_are_numbered_and_can_be_changed),
         cmocka_unit_test(bad_kernels_are_refused),
         cmocka_unit_test(bad_compatibilities_are_refused),
+        cmocka_unit_test(multiples_of_potts_are_folded),
         cmocka_unit_test(cliques_come_as_lists),
         cmocka_unit_test(bad_clique_lists_are_refused),
         cmocka_unit_test(cliques_come_as_maps),

@@ -97,13 +97,18 @@ struct toy new_toy(uint64_t seed, size_t variables, size_t labels, size_t clique
         normalized[m] = dcrf_rng_uniform(&rng) < 0.5;
         weights[m] = strength * (0.2 + dcrf_rng_uniform(&rng));
     }
-    if (pairs == TOY_GENERAL) {
+    if (pairs != TOY_POTTS)
         toy.values = malloc(labels * labels * sizeof *toy.values);
+    if (pairs == TOY_MULTIPLE) {
+        const float c = (float)(0.25 + 2 * dcrf_rng_uniform(&rng));
+        for (size_t k = 0; k < labels * labels; k++)
+            toy.values[k] = k / labels == k % labels ? 0 : c;
+    }
+    if (pairs == TOY_GENERAL)
         for (size_t i = 0; i < labels; i++)
             for (size_t j = 0; j <= i; j++)
                 toy.values[i * labels + j] = toy.values[j * labels + i] =
                     (float)(2 * dcrf_rng_uniform(&rng) - 1);
-    }
     draw_cliques(&toy, &rng);
     build(&toy, features, normalized, weights, threads);
     for (size_t m = 0; m < TOY_KERNELS; m++)

@@ -15,7 +15,8 @@
 
 enum toy_pairs {
     TOY_POTTS,
-    TOY_GENERAL /* one Potts kernel and one with a random symmetric matrix */
+    TOY_MULTIPLE, /* one Potts kernel and one with the matrix c (1 - I), c on [0.25, 2.25) */
+    TOY_GENERAL   /* one Potts kernel and one with a random symmetric matrix */
 };
 
 struct toy {

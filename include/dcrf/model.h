@@ -68,7 +68,8 @@ DCRF_API dcrf_kernel dcrf_kernel_features(dcrf_view features, double weight);
 typedef enum dcrf_compatibility {
     DCRF_COMPATIBILITY_POTTS = 0, /* mu(i, j) = [i != j] */
     DCRF_COMPATIBILITY_VECTOR,    /* mu(i, j) = v_i [i == j], the diagonal matrix of v */
-    DCRF_COMPATIBILITY_MATRIX     /* any symmetric matrix, row-major */
+    DCRF_COMPATIBILITY_MATRIX     /* any symmetric matrix, row-major; c (1 - I) with c > 0 counts as
+                                   * Potts with c times the weight, rounded to a double */
 } dcrf_compatibility;
 /* "potts", "vector", "matrix". */
 DCRF_API const char *dcrf_compatibility_name(dcrf_compatibility compatibility);

@@ -249,7 +249,7 @@ static double adjoint_rows(void *context, size_t begin, size_t end) {
         total += dcrf_pair_row(kernel, model->labels, step->e + at, step->q + at, g->filtered + at,
                                diagonal[a], step->factor * kernel->weight, g->adjoint + at);
     }
-    return step->factor * total;
+    return step->factor * kernel->factor * total; /* by the weight that was given */
 }
 
 /* One of PARTS parts of dL/dmu. */
@@ -278,7 +278,7 @@ static void add_compatibility(struct step *step) {
     struct dcrf_pair_gradient *g = step->g;
     const size_t labels = g->plan->model->labels;
     double *sums = g->kernels[step->kernel].compatibility;
-    const double factor = step->factor * kernel_of(step)->weight;
+    const double factor = step->factor * kernel_of(step)->given_weight;
     dcrf_parallel_for(dcrf_workspace_pool(g->workspace), PARTS, 1, add_products, step);
     for (size_t part = 0; part < PARTS; part++)
         for (size_t i = 0; i < labels; i++)
@@ -551,7 +551,7 @@ dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *worksp
     if (status == DCRF_OK) {
         double sum = 0;
         for (size_t m = 0; m < model->kernel_count; m++)
-            sum += model->kernels[m].weight * dcrf_pair_gradient_weight(g, m);
+            sum += model->kernels[m].given_weight * dcrf_pair_gradient_weight(g, m);
         *energy = sum;
         for (size_t k = 0; y_derivative && k < model->variables * stride; k++)
             y_derivative[k] *= 2; /* y stands on both sides, and all is symmetric */

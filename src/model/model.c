@@ -163,8 +163,9 @@ dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, 
         memcpy(kernels, model->kernels, count * sizeof *kernels);
     memcpy(kernels[count].features.origin, model->origin, sizeof model->origin);
     kernels[count].normalization = kernel->normalization;
-    kernels[count].weight = kernel->weight;
-    kernels[count].compatibility = DCRF_COMPATIBILITY_POTTS;
+    kernels[count].given_compatibility = DCRF_COMPATIBILITY_POTTS;
+    kernels[count].potts_factor = 1;
+    dcrf_model_kernel_weigh(&kernels[count], kernel->weight);
     dcrf_release(model->kernels);
     model->kernels = kernels;
     model->kernel_count = count + 1;
@@ -181,6 +182,18 @@ static dcrf_status check_kernel_number(const dcrf_model *model, size_t kernel, d
     return DCRF_OK;
 }
 
+/* A product that is infinite, or zero though both are not, would be another model: then the matrix
+ * stays one. */
+void dcrf_model_kernel_weigh(struct dcrf_model_kernel *kernel, double given_weight) {
+    const double product = given_weight * kernel->potts_factor;
+    const bool is_potts =
+        kernel->potts_factor > 0 && isfinite(product) && (product > 0 || given_weight == 0);
+    kernel->given_weight = given_weight;
+    kernel->factor = is_potts ? kernel->potts_factor : 1;
+    kernel->weight = given_weight * kernel->factor;
+    kernel->compatibility = is_potts ? DCRF_COMPATIBILITY_POTTS : kernel->given_compatibility;
+}
+
 dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weight,
                                   dcrf_error *error) {
     if (!model)
@@ -189,7 +202,7 @@ dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weigh
     if ((status = check_kernel_number(model, kernel, error)) < 0 ||
         (status = dcrf_weight_check(weight, error)) < 0)
         return status;
-    model->kernels[kernel].weight = weight;
+    dcrf_model_kernel_weigh(&model->kernels[kernel], weight);
     model->revision++;
     return DCRF_OK;
 }
@@ -219,6 +232,27 @@ static dcrf_status check_compatibility(size_t kernel, size_t rows, size_t labels
                                  kernel, j, i, (double)above, i, j, (double)below);
         }
     return DCRF_OK;
+}
+
+/* c where the matrix is c (1 - I); else 0. */
+static double potts_factor_of(const float *matrix, size_t labels) {
+    const float c = labels > 1 ? matrix[1] : 1;
+    for (size_t i = 0; i < labels; i++)
+        for (size_t j = 0; j < labels; j++)
+            if (matrix[i * labels + j] != (i == j ? 0 : c))
+                return 0;
+    return (double)c;
+}
+
+static void set_compatibility(struct dcrf_model_kernel *kernel, dcrf_compatibility compatibility,
+                              float *values, size_t labels) {
+    dcrf_release(kernel->compatibility_values);
+    kernel->compatibility_values = values;
+    kernel->given_compatibility = compatibility;
+    kernel->potts_factor = compatibility == DCRF_COMPATIBILITY_POTTS;
+    if (compatibility == DCRF_COMPATIBILITY_MATRIX)
+        kernel->potts_factor = potts_factor_of(values, labels);
+    dcrf_model_kernel_weigh(kernel, kernel->given_weight);
 }
 
 dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
@@ -256,28 +290,16 @@ dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
             return dcrf_fail_memory(error, "a label compatibility");
         memcpy(copy, values, rows * labels * sizeof *copy);
     }
-    dcrf_release(model->kernels[kernel].compatibility_values);
-    model->kernels[kernel].compatibility_values = copy;
-    model->kernels[kernel].compatibility = compatibility;
+    set_compatibility(&model->kernels[kernel], compatibility, copy, labels);
     model->revision++;
     return DCRF_OK;
-}
-
-static bool is_potts(const struct dcrf_model_kernel *kernel, size_t labels) {
-    if (kernel->compatibility != DCRF_COMPATIBILITY_MATRIX)
-        return kernel->compatibility == DCRF_COMPATIBILITY_POTTS;
-    for (size_t i = 0; i < labels; i++)
-        for (size_t j = 0; j < labels; j++)
-            if (kernel->compatibility_values[i * labels + j] != (i == j ? 0 : 1))
-                return false;
-    return true;
 }
 
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
                                      dcrf_error *error) {
     for (size_t m = 0; m < model->kernel_count; m++) {
         const struct dcrf_model_kernel *kernel = &model->kernels[m];
-        if (kernel->weight != 0 && !is_potts(kernel, model->labels))
+        if (kernel->weight != 0 && kernel->compatibility != DCRF_COMPATIBILITY_POTTS)
             return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
                              "%s needs Potts compatibilities; kernel %zu has a %s", method, m,
                              kernel->compatibility == DCRF_COMPATIBILITY_VECTOR ? "vector"

@@ -6,13 +6,23 @@
 
 #include <dcrf/model.h>
 
+/* A matrix that is c (1 - I) with c > 0 is Potts with c times the weight, and the model says so to
+ * all who read `weight` and `compatibility`. What was given is kept beside them, for derivatives
+ * and for weights to come. */
 struct dcrf_model_kernel {
     struct dcrf_features features;
     dcrf_normalization normalization;
-    double weight;
+    double weight; /* given_weight * factor */
     dcrf_compatibility compatibility;
-    float *compatibility_values; /* NULL, M, or M x M floats */
+    double given_weight;
+    double factor; /* c where it is part of the weight, else 1 */
+    dcrf_compatibility given_compatibility;
+    double potts_factor;         /* c, or 0 where what was given is no multiple of Potts */
+    float *compatibility_values; /* as given: NULL, M, or M x M floats */
 };
+
+/* Let the kernel have this weight, which has been checked. */
+void dcrf_model_kernel_weigh(struct dcrf_model_kernel *kernel, double given_weight);
 
 /* Disjoint cliques, members of one next to each other. */
 struct dcrf_cliques {
@@ -48,9 +58,8 @@ void dcrf_cliques_clear(struct dcrf_cliques *cliques);
 /* clique_of[a] = the clique of variable a, or DCRF_NO_CLIQUE. */
 void dcrf_model_clique_of(const dcrf_model *model, uint32_t *clique_of);
 
-/* Are the compatibilities of all kernels that count Potts, be it as a matrix? If not, the error
- * says that `method` ("the LP relaxation") needs them to be, and names the first kernel that has
- * another. */
+/* Are the compatibilities of all kernels that count Potts? If not, the error says that `method`
+ * ("the LP relaxation") needs them to be, and names the first kernel that has another. */
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
                                      dcrf_error *error);
 

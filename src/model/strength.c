@@ -81,7 +81,7 @@ double dcrf_default_gamma(const dcrf_model *model) {
 double dcrf_model_strength(const dcrf_model *model) {
     double sum = 0;
     for (size_t m = 0; model && m < model->kernel_count; m++)
-        sum += model->kernels[m].weight;
+        sum += model->kernels[m].given_weight;
     return 2 * sum;
 }
 
@@ -101,7 +101,8 @@ dcrf_status dcrf_model_set_strength(dcrf_model *model, double strength, dcrf_err
             "multiply",
             strength);
     for (size_t m = 0; m < model->kernel_count; m++)
-        model->kernels[m].weight = strength > 0 ? model->kernels[m].weight / now * strength : 0;
+        dcrf_model_kernel_weigh(&model->kernels[m],
+                                strength > 0 ? model->kernels[m].given_weight / now * strength : 0);
     model->revision++;
     return DCRF_OK;
 }
