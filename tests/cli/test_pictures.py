@@ -122,6 +122,26 @@ class PictureTest(Case):
             for value, sure in zip(grey, confidence):
                 self.assertTrue(near(value, 255 * sure, 0.51))
 
+    def test_confidence_is_of_the_labels_of_the_proof(self):
+        """One step of the LP leaves a proof labels to change; marginals stay those of the step."""
+        weak = ("-m", "lp", "-n", "1", "--no-polish", "--spatial", "1.5,.3", "--bilateral", "3,60,.3")
+        changed = 0
+        for seed in range(12):
+            unary = [((13 * seed + 3 * x * x + 5 * y + 7 * i * i + 11 * x * y * (i + 1)) % (17 + seed)) / 8
+                     for x, y in PIXELS for i in range(LABELS)]
+            self.unary = self.write("u.npy", formats.npy(unary, (HEIGHT, WIDTH, LABELS)))
+            self.solve(*weak, "-o", "old.npy")
+            self.solve(*weak, "--proof", "p.png", "-o", "l.npy", "--marginals", "m.npy", "--confidence-map", "c.npy")
+            self.solve(*weak, "--proof", "p.png", "--confidence-map", "c.png")
+            old, labels = (formats.read_npy(self.read(name), "|u1")[1] for name in ("old.npy", "l.npy"))
+            marginals = formats.read_npy(self.read("m.npy"))[1]
+            confidence = formats.read_npy(self.read("c.npy"))[1]
+            self.assertEqual(confidence, [marginals[LABELS * a + i] for a, i in enumerate(labels)])
+            grey = [p[0] for row in formats.read_png(self.read("c.png"))[4] for p in row]
+            self.assertTrue(all(near(value, 255 * sure, 0.51) for value, sure in zip(grey, confidence)))
+            changed += confidence != [marginals[LABELS * a + i] for a, i in enumerate(old)]
+        self.assertGreater(changed, 0)
+
 
 class VolumeTest(Case):
     """4 x 3 x 5 voxels of two tissues, one of which fills x >= 2; opinions that follow it."""
