@@ -17,7 +17,7 @@ from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import options_from_scribbles
 from ._superpixels import on_the_scale, superpixels, without_bools
-from ._unary import label_energies, unary_energies, unary_numbers
+from ._unary import label_energies, label_map, place_map, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
 DEFAULT_SPATIAL = _DEFAULTS["spatial_sigma"]
@@ -44,8 +44,10 @@ class Model:
     """A model that is solved more than once: change a weight and keep the lattice.
 
     What is known about the labels comes as ``unary`` energies, ``probabilities`` or ``logits``, at the size of
-    the picture or smaller; or as ``labels_prior``, a label map (255 or masked: unknown) that is right with the
-    probability ``confidence``.
+    the picture or smaller; or as ``labels_prior``, a rough label map (255 or masked: unknown; 0 and 255 alone: a
+    mask). Its borders are then moved to where the picture has them: energies follow from the distance to them and
+    the colours of the labels, and kernels, unless others are given, are for such energies. With a ``confidence``,
+    or without a picture, the map is right with this probability (0.7) at every pixel, whatever is around it.
 
     ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume; the energies (labels, ...) or
     (..., labels). ``spatial`` is a sigma, (sigma, weight) or None, ``bilateral`` is (sigma, channel
@@ -68,6 +70,14 @@ class Model:
     >>> model.set_weight(0, 0.0)
     >>> int(model.solve("mf").labels.sum())
     1
+
+    A mask that was drawn too large:
+
+    >>> image = np.zeros((60, 80, 3), np.uint8); image[20:40, 30:50] = 200
+    >>> rough = np.zeros((60, 80), np.uint8); rough[17:43, 27:53] = 255
+    >>> model = Model(image, labels_prior=rough)
+    >>> bool((model.solve("mf").labels == (image[..., 0] > 0)).all())
+    True
     """
 
     def __init__(
@@ -100,21 +110,28 @@ class Model:
         device=None,
     ):
         self.image = None if image is None else one_image(array(without_bools(image), "the image"))
+        rough = None
         if labels_prior is not None:
             if not (unary is None and probabilities is None and logits is None):
                 raise TypeError("give one of unary=, probabilities=, logits= and labels_prior=")
-            unary = label_energies(labels_prior, confidence, labels)
+            rough, labels = label_map(labels_prior, labels)
+            if confidence is not None or self.image is None:
+                unary, rough = label_energies(rough, labels, confidence), None
             labels_axis = -1
         elif confidence is not None or labels is not None:
             raise TypeError("confidence= and labels= go with labels_prior=")
         if channels_axis is not None and self.image is not None:
             self.image = np.moveaxis(self.image, channels_axis, -1)
-        self.shape, energies = self._read_unary(unary, probabilities, logits, shape, labels_axis)
+        if rough is not None:
+            self.shape, rough = place_map(rough, self.image, shape)
+            self.labels = labels
+        else:
+            self.shape, energies = self._read_unary(unary, probabilities, logits, shape, labels_axis)
+            self.labels = energies.shape[-1]
         self._channels = None
         if self.image is not None:
             axis = None if channels_axis is None else -1
             self._channels = place_channels_last(self.image, self.shape, "the image", axis)
-        self.labels = energies.shape[-1]
         min_region = None
         if preset is not None:
             chosen = choice(preset, PRESETS, "preset")
@@ -142,6 +159,13 @@ class Model:
         self._spatial_share = check_share(spatial_share)
         self._is_strength_judged = True
         self._sharing = {}  # kernels without weights of their own: their number, is it spatial?
+        if rough is not None:
+            energies, for_masks = self._refine(rough)
+            if spatial is DEFAULT_SPATIAL and bilateral is DEFAULT_BILATERAL and normalize == "symmetric":
+                # A strength that is asked for is shared by kernels without weights.
+                spatial, bilateral = for_masks if self._strength is None else (for_masks[0][:-1], for_masks[1][:-1])
+                # What suits is measured for energies whose pixels err by themselves.
+                self._is_strength_judged = self._strength is not None
         self._core.set_unary(energies)
         self._core.apply_temperature(self._temperature)
         for kernel in several(spatial):
@@ -171,6 +195,13 @@ class Model:
         if mask is not None:
             mask = find_grid(self.image, mask, shape, labels_axis)[1]
         return grid, unary_energies(placed, kind, mask, grid, own, self.image)
+
+    def _refine(self, rough):
+        """Energies and kernels of a rough label map over the grid."""
+        is_colour = self._channels.shape[-1] == 3
+        energies = np.empty(self.shape + (self.labels,), np.float32)
+        channels = on_the_scale(self._channels) if is_colour else self._channels
+        return energies, self._core.mask_energies(channels, rough, energies)
 
     def set_unary(self, unary=None, *, probabilities=None, logits=None):
         """Replace the energies; the grid and the number of labels stay."""
@@ -506,8 +537,9 @@ def solve(image=None, *, method="mf", scribbles=None, **options):
     if scribbles is not None:
         own = options_from_scribbles(image, scribbles, own)
     model = Model(image, **own)
-    # What suits is measured for energies whose pixels err by themselves, and those of scribbles do not.
-    model._is_strength_judged = not has_scribble_kernels
+    if has_scribble_kernels:
+        # What suits is measured for energies whose pixels err by themselves, and those of scribbles do not.
+        model._is_strength_judged = False
     return model.solve(method, _caller=3, **options)
 
 

@@ -7,6 +7,7 @@ from . import _core
 from ._arrays import array, split_mask
 from ._layout import find_grid, place_channels_last
 
+_UNKNOWN = 255  # what most label pictures call unknown
 _OTHERS = {"energies": "unary=", "probabilities": "probabilities=", "logits": "logits="}
 
 
@@ -43,33 +44,52 @@ def unary_energies(numbers, kind, mask, grid, from_grid, image):
             advice = " (probabilities lie between 0 and 1; logits= takes any numbers)"
         raise ValueError(f"{_OTHERS[kind]} {error}{advice}") from None
     if mask is not None:
-        unknown = mask.any(-1)
-        if from_grid != grid:
-            unknown = unknown[tuple(np.ix_(*(np.arange(n) * m // n for n, m in zip(grid, from_grid))))]
-        energies[unknown] = 0
+        energies[_enlarged(mask.any(-1), from_grid, grid)] = 0
     return energies
 
 
-def label_energies(labels, confidence=None, count=None):
-    """Energies, (..., count), of a label map that is right with the probability ``confidence`` (0.7 unless it is
-    given); masked, negative and 255 mean "not known". ``count`` is by default one more than the largest."""
+def _enlarged(values, from_grid, grid):
+    """Values over a larger grid: those of the pixels that lie under its own."""
+    if from_grid == grid:
+        return values
+    return values[np.ix_(*(np.arange(n) * m // n for n, m in zip(grid, from_grid)))]
+
+
+def label_map(labels, count=None):
+    """A label map as int32, -1 where it is not known (masked, negative, 255), and the number of labels: ``count``, or
+    one more than the largest. In a mask of nothing but 0 and 255, 255 is label 1."""
     values, mask = split_mask(labels)
     given = array(values, "labels_prior", integers=True)
     if given.dtype.kind == "f":
         raise TypeError("labels_prior must hold integers")
-    confidence = 0.7 if confidence is None else float(confidence)
-    given = given.astype(np.int64)
-    unknown = (given < 0) | (given == 255)
+    given = given.astype(np.int32)
     if mask is not None:
-        unknown |= mask
-    known = given[~unknown]
-    count = (int(known.max()) + 1 if known.size else 2) if count is None else int(count)
-    count = max(count, 2)
+        given[mask] = -1
+    seen = given[given >= 0]
+    is_mask = seen.size and seen.min() == 0 and seen.max() == _UNKNOWN and np.isin(seen, (0, _UNKNOWN)).all()
+    given[given == _UNKNOWN] = 1 if is_mask and (count is None or count <= 2) else -1
+    largest = int(given.max(initial=-1))
+    if count is None:
+        count = largest + 1 if largest >= 0 else 2
+    count = max(int(count), 2)
+    if largest >= count:
+        raise ValueError(f"labels_prior holds {largest}; with labels={count} at most {count - 1} is possible")
+    return given, count
+
+
+def place_map(labels, image, shape):
+    """The grid of a model, and a label map over it, (..., 1), enlarged where it is smaller than the picture."""
+    grid, placed, own = find_grid(image, labels[..., np.newaxis], shape, -1)
+    return grid, _enlarged(placed, own, grid)
+
+
+def label_energies(labels, count, confidence=None):
+    """Energies, (..., count), of a label map of ``label_map`` that is right with the probability ``confidence`` (0.7
+    unless it is given) at every pixel."""
+    confidence = 0.7 if confidence is None else float(confidence)
     if not 1 / count < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie above 1 / {count} and below 1")
-    if known.size and known.max() >= count:
-        raise ValueError(f"labels_prior holds {known.max()}; with labels={count} at most {count - 1} is possible")
-    energies = np.full(given.shape + (count,), -np.log((1 - confidence) / (count - 1)), np.float32)
-    np.put_along_axis(energies, np.where(unknown, 0, given)[..., np.newaxis], -np.log(confidence), axis=-1)
-    energies[unknown] = np.log(count)
+    energies = np.full(labels.shape + (count,), -np.log((1 - confidence) / (count - 1)), np.float32)
+    np.put_along_axis(energies, np.maximum(labels, 0)[..., np.newaxis], -np.log(confidence), axis=-1)
+    energies[labels < 0] = np.log(count)
     return energies

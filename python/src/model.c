@@ -287,6 +287,7 @@ static PyMethodDef methods[] = {
     {"set_clique_costs", set_clique_costs, METH_VARARGS, NULL},
     {"counts", counts, METH_NOARGS, NULL},
     {"device", device, METH_NOARGS, NULL},
+    {"mask_energies", dcrf_py_mask_energies, METH_VARARGS, NULL},
     {"energy", dcrf_py_energy, METH_O, NULL},
     {"solve", dcrf_py_solve, METH_VARARGS, NULL},
     {"certify", dcrf_py_certify, METH_VARARGS, NULL},

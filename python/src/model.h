@@ -24,4 +24,7 @@ PyObject *dcrf_py_solve(PyObject *object, PyObject *arguments);
 PyObject *dcrf_py_certify(PyObject *object, PyObject *arguments);
 PyObject *dcrf_py_verify(PyObject *object, PyObject *arguments);
 
+/* A method (masks.c). */
+PyObject *dcrf_py_mask_energies(PyObject *object, PyObject *arguments);
+
 #endif

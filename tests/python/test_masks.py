@@ -1,0 +1,130 @@
+"""solve(labels_prior=): rough masks, against the command."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+import warnings
+
+import numpy as np
+
+import dcrf
+from dcrf import _png
+
+COMMAND = os.environ.get("DCRF_COMMAND", "")
+
+
+def scene(height=100, width=150):
+    """A noisy disc and a bar, the truth, and a map whose things are all too large."""
+    y, x = np.mgrid[:height, :width]
+    radius, bar = np.hypot(x - 50, y - 47), np.abs(x - 120)
+    truth = np.where(radius < 25, 1, np.where(bar < 12, 2, 0))
+    rough = np.where(radius < 27, 1, np.where(bar < 14, 2, 0))
+    colours = np.array([(60, 90, 60), (190, 120, 60), (70, 80, 190)])
+    noise = np.random.default_rng(1).integers(-20, 20, (height, width, 3))
+    return (colours[truth] + noise).astype(np.uint8), truth, rough.astype(np.uint8)
+
+
+class MaskTest(unittest.TestCase):
+    def setUp(self):
+        self.image, self.truth, self.rough = scene()
+
+    def solve(self, **options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # nothing is wrong with kernels made for masks
+            return dcrf.solve(self.image, labels_prior=self.rough, **options)
+
+    def test_borders_move(self):
+        result = self.solve()
+        self.assertEqual(result.warnings, [])
+        self.assertGreater((self.rough != self.truth).sum(), 700)
+        self.assertLess((result.labels != self.truth).sum(), 50)
+
+    @unittest.skipUnless(COMMAND, "there is no command")
+    def test_as_the_command(self):
+        mask = np.where(self.rough == 1, 255, 0).astype(np.uint8)
+        holes = self.rough.copy()
+        holes[30:50, 30:130] = 255
+        for rough, arguments, options in (
+            (self.rough, [], {}),
+            (mask, [], {}),
+            (holes, [], {}),
+            (mask, ["--label-count", "4"], {"labels": 4}),
+            (mask, ["--confidence", ".7"], {"confidence": 0.7}),
+            (self.rough, ["--method", "lp", "--iterations", "3"], {"method": "lp", "iterations": 3}),
+            (self.rough, ["--strength", "4"], {"strength": 4}),
+            (self.rough, ["--spatial", "2,1", "--bilateral", "9,9,2"], {"spatial": (2, 1), "bilateral": (9, 9, 2)}),
+            (self.rough, ["--preset", "weak", "--temperature", "2"], {"preset": "weak", "temperature": 2}),
+        ):
+            with self.subTest(arguments=arguments):
+                self.compare(rough, arguments, options)
+
+    def compare(self, rough, arguments, options):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [os.path.join(folder, name) for name in ("image.png", "rough.png", "labels.npy")]
+            for file, picture in zip(files, (self.image, rough)):
+                with open(file, "wb") as stream:
+                    stream.write(_png.encode(picture))
+            run = [COMMAND, "solve", files[0], "--labels-prior", files[1], "-o", files[2], "--json", "-", "-q"]
+            told = json.loads(subprocess.run(run + arguments, check=True, stdout=subprocess.PIPE).stdout)
+            wanted = np.load(files[2])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = dcrf.solve(self.image, labels_prior=rough, **options)
+        np.testing.assert_array_equal(result.labels, wanted)
+        self.assertEqual(result.energy, told["energy"])
+
+    def test_forms_of_a_map(self):
+        wanted = self.solve().labels
+        for form in (self.rough.astype(np.int64), self.rough[None], self.rough.ravel(), np.asfortranarray(self.rough)):
+            np.testing.assert_array_equal(dcrf.solve(self.image, labels_prior=form).labels, wanted)
+        mask = self.rough == 1
+        two = dcrf.solve(self.image, labels_prior=mask).labels
+        np.testing.assert_array_equal(dcrf.solve(self.image, labels_prior=mask * np.uint8(255)).labels, two)
+        holes = np.ma.array(self.rough, mask=self.truth != self.rough)
+        result = dcrf.solve(self.image, labels_prior=holes)
+        np.testing.assert_array_equal(
+            dcrf.solve(self.image, labels_prior=np.where(holes.mask, -1, self.rough)).labels, result.labels
+        )
+        self.assertLess((result.labels != self.truth).sum(), 50)
+        small = dcrf.solve(self.image, labels_prior=self.rough[::2, ::2])
+        self.assertLess((small.labels != self.truth).sum(), 50)
+
+    def test_scales_and_volumes(self):
+        wanted = self.solve()
+        with self.assertWarnsRegex(UserWarning, "between 0 and 1"):
+            scaled = dcrf.solve(self.image / 255, labels_prior=self.rough)
+        self.assertLess((scaled.labels != wanted.labels).sum(), 10)
+        volume = np.repeat(self.image[None, ..., 0] / 255, 5, 0)
+        two = np.repeat(self.rough[None] == 1, 5, 0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what is no photograph has the scale that it has
+            result = dcrf.solve(volume, labels_prior=two, spacing=(2, 1, 1))
+        self.assertLess((result.labels != (self.truth == 1)).mean(), 0.02)
+
+    def test_without_a_picture(self):
+        result = dcrf.solve(labels_prior=self.rough)
+        again = dcrf.solve(labels_prior=self.rough, confidence=0.7)
+        self.assertEqual(result.energy, again.energy)
+
+    def test_mistakes(self):
+        for rough, text in ((self.rough * 0 - 1, "no pixel"), (self.rough.T, "swapped")):
+            with self.assertRaisesRegex(ValueError, text):
+                dcrf.solve(self.image, labels_prior=rough.astype(np.int16))
+        with self.assertRaisesRegex(ValueError, "labels=2"):
+            dcrf.solve(self.image, labels_prior=self.rough, labels=2)
+        model = dcrf.Model(self.image, labels_prior=self.rough)
+        energies = np.empty(self.truth.shape + (3,), np.float32)
+        rough = self.rough[..., None]
+        for arguments in (
+            (self.image, rough, energies[..., :2]),
+            (self.image, rough[1:], energies),
+            (self.image[1:], rough, energies),
+        ):
+            with self.assertRaises(ValueError):
+                model._core.mask_energies(*arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()
