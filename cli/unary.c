@@ -266,6 +266,11 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
 void unary_facts_print(FILE *stream, const unary_facts *facts) {
     if (facts->is_mask)
         fputs("unaries: a mask, 255 is label 1\n", stream);
+    if (facts->is_left_rough)
+        fprintf(stream,
+                "note: tiles do not refine the borders of a map; it is right with the probability "
+                "%g at every pixel (--confidence)\n",
+                USUAL_CONFIDENCE);
     if (facts->kind == DCRF_UNARY_AUTO)
         return;
     fprintf(stream, "unaries: %s", dcrf_unary_kind_name(facts->kind));

@@ -32,12 +32,16 @@ typedef struct unary_options {
     bool in_dataset; /* kind and scale come from a data set's description, not from options */
 } unary_options;
 
-/* What an array turned out to be, to be said. */
+/* Of pictures that are solved tile by tile, where nobody has seen all of the map. */
+#define USUAL_CONFIDENCE 0.7
+
+/* What an array or a map turned out to be, to be said. */
 typedef struct unary_facts {
     dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: it was no array */
     bool is_recognized;   /* nobody had said it */
     char reason[DCRF_UNARY_REASON_BYTES];
-    bool is_mask; /* a label map of 0 and 255 */
+    bool is_mask;       /* a label map of 0 and 255 */
+    bool is_left_rough; /* a label map with USUAL_CONFIDENCE, whose borders are not refined */
     bool is_enlarged;
     size_t size[DCRF_MAX_AXES]; /* before */
 } unary_facts;

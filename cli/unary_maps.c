@@ -13,8 +13,6 @@
 #include <stdlib.h>
 
 #define VOID_NUMBER 255 /* what most label pictures call unknown */
-/* Of pictures that are solved tile by tile, where nobody has seen all of the map. */
-#define USUAL_CONFIDENCE 0.7
 
 /* Room for energies, the labels of a pixel next to each other. */
 static bool allocate_energies(const cli_image *image, size_t labels, const char *file,

@@ -149,6 +149,7 @@ static bool look_at_map(large_inputs *inputs, cli_problem *problem) {
                prior_look_at(unary, &inputs->image, numbers, row * width, width, &look, problem);
     }
     free(numbers);
+    inputs->facts.is_left_rough = !(unary->confidence > 0);
     return done && prior_settle(unary, &look, &inputs->labels, &inputs->facts, problem);
 }
 

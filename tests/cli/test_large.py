@@ -133,6 +133,11 @@ class LargeTest(Case):
         for name, data in maps.items():
             with self.subTest(name):
                 self.same([("-o", "l.npy")], unary=("--confidence=.7", "--labels-prior", self.write(name, data)))
+        rough = ("--labels-prior", self.path("map.png"))
+        note = "note: tiles do not refine the borders of a map; it is right with the probability 0.7 at every pixel"
+        self.assertIn(note, self.solve(*WHOLE_TILE, unary=rough))
+        for more in ((), (*WHOLE_TILE, "--confidence=.7")):
+            self.assertNotIn("note: tiles", self.solve(*more, unary=rough))
         largest = 2**31 - 1  # which floats do not hold
         unknown = [largest if number == 255 else number for number in flat]
         self.same([("-o", "l.npy")], unary=("--confidence=.7", "--labels-prior", self.write(
