@@ -226,8 +226,15 @@ static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend
     const struct dcrf_backend_group group = {run->kernel_count, run->operators, weights, diagonal,
                                              nullptr};
     /* Potts: the factors of energy/coupling.h */
-    const struct dcrf_backend_model model = {
-        run->pictures * run->variables, run->labels, run->stride, unary, 1, &group, -1, 1, nullptr};
+    struct dcrf_backend_model model = {};
+    model.variables = run->pictures * run->variables;
+    model.labels = run->labels;
+    model.stride = run->stride;
+    model.unary = unary;
+    model.group_count = 1;
+    model.groups = &group;
+    model.own_factor = -1;
+    model.all_factor = 1;
     dcrf_status status = iterate_adopt(it, device, &model, error);
     free(weights);
     return status < 0 ? status : mean_field_iterate(*it, run->iterations, error);
