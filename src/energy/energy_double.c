@@ -9,8 +9,12 @@
 
 #include <math.h>
 
-/* Labels that go through an operator together. */
+/* Labels that go through an operator together, at most. */
 #define CHANNELS 8
+
+static size_t channels_of(size_t label_count) {
+    return label_count < CHANNELS ? label_count : CHANNELS;
+}
 
 /* sum_ab K_ab [x_a != x_b] by the indicators of the labels that occur; pairs are counted from the
  * side that does not have the label. */
@@ -18,7 +22,7 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
                                      const uint16_t *labels, size_t label_count, double *block,
                                      double *sum, dcrf_error *error) {
     const size_t n = op->variables;
-    double *filtered = block + n * CHANNELS;
+    double *filtered = block + n * channels_of(label_count);
     uint8_t *occurs = dcrf_allocate_zero(label_count, sizeof *occurs);
     if (!occurs)
         return dcrf_fail_memory(error, "an energy in double");
@@ -94,7 +98,7 @@ static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
                                dcrf_error *error) {
     const dcrf_model *model = plan->model;
     double *block = dcrf_workspace_slot(workspace, &dcrf_energy_slot, model->variables,
-                                        2 * CHANNELS * sizeof *block);
+                                        2 * channels_of(model->labels) * sizeof *block);
     dcrf_status status = block ? DCRF_OK : dcrf_fail_memory(error, "an energy in double");
     /* Without pairs that differ nothing is added up, and nothing is left out. */
     const bool is_constant = dcrf_labels_are_constant(labels, model->variables);

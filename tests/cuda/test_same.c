@@ -7,7 +7,7 @@
 #include "../unit.h"
 
 #include "core/rng.h"
-#include "round/state.h"
+#include "round/polisher.h"
 
 #include <dcrf/dcrf.h>
 #include <dcrf/experimental.h>
@@ -407,15 +407,15 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
         fail_msg("%s", error.message);
     dcrf_label_by_unary(model, moved->labels);
     assert_int_equal(dcrf_polisher_load(polisher, moved->labels, 100, &error), DCRF_OK);
-    moved->before = polisher->current.energy;
+    moved->before = polisher->energy;
     if (make) {
         assert_int_equal(make(polisher, &moved->is_better, &error), DCRF_OK);
-        moved->after = polisher->current.energy;
-        assert_int_equal(dcrf_polisher_fetch(polisher, &error), DCRF_OK);
-        memcpy(moved->labels, polisher->current.labels, sizeof moved->labels);
+        moved->after = polisher->energy;
+        assert_int_equal(dcrf_polisher_read(polisher, &error), DCRF_OK);
+        memcpy(moved->labels, polisher->labels, sizeof moved->labels);
     } else {
         assert_int_equal(dcrf_polish(polisher, moved->labels, 100, NULL, &error), DCRF_OK);
-        moved->after = polisher->current.energy;
+        moved->after = polisher->energy;
     }
     /* What the moves take for the energy is the energy. */
     assert_int_equal(dcrf_energy_of_labels(plan, workspace, moved->labels, &energy, NULL, &error),
