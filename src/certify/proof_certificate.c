@@ -114,8 +114,10 @@ static bool pack_rest(const struct dcrf_proof_run *run, struct dcrf_certificate_
     point->plane_count = find_planes(run, true, point->plane);
     point->values = dcrf_allocate(point->plane_count, rest->size * sizeof *point->values);
     for (size_t i = 0; i < labels && point->values; i++) {
+        if (point->plane[i] == 0)
+            continue;
         uint32_t *values = point->values + (point->plane[i] - (size_t)1) * rest->size;
-        for (size_t a = 0; a < n && point->plane[i] > 0; a++)
+        for (size_t a = 0; a < n; a++)
             if (known->round[a] == 0)
                 *values++ = run->groups.value[a * labels + i];
     }
