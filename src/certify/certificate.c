@@ -18,7 +18,6 @@
  * there are in a row. */
 #include "certify/certificate.h"
 
-#include "certify/knowledge.h"
 #include "core/error.h"
 #include "core/memory.h"
 

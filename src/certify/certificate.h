@@ -10,6 +10,14 @@
 #include <dcrf/experimental.h>
 #include <stdbool.h>
 
+/* Nodes of the ordered filter for values between 0 and 1; with one for variables that may have the
+ * label and one for those that do not count they fill two vectors of the inner loops. */
+#define DCRF_VALUE_NODES 14
+/* Values are stored as bytes, in steps of a sixteenth of the distance between nodes, so that a
+ * certificate can hold the very values that were used. */
+#define DCRF_VALUE_STEPS 16
+#define DCRF_VALUE_MOST (DCRF_VALUE_STEPS * (DCRF_VALUE_NODES - 1))
+
 /* Which model a certificate is about. */
 struct dcrf_identity_kernel {
     double weight;

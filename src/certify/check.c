@@ -18,7 +18,6 @@
 #include "certify/check.h"
 
 #include "backend/device.h"
-#include "certify/knowledge.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"

@@ -5,7 +5,6 @@
  * that can amount to is part of sum_error. Fast: the operators in double; a member's
  * value is spread to the two nodes around it, one channel a node. */
 #include "certify/check.h"
-#include "certify/knowledge.h"
 #include "core/error.h"
 #include "core/memory.h"
 
