@@ -3,8 +3,8 @@
  * from it; and where the picture says that all of a border lies some pixels further out or in, it
  * is believed.
  *
- *   dcrf_mask_energies(&grid, &image, &map, labels, NULL, NULL, workspace, energies, &info,
- * &error);
+ *   dcrf_mask_energies(&grid, &image, &map, label_count, NULL, NULL, workspace, energies, &found,
+ *                      &error);
  *   ... dcrf_model_set_unary with the energies, dcrf_mask_kernels for the kernels ...
  *
  * Images and volumes, any number of labels. All lengths are in proportion to the picture and to the
@@ -47,7 +47,7 @@ typedef struct dcrf_mask_settings {
     unsigned char reserved[64];
 } dcrf_mask_settings;
 
-DCRF_API void dcrf_mask_defaults(dcrf_mask_settings *settings);
+DCRF_API void dcrf_mask_settings_defaults(dcrf_mask_settings *settings);
 
 /* What was found, and what belongs to the energies. */
 typedef struct dcrf_mask_info {
@@ -61,14 +61,14 @@ typedef struct dcrf_mask_info {
     double bilateral_channel_sigma;
     double spatial_weight;
     double bilateral_weight;
-    double seconds;
+    double time_s;
     unsigned char reserved[64];
 } dcrf_mask_info;
 
 /* The energies of a map of one channel of an integer type: the label of each variable, negative
  * where it is not known. At least one label must occur. `confidence` may be NULL, or is a view of
  * one channel from 0 (the map says nothing here) to 1 (its label binds here). `energies` has room
- * for `labels` floats a variable; on failure they are unspecified. settings = NULL: the defaults.
+ * for `labels` floats per variable; on failure they are unspecified. settings = NULL: the defaults.
  * `info` may be NULL. */
 DCRF_API dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image,
                                         const dcrf_view *map, size_t labels,

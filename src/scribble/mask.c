@@ -51,7 +51,7 @@ struct task {
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
-void dcrf_mask_defaults(dcrf_mask_settings *settings) {
+void dcrf_mask_settings_defaults(dcrf_mask_settings *settings) {
     *settings = (dcrf_mask_settings){.rounds = 3,
                                      .iterations = 4,
                                      .first_sigma = 6,
@@ -78,12 +78,11 @@ static dcrf_status check_settings(const dcrf_mask_settings *s, dcrf_error *error
         is_good = is_good && above_zero[i] > 0 && isfinite(above_zero[i]);
     for (size_t i = 0; i < sizeof not_below / sizeof *not_below; i++)
         is_good = is_good && not_below[i] >= 0 && isfinite(not_below[i]);
-    for (size_t i = 0; i < sizeof s->reserved; i++)
-        is_good = is_good && s->reserved[i] == 0;
-    return is_good ? DCRF_OK
+    return is_good ? dcrf_check_reserved(s->reserved, sizeof s->reserved, "the settings of a mask",
+                                         error)
                    : dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                                "the settings of the mask need a round, sigmas and a band above "
-                               "zero, weights not below, and zeros in what is reserved");
+                               "zero, and weights not below");
 }
 
 static dcrf_status check_arguments(const dcrf_grid *grid, const dcrf_view *image,
@@ -342,7 +341,7 @@ dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, co
     const double began_s = dcrf_time_s();
     struct task t = {.labels = labels, .workspace = workspace};
     dcrf_mask_info found = {0};
-    dcrf_mask_defaults(&t.settings);
+    dcrf_mask_settings_defaults(&t.settings);
     if (settings)
         t.settings = *settings;
     dcrf_status status = check_arguments(grid, image, map, labels, energies, workspace, error);
@@ -361,7 +360,7 @@ dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image, co
         memcpy(energies + a * labels, t.unary + a * t.stride, labels * sizeof *energies);
     if (status >= 0 && info) {
         found.offset = outward_offset(&t);
-        found.seconds = dcrf_time_s() - began_s;
+        found.time_s = dcrf_time_s() - began_s;
         *info = found;
     }
     clear(&t);
