@@ -159,7 +159,7 @@ void dcrf_energy_round_up(dcrf_energy *energy, double error_of) {
 dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace,
                                 const uint16_t *labels, dcrf_energy *energy,
                                 double *pairwise_of_kernel, dcrf_error *error) {
-    double error_of;
+    double error_of = 0;
     const dcrf_status status = dcrf_energy_in_double(plan, workspace, labels, energy,
                                                      pairwise_of_kernel, &error_of, error);
     if (status == DCRF_OK)
