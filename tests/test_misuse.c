@@ -8,7 +8,9 @@
 #include <dcrf/dcrf.h>
 #include <dcrf/experimental.h>
 #include <math.h>
+#ifndef __wasm__ /* there no thread is started */
 #include <pthread.h>
+#endif
 
 #define PIXELS 12
 #define LABELS 2
@@ -230,6 +232,7 @@ static void any_order_of_freeing(void **state) {
     destroy(&s);
 }
 
+#ifndef __wasm__
 /* Calls that work with a workspace, by number; a positive status where there are no more. */
 static dcrf_status call(struct scene *s, int number, dcrf_error *error) {
     float block[PIXELS * 8] = {0};
@@ -301,6 +304,7 @@ static void a_workspace_is_one_threads(void **state) {
     assert_int_equal(s.refused, s.called);
     destroy(&s);
 }
+#endif
 
 static void more_iterations_than_memory(void **state) {
     (void)state;
@@ -402,7 +406,9 @@ int main(void) {
         cmocka_unit_test(any_order_of_freeing),
         cmocka_unit_test(more_iterations_than_memory),
         cmocka_unit_test(nothing_to_free),
+#ifndef __wasm__
         cmocka_unit_test(a_workspace_is_one_threads),
+#endif
         cmocka_unit_test(a_model_changes_under_a_solver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,7 +350,7 @@ static void a_certificate_has_the_solvers_bound(void **state) {
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
         settings.proof = DCRF_PROVE_CERTIFICATE;
         settings.lp.clique_form = seed % 5 ? DCRF_CLIQUE_MIN : DCRF_CLIQUE_SPREAD;
-        settings.iterations = 3 + 8 * seed;
+        settings.iterations = (size_t)(3 + 8 * seed);
         settings.gap = 0;
         assert_int_equal(dcrf_plan_new(&plan, toy.model,
                                        seed % 2 ? DCRF_OPERATOR_EXACT : DCRF_OPERATOR_FAST,
