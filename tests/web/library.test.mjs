@@ -119,7 +119,9 @@ test('the energy of a labelling, marginals and kinds of unaries', async () => {
   const session = new Session(library, image, 2);
   session.setUnary(new Float32Array([0, 1, 0, 1, 1, 0, 1, 0]));
   assert.deepEqual(session.energyOf([0, 0, 1, 1]), { total: 0, unary: 0, pairwise: 0, cliques: 0 });
-  assert.equal(session.energyOf([1, 1, 1, 1]).total, 2);
+  const { total, unary } = session.energyOf([1, 1, 1, 1]); // the total is rounded up
+  assert.equal(unary, 2);
+  assert.ok(total >= 2 && total < 2 * (1 + 1e-11));
   session.addKernel({ sigma: 1, weight: 1 });
   assert.ok(session.energyOf([0, 0, 1, 1]).pairwise > 0);
   const p = new Float32Array([0.9, 0.1, 0.8, 0.2, 0.3, 0.7, 0.25, 0.75]);
