@@ -103,29 +103,19 @@ static double energy_rows(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-static double clique_energy(const dcrf_backend_moves *moves, const uint16_t *labels) {
-    const struct dcrf_cliques *cliques = &moves->model->cliques;
-    double energy = 0;
-    for (size_t p = 0; p < cliques->count; p++) {
-        const uint32_t *member = cliques->members + cliques->offsets[p];
-        const uint32_t *end = cliques->members + cliques->offsets[p + 1];
-        for (const uint32_t *other = member; other < end; other++)
-            if (labels[*other] != labels[*member]) {
-                energy += cliques->costs[p];
-                break;
-            }
-    }
-    return energy;
-}
-
+/* The indicator is not needed any more when the cliques take its memory. */
 dcrf_status dcrf_moves_measure(dcrf_backend_moves *moves, struct dcrf_labelling *labelling,
                                double *energy, dcrf_error *error) {
     struct evaluation evaluation = {moves, labelling, NULL};
-    const dcrf_status status = find_field(moves, labelling, error);
+    double cliques = 0;
+    dcrf_status status = find_field(moves, labelling, error);
+    if (status == DCRF_OK)
+        status = dcrf_energy_of_cliques(moves->model, moves->workspace, labelling->labels, NULL,
+                                        &cliques, error);
     if (status < 0)
         return status;
     *energy = dcrf_parallel_sum(dcrf_workspace_pool(moves->workspace), moves->model->variables,
                                 energy_rows, &evaluation) +
-              clique_energy(moves, labelling->labels);
+              cliques;
     return DCRF_OK;
 }
