@@ -26,6 +26,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 HANG_S = 1200  # a process that takes as long hangs; a busy machine is no reason
 WIDTH, HEIGHT, LABELS = 6, 5, 3
 PIXELS = [(x, y) for y in range(HEIGHT) for x in range(WIDTH)]
+# Real pictures; a test that wants them says that it is skipped where they are not.
+SHARED_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data")
 
 
 def colour(x, y):

@@ -8,10 +8,10 @@ import struct
 import unittest
 
 import formats
-from case import (HEIGHT, IMAGE, LABELLING, LABELS, PIXELS, REGIONS, UNARY, WIDTH, Case,
-                  clique_energy, kernel_matrix, pairwise_energy, unary_energy)
-
-SHARED_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data")
+from case import (
+    HEIGHT, IMAGE, LABELLING, LABELS, PIXELS, REGIONS, SHARED_DATA, UNARY, WIDTH, Case, clique_energy, kernel_matrix,
+    pairwise_energy, unary_energy,
+)
 
 
 class EnergyTest(Case):

@@ -10,9 +10,8 @@ import unittest
 import formats
 import pictures
 import volumes
-from case import (HEIGHT, IMAGE, LABELLING, LABELS, PIXELS, UNARY, WIDTH, Case)
+from case import HEIGHT, IMAGE, LABELLING, LABELS, PIXELS, SHARED_DATA, UNARY, WIDTH, Case
 
-SHARED_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data")
 UNARY_ONLY = ("--spatial", "none", "--bilateral", "none")
 
 

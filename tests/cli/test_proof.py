@@ -7,9 +7,8 @@ import subprocess
 import unittest
 
 import formats
-from case import HEIGHT, IMAGE, LABELS, LABELLING, REGIONS, UNARY, WIDTH, Case
+from case import HEIGHT, IMAGE, LABELLING, LABELS, REGIONS, SHARED_DATA, UNARY, WIDTH, Case
 
-SHARED_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data")
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/check_certificate.py")
 MODEL = ("--spatial", "2,.2", "--bilateral", "4,50,.3")
 

@@ -9,9 +9,8 @@ import unittest
 
 import formats
 import volumes
-from case import HEIGHT, PIXELS, WIDTH, Case, colour
+from case import HEIGHT, PIXELS, SHARED_DATA, WIDTH, Case, colour
 
-SHARED_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data")
 
 # Four flat fields with strong edges: what any method must find.
 FIELDS = {(False, False): (200, 30, 30), (True, False): (30, 200, 30),
