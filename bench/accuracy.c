@@ -6,7 +6,7 @@
  * one application; for the lattice as it is built, for one closed by a ring of neighbours, and for
  * a finer one that is blurred twice. */
 #include "core/timer.h"
-#include "filter/lattice.h"
+#include "filter/lattice/lattice.h"
 #include "measure.h"
 #include "picture.h"
 

@@ -11,7 +11,7 @@
  * what bounds a loop; some processors have a place of their own for minima and maxima, so it can be
  * a little above 1. CPU seconds are of all threads, so that other programs on the machine change
  * them little. */
-#include "filter/exact.h"
+#include "filter/exact/exact.h"
 #include "core/timer.h"
 #include "io/image.h"
 #include "measure.h"

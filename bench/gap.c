@@ -8,8 +8,8 @@
 #include "io/file.h"
 #include "io/image.h"
 #include "io/npy.h"
+#include "lp/lp_experiment.h"
 #include "measure.h"
-#include "solver/lp_experiment.h"
 
 #include <dcrf/dcrf.h>
 #include <stdio.h>

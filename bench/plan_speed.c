@@ -10,8 +10,8 @@
  * follows. Bytes per pixel are those of the finished plan and the most that was held while it was
  * made, the plan included, by what the system says (0: it does not say). */
 #define _DEFAULT_SOURCE
-#include "compat/densecrf.h"
 #include "core/memory.h"
+#include "densecrf/densecrf.h"
 #include "measure.h"
 #include "photograph.h"
 #include "picture.h"

@@ -2,8 +2,8 @@
 #include "clock.h"
 #include "command.h"
 #include "io/json.h"
-#include "judged.h"
-#include "solution_text.h"
+#include "report/judged.h"
+#include "report/solution_text.h"
 
 typedef struct certify_settings {
     judged_settings judged;

@@ -4,7 +4,7 @@
 #ifndef DCRF_CLI_COMMAND_H
 #define DCRF_CLI_COMMAND_H
 
-#include "options.h"
+#include "args/options.h"
 
 #include <stdio.h>
 

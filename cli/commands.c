@@ -1,6 +1,6 @@
 /* The table of subcommands. */
+#include "args/file_options.h"
 #include "command.h"
-#include "file_options.h"
 #include "ranks/ranks.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* dcrf completion: scripts that complete commands and options in a shell, made from the tables. */
+#include "args/presets.h"
 #include "command.h"
-#include "presets.h"
 
 #include <string.h>
 

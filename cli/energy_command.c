@@ -1,6 +1,6 @@
 /* dcrf energy: the energy of a labelling, part by part. */
 #include "command.h"
-#include "judged.h"
+#include "report/judged.h"
 
 typedef struct energy_parts {
     dcrf_energy energy;

@@ -4,7 +4,7 @@
 #include "io/npy.h"
 #include "io/output.h"
 #include "io/png_format.h"
-#include "model_options.h"
+#include "model/model_options.h"
 
 #include <dcrf/experimental.h>
 #include <math.h>

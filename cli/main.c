@@ -1,11 +1,11 @@
 /* The command dcrf: find the subcommand, run it, say what went wrong.
  *
  * SPDX-License-Identifier: MIT */
+#include "args/nearest.h"
 #include "command.h"
 #include "io/file.h"
 #include "io/output.h"
 #include "io/temporary.h"
-#include "nearest.h"
 #include "ranks/ranks.h"
 
 #include <dcrf/dcrf.h>

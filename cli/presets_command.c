@@ -1,6 +1,6 @@
 /* dcrf presets: the settings that --preset knows. */
+#include "args/presets.h"
 #include "command.h"
-#include "presets.h"
 
 typedef struct presets_settings {
     bool unused; /* a struct has a member */

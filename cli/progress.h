@@ -2,8 +2,8 @@
 #ifndef DCRF_CLI_PROGRESS_H
 #define DCRF_CLI_PROGRESS_H
 
+#include "args/options.h"
 #include "clock.h"
-#include "options.h"
 #include "terminal_line.h"
 
 #include <dcrf/dcrf.h>

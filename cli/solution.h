@@ -2,7 +2,7 @@
 #ifndef DCRF_CLI_SOLUTION_H
 #define DCRF_CLI_SOLUTION_H
 
-#include "model_options.h"
+#include "model/model_options.h"
 #include "progress.h"
 
 #include <dcrf/proof.h>

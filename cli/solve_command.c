@@ -1,11 +1,11 @@
 /* dcrf solve: the labelling of least energy that a method finds, and what it proves. */
 #include "clock.h"
 #include "command.h"
-#include "explain.h"
 #include "io/room.h"
 #include "large/large.h"
 #include "ranks/ranks.h"
-#include "solution_text.h"
+#include "report/explain.h"
+#include "report/solution_text.h"
 #include "solve_outputs.h"
 
 #include <stdio.h>

@@ -1,13 +1,13 @@
 #include "solve_outputs.h"
 
-#include "html_report.h"
 #include "io/json.h"
 #include "io/nifti.h"
 #include "io/npy.h"
 #include "io/output.h"
 #include "io/png_format.h"
-#include "pictures.h"
-#include "solution_text.h"
+#include "report/html_report.h"
+#include "report/pictures.h"
+#include "report/solution_text.h"
 
 #include <stdlib.h>
 #include <string.h>

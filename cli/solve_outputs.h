@@ -3,9 +3,9 @@
 #define DCRF_CLI_SOLVE_OUTPUTS_H
 
 #include "io/output.h"
-#include "palette.h"
+#include "model/palette.h"
+#include "report/sweep.h"
 #include "solution.h"
-#include "sweep.h"
 
 typedef enum label_format { LABELS_INDEXED = 0, LABELS_GREY } label_format;
 

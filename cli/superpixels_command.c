@@ -5,8 +5,8 @@
 #include "io/output.h"
 #include "io/picture.h"
 #include "io/png_format.h"
-#include "pixel_array.h"
-#include "superpixels.h"
+#include "model/pixel_array.h"
+#include "model/superpixels.h"
 
 #include <math.h>
 #include <stdlib.h>

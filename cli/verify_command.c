@@ -2,7 +2,7 @@
 #include "command.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "judged.h"
+#include "report/judged.h"
 
 #include <dcrf/verify.h>
 

@@ -1,4 +1,4 @@
-"""Write the presets of the command as a module, so that there is one table: presets.py cli/presets.c OUT."""
+"""Write the presets of the command as a module, so that there is one table: presets.py cli/args/presets.c OUT."""
 
 import pathlib
 import pprint

@@ -1,4 +1,4 @@
-/* Mean field and QP of the fake device: the formulas of solver/mean_field.c and solver/qp.c by
+/* Mean field and QP of the fake device: the formulas of meanfield/mean_field.c and qp/qp.c by
  * plain loops in double. Nothing follows from what was before but q, the logits, y and z: fields,
  * products and sums over cliques are made anew every time. */
 #include "fake_backend.h"

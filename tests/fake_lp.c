@@ -1,4 +1,4 @@
-/* The LP of the fake device: the steps of solver/lp_huber.c by plain loops. */
+/* The LP of the fake device: the steps of lp/lp_huber.c by plain loops. */
 #include "fake_backend.h"
 
 #include <math.h>

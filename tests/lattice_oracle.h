@@ -5,7 +5,7 @@
 #ifndef DCRF_TESTS_LATTICE_ORACLE_H
 #define DCRF_TESTS_LATTICE_ORACLE_H
 
-#include "filter/lattice.h"
+#include "filter/lattice/lattice.h"
 
 struct point {
     int64_t origin[DCRF_MAX_CORNERS];

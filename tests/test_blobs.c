@@ -2,8 +2,8 @@
  * smallest number on until nothing changes. */
 #include "unit.h"
 
-#include "certify/blobs.h"
 #include "core/rng.h"
+#include "proof/blobs.h"
 
 #include <dcrf/dcrf.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  * the unaries are chosen such that all reduced costs of x are the smallest of their variables. Then
  * the bound of that point, computed without error, is E(x), and x is optimal; and a bound that
  * rounds the wrong way is above it. */
-#include "solver/pair_dual.h"
+#include "lp/pair_dual.h"
 #include "unit.h"
 
 #include "core/rng.h"

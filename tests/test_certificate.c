@@ -1,11 +1,11 @@
 /* Certificates: what is written can be checked, and nothing else passes. */
 #include "toy.h"
 
-#include "certify/certificate.h"
-#include "certify/knowledge.h"
 #include "core/memory.h"
 #include "core/workspace.h"
 #include "filter/plan.h"
+#include "proof/knowledge.h"
+#include "verify/certificate.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * size_t: what one writes, another reads. */
 #include "unit.h"
 
-#include "certify/certificate.h"
 #include "core/memory.h"
+#include "verify/certificate.h"
 
 #include <dcrf/dcrf.h>
 

@@ -2,10 +2,10 @@
  * nor labels left out change what they must not. Its numbers are compared with a naive lattice and
  * with recordings in tests/python. With its workspaces on a device (tests/cuda/on_device.c) all of
  * that is asked of the device's. */
-#include "compat/densecrf.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "dense.h"
+#include "densecrf/densecrf.h"
 #include "dsp/dsp.h"
 #include "naive_densecrf.h"
 #include "unit.h"

@@ -5,7 +5,7 @@
 
 #include "places.h"
 
-#include "solver/lp.h"
+#include "lp/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* The pieces of the LP's dual against naive ones: the projection onto a simplex, the sets of the
  * cliques, and the pairwise points. */
-#include "solver/clique_dual.h"
-#include "solver/pair_dual.h"
-#include "solver/simplex.h"
+#include "lp/clique_dual.h"
+#include "lp/pair_dual.h"
+#include "lp/simplex.h"
 #include "toy.h"
 
 #include <dcrf/experimental.h>

@@ -5,7 +5,7 @@
  * is 2e-6 of it in float (with |v| <= 1), and what it states itself, in float and in double. */
 #include "dense.h"
 
-#include "filter/exact.h"
+#include "filter/exact/exact.h"
 
 #include <math.h>
 #include <stdlib.h>

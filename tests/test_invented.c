@@ -6,10 +6,10 @@
  * the last two only where the mixture has shares; F is the clipped line of docs/certificate.md. */
 #include "toy.h"
 
-#include "certify/certificate.h"
-#include "certify/knowledge.h"
 #include "core/memory.h"
 #include "filter/plan.h"
+#include "proof/knowledge.h"
+#include "verify/certificate.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * extreme features. How close it is to the formula is the subject of test_lattice_accuracy. */
 #include "dense.h"
 
-#include "filter/lattice.h"
+#include "filter/lattice/lattice.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,11 +1,11 @@
-/* The codes of vertices (filter/lattice_code.c), and the table and the set that they are entered
- * in, against coordinates and a sorted list. */
+/* The codes of vertices (filter/lattice/lattice_code.c), and the table and the set that they are
+ * entered in, against coordinates and a sorted list. */
 #include "dense.h"
 #include "lattice_oracle.h"
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "filter/lattice_set.h"
+#include "filter/lattice/lattice_set.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 #include "scene.h"
 #include "toy.h"
 
+#include "lp/lp.h"
 #include "model/model.h"
 #include "round/polish.h"
 #include "round/round.h"
-#include "solver/lp.h"
 #include "solver/solver.h"
 
 #include <dcrf/solver.h>

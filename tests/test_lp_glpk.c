@@ -4,7 +4,7 @@
  *   sum_i y_ai = 1,  v_abi >= |y_ai - y_bi|,
  *   min form     C_p (1 - sum_i m_pi),  m_pi <= y_ai for the members a of p
  *   spread form  C_p w_p,  w_p >= h_pi - m_pi,  m_pi <= y_ai <= h_pi */
-#include "solver/lp_experiment.h"
+#include "lp/lp_experiment.h"
 #include "toy.h"
 
 #include <dcrf/solver.h>

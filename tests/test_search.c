@@ -5,7 +5,7 @@
 #include "dataset/search_log.h"
 #include "dataset/search_record.h"
 #include "io/file.h"
-#include "number_text.h"
+#include "report/number_text.h"
 
 #include <math.h>
 #include <stdio.h>

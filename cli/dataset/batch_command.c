@@ -4,7 +4,7 @@
 #include "dataset/summary_files.h"
 #include "interrupt.h"
 #include "ranks/ranks.h"
-#include "solution_text.h"
+#include "report/solution_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 
 #include "dataset/method_look.h"
 #include "dataset/picture_grid.h"
-#include "html.h"
-#include "svg_axis.h"
+#include "report/html.h"
+#include "report/svg_axis.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 #include "dataset/batch_work.h"
 
-#include "json_text.h"
-#include "solution_text.h"
+#include "report/json_text.h"
+#include "report/solution_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "dataset/crew.h"
 
 #include "clock.h"
-#include "device.h"
 #include "interrupt.h"
+#include "model/device.h"
 #include "ranks/ranks.h"
 
 #include <math.h>

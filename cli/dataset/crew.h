@@ -2,7 +2,7 @@
 #ifndef DCRF_CLI_DATASET_CREW_H
 #define DCRF_CLI_DATASET_CREW_H
 
-#include "options.h"
+#include "args/options.h"
 #include "progress.h"
 
 #include <dcrf/experimental.h>

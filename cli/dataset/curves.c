@@ -1,8 +1,8 @@
 #include "dataset/curves.h"
 
 #include "dataset/method_look.h"
-#include "html.h"
-#include "svg_axis.h"
+#include "report/html.h"
+#include "report/svg_axis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
 #ifndef DCRF_CLI_DATASET_DATASET_H
 #define DCRF_CLI_DATASET_DATASET_H
 
-#include "palette.h"
-#include "unary.h"
+#include "model/palette.h"
+#include "model/unary.h"
 
 #include <jansson.h>
 

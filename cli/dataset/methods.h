@@ -6,7 +6,7 @@
 #ifndef DCRF_CLI_DATASET_METHODS_H
 #define DCRF_CLI_DATASET_METHODS_H
 
-#include "options.h"
+#include "args/options.h"
 
 #include <dcrf/solver.h>
 

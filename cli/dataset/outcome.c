@@ -1,6 +1,6 @@
 #include "dataset/outcome.h"
 
-#include "energies_json.h"
+#include "report/energies_json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "dataset/parameters.h"
 
+#include "args/nearest.h"
 #include "dataset/prepared.h"
-#include "nearest.h"
-#include "number_text.h"
+#include "report/number_text.h"
 
 #include <math.h>
 #include <stdlib.h>

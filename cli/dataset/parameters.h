@@ -3,7 +3,7 @@
 #define DCRF_CLI_DATASET_PARAMETERS_H
 
 #include "dataset/search.h"
-#include "model_options.h"
+#include "model/model_options.h"
 
 /* What the user said of one. */
 typedef struct parameter_choice {

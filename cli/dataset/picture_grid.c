@@ -5,11 +5,11 @@
  * few bytes; void is hatched in grey. */
 #include "dataset/picture_grid.h"
 
-#include "html.h"
 #include "io/file.h"
 #include "io/label_map.h"
 #include "io/picture.h"
-#include "svg_axis.h"
+#include "report/html.h"
+#include "report/svg_axis.h"
 
 #include <math.h>
 #include <stdlib.h>

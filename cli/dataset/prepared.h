@@ -10,7 +10,7 @@
 #include "dataset/methods.h"
 #include "dataset/outcome.h"
 #include "dataset/store.h"
-#include "model_options.h"
+#include "model/model_options.h"
 #include "solution.h"
 
 typedef struct prepared_image prepared_image;

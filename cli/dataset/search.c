@@ -1,7 +1,7 @@
 #include "dataset/search.h"
 
 #include "dataset/search_log.h"
-#include "number_text.h"
+#include "report/number_text.h"
 
 #include <math.h>
 #include <nlopt.h>

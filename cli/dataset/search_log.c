@@ -2,7 +2,7 @@
 
 #include "dataset/hash.h"
 #include "io/file.h"
-#include "number_text.h"
+#include "report/number_text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #include "dataset/search_plot.h"
 
-#include "svg_axis.h"
+#include "report/svg_axis.h"
 
 #include <math.h>
 #include <stdlib.h>

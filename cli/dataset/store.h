@@ -16,7 +16,7 @@
 
 #include "dataset/hash.h"
 #include "dataset/outcome.h"
-#include "palette.h"
+#include "model/palette.h"
 #include "problem.h"
 
 typedef struct store {

@@ -12,7 +12,7 @@
 #include "dataset/summary.h"
 
 #include "io/json.h"
-#include "json_text.h"
+#include "report/json_text.h"
 
 #define MATRIX_CLASSES_MAX 256
 

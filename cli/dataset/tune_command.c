@@ -6,8 +6,8 @@
 #include "dataset/tune_results.h"
 #include "dataset/tuner.h"
 #include "interrupt.h"
-#include "number_text.h"
 #include "ranks/ranks.h"
+#include "report/number_text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "dataset/tuner.h"
 #include "io/json.h"
 #include "io/output.h"
-#include "number_text.h"
+#include "report/number_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "dataset/methods.h"
 #include "dataset/search_log.h"
-#include "model_options.h"
+#include "model/model_options.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 #include "io/file.h"
-#include "palette.h"
+#include "model/palette.h"
 
 #include <ctype.h>
 #include <stdio.h>

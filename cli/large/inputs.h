@@ -4,7 +4,7 @@
 #define DCRF_CLI_LARGE_INPUTS_H
 
 #include "io/raster.h"
-#include "model_options.h"
+#include "model/model_options.h"
 
 typedef struct large_inputs {
     const model_options *options;

@@ -2,7 +2,7 @@
 
 #include "clock.h"
 #include "ranks/ranks.h"
-#include "solution_text.h"
+#include "report/solution_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -73,7 +73,7 @@ struct dcrf_backend_update {
 /* The sums of an update: those of dsp/dsp.h, and the expected cost of the cliques before it. */
 enum { DCRF_BACKEND_CLIQUE_COST = DCRF_SOFTMAX_SUMS, DCRF_BACKEND_UPDATE_SUMS };
 
-/* The sums of a point of QP, for all of f and L of solver/qp.c. */
+/* The sums of a point of QP, for all of f and L of qp/qp.c. */
 enum { DCRF_BACKEND_QP_OBJECTIVE, DCRF_BACKEND_QP_LINEAR, DCRF_BACKEND_QP_SUMS };
 
 /* What marginals are made for, so that memory is taken for no more. */
@@ -128,7 +128,7 @@ struct dcrf_backend_lp_model {
     const struct dcrf_cliques *cliques; /* of the min form; NULL: none */
 };
 
-/* The blocks of solver/lp_huber.c: points of the dual (A alpha and, where there are cliques, v, in
+/* The blocks of lp/lp_huber.c: points of the dual (A alpha and, where there are cliques, v, in
  * double) and marginals. */
 enum dcrf_backend_dual {
     DCRF_BACKEND_CURRENT, /* of z */
@@ -138,7 +138,7 @@ enum dcrf_backend_dual {
 };
 enum dcrf_backend_marginals { DCRF_BACKEND_Y, DCRF_BACKEND_Z };
 
-/* How z becomes a point of the dual (solver/pair_dual.h). */
+/* How z becomes a point of the dual (lp/pair_dual.h). */
 struct dcrf_backend_shape {
     double epsilon;            /* of operators that take the line itself */
     const dcrf_levels *levels; /* of the others */
@@ -148,7 +148,7 @@ struct dcrf_backend_shape {
 
 enum { DCRF_BACKEND_LOWEST, DCRF_BACKEND_MAGNITUDE, DCRF_BACKEND_BOUND_SUMS };
 
-/* What a step makes of the point of z (solver/lp_huber.c): the average and the best point of the
+/* What a step makes of the point of z (lp/lp_huber.c): the average and the best point of the
  * dual, y, and the next z. */
 struct dcrf_backend_advance {
     double average_weight; /* average += average_weight (current - average) */
@@ -200,7 +200,7 @@ struct dcrf_backend_lp_methods {
     /* current = A alpha of z. The labels that are alive go to `alive`, which has room for all. */
     dcrf_status (*find_point)(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
                               size_t *alive, size_t *alive_count, dcrf_error *error);
-    /* v of current = the projection of -stiffness / epsilon z (solver/clique_dual.c). */
+    /* v of current = the projection of -stiffness / epsilon z (lp/clique_dual.c). */
     dcrf_status (*find_cliques)(dcrf_backend_lp *lp, double epsilon, dcrf_error *error);
     /* The average and best move; previous = y, y = P(z + tau (current - phi)), tau = epsilon /
      * metric, z = y + beta (y - previous), clipped to [0, 1]. */
@@ -212,7 +212,7 @@ struct dcrf_backend_lp_methods {
 
 /* ---- the potential flow --------------------------------------------------------------------- */
 
-/* The conjugate gradients of solver/potential_flow.c. */
+/* The conjugate gradients of lp/potential_flow.c. */
 struct dcrf_backend_flow_methods {
     /* At u = 0; with D and the preconditioner, one float per variable. The model's cliques do not
      * matter. `u` is a block of the host's with the model's stride, which `read` fills and in which

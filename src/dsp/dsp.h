@@ -88,10 +88,10 @@ struct dcrf_blur {
     float centre, side;
 };
 
-/* Points of a lattice from their features (filter/lattice_embed.c), DCRF_EMBED_POINTS at a time,
- * plane by plane: the coordinates and ranks of their simplices, and the weights of the corners.
- * `fits` is 0 where coordinates are too large; nothing else is said of such a point then. All sets
- * give the same bytes. */
+/* Points of a lattice from their features (filter/lattice/lattice_embed.c), DCRF_EMBED_POINTS at a
+ * time, plane by plane: the coordinates and ranks of their simplices, and the weights of the
+ * corners. `fits` is 0 where coordinates are too large; nothing else is said of such a point then.
+ * All sets give the same bytes. */
 #define DCRF_EMBED_POINTS 16
 #define DCRF_EMBED_FEATURES 16
 struct dcrf_embed {

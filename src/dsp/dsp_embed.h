@@ -1,5 +1,5 @@
-/* From feature vectors to their simplices (filter/lattice_embed.c has the mathematics), several at
- * a time: written once with the compilers' vector extension.
+/* From feature vectors to their simplices (filter/lattice/lattice_embed.c has the mathematics),
+ * several at a time: written once with the compilers' vector extension.
  *
  * The including file defines EMBED_LANES (4, 8 or 16 floats to a vector) and INLINE. Here nothing
  * is a fused multiply-add: which simplex holds a point is decided by rounding, so every set has to

@@ -1,5 +1,5 @@
-/* Splatting, blurring and slicing in a ring (filter/lattice_ring.c) for one instruction set: a part
- * of dsp_vector.h, for vectors as long as a line of the cache.
+/* Splatting, blurring and slicing in a ring (filter/lattice/lattice_ring.c) for one instruction
+ * set: a part of dsp_vector.h, for vectors as long as a line of the cache.
  *
  * Rows of vertices are in two pieces: whole vectors, which are lines of the cache then, and behind
  * those of all rows what is left of them. A row of 20 floats in one piece lies across two lines,

@@ -1,11 +1,11 @@
 /* The terms of one clique and one label in mean field and in QP: formulas that are the same on the
  * CPU and on a device.
  *
- * Mean field (solver/mean_field.c) has products over all members of a clique but one, from the
+ * Mean field (meanfield/mean_field.c) has products over all members of a clique but one, from the
  * logarithm of the product over all. Q below DCRF_SMALLEST_Q counts as that, so nothing is divided
  * by zero; logarithms are taken of products of DCRF_FACTORS_PER_LOG members, which fit in a double.
  *
- * QP (solver/qp.c) has z and h. */
+ * QP (qp/qp.c) has z and h. */
 #ifndef DCRF_ENERGY_CLIQUE_TERMS_H
 #define DCRF_ENERGY_CLIQUE_TERMS_H
 

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/sums.h"
-#include "filter/exact.h"
+#include "filter/exact/exact.h"
 
 #include <math.h>
 
@@ -169,9 +169,9 @@ dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace
 
 /* ---- without a pass over the pairs ---------------------------------------------------------- */
 
-/* What an operator that leaves pairs out lets go of in float, of the row sums R (filter/exact.h).
- * With the scales s_a of the normalization, s_a s_b <= (s_a^2 + s_b^2) / 2 and s_a^2 R_a = 1, so
- * that it is the same part of the number of variables. */
+/* What an operator that leaves pairs out lets go of in float, of the row sums R
+ * (filter/exact/exact.h). With the scales s_a of the normalization, s_a s_b <= (s_a^2 + s_b^2) / 2
+ * and s_a^2 R_a = 1, so that it is the same part of the number of variables. */
 static double left_out_at_most(const dcrf_plan *plan, size_t kernel, double row_sums) {
     const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
     if (!plan->kernels[kernel].op->methods->left_out)

@@ -15,7 +15,7 @@ struct dcrf_field {
 };
 
 /* Q = softmax(-unary), then softmax(-unary + 2 message) some times; the derivation is in
- * solver/mean_field.c. */
+ * meanfield/mean_field.c. */
 dcrf_status dcrf_field_run(const struct dcrf_field *field, size_t iterations, dcrf_error *error);
 
 /* The label with the largest q at a variable, the first of equals. */

@@ -2,9 +2,9 @@
 
 #include "core/memory.h"
 #include "core/timer.h"
-#include "solver/anneal.h"
+#include "lp/lp.h"
+#include "meanfield/anneal.h"
 #include "solver/fast_start.h"
-#include "solver/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>

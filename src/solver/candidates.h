@@ -7,7 +7,7 @@
 #ifndef DCRF_SOLVER_CANDIDATES_H
 #define DCRF_SOLVER_CANDIDATES_H
 
-#include "solver/potential_flow.h"
+#include "lp/potential_flow.h"
 
 #include <dcrf/solver.h>
 

@@ -1,6 +1,6 @@
 /* What can be read of a solver: labels, figures, marginals, what is proven, the trace. */
 #include "core/error.h"
-#include "solver/lp.h"
+#include "lp/lp.h"
 #include "solver/solver.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "core/timer.h"
 #include "energy/energy_double.h"
 #include "energy/sums.h"
-#include "solver/lp.h"
+#include "lp/lp.h"
 
 #include <math.h>
 #include <stdio.h>

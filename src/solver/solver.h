@@ -60,7 +60,7 @@ dcrf_status dcrf_solver_polish(dcrf_solver *solver, uint16_t *labels, dcrf_error
  */
 dcrf_status dcrf_solver_leave_out(dcrf_solver *solver, dcrf_status status);
 
-/* The proof of a run, made by its clock (src/certify/proof.c). What it finds is taken by
+/* The proof of a run, made by its clock (src/proof/proof.c). What it finds is taken by
  * dcrf_solver_take_proof: labels that are the best of the two, their energy rounded up, a bound,
  * and how far they are from the optimum at most, relatively. */
 dcrf_status dcrf_proof_of_run(dcrf_proof **proof, dcrf_solver *solver, dcrf_error *error);

@@ -5,7 +5,7 @@
  * there is no device. */
 #include "exact_scene.cuh"
 
-#include "cuda/exact_tensor.cuh"
+#include "backend/cuda/exact_tensor.cuh"
 
 /* ---- the formula ---------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #ifndef DCRF_TESTS_CUDA_EXACT_SCENE_CUH
 #define DCRF_TESTS_CUDA_EXACT_SCENE_CUH
 
-#include "cuda/exact.cuh"
+#include "backend/cuda/exact.cuh"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 /* Fuzz target: the reader of certificates, behind its checksum. Whatever the bytes, it must return,
  * and what it accepts must be read again when it is written. */
-#include "certify/certificate.h"
 #include "core/memory.h"
 #include "target.h"
+#include "verify/certificate.h"
 
 #include <stdlib.h>
 #include <string.h>

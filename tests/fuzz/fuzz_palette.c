@@ -1,5 +1,5 @@
 /* Palettes of colours: a file is refused with a message, or gives colours. */
-#include "palette.h"
+#include "model/palette.h"
 #include "target.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Settings: a file is refused with a message, or gives a text for options of the command only; the
  * parsers of these take the text, or refuse it with a message. The commands are two small ones that
  * have every kind of option. */
+#include "args/config.h"
 #include "check.h"
 #include "command.h"
-#include "config.h"
 #include "target.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The conjugate gradients of the potential flow on the CPU (the mathematics:
- * solver/potential_flow.c). */
+ * lp/potential_flow.c). */
 #include "backend/cpu/cpu.h"
 #include "core/error.h"
 #include "core/memory.h"

@@ -1,6 +1,6 @@
-/* The update of mean field on the CPU (the mathematics: solver/mean_field.c): the message through
- * the operators, the part of the cliques, and one pass that makes the logits, their softmax and the
- * sums of the free energy. */
+/* The update of mean field on the CPU (the mathematics: meanfield/mean_field.c): the message
+ * through the operators, the part of the cliques, and one pass that makes the logits, their softmax
+ * and the sums of the free energy. */
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"

@@ -1,5 +1,5 @@
 /* The steps of Frank-Wolfe for the QP relaxation on the CPU (the mathematics and the names:
- * solver/qp.c). */
+ * qp/qp.c). */
 #include "backend/cpu/iterate.h"
 #include "core/error.h"
 #include "core/memory.h"

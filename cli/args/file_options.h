@@ -1,0 +1,13 @@
+/* Files of a command: no output replaces what is read, or another output.
+ *
+ * Which options name files, and whether these are read or written, is known by their parsers
+ * (parse_input, parse_config, parse_output, parse_folder), so that no command has to check. */
+#ifndef DCRF_CLI_ARGS_FILE_OPTIONS_H
+#define DCRF_CLI_ARGS_FILE_OPTIONS_H
+
+#include "args/options.h"
+
+/* For use before anything is read or written. */
+bool file_options_check(const option_record *record, cli_problem *problem);
+
+#endif

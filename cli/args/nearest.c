@@ -1,0 +1,52 @@
+/* Levenshtein distance (insert, delete, replace), one row of the table at a time. A name is near
+ * when at most a third of its letters, but always one or two, have to change; the beginning of a
+ * name counts as near too. */
+#include "args/nearest.h"
+
+#include <string.h>
+
+#define LONGEST_NAME 63
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static size_t edit_distance(const char *a, const char *b) {
+    const size_t a_length = strlen(a), b_length = strlen(b);
+    size_t row[LONGEST_NAME + 1];
+    if (a_length > LONGEST_NAME || b_length > LONGEST_NAME)
+        return LONGEST_NAME + 1;
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = smaller(replaced, smaller(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[b_length];
+}
+
+nearest_name nearest_start(const char *wanted) {
+    const size_t third = strlen(wanted) / 3;
+    return (nearest_name){wanted, NULL, (third > 2 ? third : 2) + 1};
+}
+
+void nearest_offer(nearest_name *nearest, const char *candidate) {
+    const size_t length = strlen(nearest->wanted);
+    if (length == 0)
+        return;
+    size_t distance = edit_distance(nearest->wanted, candidate);
+    /* Two letters changed in a name of two letters is another name. */
+    if (distance >= length || distance >= strlen(candidate))
+        distance = LONGEST_NAME + 1;
+    if (strncmp(nearest->wanted, candidate, length) == 0)
+        distance = 0;
+    if (distance < nearest->best_distance) {
+        nearest->best = candidate;
+        nearest->best_distance = distance;
+    }
+}

@@ -1,0 +1,26 @@
+/* Names of the labels. */
+#ifndef DCRF_CLI_MODEL_CLASSES_H
+#define DCRF_CLI_MODEL_CLASSES_H
+
+#include "io/lines.h"
+
+#include <jansson.h>
+
+/* The name of label i is line i; labels without one are called by their number. */
+typedef line_list class_names;
+
+/* "sky", or "label 3" where there is no name; fit to be shown. */
+#define CLASS_TEXT_BYTES 128
+const char *class_text(const class_names *names, size_t label, char text[CLASS_TEXT_BYTES]);
+
+/* "label 3 (sky)", or "label 3". */
+const char *class_text_with_number(const class_names *names, size_t label,
+                                   char text[CLASS_TEXT_BYTES]);
+
+/* The names as an array; NULL: out of memory. */
+json_t *class_names_to_json(const class_names *names);
+
+/* Are there as many names as labels, or none? `file` is where they come from. */
+bool classes_check(const class_names *names, const char *file, size_t labels, cli_problem *problem);
+
+#endif

@@ -1,0 +1,35 @@
+/* Rough label maps: the energies that the library makes of them. */
+#include "model/mask.h"
+
+#include <stdlib.h>
+
+bool model_from_mask(const unary_options *options, const cli_image *image,
+                     dcrf_workspace *workspace, dcrf_model **model, mask_summary *summary,
+                     unary_facts *facts, cli_problem *problem) {
+    const dcrf_grid grid = image_grid(image);
+    const dcrf_view colours = image_view(image);
+    const char *file = options->prior_file;
+    size_t labels = 0;
+    dcrf_error error;
+    if (!prior_read(options, image, &summary->map, &labels, facts, problem)) {
+        summary->map = NULL;
+        return false;
+    }
+    float *energies = calloc(image_pixels(image), labels * sizeof *energies);
+    if (!energies)
+        return out_of_memory(problem, file);
+    const dcrf_view map = dcrf_view_interleaved(summary->map, DCRF_I32, &grid, 1);
+    const dcrf_view unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, labels);
+    const bool done = (dcrf_mask_energies(&grid, &colours, &map, labels, NULL, NULL, workspace,
+                                          energies, &summary->info, &error) >= 0 &&
+                       dcrf_model_new(model, &grid, labels, &error) >= 0 &&
+                       dcrf_model_set_unary(*model, &unary, &error) >= 0) ||
+                      library_problem(problem, file, &error);
+    free(energies);
+    return done;
+}
+
+void mask_summary_free(mask_summary *summary) {
+    free(summary->map);
+    summary->map = NULL;
+}

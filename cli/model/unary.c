@@ -1,0 +1,296 @@
+/* Unary energies from arrays of energies, probabilities or logits (dcrf/unary.h says what they
+ * become), at the size of the image or smaller. */
+#include "model/unary.h"
+
+#include "io/label_map.h"
+
+#include <dcrf/dcrf.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(LAYOUT_AUTO == 0 && LAYOUT_HWC == 1 && LAYOUT_CHW == 2, "auto|hwc|chw");
+_Static_assert(DCRF_UNARY_AUTO == 0 && DCRF_UNARY_ENERGIES == 1 && DCRF_UNARY_PROBABILITIES == 2 &&
+                   DCRF_UNARY_LOGITS == 3,
+               "auto|energies|probabilities|logits");
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static bool parse_confidence(const cli_option *option, const char *text, void *value,
+                             cli_problem *problem) {
+    double number = 0;
+    (void)option;
+    if (strcmp(text, "auto") != 0 &&
+        (!parse_number_list(text, &number, 1) || !(number > 0) || !(number < 1)))
+        return bad_input(problem, "--confidence", "'%s' is not a number between 0 and 1", text);
+    *(double *)value = number;
+    return true;
+}
+
+static bool parse_hexadecimal_colour(const char *text, int32_t *value) {
+    if (text[0] != '#' || strlen(text) != 7 || strspn(text + 1, "0123456789abcdefABCDEF") != 6)
+        return false;
+    *value = (int32_t)strtol(text + 1, NULL, 16);
+    return true;
+}
+
+bool parse_unknown(const cli_option *option, const char *text, void *value, cli_problem *problem) {
+    unknown_value *unknown = value;
+    char subject[32];
+    double number;
+    unknown->value = 0;
+    if (strcmp(text, "auto") == 0) {
+        unknown->kind = UNKNOWN_AUTO;
+    } else if (strcmp(text, "none") == 0) {
+        unknown->kind = UNKNOWN_NONE;
+    } else if (parse_hexadecimal_colour(text, &unknown->value)) {
+        unknown->kind = UNKNOWN_COLOUR;
+    } else if (parse_number_list(text, &number, 1) && fabs(number) <= INT32_MAX &&
+               number == floor(number)) {
+        unknown->kind = UNKNOWN_NUMBER;
+        unknown->value = (int32_t)number;
+    } else {
+        snprintf(subject, sizeof subject, "--%s", option->name);
+        return bad_input(problem, subject, "'%s' is not one of %s", text, option->form);
+    }
+    return true;
+}
+
+const cli_option unary_option_table[] = {
+    {"unary", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, array_file),
+     "a .npy with one number per pixel and label: (H, W, labels) or (labels, H, W), or smaller "
+     "with "
+     "the image's proportions, as networks answer; for volumes also a NIfTI with the labels on the "
+     "fourth axis"},
+    {"unary-kind", 0, "auto|energies|probabilities|logits", "auto", false, parse_choice,
+     offsetof(unary_options, kind),
+     "what the numbers are: energies (low is likely), probabilities p (-ln p, p at least 1e-6), or "
+     "logits (-ln softmax); auto: as they look, where that is plain"},
+    {"unary-scale", 0, "S", NULL, false, parse_positive_number, offsetof(unary_options, scale),
+     "numbers count times S; needed where the file holds integers, for example 0.05 if energies "
+     "were stored times 20; otherwise 1"},
+    {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(unary_options, layout),
+     "order of the axes where the shape fits both"},
+    {"labels-prior", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, prior_file),
+     "instead of --unary: a rough label map; energies follow from the distance to its borders and "
+     "from the colours of its labels, or from --confidence"},
+    {"confidence", 0, "auto|P", "auto", false, parse_confidence,
+     offsetof(unary_options, confidence),
+     "P: the map is right with this probability at every pixel, whatever is around it: its label "
+     "costs -ln P, any other -ln((1 - P) / (labels - 1)); auto: sure far from its borders"},
+    {"label-count", 0, "M", "0", false, parse_count, offsetof(unary_options, label_count),
+     "labels of the model with --labels-prior; 0: the largest in the map and one more"},
+    {"prior-unknown", 0, "auto|none|VALUE", "auto", false, parse_unknown,
+     offsetof(unary_options, prior_unknown),
+     "the number in the map where all labels are equally likely; auto: 255 where it occurs"},
+    {"scribbles", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, scribbles_file),
+     "instead of --unary: strokes in colours or numbers on a map, which keep their labels; "
+     "energies "
+     "follow from the colours under each label's strokes and the ways to them"},
+    {"scribble-unknown", 0, "auto|none|VALUE|#RRGGBB", "auto", false, parse_unknown,
+     offsetof(unary_options, scribble_unknown),
+     "where there is no stroke; auto: 255 where it occurs, else 0; in colours the more frequent of "
+     "black and white"},
+    {"classes", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, classes_file),
+     "names of the labels, one per line, for legends, summaries and JSON; a palette may have them "
+     "too"},
+    {0},
+};
+
+bool unary_check_options(const unary_options *options, cli_problem *problem) {
+    const int given = (options->array_file != NULL) + (options->prior_file != NULL) +
+                      (options->scribbles_file != NULL);
+    if (given == 1)
+        return true;
+    return bad_input(problem, "--unary",
+                     given ? "give only one of --unary, --labels-prior and --scribbles"
+                           : "is missing; give one of --unary, --labels-prior and --scribbles");
+}
+
+const char *unary_option(const unary_options *options) {
+    return options->array_file ? "--unary" : options->prior_file ? "--labels-prior" : "--scribbles";
+}
+
+const char *unary_file(const unary_options *options) {
+    return options->array_file   ? options->array_file
+           : options->prior_file ? options->prior_file
+                                 : options->scribbles_file;
+}
+
+/* ---- arrays --------------------------------------------------------------------------------- */
+
+/* Which options (or which entry of a data set's description) to use instead. */
+static bool advise(const unary_options *options, const dcrf_unary_look *look,
+                   const dcrf_error *error, cli_problem *problem) {
+    const char *kind = dcrf_unary_kind_name(look->kind);
+    char scale[64] = "";
+    if (options->in_dataset) {
+        if (look->scale != 1)
+            snprintf(scale, sizeof scale, ", \"energy_per_unit\": %.9g", look->scale);
+        return look->is_certain ? bad_input(problem, options->array_file,
+                                            "%s; write \"unary\": {\"kind\": \"%s\"%s} into "
+                                            "dataset.json",
+                                            error->message, kind, scale)
+                                : bad_input(problem, options->array_file,
+                                            "%s; write \"unary\": {\"kind\": ...} into "
+                                            "dataset.json",
+                                            error->message);
+    }
+    if (look->scale != 1)
+        snprintf(scale, sizeof scale, " --unary-scale %.9g", look->scale);
+    if (look->is_certain)
+        return bad_input(problem, options->array_file, "%s; add --unary-kind %s%s", error->message,
+                         kind, scale);
+    return bad_input(problem, options->array_file, "%s; add --unary-kind %s or --unary-kind %s",
+                     error->message, look->smallest < 0 ? "logits" : "probabilities", "energies");
+}
+
+/* Integers stand for something: for what, the user has to say. */
+static bool advise_integers(const unary_options *options, const dcrf_unary_look *look,
+                            cli_problem *problem) {
+    if (look->is_certain && look->scale != 1)
+        return bad_input(problem, options->array_file,
+                         "holds integers that look like %s times %.6g (%s); add --unary-kind %s "
+                         "--unary-scale %.9g",
+                         dcrf_unary_kind_name(look->kind), 1 / look->scale, look->reason,
+                         dcrf_unary_kind_name(look->kind), look->scale);
+    if (look->smallest >= 0 && look->largest <= 1)
+        return bad_input(problem, options->array_file,
+                         "holds only zeros and ones; if a one marks the label, add --unary-kind "
+                         "probabilities --unary-scale 1, or give the labels with --labels-prior "
+                         "and a --confidence");
+    return bad_input(problem, options->array_file,
+                     "holds integers; say with --unary-scale what one step is worth (0.05 if the "
+                     "energies were stored times 20), and with --unary-kind what they are");
+}
+
+bool unary_check_array(const unary_options *options, const pixel_array *unary,
+                       cli_problem *problem) {
+    if (!unary->channel_axis)
+        return bad_input(problem, options->array_file,
+                         "has only %s axes; unary energies have a %s one, of the labels",
+                         unary->axes == 2 ? "two" : "three", unary->axes == 2 ? "third" : "fourth");
+    if (unary->view.channels > DCRF_MAX_LABELS)
+        return bad_input(problem, options->array_file, "has %zu labels; %d is the most",
+                         unary->view.channels, DCRF_MAX_LABELS);
+    return true;
+}
+
+bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
+                       dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
+    dcrf_unary_kind claimed = (dcrf_unary_kind)options->kind;
+    dcrf_unary_look look;
+    dcrf_error error;
+    if (dcrf_unary_look_at(&unary->view, &unary->grid, options->scale, &look, &error) < 0)
+        return library_problem(problem, options->array_file, &error);
+    if (unary->integers && options->scale == 0)
+        return advise_integers(options, &look, problem);
+    /* Data sets hold energies where nothing else is said or seen. */
+    if (options->in_dataset && claimed == DCRF_UNARY_AUTO && look.kind == DCRF_UNARY_AUTO)
+        claimed = DCRF_UNARY_ENERGIES;
+    if (dcrf_unary_settle(&look, claimed, kind, &error) < 0)
+        return advise(options, &look, &error, problem);
+    facts->kind = *kind;
+    facts->is_recognized = claimed == DCRF_UNARY_AUTO;
+    memcpy(facts->reason, look.reason, sizeof facts->reason);
+    return true;
+}
+
+/* The array becomes energies over the image. */
+static bool convert_array(const unary_options *options, const cli_image *image, pixel_array *unary,
+                          unary_facts *facts, cli_problem *problem) {
+    const dcrf_grid grid = image_grid(image);
+    const dcrf_view guide = image_view(image);
+    const bool same_size = memcmp(grid.size, unary->grid.size, sizeof grid.size) == 0;
+    dcrf_unary_kind kind;
+    dcrf_error error;
+    if (!unary_check_array(options, unary, problem) ||
+        !unary_settle_kind(options, unary, &kind, facts, problem))
+        return false;
+    facts->is_enlarged = !same_size;
+    memcpy(facts->size, unary->grid.size, sizeof facts->size);
+    if (same_size && kind == DCRF_UNARY_ENERGIES && (options->scale == 0 || options->scale == 1))
+        return true;
+    float *energies = calloc(image_pixels(image), unary->view.channels * sizeof *energies);
+    if (!energies)
+        return out_of_memory(problem, options->array_file);
+    if (dcrf_unary_energies(&unary->view, &unary->grid, kind, options->scale, &grid, &guide,
+                            energies, &error) < 0) {
+        free(energies);
+        return library_problem(problem, options->array_file, &error);
+    }
+    pixel_array_replace(unary, image, energies);
+    return true;
+}
+
+static bool unary_from_array(const unary_options *options, const cli_image *image,
+                             pixel_array *unary, unary_facts *facts, cli_problem *problem) {
+    if (!pixel_array_read(options->array_file, image, (array_layout)options->layout,
+                          ARRAY_MAY_BE_SMALLER, unary, problem))
+        return false;
+    const bool done = convert_array(options, image, unary, facts, problem);
+    if (!done)
+        pixel_array_free(unary);
+    return done;
+}
+
+bool unary_check_size(const unary_options *options, const char *image_file, cli_problem *problem) {
+    cli_image image;
+    if (!image_measure(image_file, &image))
+        return true;
+    const bool done = options->array_file ? pixel_array_check(options->array_file, &image,
+                                                              (array_layout)options->layout,
+                                                              ARRAY_MAY_BE_SMALLER, problem)
+                                          : label_map_check(unary_file(options), &image, problem);
+    if (!done && !options->in_dataset)
+        problem_of_option(problem, unary_option(options));
+    return done;
+}
+
+bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,
+                unary_facts *facts, cli_problem *problem) {
+    unary_facts found = {.kind = DCRF_UNARY_AUTO};
+    *unary = (pixel_array){0};
+    const bool done = options->array_file
+                          ? unary_from_array(options, image, unary, &found, problem)
+                          : unary_from_prior(options, image, unary, &found, problem);
+    if (facts)
+        *facts = found;
+    if (!done && !options->in_dataset)
+        problem_of_option(problem, unary_option(options));
+    return done;
+}
+
+/* ---- what was made of it -------------------------------------------------------------------- */
+
+void unary_facts_print(FILE *stream, const unary_facts *facts) {
+    if (facts->is_mask)
+        fputs("unaries: a mask, 255 is label 1\n", stream);
+    if (facts->is_left_rough)
+        fprintf(stream,
+                "note: tiles do not refine the borders of a map; it is right with the probability "
+                "%g at every pixel (--confidence)\n",
+                USUAL_CONFIDENCE);
+    if (facts->kind == DCRF_UNARY_AUTO)
+        return;
+    fprintf(stream, "unaries: %s", dcrf_unary_kind_name(facts->kind));
+    if (facts->is_recognized)
+        fprintf(stream, " (%s)", facts->reason);
+    if (facts->is_enlarged)
+        fprintf(stream, ", enlarged from %zu x %zu%s, guided by the image's colours",
+                facts->size[0], facts->size[1], facts->size[2] > 1 ? " and slices" : "");
+    fputc('\n', stream);
+}
+
+json_t *unary_facts_to_json(const unary_facts *facts) {
+    if (facts->is_mask)
+        return json_pack("{s:s}", "kind", "mask");
+    if (facts->kind == DCRF_UNARY_AUTO)
+        return json_null();
+    json_t *size = json_array();
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        json_array_append_new(size, json_integer((json_int_t)facts->size[axis]));
+    return json_pack("{s:s, s:b, s:b, s:o}", "kind", dcrf_unary_kind_name(facts->kind),
+                     "recognized", facts->is_recognized, "enlarged", facts->is_enlarged, "size",
+                     size);
+}

@@ -1,0 +1,104 @@
+/* Unary energies, from one of three sources: an array, a label image with a confidence, or
+ * scribbles. */
+#ifndef DCRF_CLI_MODEL_UNARY_H
+#define DCRF_CLI_MODEL_UNARY_H
+
+#include "args/options.h"
+#include "model/pixel_array.h"
+
+#include <dcrf/unary.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Which number of a map means that nothing is known there. */
+typedef struct unknown_value {
+    enum { UNKNOWN_AUTO, UNKNOWN_NONE, UNKNOWN_NUMBER, UNKNOWN_COLOUR } kind;
+    int32_t value; /* a colour: red * 65536 + green * 256 + blue */
+} unknown_value;
+option_parser parse_unknown; /* unknown_value */
+
+typedef struct unary_options {
+    const char *array_file;
+    double scale; /* 0: not given */
+    int kind;     /* dcrf_unary_kind */
+    int layout;   /* array_layout */
+    const char *prior_file;
+    double confidence;  /* 0: energies from borders and colours */
+    size_t label_count; /* of the prior; 0: as many as it has */
+    unknown_value prior_unknown;
+    const char *scribbles_file;
+    unknown_value scribble_unknown;
+    const char *classes_file;
+    bool in_dataset; /* kind and scale come from a data set's description, not from options */
+} unary_options;
+
+/* Of pictures that are solved tile by tile, where nobody has seen all of the map. */
+#define USUAL_CONFIDENCE 0.7
+
+/* What an array or a map turned out to be, to be said. */
+typedef struct unary_facts {
+    dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: it was no array */
+    bool is_recognized;   /* nobody had said it */
+    char reason[DCRF_UNARY_REASON_BYTES];
+    bool is_mask;       /* a label map of 0 and 255 */
+    bool is_left_rough; /* a label map with USUAL_CONFIDENCE, whose borders are not refined */
+    bool is_enlarged;
+    size_t size[DCRF_MAX_AXES]; /* before */
+} unary_facts;
+
+extern const cli_option unary_option_table[];
+
+/* Exactly one source must be given; for use before any file is read. */
+bool unary_check_options(const unary_options *options, cli_problem *problem);
+
+/* The option and the file that the energies come from, for messages. */
+const char *unary_option(const unary_options *options);
+const char *unary_file(const unary_options *options);
+
+/* Does the source fit the photograph in this file? From headers alone, before anything is decoded.
+ */
+bool unary_check_size(const unary_options *options, const char *image_file, cli_problem *problem);
+
+/* Energies over the image, one channel per label; for scribbles see scribbles.h. NaN and infinity
+ * among energies pass. `facts` may be NULL. */
+bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,
+                unary_facts *facts, cli_problem *problem);
+
+/* What reading an array consists of: is there an axis of labels, and what are the numbers? The
+ * latter from any sample of its pixels. */
+bool unary_check_array(const unary_options *options, const pixel_array *unary,
+                       cli_problem *problem);
+bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
+                       dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem);
+
+/* One line for people, where there is something to say; JSON for programs, NULL: out of memory. */
+void unary_facts_print(FILE *stream, const unary_facts *facts);
+json_t *unary_facts_to_json(const unary_facts *facts);
+
+/* What a label map holds, gathered piece by piece. */
+typedef struct prior_look {
+    bool has_zero;
+    bool has_void; /* 255 */
+    bool has_others;
+    int32_t end; /* above all labels */
+} prior_look;
+
+/* Look at numbers of the map from pixel `first` on; labels that cannot be are refused. When all
+ * were looked at, settle how many labels there are and whether it is a mask; then numbers can be
+ * made energies, the labels of a pixel next to each other. */
+bool prior_look_at(const unary_options *options, const cli_image *image, const int32_t *numbers,
+                   size_t first, size_t count, prior_look *look, cli_problem *problem);
+bool prior_settle(const unary_options *options, const prior_look *look, size_t *labels,
+                  unary_facts *facts, cli_problem *problem);
+void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
+                    size_t pixels, size_t labels, float *energies);
+
+/* A map whose numbers are labels, to be freed: 0, 1, ..., -1 where it does not know. */
+bool prior_read(const unary_options *options, const cli_image *image, int32_t **map, size_t *labels,
+                unary_facts *facts, cli_problem *problem);
+
+/* The source that is a map (unary_maps.c). */
+bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,
+                      unary_facts *facts, cli_problem *problem);
+
+#endif

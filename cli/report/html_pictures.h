@@ -1,0 +1,22 @@
+/* The part of the report that is pictures: two of them side by side behind a cut, all of them, and
+ * the other slices of a volume. */
+#ifndef DCRF_CLI_REPORT_HTML_PICTURES_H
+#define DCRF_CLI_REPORT_HTML_PICTURES_H
+
+#include "report/pictures.h"
+#include "solve_outputs.h"
+
+/* What the parts of the report are made of. */
+typedef struct page {
+    FILE *stream;
+    const char *file; /* for messages */
+    const solve_results *results;
+    const scene *shown;
+    const palette *colours;
+    bool is_hurried; /* the run was told to end */
+    cli_problem *problem;
+} page;
+
+bool html_pictures_write(const page *p);
+
+#endif

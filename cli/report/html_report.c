@@ -1,0 +1,167 @@
+#include "report/html_report.h"
+
+#include "interrupt.h"
+#include "report/html.h"
+#include "report/html_pictures.h"
+#include "report/html_plot.h"
+#include "report/solution_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what happened -------------------------------------------------------------------------- */
+
+/* What the user came for: what the kernels made of the unaries, and whether to look twice. */
+static void write_headline(const page *p) {
+    const solution *found = p->results->found;
+    const dcrf_changes *changes = &found->changes;
+    const double share = found->pixels > 0 ? (double)changes->changed / (double)found->pixels : 0;
+    fprintf(p->stream,
+            "<p class='verdict'>%.1f %% of the %s have another label than the unaries alone give "
+            "them",
+            100 * share, image_is_volume(&p->results->built->image) ? "voxels" : "pixels");
+    if (changes->labels_vanished > 0)
+        fprintf(p->stream, "; %zu of %zu labels vanished", changes->labels_vanished,
+                changes->labels_before);
+    fputs(".</p>\n", p->stream);
+    for (unsigned warning = 1; warning <= changes->warnings; warning *= 2)
+        if (changes->warnings & warning) {
+            fputs("<p class='note'>", p->stream);
+            html_write_escaped(p->stream, dcrf_warning_text((dcrf_warning)warning));
+            fputs(".</p>\n", p->stream);
+        }
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+static void write_figure(const page *p, const char *value, const char *name) {
+    fprintf(p->stream, "<div class='figure'><b>%s</b><span>%s</span></div>\n", value, name);
+}
+
+static void write_figures(const page *p) {
+    const dcrf_solver_info *info = &p->results->found->info;
+    char text[ENERGY_TEXT_BYTES];
+    fputs("<div class='figures'>\n", p->stream);
+    write_figure(p, energy_text(info->energy.total, text), "energy");
+    if (!isnan(info->lower_bound)) {
+        write_figure(p, energy_text(info->lower_bound, text), "lower bound");
+        snprintf(text, sizeof text, "%.3g %%", 100 * info->relative_gap);
+        write_figure(p, text, "proven gap: no labelling is better by more");
+    }
+    const dcrf_proof_info *proven = &p->results->found->proven;
+    if (p->results->found->has_proof) {
+        snprintf(text, sizeof text, "%.4g %%",
+                 100 * (double)proven->proven / (double)proven->variables);
+        write_figure(p, text, "of the pixels have their label in every optimal labelling");
+    }
+    snprintf(text, sizeof text, "%zu", info->iterations);
+    write_figure(p, text, "iterations");
+    snprintf(text, sizeof text, "%.2f s", seconds_of_run(p->results->found));
+    write_figure(p, text, "from setup to polishing");
+    fputs("</div>\n", p->stream);
+}
+
+static void write_energy_row(const page *p, const char *name, const dcrf_energy *energy) {
+    const double parts[] = {energy->total, energy->unary, energy->pairwise, energy->cliques};
+    fprintf(p->stream, "<tr><td>%s</td>", name);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char text[ENERGY_TEXT_BYTES];
+        fprintf(p->stream, "<td>%s</td>", isnan(parts[i]) ? "" : energy_text(parts[i], text));
+    }
+    fputs("</tr>\n", p->stream);
+}
+
+static void write_energies(const page *p) {
+    const solution *found = p->results->found;
+    fputs("<section><h2>Energies</h2><div class='scroll'><table>\n"
+          "<tr><th>labelling</th><th>total</th><th>unary</th><th>pairwise</th><th>cliques</th>"
+          "</tr>\n",
+          p->stream);
+    write_energy_row(p, "result", &found->info.energy);
+    write_energy_row(p, "before polishing", &found->info.unpolished);
+    write_energy_row(p, "unary minimum", &found->unary_minimum.energy);
+    write_energy_row(p, "best constant", &found->constant.energy);
+    fputs("</table></div></section>\n", p->stream);
+}
+
+static void write_plot(const page *p) {
+    fputs("<section><h2>Energy against time</h2>\n", p->stream);
+    html_plot_write(p->stream, p->results->found);
+    fputs("<div class='legend'><span><i class='energy-key'></i>best labelling so far</span>"
+          "<span><i class='dot-key'></i>labelling of the iteration</span>"
+          "<span><i class='final-key'></i>after polishing</span>",
+          p->stream);
+    if (!isnan(p->results->found->info.lower_bound))
+        fputs("<span><i class='bound-key'></i>lower bound</span>", p->stream);
+    fputs("</div></section>\n", p->stream);
+}
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
+static bool write_settings(const page *p) {
+    const option_record *record = p->results->record;
+    json_t *settings = settings_to_json(record, no_part_of_settings);
+    char *arguments = settings_to_arguments(record, no_part_of_settings);
+    const bool done = (settings && arguments) || out_of_memory(p->problem, p->file);
+    if (done) {
+        html_write_settings(p->stream, settings);
+        fputs("<section><h2>To repeat it</h2><pre>dcrf solve", p->stream);
+        html_write_escaped(p->stream, arguments);
+        fputs("</pre></section>\n", p->stream);
+    }
+    json_decref(settings);
+    free(arguments);
+    return done;
+}
+
+static void write_explanation(const page *p) {
+    fputs("<section><h2>What the settings mean here</h2>\n", p->stream);
+    for (const char *line = p->results->explanation; line && *line;) {
+        const size_t length = strcspn(line, "\n");
+        fprintf(p->stream, "<p>%.*s</p>\n", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+    fputs("</section>\n", p->stream);
+}
+
+/* ---- the page ------------------------------------------------------------------------------- */
+
+static const char *image_name(const page *p) {
+    const char *path = option_text(p->results->record, "IMAGE");
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "";
+}
+
+static void write_subtitle(const page *p) {
+    const built_model *built = p->results->built;
+    char size[IMAGE_TEXT_BYTES];
+    fprintf(p->stream, "<p class='soft'>%s, %zu labels", image_size_text(&built->image, size),
+            dcrf_model_labels(built->model));
+    if (dcrf_model_cliques(built->model) > 0)
+        fprintf(p->stream, ", %zu cliques", dcrf_model_cliques(built->model));
+    fprintf(p->stream, "; method %s, %zu threads", dcrf_method_name(p->results->found->info.method),
+            dcrf_workspace_threads(built->workspace));
+    print_device(p->stream, built);
+    fprintf(p->stream, ", dcrf %s</p>\n", dcrf_version());
+}
+
+bool html_report_write(FILE *stream, const char *file, const solve_results *results,
+                       const scene *shown, const palette *colours, cli_problem *problem) {
+    const bool is_hurried = interrupt_came() || time_is_over(&results->built->time);
+    const page p = {stream, file, results, shown, colours, is_hurried, problem};
+    html_begin_style(stream, image_name(&p));
+    html_begin_body(stream, image_name(&p));
+    write_subtitle(&p);
+    write_headline(&p);
+    write_figures(&p);
+    if (!html_pictures_write(&p))
+        return false;
+    write_plot(&p);
+    write_energies(&p);
+    write_explanation(&p);
+    if (!write_settings(&p))
+        return false;
+    html_end_page(stream, HTML_COMPARES | HTML_ZOOMS);
+    return true;
+}

@@ -1,0 +1,163 @@
+#include "report/pictures.h"
+
+#include <dcrf/scribbles.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define OVERLAY_OPACITY 0.55
+
+static uint16_t to_sample(double value) {
+    return (uint16_t)lround(fmin(fmax(value, 0), 255));
+}
+
+static uint16_t *new_picture(const scene *shown) {
+    return calloc(shown->width * shown->height, IMAGE_CHANNELS * sizeof(uint16_t));
+}
+
+/* ---- the scene ------------------------------------------------------------------------------ */
+
+/* Voxels have any scale; a photograph keeps its own. */
+static void find_range(const cli_image *image, double *low, double *high) {
+    *low = 0;
+    *high = 255;
+    if (!image_is_volume(image))
+        return;
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (size_t i = 0; i < image_pixels(image) * image->channels; i++) {
+        *low = fmin(*low, (double)image->colours[i]);
+        *high = fmax(*high, (double)image->colours[i]);
+    }
+    if (!(*high > *low))
+        *high = *low + 1;
+}
+
+void scene_move(scene *shown, const cli_image *image, size_t slice) {
+    const size_t pixels = shown->width * shown->height;
+    shown->first = slice * pixels;
+    for (size_t a = 0; a < pixels; a++)
+        for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
+            const size_t channel = c < image->channels ? c : image->channels - 1;
+            const double value =
+                (double)image->colours[(shown->first + a) * image->channels + channel];
+            shown->colours[a * IMAGE_CHANNELS + c] =
+                to_sample(255 * (value - shown->darkest) / (shown->brightest - shown->darkest));
+        }
+}
+
+bool scene_new(scene *shown, const cli_image *image) {
+    *shown = (scene){.width = image->width, .height = image->height};
+    shown->colours = new_picture(shown);
+    if (!shown->colours)
+        return false;
+    find_range(image, &shown->darkest, &shown->brightest);
+    scene_move(shown, image, image->depth / 2);
+    return true;
+}
+
+void scene_free(scene *shown) {
+    free(shown->colours);
+    shown->colours = NULL;
+}
+
+/* ---- labels over it ------------------------------------------------------------------------- */
+
+uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours) {
+    uint16_t *picture = new_picture(shown);
+    for (size_t a = 0; picture && a < shown->width * shown->height; a++)
+        for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
+            const double below = shown->colours[a * IMAGE_CHANNELS + c];
+            const double above = colours->rgb[labels[shown->first + a] % PALETTE_COLOURS][c];
+            picture[a * IMAGE_CHANNELS + c] = to_sample(below + OVERLAY_OPACITY * (above - below));
+        }
+    return picture;
+}
+
+/* Does the label change to the right of or below a pixel? */
+static bool is_boundary(const scene *shown, const uint16_t *labels, size_t x, size_t y) {
+    const size_t a = shown->first + y * shown->width + x;
+    return (x + 1 < shown->width && labels[a] != labels[a + 1]) ||
+           (y + 1 < shown->height && labels[a] != labels[a + shown->width]);
+}
+
+static void paint(const scene *shown, uint16_t *picture, size_t x, size_t y, uint16_t sample) {
+    for (size_t c = 0; c < IMAGE_CHANNELS; c++)
+        picture[(y * shown->width + x) * IMAGE_CHANNELS + c] = sample;
+}
+
+static void paint_rim(const scene *shown, uint16_t *picture, size_t x, size_t y) {
+    for (size_t v = y > 0 ? y - 1 : 0; v <= y + 1 && v < shown->height; v++)
+        for (size_t u = x > 0 ? x - 1 : 0; u <= x + 1 && u < shown->width; u++)
+            paint(shown, picture, u, v, 255);
+}
+
+uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels) {
+    uint16_t *picture = new_picture(shown);
+    for (size_t i = 0; picture && i < shown->width * shown->height * IMAGE_CHANNELS; i++)
+        picture[i] = shown->colours[i];
+    for (int pass = 0; picture && pass < 2; pass++)
+        for (size_t y = 0; y < shown->height; y++)
+            for (size_t x = 0; x < shown->width; x++) {
+                if (!is_boundary(shown, labels, x, y))
+                    continue;
+                if (pass == 0)
+                    paint_rim(shown, picture, x, y);
+                else
+                    paint(shown, picture, x, y, 0);
+            }
+    return picture;
+}
+
+/* A pale grey that colours stand out from. */
+static double pale(const uint16_t rgb[IMAGE_CHANNELS]) {
+    return 110 + 0.5 * (rgb[0] + rgb[1] + rgb[2]) / 3.0;
+}
+
+uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left) {
+    static const double colours[][IMAGE_CHANNELS] = {{255, 150, 0}, {220, 30, 0}, {120, 0, 140}};
+    uint16_t *picture = new_picture(shown);
+    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
+        const uint16_t *below = shown->colours + a * IMAGE_CHANNELS;
+        const size_t left = labels_left[shown->first + a];
+        for (size_t c = 0; c < IMAGE_CHANNELS; c++)
+            picture[a * IMAGE_CHANNELS + c] =
+                to_sample(left <= 1 ? pale(below) : colours[left > 4 ? 2 : left - 2][c]);
+    }
+    return picture;
+}
+
+/* The label that a stroke binds a pixel to: every other one costs more than any opinion would.
+ * `labels` where there is none. */
+static size_t bound_label(const float *row, size_t labels) {
+    size_t best = 0;
+    for (size_t i = 1; i < labels; i++)
+        if (row[i] < row[best])
+            best = i;
+    for (size_t i = 0; i < labels; i++)
+        if (i != best && row[i] - row[best] < DCRF_SCRIBBLES_BINDING_ENERGY / 2)
+            return labels;
+    return best;
+}
+
+uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const palette *colours) {
+    size_t stride;
+    const float *unary = dcrf_model_unary(model, &stride);
+    const size_t labels = dcrf_model_labels(model);
+    uint16_t *picture = new_picture(shown);
+    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
+        const size_t label = bound_label(unary + (shown->first + a) * stride, labels);
+        for (size_t c = 0; c < IMAGE_CHANNELS; c++)
+            picture[a * IMAGE_CHANNELS + c] =
+                label < labels ? colours->rgb[label % PALETTE_COLOURS][c]
+                               : to_sample(pale(shown->colours + a * IMAGE_CHANNELS));
+    }
+    return picture;
+}
+
+uint16_t *picture_grey(const scene *shown, const float *numbers) {
+    const size_t pixels = shown->width * shown->height;
+    uint16_t *picture = calloc(pixels, sizeof *picture);
+    for (size_t a = 0; picture && a < pixels; a++)
+        picture[a] = to_sample(255 * (double)numbers[shown->first + a]);
+    return picture;
+}

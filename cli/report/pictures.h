@@ -1,0 +1,48 @@
+/* Pictures of a labelling: rows from the top, RGB next to each other, from 0 to 255. */
+#ifndef DCRF_CLI_REPORT_PICTURES_H
+#define DCRF_CLI_REPORT_PICTURES_H
+
+#include "io/image.h"
+#include "model/palette.h"
+
+#include <dcrf/model.h>
+
+#include <stdint.h>
+
+/* What pictures show: the photograph, or a slice of a volume, from the volume's darkest to its
+ * brightest voxel. */
+typedef struct scene {
+    size_t width;
+    size_t height;
+    size_t first; /* pixel of the image */
+    uint16_t *colours;
+    double darkest;
+    double brightest;
+} scene;
+
+/* The photograph or the middle slice; false when memory is out. */
+bool scene_new(scene *shown, const cli_image *image);
+
+/* Show another slice of the same volume. */
+void scene_move(scene *shown, const cli_image *image, size_t slice);
+void scene_free(scene *shown);
+
+/* Each returns an array to be freed, NULL when memory is out. Labels and confidence are those of
+ * the whole image. */
+uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours);
+
+/* The scene with lines where labels change, dark with a light rim, visible on any ground. */
+uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels);
+
+/* The scene in pale grey where one label is left, in colour where more are: two orange, three red,
+ * more purple. */
+uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left);
+
+/* The scene in pale grey, with strokes in the colours of their labels: the pixels that unary
+ * energies made from scribbles bind to one label. */
+uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const palette *colours);
+
+/* Numbers from 0 to 1 as grey values. */
+uint16_t *picture_grey(const scene *shown, const float *numbers);
+
+#endif

@@ -1,0 +1,33 @@
+/* A solution in words and numbers: the summary, the JSON result, the trace. */
+#ifndef DCRF_CLI_REPORT_SOLUTION_TEXT_H
+#define DCRF_CLI_REPORT_SOLUTION_TEXT_H
+
+#include "report/energies_json.h"
+#include "solution.h"
+
+/* Why a run ended, as the end of a sentence. */
+const char *stop_reason(dcrf_status stop);
+
+/* "54158.123", with as many digits after the point as a float's precision supports. */
+#define ENERGY_TEXT_BYTES 32
+const char *energy_text(double energy, char text[ENERGY_TEXT_BYTES]);
+
+/* From the setup to the polishing. */
+double seconds_of_run(const solution *found);
+
+void print_energies(FILE *stream, const dcrf_energy *energy);
+void print_proof(FILE *stream, const proof *proven, bool is_constant);
+/* How many labels of a labelling are proven right, and how many wrong. */
+void print_single_pixels(const built_model *built, size_t right, size_t wrong);
+/* ", on cuda:0"; nothing for the CPU. */
+void print_device(FILE *stream, const built_model *built);
+void print_solution(FILE *stream, const built_model *built, const solution *found);
+
+/* The whole result. NULL when memory is out. */
+json_t *solution_to_json(const model_options *model, const built_model *built,
+                         const solution *found, json_t *settings);
+
+/* One line a moment, empty fields where a value is not known. */
+void write_trace(FILE *stream, const solution *found);
+
+#endif

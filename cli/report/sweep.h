@@ -1,0 +1,36 @@
+/* Would weaker kernels be better? A few strengths, each solved by mean field.
+ *
+ * Without a truth nobody can tell which labelling is right, but how much an image changes, and when
+ * labels begin to vanish, shows what the strength does. */
+#ifndef DCRF_CLI_REPORT_SWEEP_H
+#define DCRF_CLI_REPORT_SWEEP_H
+
+#include "model/model_options.h"
+
+#define SWEEP_POINTS 7
+
+typedef struct sweep_point {
+    double factor; /* of the strength in force */
+    double nats;
+    dcrf_changes changes; /* against the unary minimum */
+    double changed_share;
+    uint16_t *labels; /* for pictures */
+} sweep_point;
+
+typedef struct strength_sweep {
+    size_t count; /* 0: there are no kernels */
+    sweep_point points[SWEEP_POINTS];
+} strength_sweep;
+
+/* Sweep around the strength in force, which the model has again afterwards. To be freed. */
+bool sweep_run(const built_model *built, const dcrf_plan *plan, strength_sweep *sweep,
+               cli_problem *problem);
+void sweep_free(strength_sweep *sweep);
+
+/* A table and a sentence; each line ends with a newline. */
+void sweep_write(FILE *stream, const strength_sweep *sweep);
+
+/* NULL when memory is out. */
+json_t *sweep_to_json(const strength_sweep *sweep);
+
+#endif

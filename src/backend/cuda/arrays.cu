@@ -1,0 +1,211 @@
+/* Arrays of the caller's: where they are, copies of them, memory for results, and the streams of
+ * other libraries. */
+#include "backend/cuda/arrays.cuh"
+
+#include <cstdlib>
+#include <pthread.h>
+#include <vector>
+
+#define WHAT "an array of the caller's"
+
+dcrf_status array_find(const void *data, size_t *index, dcrf_error *error) {
+    cudaPointerAttributes attributes = {};
+    *index = SIZE_MAX;
+    const dcrf_status status =
+        check(cudaPointerGetAttributes(&attributes, data), "finding an array", error);
+    if (status == DCRF_OK &&
+        (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged))
+        *index = (size_t)attributes.device;
+    return status;
+}
+
+/* ---- views ---------------------------------------------------------------------------------- */
+
+size_t view_span(const dcrf_view *view, const dcrf_grid *grid, ptrdiff_t *lowest) {
+    ptrdiff_t low = 0, high = 0;
+    for (size_t axis = 0; axis <= DCRF_MAX_AXES; axis++) {
+        const bool is_channel = axis == DCRF_MAX_AXES;
+        const size_t count = is_channel ? view->channels : grid->size[axis];
+        const ptrdiff_t reach =
+            (ptrdiff_t)(count - 1) * (is_channel ? view->channel_stride : view->stride[axis]);
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    static const size_t bytes[] = {1, 2, 2, 4,
+                                   4, 8, 2, 2}; /* dcrf_type_bytes, of the other library */
+    *lowest = low;
+    return (size_t)(high - low) + bytes[view->type];
+}
+
+/* Copies lie one after the other, at places where elements of any type may begin. */
+#define ALIGNED 256
+
+dcrf_status views_upload(dcrf_backend_device *device, const dcrf_view *views, size_t pictures,
+                         const dcrf_grid *grid, bool are_read, struct views_there *there,
+                         const char *what, dcrf_error *error) {
+    std::vector<dcrf_view> placed(views, views + pictures);
+    std::vector<size_t> offsets(pictures, SIZE_MAX); /* of copies */
+    size_t bytes = 0;
+    dcrf_status status = DCRF_OK;
+    *there = {};
+    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+        size_t index;
+        ptrdiff_t lowest;
+        status = array_find(views[p].data, &index, error);
+        if (status < 0 || index != SIZE_MAX)
+            continue;
+        offsets[p] = bytes;
+        bytes += (view_span(&views[p], grid, &lowest) + ALIGNED - 1) / ALIGNED * ALIGNED;
+    }
+    if (status == DCRF_OK && bytes > 0)
+        status = device_array(device, &there->copies, bytes, what, error);
+    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+        ptrdiff_t lowest;
+        if (offsets[p] == SIZE_MAX)
+            continue;
+        const size_t span = view_span(&views[p], grid, &lowest);
+        char *array = (char *)views[p].data + lowest, *copy = there->copies + offsets[p];
+        placed[p].data = copy - lowest;
+        there->arrays.push_back({array, copy, span});
+        if (are_read)
+            status = device_upload(device, copy, array, span, error);
+    }
+    if (status == DCRF_OK)
+        status = device_array(device, &there->views, pictures, what, error);
+    return status < 0 ? status
+                      : device_upload(device, there->views, placed.data(),
+                                      pictures * sizeof(dcrf_view), error);
+}
+
+void views_release(dcrf_backend_device *device, struct views_there *there) {
+    device_release(device, there->views);
+    device_release(device, there->copies);
+    *there = {};
+}
+
+/* ---- memory for results --------------------------------------------------------------------- */
+
+/* Freed by any thread, and in a stream that belongs to no device that was opened: those can be in
+ * the middle of recording a graph. */
+struct dcrf_backend_memory {
+    void *data;
+    size_t index;
+};
+
+#define MOST_DEVICES 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaStream_t release_streams[MOST_DEVICES];
+
+static dcrf_status release_stream(size_t index, cudaStream_t *stream, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    if (index >= MOST_DEVICES)
+        return fail(error, DCRF_ERROR_UNSUPPORTED, "arrays on cuda:%zu are not possible", index);
+    pthread_mutex_lock(&lock);
+    if (!release_streams[index])
+        status = check(cudaStreamCreateWithFlags(&release_streams[index], cudaStreamNonBlocking),
+                       "making streams", error);
+    *stream = release_streams[index];
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static dcrf_status memory_new(dcrf_backend_memory **out, void **data, dcrf_backend_device *device,
+                              size_t bytes, dcrf_error *error) {
+    cudaStream_t unused;
+    *out = nullptr;
+    *data = nullptr;
+    dcrf_status status = device_enter(device, error);
+    if (status == DCRF_OK)
+        status = release_stream(device->index, &unused, error);
+    if (status < 0)
+        return status;
+    dcrf_backend_memory *memory =
+        static_cast<dcrf_backend_memory *>(calloc(1, sizeof(dcrf_backend_memory)));
+    if (!memory)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    memory->index = device->index;
+    status = device_take(device, &memory->data, bytes, 1, WHAT, error);
+    /* It is there for other streams too. */
+    if (status == DCRF_OK)
+        status = check(cudaStreamSynchronize(device->stream), WHAT, error);
+    if (status < 0) {
+        free(memory);
+        return status;
+    }
+    *data = memory->data;
+    *out = memory;
+    return DCRF_OK;
+}
+
+/* Other libraries may still have work with it in their streams: what is in the default stream is
+ * waited for, which is where most of it is. */
+static void memory_free(dcrf_backend_memory *memory) {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t done = nullptr;
+    int before = 0;
+    if (!memory)
+        return;
+    cudaGetDevice(&before);
+    cudaSetDevice((int)memory->index);
+    if (release_stream(memory->index, &stream, nullptr) == DCRF_OK) {
+        if (cudaEventCreateWithFlags(&done, cudaEventDisableTiming) == cudaSuccess) {
+            if (cudaEventRecord(done, cudaStreamLegacy) == cudaSuccess)
+                cudaStreamWaitEvent(stream, done, 0);
+            cudaEventDestroy(done);
+        }
+        cudaFreeAsync(memory->data, stream);
+    }
+    cudaSetDevice(before);
+    cudaGetLastError();
+    free(memory);
+}
+
+/* ---- copies and streams --------------------------------------------------------------------- */
+
+static dcrf_status copy(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
+                        dcrf_error *error) {
+    size_t to_index, from_index;
+    dcrf_status status = device_enter(device, error);
+    if (status == DCRF_OK)
+        status = array_find(to, &to_index, error);
+    if (status == DCRF_OK)
+        status = array_find(from, &from_index, error);
+    if (status < 0)
+        return status;
+    if (to_index == SIZE_MAX && from_index != SIZE_MAX)
+        return device_download(device, to, from, bytes, error);
+    status = from_index == SIZE_MAX && to_index != SIZE_MAX
+                 ? device_upload(device, to, from, bytes, error)
+                 : check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device->stream), WHAT,
+                         error);
+    return status < 0 ? status : check(cudaStreamSynchronize(device->stream), WHAT, error);
+}
+
+static dcrf_status wait_for(dcrf_backend_device *device, void *stream, dcrf_error *error) {
+    cudaEvent_t event = nullptr;
+    const char *what = "waiting for the stream of an array";
+    dcrf_status status = device_enter(device, error);
+    if (status == DCRF_OK)
+        status = check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), what, error);
+    if (status < 0)
+        return status;
+    status = check(cudaEventRecord(event, static_cast<cudaStream_t>(stream)), what, error);
+    if (status == DCRF_OK)
+        status = check(cudaStreamWaitEvent(device->stream, event, 0), what, error);
+    cudaEventDestroy(event);
+    return status;
+}
+
+static struct dcrf_backend_arrays_methods make_methods() {
+    struct dcrf_backend_arrays_methods methods = {};
+    methods.find = array_find;
+    methods.wait_for = wait_for;
+    methods.memory_new = memory_new;
+    methods.memory_free = memory_free;
+    methods.copy = copy;
+    methods.mean_field = infer;
+    return methods;
+}
+
+const struct dcrf_backend_arrays_methods arrays_methods = make_methods();

@@ -1,0 +1,13 @@
+/* Arrays of the caller's on a device, as backend/backend.h describes them. */
+#ifndef DCRF_BACKEND_CUDA_ARRAYS_CUH
+#define DCRF_BACKEND_CUDA_ARRAYS_CUH
+
+#include "backend/cuda/device.cuh"
+
+extern const struct dcrf_backend_arrays_methods arrays_methods;
+
+/* infer.cu */
+dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *run, size_t *wrong,
+                  dcrf_error *error);
+
+#endif

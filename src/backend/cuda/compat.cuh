@@ -1,0 +1,9 @@
+/* The compatible mean field on a device, as backend/backend.h describes it. */
+#ifndef DCRF_BACKEND_CUDA_COMPAT_CUH
+#define DCRF_BACKEND_CUDA_COMPAT_CUH
+
+#include "backend/cuda/device.cuh"
+
+extern const struct dcrf_backend_compat_methods compat_methods;
+
+#endif

@@ -1,0 +1,235 @@
+/* What a labelling costs under some kernels,
+ *
+ *   sum_ab K_ab [x_a != x_b] = sum_a sum_{j != x_a} (K Y)_aj,   Y_bj = [x_b = j],
+ *
+ * without a block of the host: the labels go to the device and one number per kernel comes back.
+ * Labels that do not occur are left out, the others are taken SOME at a time. The first kernel is
+ * filtered beside the others. */
+#include "backend/cuda/sums.cuh"
+
+#include <new>
+#include <vector>
+
+#define SOME 32
+#define WHAT "the energy of a labelling"
+
+/* ---- in float ------------------------------------------------------------------------------- */
+
+struct disagreement {
+    dcrf_backend_device *device;
+    size_t variables;
+    const uint16_t *labels;
+    uint16_t *own_labels; /* the same; NULL where they are the caller's */
+    uint16_t *place_of;
+    float *indicators, *filtered[2]; /* of the first kernel and of the others */
+    double *partial[2];              /* likewise */
+    double *sums;                    /* of each SOME labels and kernel */
+};
+
+/* Some labels that occur: those with the places first .. first + count - 1. */
+struct some_labels {
+    const uint16_t *labels, *place_of;
+    size_t variables;
+    uint32_t first, count, stride;
+};
+
+/* Rows of `stride` floats with a one at the variable's label, where it is among them. */
+static __global__ void make_indicators(struct some_labels some, float *block) {
+    const size_t i = this_thread();
+    if (i < some.variables * some.stride)
+        block[i] = some.place_of[some.labels[i / some.stride]] == some.first + i % some.stride;
+}
+
+/* The sum over the other labels. */
+static __global__ void sum_others(struct some_labels some, const float *block, double *partial) {
+    const size_t i = this_thread();
+    const uint32_t column = (uint32_t)(i % some.stride);
+    double sum[1] = {0};
+    if (i < some.variables * some.stride && column < some.count &&
+        some.place_of[some.labels[i / some.stride]] != some.first + column)
+        sum[0] = (double)block[i];
+    write_block_sums<1, THREADS>(sum, partial);
+}
+
+static dcrf_status take_memory(struct disagreement *d, const uint16_t *place_of, size_t label_count,
+                               size_t stride, size_t sum_count, dcrf_error *error) {
+    dcrf_status status = device_array(d->device, &d->place_of, label_count, WHAT, error);
+    for (float **block : {&d->indicators, &d->filtered[0], &d->filtered[1]})
+        if (status == DCRF_OK)
+            status = device_array(d->device, block, d->variables * stride, WHAT, error);
+    for (double *&partial : d->partial)
+        if (status == DCRF_OK)
+            status =
+                device_array(d->device, &partial, blocks_for(d->variables * stride), WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(d->device, &d->sums, sum_count, WHAT, error);
+    return status < 0 ? status
+                      : device_upload(d->device, d->place_of, place_of,
+                                      label_count * sizeof *place_of, error);
+}
+
+static dcrf_status take_labels(struct disagreement *d, const uint16_t *labels, bool are_there,
+                               dcrf_error *error) {
+    d->labels = labels;
+    if (are_there)
+        return DCRF_OK;
+    dcrf_status status = device_array(d->device, &d->own_labels, d->variables, WHAT, error);
+    d->labels = d->own_labels;
+    return status < 0 ? status
+                      : device_upload(d->device, d->own_labels, labels,
+                                      d->variables * sizeof *labels, error);
+}
+
+/* Of one kernel; `side` is whose memory it uses. */
+static dcrf_status sum_kernel(struct device_operator *op, const struct disagreement *d,
+                              const struct some_labels &some, int side, double *sum,
+                              dcrf_error *error) {
+    const unsigned blocks = blocks_for(d->variables * some.stride);
+    const struct dcrf_application application = {
+        DCRF_SYMMETRIC, d->indicators, d->filtered[side], some.count, some.stride, 1, false};
+    const dcrf_status status = op->apply_on_device(op, &application, error);
+    if (status < 0)
+        return status;
+    cudaStream_t stream = d->device->stream;
+    sum_others<<<blocks, THREADS, 0, stream>>>(some, d->filtered[side], d->partial[side]);
+    add_block_sums<<<1, THREADS, 0, stream>>>(d->partial[side], blocks, sum);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
+static dcrf_status sum_some(struct device_operator *const *operators, size_t count,
+                            const struct disagreement *d, const struct some_labels &some,
+                            double *sums, dcrf_error *error) {
+    make_indicators<<<blocks_for(d->variables * some.stride), THREADS, 0, d->device->stream>>>(
+        some, d->indicators);
+    dcrf_status status = check(cudaGetLastError(), WHAT, error);
+    if (status == DCRF_OK)
+        status = device_beside(
+            d->device, [&] { return sum_kernel(operators[0], d, some, 0, sums, error); }, error);
+    for (size_t k = 1; k < count && status == DCRF_OK; k++)
+        status = sum_kernel(operators[k], d, some, 1, sums + k, error);
+    return status < 0 ? status : device_join(d->device, error);
+}
+
+static dcrf_status sum_in_float(struct device_operator *const *operators, size_t count,
+                                const uint16_t *labels, bool are_there, const uint16_t *place_of,
+                                size_t label_count, size_t place_count, double *sums,
+                                dcrf_error *error) {
+    struct disagreement d = {};
+    d.device = operators[0]->device;
+    d.variables = operators[0]->base.variables;
+    const size_t passes = (place_count + SOME - 1) / SOME;
+    const size_t stride = padded_channels(place_count < SOME ? place_count : SOME);
+    std::vector<double> found(passes * count);
+    for (size_t k = 0; k < count; k++)
+        sums[k] = 0;
+    dcrf_status status = device_enter(d.device, error);
+    if (status == DCRF_OK)
+        status = take_labels(&d, labels, are_there, error);
+    if (status == DCRF_OK)
+        status = take_memory(&d, place_of, label_count, stride, found.size(), error);
+    for (size_t p = 0; p < passes && status == DCRF_OK; p++) {
+        const size_t first = p * SOME, left = place_count - first;
+        const struct some_labels some = {d.labels,
+                                         d.place_of,
+                                         d.variables,
+                                         (uint32_t)first,
+                                         (uint32_t)(left < SOME ? left : SOME),
+                                         (uint32_t)stride};
+        status = sum_some(operators, count, &d, some, d.sums + p * count, error);
+    }
+    if (status == DCRF_OK)
+        status =
+            device_download(d.device, found.data(), d.sums, found.size() * sizeof(double), error);
+    for (size_t i = 0; i < found.size() && status == DCRF_OK; i++)
+        sums[i % count] += found[i];
+    for (void *memory :
+         {(void *)d.own_labels, (void *)d.place_of, (void *)d.indicators, (void *)d.filtered[0],
+          (void *)d.filtered[1], (void *)d.partial[0], (void *)d.partial[1], (void *)d.sums})
+        device_release(d.device, memory);
+    return status;
+}
+
+/* A plain exception must not leave the library. */
+#define WITHOUT_MEMORY fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT)
+
+dcrf_status disagreements_there(struct device_operator *const *operators, size_t count,
+                                const uint16_t *labels, const uint16_t *place_of,
+                                size_t label_count, size_t place_count, double *sums,
+                                dcrf_error *error) {
+    const device_turn turn(operators[0]->device);
+    try {
+        return sum_in_float(operators, count, labels, true, place_of, label_count, place_count,
+                            sums, error);
+    } catch (const std::bad_alloc &) {
+        return WITHOUT_MEMORY;
+    }
+}
+
+dcrf_status operators_disagreements(dcrf_operator *const *operators, size_t count,
+                                    const uint16_t *labels, const uint16_t *place_of,
+                                    size_t label_count, size_t place_count, double *sums,
+                                    dcrf_error *error) {
+    const device_turn turn(reinterpret_cast<struct device_operator *>(operators[0])->device);
+    try {
+        std::vector<struct device_operator *> there;
+        for (size_t k = 0; k < count; k++)
+            there.push_back(reinterpret_cast<struct device_operator *>(operators[k]));
+        return sum_in_float(there.data(), count, labels, false, place_of, label_count, place_count,
+                            sums, error);
+    } catch (const std::bad_alloc &) {
+        return WITHOUT_MEMORY;
+    }
+}
+
+/* ---- one kernel ----------------------------------------------------------------------------- */
+
+#define ALL_LABELS (1u << 16)
+
+static size_t list_labels(const uint16_t *labels, size_t variables,
+                          std::vector<uint16_t> &place_of) {
+    size_t count = 0;
+    place_of.assign(ALL_LABELS, 0);
+    for (size_t a = 0; a < variables; a++)
+        place_of[labels[a]] = 1;
+    for (uint16_t &at : place_of)
+        if (at)
+            at = (uint16_t)count++;
+    return count;
+}
+
+static dcrf_status sum_in_double(struct device_operator *op, const uint16_t *labels,
+                                 const std::vector<uint16_t> &place_of, size_t count, double *sum,
+                                 dcrf_error *error) {
+    const size_t n = op->base.variables, most = 8;
+    std::vector<double> in(n * most), out(n * most);
+    dcrf_status status = DCRF_OK;
+    for (size_t first = 0; first < count && status == DCRF_OK; first += most) {
+        const size_t columns = count - first < most ? count - first : most;
+        for (size_t i = 0; i < n * columns; i++)
+            in[i] = place_of[labels[i / columns]] == first + i % columns;
+        status = op->base.methods->apply_double(&op->base, nullptr, in.data(), out.data(), columns,
+                                                error);
+        for (size_t i = 0; i < n * columns && status == DCRF_OK; i++)
+            if (place_of[labels[i / columns]] != first + i % columns)
+                *sum += out[i];
+    }
+    return status;
+}
+
+dcrf_status operator_disagreement(const dcrf_operator *base, dcrf_workspace *workspace,
+                                  const uint16_t *labels, bool in_double, double *sum,
+                                  dcrf_error *error) {
+    (void)workspace;
+    struct device_operator *op = (struct device_operator *)base;
+    const device_turn turn(op->device);
+    *sum = 0;
+    try {
+        std::vector<uint16_t> place_of;
+        const size_t count = list_labels(labels, base->variables, place_of);
+        return in_double ? sum_in_double(op, labels, place_of, count, sum, error)
+                         : sum_in_float(&op, 1, labels, false, place_of.data(), ALL_LABELS, count,
+                                        sum, error);
+    } catch (const std::bad_alloc &) {
+        return WITHOUT_MEMORY;
+    }
+}

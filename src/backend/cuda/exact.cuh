@@ -1,0 +1,161 @@
+/* The exact operator on the device:
+ *
+ *   (K v)_a = s_a sum_b exp(-|f_a - f_b|^2 / 2) s_b v_b
+ *
+ * over all pairs of variables but those that are too far apart to matter, as in
+ * filter/exact/exact.h.
+ *
+ *   exact.cu         the operator: making it, its methods, and what is known of its errors
+ *   exact_order.cu   tiles of variables that are near each other, by sorting
+ *   exact_near.cu    which pairs of tiles count, and how much is left out at most
+ *   exact_digits.cu  features that are whole numbers, for distances by tensor cores
+ *   exact_product.cu products in float, by tensor cores (exact_tensor.cuh)
+ *   exact_line.cu    the clipped line in float
+ *   exact_double.cu  sums over the pairs in double: row sums, proofs
+ *
+ * A tile is EXACT_TILE variables that are next to each other in the order. A block of threads works
+ * on the rows of one tile and a part of the tiles that count for it, so every sum has one owner;
+ * the parts are added up afterwards in their order. */
+#ifndef DCRF_BACKEND_CUDA_EXACT_CUH
+#define DCRF_BACKEND_CUDA_EXACT_CUH
+
+#include "backend/cuda/device.cuh"
+
+#include <stdint.h>
+
+#define EXACT_TILE 64
+/* Channels that go through the pairs together, in float and in double. */
+#define EXACT_CHANNELS 32
+#define EXACT_CHANNELS_DOUBLE 8
+/* Groups of features that digits can hold, at most: exact_digits.cu. */
+#define EXACT_DIGIT_GROUPS 2
+
+/* |f_a - f_b|^2 / 2 in units of ln 2: the sum over groups of features with the same sigma of a
+ * weight times the sum of squares. The features of a group are next to each other. */
+struct exact_metric {
+    int features, groups, largest_group;
+    uint32_t ends;                   /* bit i: feature i is the last of its group */
+    float weight[DCRF_MAX_FEATURES]; /* of the group that ends here */
+    double weight_double[DCRF_MAX_FEATURES];
+};
+
+/* Where the features of a kernel went: the operator's feature k is number feature[k] of the
+ * caller's, times unit[k], a power of two. The box of a tile is in units in which the kernel is
+ * 2^-distance^2: root[k] has them. */
+struct exact_arrangement {
+    int feature[DCRF_MAX_FEATURES];
+    double unit[DCRF_MAX_FEATURES];
+    double root[DCRF_MAX_FEATURES];
+};
+
+/* Whether a pair of tiles counts. */
+enum exact_state : uint8_t { EXACT_LEFT_OUT = 0, EXACT_IN_DOUBLE = 1, EXACT_IN_BOTH = 2 };
+
+struct exact_operator {
+    struct device_operator base;
+    struct exact_metric metric;
+    unsigned tiles;
+    unsigned parts; /* into which the tiles that count for a tile are cut */
+    /* Of the places, tile after tile; the last variable again beyond the end. All arrays are on the
+     * device. */
+    uint32_t *order;        /* place -> variable */
+    double *features;       /* tiles x features x EXACT_TILE */
+    float *features_single; /* the same, rounded */
+    double *scale;          /* zero beyond the end */
+    float *scale_single;
+    double *row_sums;     /* without the scales */
+    double *box;          /* low, high of feature i of a tile: box[(2 i + side) * tiles + tile] */
+    uint16_t *limit;      /* of each tile: exact_near.cu */
+    uint8_t *state;       /* tiles x tiles */
+    uint32_t *near_begin; /* tiles + 1: where the list of a tile begins in `near` */
+    uint32_t *near;       /* tiles that count in float, in ascending order */
+    size_t near_pairs;    /* pairs of tiles there */
+    /* Whole numbers as digits, and the weights of their groups; no groups: there are no digits. */
+    int digit_groups;
+    float digit_weight[EXACT_DIGIT_GROUPS];
+    uint32_t *row_digits, *key_digits;
+    double rounded_features; /* |f - its float|, in units of sigma, at most */
+    bool has_exact_squares;  /* sums of squares of float features are not rounded */
+    bool is_normalized;
+    double least_row_sum; /* a lower bound */
+    double sum_of_scales; /* an upper bound */
+    /* Scratch memory for a pass over the pairs. */
+    float *keys, *rows; /* what the channels are for the keys and for the rows of the pairs */
+    float *partials;
+    double *line_sums; /* sums of the kernel values as the line has them */
+    bool has_line_sums;
+    unsigned *largest; /* of each channel */
+    int *flag;
+};
+
+static inline size_t exact_places(const struct exact_operator *op) {
+    return (size_t)op->tiles * EXACT_TILE;
+}
+
+/* op->order. */
+dcrf_status exact_order(struct exact_operator *op, const struct dcrf_features *features,
+                        dcrf_error *error);
+/* op->features, features_single, box, and what their rounding means. */
+dcrf_status exact_fill_features(struct exact_operator *op, const struct dcrf_features *features,
+                                const struct exact_arrangement *arrangement, dcrf_error *error);
+
+/* op->digit_groups, and the digits of a group for 16 rows or keys of a tile, in the order in which
+ * the lanes of a warp have them: words[2 * lane + (8 rows further)] and, for all groups,
+ * words[2 * groups * lane + 2 * group + (8 keys further)]. */
+dcrf_status exact_fill_digits(struct exact_operator *op,
+                              const struct exact_arrangement *arrangement, dcrf_error *error);
+__host__ __device__ inline size_t exact_row_digits(int groups, size_t tile, int group,
+                                                   unsigned sixteen) {
+    return ((tile * groups + group) * (EXACT_TILE / 16) + sixteen) * 64;
+}
+__host__ __device__ inline size_t exact_key_digits(int groups, size_t tile, unsigned sixteen) {
+    return (tile * (EXACT_TILE / 16) + sixteen) * 64 * groups;
+}
+
+/* op->limit and op->state by the boxes: which pairs count in double. Then by the row sums and what
+ * two tiles give each other (`steps`, tiles x tiles): which count in float. */
+dcrf_status exact_find_near(struct exact_operator *op, dcrf_error *error);
+dcrf_status exact_refine(struct exact_operator *op, const uint8_t *steps, dcrf_error *error);
+/* mass[place] >= sum of K_ab over the pairs that do not even count in double: on the device. */
+dcrf_status exact_box_mass(const struct exact_operator *op, double *mass, dcrf_error *error);
+
+/* The step of what a tile gives a row at most: exact_near.cu. */
+#define EXACT_STEPS 255
+#define EXACT_STEPS_PER_BIT 4
+__device__ inline uint8_t exact_step(double mass) {
+    if (!(mass > 0))
+        return EXACT_STEPS;
+    /* Less a little for the logarithm's rounding. */
+    const double step = floor(-EXACT_STEPS_PER_BIT * log2(mass / EXACT_TILE) - 1e-9);
+    return (uint8_t)(step < 0 ? 0 : step < EXACT_STEPS ? step : EXACT_STEPS);
+}
+
+/* op->row_sums, and the steps of all pairs that count in double. */
+dcrf_status exact_measure(struct exact_operator *op, uint8_t *steps, dcrf_error *error);
+/* Arrays of the device, rows of `channels` numbers. in = NULL: ones; in which states pairs count is
+ * a mask of 1 << exact_state. */
+dcrf_status exact_apply_double(const struct exact_operator *op, const double *in, double *out,
+                               size_t channels, unsigned states, dcrf_error *error);
+dcrf_status exact_line_double(const struct exact_operator *op, double epsilon, const float *y,
+                              size_t stride, double *out, size_t channels, dcrf_error *error);
+
+/* In float; arrays of the device. They only put work into the stream. */
+dcrf_status exact_apply(struct exact_operator *op, const struct dcrf_application *application,
+                        dcrf_error *error);
+dcrf_status exact_line(struct exact_operator *op, const struct dcrf_line *line, dcrf_error *error);
+/* op->line_sums. */
+dcrf_status exact_fill_line_sums(struct exact_operator *op, dcrf_error *error);
+
+/* Roundings that the sums add to those of the kernel values; of both together, and of the results:
+ * |error of exact_apply| <= exact_apply_roundings * 2^-24 * row sum * largest |in| of a channel. */
+double exact_product_roundings(const struct exact_operator *op);
+double exact_line_roundings(void);
+size_t exact_apply_roundings(const struct exact_operator *op);
+
+/* What y is multiplied by for the clipped line. The sign is the limit of narrow lines: differences
+ * of floats times this are beyond 1, but for some below 1e-38. */
+static inline double exact_line_factor(double epsilon) {
+    return epsilon > 0 ? 1 / epsilon : 0x1p126;
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* Mean field from arrays of the caller's to arrays of the caller's: what meanfield/arrays.c asks
+ * for.
+ *
+ * Numbers become energies with the formulas and the roundings of model/unary_energies.c; then come
+ * the diagonals of the kernels and the updates of mean_field.cu. All of it is put into the stream
+ * without the host waiting; it waits once, at the end. */
+#include "backend/cuda/arrays.cuh"
+#include "backend/cuda/iterate.cuh"
+
+#include <cmath>
+
+#define WHAT "mean field of arrays"
+
+/* ---- energies ------------------------------------------------------------------------------- */
+
+#define NOTHING (~0ull) /* is wrong */
+
+struct numbers {
+    const dcrf_view *views; /* one per picture */
+    dcrf_grid grid;
+    size_t variables, picture_variables;
+    uint32_t labels, stride; /* of the rows that are written */
+    float *rows;
+    unsigned long long *wrong; /* the least variable * labels + label whose number cannot be */
+};
+
+/* A number as a float, as dcrf_view_copy rounds it. */
+static __device__ float read_number(const dcrf_view &view, const char *row, uint32_t i) {
+    return (float)view_element(row + (ptrdiff_t)i * view.channel_stride, view.type);
+}
+
+/* One thread per variable; rows are written by fours. */
+template <dcrf_unary_kind KIND> static __global__ void make_energies(numbers n) {
+    const size_t a = this_thread();
+    if (a >= n.variables)
+        return;
+    dcrf_view view;
+    const char *row = view_row(n.views, n.picture_variables, n.grid, a, view);
+    uint32_t wrong = UINT32_MAX;
+    double shift = 0;
+    if (KIND == DCRF_UNARY_LOGITS) {
+        double largest = -INFINITY, sum = 0;
+        for (uint32_t i = 0; i < n.labels; i++)
+            largest = fmax(largest, (double)read_number(view, row, i));
+        for (uint32_t i = 0; i < n.labels; i++)
+            sum += exp((double)read_number(view, row, i) - largest);
+        shift = log(sum) + largest;
+    }
+    for (uint32_t first = 0; first < n.stride; first += 4) {
+        float energy[4] = {0, 0, 0, 0};
+        for (uint32_t k = 0; k < 4 && first + k < n.labels; k++) {
+            const float x = read_number(view, row, first + k);
+            bool is_right = isfinite(x);
+            if (KIND == DCRF_UNARY_PROBABILITIES) {
+                is_right = x >= 0 && (double)x <= DCRF_PROBABILITY_MAX;
+                energy[k] = (float)-log(fmin(fmax((double)x, DCRF_PROBABILITY_MIN), 1.0));
+            } else {
+                energy[k] = KIND == DCRF_UNARY_LOGITS ? (float)(shift - (double)x) : x;
+            }
+            if (!is_right)
+                wrong = min(wrong, first + k);
+        }
+        reinterpret_cast<float4 *>(n.rows)[(a * n.stride + first) / 4] =
+            make_float4(energy[0], energy[1], energy[2], energy[3]);
+    }
+    if (wrong != UINT32_MAX)
+        atomicMin(n.wrong, (unsigned long long)(a * n.labels + wrong));
+}
+
+static dcrf_status read_unary(dcrf_backend_device *device, const struct dcrf_backend_run *run,
+                              float *rows, unsigned long long *wrong, dcrf_error *error) {
+    numbers n = {};
+    struct views_there there;
+    dcrf_status status = views_upload(device, run->unary, run->pictures, run->grid, true, &there,
+                                      "the unary", error);
+    n.views = there.views;
+    n.grid = *run->grid;
+    n.variables = run->pictures * run->variables;
+    n.picture_variables = run->variables;
+    n.labels = (uint32_t)run->labels;
+    n.stride = (uint32_t)run->stride;
+    n.rows = rows;
+    n.wrong = wrong;
+    if (status == DCRF_OK) {
+        const unsigned blocks = blocks_for(n.variables);
+        if (run->kind == DCRF_UNARY_LOGITS)
+            make_energies<DCRF_UNARY_LOGITS><<<blocks, THREADS, 0, device->stream>>>(n);
+        else if (run->kind == DCRF_UNARY_PROBABILITIES)
+            make_energies<DCRF_UNARY_PROBABILITIES><<<blocks, THREADS, 0, device->stream>>>(n);
+        else
+            make_energies<DCRF_UNARY_ENERGIES><<<blocks, THREADS, 0, device->stream>>>(n);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    views_release(device, &there);
+    return status;
+}
+
+/* ---- the diagonal --------------------------------------------------------------------------- */
+
+/* As energy/coupling.c: sums in double, rounded at the end. */
+static __global__ void add_diagonal(const float *diagonal, double weight, size_t variables,
+                                    bool is_first, double *sums, float *out) {
+    const size_t a = this_thread();
+    if (a >= variables)
+        return;
+    sums[a] = (is_first ? 0 : sums[a]) + __dmul_rn(weight, (double)diagonal[a]);
+    out[a] = (float)sums[a];
+}
+
+static dcrf_status find_diagonal(struct device_operator *op, float *out, dcrf_error *error) {
+    if (op->diagonal_on_device)
+        return op->diagonal_on_device(op, out, error);
+    const size_t n = op->base.variables;
+    float *here = static_cast<float *>(malloc(n * sizeof *here));
+    if (!here)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for the diagonal of a kernel");
+    dcrf_status status = op->base.methods->diagonal(&op->base, nullptr, here, error);
+    if (status == DCRF_OK)
+        status = device_upload(op->device, out, here, n * sizeof *here, error);
+    free(here);
+    return status;
+}
+
+static dcrf_status sum_diagonals(dcrf_backend_device *device, const struct dcrf_backend_run *run,
+                                 float *out, dcrf_error *error) {
+    const size_t n = run->pictures * run->variables;
+    double *sums = nullptr;
+    float *diagonal = nullptr;
+    dcrf_status status = device_array(device, &sums, n, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &diagonal, n, WHAT, error);
+    if (status == DCRF_OK)
+        status = check(cudaMemsetAsync(out, 0, n * sizeof *out, device->stream), WHAT, error);
+    for (size_t m = 0; m < run->kernel_count && status == DCRF_OK; m++) {
+        status = find_diagonal(reinterpret_cast<struct device_operator *>(run->operators[m]),
+                               diagonal, error);
+        if (status < 0)
+            break;
+        add_diagonal<<<blocks_for(n), THREADS, 0, device->stream>>>(diagonal, run->weights[m], n,
+                                                                    m == 0, sums, out);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    device_release(device, sums);
+    device_release(device, diagonal);
+    return status;
+}
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+struct results {
+    const float *rows;
+    uint32_t labels, stride;
+    size_t variables, picture_variables;
+    const dcrf_view *views;
+    dcrf_grid grid;
+    const unsigned long long *wrong; /* where there is something wrong, nothing is written */
+};
+
+static __global__ void write_marginals(struct results r) {
+    const size_t a = this_thread();
+    if (a >= r.variables || *r.wrong != NOTHING)
+        return;
+    dcrf_view view;
+    char *to = const_cast<char *>(view_row(r.views, r.picture_variables, r.grid, a, view));
+    for (uint32_t i = 0; i < r.labels; i++)
+        *reinterpret_cast<float *>(to + (ptrdiff_t)i * view.channel_stride) =
+            r.rows[a * r.stride + i];
+}
+
+static __global__ void write_labels(struct results r) {
+    const size_t a = this_thread();
+    if (a >= r.variables || *r.wrong != NOTHING)
+        return;
+    const float *row = r.rows + a * r.stride;
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < r.labels; i++)
+        if (row[i] > row[best])
+            best = i;
+    dcrf_view view;
+    char *to = const_cast<char *>(view_row(r.views, r.picture_variables, r.grid, a, view));
+    if (view.type == DCRF_U8)
+        *reinterpret_cast<uint8_t *>(to) = (uint8_t)best;
+    else if (view.type == DCRF_I32)
+        *reinterpret_cast<int32_t *>(to) = (int32_t)best;
+    else
+        *reinterpret_cast<uint16_t *>(to) = (uint16_t)best;
+}
+
+/* Marginals (0) or labels (1), into the arrays or into copies of them. */
+static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_backend_run *run,
+                                int which, const float *q, const unsigned long long *wrong,
+                                struct views_there *there, dcrf_error *error) {
+    const dcrf_view *wanted = which == 1 ? run->labels_out : run->marginals;
+    if (!wanted)
+        return DCRF_OK;
+    const dcrf_status status =
+        views_upload(device, wanted, run->pictures, run->grid, false, there, WHAT, error);
+    if (status < 0)
+        return status;
+    const struct results r = {q,
+                              (uint32_t)run->labels,
+                              (uint32_t)run->stride,
+                              run->pictures * run->variables,
+                              run->variables,
+                              there->views,
+                              *run->grid,
+                              wrong};
+    const unsigned blocks = blocks_for(r.variables);
+    if (which == 1)
+        write_labels<<<blocks, THREADS, 0, device->stream>>>(r);
+    else
+        write_marginals<<<blocks, THREADS, 0, device->stream>>>(r);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* The updates, on memory that mean field has then. */
+static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
+                          float *unary, float *diagonal, dcrf_backend_iterate **it,
+                          dcrf_error *error) {
+    float *weights = static_cast<float *>(malloc((run->kernel_count + 1) * sizeof *weights));
+    if (!weights)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    for (size_t m = 0; m < run->kernel_count; m++)
+        weights[m] = (float)run->weights[m];
+    const struct dcrf_backend_group group = {run->kernel_count, run->operators, weights, diagonal,
+                                             nullptr};
+    /* Potts: the factors of energy/coupling.h */
+    struct dcrf_backend_model model = {};
+    model.variables = run->pictures * run->variables;
+    model.labels = run->labels;
+    model.stride = run->stride;
+    model.unary = unary;
+    model.group_count = 1;
+    model.groups = &group;
+    model.own_factor = -1;
+    model.all_factor = 1;
+    dcrf_status status = iterate_adopt(it, device, &model, error);
+    free(weights);
+    return status < 0 ? status : mean_field_iterate(*it, run->iterations, error);
+}
+
+dcrf_status infer(dcrf_backend_device *device, const struct dcrf_backend_run *run, size_t *wrong,
+                  dcrf_error *error) {
+    float *unary = nullptr, *diagonal = nullptr;
+    unsigned long long *wrong_there = nullptr, found = 0;
+    struct views_there there[2];
+    dcrf_backend_iterate *it = nullptr;
+    const size_t variables = run->pictures * run->variables;
+    *wrong = SIZE_MAX;
+    dcrf_status status = device_enter(device, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &unary, variables * run->stride, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &diagonal, variables, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &wrong_there, 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = check(cudaMemsetAsync(wrong_there, 0xff, sizeof *wrong_there, device->stream),
+                       WHAT, error);
+    if (status == DCRF_OK)
+        status = read_unary(device, run, unary, wrong_there, error);
+    if (status == DCRF_OK)
+        status = sum_diagonals(device, run, diagonal, error);
+    if (status == DCRF_OK)
+        status = update(device, run, unary, diagonal, &it, error);
+    for (int i = 0; i < 2 && status == DCRF_OK; i++)
+        status = write_result(device, run, i, it->y, wrong_there, &there[i], error);
+    if (status == DCRF_OK)
+        status = device_download(device, &found, wrong_there, sizeof found, error);
+    if (status == DCRF_OK)
+        *wrong = (size_t)found; /* NOTHING is SIZE_MAX */
+    for (int i = 0; i < 2; i++) {
+        if (status == DCRF_OK && found == NOTHING && !there[i].arrays.empty())
+            status =
+                device_download_each(device, there[i].arrays.data(), there[i].arrays.size(), error);
+        views_release(device, &there[i]);
+    }
+    iterate_free(it);
+    device_release(device, unary);
+    device_release(device, diagonal);
+    device_release(device, wrong_there);
+    return status;
+}

@@ -1,0 +1,75 @@
+/* Marginals on a device and the model that they are of, as backend/backend.h describes them: what
+ * mean field (mean_field.cu) and QP (qp.cu) share, and what each of them has. */
+#ifndef DCRF_BACKEND_CUDA_ITERATE_CUH
+#define DCRF_BACKEND_CUDA_ITERATE_CUH
+
+#include "backend/cuda/cliques.cuh"
+#include "backend/cuda/messages.cuh"
+
+/* All of it from the first start on, logits from the first damped update on. */
+struct mean_field {
+    float *logits;
+    bool has_logits;
+    float *extra;                          /* what cliques add to the logits; NULL without them */
+    struct dcrf_backend_update how;        /* of the last update */
+    struct dcrf_backend_update *how_there; /* the same, so that the graph need not change with it */
+    double *partial, *sums;                /* of the blocks, and of all */
+    unsigned *blocks_done;
+    size_t blocks;                     /* of the softmax */
+    cudaGraphExec_t step, damped_step; /* NULL until there is one */
+};
+
+/* From the first start on. */
+struct qp {
+    float *field;  /* of y */
+    float *vertex; /* s as a block */
+    double *partial, *sums;
+    double quadratic;     /* the cliques' part of Q */
+    cudaGraphExec_t bend; /* NULL until there is one */
+};
+
+struct dcrf_backend_iterate {
+    dcrf_backend_device *device;
+    size_t variables, labels, stride;
+    float own_factor, all_factor;
+    struct message_kernels kernels;
+    struct device_cliques cliques;
+    const float *unary;
+    float *own_unary; /* the same; NULL where it is the caller's */
+    float *y;
+    struct mean_field mean_field;
+    struct qp qp;
+};
+
+extern const struct dcrf_backend_iterate_methods iterate_methods;
+void iterate_free(dcrf_backend_iterate *it);
+/* For infer.cu. Unary and diagonals of the model are arrays of the device, and outlive it. */
+dcrf_status iterate_adopt(dcrf_backend_iterate **out, dcrf_backend_device *device,
+                          const struct dcrf_backend_model *model, dcrf_error *error);
+
+/* Launches that are the same every time: recorded as a graph, after a first run that takes what
+ * memory the filters need; and both as one call. */
+typedef dcrf_status (*iterate_launches)(dcrf_backend_iterate *it, dcrf_error *error);
+dcrf_status iterate_record(dcrf_backend_iterate *it, iterate_launches launches,
+                           cudaGraphExec_t *graph, dcrf_error *error);
+dcrf_status iterate_repeat(dcrf_backend_iterate *it, iterate_launches launches,
+                           cudaGraphExec_t *graph, dcrf_error *error);
+
+dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float coldness,
+                             double *entropy, dcrf_error *error);
+dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
+                            double *sums, dcrf_error *error);
+/* From softmax(-unary) on, so many updates without damping; only put into the stream. And its
+ * parts: what comes before anything else, softmax(-unary), and one update of y. */
+dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error);
+dcrf_status mean_field_prepare(dcrf_backend_iterate *it, dcrf_error *error);
+dcrf_status mean_field_softmax(dcrf_backend_iterate *it, dcrf_error *error);
+dcrf_status mean_field_update(dcrf_backend_iterate *it, dcrf_error *error);
+void mean_field_release(dcrf_backend_iterate *it);
+
+dcrf_status qp_start(dcrf_backend_iterate *it, const float *y, double *sums, dcrf_error *error);
+dcrf_status qp_bend(dcrf_backend_iterate *it, double *quadratic, dcrf_error *error);
+dcrf_status qp_move(dcrf_backend_iterate *it, double step, double *sums, dcrf_error *error);
+void qp_release(dcrf_backend_iterate *it);
+
+#endif

@@ -1,0 +1,35 @@
+/* The labels of the largest marginals: so that labels go to the host and blocks do not. */
+#include "backend/cuda/device.cuh"
+
+#define WHAT "the labels of marginals"
+
+static __global__ void find_labels(const float *marginals, size_t variables, uint32_t labels,
+                                   uint32_t stride, uint16_t *out) {
+    const size_t a = this_thread();
+    if (a >= variables)
+        return;
+    const float *row = marginals + a * stride;
+    uint32_t best = 0;
+    float largest = row[0];
+    for (uint32_t i = 1; i < labels; i++)
+        if (row[i] > largest) {
+            largest = row[i];
+            best = i;
+        }
+    out[a] = (uint16_t)best;
+}
+
+dcrf_status labels_download(dcrf_backend_device *device, const float *marginals, size_t variables,
+                            size_t labels, size_t stride, uint16_t *out, dcrf_error *error) {
+    uint16_t *found = nullptr;
+    dcrf_status status = device_array(device, &found, variables, WHAT, error);
+    if (status < 0)
+        return status;
+    find_labels<<<blocks_for(variables), THREADS, 0, device->stream>>>(
+        marginals, variables, (uint32_t)labels, (uint32_t)stride, found);
+    status = check(cudaGetLastError(), WHAT, error);
+    if (status == DCRF_OK)
+        status = device_download(device, out, found, variables * sizeof *out, error);
+    device_release(device, found);
+    return status;
+}

@@ -1,0 +1,184 @@
+/* The normalization of a lattice: the weights of its corners are multiplied by the scales, or by
+ * one factor per picture, the calibration. In the compatible one what variables put in (the weights
+ * by vertex) and what they take out (those by variable) have each their own scales, or none. */
+#include "backend/cuda/lattice.cuh"
+
+#include <cmath>
+#include <vector>
+
+#define WHAT "the plan of a lattice"
+
+/* Of what goes in and of what comes out: the scale of each variable, or the factor of its picture,
+ * or nothing. */
+struct rescaling {
+    const float *in, *out;
+    const float *factors;
+    size_t picture_variables;
+};
+
+static __device__ float scale_of(const struct rescaling &r, const float *scales, size_t variable) {
+    return scales ? scales[variable] : r.factors ? r.factors[variable / r.picture_variables] : 1;
+}
+
+/* A point that is no variable has corners that nobody reads, and entries that put nothing in. */
+static __global__ void rescale(struct rescaling r, size_t corner_count, size_t entry_count,
+                               uint32_t corners, const uint32_t *entry_variable,
+                               float *corner_weight, float *entry_weight) {
+    const size_t e = this_thread();
+    if (e < corner_count)
+        corner_weight[e] *= scale_of(r, r.out, e / corners);
+    if (e < entry_count)
+        entry_weight[e] *= scale_of(r, r.in, entry_variable[e]);
+}
+
+static dcrf_status rescale_weights(struct device_lattice *lattice, const struct rescaling &r,
+                                   dcrf_error *error) {
+    const size_t corners = lattice->corners;
+    rescale<<<blocks_for(lattice->entries), THREADS, 0, lattice->op.device->stream>>>(
+        r, lattice->op.base.variables * corners, lattice->entries, (uint32_t)corners,
+        lattice->entry_variable, lattice->corner_weight, lattice->entry_weight);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
+struct sampled_sums {
+    double exact, found; /* found: the operator's */
+};
+
+/* One block per sample (x) and picture (y): the exact row sum of a variable, and the operator's. */
+static __global__ void sum_sampled(const float *all_rows, const float *raw_sums, size_t variables,
+                                   int dimension, const uint32_t *sampled, sampled_sums *sums) {
+    __shared__ float own[DCRF_MAX_FEATURES];
+    __shared__ double partial[THREADS];
+    const size_t first = blockIdx.y * variables, variable = sampled[blockIdx.x];
+    const float *rows = all_rows + first * (size_t)dimension;
+    if ((int)threadIdx.x < dimension)
+        own[threadIdx.x] = rows[variable * (size_t)dimension + threadIdx.x];
+    __syncthreads();
+    double sum = 0;
+    for (size_t b = threadIdx.x; b < variables; b += THREADS) {
+        float square = 0;
+        for (int i = 0; i < dimension; i++) {
+            const float difference = rows[b * (size_t)dimension + (size_t)i] - own[i];
+            square += difference * difference;
+        }
+        sum += (double)expf(-0.5f * square);
+    }
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half)
+            partial[threadIdx.x] += partial[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        sums[blockIdx.y * (size_t)gridDim.x + blockIdx.x] = {
+            partial[0], (double)raw_sums[(first + variable) * DCRF_NARROW_LANES]};
+}
+
+/* As dcrf_lattice_calibrate: in each picture the operator's row sums are those of the formula on
+ * the average over the same sample of variables. *factors is the caller's to release. */
+static dcrf_status calibrate(struct device_lattice *lattice, const float *rows,
+                             const float *raw_sums, size_t pictures, float **factors,
+                             dcrf_error *error) {
+    dcrf_backend_device *device = lattice->op.device;
+    const size_t n = lattice->op.base.variables / pictures;
+    size_t samples = DCRF_CALIBRATION_TERMS / n > DCRF_CALIBRATION_SAMPLES
+                         ? DCRF_CALIBRATION_TERMS / n
+                         : DCRF_CALIBRATION_SAMPLES;
+    samples = samples < n ? samples : n;
+    std::vector<uint32_t> sampled(samples);
+    std::vector<sampled_sums> sums(samples * pictures);
+    std::vector<float> found(pictures);
+    uint32_t *sampled_there = nullptr;
+    sampled_sums *sums_there = nullptr;
+    for (size_t i = 0; i < samples; i++)
+        sampled[i] = samples == n
+                         ? (uint32_t)i
+                         : (uint32_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
+    dcrf_status status = device_array(device, factors, pictures, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &sampled_there, samples, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &sums_there, sums.size(), WHAT, error);
+    if (status == DCRF_OK)
+        status =
+            device_upload(device, sampled_there, sampled.data(), samples * sizeof(uint32_t), error);
+    if (status == DCRF_OK) {
+        const dim3 blocks((unsigned)samples, (unsigned)pictures);
+        sum_sampled<<<blocks, THREADS, 0, device->stream>>>(
+            rows, raw_sums, n, (int)lattice->dimension, sampled_there, sums_there);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    if (status == DCRF_OK)
+        status = device_download(device, sums.data(), sums_there,
+                                 sums.size() * sizeof(sampled_sums), error);
+    for (size_t p = 0; p < pictures && status == DCRF_OK; p++) {
+        double exact = 0, raw = 0;
+        for (size_t i = 0; i < samples; i++) {
+            exact += sums[p * samples + i].exact;
+            raw += sums[p * samples + i].found;
+        }
+        found[p] = (float)sqrt(exact / raw);
+    }
+    if (status == DCRF_OK)
+        status = device_upload(device, *factors, found.data(), pictures * sizeof(float), error);
+    device_release(device, sampled_there);
+    device_release(device, sums_there);
+    return status;
+}
+
+dcrf_status lattice_normalize(struct device_lattice *lattice, const float *rows, size_t pictures,
+                              dcrf_normalization normalization, dcrf_error *error) {
+    float *sums = nullptr, *factors = nullptr;
+    dcrf_status status = operator_sum_rows(&lattice->op, &sums, error);
+    if (status == DCRF_OK)
+        status = normalization == DCRF_NORMALIZE_SYMMETRIC
+                     ? operator_make_scales(&lattice->op, sums, error)
+                     : calibrate(lattice, rows, sums, pictures, &factors, error);
+    if (status == DCRF_OK) {
+        const struct rescaling r = {lattice->op.scales, lattice->op.scales, factors,
+                                    lattice->op.base.variables / pictures};
+        status = rescale_weights(lattice, r, error);
+    }
+    device_release(lattice->op.device, sums);
+    device_release(lattice->op.device, factors);
+    return status;
+}
+
+/* ---- the compatible one --------------------------------------------------------------------- */
+
+/* What the original adds to row sums. */
+#define ROW_SUM_FLOOR 1e-20f
+
+static __global__ void invert_sums(const float *sums, size_t variables, bool is_symmetric,
+                                   float *scales) {
+    const size_t a = this_thread();
+    if (a >= variables)
+        return;
+    const float sum = sums[a * DCRF_NARROW_LANES] + ROW_SUM_FLOOR;
+    scales[a] = 1 / (is_symmetric ? sqrtf(sum) : sum);
+}
+
+dcrf_status lattice_normalize_compatible(struct device_lattice *lattice,
+                                         dcrf_densecrf_normalization normalization,
+                                         dcrf_error *error) {
+    dcrf_backend_device *device = lattice->op.device;
+    const size_t n = lattice->op.base.variables;
+    float *sums = nullptr, *scales = nullptr;
+    if (normalization == DCRF_DENSECRF_NONE)
+        return DCRF_OK;
+    dcrf_status status = operator_sum_rows(&lattice->op, &sums, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &scales, n, WHAT, error);
+    if (status == DCRF_OK) {
+        invert_sums<<<blocks_for(n), THREADS, 0, device->stream>>>(
+            sums, n, normalization == DCRF_DENSECRF_SYMMETRIC, scales);
+        const struct rescaling r = {normalization == DCRF_DENSECRF_AFTER ? nullptr : scales,
+                                    normalization == DCRF_DENSECRF_BEFORE ? nullptr : scales,
+                                    nullptr, n};
+        status = rescale_weights(lattice, r, error);
+    }
+    device_release(device, sums);
+    device_release(device, scales);
+    return status;
+}

@@ -1,0 +1,88 @@
+/* The LP on a device: what lp.cu, lp_rows.cu and lp_search.cu share. */
+#ifndef DCRF_BACKEND_CUDA_LP_CUH
+#define DCRF_BACKEND_CUDA_LP_CUH
+
+#include "backend/cuda/cliques.cuh"
+#include "backend/cuda/ordered.cuh"
+
+/* Labels that the threads of a row can hold. */
+#define LP_MOST_LABELS 512
+
+/* A point of the dual: A alpha and v. */
+struct lp_dual {
+    double *pairwise;
+    double *clique; /* NULL without cliques */
+};
+
+/* What a step tells the host, in one piece. */
+struct lp_answer {
+    double weights[DCRF_BACKEND_TARGETS];
+    double bounds[DCRF_BACKEND_TARGETS][DCRF_BACKEND_BOUND_SUMS];
+    double objective, uphill;
+    double unary;                     /* of the labels of y */
+    uint32_t largest[LP_MOST_LABELS]; /* of z, per label: the bits of a float */
+    uint8_t occurs[LP_MOST_LABELS];   /* among the labels of y */
+};
+
+struct dcrf_backend_lp {
+    dcrf_backend_device *device;
+    size_t variables, label_count, stride;
+    size_t kernel_count;
+    struct device_operator **operators;
+    double *weights;                         /* the host's */
+    float *unary, *y, *previous, *z;         /* blocks */
+    float *packed, *filtered[2];             /* blocks of the labels that are alive */
+    double *precise;                         /* likewise; NULL until it is first needed */
+    struct lp_dual dual[DCRF_BACKEND_DUALS]; /* blocks */
+    struct device_cliques cliques;
+    double *stiffness; /* per clique */
+    float *metric;
+    uint16_t *labels;         /* of y, where they are known */
+    struct lp_answer *answer; /* on the device */
+    double *partial;          /* of the blocks of a launch */
+    unsigned *blocks_done;
+    float largest[LP_MOST_LABELS]; /* the host's: of z, where it is known */
+    bool is_largest_known;
+    bool are_labels_known;
+    double unary_of_labels; /* the host's, likewise, and which labels occur */
+    bool occurs[LP_MOST_LABELS];
+    struct ordered_levels levels; /* those of the last shape */
+    size_t levels_bins;
+    double levels_epsilon;
+};
+
+/* What one thread, or a few, make of each row. They put work into the stream, and what they find
+ * into lp->answer. */
+dcrf_status lp_find_largest(dcrf_backend_lp *lp, dcrf_error *error);
+/* y and z of `advance`, with the largest of z. */
+dcrf_status lp_descend(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                       dcrf_error *error);
+/* The average and best of `advance`. */
+dcrf_status lp_improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                       dcrf_error *error);
+/* bounds[0] of the answer. */
+dcrf_status lp_sum_lowest(dcrf_backend_lp *lp, dcrf_error *error);
+/* Doubles that lp->partial needs for them. */
+size_t lp_row_partials(size_t variables);
+size_t lp_search_partials(size_t variables);
+
+/* Rows of unaries. */
+struct lp_rows {
+    size_t variables;
+    uint32_t labels, stride;
+    const float *unary;
+};
+
+static inline struct lp_rows lp_rows_of(const dcrf_backend_lp *lp) {
+    return {lp->variables, (uint32_t)lp->label_count, (uint32_t)lp->stride, lp->unary};
+}
+
+extern const struct dcrf_backend_lp_methods lp_methods;
+
+#ifdef __CUDACC__
+static __device__ inline double dual_at(const struct lp_dual &dual, size_t at) {
+    return dual.clique ? dual.pairwise[at] + dual.clique[at] : dual.pairwise[at];
+}
+#endif
+
+#endif

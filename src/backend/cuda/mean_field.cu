@@ -1,0 +1,366 @@
+/* Mean field on a device: the update of all variables at once that meanfield/mean_field.c
+ * describes, on the device.
+ *
+ * An update is one graph of launches, recorded once: the kernels' filters into the field, what
+ * cliques add, the softmax, and its sums. With Potts kernels the first has a branch of the graph to
+ * itself, so it is filtered beside the others. The host gets four numbers. */
+#include "backend/cuda/iterate.cuh"
+#include "backend/cuda/sums.cuh"
+#include "energy/clique_terms.h"
+
+#include <cfloat>
+
+#define WARP 32
+#define MOST_ITEMS 4 /* four labels each: 512 in all */
+#define WHAT "mean field"
+
+/* ---- the softmax ---------------------------------------------------------------------------- */
+
+struct update {
+    size_t variables;
+    uint32_t labels, stride;     /* stride in float4 */
+    const float4 *unary, *extra; /* extra: NULL without cliques */
+    struct field_parts field;
+    float factor, own_factor, all_factor; /* as in dsp/dsp.h */
+    float4 *q, *logits;                   /* logits: NULL without damping */
+    const struct dcrf_backend_update *how;
+    bool is_start;          /* softmax(-coldness unary): there is no field, and no q */
+    double *partial, *sums; /* sums: NULL where nobody wants them */
+    unsigned *blocks_done;
+};
+
+template <int LANES> static __device__ float largest_of_row(float value) {
+#pragma unroll
+    for (int distance = 1; distance < LANES; distance *= 2)
+        value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    return value;
+}
+
+static __device__ void sum_up(double energy, double change, double entropy,
+                              const struct update &u) {
+    double mine[DCRF_SOFTMAX_SUMS], totals[DCRF_SOFTMAX_SUMS];
+    mine[DCRF_SOFTMAX_ENERGY] = energy;
+    mine[DCRF_SOFTMAX_CHANGE] = change;
+    mine[DCRF_SOFTMAX_ENTROPY] = entropy;
+    if (sum_of_launch<DCRF_SOFTMAX_SUMS, THREADS>(mine, u.partial, u.blocks_done, totals) &&
+        threadIdx.x == 0)
+        for (int s = 0; s < DCRF_SOFTMAX_SUMS; s++)
+            u.sums[s] = totals[s];
+}
+
+/* LANES threads per row, each with ITEMS times four labels. */
+template <int LANES, int ITEMS> static __global__ void update_rows(struct update u) {
+    const size_t thread = blockIdx.x * (size_t)THREADS + threadIdx.x;
+    const size_t row = thread / LANES;
+    const uint32_t lane = threadIdx.x % LANES;
+    const bool is_there = row < u.variables;
+    const float damping = u.how->damping, coldness = u.how->coldness;
+    float old[ITEMS][4], value[ITEMS][4];
+    double energy = 0, change = 0, entropy = 0;
+    float largest = -FLT_MAX;
+#pragma unroll
+    for (int item = 0; item < ITEMS; item++) {
+        const uint32_t column = lane + (uint32_t)item * LANES;
+        const bool has_column = is_there && column < u.stride;
+        const size_t at = row * u.stride + column;
+        const float4 none = make_float4(0, 0, 0, 0);
+        const float4 unary4 = has_column ? u.unary[at] : none;
+        const float4 q4 = has_column && !u.is_start ? u.q[at] : none;
+        const float4 field4 = has_column && !u.is_start ? field_at(u.field, row, at, q4) : none;
+        const float4 extra4 = has_column && u.extra ? u.extra[at] : none;
+        const float4 logits4 = has_column && u.logits ? u.logits[at] : none;
+        const float unary[4] = {unary4.x, unary4.y, unary4.z, unary4.w};
+        const float q[4] = {q4.x, q4.y, q4.z, q4.w};
+        const float field[4] = {field4.x, field4.y, field4.z, field4.w};
+        const float extra[4] = {extra4.x, extra4.y, extra4.z, extra4.w};
+        const float logits[4] = {logits4.x, logits4.y, logits4.z, logits4.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const bool is_label = has_column && 4 * column + (uint32_t)i < u.labels;
+            float s = coldness * (extra[i] - unary[i] - u.factor * field[i]);
+            if (u.logits)
+                s = damping * logits[i] + (1 - damping) * s;
+            old[item][i] = q[i];
+            value[item][i] = is_label ? s : -FLT_MAX;
+            if (is_label)
+                largest = fmaxf(largest, s);
+            if (is_label && u.sums)
+                energy +=
+                    (double)(q[i] * unary[i] + field[i] * (u.all_factor + u.own_factor * q[i]));
+        }
+        if (has_column && u.logits)
+            u.logits[at] =
+                make_float4(value[item][0], value[item][1], value[item][2], value[item][3]);
+    }
+    largest = largest_of_row<LANES>(largest);
+    float total = 0, weighted = 0;
+#pragma unroll
+    for (int item = 0; item < ITEMS; item++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const bool is_label = value[item][i] > -FLT_MAX;
+            const float exponent = fmaxf(value[item][i] - largest, -100.0f);
+            const float e = is_label ? expf(exponent) : 0;
+            value[item][i] = e;
+            total += e;
+            weighted += e * exponent;
+        }
+    total = sum_of_lanes<LANES>(total);
+    weighted = sum_of_lanes<LANES>(weighted);
+    const float scale = 1 / total;
+#pragma unroll
+    for (int item = 0; item < ITEMS; item++) {
+        const uint32_t column = lane + (uint32_t)item * LANES;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            value[item][i] *= scale;
+            change += (double)fabsf(value[item][i] - old[item][i]);
+        }
+        if (is_there && column < u.stride)
+            u.q[row * u.stride + column] =
+                make_float4(value[item][0], value[item][1], value[item][2], value[item][3]);
+    }
+    if (!u.sums)
+        return; /* all threads */
+    if (is_there && lane == 0)
+        entropy = (double)(scale * weighted) - log((double)total);
+    if (!is_there)
+        change = 0;
+    sum_up(energy, change, entropy, u);
+}
+
+/* s = ln q, up to a constant per row. */
+static __global__ void recover_logits(const float *q, size_t count, float *logits) {
+    const size_t i = blockIdx.x * (size_t)THREADS + threadIdx.x;
+    if (i < count)
+        logits[i] = logf(dcrf_positive(q[i]));
+}
+
+static size_t lanes_for(size_t stride) {
+    size_t lanes = 2;
+    while (lanes < WARP && lanes * 4 < stride)
+        lanes *= 2;
+    return lanes;
+}
+
+/* From a field, or without one: the start. */
+static void launch_update(const dcrf_backend_iterate *it, const struct field_parts *field,
+                          bool is_damped, bool wants_sums) {
+    const struct mean_field *mf = &it->mean_field;
+    struct update u = {};
+    u.variables = it->variables;
+    u.labels = (uint32_t)it->labels;
+    u.stride = (uint32_t)(it->stride / 4);
+    u.unary = reinterpret_cast<const float4 *>(it->unary);
+    u.extra = field ? reinterpret_cast<const float4 *>(mf->extra) : nullptr;
+    if (field)
+        u.field = *field;
+    u.factor = 2 * it->own_factor;
+    u.own_factor = it->own_factor;
+    u.all_factor = it->all_factor;
+    u.q = reinterpret_cast<float4 *>(it->y);
+    u.logits = is_damped ? reinterpret_cast<float4 *>(mf->logits) : nullptr;
+    u.how = mf->how_there;
+    u.is_start = !field;
+    u.partial = mf->partial;
+    u.sums = wants_sums ? mf->sums : nullptr;
+    u.blocks_done = mf->blocks_done;
+    const unsigned blocks = (unsigned)mf->blocks;
+    cudaStream_t stream = it->device->stream;
+    switch (lanes_for(it->stride)) {
+    case 2:
+        update_rows<2, 1><<<blocks, THREADS, 0, stream>>>(u);
+        break;
+    case 4:
+        update_rows<4, 1><<<blocks, THREADS, 0, stream>>>(u);
+        break;
+    case 8:
+        update_rows<8, 1><<<blocks, THREADS, 0, stream>>>(u);
+        break;
+    case 16:
+        update_rows<16, 1><<<blocks, THREADS, 0, stream>>>(u);
+        break;
+    default:
+        if (it->stride <= 4 * WARP)
+            update_rows<32, 1><<<blocks, THREADS, 0, stream>>>(u);
+        else
+            update_rows<32, MOST_ITEMS><<<blocks, THREADS, 0, stream>>>(u);
+        break;
+    }
+}
+
+/* ---- the update as a graph ------------------------------------------------------------------ */
+
+static dcrf_status send_sums(dcrf_backend_iterate *it, dcrf_error *error) {
+    return check(cudaMemcpyAsync(it->device->few, it->mean_field.sums,
+                                 DCRF_BACKEND_UPDATE_SUMS * sizeof(double), cudaMemcpyDeviceToHost,
+                                 it->device->stream),
+                 WHAT, error);
+}
+
+static dcrf_status read_sums(dcrf_backend_iterate *it, double *sums, dcrf_error *error) {
+    const dcrf_status status = check(cudaStreamSynchronize(it->device->stream), WHAT, error);
+    for (int s = 0; s < DCRF_BACKEND_UPDATE_SUMS && status == DCRF_OK; s++)
+        sums[s] = it->device->few[s];
+    return status;
+}
+
+static dcrf_status launch_step(dcrf_backend_iterate *it, bool is_damped, bool wants_sums,
+                               dcrf_error *error) {
+    struct field_parts field;
+    dcrf_status status = field_send(&it->kernels, it->y, &field, error);
+    if (status == DCRF_OK && it->cliques.count > 0)
+        status = cliques_update(&it->cliques, it->y, it->mean_field.extra,
+                                it->mean_field.sums + DCRF_BACKEND_CLIQUE_COST, error);
+    if (status < 0)
+        return status;
+    launch_update(it, &field, is_damped, wants_sums);
+    return wants_sums ? send_sums(it, error) : check(cudaGetLastError(), WHAT, error);
+}
+
+static dcrf_status launch_plain(dcrf_backend_iterate *it, dcrf_error *error) {
+    return launch_step(it, false, true, error);
+}
+
+static dcrf_status launch_damped(dcrf_backend_iterate *it, dcrf_error *error) {
+    return launch_step(it, true, true, error);
+}
+
+/* ---- the interface -------------------------------------------------------------------------- */
+
+void mean_field_release(dcrf_backend_iterate *it) {
+    struct mean_field *mf = &it->mean_field;
+    if (mf->step)
+        cudaGraphExecDestroy(mf->step);
+    if (mf->damped_step)
+        cudaGraphExecDestroy(mf->damped_step);
+    void *const held[] = {mf->logits,  mf->extra, mf->how_there,
+                          mf->partial, mf->sums,  mf->blocks_done};
+    for (void *memory : held)
+        device_release(it->device, memory);
+    *mf = {};
+}
+
+static dcrf_status take_memory(dcrf_backend_iterate *it, dcrf_error *error) {
+    dcrf_backend_device *device = it->device;
+    struct mean_field *mf = &it->mean_field;
+    mf->blocks = blocks_for(it->variables * lanes_for(it->stride));
+    mf->how = {-1, -1}; /* none has been told yet */
+    dcrf_status status = device_array(device, &mf->blocks_done, 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = check(cudaMemsetAsync(mf->blocks_done, 0, sizeof *mf->blocks_done, device->stream),
+                       WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &mf->how_there, 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &mf->partial, mf->blocks * DCRF_SOFTMAX_SUMS, WHAT, error);
+    if (status == DCRF_OK && it->cliques.count > 0)
+        status = device_array(device, &mf->extra, it->variables * it->stride, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &mf->sums, DCRF_BACKEND_UPDATE_SUMS, WHAT, error);
+    if (status == DCRF_OK) /* without cliques they cost nothing */
+        status = check(
+            cudaMemsetAsync(mf->sums, 0, DCRF_BACKEND_UPDATE_SUMS * sizeof(double), device->stream),
+            WHAT, error);
+    if (status < 0)
+        mean_field_release(it);
+    return status;
+}
+
+/* What the launches read of how to update. */
+static dcrf_status tell_how(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
+                            dcrf_error *error) {
+    struct mean_field *mf = &it->mean_field;
+    if (mf->how.damping == how->damping && mf->how.coldness == how->coldness)
+        return DCRF_OK;
+    mf->how = *how;
+    return device_upload(it->device, mf->how_there, how, sizeof *how, error);
+}
+
+static dcrf_status prepare(dcrf_backend_iterate *it, dcrf_error *error) {
+    const dcrf_status status = device_enter(it->device, error);
+    return status == DCRF_OK && !it->mean_field.sums ? take_memory(it, error) : status;
+}
+
+dcrf_status mean_field_start(dcrf_backend_iterate *it, const float *q, float coldness,
+                             double *entropy, dcrf_error *error) {
+    double sums[DCRF_BACKEND_UPDATE_SUMS];
+    const struct dcrf_backend_update how = {0, coldness};
+    dcrf_status status = prepare(it, error);
+    if (status < 0)
+        return status;
+    it->mean_field.has_logits = false;
+    if (q) {
+        const size_t floats = it->variables * it->stride;
+        *entropy = 0;
+        for (size_t i = 0; i < floats; i++)
+            if (q[i] > 0)
+                *entropy += (double)q[i] * log((double)q[i]);
+        return device_upload(it->device, it->y, q, floats * sizeof *q, error);
+    }
+    status = tell_how(it, &how, error);
+    if (status < 0)
+        return status;
+    launch_update(it, nullptr, false, true);
+    status = send_sums(it, error);
+    if (status == DCRF_OK)
+        status = read_sums(it, sums, error);
+    *entropy = status == DCRF_OK ? sums[DCRF_SOFTMAX_ENTROPY] : 0;
+    return status;
+}
+
+/* The logits of q, where damping needs them for the first time. */
+static dcrf_status prepare_damping(dcrf_backend_iterate *it, dcrf_error *error) {
+    struct mean_field *mf = &it->mean_field;
+    const size_t floats = it->variables * it->stride;
+    dcrf_status status = DCRF_OK;
+    if (!mf->logits)
+        status = device_array(it->device, &mf->logits, floats, WHAT, error);
+    if (status == DCRF_OK && !mf->has_logits) {
+        recover_logits<<<blocks_for(floats), THREADS, 0, it->device->stream>>>(it->y, floats,
+                                                                               mf->logits);
+        status = check(cudaGetLastError(), WHAT, error);
+        mf->has_logits = status == DCRF_OK;
+    }
+    return status;
+}
+
+dcrf_status mean_field_step(dcrf_backend_iterate *it, const struct dcrf_backend_update *how,
+                            double *sums, dcrf_error *error) {
+    const bool is_damped = how->damping > 0;
+    struct mean_field *mf = &it->mean_field;
+    dcrf_status status = device_enter(it->device, error);
+    if (status == DCRF_OK)
+        status = tell_how(it, how, error);
+    if (status == DCRF_OK && is_damped)
+        status = prepare_damping(it, error);
+    if (status == DCRF_OK)
+        status = is_damped ? iterate_repeat(it, launch_damped, &mf->damped_step, error)
+                           : iterate_repeat(it, launch_plain, &mf->step, error);
+    return status < 0 ? status : read_sums(it, sums, error);
+}
+
+dcrf_status mean_field_prepare(dcrf_backend_iterate *it, dcrf_error *error) {
+    const struct dcrf_backend_update how = {0, 1};
+    const dcrf_status status = prepare(it, error);
+    return status < 0 ? status : tell_how(it, &how, error);
+}
+
+dcrf_status mean_field_softmax(dcrf_backend_iterate *it, dcrf_error *error) {
+    launch_update(it, nullptr, false, false);
+    return check(cudaGetLastError(), WHAT, error);
+}
+
+dcrf_status mean_field_update(dcrf_backend_iterate *it, dcrf_error *error) {
+    return launch_step(it, false, false, error);
+}
+
+/* Launch by launch: to record a step takes as long as to launch ten, and holds up other workers. */
+dcrf_status mean_field_iterate(dcrf_backend_iterate *it, size_t updates, dcrf_error *error) {
+    dcrf_status status = mean_field_prepare(it, error);
+    if (status == DCRF_OK)
+        status = mean_field_softmax(it, error);
+    for (size_t k = 0; k < updates && status == DCRF_OK; k++)
+        status = mean_field_update(it, error);
+    return status;
+}

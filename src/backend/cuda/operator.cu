@@ -1,0 +1,258 @@
+/* What all kinds of operators share: moving arrays of the host around apply_on_device, features,
+ * and the table that libdcrf finds. */
+#include "backend/cuda/arrays.cuh"
+#include "backend/cuda/compat.cuh"
+#include "backend/cuda/flow.cuh"
+#include "backend/cuda/iterate.cuh"
+#include "backend/cuda/lp.cuh"
+#include "backend/cuda/moves.cuh"
+
+#include <cstdlib>
+
+/* ---- arrays of the host --------------------------------------------------------------------- */
+
+static dcrf_status need_blocks(struct device_operator *op, size_t stride, dcrf_error *error) {
+    const size_t floats = op->base.variables * stride;
+    if (floats <= op->block_floats)
+        return DCRF_OK;
+    device_release(op->device, op->in);
+    device_release(op->device, op->out);
+    op->in = op->out = nullptr;
+    op->block_floats = 0;
+    dcrf_status status = device_array(op->device, &op->in, floats, "the input of a filter", error);
+    if (status == DCRF_OK)
+        status = device_array(op->device, &op->out, floats, "the output of a filter", error);
+    /* What no kernel writes, the padding of rows, goes to the host too: it need not be anything,
+     * but it should be the same every time. */
+    if (status == DCRF_OK)
+        status = check(cudaMemsetAsync(op->out, 0, floats * sizeof(float), op->device->stream),
+                       "the output of a filter", error);
+    if (status == DCRF_OK)
+        op->block_floats = floats;
+    return status;
+}
+
+dcrf_status operator_upload(struct device_operator *op, const float *in, size_t stride,
+                            dcrf_error *error) {
+    dcrf_status status = device_enter(op->device, error);
+    if (status == DCRF_OK)
+        status = need_blocks(op, stride, error);
+    return status < 0 || !in ? status
+                             : device_upload(op->device, op->in, in,
+                                             op->base.variables * stride * sizeof(float), error);
+}
+
+dcrf_status operator_download(struct device_operator *op, float *out, size_t stride,
+                              dcrf_error *error) {
+    return device_download(op->device, out, op->out, op->base.variables * stride * sizeof(float),
+                           error);
+}
+
+dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *workspace,
+                           const struct dcrf_application *application, dcrf_error *error) {
+    (void)workspace;
+    struct device_operator *op = (struct device_operator *)base;
+    const device_turn turn(op->device);
+    struct dcrf_application inner = *application;
+    dcrf_status status = operator_upload(op, application->in, application->stride, error);
+    if (status == DCRF_OK && application->accumulate)
+        status = device_upload(op->device, op->out, application->out,
+                               base->variables * application->stride * sizeof(float), error);
+    inner.in = op->in;
+    inner.out = op->out;
+    if (status == DCRF_OK)
+        status = op->apply_on_device(op, &inner, error);
+    return status < 0 ? status
+                      : operator_download(op, application->out, application->stride, error);
+}
+
+/* In the blocks of the first one. */
+static dcrf_status operators_sum(dcrf_operator *const *operators, const float *factors,
+                                 size_t count, const float *in, float *out, size_t channels,
+                                 size_t stride, dcrf_error *error) {
+    struct device_operator *first = reinterpret_cast<struct device_operator *>(operators[0]);
+    const device_turn turn(first->device);
+    dcrf_status status = operator_upload(first, in, stride, error);
+    for (size_t k = 0; k < count && status == DCRF_OK; k++) {
+        struct device_operator *op = reinterpret_cast<struct device_operator *>(operators[k]);
+        const struct dcrf_application application = {
+            DCRF_SYMMETRIC, first->in, first->out, channels, stride, factors[k], k > 0};
+        status = op->apply_on_device(op, &application, error);
+    }
+    return status < 0 ? status : operator_download(first, out, stride, error);
+}
+
+void operator_clear(struct device_operator *op) {
+    device_release(op->device, op->scales);
+    device_release(op->device, op->in);
+    device_release(op->device, op->out);
+    device_drop(op->device);
+}
+
+/* ---- features ------------------------------------------------------------------------------- */
+
+struct feature_layout {
+    size_t variables, picture_variables, axes, channels;
+    dcrf_grid grid;
+    size_t origin[DCRF_MAX_AXES];
+    double axis_factor[DCRF_MAX_AXES];
+    double channel_factor[DCRF_MAX_FEATURES];
+    const dcrf_view *views; /* of the channels, one per picture */
+    bool is_single;
+    float divisor[DCRF_MAX_FEATURES];
+};
+
+/* As dcrf_features_row does it: a product in double, then rounded; or what is rounded, divided. */
+static __device__ float make_feature(const feature_layout &layout, double value, double factor,
+                                     size_t i) {
+    return layout.is_single ? __fdiv_rn((float)value, layout.divisor[i]) : (float)(value * factor);
+}
+
+static __global__ void make_rows(feature_layout layout, float *rows, unsigned *has_wrong) {
+    const size_t a = this_thread();
+    if (a >= layout.variables)
+        return;
+    float *row = rows + a * (layout.axes + layout.channels);
+    size_t rest = a % layout.picture_variables;
+    for (size_t axis = 0; axis < layout.axes; axis++) {
+        const double at = (double)(layout.origin[axis] + rest % layout.grid.size[axis]);
+        row[axis] = make_feature(layout, layout.is_single ? at * layout.grid.spacing[axis] : at,
+                                 layout.axis_factor[axis], axis);
+        rest /= layout.grid.size[axis];
+    }
+    if (layout.channels == 0)
+        return;
+    dcrf_view view;
+    const char *channel = view_row(layout.views, layout.picture_variables, layout.grid, a, view);
+    for (size_t c = 0; c < layout.channels; c++) {
+        const double value = view_element(channel + (ptrdiff_t)c * view.channel_stride, view.type);
+        const float feature =
+            make_feature(layout, value, layout.channel_factor[c], layout.axes + c);
+        row[layout.axes + c] = feature;
+        if (has_wrong && !isfinite(feature))
+            *has_wrong = 1;
+    }
+}
+
+/* Channels that libdcrf has read are checked; those that come from the caller are not yet. */
+static dcrf_status check_rows(dcrf_backend_device *device, const unsigned *has_wrong,
+                              dcrf_error *error) {
+    unsigned found = 0;
+    const dcrf_status status = device_download(device, &found, has_wrong, sizeof found, error);
+    if (status < 0 || !found)
+        return status;
+    return fail(error, DCRF_ERROR_NOT_FINITE,
+                "the image of a kernel holds a number that is not finite");
+}
+
+dcrf_status features_upload(dcrf_backend_device *device, const struct dcrf_features *features,
+                            size_t zero_rows, float **rows, dcrf_error *error) {
+    const char *what = "features";
+    const size_t floats = features->variables * features->dimension,
+                 zeros = zero_rows * features->dimension;
+    feature_layout layout = {};
+    layout.variables = features->variables;
+    layout.picture_variables = features->variables / features->pictures;
+    layout.axes = features->axes;
+    layout.channels = features->channels;
+    layout.grid = features->grid;
+    layout.is_single = features->is_single;
+    for (size_t i = 0; i < features->dimension; i++)
+        layout.divisor[i] = features->divisor[i];
+    for (size_t axis = 0; axis < features->axes; axis++) {
+        layout.origin[axis] = features->origin[axis];
+        layout.axis_factor[axis] = features->axis_factor[axis];
+    }
+    for (size_t c = 0; c < features->channels; c++)
+        layout.channel_factor[c] = features->channel_factor[c];
+    dcrf_view view = {features->channel, DCRF_F64, features->channels, {}, sizeof(double)};
+    ptrdiff_t step = (ptrdiff_t)(features->channels * sizeof(double));
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        view.stride[axis] = step;
+        step *= (ptrdiff_t)features->grid.size[axis];
+    }
+    struct views_there there;
+    unsigned *has_wrong = nullptr;
+    *rows = nullptr;
+    dcrf_status status = device_array(device, rows, floats + zeros, what, error);
+    if (status == DCRF_OK && zeros > 0)
+        status = check(cudaMemsetAsync(*rows + floats, 0, zeros * sizeof **rows, device->stream),
+                       what, error);
+    if (status == DCRF_OK && features->channels > 0)
+        status = views_upload(device, features->given ? features->given : &view, features->pictures,
+                              &features->grid, true, &there, what, error);
+    layout.views = there.views;
+    if (status == DCRF_OK && features->given) {
+        status = device_array(device, &has_wrong, 1, what, error);
+        if (status == DCRF_OK)
+            status = check(cudaMemsetAsync(has_wrong, 0, sizeof *has_wrong, device->stream), what,
+                           error);
+    }
+    if (status == DCRF_OK) {
+        make_rows<<<blocks_for(features->variables), THREADS, 0, device->stream>>>(layout, *rows,
+                                                                                   has_wrong);
+        status = check(cudaGetLastError(), what, error);
+    }
+    if (status == DCRF_OK && has_wrong)
+        status = check_rows(device, has_wrong, error);
+    views_release(device, &there);
+    device_release(device, has_wrong);
+    if (status < 0) {
+        device_release(device, *rows);
+        *rows = nullptr;
+    }
+    return status;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static dcrf_status operator_new(dcrf_operator **out, dcrf_backend_device *device,
+                                const struct dcrf_features *features,
+                                dcrf_normalization normalization, dcrf_operator_kind kind,
+                                dcrf_error *error) {
+    *out = nullptr;
+    struct device_operator *op = nullptr;
+    dcrf_status status = device_enter(device, error);
+    if (status < 0)
+        return status;
+    switch (kind) {
+    case DCRF_OPERATOR_EXACT:
+        status = exact_new(&op, device, features, normalization, error);
+        break;
+    case DCRF_OPERATOR_GRID:
+        status = grid_new(&op, device, features, normalization, error);
+        break;
+    case DCRF_OPERATOR_LATTICE:
+        status = lattice_new(&op, device, features, normalization, error);
+        break;
+    default:
+        return fail(error, DCRF_ERROR_ARGUMENT, "%d is not a kind of operator", (int)kind);
+    }
+    if (status == DCRF_OK)
+        *out = &op->base;
+    return status;
+}
+
+dcrf_status device_count(size_t *count, dcrf_error *error);
+dcrf_status device_describe(size_t index, dcrf_device_info *info, dcrf_error *error);
+dcrf_status device_open(dcrf_backend_device **device, size_t index, dcrf_error *error);
+
+extern "C" __attribute__((visibility("default"))) const struct dcrf_backend *
+dcrf_backend_cuda(void) {
+    static struct dcrf_backend table;
+    table.version = DCRF_BACKEND_VERSION;
+    table.count = device_count;
+    table.describe = device_describe;
+    table.open = device_open;
+    table.close = device_drop;
+    table.operator_new = operator_new;
+    table.sum = operators_sum;
+    table.disagreements = operators_disagreements;
+    table.iterate = &iterate_methods;
+    table.lp = &lp_methods;
+    table.flow = &flow_methods;
+    table.moves = &moves_methods;
+    table.arrays = &arrays_methods;
+    table.compat = &compat_methods;
+    return &table;
+}

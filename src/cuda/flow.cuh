@@ -1,9 +1,0 @@
-/* The potential flow on a device, as backend/backend.h describes it. */
-#ifndef DCRF_CUDA_FLOW_CUH
-#define DCRF_CUDA_FLOW_CUH
-
-#include "cuda/device.cuh"
-
-extern const struct dcrf_backend_flow_methods flow_methods;
-
-#endif

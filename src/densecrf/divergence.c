@@ -1,0 +1,123 @@
+/* The objective, as the original computes it: without the factor 1/2 that the pairwise part of a
+ * Kullback-Leibler divergence would have, and up to a constant.
+ *
+ *   sum_ai Q_ai ln max(Q_ai, 1e-20) + sum_ai unary_ai Q_ai + sum_aij Q_ai mu(i, j) (K Q_j)_a
+ *
+ * Labels j pass through the lattices in blocks; all sums are in double. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "densecrf/densecrf.h"
+
+#include <math.h>
+
+#define SMALLEST_Q 1e-20
+
+struct divergence {
+    const dcrf_densecrf *crf;
+    const float *q; /* planes, in the order of the picture */
+    const struct dcrf_densecrf_term *term;
+    float *rows;     /* a block of q */
+    float *filtered; /* gain K times them */
+    size_t first, count, width;
+};
+
+static double own_part(void *context, size_t begin, size_t end) {
+    const struct divergence *d = context;
+    double sum = 0;
+    for (size_t i = 0; i < d->crf->labels; i++) {
+        const float *q = d->q + i * d->crf->variables;
+        const float *unary = d->crf->unary;
+        for (size_t a = begin; a < end; a++) {
+            const double value = (double)q[d->crf->order[a]];
+            sum += value * (log(fmax(value, SMALLEST_Q)) +
+                            (unary ? (double)unary[dcrf_densecrf_unary_at(d->crf, a, i)] : 0));
+        }
+    }
+    return sum;
+}
+
+static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct divergence *d = context;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < d->width; k++)
+            d->rows[a * d->width + k] =
+                k < d->count ? d->q[(d->first + k) * d->crf->variables + d->crf->order[a]] : 0;
+}
+
+/* sum_i Q_ai mu(i, j) */
+static double mixed(const struct divergence *d, size_t place, size_t j) {
+    const size_t n = d->crf->variables, a = d->crf->order[place];
+    const float *mu = d->term->mu;
+    if (d->term->compatibility == DCRF_COMPATIBILITY_POTTS)
+        return (double)mu[0] * (double)d->q[j * n + a];
+    if (d->term->compatibility == DCRF_COMPATIBILITY_VECTOR)
+        return (double)mu[j] * (double)d->q[j * n + a];
+    double sum = 0;
+    for (size_t i = 0; i < d->crf->labels; i++)
+        sum += (double)mu[j * d->crf->labels + i] * (double)d->q[i * n + a];
+    return sum;
+}
+
+static double message_part(void *context, size_t begin, size_t end) {
+    const struct divergence *d = context;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < d->count; k++)
+            sum += (double)d->filtered[a * d->width + k] * mixed(d, a, d->first + k);
+    return sum;
+}
+
+dcrf_status dcrf_densecrf_divergence(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                     const float *q, double *divergence, dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
+    if (crf->there)
+        return crf->device.backend->compat->divergence(crf->there, q, divergence, error);
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t n = crf->variables;
+    const size_t most = crf->labels < DCRF_LANES ? crf->labels : DCRF_LANES;
+    struct divergence d = {.crf = crf, .q = q, .width = dcrf_padded(most)};
+    d.rows = dcrf_allocate(n, d.width * sizeof *d.rows);
+    d.filtered = dcrf_allocate(n, d.width * sizeof *d.filtered);
+    if (!d.rows || !d.filtered) {
+        dcrf_release(d.rows);
+        dcrf_release(d.filtered);
+        return dcrf_fail_memory(error, "the divergence");
+    }
+    double sum = dcrf_parallel_sum(pool, n, own_part, &d);
+    dcrf_status status = DCRF_OK;
+    for (d.first = 0; d.first < crf->labels && status == DCRF_OK; d.first += d.width) {
+        const size_t left = crf->labels - d.first;
+        d.count = left < d.width ? left : d.width;
+        dcrf_parallel_for(pool, n, DCRF_DENSECRF_GRAIN, fill_rows, &d);
+        for (size_t m = 0; m < crf->term_count; m++) {
+            d.term = &crf->terms[m];
+            const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(d.term);
+            float *scratch = dcrf_workspace_slot(
+                workspace, &dcrf_spread_slot,
+                dcrf_lattice_filter_floats(lattice, d.width, dcrf_pool_threads(pool)),
+                sizeof *scratch);
+            if (!scratch) {
+                status = dcrf_fail_memory(error, "the divergence");
+                break;
+            }
+            dcrf_lattice_filter(&(struct dcrf_lattice_filter){.lattice = lattice,
+                                                              .pool = pool,
+                                                              .width = d.width,
+                                                              .in = d.rows,
+                                                              .in_stride = d.width,
+                                                              .out = d.filtered,
+                                                              .out_stride = d.width,
+                                                              .factor = d.term->gain,
+                                                              .scratch = scratch});
+            sum += dcrf_parallel_sum(pool, n, message_part, &d);
+        }
+    }
+    dcrf_release(d.rows);
+    dcrf_release(d.filtered);
+    if (status == DCRF_OK)
+        *divergence = sum;
+    return status;
+}

@@ -1,0 +1,402 @@
+/* The update Q <- softmax(-unary - message).
+ *
+ * An update is one pass over the bands of variables (order.c): the messages of a band are sliced
+ * from the lattices, the softmax follows, and the new q is splat for the next update, all while the
+ * rows of the band are in the cache. Between two passes the lattices are blurred (spread.c). So q
+ * need not be in memory at all, and is stored only where something else reads it: while labels are
+ * left out (then the update can be taken back), and for large lattices, which filter all variables
+ * in one sweep (rings.c) before the pass. One of them can do so in place; where there are
+ * two, or one whose compatibility is not a scalar, the message is in the spare rows, and the new q
+ * is written over it. The last pass writes the caller's planes, the first has no message.
+ *
+ * The splat of a group of bands is in the hands of one thread. With more threads than groups the
+ * pass stores q, and the splat is a pass of its own. */
+#include "core/error.h"
+#include "core/timer.h"
+#include "densecrf/densecrf.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct dcrf_slot softmax_slot = {"a softmax of its threads"};
+static const struct dcrf_slot band_slot = {"what its threads work on"};
+
+struct update {
+    struct dcrf_field *field;
+    struct dcrf_spread spread;
+    struct dcrf_rings rings;
+    bool is_start;  /* q is softmax(-unary), and nothing holds it yet */
+    bool is_spread; /* the lattices hold q */
+    bool is_stored; /* field->q holds q */
+    bool has_total; /* the sums of messages over all labels are there */
+    float *rows;    /* for each thread, those of a band */
+    float *parts;   /* the same: what a compatibility that is not a scalar multiplies, or planes */
+    float *work;    /* the same: for the softmax */
+    size_t work_floats;
+    /* One pass: */
+    float *message; /* rows of the message, and of the result: NULL, of a thread's band */
+    float *q;
+    float *planes;    /* the caller's, instead of rows of the result; NULL: no */
+    bool has_message; /* some terms have put theirs into the rows */
+    bool splats;
+    bool sums_up; /* the total is written, or read */
+};
+
+static bool has_short_rows(const dcrf_densecrf *crf) {
+    bool has_them = true;
+    for (size_t m = 0; m < crf->term_count; m++)
+        has_them = has_them && dcrf_densecrf_has_short_rows(&crf->terms[m]);
+    return has_them;
+}
+
+/* The floats of a row with so many labels, as lattices filter it. */
+static size_t floats_for(const struct update *update, size_t labels) {
+    if (labels <= 2 && has_short_rows(update->field->crf))
+        return 2;
+    return (labels + 3) / 4 * 4;
+}
+
+/* Probabilities sum to one, so what a kernel makes of all labels together is the same in every
+ * update: where one has summed it up, later ones need not filter the last label. That is done where
+ * it makes rows shorter, of large lattices and of few labels: others would gain nothing. */
+static bool can_sum_up(const struct update *update) {
+    const struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    return dcrf_rings_count(crf, true, true) + dcrf_rings_count(crf, false, true) ==
+               crf->term_count &&
+           crf->term_count > 0 && !dcrf_field_has_rest(field) && field->active > 2 &&
+           (dcrf_rings_any(crf) || has_short_rows(crf)) &&
+           floats_for(update, field->active - 1) < floats_for(update, field->active);
+}
+
+/* What lattices filter of a row, with the total or not. */
+static size_t filtered_floats(const struct update *update, bool has_total) {
+    return floats_for(update, update->field->active - (has_total ? 1 : 0));
+}
+
+static dcrf_status update_init(struct update *update, struct dcrf_field *field,
+                               dcrf_workspace *workspace, dcrf_error *error) {
+    const dcrf_densecrf *crf = field->crf;
+    const size_t stride = dcrf_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
+    const size_t band = crf->band * stride * threads;
+    *update = (struct update){.field = field, .is_stored = true};
+    update->rows = dcrf_workspace_slot(workspace, &band_slot, 2 * band, sizeof(float));
+    update->work_floats = (DCRF_SOFTMAX_WORK(crf->labels) + 15) / 16 * 16;
+    update->work =
+        dcrf_workspace_slot(workspace, &softmax_slot, threads * update->work_floats, sizeof(float));
+    if (!update->rows || !update->work || !dcrf_rings_init(&update->rings, field, workspace) ||
+        !dcrf_spread_init(&update->spread, crf, workspace, stride))
+        return dcrf_fail_memory(error, "mean field");
+    update->parts = update->rows + band;
+    return DCRF_OK;
+}
+
+/* ---- the pass over the bands ---------------------------------------------------------------- */
+
+/* Put the message of the lattices without a ring into the rows of a band. */
+static void slice_band(const struct update *update, size_t band, float *message, float *parts,
+                       size_t rows) {
+    const struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    bool is_clear = update->has_message;
+    for (size_t pass = 0; pass < 2; pass++) { /* scalars first: they need not add */
+        for (size_t m = 0; m < crf->term_count; m++) {
+            const struct dcrf_densecrf_term *term = &crf->terms[m];
+            if (dcrf_densecrf_has_ring(term) || dcrf_densecrf_is_scalar(term) != (pass == 0))
+                continue;
+            if (dcrf_densecrf_is_scalar(term)) {
+                dcrf_spread_slice(&update->spread, m, band, term->gain * term->mu[0], is_clear,
+                                  message);
+                is_clear = true;
+                continue;
+            }
+            dcrf_spread_slice(&update->spread, m, band, term->gain, false, parts);
+            dcrf_densecrf_add_message(field, term, parts, field->stride, 0, field->stride, message,
+                                      rows);
+        }
+        if (!is_clear)
+            memset(message, 0, rows * field->stride * sizeof *message);
+        is_clear = true;
+    }
+}
+
+/* Planes of a band to where the variables are in the caller's. */
+static void deliver_band(const struct update *update, size_t band, const float *planes) {
+    const dcrf_densecrf *crf = update->field->crf;
+    for (size_t i = 0; i < crf->labels; i++) {
+        float *out = update->planes + i * crf->variables;
+        const float *in = planes + i * crf->band;
+        for (size_t k = crf->band_segment[band]; k < crf->band_segment[band + 1]; k++) {
+            const size_t place = crf->segment[k], count = crf->segment[k + 1] - place;
+            memcpy(out + crf->order[place], in + place - band * crf->band, count * sizeof *out);
+        }
+    }
+}
+
+static void update_band(const struct update *update, size_t band, size_t worker) {
+    const struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    const size_t begin = band * crf->band, own = worker * crf->band * field->stride;
+    const size_t rows = crf->variables - begin < crf->band ? crf->variables - begin : crf->band;
+    const bool has_rest = dcrf_field_has_rest(field);
+    float *message = update->message ? update->message + begin * field->stride : update->rows + own;
+    float *q = update->q ? update->q + begin * field->stride : message;
+    float *peak = field->peak_part + worker * field->peak_stride;
+    if (!update->is_start)
+        slice_band(update, band, message, update->parts + own, rows);
+    const struct dcrf_shared_softmax softmax = {
+        .labels = field->active,
+        .stride = field->stride,
+        .message_stride = field->stride,
+        .unary = field->energies + dcrf_densecrf_unary_at(crf, begin, 0),
+        .plane = field->label,
+        .plane_step = DCRF_LANES,
+        .eight_step = DCRF_LANES * crf->labels,
+        .message = update->is_start ? NULL : message,
+        .total = update->sums_up ? field->total + begin : NULL,
+        .has_total = update->sums_up && update->has_total,
+        .rest = has_rest ? field->rest + begin : NULL,
+        .rest_top = field->rest_top + begin,
+        .shift = has_rest ? field->old_shift + begin : NULL,
+        .scale = has_rest ? field->old_scale + begin : NULL,
+        .q = update->q || update->splats ? q : NULL,
+        .q_planes = update->planes ? update->parts + own : NULL,
+        .q_plane_step = crf->band,
+        .peak = dcrf_field_is_alive(field, peak) ? NULL : peak,
+        .rest_peak = peak + field->peak_stride - 1,
+        .work = update->work + worker * update->work_floats};
+    dcrf_dsp()->shared_softmax(&softmax, rows);
+    if (update->planes)
+        deliver_band(update, band, update->parts + own);
+    for (size_t m = 0; update->splats && m < crf->term_count; m++)
+        dcrf_spread_splat(&update->spread, m, band, q);
+}
+
+static void update_groups(void *context, size_t begin, size_t end, size_t worker) {
+    const struct update *update = context;
+    const dcrf_densecrf *crf = update->field->crf;
+    for (size_t band = dcrf_lattice_group_first(crf->bands, begin);
+         band < dcrf_lattice_group_first(crf->bands, end); band++)
+        update_band(update, band, worker);
+}
+
+static void update_bands(void *context, size_t begin, size_t end, size_t worker) {
+    for (size_t band = begin; band < end; band++)
+        update_band(context, band, worker);
+}
+
+/* Splat q, which is stored: the groups of all terms. */
+static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct update *update = context;
+    const dcrf_densecrf *crf = update->field->crf;
+    for (size_t i = begin; i < end; i++) {
+        const size_t m = i / DCRF_LATTICE_GROUPS, g = i % DCRF_LATTICE_GROUPS;
+        for (size_t band = dcrf_lattice_group_first(crf->bands, g);
+             band < dcrf_lattice_group_first(crf->bands, g + 1); band++)
+            dcrf_spread_splat(&update->spread, m, band,
+                              update->field->q + band * crf->band * update->field->stride);
+    }
+}
+
+static void splat_stored(struct update *update) {
+    dcrf_spread_layout(&update->spread, update->field->stride,
+                       filtered_floats(update, update->has_total && can_sum_up(update)));
+    dcrf_spread_clear(&update->spread);
+    dcrf_parallel_for(update->field->pool, update->field->crf->term_count * DCRF_LATTICE_GROUPS, 1,
+                      splat_groups, update);
+    update->is_spread = true;
+}
+
+/* New q from the lattices, or the first, stored in rows or not, and splat or not; or as planes. */
+static void pass_over_bands(struct update *update, bool stores, bool splats, float *planes) {
+    struct dcrf_field *field = update->field;
+    const dcrf_densecrf *crf = field->crf;
+    const bool is_kept = dcrf_field_has_rest(field); /* a matrix leaves no label out */
+    const bool is_whole = dcrf_pool_threads(field->pool) <= DCRF_LATTICE_GROUPS;
+    update->q = update->message = NULL;
+    if (stores)
+        update->q = update->message = is_kept ? field->spare : field->q;
+    update->planes = planes;
+    update->splats = splats && is_whole;
+    update->has_message = false;
+    update->sums_up = !update->is_start && can_sum_up(update);
+    update->has_total = update->has_total && update->sums_up;
+    if (splats)
+        update->spread.width = filtered_floats(update, update->sums_up);
+    if (dcrf_rings_any(crf) && !update->is_start) {
+        update->message = is_kept || !dcrf_rings_in_place(&update->rings) ? field->spare : field->q;
+        if (stores)
+            update->q = update->message; /* whose rows are at hand */
+        dcrf_rings_filter(&update->rings, filtered_floats(update, update->has_total),
+                          update->message);
+        update->has_message = true;
+    }
+    if (update->splats)
+        dcrf_spread_clear(&update->spread);
+    dcrf_field_clear_peaks(field);
+    if (is_whole)
+        dcrf_parallel_for(field->pool, DCRF_LATTICE_GROUPS, 1, update_groups, update);
+    else
+        dcrf_parallel_for(field->pool, crf->bands, 1, update_bands, update);
+    field->rest_peak = dcrf_field_collect_peaks(field, true);
+    if (is_kept || update->q == field->spare)
+        dcrf_field_swap(field);
+    update->has_total = update->sums_up;
+    update->is_stored = stores;
+    update->is_spread = update->splats;
+}
+
+/* Does anything read the rows of q that an update leaves? */
+static bool must_store(const struct update *update) {
+    const struct dcrf_field *field = update->field;
+    return dcrf_rings_any(field->crf) || dcrf_field_has_rest(field) ||
+           dcrf_pool_threads(field->pool) > DCRF_LATTICE_GROUPS;
+}
+
+/* The last one writes to `planes`, where that can be done at once. */
+static void update_field(struct update *update, float *planes) {
+    const bool is_last = planes, is_kept = dcrf_field_has_rest(update->field);
+    if (update->is_start) {
+        dcrf_spread_layout(&update->spread, update->field->stride, filtered_floats(update, false));
+        pass_over_bands(update, must_store(update), true, NULL);
+        update->is_start = false;
+    }
+    if (!update->is_spread)
+        splat_stored(update);
+    dcrf_spread_blur(&update->spread);
+    pass_over_bands(update, is_last ? is_kept : must_store(update), !is_last,
+                    is_kept ? NULL : planes);
+}
+
+/* See that field->q holds q: what it came from is still there. */
+static void store_q(struct update *update) {
+    const bool was_spread = update->is_spread;
+    if (update->is_stored)
+        return;
+    pass_over_bands(update, true, false, NULL);
+    update->is_spread = was_spread;
+}
+
+/* Bands that tell as a rule that no label has faded. */
+#define PROBED_BANDS 8
+
+/* Can labels have faded, by what softmax(-unary) is in the first so many bands? */
+static bool fades(struct update *update, size_t bands) {
+    struct dcrf_field *field = update->field;
+    update->q = update->message = update->planes = NULL;
+    update->splats = update->sums_up = false;
+    dcrf_field_clear_peaks(field);
+    dcrf_parallel_for(field->pool, bands < field->crf->bands ? bands : field->crf->bands, 1,
+                      update_bands, update);
+    dcrf_field_collect_peaks(field, true);
+    return dcrf_field_must_adapt(field);
+}
+
+/* softmax(-unary): all labels are active if none has faded, else rows are filled with those that
+ * have not. */
+static dcrf_status start(struct update *update, dcrf_error *error) {
+    struct dcrf_field *field = update->field;
+    dcrf_field_take_all(field);
+    update->is_start = true;
+    update->is_stored = false;
+    if (field->threshold <= 0 || !fades(update, PROBED_BANDS) || !fades(update, field->crf->bands))
+        return DCRF_OK;
+    const dcrf_status status = dcrf_field_measure_threshold(field, error);
+    if (status < 0 || !dcrf_field_must_adapt(field))
+        return status;
+    update->is_start = false;
+    update->is_stored = true;
+    return dcrf_field_start(field, error);
+}
+
+/* The update, made again while it raises labels that it left out: every time more are in, so that
+ * comes to an end. `planes` is what the field was loaded from, or NULL; `result` is that of
+ * update_field. */
+static dcrf_status update_woken(struct update *update, const float *planes, float *result,
+                                dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    update_field(update, result);
+    while (status == DCRF_OK && dcrf_field_must_wake(update->field)) {
+        status = dcrf_field_wake(update->field, planes, error);
+        update->is_spread = false;
+        if (status == DCRF_OK)
+            update_field(update, result);
+    }
+    return status;
+}
+
+static dcrf_status adapt(struct update *update, dcrf_error *error) {
+    if (!dcrf_field_must_adapt(update->field))
+        return DCRF_OK;
+    const dcrf_status status = dcrf_field_measure_threshold(update->field, error);
+    if (status < 0 || !dcrf_field_must_adapt(update->field))
+        return status;
+    store_q(update);
+    update->is_spread = false;
+    return dcrf_field_adapt(update->field, error);
+}
+
+/* ---- the public calls ----------------------------------------------------------------------- */
+
+dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                size_t iterations, float *q, dcrf_progress_callback progress,
+                                void *progress_user, dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
+    if (crf->there)
+        return dcrf_densecrf_run_there(crf, NULL, iterations, q, progress, progress_user, error);
+    const double start_s = dcrf_time_s();
+    struct dcrf_field *field;
+    struct update update;
+    dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
+    if (status < 0)
+        return status;
+    status = update_init(&update, field, workspace, error);
+    if (status == DCRF_OK)
+        status = start(&update, error);
+    for (size_t i = 0; i < iterations && status == DCRF_OK; i++) {
+        if (i > 0)
+            status = adapt(&update, error);
+        if (status == DCRF_OK)
+            status = update_woken(&update, NULL, i + 1 == iterations ? q : NULL, error);
+        const dcrf_moment moment = dcrf_densecrf_moment(start_s, i + 1);
+        if (status == DCRF_OK && progress && progress(progress_user, &moment) != 0)
+            status = DCRF_STOP_CANCELLED;
+    }
+    if (status >= 0 && !update.planes) {
+        store_q(&update);
+        dcrf_field_store(field, q);
+    }
+    dcrf_field_free(&field);
+    return status;
+}
+
+dcrf_status dcrf_densecrf_start(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
+                                dcrf_error *error) {
+    return dcrf_densecrf_infer(crf, workspace, 0, q, NULL, NULL, error);
+}
+
+dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspace, float *q,
+                               dcrf_error *error) {
+    if (!crf || !workspace || !q)
+        return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
+    DCRF_ENTER(workspace, error);
+    if (crf->there)
+        return dcrf_densecrf_run_there(crf, q, 1, q, NULL, NULL, error);
+    struct dcrf_field *field;
+    struct update update;
+    dcrf_status status = dcrf_field_new(&field, crf, workspace, error);
+    if (status < 0)
+        return status;
+    status = update_init(&update, field, workspace, error);
+    if (status == DCRF_OK)
+        status = dcrf_field_load(field, q, error);
+    if (status == DCRF_OK)
+        status = update_woken(&update, q, q, error);
+    if (status == DCRF_OK && !update.planes)
+        dcrf_field_store(field, q);
+    dcrf_field_free(&field);
+    return status;
+}

@@ -1,0 +1,315 @@
+/* The exact operator: its plan and the methods of the interface. */
+#include "filter/exact/exact.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- methods -------------------------------------------------------------------------------- */
+
+static dcrf_status apply(const dcrf_operator *op, dcrf_workspace *workspace,
+                         const struct dcrf_application *application, dcrf_error *error) {
+    return dcrf_exact_apply((const struct dcrf_exact *)op, workspace, application, error);
+}
+
+static dcrf_status apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
+                                const double *in, double *out, size_t channels, dcrf_error *error) {
+    return dcrf_exact_apply_double((const struct dcrf_exact *)op, workspace, in, out, channels,
+                                   error);
+}
+
+static dcrf_status line(const dcrf_operator *op, dcrf_workspace *workspace,
+                        const struct dcrf_line *what, dcrf_error *error) {
+    return dcrf_exact_line((const struct dcrf_exact *)op, workspace, what, error);
+}
+
+static dcrf_status line_double(const dcrf_operator *op, dcrf_workspace *workspace,
+                               const struct dcrf_line *what, double *out, dcrf_error *error) {
+    return dcrf_exact_line_double((const struct dcrf_exact *)op, workspace, what, out, error);
+}
+
+static dcrf_status disagreement(const dcrf_operator *op, dcrf_workspace *workspace,
+                                const uint16_t *labels, bool in_double, double *sum,
+                                dcrf_error *error) {
+    return dcrf_exact_disagreement((const struct dcrf_exact *)op, workspace, labels, in_double, sum,
+                                   error);
+}
+
+static dcrf_status left_out(const dcrf_operator *base, dcrf_workspace *workspace, bool in_double,
+                            double *sums, dcrf_error *error) {
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    return in_double ? dcrf_exact_left_out_double(op, workspace, sums, error)
+                     : dcrf_exact_left_out(op, workspace, sums, error);
+}
+
+static dcrf_status part(const dcrf_operator *op, const uint8_t *kept, dcrf_workspace *workspace,
+                        dcrf_operator **out, dcrf_error *error) {
+    return dcrf_exact_part((const struct dcrf_exact *)op, kept, workspace, out, error);
+}
+
+/* Products are summed up over a tile, a block and in double; then the result is rounded. */
+#define SUM_ROUNDINGS (DCRF_TILE + BLOCK_TILES + 2)
+
+double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) {
+    const struct dcrf_metric *metric = &op->metric;
+    size_t largest = 0;
+    for (size_t g = 0; g < metric->groups; g++)
+        largest = metric->size[g] > largest ? metric->size[g] : largest;
+    const double per_exponent =
+        (double)(op->has_exact_squares ? metric->groups + 1 : largest + metric->groups + 3);
+    /* |f - its float| = e changes x by at most 2 e sqrt(2 x) <= e (2 x + 1). */
+    return DCRF_PAIR_ROUNDINGS + exponent * per_exponent +
+           op->rounded_features * 0x1p24 * (2 * exponent + 1);
+}
+
+/* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x). The
+ * sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. The scales
+ * have the error of the row sums. No sum is off by more than twice its row sum, however many
+ * roundings features with an enormous offset would have: MOST is more than that. */
+#define MOST 0x1p30
+
+static size_t roundings(const dcrf_operator *base) {
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    const double exponent = fmax(1, log((double)base->variables / op->least_row_sum));
+    const double of_scales = op->is_normalized ? op->row_sum_error * 0x1p24 : 0;
+    const double of_values = ceil(dcrf_exact_value_roundings(op, exponent) + of_scales);
+    return (size_t)fmin(of_values, MOST) + SUM_ROUNDINGS;
+}
+
+/* F between two nodes has four roundings. */
+static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+    return roundings(base) + bins + 4;
+}
+
+/* y / epsilon is taken as it is rounded; its differences have one rounding. */
+static size_t line_roundings(const dcrf_operator *base) {
+    return roundings(base) + 1;
+}
+
+/* Values and sums in double, and the scales. */
+static double double_error(const dcrf_operator *base) {
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    return DCRF_EXACT_ERROR_DOUBLE + (op->is_normalized ? op->row_sum_error : 0);
+}
+
+static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
+                            dcrf_error *error) {
+    (void)workspace;
+    (void)error;
+    const struct dcrf_exact *op = (const struct dcrf_exact *)base;
+    for (size_t place = 0; place < base->variables; place++)
+        out[op->order[place]] = (float)(op->scale[place] * op->scale[place]);
+    return DCRF_OK;
+}
+
+static dcrf_status normalize(dcrf_operator *base, dcrf_workspace *workspace, dcrf_error *error) {
+    (void)workspace;
+    (void)error;
+    struct dcrf_exact *op = (struct dcrf_exact *)base;
+    op->is_normalized = true;
+    for (size_t place = 0; place < base->variables; place++) {
+        op->scale[place] = 1 / sqrt(op->row_sums[place]);
+        op->scale_single[place] = (float)op->scale[place];
+    }
+    return DCRF_OK;
+}
+
+static void free_exact(dcrf_operator *base) {
+    struct dcrf_exact *op = (struct dcrf_exact *)base;
+    dcrf_release(op->order);
+    dcrf_release(op->features);
+    dcrf_release(op->features_single);
+    dcrf_release(op->scale);
+    dcrf_release(op->scale_single);
+    dcrf_release(op->box);
+    dcrf_release(op->limit);
+    dcrf_release(op->row_sums);
+    dcrf_release(op->near.words);
+    dcrf_release(op->near_double.words);
+    dcrf_release(op);
+}
+
+static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_EXACT,
+                                                     .apply = apply,
+                                                     .ordered = dcrf_exact_ordered,
+                                                     .line = line,
+                                                     .apply_double = apply_double,
+                                                     .line_double = line_double,
+                                                     .disagreement = disagreement,
+                                                     .ordered_roundings = ordered_roundings,
+                                                     .line_roundings = line_roundings,
+                                                     .double_error = double_error,
+                                                     .left_out = left_out,
+                                                     .part = part,
+                                                     .diagonal = diagonal,
+                                                     .normalize = normalize,
+                                                     .free = free_exact};
+
+/* ---- the plan ------------------------------------------------------------------------------- */
+
+/* Where the features of a kernel went: the operator's feature k is number feature[k] of the
+ * caller's, times unit[k]. */
+struct arrangement {
+    size_t feature[DCRF_MAX_FEATURES];
+    double unit[DCRF_MAX_FEATURES]; /* a power of two, so that the product is exact */
+    double weight[DCRF_MAX_FEATURES];
+};
+
+/* Features with the same sigma become a group. Numbers are scaled such that sigma is between 1 and
+ * 2, so that no square overflows that matters. */
+static void arrange(const struct dcrf_features *features, struct dcrf_metric *metric,
+                    struct arrangement *arrangement) {
+    bool is_taken[DCRF_MAX_FEATURES] = {false};
+    size_t count = 0;
+    *metric = (struct dcrf_metric){.features = features->dimension};
+    for (size_t i = 0; i < features->dimension; i++) {
+        const double factor = dcrf_features_factor(features, i);
+        if (is_taken[i])
+            continue;
+        const double unit = exp2(floor(log2(factor)));
+        const double weight = factor / unit * (factor / unit) * (1 / (2 * log(2)));
+        metric->weight[metric->groups] = weight;
+        for (size_t k = i; k < features->dimension; k++)
+            if (!is_taken[k] && dcrf_features_factor(features, k) == factor) {
+                is_taken[k] = true;
+                arrangement->feature[count] = k;
+                arrangement->unit[count] = unit;
+                arrangement->weight[count++] = weight;
+                metric->size[metric->groups]++;
+            }
+        metric->groups++;
+    }
+}
+
+/* The rows that the tree is made of. */
+static dcrf_status order(struct dcrf_exact *op, const struct dcrf_features *features,
+                         dcrf_workspace *workspace, dcrf_error *error) {
+    const size_t n = op->base.variables, d = op->metric.features;
+    float *rows = dcrf_allocate(n, d * sizeof *rows);
+    if (!rows)
+        return dcrf_fail_memory(error, "an exact operator");
+    for (size_t a = 0; a < n; a++)
+        dcrf_features_row(features, a, rows + a * d);
+    const dcrf_status status = dcrf_exact_order(rows, n, d, op->order, workspace, error);
+    for (size_t place = n; place < op->tiles * DCRF_TILE; place++)
+        op->order[place] = op->order[n - 1];
+    dcrf_release(rows);
+    return status;
+}
+
+/* Kernels see differences only: floats keep more of a feature that counts from the first
+ * variable's, which an offset does not change. Nothing near the largest float is added to another.
+ */
+#define LARGEST_ORIGIN 0x1p100
+
+static void fill_planes(struct dcrf_exact *op, const struct dcrf_features *features,
+                        const struct arrangement *arrangement) {
+    const size_t d = op->metric.features;
+    double rounded[DCRF_MAX_FEATURES] = {0}, largest[DCRF_MAX_FEATURES] = {0};
+    bool is_whole = true;
+    for (size_t k = 0; k < d; k++) {
+        const double first = dcrf_features_value(features, 0, arrangement->feature[k]);
+        const double origin = fabs(first * arrangement->unit[k]) < LARGEST_ORIGIN ? first : 0;
+        for (size_t place = 0; place < op->tiles * DCRF_TILE; place++) {
+            const size_t at = dcrf_exact_at(op, place, k);
+            const double raw =
+                dcrf_features_value(features, op->order[place], arrangement->feature[k]);
+            const double relative = raw - origin, value = relative * arrangement->unit[k];
+            op->features[at] = raw * arrangement->unit[k];
+            op->features_single[at] = (float)value;
+            rounded[k] =
+                fmax(rounded[k], fabs(value - (double)(float)value) + 0x1p-53 * fabs(value));
+            largest[k] = fmax(largest[k], fabs(relative));
+            is_whole &= raw == floor(raw);
+        }
+    }
+    double squared = 0, reach = 0;
+    for (size_t k = 0; k < d; k++) {
+        squared += rounded[k] * rounded[k] * arrangement->weight[k] * 2 * log(2);
+        reach += 4 * largest[k] * largest[k];
+    }
+    op->rounded_features = sqrt(squared);
+    op->has_exact_squares = is_whole && reach <= 0x1p24;
+}
+
+static void fill_boxes(struct dcrf_exact *op) {
+    size_t k = 0;
+    for (size_t g = 0; g < op->metric.groups; g++) {
+        const double root = sqrt(op->metric.weight[g]);
+        for (size_t last = k + op->metric.size[g]; k < last; k++)
+            for (size_t t = 0; t < op->tiles; t++) {
+                double low = INFINITY, high = -INFINITY;
+                for (size_t place = t * DCRF_TILE; place < (t + 1) * DCRF_TILE; place++) {
+                    low = fmin(low, op->features[dcrf_exact_at(op, place, k)]);
+                    high = fmax(high, op->features[dcrf_exact_at(op, place, k)]);
+                }
+                op->box[2 * k * op->tiles + t] = low * root;
+                op->box[(2 * k + 1) * op->tiles + t] = high * root;
+            }
+    }
+}
+
+dcrf_status dcrf_exact_measure_tiles(struct dcrf_exact *op, dcrf_workspace *workspace,
+                                     dcrf_error *error) {
+    fill_boxes(op);
+    const dcrf_status status = dcrf_exact_find_near(op, workspace, error);
+    return status < 0 ? status : dcrf_exact_measure(op, workspace, error);
+}
+
+dcrf_status dcrf_exact_allocate(struct dcrf_exact **out, size_t variables,
+                                const struct dcrf_metric *metric, dcrf_error *error) {
+    struct dcrf_exact *op = dcrf_allocate_zero(1, sizeof *op);
+    *out = NULL;
+    if (!op)
+        return dcrf_fail_memory(error, "an exact operator");
+    op->base.methods = &methods;
+    op->base.variables = variables;
+    op->metric = *metric;
+    op->tiles = (variables + DCRF_TILE - 1) / DCRF_TILE;
+    op->blocks = (op->tiles + BLOCK_TILES - 1) / BLOCK_TILES;
+    const size_t d = metric->features, places = op->tiles * DCRF_TILE;
+    op->order = dcrf_allocate(places, sizeof *op->order);
+    op->features = dcrf_allocate(places, d * sizeof *op->features);
+    op->features_single = dcrf_allocate(places, d * sizeof *op->features_single);
+    op->scale = dcrf_allocate_zero(places, sizeof *op->scale);
+    op->scale_single = dcrf_allocate_zero(places, sizeof *op->scale_single);
+    op->row_sums = dcrf_allocate(places, sizeof *op->row_sums);
+    op->box = dcrf_allocate(op->tiles, 2 * d * sizeof *op->box);
+    op->base.bytes = sizeof *op + op->tiles * 2 * d * sizeof *op->box +
+                     places * (sizeof *op->order + sizeof *op->row_sums +
+                               (d + 1) * (sizeof(double) + sizeof(float)));
+    if (!op->order || !op->features || !op->features_single || !op->scale || !op->scale_single ||
+        !op->row_sums || !op->box) {
+        free_exact(&op->base);
+        return dcrf_fail_memory(error, "an exact operator");
+    }
+    *out = op;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_exact_new(dcrf_operator **out, const struct dcrf_features *features,
+                           dcrf_workspace *workspace, dcrf_error *error) {
+    struct dcrf_metric metric;
+    struct arrangement arrangement;
+    struct dcrf_exact *op;
+    *out = NULL;
+    arrange(features, &metric, &arrangement);
+    dcrf_status status = dcrf_exact_allocate(&op, features->variables, &metric, error);
+    if (status < 0)
+        return status;
+    status = order(op, features, workspace, error);
+    if (status == DCRF_OK) {
+        fill_planes(op, features, &arrangement);
+        for (size_t place = 0; place < features->variables; place++)
+            op->scale[place] = op->scale_single[place] = 1;
+        status = dcrf_exact_measure_tiles(op, workspace, error);
+    }
+    if (status < 0) {
+        free_exact(&op->base);
+        return status;
+    }
+    *out = &op->base;
+    return DCRF_OK;
+}

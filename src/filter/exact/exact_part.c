@@ -1,0 +1,67 @@
+/* The exact operator of some of the variables: the rows and columns of the whole one that are kept.
+ *
+ * The kept variables stay in the order of the tree, so that those of a tile are near each other
+ * still, and keep their scales: the normalization is that of the whole. What may be left out is
+ * decided anew, by the row sums of the part, so that it is a small part of those too. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/exact/exact.h"
+
+static void take_places(struct dcrf_exact *op, const struct dcrf_exact *whole, const uint8_t *kept,
+                        const uint32_t *number) {
+    const size_t d = op->metric.features, n = op->base.variables;
+    size_t place = 0;
+    for (size_t from = 0; from < whole->base.variables; from++) {
+        if (!kept[whole->order[from]])
+            continue;
+        op->order[place] = number[whole->order[from]];
+        op->scale[place] = whole->scale[from];
+        op->scale_single[place] = whole->scale_single[from];
+        for (size_t k = 0; k < d; k++) {
+            const size_t at = dcrf_exact_at(op, place, k), before = dcrf_exact_at(whole, from, k);
+            op->features[at] = whole->features[before];
+            op->features_single[at] = whole->features_single[before];
+        }
+        place++;
+    }
+    for (; place < op->tiles * DCRF_TILE; place++) {
+        op->order[place] = op->order[n - 1];
+        for (size_t k = 0; k < d; k++) {
+            const size_t at = dcrf_exact_at(op, place, k), last = dcrf_exact_at(op, n - 1, k);
+            op->features[at] = op->features[last];
+            op->features_single[at] = op->features_single[last];
+        }
+    }
+}
+
+dcrf_status dcrf_exact_part(const struct dcrf_exact *whole, const uint8_t *kept,
+                            dcrf_workspace *workspace, dcrf_operator **out, dcrf_error *error) {
+    const size_t n = whole->base.variables;
+    struct dcrf_exact *op = NULL;
+    uint32_t *number = dcrf_allocate(n, sizeof *number);
+    size_t count = 0;
+    *out = NULL;
+    if (!number)
+        return dcrf_fail_memory(error, "a part of an exact operator");
+    for (size_t a = 0; a < n; a++) {
+        number[a] = (uint32_t)count;
+        count += kept[a] != 0;
+    }
+    dcrf_status status = dcrf_exact_allocate(&op, count, &whole->metric, error);
+    if (status == DCRF_OK) {
+        take_places(op, whole, kept, number);
+        op->rounded_features = whole->rounded_features;
+        op->has_exact_squares = whole->has_exact_squares;
+        status = dcrf_exact_measure_tiles(op, workspace, error);
+    }
+    dcrf_release(number);
+    if (status < 0) {
+        if (op)
+            op->base.methods->free(&op->base);
+        return status;
+    }
+    op->is_normalized = whole->is_normalized;
+    op->row_sum_error = whole->row_sum_error; /* that of the scales */
+    *out = &op->base;
+    return DCRF_OK;
+}

@@ -1,0 +1,151 @@
+/* The grid operator: a spatial kernel is a separable Gaussian convolution.
+ *
+ *   exp(-|f_a - f_b|^2 / 2) = prod_k g_k(a_k - b_k),   g_k(t) = exp(-(t spacing_k / sigma_k)^2 / 2)
+ *
+ * Each axis is convolved directly, with g_k cut off as filter/grid/grid_taps.h says: symmetric,
+ * with a unit diagonal, and exact but for that, be the input a constant or an impulse. Outside the
+ * grid there is nothing, so rows near the border sum to less, as the formula says. */
+#include "filter/grid/grid.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <string.h>
+
+/* ---- construction --------------------------------------------------------------------------- */
+
+static void free_grid(dcrf_operator *base) {
+    struct dcrf_grid_plan *op = (struct dcrf_grid_plan *)base;
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
+        dcrf_release(op->taps[axis]);
+    dcrf_release(op->scale);
+    dcrf_release(op);
+}
+
+/* ---- the methods ---------------------------------------------------------------------------- */
+
+/* Channels that are convolved together: all, unless they are so many that tiles would be narrow. In
+ * a volume a pass lies between, in memory. */
+#define MOST_TOGETHER 192
+
+static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
+                         const struct dcrf_application *application, dcrf_error *error) {
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
+    const size_t padded = dcrf_padded(application->channels);
+    const size_t most = op->shape.axes > 2 ? DCRF_DSP_WIDTH : MOST_TOGETHER;
+    struct dcrf_grid_filter filter = {.op = op,
+                                      .stride = application->stride,
+                                      .factor = application->factor,
+                                      .accumulate = application->accumulate};
+    dcrf_status status = DCRF_OK;
+    for (size_t channel = 0; channel < padded && status == DCRF_OK; channel += filter.width) {
+        filter.width = padded - channel < most ? padded - channel : most;
+        filter.in = application->in + channel;
+        filter.out = application->out + channel;
+        status = dcrf_grid_convolve(&filter, workspace, error);
+    }
+    return status;
+}
+
+/* Every variable's own histogram, convolved: all that it sees, by bins. */
+static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
+                           const struct dcrf_ordered *channel, dcrf_error *error) {
+    const struct dcrf_grid_filter filter = {.op = (const struct dcrf_grid_plan *)base,
+                                            .ordered = channel};
+    memset(channel->out, 0, base->variables * sizeof *channel->out);
+    return dcrf_grid_convolve(&filter, workspace, error);
+}
+
+/* 1 - fraction; the scale; a product and its sum along each axis; the scale; F between two nodes
+ * (four), and a product and its sum over the bins and their blocks. */
+static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
+    size_t roundings = 1 + 1 + 2 + 4 + bins + 2 + bins / DCRF_DSP_WIDTH;
+    for (size_t axis = 0; axis < op->shape.axes; axis++)
+        roundings += 2 * op->radius[axis] + 2;
+    return roundings;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------- */
+
+static dcrf_status diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
+                            dcrf_error *error) {
+    (void)workspace;
+    (void)error;
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
+    for (size_t a = 0; a < base->variables; a++)
+        out[a] = op->scale ? op->scale[a] * op->scale[a] : 1;
+    return DCRF_OK;
+}
+
+/* Row sums away from the border are the same sums, so the scale is the same number there. Nothing
+ * is assumed: where it is not, there is no such part. */
+static void find_inner(struct dcrf_grid_plan *op) {
+    struct dcrf_grid_inner *inner = &op->inner;
+    const size_t *size = op->shape.size;
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        inner->begin[axis] = op->radius[axis];
+        inner->end[axis] = size[axis] > op->radius[axis] ? size[axis] - op->radius[axis] : 0;
+        if (inner->begin[axis] >= inner->end[axis])
+            return;
+    }
+    const size_t *begin = inner->begin, *end = inner->end;
+    inner->scale = op->scale[(begin[2] * size[1] + begin[1]) * size[0] + begin[0]];
+    size_t others = 0;
+    for (size_t z = begin[2]; z < end[2]; z++)
+        for (size_t y = begin[1]; y < end[1]; y++)
+            for (size_t x = begin[0]; x < end[0]; x++)
+                others += op->scale[(z * size[1] + y) * size[0] + x] != inner->scale;
+    if (others > 0)
+        inner->end[0] = begin[0];
+}
+
+static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
+                           dcrf_error *error) {
+    (void)workspace;
+    struct dcrf_grid_plan *op = (struct dcrf_grid_plan *)base;
+    op->scale = dcrf_allocate(base->variables, sizeof *op->scale);
+    if (!op->scale)
+        return dcrf_fail_memory(error, "the normalization of a kernel");
+    memcpy(op->scale, scale, base->variables * sizeof *scale);
+    base->bytes += base->variables * sizeof *scale;
+    find_inner(op);
+    return DCRF_OK;
+}
+
+static const struct dcrf_operator_methods methods = {.kind = DCRF_OPERATOR_GRID,
+                                                     .apply = apply,
+                                                     .ordered = ordered,
+                                                     .apply_double = dcrf_grid_apply_double,
+                                                     .ordered_roundings = ordered_roundings,
+                                                     .diagonal = diagonal,
+                                                     .rescale = rescale,
+                                                     .free = free_grid};
+
+dcrf_status dcrf_grid_new(dcrf_operator **out, const struct dcrf_features *features,
+                          dcrf_workspace *workspace, dcrf_error *error) {
+    (void)workspace;
+    *out = NULL;
+    struct dcrf_grid_plan *op = dcrf_allocate_zero(1, sizeof *op);
+    if (!op)
+        return dcrf_fail_memory(error, "a grid operator");
+    op->base.methods = &methods;
+    op->base.variables = features->variables;
+    op->base.bytes = sizeof *op;
+    op->shape = features->grid;
+    for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++) {
+        const bool is_there = axis < op->shape.axes;
+        const double factor = is_there ? features->axis_factor[axis] : 1;
+        if (is_there)
+            op->radius[axis] = dcrf_grid_radius(factor, op->shape.size[axis], op->shape.axes);
+        op->taps[axis] = dcrf_allocate(op->radius[axis] + 1, sizeof(float));
+        if (!op->taps[axis]) {
+            free_grid(&op->base);
+            return dcrf_fail_memory(error, "a grid operator");
+        }
+        for (size_t k = 0; k <= op->radius[axis]; k++)
+            op->taps[axis][k] = (float)dcrf_grid_tap(factor, (double)k);
+        op->base.bytes += (op->radius[axis] + 1) * sizeof(float);
+    }
+    *out = &op->base;
+    return DCRF_OK;
+}

@@ -1,0 +1,84 @@
+/* The grid operator in double, for proofs: the same plan and the same matrix as in grid.c, by plain
+ * loops. */
+#include "core/error.h"
+#include "filter/grid/grid.h"
+
+/* Variables a task takes. */
+#define GRAIN 1024
+
+struct double_pass {
+    const struct dcrf_grid_plan *op;
+    size_t axis, inner, length;
+    const double *in;
+    double *out;
+    size_t channels;
+};
+
+/* Channels whose sums are registers. */
+#define CHANNELS 8
+
+/* `channels` of the input from `in` on, along one axis: one output variable. */
+static inline void sum_taps(const float *taps, size_t before, size_t after, const double *in,
+                            size_t step, double *out, size_t channels) {
+    double sum[CHANNELS] = {0};
+    in -= before * step;
+    for (size_t i = 0; i <= before + after; i++, in += step) {
+        const double weight = (double)taps[i < before ? before - i : i - before];
+        for (size_t c = 0; c < channels; c++)
+            sum[c] += weight * in[c];
+    }
+    for (size_t c = 0; c < channels; c++)
+        out[c] = sum[c];
+}
+
+static void convolve_double(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_pass *pass = context;
+    const size_t radius = pass->op->radius[pass->axis], step = pass->inner * pass->channels;
+    const float *taps = pass->op->taps[pass->axis];
+    for (size_t a = begin; a < end; a++) {
+        const size_t at = a / pass->inner % pass->length;
+        const size_t before = at < radius ? at : radius;
+        const size_t after = pass->length - 1 - at < radius ? pass->length - 1 - at : radius;
+        const double *in = pass->in + a * pass->channels;
+        double *out = pass->out + a * pass->channels;
+        for (size_t c = 0; c < pass->channels; c += CHANNELS) {
+            const size_t left = pass->channels - c;
+            if (left >= CHANNELS)
+                sum_taps(taps, before, after, in + c, step, out + c, CHANNELS);
+            else
+                sum_taps(taps, before, after, in + c, step, out + c, left);
+        }
+    }
+}
+
+static void scale_double(const struct dcrf_grid_plan *op, const double *in, double *out,
+                         size_t channels) {
+    for (size_t a = 0; a < op->base.variables; a++)
+        for (size_t c = 0; c < channels; c++)
+            out[a * channels + c] = in[a * channels + c] * (op->scale ? (double)op->scale[a] : 1.0);
+}
+
+dcrf_status dcrf_grid_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
+                                   const double *in, double *out, size_t channels,
+                                   dcrf_error *error) {
+    const struct dcrf_grid_plan *op = (const struct dcrf_grid_plan *)base;
+    double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot, base->variables,
+                                         channels * sizeof *buffer);
+    if (!buffer)
+        return dcrf_fail_memory(error, "a grid convolution");
+    scale_double(op, in, out, channels);
+    struct double_pass pass = {
+        .op = op, .inner = 1, .in = out, .out = buffer, .channels = channels};
+    for (size_t axis = 0; axis < op->shape.axes; axis++) {
+        pass.axis = axis;
+        pass.length = op->shape.size[axis];
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, GRAIN, convolve_double,
+                          &pass);
+        pass.inner *= pass.length;
+        pass.in = pass.out;
+        pass.out = pass.out == buffer ? out : buffer;
+    }
+    scale_double(op, pass.in, out, channels);
+    return DCRF_OK;
+}

@@ -1,0 +1,247 @@
+/* The blur of the lattice along one axis after the other.
+ *
+ * A pass along one axis reads and writes every vertex once, so six passes over a lattice that does
+ * not fit in the cache move it through memory six times. But vertices are numbered by layers, and a
+ * step along an axis reaches only a few layers far: as soon as one pass is so far ahead, the next
+ * can follow it. All passes then sweep through the vertices together, one behind the other, and
+ * what lies between the first and the last stays in the cache. Every value is the same sum as in
+ * separate passes.
+ *
+ * In a step of the sweep each pass takes one layer, and what one pass takes neither reads what
+ * another writes in that step nor overwrites what it still needs: pass j is behind pass j - 1 by
+ * more layers than either of them reaches. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/lattice/lattice.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Vertices a task takes. */
+#define GRAIN 128
+/* The fewest vertices of a layer: layers that follow each other are joined. */
+#define FEWEST_IN_LAYER 256
+/* Both buffers together: below that they fit in a second-level cache. */
+#define LARGE_BYTES ((size_t)1 << 19)
+/* Rows of a step of the sweep and of a chunk, along one axis: about, and at least. */
+#define LAYER_BYTES ((size_t)1 << 16)
+#define LEAST_BYTES ((size_t)1 << 14)
+/* Threads that work on one step, at most. */
+#define MOST_LANES 64
+/* Passes of a sweep; more begin another one. */
+#define MOST_PASSES DCRF_MAX_CORNERS
+
+/* ---- layers --------------------------------------------------------------------------------- */
+
+/* The layer that holds a vertex. */
+static size_t layer_of(const struct dcrf_lattice_layers *layers, size_t vertex) {
+    size_t low = 0, high = layers->count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (layers->first[middle] <= vertex)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* How many layers a step along an axis leads away at most. Neighbours come in the order of the
+ * vertices, so those of the first and the last vertex of a layer that have one tell. */
+static void measure_reach(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct dcrf_lattice *lattice = context;
+    struct dcrf_lattice_layers *layers = &lattice->layers;
+    for (size_t axis = begin; axis < end; axis++) {
+        const uint32_t *ahead = dcrf_lattice_neighbours(lattice, axis) + 1;
+        layers->reach[axis] = 0;
+        for (size_t from = 0; from < layers->count; from++) {
+            size_t v = layers->first[from], last = layers->first[from + 1];
+            while (v < last && ahead[2 * v] == lattice->vertices)
+                v++;
+            while (last > v && ahead[2 * (last - 1)] == lattice->vertices)
+                last--;
+            for (size_t i = 0; v < last && i < 2; i++) {
+                const size_t to = layer_of(layers, ahead[2 * (i == 0 ? v : last - 1)]);
+                const size_t distance = from > to ? from - to : to - from;
+                layers->reach[axis] =
+                    distance > layers->reach[axis] ? distance : layers->reach[axis];
+            }
+        }
+    }
+}
+
+dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
+                                    const struct dcrf_lattice_order *order, dcrf_pool *pool,
+                                    dcrf_error *error) {
+    struct dcrf_lattice_layers *layers = &lattice->layers;
+    const size_t n = lattice->vertices;
+    layers->first = dcrf_allocate(n / FEWEST_IN_LAYER + 2, sizeof *layers->first);
+    if (!layers->first)
+        return dcrf_fail_memory(error, "the plan of a lattice");
+    layers->count = 1;
+    layers->first[0] = 0;
+    for (size_t v = FEWEST_IN_LAYER; v < n; v++)
+        if (dcrf_lattice_order_layer(order, v) != dcrf_lattice_order_layer(order, v - 1)) {
+            layers->first[layers->count++] = (uint32_t)v;
+            v += FEWEST_IN_LAYER - 1;
+        }
+    layers->first[layers->count] = (uint32_t)n;
+    dcrf_parallel_for(pool, lattice->corners, 1, measure_reach, lattice);
+    return DCRF_OK;
+}
+
+/* ---- the sweep ------------------------------------------------------------------------------ */
+
+/* Parts of a step, which do not depend on each other: work(context, begin, end), by `grain` at a
+ * time. */
+struct sweep_part {
+    void (*work)(const void *context, size_t begin, size_t end);
+    const void *context;
+    size_t begin, end, grain;
+};
+
+/* Each thread has a lane: an even share of every part, so that it finds in its own cache what it
+ * wrote one step before. Who is done with his own takes chunks from the others. */
+struct lane {
+    _Alignas(DCRF_ALIGNMENT) atomic_size_t next; /* chunk, of all parts */
+};
+
+struct step {
+    const struct sweep_part *parts;
+    size_t count;
+    size_t lanes;
+    struct lane lane[MOST_LANES];
+};
+
+/* The chunks of a part before those of a lane. */
+static size_t first_chunk(const struct sweep_part *part, size_t lane, size_t lanes) {
+    const size_t chunks = (part->end - part->begin + part->grain - 1) / part->grain;
+    return (chunks * lane + lanes - 1) / lanes;
+}
+
+static void run_lane(struct step *step, size_t lane) {
+    size_t before = 0; /* chunks of the parts so far */
+    const struct sweep_part *part = step->parts, *last = part + step->count;
+    for (;;) {
+        const size_t chunk =
+            atomic_fetch_add_explicit(&step->lane[lane].next, 1, memory_order_relaxed);
+        size_t first, count;
+        for (;; part++) {
+            if (part == last)
+                return;
+            first = first_chunk(part, lane, step->lanes);
+            count = first_chunk(part, lane + 1, step->lanes) - first;
+            if (chunk - before < count)
+                break;
+            before += count;
+        }
+        const size_t from = part->begin + (first + chunk - before) * part->grain;
+        const size_t left = part->end - from;
+        part->work(part->context, from, from + (left < part->grain ? left : part->grain));
+    }
+}
+
+static void run_lanes(void *context, size_t begin, size_t end, size_t worker) {
+    (void)begin;
+    (void)end;
+    struct step *step = context;
+    for (size_t i = 0; i < step->lanes; i++)
+        run_lane(step, (worker + i) % step->lanes);
+}
+
+static void run_parts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct sweep_part *parts = context;
+    for (size_t i = begin; i < end; i++)
+        if (parts[i].begin < parts[i].end)
+            parts[i].work(parts[i].context, parts[i].begin, parts[i].end);
+}
+
+static void sweep_step(dcrf_pool *pool, const struct sweep_part *parts, size_t count) {
+    const size_t threads = dcrf_pool_threads(pool);
+    size_t chunks = 0;
+    for (size_t i = 0; i < count; i++)
+        chunks += first_chunk(&parts[i], 1, 1);
+    if (threads == 1 || chunks <= 1) {
+        dcrf_parallel_for(pool, count, count + 1, run_parts, (void *)parts);
+        return;
+    }
+    struct step step = {.parts = parts, .count = count};
+    step.lanes = threads < MOST_LANES ? threads : MOST_LANES;
+    for (size_t i = 0; i < step.lanes; i++)
+        atomic_init(&step.lane[i].next, 0);
+    dcrf_parallel_for(pool, step.lanes, 1, run_lanes, &step);
+}
+
+static void blur_range(const void *context, size_t begin, size_t end) {
+    dcrf_dsp()->blur(context, begin, end);
+}
+
+/* All passes, pass j in layer i of the step i + behind[j]; here a layer is `joined` of the plan's.
+ */
+static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const struct dcrf_blur *pass,
+                  const size_t *behind, size_t count, size_t joined) {
+    const struct dcrf_lattice_layers *layers = &lattice->layers;
+    const size_t layer_count = (layers->count + joined - 1) / joined;
+    const size_t least = LEAST_BYTES / (pass->width * sizeof(float));
+    for (size_t i = 0; i < layer_count + behind[count - 1]; i++) {
+        struct sweep_part parts[MOST_PASSES];
+        size_t part_count = 0;
+        for (size_t j = 0; j < count; j++) {
+            const size_t layer = i - behind[j]; /* wraps before its first */
+            if (layer >= layer_count)
+                continue;
+            const size_t first = layer * joined, last = first + joined;
+            parts[part_count++] = (struct sweep_part){
+                .work = blur_range,
+                .context = &pass[j],
+                .begin = layers->first[first],
+                .end = layers->first[last < layers->count ? last : layers->count],
+                .grain = least > GRAIN ? least : GRAIN};
+        }
+        sweep_step(pool, parts, part_count);
+    }
+}
+
+/* How many layers of the plan make one of the sweep: all where their rows fit in the cache, else so
+ * many that a thread has enough to do in a step. */
+static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width) {
+    const size_t bytes = lattice->vertices * width * sizeof(float);
+    const size_t layers = lattice->layers.count, wanted = bytes / LAYER_BYTES;
+    if (2 * bytes <= LARGE_BYTES || wanted == 0)
+        return layers;
+    return wanted < layers ? layers / wanted : 1;
+}
+
+float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                         const float *in, bool upwards, size_t count, float *one, float *other) {
+    const size_t axes = lattice->corners, *reach = lattice->layers.reach;
+    const size_t joined = joined_layers(lattice, width);
+    for (size_t done = 0; done < count;) {
+        const size_t passes = count - done < MOST_PASSES ? count - done : MOST_PASSES;
+        struct dcrf_blur pass[MOST_PASSES];
+        size_t behind[MOST_PASSES] = {0}, last_reach = 0;
+        for (size_t j = 0; j < passes; j++) {
+            const size_t axis = upwards ? (done + j) % axes : axes - 1 - (done + j) % axes;
+            const size_t own =
+                joined < lattice->layers.count ? (reach[axis] + joined - 1) / joined : 0;
+            pass[j] =
+                (struct dcrf_blur){.neighbour = {dcrf_lattice_neighbours(lattice, axis), NULL},
+                                   .in = {in, NULL},
+                                   .out = one,
+                                   .width = width,
+                                   .centre = DCRF_LATTICE_CENTRE,
+                                   .side = DCRF_LATTICE_SIDE};
+            if (j > 0)
+                behind[j] = behind[j - 1] + 1 + (own > last_reach ? own : last_reach);
+            last_reach = own;
+            in = one;
+            one = other;
+            other = (float *)in;
+        }
+        sweep(lattice, pool, pass, behind, passes, joined);
+        done += passes;
+    }
+    return other;
+}

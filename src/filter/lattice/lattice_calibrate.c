@@ -1,0 +1,95 @@
+/* The scale of a lattice, unless the kernel is normalized, which undoes any scale.
+ *
+ * The raw lattice sum is a multiple of the Gaussian sum that depends on the dimension and on how
+ * full the lattice is. One scale makes the sum of K~ 1 equal the sum of K 1 over a fixed sample of
+ * variables. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/lattice/lattice.h"
+
+#include <math.h>
+
+/* Variables a task takes. */
+#define GRAIN 4096
+
+struct sample {
+    const struct dcrf_dsp *dsp;
+    const struct dcrf_features *features;
+    float *planes; /* the features, one plane a dimension */
+    size_t plane;
+    size_t count;
+    double *row_sum;
+};
+
+/* Multiples of the golden ratio spread evenly over the variables, in step with no image width. */
+static size_t sampled_variable(const struct sample *sample, size_t i) {
+    const size_t n = sample->features->variables;
+    if (sample->count == n)
+        return i;
+    return (size_t)(fmod((double)i * 0.6180339887498949, 1.0) * (double)n);
+}
+
+static void fill_planes(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct sample *sample = context;
+    const size_t n = sample->features->variables;
+    float row[DCRF_MAX_FEATURES];
+    for (size_t a = begin; a < end; a++) {
+        if (a < n)
+            dcrf_features_row(sample->features, a, row);
+        for (size_t i = 0; i < sample->features->dimension; i++)
+            sample->planes[i * sample->plane + a] = a < n ? row[i] : INFINITY;
+    }
+}
+
+static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    struct sample *sample = context;
+    float query[DCRF_MAX_FEATURES];
+    for (size_t i = begin; i < end; i++) {
+        dcrf_features_row(sample->features, sampled_variable(sample, i), query);
+        sample->row_sum[i] = sample->dsp->gaussian_sum(sample->planes, sample->plane, sample->plane,
+                                                       sample->features->dimension, query);
+    }
+}
+
+dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_features *features,
+                                   dcrf_workspace *workspace, dcrf_error *error) {
+    struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t n = base->variables;
+    struct sample sample = {.dsp = dcrf_dsp(), .features = features, .plane = (n + 15) / 16 * 16};
+    sample.count = DCRF_CALIBRATION_TERMS / n > DCRF_CALIBRATION_SAMPLES
+                       ? DCRF_CALIBRATION_TERMS / n
+                       : DCRF_CALIBRATION_SAMPLES;
+    sample.count = sample.count < n ? sample.count : n;
+    sample.row_sum = dcrf_allocate(sample.count, sizeof *sample.row_sum);
+    sample.planes = dcrf_allocate(sample.plane, features->dimension * sizeof *sample.planes);
+    float *lattice_sums = dcrf_allocate(n, sizeof *lattice_sums);
+    dcrf_status status = DCRF_OK;
+    if (!sample.row_sum || !sample.planes || !lattice_sums)
+        status = dcrf_fail_memory(error, "the calibration of a lattice");
+    else
+        status = dcrf_operator_row_sums(base, workspace, lattice_sums, error);
+    if (status == DCRF_OK) {
+        dcrf_parallel_for(pool, sample.plane, GRAIN, fill_planes, &sample);
+        if (!dcrf_parallel_while(workspace, sample.count, 1, sum_rows, &sample))
+            status = dcrf_fail_interrupted(workspace, "calibrating a lattice", error);
+    }
+    if (status == DCRF_OK) {
+        double exact = 0, raw = 0;
+        for (size_t i = 0; i < sample.count; i++) {
+            exact += sample.row_sum[i];
+            raw += (double)lattice_sums[sampled_variable(&sample, i)];
+        }
+        const float factor = (float)sqrt(exact / raw);
+        for (size_t e = 0; e < n * lattice->corners; e++) {
+            lattice->corner_weight[e] *= factor;
+            lattice->entry_weight[e] *= factor;
+        }
+    }
+    dcrf_release(sample.row_sum);
+    dcrf_release(sample.planes);
+    dcrf_release(lattice_sums);
+    return status;
+}

@@ -1,0 +1,286 @@
+/* The diagonal of the lattice operator.
+ *
+ *   (K~)_aa = sum_jk w_j w_k B_jk    over the corners j, k of the variable's own simplex,
+ *
+ * where B_jk is what a unit at corner j leaves at corner k. Corner k + 1 lies one step ahead of
+ * corner k along an axis of its own, so the way from one corner to another is a set of axes, one
+ * step along each; and since the steps along all axes sum to zero, there are two ways (three from a
+ * corner to itself): the axes of the set ahead, or the others back. The blurs take the steps in the
+ * order of the axes, and a way ends where it meets a vertex that the lattice does not hold. B and
+ * its transpose have one diagonal, and so has their mean.
+ *
+ * Which ways there are from a vertex is one bit for each set of axes. The sets whose first axis is
+ * i are those of the neighbour along i, with axis i added to what has axes above i alone, so six
+ * passes over the vertices find them all, where walking along every way would take hundreds of
+ * steps from memory to memory for each simplex. Variables are taken in
+ * the order of their lowest vertices: what they need of a large lattice then comes in streams, and
+ * equal simplices come close to each other. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/lattice/lattice.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Variables a task takes. */
+#define GRAIN 1024
+/* Simplices a worker remembers the responses of. */
+#define REMEMBERED 64
+/* The rows of a variable are asked for so many variables before. */
+#define FORESIGHT 8
+/* Sets of this many axes have a bit each in a word. */
+#define MOST_AXES 6
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- ways ----------------------------------------------------------------------------------- */
+
+/* Bit S: one step along each axis of the set S (bit i: axis i) leads to a vertex that there is. */
+struct ways {
+    _Atomic uint64_t along[2]; /* back, ahead */
+};
+
+struct context {
+    const struct dcrf_lattice *lattice;
+    struct ways *ways;                   /* one per vertex; NULL: too many axes */
+    size_t axis;                         /* of a pass over the vertices */
+    float left[DCRF_MAX_CORNERS + 1];    /* of a unit after steps along so many of the axes */
+    float response[DCRF_MAX_CORNERS][4]; /* to them, by whether there is a way ahead, and back */
+    struct memory *memories;             /* REMEMBERED for each worker */
+    uint32_t *order;                     /* the variables by their lowest vertices */
+    float *out;
+};
+
+/* The sets without axis i. */
+static uint64_t sets_without(size_t axis) {
+    uint64_t sets = 0;
+    for (unsigned set = 0; set < 64; set++)
+        if (!(set >> axis & 1))
+            sets |= (uint64_t)1 << set;
+    return sets;
+}
+
+static void begin_ways(void *argument, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct context *context = argument;
+    for (size_t v = begin; v < end; v++)
+        for (size_t direction = 0; direction < 2; direction++)
+            atomic_init(&context->ways[v].along[direction], 1); /* the empty set */
+}
+
+/* Add the sets whose first axis is this one. A neighbour that had its turn already has more sets,
+ * which are told by the axis that they have. */
+static void extend_ways(void *argument, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct context *context = argument;
+    const struct dcrf_lattice *lattice = context->lattice;
+    const uint32_t *neighbours = dcrf_lattice_neighbours(lattice, context->axis);
+    const uint64_t others = sets_without(context->axis);
+    for (size_t v = begin; v < end; v++)
+        for (size_t direction = 0; direction < 2; direction++) {
+            const uint32_t next = neighbours[2 * v + direction];
+            if (next == lattice->vertices)
+                continue;
+            _Atomic uint64_t *own = &context->ways[v].along[direction];
+            const uint64_t further =
+                atomic_load_explicit(&context->ways[next].along[direction], memory_order_relaxed);
+            const uint64_t known = atomic_load_explicit(own, memory_order_relaxed);
+            atomic_store_explicit(own, known | (further & others) << (1u << context->axis),
+                                  memory_order_relaxed);
+        }
+}
+
+static void find_ways(struct context *context, dcrf_pool *pool) {
+    const size_t vertices = context->lattice->vertices;
+    dcrf_parallel_for(pool, vertices, GRAIN, begin_ways, context);
+    for (context->axis = context->lattice->corners; context->axis-- > 0;)
+        dcrf_parallel_for(pool, vertices, GRAIN, extend_ways, context);
+}
+
+/* Is there a way along this set? By walking, where there are no words. */
+static bool leads(const struct dcrf_lattice *lattice, uint32_t from, uint32_t axes,
+                  size_t direction) {
+    for (size_t axis = 0; axis < lattice->corners; axis++)
+        if (axes >> axis & 1) {
+            from = dcrf_lattice_neighbours(lattice, axis)[2 * from + direction];
+            if (from == lattice->vertices)
+                return false;
+        }
+    return true;
+}
+
+/* The same for all sets of axes that steps are taken along one after the other, and for what is
+ * left of all axes: bit i, of the set of the first i. */
+INLINE void find_leads(const struct context *context, size_t corners, uint32_t from,
+                       const uint32_t *axes, uint32_t *ahead, uint32_t *back) {
+    const uint32_t all = (uint32_t)((1ull << corners) - 1);
+    *ahead = *back = 0;
+    if (context->ways) {
+        const uint64_t way_back =
+            atomic_load_explicit(&context->ways[from].along[0], memory_order_relaxed);
+        const uint64_t way_ahead =
+            atomic_load_explicit(&context->ways[from].along[1], memory_order_relaxed);
+        for (size_t i = 0; i <= corners; i++) {
+            *ahead |= (uint32_t)(way_ahead >> axes[i] & 1) << i;
+            *back |= (uint32_t)(way_back >> (all & ~axes[i]) & 1) << i;
+        }
+        return;
+    }
+    for (size_t i = 0; i <= corners; i++) {
+        *ahead |= (uint32_t)leads(context->lattice, from, axes[i], 1) << i;
+        *back |= (uint32_t)leads(context->lattice, from, all & ~axes[i], 0) << i;
+    }
+}
+
+/* ---- simplices ------------------------------------------------------------------------------ */
+
+/* The axis along which the vertex `to` is one step ahead of `from`, as a set of one. */
+INLINE uint32_t axis_between(const struct dcrf_lattice *lattice, size_t corners, uint32_t from,
+                             uint32_t to) {
+    uint32_t axes = 0;
+    for (size_t axis = 0; axis < corners; axis++)
+        axes |= (uint32_t)(dcrf_lattice_neighbours(lattice, axis)[2 * from + 1] == to) << axis;
+    return axes;
+}
+
+/* responses[j, i]: what a unit at corner j leaves i corners on. */
+INLINE void fill_responses(const struct context *context, size_t corners, const uint32_t *vertex,
+                           float *responses) {
+    const struct dcrf_lattice *lattice = context->lattice;
+    uint32_t step[2 * DCRF_MAX_CORNERS]; /* round and round */
+    for (size_t k = 0; k < corners; k++)
+        step[k] = step[k + corners] =
+            axis_between(lattice, corners, vertex[k], vertex[k + 1 < corners ? k + 1 : 0]);
+    for (size_t j = 0; j < corners; j++) {
+        uint32_t axes[DCRF_MAX_CORNERS + 1] = {0}, ahead, back;
+        for (size_t i = 0; i < corners; i++)
+            axes[i + 1] = axes[i] | step[j + i];
+        find_leads(context, corners, vertex[j], axes, &ahead, &back);
+        float *row = responses + j * corners;
+        for (size_t i = 0; i < corners; i++)
+            row[i] = context->response[i][(ahead >> i & 1) | (back >> i & 1) << 1];
+        row[0] += ahead >> corners & 1 ? context->left[corners] : 0; /* all the way round */
+    }
+}
+
+/* A simplex and its responses; one that was never used has no vertex of this number. */
+struct memory {
+    uint32_t vertex[DCRF_MAX_CORNERS];
+    float responses[DCRF_MAX_CORNERS * DCRF_MAX_CORNERS];
+};
+
+/* w' R w, one row of R after the other. */
+INLINE float weigh(const float *weight, const float *responses, size_t corners) {
+    float sum = 0, round[2 * DCRF_MAX_CORNERS];
+    memcpy(round, weight, corners * sizeof *round);
+    memcpy(round + corners, weight, corners * sizeof *round);
+    for (size_t j = 0; j < corners; j++, responses += corners) {
+        float row = 0;
+        for (size_t i = 0; i < corners; i++)
+            row += round[j + i] * responses[i];
+        sum += weight[j] * row;
+    }
+    return sum;
+}
+
+INLINE void fill_diagonal(const struct context *context, size_t corners, size_t begin, size_t end,
+                          struct memory *memories) {
+    const struct dcrf_lattice *lattice = context->lattice;
+    const size_t bytes = corners * sizeof(uint32_t);
+    for (size_t place = begin; place < end; place++) {
+        if (place + FORESIGHT < end) {
+            const size_t next = context->order[place + FORESIGHT] * corners;
+            __builtin_prefetch(lattice->corner_vertex + next);
+            __builtin_prefetch(lattice->corner_weight + next);
+        }
+        const size_t a = context->order[place];
+        const uint32_t *vertex = lattice->corner_vertex + a * corners;
+        /* Variables near each other often share a simplex, and with it the responses. */
+        uint32_t hash = 0;
+        for (size_t k = 0; k < corners; k++)
+            hash = (hash ^ vertex[k]) * 0x9e3779b1u;
+        struct memory *memory = &memories[(hash >> 16) % REMEMBERED];
+        if (memcmp(memory->vertex, vertex, bytes) != 0) {
+            memcpy(memory->vertex, vertex, bytes);
+            fill_responses(context, corners, vertex, memory->responses);
+        }
+        context->out[a] = weigh(lattice->corner_weight + a * corners, memory->responses, corners);
+    }
+}
+
+/* With the usual numbers of corners as constants. */
+static void diagonal_chunk(void *argument, size_t begin, size_t end, size_t worker) {
+    const struct context *context = argument;
+    struct memory *memories = context->memories + worker * REMEMBERED;
+    switch (context->lattice->corners) {
+    case 3:
+        fill_diagonal(context, 3, begin, end, memories);
+        break;
+    case 6:
+        fill_diagonal(context, 6, begin, end, memories);
+        break;
+    default:
+        fill_diagonal(context, context->lattice->corners, begin, end, memories);
+        break;
+    }
+}
+
+/* Sort the variables by counting. */
+static bool order_variables(struct context *context) {
+    const struct dcrf_lattice *lattice = context->lattice;
+    const size_t n = lattice->base.variables, corners = lattice->corners;
+    uint32_t *next = dcrf_allocate_zero(lattice->vertices + 1, sizeof *next);
+    uint32_t *lowest = dcrf_allocate(n, sizeof *lowest);
+    context->order = dcrf_allocate(n, sizeof *context->order);
+    const bool is_done = next && lowest && context->order;
+    for (size_t a = 0; is_done && a < n; a++) {
+        const uint32_t *vertex = lattice->corner_vertex + a * corners;
+        lowest[a] = vertex[0];
+        for (size_t k = 1; k < corners; k++)
+            lowest[a] = vertex[k] < lowest[a] ? vertex[k] : lowest[a];
+        next[lowest[a] + 1]++;
+    }
+    for (size_t v = 0; is_done && v < lattice->vertices; v++)
+        next[v + 1] += next[v];
+    for (size_t a = 0; is_done && a < n; a++)
+        context->order[next[lowest[a]]++] = (uint32_t)a;
+    dcrf_release(next);
+    dcrf_release(lowest);
+    return is_done;
+}
+
+dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
+                                  dcrf_error *error) {
+    struct context context = {.lattice = (const struct dcrf_lattice *)base, .out = out};
+    const size_t count = REMEMBERED * dcrf_workspace_threads(workspace);
+    if (context.lattice->rounds != 1)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "the diagonal of a lattice that is blurred more than once is not known");
+    const size_t corners = context.lattice->corners;
+    for (size_t steps = 0; steps <= corners; steps++) {
+        context.left[steps] = 1;
+        for (size_t axis = 0; axis < corners; axis++)
+            context.left[steps] *= axis < steps ? DCRF_LATTICE_SIDE : DCRF_LATTICE_CENTRE;
+    }
+    for (size_t i = 0; i < 4 * corners; i++)
+        context.response[i / 4][i % 4] =
+            (i & 1 ? context.left[i / 4] : 0) + (i & 2 ? context.left[corners - i / 4] : 0);
+    context.memories =
+        dcrf_workspace_slot(workspace, &dcrf_operator_slot, count, sizeof *context.memories);
+    if (corners <= MOST_AXES)
+        context.ways = dcrf_workspace_slot(workspace, &dcrf_operator_slot2,
+                                           context.lattice->vertices, sizeof *context.ways);
+    if (!context.memories || (corners <= MOST_AXES && !context.ways) ||
+        !order_variables(&context)) {
+        dcrf_release(context.order);
+        return dcrf_fail_memory(error, "the diagonal of a lattice");
+    }
+    if (context.ways)
+        find_ways(&context, dcrf_workspace_pool(workspace));
+    for (size_t i = 0; i < count; i++)
+        context.memories[i].vertex[0] = UINT32_MAX;
+    const bool is_done =
+        dcrf_parallel_while(workspace, base->variables, GRAIN, diagonal_chunk, &context);
+    dcrf_release(context.order);
+    return is_done ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_BUILDING, error);
+}

@@ -1,0 +1,116 @@
+/* The symmetric lattice operator in double, for proofs: the same plan and the same matrix as in
+ * lattice.c, plain loops, (B + B^T) / 2 as the mean of two passes. */
+#include "core/error.h"
+#include "filter/lattice/lattice.h"
+
+#include <string.h>
+
+/* Rows a task takes. */
+#define VERTEX_GRAIN 512
+#define VARIABLE_GRAIN 1024
+/* What is splat, and two buffers that a blur works in. */
+#define BUFFERS 3
+
+struct double_blur {
+    const struct dcrf_lattice *lattice;
+    size_t axis, channels;
+    const double *in; /* (vertices + 1) rows, the last one zero */
+    double *out;
+};
+
+static void blur_double_axis(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_blur *blur = context;
+    const uint32_t *neighbours = dcrf_lattice_neighbours(blur->lattice, blur->axis);
+    const size_t channels = blur->channels;
+    for (size_t v = begin; v < end; v++) {
+        const double *before = blur->in + neighbours[2 * v] * channels;
+        const double *after = blur->in + neighbours[2 * v + 1] * channels;
+        for (size_t c = 0; c < channels; c++)
+            blur->out[v * channels + c] = (double)DCRF_LATTICE_CENTRE * blur->in[v * channels + c] +
+                                          (double)DCRF_LATTICE_SIDE * (before[c] + after[c]);
+    }
+}
+
+/* Blur `in` along all axes, in either order, between two buffers; `in` is kept. Returns the result.
+ */
+static double *blur_double(struct double_blur *blur, dcrf_pool *pool, const double *in,
+                           bool upwards, double *one, double *other) {
+    const size_t axes = blur->lattice->corners;
+    blur->in = in;
+    for (size_t i = 0; i < blur->lattice->rounds * axes; i++) {
+        blur->axis = upwards ? i % axes : axes - 1 - i % axes;
+        blur->out = i % 2 == 0 ? one : other;
+        dcrf_parallel_for(pool, blur->lattice->vertices, VERTEX_GRAIN, blur_double_axis, blur);
+        blur->in = blur->out;
+    }
+    return blur->out;
+}
+
+struct double_sums {
+    const struct dcrf_lattice *lattice;
+    const double *in; /* of the splat */
+    double *splat;
+    const double *blurred;
+    double *out;
+    size_t channels;
+    bool accumulate;
+};
+
+static void splat_double(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_sums *s = context;
+    for (size_t v = begin; v < end; v++) {
+        double *row = s->splat + v * s->channels;
+        for (size_t c = 0; c < s->channels; c++)
+            row[c] = 0;
+        for (size_t e = s->lattice->first[v]; e < s->lattice->first[v + 1]; e++) {
+            const double weight = (double)s->lattice->entry_weight[e];
+            const double *in = s->in + s->lattice->entry_variable[e] * s->channels;
+            for (size_t c = 0; c < s->channels; c++)
+                row[c] += weight * in[c];
+        }
+    }
+}
+
+/* Half of what one order of the axes gives; both orders make the symmetric operator. */
+static void slice_double(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_sums *s = context;
+    const size_t corners = s->lattice->corners;
+    for (size_t a = begin; a < end; a++) {
+        double *out = s->out + a * s->channels;
+        for (size_t c = 0; c < s->channels; c++)
+            out[c] = s->accumulate ? out[c] : 0;
+        for (size_t e = a * corners; e < (a + 1) * corners; e++) {
+            const double weight = 0.5 * (double)s->lattice->corner_weight[e];
+            const double *in = s->blurred + s->lattice->corner_vertex[e] * s->channels;
+            for (size_t c = 0; c < s->channels; c++)
+                out[c] += weight * in[c];
+        }
+    }
+}
+
+dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
+                                      const double *in, double *out, size_t channels,
+                                      dcrf_error *error) {
+    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t rows = lattice->vertices + 1, row_bytes = channels * sizeof *in;
+    double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows, BUFFERS * row_bytes);
+    if (!buffer)
+        return dcrf_fail_memory(error, "a lattice filter");
+    for (size_t i = 0; i < BUFFERS; i++)
+        memset(buffer + (i * rows + lattice->vertices) * channels, 0, row_bytes);
+    double *one = buffer + rows * channels, *other = one + rows * channels;
+    struct double_sums sums = {
+        .lattice = lattice, .in = in, .splat = buffer, .out = out, .channels = channels};
+    struct double_blur blur = {.lattice = lattice, .channels = channels};
+    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, splat_double, &sums);
+    for (int upwards = 0; upwards < 2; upwards++) {
+        sums.blurred = blur_double(&blur, pool, buffer, upwards == 1, one, other);
+        sums.accumulate = upwards == 1;
+        dcrf_parallel_for(pool, base->variables, VARIABLE_GRAIN, slice_double, &sums);
+    }
+    return DCRF_OK;
+}

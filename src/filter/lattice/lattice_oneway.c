@@ -1,0 +1,113 @@
+/* The lattice one way: splat, blur upwards, slice; and factors of what goes in and comes out. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/lattice/lattice.h"
+
+#include <string.h>
+
+#define VARIABLE_GRAIN 4096
+
+/* ---- the filter ----------------------------------------------------------------------------- */
+
+/* Of one buffer; there are two. */
+static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
+    const size_t rows = lattice->ring.rows ? lattice->ring.rows + 1 : dcrf_lattice_rows(lattice);
+    return dcrf_lines_of(rows * width);
+}
+
+size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width,
+                                  size_t threads) {
+    return dcrf_lattice_segments(lattice, threads) * 2 * buffer_floats(lattice, width);
+}
+
+struct parts {
+    const struct dcrf_lattice_filter *filter;
+    float *splat;
+    const float *blurred;
+};
+
+static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct parts *parts = context;
+    const struct dcrf_lattice_filter *filter = parts->filter;
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t step = lattice->runs.band_variables * filter->in_stride;
+    for (size_t band = dcrf_lattice_group_first(lattice->runs.band_count, begin);
+         band < dcrf_lattice_group_first(lattice->runs.band_count, end); band++)
+        dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
+                                filter->width, parts->splat);
+}
+
+static void slice_bands(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct parts *parts = context;
+    const struct dcrf_lattice_filter *filter = parts->filter;
+    const size_t step = filter->lattice->runs.band_variables * filter->out_stride;
+    for (size_t band = begin; band < end; band++)
+        dcrf_lattice_slice_band(filter->lattice, band, parts->blurred, filter->width,
+                                filter->factor, filter->accumulate, filter->out + band * step,
+                                filter->out_stride);
+}
+
+void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t width = filter->width, floats = buffer_floats(lattice, width);
+    if (lattice->ring.rows) {
+        dcrf_lattice_filter_ring(filter);
+        return;
+    }
+    float *other = filter->scratch, *blurred;
+    struct parts parts = {.filter = filter, .splat = filter->scratch + floats};
+    memset(other + lattice->vertices * width, 0, width * sizeof *other);
+    dcrf_lattice_clear(lattice, filter->pool, width, parts.splat);
+    dcrf_parallel_for(filter->pool, DCRF_LATTICE_GROUPS, 1, splat_groups, &parts);
+    dcrf_lattice_join(lattice, filter->pool, width, parts.splat);
+    blurred = dcrf_lattice_blur(lattice, filter->pool, width, parts.splat, true, lattice->corners,
+                                other, parts.splat);
+    dcrf_lattice_repeat(lattice, filter->pool, width, blurred);
+    parts.blurred = blurred;
+    dcrf_parallel_for(filter->pool, lattice->runs.band_count, 1, slice_bands, &parts);
+}
+
+/* ---- factors -------------------------------------------------------------------------------- */
+
+struct scaling {
+    struct dcrf_lattice *lattice;
+    const float *in, *out;
+};
+
+static void scale_runs(const struct dcrf_lattice *lattice, float *weight, const float *scale,
+                       size_t begin, size_t end) {
+    const size_t corners = lattice->corners, band = lattice->runs.band_variables;
+    const uint32_t *variable = lattice->runs.variable;
+    for (size_t place = begin; place < end; place++) {
+        const float factor = scale[variable ? place - place % band + variable[place] : place];
+        for (size_t k = 0; k < corners; k++)
+            weight[place * corners + k] *= factor;
+    }
+}
+
+static void scale_chunk(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct scaling *scaling = context;
+    const struct dcrf_lattice_runs *runs = &scaling->lattice->runs;
+    if (scaling->in)
+        scale_runs(scaling->lattice, runs->weight, scaling->in, begin, end);
+    if (scaling->out && runs->weight_out)
+        scale_runs(scaling->lattice, runs->weight_out, scaling->out, begin, end);
+}
+
+dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
+                               const float *out, dcrf_error *error) {
+    struct scaling scaling = {lattice, in, out};
+    const size_t n = lattice->base.variables, row = lattice->corners * sizeof(float);
+    if (in != out && !lattice->runs.weight_out) {
+        lattice->runs.weight_out = dcrf_allocate(n, row);
+        if (!lattice->runs.weight_out)
+            return dcrf_fail_memory(error, "the normalization of a kernel");
+        memcpy(lattice->runs.weight_out, lattice->runs.weight, n * row);
+        lattice->base.bytes += n * row;
+    }
+    dcrf_parallel_for(pool, n, VARIABLE_GRAIN, scale_chunk, &scaling);
+    return DCRF_OK;
+}

@@ -1,0 +1,263 @@
+/* The LP relaxation as a method of the solver.
+ *
+ *   min_y  phi'y + sum_{a < b} K_ab sum_i |y_ai - y_bi| + clique terms,   y_a distributions
+ *
+ * (MODEL: Potts; clique terms: dcrf_clique_form). All schedules start from the best labelling that
+ * is known as an integral point: there the pairs that differ are saturated and the others are not,
+ * which is the pattern of the optimal dual, and labels that it does not use cost nothing. */
+#include "lp/lp.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "lp/potential_flow.h"
+#include "round/round.h"
+#include "solver/solver.h"
+
+#include <math.h>
+#include <string.h>
+
+static void lp_free(void *state) {
+    struct dcrf_lp *lp = state;
+    if (!lp)
+        return;
+    lp->schedule->clear(lp);
+    dcrf_lp_device_clear(&lp->device);
+    dcrf_pair_filter_clear(&lp->pairs);
+    dcrf_clique_dual_clear(&lp->cliques);
+    dcrf_dual_clear(&lp->best);
+    dcrf_dual_space_clear(&lp->space);
+    dcrf_lp_mixture_clear(&lp->mixture);
+    dcrf_release(lp->y);
+    dcrf_release(lp->metric);
+    dcrf_release(lp);
+}
+
+static dcrf_status take_memory(struct dcrf_lp *lp, dcrf_error *error) {
+    const dcrf_model *model = lp->problem->model;
+    lp->y = dcrf_allocate_zero(model->variables, model->stride * sizeof(float));
+    lp->metric = dcrf_allocate(model->variables, sizeof(float));
+    if (!lp->y || !lp->metric)
+        return dcrf_fail_memory(error, "the LP relaxation");
+    dcrf_status status = dcrf_dual_space_init(&lp->space, lp->problem->plan, lp->problem->workspace,
+                                              lp->problem->settings->lp.clique_form, error);
+    if (status < 0 || (status = dcrf_pair_filter_init(&lp->pairs, &lp->space, error)) < 0 ||
+        (status = dcrf_clique_dual_init(&lp->cliques, &lp->space, error)) < 0 ||
+        (status = dcrf_dual_init(&lp->best, &lp->space, error)) < 0 ||
+        (status = dcrf_lp_device_init(lp, error)) < 0)
+        return status;
+    lp->pairs.interrupt = &lp->problem->stop->interrupt;
+    status = lp->schedule->init(lp, error);
+    return status < 0 ? status : dcrf_lp_mixture_init(lp, error);
+}
+
+static dcrf_status lp_init(void **state, const struct dcrf_problem *problem, dcrf_error *error) {
+    *state = NULL;
+    struct dcrf_lp *lp = dcrf_allocate_zero(1, sizeof *lp);
+    if (!lp)
+        return dcrf_fail_memory(error, "the LP relaxation");
+    lp->problem = problem;
+    lp->experiment = DCRF_LP_USUAL;
+    lp->schedule = problem->settings->lp.schedule == DCRF_LP_SCHEDULE_HUBER ? &dcrf_lp_huber
+                                                                            : &dcrf_lp_proximal;
+    const dcrf_status status = take_memory(lp, error);
+    if (status < 0) {
+        lp_free(lp);
+        return status;
+    }
+    *state = lp;
+    return DCRF_OK;
+}
+
+void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment) {
+    ((struct dcrf_lp *)solver->state)->experiment = *experiment;
+}
+
+/* ---- the start ------------------------------------------------------------------------------ */
+
+/* The curvature of the smoothed problem at a variable is at most about (row sum + stiffness of its
+ * clique) / epsilon: K is nearly positive semidefinite, so D - K is below D. Variables that nothing
+ * holds get a small one, so that their step is long but finite. */
+static void make_metric(struct dcrf_lp *lp) {
+    const size_t n = lp->problem->model->variables;
+    const struct dcrf_cliques *cliques = &lp->problem->model->cliques;
+    double mean = 0;
+    memcpy(lp->metric, lp->space.row_sums, n * sizeof *lp->metric);
+    for (size_t p = 0; p < cliques->count; p++)
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+            lp->metric[cliques->members[k]] += (float)lp->cliques.stiffness[p];
+    for (size_t a = 0; a < n; a++)
+        mean += (double)lp->metric[a] / (double)n;
+    const float floor = mean > 0 ? (float)(1e-3 * mean) : 1e-3f;
+    for (size_t a = 0; a < n; a++)
+        lp->metric[a] = lp->metric[a] > floor ? lp->metric[a] : floor;
+    lp->mean_metric = mean;
+}
+
+dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    *space = &lp->space;
+    if (lp->is_measured)
+        return DCRF_OK;
+    const dcrf_status status = dcrf_dual_space_measure(&lp->space, error);
+    if (status < 0)
+        return status;
+    dcrf_clique_dual_measure(&lp->cliques);
+    make_metric(lp);
+    lp->is_measured = true;
+    return DCRF_OK;
+}
+
+/* A dual point is one wherever the primal starts. */
+static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
+    lp->has_best = true;
+    if (lp->device.state)
+        return dcrf_lp_device_reset_best(lp, error);
+    dcrf_dual_reset(&lp->best, &lp->space);
+    lp->bound = dcrf_dual_bound(&lp->space, &lp->best);
+    return DCRF_OK;
+}
+
+/* alpha_ab = K_ab (u_a - u_b) is the line of width 1 between 1 - u. */
+static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
+                             dcrf_error *error) {
+    const struct dcrf_pair_shape line = {.epsilon = 1, .bins = 2};
+    const size_t cells = lp->problem->model->variables * lp->problem->model->stride;
+    if (!lp->mixture.is_kept)
+        return DCRF_OK;
+    float *y = dcrf_allocate(cells, sizeof *y);
+    if (!y)
+        return dcrf_fail_memory(error, "the LP's dual point");
+    for (size_t k = 0; k < cells; k++)
+        y[k] = 1 - flow->potentials[k];
+    const dcrf_status status = dcrf_lp_mixture_add(lp, &lp->best, &line, y, error);
+    dcrf_release(y);
+    return status;
+}
+
+/* The flow becomes the best dual point. */
+static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
+                             dcrf_error *error) {
+    const dcrf_model *model = lp->problem->model;
+    dcrf_status status = dcrf_lp_device_fetch_best(lp, error); /* its cliques stay */
+    if (status < 0)
+        return status;
+    memcpy(lp->best.pairwise, flow->pairwise,
+           model->variables * model->stride * sizeof *lp->best.pairwise);
+    lp->best.pairwise_roundings = flow->roundings;
+    lp->bound = fmax(lp->bound, flow->bound);
+    if (lp->device.state && (status = dcrf_lp_device_take_best(lp, error)) < 0)
+        return status;
+    return keep_flow(lp, flow, error);
+}
+
+static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    const dcrf_model *model = lp->problem->model;
+    const struct dcrf_dual_space *space;
+    dcrf_status status = dcrf_lp_space(lp, &space, error);
+    if (status < 0)
+        return status;
+    if (!lp->has_best && (status = reset_best(lp, error)) < 0)
+        return status;
+    if (start->flow && (status = take_flow(lp, start->flow, error)) < 0)
+        return status;
+    if (start->y)
+        memcpy(lp->y, start->y, model->variables * model->stride * sizeof *lp->y);
+    else if (!lp->device.state)
+        dcrf_round_inverse(start->labels, model->variables, model->stride, lp->y);
+    return lp->schedule->start(lp, start, error);
+}
+
+/* ---- single variables ----------------------------------------------------------------------- */
+
+struct judge {
+    const struct dcrf_lp *lp;
+    const uint16_t *labels;
+    uint16_t *counts;
+    double excess;
+};
+enum { RIGHT, WRONG, JUDGED };
+
+static void judge_variables(void *context, size_t begin, size_t end, double *sums) {
+    const struct judge *j = context;
+    for (size_t a = begin; a < end; a++) {
+        bool has_label;
+        const size_t count =
+            dcrf_dual_count(&j->lp->space, &j->lp->best, a, j->excess, j->labels[a], &has_label);
+        sums[RIGHT] += count == 1 && has_label;
+        sums[WRONG] += !has_label;
+        if (j->counts)
+            j->counts[a] = (uint16_t)count;
+    }
+}
+
+dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
+                          struct dcrf_judgement *judgement, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    const dcrf_status status = dcrf_lp_device_fetch_best(lp, error);
+    if (status < 0)
+        return status;
+    double sums[JUDGED];
+    struct judge judge = {lp, labels, judgement->counts,
+                          energy - dcrf_dual_bound(&lp->space, &lp->best)};
+    if (!(judge.excess >= 0)) /* something is wrong with the bound: claim nothing */
+        judge.excess = (double)INFINITY;
+    dcrf_parallel_sums(dcrf_workspace_pool(lp->problem->workspace), lp->problem->model->variables,
+                       judge_variables, &judge, sums, JUDGED);
+    judgement->right = (size_t)sums[RIGHT];
+    judgement->wrong = (size_t)sums[WRONG];
+    return DCRF_OK;
+}
+
+/* ---- the interface -------------------------------------------------------------------------- */
+
+static dcrf_status lp_step(void *state, struct dcrf_step_report *report, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    const double before = lp->bound;
+    const dcrf_status status = lp->schedule->step(lp, report, error);
+    report->lower_bound = lp->bound;
+    report->stationarity = (lp->bound - before) / fmax(fabs(lp->bound), 1e-30);
+    return status;
+}
+
+static dcrf_status lp_fetch(void *state, dcrf_error *error) {
+    return dcrf_lp_device_fetch_y(state, error);
+}
+
+static dcrf_status lp_labels(void *state, uint16_t *labels, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    return lp->device.is_y_old ? lp->device.methods->labels(lp->device.state, labels, error)
+                               : DCRF_NO_LABELS;
+}
+
+static dcrf_status lp_energy(void *state, dcrf_energy *energy, dcrf_error *error) {
+    struct dcrf_lp *lp = state;
+    if (!lp->device.has_stepped || lp->problem->model->cliques.count > 0)
+        return DCRF_NO_LABELS;
+    *energy = (dcrf_energy){0};
+    const dcrf_status status =
+        lp->device.methods->energy(lp->device.state, &energy->unary, &energy->pairwise, error);
+    energy->total = energy->unary + energy->pairwise;
+    return status;
+}
+
+static const float *lp_marginals(const void *state) {
+    return ((const struct dcrf_lp *)state)->y;
+}
+
+static double lp_lower_bound(const void *state) {
+    return ((const struct dcrf_lp *)state)->bound;
+}
+
+const struct dcrf_method_interface dcrf_lp = {
+    .name = "LP",
+    .init = lp_init,
+    .start = lp_start,
+    .step = lp_step,
+    .fetch = lp_fetch,
+    .labels = lp_labels,
+    .energy = lp_energy,
+    .marginals = lp_marginals,
+    .lower_bound = lp_lower_bound,
+    .free = lp_free,
+};

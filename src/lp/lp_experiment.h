@@ -1,0 +1,22 @@
+/* What studies and tests of the LP vary, and no user needs to. */
+#ifndef DCRF_LP_LP_EXPERIMENT_H
+#define DCRF_LP_LP_EXPERIMENT_H
+
+#include <dcrf/solver.h>
+
+struct dcrf_lp_experiment {
+    size_t bins;        /* of the ordered filter, at most; Huber widths end at 1 / (2 bins) */
+    double epsilon;     /* first Huber width, in units of y */
+    size_t inner_steps; /* proximal: Frank-Wolfe steps to one iteration of the solver */
+    double lambda;      /* proximal weight; 0: from the scale of the model */
+};
+
+#define DCRF_LP_USUAL                                                                              \
+    (struct dcrf_lp_experiment) {                                                                  \
+        .bins = 16, .epsilon = 0.25, .inner_steps = 10, .lambda = 0                                \
+    }
+
+/* For a solver of the LP that has not started. */
+void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment *experiment);
+
+#endif

@@ -1,0 +1,157 @@
+/* Certifying a labelling: the LP method runs until its bound is close enough to the energy of the
+ * labelling, or the time is up. */
+#include "core/error.h"
+#include "core/timer.h"
+#include "energy/sums.h"
+#include "lp/lp.h"
+#include "solver/solver.h"
+
+#include <dcrf/certify.h>
+#include <dcrf/proof.h>
+#include <math.h>
+#include <string.h>
+
+void dcrf_certify_settings_defaults(dcrf_certify_settings *settings) {
+    memset(settings, 0, sizeof *settings);
+    settings->time_limit_s = DCRF_DEFAULT_CERTIFY_TIME_LIMIT_S;
+    settings->gap = DCRF_DEFAULT_CERTIFY_GAP;
+    settings->iterations = DCRF_DEFAULT_CERTIFY_ITERATIONS;
+}
+
+static dcrf_status check(const dcrf_certify_settings *settings, dcrf_error *error) {
+    if (!(settings->time_limit_s >= 0 && isfinite(settings->time_limit_s)) ||
+        !(settings->gap >= 0 && isfinite(settings->gap)))
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
+                         "the time limit (%g s) and the gap (%g) of a certificate must be 0 or "
+                         "positive",
+                         settings->time_limit_s, settings->gap);
+    if (settings->iterations == 0)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a certificate needs at least one iteration");
+    return dcrf_check_reserved(settings->reserved, sizeof settings->reserved,
+                               "the settings of a certificate", error);
+}
+
+/* The solver stops by the gap of the best labelling it knows, which is not the one in question. */
+static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
+    dcrf_settings lp;
+    dcrf_settings_defaults(&lp, DCRF_METHOD_LP);
+    lp.gap = 0;
+    lp.iterations = settings->iterations;
+    lp.time_limit_s = settings->time_limit_s;
+    lp.evaluate_every = 10;
+    lp.polish = 0;
+    lp.proof = DCRF_PROVE_VARIABLES;
+    lp.progress = settings->progress;
+    lp.progress_user = settings->progress_user;
+    lp.cancel = settings->cancel;
+    lp.cancel_user = settings->cancel_user;
+    return lp;
+}
+
+static dcrf_status run(dcrf_solver *solver, const dcrf_certify_settings *settings,
+                       dcrf_certify_info *certificate, dcrf_error *error) {
+    const double energy = certificate->energy.total;
+    for (;;) {
+        dcrf_solver_info info;
+        dcrf_status status = dcrf_solver_step(solver, error);
+        if (status < 0)
+            return status;
+        dcrf_solver_get_info(solver, &info);
+        /* Before the LP has begun, all that is known is that pairs and cliques cost something. */
+        certificate->lower_bound = isnan(info.lower_bound) ? info.unary_floor : info.lower_bound;
+        certificate->relative_gap =
+            dcrf_relative_gap(energy, certificate->lower_bound, info.unary_floor);
+        certificate->best_energy = fmin(energy, info.energy.total);
+        certificate->iterations = info.iterations;
+        if (settings->gap > 0 && certificate->relative_gap <= settings->gap)
+            status = DCRF_STOP_GAP;
+        certificate->stop = status;
+        if (status != DCRF_OK)
+            return DCRF_OK;
+    }
+}
+
+/* Which labels are proven by the gap alone: that takes no time. */
+static dcrf_status prove_by_gap(const dcrf_solver *solver, const uint16_t *labels,
+                                dcrf_certify_info *certificate, dcrf_error *error) {
+    struct dcrf_judgement judgement = {0};
+    const dcrf_status status =
+        dcrf_lp_judge(solver->state, certificate->best_energy, labels, &judgement, error);
+    certificate->right = judgement.right;
+    certificate->wrong = judgement.wrong;
+    return status;
+}
+
+/* Which labels are proven, and what more that says about the gap, with the rest of the time. */
+static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
+                         dcrf_certify_info *certificate, dcrf_error *error) {
+    dcrf_proof *proof;
+    const size_t label_count = solver->problem.model->labels;
+    dcrf_status status = dcrf_solver_measure(solver, error);
+    if (status < 0)
+        return status;
+    certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
+    if (dcrf_stop_is_due(&solver->stop))
+        return prove_by_gap(solver, labels, certificate, error);
+    status = dcrf_proof_of_run(&proof, solver, error);
+    if (status < 0)
+        return dcrf_stop_is_due(&solver->stop) ? prove_by_gap(solver, labels, certificate, error)
+                                               : status;
+    const uint8_t *possible = dcrf_proof_possible(proof);
+    for (size_t a = 0; a < solver->problem.model->variables; a++) {
+        size_t count = 0;
+        for (size_t i = 0; i < label_count; i++)
+            count += possible[a * label_count + i];
+        certificate->wrong += !possible[a * label_count + labels[a]];
+        certificate->right += count == 1 && possible[a * label_count + labels[a]];
+    }
+    dcrf_proof_free(&proof);
+    certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
+    certificate->lower_bound = fmin(solver->info.lower_bound, certificate->best_energy);
+    certificate->relative_gap = dcrf_relative_gap(
+        certificate->energy.total, certificate->lower_bound, solver->info.unary_floor);
+    return DCRF_OK;
+}
+
+/* The energy of the labelling at most: so the gap is never too small. */
+static dcrf_status measure(dcrf_solver *solver, const uint16_t *labels, dcrf_energy *energy,
+                           dcrf_error *error) {
+    DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
+    /* The labelling is one candidate among others: the LP starts from the best. */
+    dcrf_status status = dcrf_solver_consider(solver, labels, energy, error);
+    return status < 0 ? status
+                      : dcrf_energy_at_most(solver->problem.plan, solver->problem.workspace, labels,
+                                            energy, NULL, error);
+}
+
+dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const uint16_t *labels,
+                         const dcrf_certify_settings *settings, dcrf_certify_info *certificate,
+                         dcrf_error *error) {
+    if (!plan || !workspace || !labels || !settings || !certificate)
+        return dcrf_fail_null(error, "the plan, the workspace, the labelling, the settings or the "
+                                     "certificate");
+    DCRF_ENTER(workspace, error);
+    const double began_s = dcrf_time_s();
+    dcrf_certify_info made = {0};
+    dcrf_solver *solver = NULL;
+    const dcrf_settings lp = solver_settings(settings);
+    dcrf_status status = check(settings, error);
+    if (status < 0)
+        return status;
+    if ((status = dcrf_solver_new(&solver, plan, workspace, &lp, error)) < 0)
+        return status;
+    dcrf_solver_begin(solver);
+    status = measure(solver, labels, &made.energy, error);
+    if (status == DCRF_OK)
+        status = run(solver, settings, &made, error);
+    if (status == DCRF_OK && solver->has_started)
+        status = prove(solver, labels, &made, error);
+    dcrf_solver_free(&solver);
+    if (status < 0)
+        return status;
+    const size_t variables = dcrf_model_variables(dcrf_plan_model(plan));
+    made.is_constant = dcrf_labels_are_constant(labels, variables);
+    made.time_s = dcrf_time_s() - began_s;
+    *certificate = made;
+    return DCRF_OK;
+}

@@ -1,0 +1,499 @@
+/* Deciding variables, and dead-end elimination (Desmet, De Maeyer, Hazes, Lasters, "The dead-end
+ * elimination theorem and its use in protein side-chain positioning", Nature 356, 1992):
+ *
+ *   cost_ai - min_j cost_aj > 2 sum_{b undecided, i possible at b} K_ab + C_p [p may agree on i]
+ *
+ * means that every labelling with label i at a gets better when a alone takes the label j, so i
+ * occurs there in no optimal labelling. Sums go through the ordered filter, which says how accurate
+ * it is, and whose table picks who counts. */
+#include "proof/knowledge.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "dsp/dsp.h"
+
+#include <math.h>
+#include <string.h>
+
+#define UNIT 0x1p-24 /* of rounding to float */
+#define SLACK 1e-3   /* covers 1 / (1 - roundings * UNIT) */
+#define TINY 1e-25   /* what is flushed to zero */
+#define GRAIN 1024
+#define TABLE_NODES (DCRF_VALUE_NODES + 2)
+
+/* Every b is in one sum for a label, times at most 2, whatever the number of calls that add it up;
+ * a margin is a difference of two labels, and a pair that was left out has at most the slack 4
+ * K_ab. The sums in double are of a few dozen terms; a cost is rounded once a round. Labels that
+ * cost so much more than the least that no sum brings them near it do not count: their margins are
+ * far larger than their roundings. */
+static void find_errors(struct dcrf_knowledge *known) {
+    const dcrf_model *model = known->model;
+    for (size_t a = 0; a < model->variables; a++) {
+        double largest = 0, least = INFINITY;
+        for (size_t i = 0; i < model->labels; i++)
+            least = fmin(least, (double)model->unary[a * model->stride + i]);
+        for (size_t i = 0; i < model->labels; i++) {
+            const double unary = (double)model->unary[a * model->stride + i];
+            if (model->cliques.count > 0 ||
+                unary - least <= 0x1p20 * (known->row_sums[a] + fabs(least)))
+                largest = fmax(largest, fabs(unary));
+        }
+        known->error[a] =
+            4 * (double)known->roundings * UNIT * (1 + SLACK) * known->row_sums[a] +
+            4 * known->left_out[a] +
+            (0x1p-44 + 0x1p-51 * (double)known->rounds) * (largest + known->row_sums[a]) + TINY;
+    }
+}
+
+/* What an operator makes of the known errors: its roundings, and what it leaves out of the rows of
+ * its variables (NULL: all). */
+static dcrf_status count_errors(struct dcrf_knowledge *known, const dcrf_operator *op,
+                                double weight, const uint32_t *members, dcrf_error *error) {
+    const size_t own = op->methods->ordered_roundings(op, TABLE_NODES);
+    known->roundings = own > known->roundings ? own : known->roundings;
+    if (!op->methods->left_out)
+        return DCRF_OK;
+    const dcrf_status status =
+        op->methods->left_out(op, known->workspace, false, known->indicated, error);
+    for (size_t k = 0; k < op->variables && status == DCRF_OK; k++)
+        known->left_out[members ? members[k] : k] += weight * known->indicated[k];
+    return status;
+}
+
+/* The row sums in double, rounded up, and the accuracy of the filters. */
+static dcrf_status sum_rows(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = known->plan->kernels[m].op;
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        for (size_t a = 0; a < n; a++)
+            known->indicator[a] = 1;
+        dcrf_status status = op->methods->apply_double(op, known->workspace, known->indicator,
+                                                       known->indicated, 1, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            known->row_sums[a] += weight * known->indicated[a] * (1 + 0x1p-32);
+        if ((status = count_errors(known, op, weight, NULL, error)) < 0)
+            return status;
+    }
+    find_errors(known);
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *plan,
+                                dcrf_workspace *workspace, const uint16_t *labels,
+                                dcrf_error *error) {
+    const dcrf_model *model = plan->model;
+    const size_t n = model->variables;
+    *known = (struct dcrf_knowledge){
+        .plan = plan, .model = model, .workspace = workspace, .undecided = n, .member_count = n};
+    dcrf_status status = dcrf_model_require_potts(model, "a proof for single variables", error);
+    if (status < 0)
+        return status;
+    known->labels = dcrf_allocate(n, sizeof *known->labels);
+    known->possible = dcrf_allocate(n, model->labels);
+    known->round = dcrf_allocate_zero(n, sizeof *known->round);
+    known->cost = dcrf_allocate(n, model->labels * sizeof *known->cost);
+    known->row_sums = dcrf_allocate_zero(n, sizeof *known->row_sums);
+    known->left_out = dcrf_allocate_zero(n, sizeof *known->left_out);
+    known->error = dcrf_allocate(n, sizeof *known->error);
+    known->bin = dcrf_allocate(n, sizeof *known->bin);
+    known->fraction = dcrf_allocate_zero(n, sizeof *known->fraction);
+    known->filtered = dcrf_allocate(n, sizeof *known->filtered);
+    known->indicator = dcrf_allocate(n, sizeof *known->indicator);
+    known->indicated = dcrf_allocate(n, sizeof *known->indicated);
+    known->sum = dcrf_allocate(n, sizeof *known->sum);
+    known->table =
+        dcrf_allocate_zero(TABLE_NODES, dcrf_bin_row(TABLE_NODES) * sizeof *known->table);
+    if (!known->labels || !known->possible || !known->round || !known->cost || !known->row_sums ||
+        !known->left_out || !known->error || !known->bin || !known->fraction || !known->filtered ||
+        !known->indicator || !known->indicated || !known->sum || !known->table)
+        status = dcrf_fail_memory(error, "a proof");
+    if (status == DCRF_OK)
+        status = sum_rows(known, error);
+    if (status < 0) {
+        dcrf_knowledge_clear(known);
+        return status;
+    }
+    memcpy(known->labels, labels, n * sizeof *labels);
+    memset(known->possible, 1, n * model->labels);
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < model->labels; i++)
+            known->cost[a * model->labels + i] = (double)model->unary[a * model->stride + i];
+    return DCRF_OK;
+}
+
+static void drop_parts(struct dcrf_knowledge *known) {
+    for (size_t m = 0; known->parts && m < known->plan->kernel_count; m++)
+        dcrf_operator_free(&known->parts[m]);
+    dcrf_release(known->parts);
+    known->parts = NULL;
+}
+
+void dcrf_knowledge_keep_result(struct dcrf_knowledge *known) {
+    uint16_t *labels = known->labels;
+    uint8_t *possible = known->possible;
+    known->labels = NULL;
+    known->possible = NULL;
+    dcrf_knowledge_clear(known);
+    known->labels = labels;
+    known->possible = possible;
+}
+
+void dcrf_knowledge_clear(struct dcrf_knowledge *known) {
+    drop_parts(known);
+    dcrf_release(known->members);
+    dcrf_release(known->packed_bin);
+    dcrf_release(known->packed_fraction);
+    dcrf_release(known->packed);
+    dcrf_release(known->labels);
+    dcrf_release(known->possible);
+    dcrf_release(known->round);
+    dcrf_release(known->cost);
+    dcrf_release(known->row_sums);
+    dcrf_release(known->left_out);
+    dcrf_release(known->error);
+    dcrf_release(known->bin);
+    dcrf_release(known->fraction);
+    dcrf_release(known->filtered);
+    dcrf_release(known->indicator);
+    dcrf_release(known->indicated);
+    dcrf_release(known->sum);
+    dcrf_release(known->table);
+    *known = (struct dcrf_knowledge){0};
+}
+
+/* ---- sums over kernels ---------------------------------------------------------------------- */
+
+static const dcrf_operator *operator_of(const struct dcrf_knowledge *known, size_t kernel) {
+    return known->parts ? known->parts[kernel] : known->plan->kernels[kernel].op;
+}
+
+struct weighted {
+    struct dcrf_knowledge *known;
+    double weight;
+};
+
+static void add_filtered(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct weighted *w = context;
+    const uint32_t *members = w->known->parts ? w->known->members : NULL;
+    for (size_t k = begin; k < end; k++)
+        w->known->sum[members ? members[k] : k] += w->weight * (double)w->known->filtered[k];
+}
+
+dcrf_status dcrf_knowledge_sum(struct dcrf_knowledge *known, size_t bins, const float *table,
+                               dcrf_error *error) {
+    const size_t n = known->model->variables;
+    memset(known->sum, 0, n * sizeof *known->sum);
+    for (size_t k = 0; k < known->member_count && known->parts; k++) {
+        known->packed_bin[k] = known->bin[known->members[k]];
+        known->packed_fraction[k] = known->fraction[known->members[k]];
+    }
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = operator_of(known, m);
+        struct weighted weighted = {known, known->model->kernels[m].weight};
+        if (weighted.weight == 0)
+            continue;
+        const struct dcrf_ordered channel = {.bins = bins,
+                                             .table = table,
+                                             .bin = known->parts ? known->packed_bin : known->bin,
+                                             .fraction = known->parts ? known->packed_fraction
+                                                                      : known->fraction,
+                                             .out = known->filtered};
+        const dcrf_status status = op->methods->ordered(op, known->workspace, &channel, error);
+        if (status < 0)
+            return status;
+        dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->member_count, GRAIN,
+                          add_filtered, &weighted);
+    }
+    return DCRF_OK;
+}
+
+/* known->sum = sum_m w_m K_m known->indicator, at the members; the indicator is zero elsewhere. */
+static dcrf_status sum_indicated(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    memset(known->sum, 0, n * sizeof *known->sum);
+    for (size_t k = 0; k < known->member_count && known->parts; k++)
+        known->packed[k] = known->indicator[known->members[k]];
+    const double *in = known->parts ? known->packed : known->indicator;
+    double *out = known->parts ? known->packed + n : known->indicated;
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = operator_of(known, m);
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        const dcrf_status status =
+            op->methods->apply_double(op, known->workspace, in, out, 1, error);
+        if (status < 0)
+            return status;
+        for (size_t k = 0; k < known->member_count; k++)
+            known->sum[known->parts ? known->members[k] : k] += weight * out[k];
+    }
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_knowledge_columns(struct dcrf_knowledge *known, const uint32_t *rest, size_t size,
+                                   size_t first, size_t count, double *columns, dcrf_error *error) {
+    const size_t members = known->member_count;
+    double *in = dcrf_allocate_zero(members, 2 * count * sizeof *in), *out;
+    uint32_t *place = dcrf_allocate(size, sizeof *place); /* of each among the members */
+    dcrf_status status = in && place ? DCRF_OK : dcrf_fail_memory(error, "a proof");
+    if (status == DCRF_OK) {
+        for (size_t k = 0, at = 0; k < size; k++, at++) {
+            while (known->parts && known->members[at] != rest[k])
+                at++;
+            place[k] = known->parts ? (uint32_t)at : rest[k];
+        }
+        for (size_t c = 0; c < count; c++)
+            in[place[first + c] * count + c] = 1;
+        memset(columns, 0, size * count * sizeof *columns);
+    }
+    for (size_t m = 0; m < known->plan->kernel_count && status == DCRF_OK; m++) {
+        const dcrf_operator *op = operator_of(known, m);
+        const double weight = known->model->kernels[m].weight;
+        out = in + members * count;
+        if (weight == 0)
+            continue;
+        status = op->methods->apply_double(op, known->workspace, in, out, count, error);
+        for (size_t k = 0; k < size && status == DCRF_OK; k++)
+            for (size_t c = 0; c < count; c++)
+                columns[k * count + c] += weight * out[place[k] * count + c];
+    }
+    dcrf_release(in);
+    dcrf_release(place);
+    return status;
+}
+
+/* ---- smaller operators ---------------------------------------------------------------------- */
+
+static bool can_shrink(const struct dcrf_knowledge *known) {
+    for (size_t m = 0; m < known->plan->kernel_count; m++)
+        if (!known->plan->kernels[m].op->methods->part)
+            return false;
+    return known->undecided > 0 && 2 * known->undecided <= known->member_count;
+}
+
+static dcrf_status allocate_packed(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    if (!known->members)
+        known->members = dcrf_allocate(n, sizeof *known->members);
+    if (!known->packed_bin)
+        known->packed_bin = dcrf_allocate(n, sizeof *known->packed_bin);
+    if (!known->packed_fraction)
+        known->packed_fraction = dcrf_allocate(n, sizeof *known->packed_fraction);
+    if (!known->packed)
+        known->packed = dcrf_allocate(n, 2 * sizeof *known->packed);
+    return known->members && known->packed_bin && known->packed_fraction && known->packed
+               ? DCRF_OK
+               : dcrf_fail_memory(error, "a proof");
+}
+
+/* Operators of the undecided variables. */
+static dcrf_status shrink(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables, kernels = known->plan->kernel_count;
+    dcrf_status status = allocate_packed(known, error);
+    if (status < 0)
+        return status;
+    drop_parts(known);
+    known->parts = dcrf_allocate_zero(kernels, sizeof *known->parts);
+    if (!known->parts)
+        return dcrf_fail_memory(error, "a proof");
+    known->member_count = 0;
+    for (size_t a = 0; a < n; a++) {
+        known->bin[a] = known->round[a] == 0;
+        if (known->round[a] == 0)
+            known->members[known->member_count++] = (uint32_t)a;
+    }
+    for (size_t m = 0; m < kernels; m++) {
+        const dcrf_operator *whole = known->plan->kernels[m].op;
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        status = whole->methods->part(whole, known->bin, known->workspace, &known->parts[m], error);
+        if (status == DCRF_OK)
+            status = count_errors(known, known->parts[m], weight, known->members, error);
+        if (status < 0)
+            return status;
+    }
+    find_errors(known);
+    return DCRF_OK;
+}
+
+/* ---- deciding ------------------------------------------------------------------------------- */
+
+/* One possible label left? Then it is the label of x, even if it was not before. */
+static bool take_single(struct dcrf_knowledge *known, size_t a) {
+    const uint8_t *possible = known->possible + a * known->model->labels;
+    size_t count = 0, label = 0;
+    for (size_t i = 0; i < known->model->labels; i++)
+        if (possible[i]) {
+            count++;
+            label = i;
+        }
+    if (count == 1)
+        known->labels[a] = (uint16_t)label;
+    return count == 1;
+}
+
+dcrf_status dcrf_knowledge_decide(struct dcrf_knowledge *known, const uint8_t *marked,
+                                  dcrf_error *error) {
+    /* Node 1 counts, seen from node 0. */
+    float table[2 * DCRF_LANES] = {0, 1};
+    table[DCRF_LANES] = -1;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    const size_t before = known->undecided;
+    for (size_t a = 0; a < n; a++)
+        if (known->round[a] == 0 && ((marked && marked[a]) || take_single(known, a))) {
+            known->round[a] = (uint16_t)(known->rounds + 1);
+            memset(known->possible + a * labels, 0, labels);
+            known->possible[a * labels + known->labels[a]] = 1;
+            known->undecided--;
+        }
+    if (known->undecided == before)
+        return DCRF_OK;
+    known->rounds++;
+    find_errors(known);
+    memset(known->fraction, 0, n * sizeof *known->fraction);
+    for (size_t i = 0; i < labels && known->undecided > 0; i++) {
+        size_t counted = 0;
+        for (size_t a = 0; a < n; a++) {
+            known->bin[a] = known->round[a] == known->rounds && known->labels[a] == i;
+            counted += known->bin[a];
+        }
+        if (counted == 0)
+            continue;
+        const dcrf_status status = dcrf_knowledge_sum(known, 2, table, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            known->cost[a * labels + i] -= 2 * known->sum[a];
+    }
+    return can_shrink(known) ? shrink(known, error) : DCRF_OK;
+}
+
+/* ---- dead ends ------------------------------------------------------------------------------ */
+
+int dcrf_knowledge_may_agree(const struct dcrf_knowledge *known, size_t clique, size_t label) {
+    const struct dcrf_cliques *cliques = &known->model->cliques;
+    for (size_t k = cliques->offsets[clique]; k < cliques->offsets[clique + 1]; k++)
+        if (!known->possible[cliques->members[k] * known->model->labels + label])
+            return 0;
+    return 1;
+}
+
+/* known->sum becomes what excluding label i costs at most in pairs and cliques. */
+static void add_clique_costs(struct dcrf_knowledge *known, size_t label) {
+    const struct dcrf_cliques *cliques = &known->model->cliques;
+    for (size_t p = 0; p < cliques->count; p++) {
+        if (!dcrf_knowledge_may_agree(known, p, label))
+            continue;
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
+            known->sum[cliques->members[k]] += cliques->costs[p];
+    }
+}
+
+dcrf_status dcrf_knowledge_sum_undecided(struct dcrf_knowledge *known, dcrf_error *error) {
+    const size_t n = known->model->variables;
+    for (size_t a = 0; a < n; a++)
+        known->indicator[a] = known->round[a] == 0;
+    const dcrf_status status = sum_indicated(known, error);
+    memcpy(known->indicated, known->sum, n * sizeof *known->sum);
+    return status;
+}
+
+/* ---- dead ends ------------------------------------------------------------------------------ */
+
+/* Labels whose sums are found together: the values of the kernels are what takes the time. */
+#define CHANNELS 8
+
+struct dead_ends {
+    struct dcrf_knowledge *known;
+    size_t label[CHANNELS];
+    size_t channels;
+    double *in, *out, *sum; /* members x channels */
+};
+
+static size_t member(const struct dcrf_knowledge *known, size_t k) {
+    return known->parts ? known->members[k] : k;
+}
+
+/* The next labels that are possible somewhere, from `next` on. */
+static size_t choose_labels(struct dead_ends *ends, size_t next) {
+    const struct dcrf_knowledge *known = ends->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    for (ends->channels = 0; next < labels && ends->channels < CHANNELS; next++)
+        for (size_t a = 0; a < n; a++)
+            if (known->round[a] == 0 && known->possible[a * labels + next]) {
+                ends->label[ends->channels++] = next;
+                break;
+            }
+    return next;
+}
+
+/* sum = sum_{b undecided, label possible at b} K_ab, in double; a variable counts itself. */
+static dcrf_status sum_possible(struct dead_ends *ends, dcrf_error *error) {
+    const struct dcrf_knowledge *known = ends->known;
+    const size_t labels = known->model->labels, channels = ends->channels;
+    for (size_t k = 0; k < known->member_count; k++)
+        for (size_t c = 0; c < channels; c++) {
+            const size_t a = member(known, k);
+            ends->in[k * channels + c] =
+                known->round[a] == 0 && known->possible[a * labels + ends->label[c]];
+        }
+    memset(ends->sum, 0, known->member_count * channels * sizeof *ends->sum);
+    for (size_t m = 0; m < known->plan->kernel_count; m++) {
+        const dcrf_operator *op = operator_of(known, m);
+        const double weight = known->model->kernels[m].weight;
+        if (weight == 0)
+            continue;
+        const dcrf_status status =
+            op->methods->apply_double(op, known->workspace, ends->in, ends->out, channels, error);
+        if (status < 0)
+            return status;
+        for (size_t e = 0; e < known->member_count * channels; e++)
+            ends->sum[e] += weight * ends->out[e];
+    }
+    return DCRF_OK;
+}
+
+static void exclude(struct dead_ends *ends, size_t channel) {
+    struct dcrf_knowledge *known = ends->known;
+    const size_t labels = known->model->labels, i = ends->label[channel];
+    for (size_t k = 0; k < known->member_count; k++)
+        known->sum[member(known, k)] = 2 * ends->sum[k * ends->channels + channel];
+    add_clique_costs(known, i);
+    for (size_t k = 0; k < known->member_count; k++) {
+        const size_t a = member(known, k);
+        if (known->round[a] != 0 || !known->possible[a * labels + i])
+            continue;
+        double lowest = INFINITY;
+        for (size_t j = 0; j < labels; j++)
+            lowest = fmin(lowest, known->cost[a * labels + j]);
+        if (known->cost[a * labels + i] - lowest - known->sum[a] > known->error[a])
+            known->possible[a * labels + i] = 0;
+    }
+}
+
+dcrf_status dcrf_knowledge_eliminate(struct dcrf_knowledge *known,
+                                     const struct dcrf_interrupt *interrupt, dcrf_error *error) {
+    struct dead_ends ends = {.known = known};
+    ends.in = dcrf_allocate(known->member_count, 3 * CHANNELS * sizeof *ends.in);
+    if (!ends.in)
+        return dcrf_fail_memory(error, "a proof");
+    ends.out = ends.in + known->member_count * CHANNELS;
+    ends.sum = ends.out + known->member_count * CHANNELS;
+    dcrf_status status = DCRF_OK;
+    size_t next = choose_labels(&ends, 0);
+    while (status == DCRF_OK && ends.channels > 0 && !dcrf_is_interrupted(interrupt)) {
+        status = sum_possible(&ends, error);
+        for (size_t c = 0; c < ends.channels && status == DCRF_OK; c++)
+            exclude(&ends, c);
+        next = choose_labels(&ends, next);
+    }
+    dcrf_release(ends.in);
+    return status;
+}

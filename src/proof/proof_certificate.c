@@ -1,0 +1,171 @@
+/* What a certificate of a proof holds: the LP's dual point, the groups round by round, the values
+ * that they stand on, and the bound of the rest (docs/certificate.md). Only what a check will find
+ * is claimed. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "proof/kept.h"
+#include "proof/proof_run.h"
+#include "verify/check.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sums in double differ by no more than this, whoever adds them up (check_sums.c). */
+static double allowance(const struct dcrf_proof_run *run) {
+    const dcrf_model *model = run->known->model;
+    const double n = (double)model->variables;
+    double rows = 0, weights = 0, unaries = 0;
+    for (size_t a = 0; a < model->variables; a++) {
+        rows += run->known->row_sums[a];
+        unaries += fabs((double)model->unary[a * model->stride + run->known->labels[a]]);
+    }
+    for (size_t m = 0; m < model->kernel_count; m++)
+        weights += fabs(model->kernels[m].weight);
+    return 16 * ((3 * n + 2000) * 0x1p-52 + 1e-12) * rows + 16 * n * n * 5e-18 * weights +
+           0x1p-46 * unaries;
+}
+
+/* Where there is no time for it, the certificate does without. */
+dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy,
+                                       dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    dcrf_status status = dcrf_kept_mixture(run->lp, run->is_exact, &run->kept, error);
+    if (status < 0)
+        return status;
+    struct dcrf_certificate_content content = {
+        .identity = {.is_exact = run->is_exact}, .labels = known->labels, .mixtures = &run->kept};
+    const struct dcrf_interrupt interrupt = {dcrf_proof_is_cut_short, run};
+    double excess = INFINITY;
+    dcrf_plan *plan = run->is_exact ? NULL : (dcrf_plan *)known->plan;
+    DCRF_WATCH(known->workspace, &interrupt);
+    status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess,
+                              known->possible, error);
+    if (status == DCRF_ERROR_INTERRUPTED) {
+        run->kept.size = 0; /* not checked, not claimed */
+        return DCRF_OK;
+    }
+    run->kept_bound = energy - excess - 2 * allowance(run);
+    return status < 0 ? status : dcrf_knowledge_decide(known, NULL, error);
+}
+
+/* A bound that is still one after the errors that a check in double allows for. */
+void dcrf_proof_claim(const struct dcrf_proof_run *run, double error_of, double excess,
+                      bool is_only_one, dcrf_proof_info *info) {
+    const double floor = run->solver->info.unary_floor, allowed = allowance(run);
+    info->lower_bound = info->energy.total - excess - 2 * error_of - allowed;
+    if (!is_only_one)
+        info->lower_bound = fmax(info->lower_bound, fmax(run->kept_bound, floor - allowed));
+    info->relative_gap =
+        is_only_one ? 0 : dcrf_relative_gap(info->energy.total, info->lower_bound, floor);
+}
+
+/* The planes of labels that have values at a variable that `of` marks; how many. */
+static size_t find_planes(const struct dcrf_proof_run *run, bool of_rest, uint16_t *plane) {
+    const size_t n = run->known->model->variables, labels = run->known->model->labels;
+    size_t count = 0;
+    for (size_t i = 0; i < labels; i++) {
+        size_t a = 0;
+        while (a < n &&
+               ((of_rest && run->known->round[a] != 0) || run->groups.value[a * labels + i] == 0))
+            a++;
+        plane[i] = a < n ? (uint16_t)++count : 0;
+    }
+    return count;
+}
+
+/* The values, one plane for each label that has some. */
+static bool pack_values(const struct dcrf_proof_run *run,
+                        struct dcrf_certificate_content *content) {
+    const size_t n = run->known->model->variables, labels = run->known->model->labels;
+    content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
+    if (!content->plane)
+        return false;
+    content->plane_count = find_planes(run, false, content->plane);
+    content->values = dcrf_allocate(content->plane_count, n);
+    for (size_t i = 0; i < labels && content->values; i++)
+        for (size_t a = 0; a < n && content->plane[i] > 0; a++)
+            content->values[(content->plane[i] - (size_t)1) * n + a] =
+                run->groups.value[a * labels + i];
+    return content->values != NULL;
+}
+
+/* The bound of the rest is that of one dual point, whose values are those of the rest. */
+static bool pack_rest(const struct dcrf_proof_run *run, struct dcrf_certificate_content *content) {
+    const struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    if (known->undecided == 0)
+        return true;
+    struct dcrf_certificate_mixture *rest = &content->mixtures[content->mixture_count];
+    rest->after = known->rounds;
+    rest->size = known->undecided;
+    rest->points = dcrf_allocate_zero(1, sizeof *rest->points);
+    if (!rest->points)
+        return false;
+    content->mixture_count++;
+    rest->point_count = 1;
+    struct dcrf_certificate_point *point = rest->points;
+    point->weight = 1;
+    point->epsilon = run->groups.epsilon;
+    point->nodes = DCRF_VALUE_NODES;
+    point->levels = DCRF_VALUE_MOST;
+    point->plane = dcrf_allocate_zero(labels, sizeof *point->plane);
+    if (!point->plane)
+        return false;
+    point->plane_count = find_planes(run, true, point->plane);
+    point->values = dcrf_allocate(point->plane_count, rest->size * sizeof *point->values);
+    for (size_t i = 0; i < labels && point->values; i++) {
+        if (point->plane[i] == 0)
+            continue;
+        uint32_t *values = point->values + (point->plane[i] - (size_t)1) * rest->size;
+        for (size_t a = 0; a < n; a++)
+            if (known->round[a] == 0)
+                *values++ = run->groups.value[a * labels + i];
+    }
+    return point->values != NULL;
+}
+
+static struct dcrf_certificate_mixture take_kept(struct dcrf_proof_run *run) {
+    const struct dcrf_certificate_mixture kept = run->kept;
+    run->kept = (struct dcrf_certificate_mixture){0};
+    return kept;
+}
+
+dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const dcrf_proof_info *info,
+                              uint8_t **bytes, size_t *size, dcrf_error *error) {
+    const struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables;
+    struct dcrf_certificate_content content = {.energy = info->energy.total,
+                                               .lower_bound = info->lower_bound,
+                                               .proven = info->proven,
+                                               .rounds = known->rounds};
+    dcrf_status status =
+        dcrf_identity_of_model(&content.identity, known->model, run->is_exact, error);
+    if (status < 0)
+        return status;
+    if (!content.identity.is_exact)
+        status =
+            dcrf_identity_take_matrices(&content.identity, known->plan, known->workspace, error);
+    if (status < 0) {
+        dcrf_certificate_clear(&content);
+        return status;
+    }
+    content.epsilon = dcrf_allocate(known->rounds, sizeof *content.epsilon);
+    content.mixtures = dcrf_allocate_zero(2, sizeof *content.mixtures);
+    if (content.mixtures && run->kept.size > 0)
+        content.mixtures[content.mixture_count++] = take_kept(run);
+    content.labels = dcrf_allocate(n, sizeof *content.labels);
+    content.round = dcrf_allocate(n, sizeof *content.round);
+    if (content.epsilon && content.mixtures && content.labels && content.round &&
+        pack_values(run, &content) && pack_rest(run, &content)) {
+        for (size_t r = 0; r < known->rounds; r++)
+            content.epsilon[r] =
+                r < run->first_rounds ? DCRF_PROOF_FIRST_EPSILON : DCRF_PROOF_REST_EPSILON;
+        memcpy(content.labels, known->labels, n * sizeof *content.labels);
+        memcpy(content.round, known->round, n * sizeof *content.round);
+        status = dcrf_certificate_encode(&content, bytes, size, error);
+    } else {
+        status = dcrf_fail_memory(error, "a certificate");
+    }
+    dcrf_certificate_clear(&content);
+    return status;
+}

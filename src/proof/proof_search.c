@@ -1,0 +1,229 @@
+/* Proofs for single variables, one after the other:
+ *
+ * 1. by the gap: with reduced costs r of the LP's best dual point, of bound LB, every labelling x
+ *    has E(x) >= LB + sum_a (r_a(x_a) - min_i r_ai). A label whose reduced cost exceeds the
+ *    smallest by more than E - LB, for the energy E of any labelling, occurs in no optimal one;
+ * 2. by dead ends (knowledge.c) and for groups (groups.c), which need no gap, with the LP's y;
+ * 3. where that comes to an end, the relaxation of the undecided rest is solved a little further,
+ *    with a handicap for the labelling, so that its margins become positive where it stays optimal,
+ *    and the rest is tried again. */
+#include "proof/proof_run.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/timer.h"
+#include "energy/energy_double.h"
+#include "proof/blobs.h"
+#include "proof/rest.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The width that the bound of the rest comes from. */
+#define BOUND_EPSILON (1.0 / (DCRF_VALUE_NODES - 1))
+#define RELAX_STEPS 12
+#define MOST_FRUITLESS 3
+/* The first handicap, as a part of the mean row sum; halved from one relaxation to the next. */
+#define FIRST_HANDICAP 0.125
+/* A round that decides less than this part of the rest is the last with its dual point. */
+#define WORTHWHILE 0.05
+
+/* ---- by the gap ----------------------------------------------------------------------------- */
+
+struct exclusion {
+    const struct dcrf_proof_run *run;
+    double excess;
+};
+
+static void exclude(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct exclusion *e = context;
+    struct dcrf_knowledge *known = e->run->known;
+    for (size_t a = begin; a < end; a++)
+        dcrf_dual_exclude(&e->run->lp->space, &e->run->lp->best, a, e->excess,
+                          known->possible + a * known->model->labels);
+}
+
+static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    dcrf_energy energy;
+    double error_of;
+    if (!run->lp->has_best)
+        return DCRF_OK;
+    const dcrf_status status = dcrf_energy_in_double(known->plan, known->workspace, known->labels,
+                                                     &energy, NULL, &error_of, error);
+    if (status < 0)
+        return status;
+    if (run->settings.certificate)
+        return dcrf_proof_exclude_by_kept(run, energy.total - error_of, error);
+    struct exclusion exclusion = {run, energy.total + error_of -
+                                           dcrf_dual_bound(&run->lp->space, &run->lp->best)};
+    if (exclusion.excess >= 0) /* else something is wrong with the bound: claim nothing */
+        dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->model->variables, 1024,
+                          exclude, &exclusion);
+    return dcrf_knowledge_decide(known, NULL, error);
+}
+
+/* Where x is constant no pair has a slack, whatever the dual point: the best one may show that
+ * every variable has its label. */
+static dcrf_status decide_constant(struct dcrf_proof_run *run, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    const size_t label = known->labels[0], stride = known->model->stride;
+    if (!run->lp->has_best || known->model->cliques.count > 0 || run->settings.certificate)
+        return DCRF_OK;
+    const double unit = 2 * run->lp->best.pairwise_roundings * 0x1p-24 * (1 + 1e-3);
+    for (size_t a = 0; a < n; a++) {
+        const float *unary = known->model->unary + a * stride;
+        const double *pairwise = run->lp->best.pairwise + a * stride;
+        const double own = (double)unary[label] - pairwise[label];
+        if (known->labels[a] != label)
+            return DCRF_OK;
+        for (size_t i = 0; i < labels; i++)
+            if (i != label && !((double)unary[i] - pairwise[i] - own >
+                                unit * known->row_sums[a] + known->error[a]))
+                return DCRF_OK;
+    }
+    memset(run->groups.member, 1, n);
+    return dcrf_knowledge_decide(known, run->groups.member, error);
+}
+
+/* ---- by groups ------------------------------------------------------------------------------ */
+
+static bool is_over(void *user) {
+    const struct dcrf_proof_run *run = user;
+    return (run->stop && dcrf_time_s() >= run->until_s) || run->known->undecided == 0 ||
+           run->groups.sweeps >= (double)run->settings.sweeps || dcrf_proof_is_cut_short(user);
+}
+
+static dcrf_status eliminate(struct dcrf_proof_run *run, dcrf_error *error) {
+    const struct dcrf_interrupt interrupt = {is_over, run};
+    const dcrf_status status = dcrf_knowledge_eliminate(run->known, &interrupt, error);
+    return status < 0 ? status : dcrf_knowledge_decide(run->known, NULL, error);
+}
+
+/* Groups and dead ends until they bring little. */
+static dcrf_status decide_groups(struct dcrf_proof_run *run, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    size_t before = SIZE_MAX;
+    while (status == DCRF_OK && !is_over(run) &&
+           (before == SIZE_MAX ||
+            (double)(before - run->known->undecided) >= WORTHWHILE * (double)before)) {
+        before = run->known->undecided;
+        status = dcrf_groups_decide(&run->groups, error);
+        if (status == DCRF_OK && run->known->undecided > 0)
+            status = eliminate(run, error);
+    }
+    return status;
+}
+
+/* Let the labels of the largest y among the undecided be those of x, if they are better. */
+static dcrf_status consider_labels(struct dcrf_proof_run *run, double *best, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    dcrf_energy energy;
+    uint16_t *trial = dcrf_allocate(n, sizeof *trial);
+    if (!trial)
+        return dcrf_fail_memory(error, "a proof");
+    memcpy(trial, known->labels, n * sizeof *trial);
+    for (size_t a = 0; a < n; a++)
+        for (size_t i = 0; i < labels && known->round[a] == 0; i++)
+            if (known->possible[a * labels + i] &&
+                run->groups.y[a * labels + i] > run->groups.y[a * labels + trial[a]])
+                trial[a] = (uint16_t)i;
+    const dcrf_status status =
+        dcrf_energy_of_labels(known->plan, known->workspace, trial, &energy, NULL, error);
+    if (status == DCRF_OK && energy.total < *best) {
+        *best = energy.total;
+        memcpy(known->labels, trial, n * sizeof *trial);
+    }
+    dcrf_release(trial);
+    return status;
+}
+
+/* The relaxation of the rest with handicaps, as long as it decides something; then without, because
+ * a good bound needs none, and a narrow line. */
+static dcrf_status relax_rest(struct dcrf_proof_run *run, double handicap, double *best,
+                              dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    dcrf_status status = DCRF_OK;
+    run->groups.epsilon = DCRF_PROOF_REST_EPSILON;
+    for (int fruitless = 0; fruitless < MOST_FRUITLESS && status == DCRF_OK && !is_over(run);
+         handicap /= 2) {
+        const size_t before = known->undecided;
+        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, handicap, error);
+        if (status == DCRF_OK)
+            status = consider_labels(run, best, error);
+        if (status == DCRF_OK)
+            status = decide_groups(run, error);
+        if ((double)(before - known->undecided) < WORTHWHILE * (double)before)
+            fruitless++;
+    }
+    for (; status == DCRF_OK && !is_over(run) && run->groups.epsilon > BOUND_EPSILON;
+         run->groups.epsilon = fmax(run->groups.epsilon / 2, BOUND_EPSILON))
+        status = dcrf_groups_relax(&run->groups, RELAX_STEPS, 0, error);
+    if (status == DCRF_OK && !is_over(run))
+        status = dcrf_groups_relax(&run->groups, 2 * RELAX_STEPS, 0, error);
+    return status;
+}
+
+/* A better labelling of the rest, and if it is small, all that can be known about it. */
+static dcrf_status solve_rest(struct dcrf_proof_run *run, double *best, bool *is_better,
+                              dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    dcrf_status status = DCRF_OK;
+    if (!dcrf_rest_is_small(known))
+        return dcrf_blobs_move(&run->groups, best, is_better, error);
+    const size_t before = known->undecided;
+    const bool may_exclude = !run->settings.certificate;
+    status = dcrf_rest_solve(known, run->groups.y, may_exclude, is_better, &run->excess, error);
+    if (status == DCRF_OK && *is_better) {
+        dcrf_energy energy;
+        status = dcrf_energy_of_labels(known->plan, known->workspace, known->labels, &energy, NULL,
+                                       error);
+        *best = status == DCRF_OK ? energy.total : *best;
+    }
+    if (status == DCRF_OK && may_exclude)
+        status = dcrf_knowledge_decide(known, NULL, error);
+    *is_better |= known->undecided < before && known->undecided > 0;
+    return status;
+}
+
+static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
+    struct dcrf_knowledge *known = run->known;
+    const size_t n = known->model->variables, labels = known->model->labels;
+    const float *y = run->solver->method->marginals(run->solver->state);
+    double mean = 0, best = run->solver->info.energy.total;
+    for (size_t a = 0; a < n; a++) {
+        memcpy(run->groups.y + a * labels, y + a * known->model->stride, labels * sizeof *y);
+        mean += known->row_sums[a] / (double)n;
+    }
+    dcrf_status status = decide_constant(run, error);
+    if (status == DCRF_OK && !is_over(run))
+        status = eliminate(run, error);
+    if (status == DCRF_OK)
+        status = decide_groups(run, error);
+    run->first_rounds = known->rounds;
+    run->groups.epsilon = DCRF_PROOF_REST_EPSILON;
+    /* A rest that resists may have another label than that of x. */
+    bool is_better = true;
+    while (is_better && status == DCRF_OK && !is_over(run)) {
+        status = relax_rest(run, FIRST_HANDICAP * mean, &best, error);
+        is_better = false;
+        if (status == DCRF_OK && !is_over(run))
+            status = solve_rest(run, &best, &is_better, error);
+    }
+    return status;
+}
+
+dcrf_status dcrf_proof_search(struct dcrf_proof_run *run, size_t *by_gap, dcrf_error *error) {
+    dcrf_status status =
+        dcrf_groups_init(&run->groups, run->known, DCRF_PROOF_FIRST_EPSILON, error);
+    if (status < 0)
+        return status;
+    run->groups.is_over = is_over;
+    run->groups.is_over_user = run;
+    status = exclude_by_gap(run, error);
+    *by_gap = run->known->model->variables - run->known->undecided;
+    return status < 0 ? status : prove_groups(run, error);
+}

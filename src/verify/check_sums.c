@@ -1,0 +1,381 @@
+/* Sums over kernels for the check of a certificate, in double.
+ *
+ * Exact: the Gaussians by plain loops over all pairs that count, nothing shared with the exact
+ * operator. A kernel value whose exponent is beyond MOST_EXPONENT is below 5e-18 and left out; what
+ * that can amount to is part of sum_error. Fast: the operators in double; a member's
+ * value is spread to the two nodes around it, one channel a node. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "verify/check.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MOST_EXPONENT 40.0
+#define CHECK_CHANNELS 16
+#define GRAIN 16
+#define VALUES (DCRF_VALUE_MOST + 1)
+
+#define WORK "checking a certificate"
+/* A Gaussian: features are scaled doubles, their differences, squares and sum are rounded relative
+ * to the exponent, which is at most MOST_EXPONENT and has 32 terms at most; then exp, the weight
+ * and two scales, each a root of a sum of such values: below 40 (32 + 4) 2^-53 = 2e-13 for either
+ * scale and the value itself. */
+#define KERNEL_ERROR 1e-12
+#define LEFT_OUT 5e-18
+
+/* ---- points of a mixture -------------------------------------------------------------------- */
+
+static double clip(double value) {
+    return fmax(-1, fmin(1, value));
+}
+
+/* The node below a value, and the part that the one above has in it. */
+static size_t find_node(const struct dcrf_certificate_point *point, uint32_t value, double *part) {
+    const uint64_t at = (uint64_t)value * (point->nodes - 1);
+    *part = (double)(at % point->levels) / point->levels;
+    return (size_t)(at / point->levels);
+}
+
+/* F between a value and a node. */
+static double line_to_node(const struct dcrf_certificate_point *point, size_t low, double part,
+                           size_t node) {
+    const double slope = 1 / ((double)(point->nodes - 1) * point->epsilon);
+    const double steps = (double)node - (double)low;
+    return (1 - part) * clip(steps * slope) + part * clip((steps - 1) * slope);
+}
+
+/* F between two values. */
+static double line_of(const struct dcrf_certificate_point *point, uint32_t v, uint32_t w) {
+    double from, to;
+    if (point->nodes == 0)
+        return clip(((double)w - (double)v) / (point->levels * point->epsilon));
+    const size_t low = find_node(point, v, &from), high = find_node(point, w, &to);
+    return (1 - to) * line_to_node(point, low, from, high) +
+           to * line_to_node(point, low, from, high + 1);
+}
+
+static const uint32_t *plane_of(const struct dcrf_certificate_mixture *mixture, size_t point,
+                                size_t label) {
+    const struct dcrf_certificate_point *p = &mixture->points[point];
+    return p->plane[label] == 0 ? NULL : p->values + (p->plane[label] - (size_t)1) * mixture->size;
+}
+
+/* ---- the Gaussians themselves --------------------------------------------------------------- */
+
+static double kernel_value(const struct dcrf_check *check, size_t a, size_t b) {
+    double sum = 0;
+    for (size_t m = 0; m < check->model->kernel_count; m++) {
+        const size_t d = check->model->kernels[m].features.dimension;
+        const double *f = check->features[m] + a * d, *g = check->features[m] + b * d;
+        double squared = 0;
+        for (size_t i = 0; i < d; i++)
+            squared += (f[i] - g[i]) * (f[i] - g[i]);
+        if (squared <= 2 * MOST_EXPONENT)
+            sum += check->model->kernels[m].weight * exp(-squared / 2) * check->scale[m][a] *
+                   check->scale[m][b];
+    }
+    return sum;
+}
+
+static void add_pair(const struct dcrf_check *check, size_t a, size_t b, double k, double *sums) {
+    const size_t labels = check->model->labels;
+    if (check->kind == DCRF_CHECK_LABELS) {
+        sums[check->labels[b]] += k;
+    } else if (check->kind == DCRF_CHECK_MIXTURE) {
+        for (size_t p = 0; p < check->mixture->point_count; p++)
+            for (size_t i = 0; i < labels; i++) {
+                const uint32_t *plane = plane_of(check->mixture, p, i);
+                if (plane)
+                    sums[i] += check->mixture->points[p].weight * k *
+                               line_of(&check->mixture->points[p], plane[check->place[a]],
+                                       plane[check->place[b]]);
+            }
+    } else if (check->kind == DCRF_CHECK_POSSIBLE) {
+        for (size_t i = 0; i < labels; i++)
+            sums[i] += check->possible[b * labels + i] ? k : 0;
+    } else if (check->member[b]) {
+        for (size_t i = 0; i < labels; i++)
+            if (check->content->plane[i] != 0)
+                sums[i] += k * check->line[dcrf_certificate_value(check->content, a, i) * VALUES +
+                                           dcrf_certificate_value(check->content, b, i)];
+    } else {
+        for (size_t i = 0; i < labels; i++)
+            sums[i] += check->possible[b * labels + i] && i != check->labels[a] ? 2 * k : 0;
+    }
+}
+
+static void add_exactly(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_check *check = context;
+    const size_t labels = check->model->labels;
+    for (size_t a = begin; a < end; a++) {
+        double *sums = check->sums + a * labels;
+        memset(sums, 0, labels * sizeof *sums);
+        for (size_t b = 0; b < check->model->variables && check->wanted[a]; b++)
+            if (check->counts[b] && b != a) {
+                const double k = kernel_value(check, a, b);
+                if (k > 0)
+                    add_pair(check, a, b, k, sums);
+            }
+    }
+}
+
+static dcrf_status for_all_rows(struct dcrf_check *check, dcrf_task task, void *context,
+                                dcrf_error *error) {
+    const dcrf_status status = dcrf_go_on(check->workspace, WORK, error);
+    if (status < 0)
+        return status;
+    return dcrf_parallel_while(check->workspace, check->model->variables, GRAIN, task, context)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(check->workspace, WORK, error);
+}
+
+struct normalization {
+    const double *features;
+    size_t dimension, variables;
+    double *row_sums;
+};
+
+static void sum_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct normalization *c = context;
+    for (size_t a = begin; a < end; a++) {
+        c->row_sums[a] = 0;
+        for (size_t b = 0; b < c->variables; b++) {
+            double squared = 0;
+            for (size_t i = 0; i < c->dimension; i++) {
+                const double difference =
+                    c->features[a * c->dimension + i] - c->features[b * c->dimension + i];
+                squared += difference * difference;
+            }
+            if (squared <= 2 * MOST_EXPONENT)
+                c->row_sums[a] += exp(-squared / 2);
+        }
+    }
+}
+
+/* Sums of n products with factors up to 2, twice: once of what is decided, once of the others. */
+static void find_errors(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_check *check = context;
+    const double n = (double)check->model->variables;
+    double weights = 0;
+    for (size_t m = 0; m < check->model->kernel_count; m++)
+        weights += fabs(check->model->kernels[m].weight);
+    for (size_t a = begin; a < end; a++) {
+        double row_sum = 0;
+        for (size_t b = 0; b < check->model->variables; b++)
+            row_sum += b != a ? kernel_value(check, a, b) : 0;
+        check->sum_error[a] =
+            4 * ((n + 64) * 0x1p-52 + KERNEL_ERROR) * row_sum + 4 * n * LEFT_OUT * weights;
+    }
+}
+
+static dcrf_status init_exact(struct dcrf_check *check, dcrf_error *error) {
+    const dcrf_model *model = check->model;
+    const size_t n = model->variables;
+    check->features = dcrf_allocate_zero(model->kernel_count, sizeof *check->features);
+    check->scale = dcrf_allocate_zero(model->kernel_count, sizeof *check->scale);
+    if (!check->features || !check->scale)
+        return dcrf_fail_memory(error, "the check of a certificate");
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const struct dcrf_features *features = &model->kernels[m].features;
+        const size_t d = features->dimension;
+        check->features[m] = dcrf_allocate(n, d * sizeof(double));
+        check->scale[m] = dcrf_allocate(n, sizeof(double));
+        if (!check->features[m] || !check->scale[m])
+            return dcrf_fail_memory(error, "the check of a certificate");
+        for (size_t a = 0; a < n; a++)
+            for (size_t i = 0; i < d; i++)
+                check->features[m][a * d + i] =
+                    dcrf_features_value(features, a, i) * dcrf_features_factor(features, i);
+        struct normalization c = {check->features[m], d, n, check->scale[m]};
+        const dcrf_status status = for_all_rows(check, sum_rows, &c, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++) {
+            const double row_sum = check->scale[m][a];
+            const bool is_normalized = model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC;
+            check->scale[m][a] = is_normalized ? 1 / sqrt(row_sum) : 1;
+        }
+    }
+    return for_all_rows(check, find_errors, check, error);
+}
+
+/* ---- the fast operators --------------------------------------------------------------------- */
+
+static dcrf_status apply(struct dcrf_check *check, size_t channels, dcrf_error *error) {
+    const size_t count = check->model->variables * channels;
+    const dcrf_status answer = dcrf_go_on(check->workspace, WORK, error);
+    if (answer < 0)
+        return answer;
+    double *total = check->out + count; /* there is room for two */
+    memset(total, 0, count * sizeof *total);
+    for (size_t m = 0; m < check->plan->kernel_count; m++) {
+        const dcrf_operator *op = check->plan->kernels[m].op;
+        const dcrf_status status =
+            op->methods->apply_double(op, check->workspace, check->in, check->out, channels, error);
+        if (status < 0)
+            return status;
+        for (size_t k = 0; k < count; k++)
+            total[k] += check->model->kernels[m].weight * check->out[k];
+    }
+    memmove(check->out, total, count * sizeof *total);
+    return DCRF_OK;
+}
+
+/* One number for every variable and label that does not depend on a: the channels are labels. */
+static dcrf_status add_indicators(struct dcrf_check *check, dcrf_error *error) {
+    const size_t n = check->model->variables, labels = check->model->labels;
+    for (size_t first = 0; first < labels; first += CHECK_CHANNELS) {
+        const size_t channels = labels - first < CHECK_CHANNELS ? labels - first : CHECK_CHANNELS;
+        for (size_t b = 0; b < n; b++)
+            for (size_t c = 0; c < channels; c++)
+                check->in[b * channels + c] =
+                    check->counts[b] &&
+                    (check->kind == DCRF_CHECK_LABELS ? check->labels[b] == first + c
+                                                      : check->possible[b * labels + first + c]);
+        const dcrf_status status = apply(check, channels, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++)
+            for (size_t c = 0; c < channels; c++)
+                check->sums[a * labels + first + c] = check->out[a * channels + c];
+    }
+    return DCRF_OK;
+}
+
+/* How much of a value is at a node. */
+static double share(uint8_t value, size_t node) {
+    return fmax(0, 1 - fabs((double)value / DCRF_VALUE_STEPS - (double)node));
+}
+
+static dcrf_status add_group(struct dcrf_check *check, dcrf_error *error) {
+    const size_t n = check->model->variables, labels = check->model->labels;
+    const size_t channels = DCRF_VALUE_NODES + 1; /* the last one for those outside the group */
+    for (size_t i = 0; i < labels; i++) {
+        bool is_empty = check->content->plane[i] == 0;
+        for (size_t b = 0; b < n && is_empty; b++)
+            is_empty = !check->counts[b] || check->member[b] || !check->possible[b * labels + i];
+        for (size_t a = 0; a < n && is_empty; a++)
+            check->sums[a * labels + i] = 0;
+        if (is_empty)
+            continue;
+        for (size_t b = 0; b < n; b++)
+            for (size_t h = 0; h < channels; h++)
+                check->in[b * channels + h] =
+                    !check->counts[b] ? 0
+                    : check->member[b]
+                        ? (h < DCRF_VALUE_NODES
+                               ? share(dcrf_certificate_value(check->content, b, i), h)
+                               : 0)
+                        : h == DCRF_VALUE_NODES && check->possible[b * labels + i];
+        const dcrf_status status = apply(check, channels, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++) {
+            const double *out = check->out + a * channels;
+            const uint8_t value = dcrf_certificate_value(check->content, a, i);
+            double sum = i != check->labels[a] ? 2 * out[DCRF_VALUE_NODES] : 0;
+            for (size_t h = 0; h < DCRF_VALUE_NODES; h++)
+                sum += check->line[value * VALUES + h * DCRF_VALUE_STEPS] * out[h];
+            check->sums[a * labels + i] = sum;
+        }
+    }
+    return DCRF_OK;
+}
+
+/* The points of one label, a block of nodes at a time. */
+static dcrf_status add_points(struct dcrf_check *check, size_t label, size_t p, dcrf_error *error) {
+    const size_t n = check->model->variables, labels = check->model->labels;
+    const struct dcrf_certificate_point *point = &check->mixture->points[p];
+    const uint32_t *plane = plane_of(check->mixture, p, label);
+    for (size_t first = 0; plane && first < point->nodes; first += CHECK_CHANNELS) {
+        const size_t left = point->nodes - first;
+        const size_t channels = left < CHECK_CHANNELS ? left : CHECK_CHANNELS;
+        double part;
+        memset(check->in, 0, n * channels * sizeof *check->in);
+        for (size_t b = 0; b < n; b++) {
+            if (!check->counts[b])
+                continue;
+            const size_t node = find_node(point, plane[check->place[b]], &part);
+            if (node >= first && node < first + channels)
+                check->in[b * channels + node - first] = 1 - part;
+            if (node + 1 >= first && node + 1 < first + channels)
+                check->in[b * channels + node + 1 - first] = part;
+        }
+        const dcrf_status status = apply(check, channels, error);
+        if (status < 0)
+            return status;
+        for (size_t a = 0; a < n; a++) {
+            if (!check->wanted[a])
+                continue;
+            const size_t node = find_node(point, plane[check->place[a]], &part);
+            double sum = 0;
+            for (size_t h = 0; h < channels; h++)
+                sum += line_to_node(point, node, part, first + h) * check->out[a * channels + h];
+            check->sums[a * labels + label] += point->weight * sum;
+        }
+    }
+    return DCRF_OK;
+}
+
+static dcrf_status add_mixture(struct dcrf_check *check, dcrf_error *error) {
+    const size_t count = check->model->variables * check->model->labels;
+    memset(check->sums, 0, count * sizeof *check->sums);
+    for (size_t i = 0; i < check->model->labels; i++)
+        for (size_t p = 0; p < check->mixture->point_count; p++) {
+            const dcrf_status status = add_points(check, i, p, error);
+            if (status < 0)
+                return status;
+        }
+    return DCRF_OK;
+}
+
+/* The operators in double add up 2 n + 1000 terms at most, and their results are added again. */
+static dcrf_status init_fast(struct dcrf_check *check, dcrf_error *error) {
+    const size_t n = check->model->variables;
+    check->in = dcrf_allocate(n, CHECK_CHANNELS * sizeof *check->in);
+    check->out = dcrf_allocate(n, 2 * CHECK_CHANNELS * sizeof *check->out);
+    if (!check->in || !check->out)
+        return dcrf_fail_memory(error, "the check of a certificate");
+    for (size_t a = 0; a < n; a++)
+        check->in[a] = 1;
+    const dcrf_status status = apply(check, 1, error);
+    for (size_t a = 0; a < n && status == DCRF_OK; a++)
+        check->sum_error[a] = 4 * (3 * (double)n + 2000) * 0x1p-52 * check->out[a];
+    return status;
+}
+
+/* ---- either --------------------------------------------------------------------------------- */
+
+dcrf_status dcrf_check_kernels_init(struct dcrf_check *check, dcrf_error *error) {
+    return check->content->identity.is_exact ? init_exact(check, error) : init_fast(check, error);
+}
+
+void dcrf_check_kernels_clear(struct dcrf_check *check) {
+    for (size_t m = 0; m < check->model->kernel_count; m++) {
+        if (check->features)
+            dcrf_release(check->features[m]);
+        if (check->scale)
+            dcrf_release(check->scale[m]);
+    }
+    dcrf_release(check->features);
+    dcrf_release(check->scale);
+    dcrf_release(check->in);
+    dcrf_release(check->out);
+    dcrf_plan_free(&check->plan);
+}
+
+static dcrf_status add_gaussians(struct dcrf_check *check, dcrf_error *error) {
+    return for_all_rows(check, add_exactly, check, error);
+}
+
+dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error) {
+    if (!check->plan)
+        return add_gaussians(check, error);
+    return check->kind == DCRF_CHECK_GROUP     ? add_group(check, error)
+           : check->kind == DCRF_CHECK_MIXTURE ? add_mixture(check, error)
+                                               : add_indicators(check, error);
+}
