@@ -34,8 +34,8 @@ static void *open_beside(void) {
     char folder[4096], path[4096 + 64];
     if (!dcrf_own_folder(folder, sizeof folder))
         return NULL;
-    static const char *const places[] = {"", "/cuda", "/src/backend/cuda", "/../src/backend/cuda",
-                                         "/../../src/backend/cuda"};
+    static const char *const places[] = {"", "/backend/cuda", "/src/backend/cuda",
+                                         "/../src/backend/cuda", "/../../src/backend/cuda"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         snprintf(path, sizeof path, "%s%s/" LIBRARY, folder, places[i]);
         void *library = dcrf_library_open(path);
