@@ -76,12 +76,11 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
 
 /* ---- labellings to compare with ------------------------------------------------------------- */
 
-/* Where there is no time for all parts of an energy, the total that the run has met will do. */
-static bool is_too_long(const solution *found, dcrf_candidate_kind kind, dcrf_energy *energy,
-                        const dcrf_error *error) {
+/* Where there is no time for an energy with its parts, the total that is known otherwise will do.
+ */
+static bool is_too_long(double known, dcrf_energy *energy, const dcrf_error *error) {
     const double nan = (double)NAN;
-    *energy = (dcrf_energy){nan, nan, nan, nan};
-    energy->total = found->info.candidates[kind].energy;
+    *energy = (dcrf_energy){known, nan, nan, nan};
     return error->status == DCRF_ERROR_INTERRUPTED;
 }
 
@@ -91,7 +90,8 @@ static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, 
     dcrf_label_by_unary(built->model, found->unary_labels);
     return dcrf_energy_at_most(plan, built->workspace, found->unary_labels,
                                &found->unary_minimum.energy, NULL, &error) >= 0 ||
-           is_too_long(found, DCRF_CANDIDATE_UNARY, &found->unary_minimum.energy, &error) ||
+           is_too_long(found->info.candidates[DCRF_CANDIDATE_UNARY].energy,
+                       &found->unary_minimum.energy, &error) ||
            library_problem(problem, "unary minimum", &error);
 }
 
@@ -101,18 +101,22 @@ static bool find_best_constant(const dcrf_plan *plan, const built_model *built, 
     dcrf_error error;
     return dcrf_best_constant(plan, built->workspace, &constant->label, &constant->energy,
                               &error) >= 0 ||
-           is_too_long(found, DCRF_CANDIDATE_CONSTANT, &constant->energy, &error) ||
+           is_too_long((double)NAN, &constant->energy, &error) || /* nor is its label known */
            library_problem(problem, "best constant labelling", &error);
 }
 
-/* After a run that had to end by a certain time they may take a little longer, and no more. */
-#define REFERENCE_S 0.2
+/* After a run that was told to end they may take a little longer, and no more: enough for small
+ * pictures. */
+#define REFERENCE_S 0.05
 
-static bool find_references(const dcrf_plan *plan, const built_model *built, bool is_limited,
-                            solution *found, cli_problem *problem) {
-    dcrf_workspace_set_limit(built->workspace, is_limited ? REFERENCE_S : 0, NULL, NULL);
-    const bool done = find_unary_minimum(plan, built, found, problem) &&
-                      find_best_constant(plan, built, found, problem);
+static bool find_references(const dcrf_plan *plan, const built_model *built, solution *found,
+                            cli_problem *problem) {
+    const double left_s = interrupt_came() ? REFERENCE_S : time_left_s(&built->time);
+    dcrf_workspace_set_limit(built->workspace, left_s > 0 ? fmax(left_s, REFERENCE_S) : 0, NULL,
+                             NULL);
+    /* The shorter one first. */
+    const bool done = find_best_constant(plan, built, found, problem) &&
+                      find_unary_minimum(plan, built, found, problem);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     return done;
 }
@@ -271,10 +275,8 @@ bool solution_find(const solver_options *options, const model_options *model,
     done = done && model_plan(model, image_file, built, &plan, problem) &&
            run_solver(options, built, plan, &settings, &watch, found, problem);
     progress_end(&watch);
-    done = done &&
-           find_references(plan, built, settings.time_limit_s > 0 || interrupt_came(), found,
-                           problem) &&
-           find_changes(built, found, problem);
+    done =
+        done && find_references(plan, built, found, problem) && find_changes(built, found, problem);
     found->plan = plan;
     if (!done)
         solution_free(found);

@@ -1,5 +1,6 @@
 #include "solve_outputs.h"
 
+#include "interrupt.h"
 #include "io/json.h"
 #include "io/nifti.h"
 #include "io/npy.h"
@@ -295,9 +296,19 @@ static bool finish(writing *w) {
            outputs_commit(&w->files, w->problem);
 }
 
+/* What compressing the pictures of a run takes, all of them. */
+#define COMPRESSION_S_PER_PIXEL 1e-6
+
+/* Will the time be over before pictures are written as small as they can be? */
+static bool is_hurried(const built_model *built) {
+    const double needed_s = COMPRESSION_S_PER_PIXEL * (double)image_pixels(&built->image);
+    return interrupt_came() || (built->time.limit_s > 0 && time_left_s(&built->time) < needed_s);
+}
+
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem) {
     writing w = {.outputs = outputs, .results = results, .problem = problem};
+    png_write_fast(is_hurried(results->built));
     if (!scene_new(&w.shown, &results->built->image))
         return out_of_memory(problem, "pictures");
     bool done = write_one(&w, outputs->labels_file, write_labels) &&

@@ -11,6 +11,10 @@
 /* Does this output want to be a PNG? */
 bool is_png_name(const char *path);
 
+/* From now on, are pictures written fast rather than small? For where no time is left; the pixels
+ * are the same. */
+void png_write_fast(bool is_wanted);
+
 /* ---- row by row ----------------------------------------------------------------------------- */
 
 typedef struct png_layout {

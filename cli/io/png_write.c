@@ -9,6 +9,12 @@ bool is_png_name(const char *path) {
     return length >= 4 && strcmp(path + length - 4, ".png") == 0;
 }
 
+static bool is_fast;
+
+void png_write_fast(bool is_wanted) {
+    is_fast = is_wanted;
+}
+
 struct png_writer {
     png_session session;
     FILE *stream;
@@ -50,6 +56,10 @@ static void write_header(png_session *session, void *argument) {
     png_set_IHDR(png, session->info, (png_uint_32)w->width, (png_uint_32)w->height,
                  w->wide ? 16 : 8, colour_type(w), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
+    if (is_fast) {
+        png_set_compression_level(png, 1);
+        png_set_filter(png, PNG_FILTER_TYPE_BASE, w->is_indexed ? PNG_FILTER_NONE : PNG_FILTER_SUB);
+    }
     if (w->is_indexed)
         png_set_PLTE(png, session->info, w->colours, PNG_MAX_PALETTE_LENGTH);
     png_write_info(png, session->info);

@@ -190,8 +190,9 @@ dcrf_status dcrf_plan_sum_double(const dcrf_plan *plan, dcrf_workspace *workspac
         struct double_addition addition = {scratch, out, plan->model->kernels[m].weight};
         if (addition.weight == 0)
             continue;
-        const dcrf_status status =
-            op->methods->apply_double(op, workspace, in, scratch, channels, error);
+        dcrf_status status = dcrf_go_on(workspace, "summing up", error);
+        if (status == DCRF_OK)
+            status = op->methods->apply_double(op, workspace, in, scratch, channels, error);
         if (status < 0)
             return status;
         dcrf_parallel_for(dcrf_workspace_pool(workspace), count, ROWS_PER_CHUNK, add_doubles,

@@ -107,6 +107,11 @@ dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcr
     return DCRF_OK;
 }
 
+double dcrf_lp_row_sums(const void *state) {
+    const struct dcrf_lp *lp = state;
+    return lp->is_measured ? lp->space.total : (double)INFINITY;
+}
+
 /* A dual point is one wherever the primal starts. */
 static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
     lp->has_best = true;
@@ -150,14 +155,22 @@ static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *f
     return keep_flow(lp, flow, error);
 }
 
+static dcrf_status go_on(const struct dcrf_lp *lp, dcrf_error *error) {
+    return dcrf_stop_is_due(lp->problem->stop)
+               ? dcrf_fail_interrupted(lp->problem->workspace, "starting the LP", error)
+               : DCRF_OK;
+}
+
 static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
     struct dcrf_lp *lp = state;
     const dcrf_model *model = lp->problem->model;
     const struct dcrf_dual_space *space;
-    dcrf_status status = dcrf_lp_space(lp, &space, error);
-    if (status < 0)
+    /* Each of these is a pass over memory that nobody has touched yet. */
+    dcrf_status status = go_on(lp, error);
+    if (status < 0 || (status = dcrf_lp_space(lp, &space, error)) < 0 ||
+        (status = go_on(lp, error)) < 0)
         return status;
-    if (!lp->has_best && (status = reset_best(lp, error)) < 0)
+    if (!lp->has_best && ((status = reset_best(lp, error)) < 0 || (status = go_on(lp, error)) < 0))
         return status;
     if (start->flow && (status = take_flow(lp, start->flow, error)) < 0)
         return status;

@@ -80,6 +80,9 @@ struct dcrf_lp {
 /* The space of the LP's dual points, measured; for proofs that come before the LP starts. */
 dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcrf_error *error);
 
+/* Its row sums with the weights, in total; infinite before they are measured. */
+double dcrf_lp_row_sums(const void *state);
+
 /* What the best dual point says of a labelling, with the energy of any: how many of its labels are
  * those of every optimal labelling and how many of none, and the number of possible labels of each
  * variable (may be NULL). */

@@ -219,6 +219,8 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
         status = polish_first(solver, error);
     if (status != DCRF_OK)
         return reason_for(solver, status);
+    if (solver->method->lower_bound) /* no term but the unaries is negative */
+        take_bound(solver, solver->info.unary_floor - solver->unary_floor_error);
     const double began_s = dcrf_time_s();
     const struct dcrf_start start = {
         .y = y,
@@ -230,11 +232,8 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     if (status < 0)
         return reason_for(solver, status);
     dcrf_flow_proof_clear(&solver->candidates.flow); /* the method has it now */
-    if (solver->method->lower_bound) {
+    if (solver->method->lower_bound)
         take_bound(solver, solver->method->lower_bound(solver->state));
-        /* No term but the unaries is negative. */
-        take_bound(solver, solver->info.unary_floor - solver->unary_floor_error);
-    }
     measure_gap(&solver->info);
     solver->has_started = true;
     solver->info.iterations = 0;
@@ -444,9 +443,8 @@ static void not_below(const dcrf_energy *best, dcrf_energy *other) {
  * or memory that of floats, and for a bound rounded up by what these can be off. */
 dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
     const dcrf_plan *plan = solver->problem.plan;
-    const struct dcrf_dual_space *space;
     dcrf_energy energy;
-    if (!solver->has_started)
+    if (!isfinite(solver->info.energy.total))
         return DCRF_OK;
     dcrf_status status = dcrf_stop_reason(&solver->stop);
     if (status == DCRF_OK)
@@ -454,12 +452,17 @@ dcrf_status dcrf_solver_measure(dcrf_solver *solver, dcrf_error *error) {
                                      error);
     if (status != DCRF_OK) {
         if ((status = or_end(solver, dcrf_solver_leave_out(solver, status))) < 0 ||
-            !solver->method->lower_bound ||
-            (status = dcrf_lp_space(solver->state, &space, error)) < 0)
+            !solver->method->lower_bound)
             return status;
         energy = solver->info.energy;
-        dcrf_energy_round_up(
-            &energy, dcrf_energy_error_of_floats(plan, solver->best, &energy, space->total));
+        const double off = dcrf_energy_error_of_floats(plan, solver->best, &energy,
+                                                       dcrf_lp_row_sums(solver->state));
+        if (!isfinite(
+                off)) { /* of exact operators, before the LP's start: nothing to compare with */
+            solver->info.lower_bound = (double)NAN;
+            return DCRF_OK;
+        }
+        dcrf_energy_round_up(&energy, off);
     }
     solver->info.energy = energy;
     not_below(&energy, &solver->info.unpolished);

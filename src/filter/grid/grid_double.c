@@ -73,8 +73,8 @@ dcrf_status dcrf_grid_apply_double(const dcrf_operator *base, dcrf_workspace *wo
     for (size_t axis = 0; axis < op->shape.axes; axis++) {
         pass.axis = axis;
         pass.length = op->shape.size[axis];
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), base->variables, GRAIN, convolve_double,
-                          &pass);
+        if (!dcrf_parallel_while(workspace, base->variables, GRAIN, convolve_double, &pass))
+            return dcrf_fail_interrupted(workspace, "filtering by a grid", error);
         pass.inner *= pass.length;
         pass.in = pass.out;
         pass.out = pass.out == buffer ? out : buffer;

@@ -15,7 +15,6 @@
 #include <string.h>
 
 /* Rows a task takes. */
-#define FILTERING "filtering by a lattice"
 #define VERTEX_GRAIN 128
 #define VARIABLE_GRAIN 1024
 /* The same where blocks of channels take turns: their rows stay in the cache meanwhile. */
@@ -248,7 +247,7 @@ static dcrf_status apply(const dcrf_operator *base, dcrf_workspace *workspace,
         if (!dcrf_parallel_while(workspace, base->variables,
                                  blocks.count > 1 ? BLOCKS_GRAIN : VARIABLE_GRAIN, slice_blocks,
                                  &blocks))
-            return dcrf_fail_interrupted(workspace, FILTERING, error);
+            return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
         const struct block *last = &blocks.block[blocks.count - 1];
         channel = last->channel + last->width;
     }
@@ -369,7 +368,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
             return status;
         h.splat = blurrer.buffer[0];
         if (!dcrf_parallel_while(workspace, lattice->vertices, VERTEX_GRAIN, splat_histograms, &h))
-            return dcrf_fail_interrupted(workspace, FILTERING, error);
+            return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
         h.blurred = blur_all(&blurrer, DCRF_SYMMETRIC);
         if (is_one_block)
             h.all = h.blurred;
@@ -379,7 +378,7 @@ static dcrf_status ordered(const dcrf_operator *base, dcrf_workspace *workspace,
     dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, weigh_histograms, &h);
     return dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN, slice_histograms, &h)
                ? DCRF_OK
-               : dcrf_fail_interrupted(workspace, FILTERING, error);
+               : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }
 
 /* Two for the fraction, one to float; two along each axis, and two more where both orders meet; a

@@ -119,6 +119,7 @@ struct dcrf_lattice {
 
 /* What is interrupted where a call ends early. */
 #define DCRF_BUILDING "building a lattice"
+#define DCRF_FILTERING "filtering by a lattice"
 
 static inline const uint32_t *dcrf_lattice_neighbours(const struct dcrf_lattice *lattice,
                                                       size_t axis) {

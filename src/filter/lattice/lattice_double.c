@@ -95,7 +95,6 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
                                       const double *in, double *out, size_t channels,
                                       dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
-    dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const size_t rows = lattice->vertices + 1, row_bytes = channels * sizeof *in;
     double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows, BUFFERS * row_bytes);
     if (!buffer)
@@ -106,11 +105,14 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
     struct double_sums sums = {
         .lattice = lattice, .in = in, .splat = buffer, .out = out, .channels = channels};
     struct double_blur blur = {.lattice = lattice, .channels = channels};
-    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, splat_double, &sums);
-    for (int upwards = 0; upwards < 2; upwards++) {
-        sums.blurred = blur_double(&blur, pool, buffer, upwards == 1, one, other);
+    bool goes_on =
+        dcrf_parallel_while(workspace, lattice->vertices, VERTEX_GRAIN, splat_double, &sums);
+    for (int upwards = 0; goes_on && upwards < 2; upwards++) {
+        sums.blurred =
+            blur_double(&blur, dcrf_workspace_pool(workspace), buffer, upwards == 1, one, other);
         sums.accumulate = upwards == 1;
-        dcrf_parallel_for(pool, base->variables, VARIABLE_GRAIN, slice_double, &sums);
+        goes_on =
+            dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN, slice_double, &sums);
     }
-    return DCRF_OK;
+    return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }
