@@ -10,6 +10,13 @@ def numbers(text):
     return tuple(float(number) for number in text.split(","))
 
 
+def how(text):
+    """From "mf, 5 to 10 iterations": the method, and the most iterations."""
+    method, _, rest = text.partition(",")
+    counts = re.findall(r"\d+", rest)
+    return {"method": method, **({"iterations": int(counts[-1])} if counts else {})}
+
+
 def main():
     source, out = map(pathlib.Path, sys.argv[1:])
     table = re.search(r"presets\[\] = \{\n(.*?)\n\};", source.read_text(), re.DOTALL).group(1)
@@ -19,7 +26,7 @@ def main():
         name, note, method, normalize, spatial, bilateral, min_region, gamma, eta = fields
         preset = {
             "note": note,
-            "method": method,
+            **how(method),
             "normalize": normalize,
             "spatial": numbers(spatial),
             "bilateral": numbers(bilateral),

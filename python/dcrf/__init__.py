@@ -17,7 +17,7 @@ from ._device import Device, DeviceError, devices
 from ._explain import Explanation
 from ._gpu import DeviceArray
 from ._many import ProblemError, solve_each, solve_many
-from ._mean_field import MeanField, mean_field
+from ._mean_field import MeanFieldResult, mean_field
 from ._mean_field_many import mean_field_batch, mean_field_many
 from ._model import Model, certify, energy, solve, verify
 from ._operator import Operator
@@ -39,7 +39,7 @@ __all__ = [
     "DeviceError",
     "Energy",
     "Explanation",
-    "MeanField",
+    "MeanFieldResult",
     "Model",
     "Operator",
     "PRESETS",

@@ -52,6 +52,17 @@ def one_or_many(value, count, what):
     return tuple(numbers.tolist())
 
 
+def whole_number(value, what):
+    """An int that is not negative, from any number that is one."""
+    try:
+        is_whole = not isinstance(value, str) and 0 <= value == int(value)
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        raise ValueError(f"{what} is {value!r}; it must be a whole number that is not negative")
+    return int(value)
+
+
 def split_mask(values):
     """An array without its mask, and the mask of ``np.ma`` where something is masked, else None."""
     if not isinstance(values, np.ma.MaskedArray):

@@ -10,6 +10,7 @@ from ._arrays import array
 from ._dataset import DataSet
 from ._many import ProblemError, work_on_each
 from ._model import Model
+from ._options import check_options, with_options_of
 from ._report import page, table
 
 _MEANS = ("energy", "energy_rounded", "lower_bound", "relative_gap", "proven_share", "iterations", "changed_share")
@@ -80,6 +81,10 @@ class Comparison:
         return page(title, body)
 
 
+@with_options_of(
+    Model, Model.solve,
+    without=("iterations", "start", "marginals", "trace", "progress", "out", "proof", "certificate", "evaluate_every"),
+)
 def batch(
     problems,
     truths=None,
@@ -114,6 +119,7 @@ def batch(
     >>> found.methods["mf5"]["mean_iou"] > found.methods["unary"]["mean_iou"]
     True
     """
+    check_options(batch, options)
     if isinstance(problems, (str, os.PathLike)):
         problems = DataSet(problems, split)
     elif split is not None:
@@ -204,9 +210,9 @@ def _compare_on_one(options, truth, methods, labels, ignore, band, stop, keep):
             result_labels = unary_labels
         else:
             # No warnings of single images: the figures tell.
-            result = model.solve(
-                solver, iterations=iterations, marginals=False, trace=False, _caller=None, _is_unwanted=stop.is_set,
-                **settings
+            result = model._solve(
+                solver, {"polish": True, "iterations": iterations, **settings}, marginals=False, trace=False, warns=False,
+                is_unwanted=stop.is_set,
             )
             result_labels = result.labels
             figures = {

@@ -94,7 +94,7 @@ def _sweep(model):
         for factor in _FACTORS:
             for kernel, weight in enumerate(weights):
                 core.set_weight(kernel, factor * weight)
-            result = model.solve("mf", marginals=False, trace=False, _caller=None)
+            result = model._solve("mf", {"polish": True}, marginals=False, warns=False)
             points.append({
                 "strength": factor * strength,
                 "factor": factor,

@@ -1,5 +1,7 @@
 """Which axes of the caller's arrays are the grid, and which hold channels or labels."""
 
+import math
+
 import numpy as np
 
 from . import _core
@@ -79,26 +81,33 @@ def find_grid(image, numbers, shape=None, labels_axis=None):
     lie over, which is smaller where a network's answer is.
 
     Labels may come first or last, a batch of one may stand before them; ``labels_axis`` (0 or -1) says which
-    where both would do.
+    where both would do. A map without labels, of the shape of the picture, is one label's.
     """
     if labels_axis not in (None, 0, -1):
         raise ValueError(f"labels_axis is {labels_axis!r}; it must be 0 or -1")
     if shape is not None:
         grids = [tuple(int(size) for size in np.atleast_1d(shape))]
     elif image is not None:
-        # The fewest channels: (100, 120, 3) is a picture, not 100 channels over a grid of 120 x 3.
+        # The fewest channels: (100, 120, 3) is a picture, not 100 channels over a grid of 120 x 3, nor 100 slices.
         found = _candidates(image.shape, ("plain",))
-        found.sort(key=lambda candidate: 1 if candidate[1] is None else image.shape[candidate[1]])
+        is_picture = image.ndim == 3 and min(image.shape[0], image.shape[-1]) <= 4
+        alone = math.inf if is_picture else 1
+        found.sort(key=lambda candidate: alone if candidate[1] is None else image.shape[candidate[1]])
         grids = [grid for grid, _ in found]
+        if labels_axis is None and not is_picture and numbers.shape == image.shape == grids[0]:
+            return grids[0], numbers[..., np.newaxis], grids[0]
     else:
         batch = numbers.ndim == 4 and numbers.shape[0] == 1
         grids = _grids_of_numbers(numbers.shape[1:] if batch else numbers.shape, labels_axis)
+    one = numbers[0] if numbers.ndim > 2 and numbers.shape[0] == 1 else numbers
     for fits in (lambda own, grid: own == grid, _is_smaller):
-        for values in (numbers[0], numbers) if numbers.ndim > 2 and numbers.shape[0] == 1 else (numbers,):
-            for grid in grids:
+        for grid in grids:
+            for values in (one, numbers) if one is not numbers else (numbers,):
                 found = _place_labels(values, grid, fits, labels_axis)
                 if found is not None:
                     return (grid,) + found
+        if labels_axis is None and one.shape in grids:
+            return one.shape, one[..., np.newaxis], one.shape
     what = f"a grid of {grids[0]}" if image is None else f"an image of the shape {image.shape}"
     advice = next((_swapped(numbers.shape, grid) for grid in grids if _swapped(numbers.shape, grid)), "")
     raise ValueError(

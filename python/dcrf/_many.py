@@ -8,6 +8,8 @@ import threading
 
 from ._arrays import thread_count
 from ._device import devices_in_turn
+from ._model import solve, solve_until
+from ._options import check_options, with_options_of
 
 
 class ProblemError(ValueError):
@@ -19,6 +21,7 @@ class ProblemError(ValueError):
         self.__cause__ = error
 
 
+@with_options_of(solve)
 def solve_each(problems, *, threads=0, errors="raise", device=None, **options):
     """Solve problems one after the other over all cores, and give each result as soon as it and those before it
     are there. Problems are read as they are needed, so they may come from a generator of any length.
@@ -37,12 +40,12 @@ def solve_each(problems, *, threads=0, errors="raise", device=None, **options):
     ProblemError 1
     Result None
     """
-    from ._model import solve
+    check_options(solve_each, options)
 
     def one(item, stop):
         problem, where = item
         problem = dict(options, **{"device": where, **problem})
-        return solve(problem.pop("image", None), threads=1, _is_unwanted=stop.is_set, **problem)
+        return solve_until(stop.is_set, problem.pop("image", None), threads=1, **problem)
 
     spread = itertools.cycle(devices_in_turn(device))
     return work_on_each(zip(problems, spread), one, threads, errors)
@@ -88,6 +91,7 @@ def work_on_each(items, one, threads, errors):
     return results()
 
 
+@with_options_of(solve)
 def solve_many(problems, *, threads=0, errors="raise", device=None, **options):
     """Solve many problems over all cores: the list of what ``solve_each`` gives.
 

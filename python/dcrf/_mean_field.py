@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arrays import array, one_or_many, split_mask, thread_count
+from ._arrays import array, one_or_many, split_mask, thread_count, whole_number
 from ._calls import Calls
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._gpu import as_stood_in, on_gpu, stand_in
@@ -14,13 +14,14 @@ from ._kernels import check_share, check_strength, parts_of_strength, several, w
 from ._layout import find_grid, place_channels_last
 from ._model import DEFAULT_BILATERAL, DEFAULT_SPATIAL, Model, one_image
 from ._superpixels import on_the_scale, without_bools
+from ._unary import check_kind, two_labels
 
 KINDS = {"unary": "energies", "probabilities": "probabilities", "logits": "logits"}
 IMAGE = "the image"
 
 
 @dataclasses.dataclass(frozen=True)
-class MeanField:
+class MeanFieldResult:
     """``marginals`` is float32, (labels, ...), and ``labels`` int32: arrays of numpy, or where an array that was given
     is on a GPU each a ``DeviceArray``; or the arrays that were given for them. What was not asked for is None."""
 
@@ -84,6 +85,11 @@ def mean_field(
     place = _common_place(arrays, device)
     where = device if place is None else place
     grid, rows, channels = _lay_out(numbers, picture, shape, labels_axis, channels_axis)
+    if rows.shape[-1] == 1:
+        rows = _both_labels(numbers, rows, KINDS[name])
+        numbers, labels_axis = _Array(name, rows), -1
+    if numbers.there is None:
+        check_kind(rows, KINDS[name], grid)
     kernels = _kernels(grid, channels, spatial, bilateral, choice(normalize, NORMALIZATIONS, "normalize"))
     strength, share = check_strength(strength), check_share(spatial_share)
     if strength is not None:
@@ -116,14 +122,14 @@ def mean_field(
             for kernel in kernels
         ],
         choice(operator, OPERATORS, "operator"),
-        _whole(iterations, "iterations"),
+        whole_number(iterations, "iterations"),
         _channels_last(q, rooms[0], 0),
         _channels_last(found, rooms[1], None),
     )
     calls.add(where, thread_count(threads), _streams(arrays, stream), arguments)
     if _calls is None:
         calls.run()
-    return MeanField(q, found)
+    return MeanFieldResult(q, found)
 
 
 # ---- the arrays that were given
@@ -198,6 +204,15 @@ def _lay_out(numbers, picture, shape, labels_axis, channels_axis):
     if image is None:
         return grid, rows, None
     return grid, rows, place_channels_last(image, grid, IMAGE, None if channels_axis is None else -1)
+
+
+def _both_labels(numbers, rows, kind):
+    if numbers.there is not None:
+        raise ValueError(
+            f"{numbers.name} has one label; on a GPU both are needed, that of the background first (torch.cat([1 - p, p]) of "
+            "probabilities, torch.cat([0 * x, x]) of logits)"
+        )
+    return two_labels(rows, kind)
 
 
 def _colours(picture, channels, kernels):
@@ -311,8 +326,3 @@ def _measure(kernels, picture, numbers, **options):
     for kernel, measured in zip(kernels, model.kernels):
         kernel["weight"] = measured["weight"]
 
-
-def _whole(number, what):
-    if number != int(number) or number < 0:
-        raise ValueError(f"{what} is {number!r}; it must be a whole number that is not negative")
-    return int(number)

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
+from ._arrays import thread_count
 from ._calls import Calls, Stack
 from ._device import device_name, devices_in_turn
 from ._gpu import is_on_gpu
 from ._many import ProblemError, cores, work_on_each
-from ._mean_field import IMAGE, KINDS, MeanField, is_bool, mean_field, only_one, take, take_room
+from ._mean_field import IMAGE, KINDS, MeanFieldResult, is_bool, mean_field, only_one, take, take_room
+from ._options import check_options, with_options_of
 
 # Numbers of the unaries of problems that are given to the library at once, and problems: it makes batches of them
 # (dcrf_arrays_batch), which have no more.
@@ -18,10 +20,11 @@ _MOST_NUMBERS = 1 << 24
 _MOST_PROBLEMS = 4096
 
 
-def mean_field_many(problems, *, workers=0, errors="raise", device=None, **options):
-    """``mean_field`` of many problems with several of them in flight: a list of ``MeanField``. A problem is a
+@with_options_of(mean_field)
+def mean_field_many(problems, *, threads=0, errors="raise", device=None, **options):
+    """``mean_field`` of many problems with several of them in flight: a list of ``MeanFieldResult``. A problem is a
     dictionary of options of ``mean_field`` (with ``image``, if there is one); ``options`` are common to all.
-    ``errors`` is that of ``solve_each``. With ``device="cuda"`` and several GPUs problems whose arrays are on the host are spread
+    ``errors`` is that of ``solve_each``, ``threads`` how many work. With ``device="cuda"`` and several GPUs problems whose arrays are on the host are spread
     over them.
 
     On a GPU problems of one shape with the same options, one after the other, are worked on together, with the same results as
@@ -34,12 +37,14 @@ def mean_field_many(problems, *, workers=0, errors="raise", device=None, **optio
     [(5, 6), (5, 6), (5, 6), (5, 6)]
     """
 
+    check_options(mean_field_many, options)
+
     def some(chunk, stop):
         return _together(chunk, options)
 
     results = []
     spread = itertools.cycle(devices_in_turn(device))
-    with contextlib.closing(work_on_each(_chunks(problems, spread, options, workers), some, workers, errors)) as chunks:
+    with contextlib.closing(work_on_each(_chunks(problems, spread, options, threads), some, threads, errors)) as chunks:
         for found in itertools.chain.from_iterable(chunks):
             if isinstance(found, Exception):
                 found = ProblemError(len(results), found)
@@ -49,6 +54,7 @@ def mean_field_many(problems, *, workers=0, errors="raise", device=None, **optio
     return results
 
 
+@with_options_of(mean_field)
 def mean_field_batch(images=None, *, unary=None, probabilities=None, logits=None, marginals=True, labels=True, **options):
     """``mean_field`` of a batch in arrays of one more axis, the first, which is that of the images: (images, labels, ...),
     and so are the results. ``options`` are those of ``mean_field``. On a GPU the images share launches, with the same
@@ -59,6 +65,7 @@ def mean_field_batch(images=None, *, unary=None, probabilities=None, logits=None
     >>> found.marginals.shape, found.labels.shape
     ((4, 2, 5, 6), (4, 5, 6))
     """
+    check_options(mean_field_batch, options)
     kind, numbers = only_one(unary=unary, probabilities=probabilities, logits=logits)
     arrays = {kind: _whole(numbers, kind)}
     if images is not None:
@@ -86,7 +93,7 @@ def mean_field_batch(images=None, *, unary=None, probabilities=None, logits=None
         names = (kind, "image", "marginals", "labels")
         calls.repeat([arrays[name].strides[0] if name in arrays else 0 for name in names])
     calls.run()
-    return MeanField(**{name: arrays.get(name) if is_bool(room) else room for name, room in wanted.items()})
+    return MeanFieldResult(**{name: arrays.get(name) if is_bool(room) else room for name, room in wanted.items()})
 
 
 def _whole(values, name):
@@ -118,11 +125,11 @@ def _together(chunk, options):
     return found
 
 
-def _chunks(problems, spread, options, workers):
+def _chunks(problems, spread, options, threads):
     """Problems with their devices, in lists of those that look alike; on the CPU each by itself."""
     most = _MOST_PROBLEMS
-    if hasattr(problems, "__len__"):  # every worker has something to do, twice
-        most = max(1, min(most, len(problems) // (2 * (workers or cores()))))
+    if hasattr(problems, "__len__"):  # every thread has something to do, twice
+        most = max(1, min(most, len(problems) // (2 * (thread_count(threads) or cores()))))
     where, chunk, before = next(spread), [], None
     for problem in problems:
         look = _look(problem, options, where)

@@ -7,17 +7,18 @@ import warnings
 import numpy as np
 
 from . import _core
-from ._arrays import array, one_or_many, split_mask, thread_count
+from ._arrays import array, one_or_many, split_mask, thread_count, whole_number
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._explain import explain
 from ._kernels import check_share, check_strength, parts_of_strength, several, with_weight
 from ._layout import find_grid, place_channels_last
+from ._options import check_options, options_of, outside_the_package, with_options_of
 from ._presets import PRESETS
 from ._recorded import RecordedModel
 from ._results import Certificate, Energy, Result, Verification
 from ._scribbles import options_from_scribbles
 from ._superpixels import on_the_scale, superpixels, without_bools
-from ._unary import label_energies, label_map, place_map, unary_energies, unary_numbers
+from ._unary import label_energies, label_map, place_map, two_labels, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
 DEFAULT_SPATIAL = _DEFAULTS["spatial_sigma"]
@@ -57,7 +58,12 @@ class Model:
     A kernel without a weight has a part of the ``strength``: what it costs a pixel to disagree with
     everything around it, in the unit of the energies. "auto" measures what suits the energies (see
     ``measured_strength``), times ``strength_factor``; ``spatial_share`` is the spatial kernel's part where two kernels share it.
-    The energies are divided by ``temperature``.
+    The energies are divided by ``temperature``. ``normalize`` is "symmetric" (what None means) or "none".
+
+    ``preset`` is a name of ``dcrf.PRESETS``: its kernels, normalization and cliques are used where none are given
+    (``cliques=False``: none), and its method and iterations where ``solve`` is asked for no others.
+
+    What has one label, a map of the foreground, is of two: 0 is the rest.
 
     ``device`` is "cpu", "cuda" or "cuda:1": where kernels are applied and methods iterate. None is what the
     environment variable DCRF_DEVICE says, and without it the CPU.
@@ -98,7 +104,7 @@ class Model:
         spatial_share=_DEFAULTS["spatial_share"],
         temperature=1.0,
         compatibility=None,
-        normalize="symmetric",
+        normalize=None,
         cliques=None,
         clique_cost=None,
         spacing=1.0,
@@ -132,14 +138,16 @@ class Model:
         if self.image is not None:
             axis = None if channels_axis is None else -1
             self._channels = place_channels_last(self.image, self.shape, "the image", axis)
+        self._preset = {} if preset is None else choice(preset, PRESETS, "preset")
+        if self._preset:
+            spatial = self._preset["spatial"] if spatial is DEFAULT_SPATIAL else spatial
+            bilateral = self._preset["bilateral"] if bilateral is DEFAULT_BILATERAL else bilateral
+        if normalize is None:
+            normalize = self._preset.get("normalize", "symmetric")
         min_region = None
-        if preset is not None:
-            chosen = choice(preset, PRESETS, "preset")
-            spatial = chosen["spatial"] if spatial is DEFAULT_SPATIAL else spatial
-            bilateral = chosen["bilateral"] if bilateral is DEFAULT_BILATERAL else bilateral
-            normalize = chosen["normalize"]
-            if cliques is None and "cliques" in chosen:
-                cliques, clique_cost, min_region = (chosen[name] for name in ("cliques", "clique_cost", "min_region"))
+        if cliques is None and "cliques" in self._preset:
+            cliques, min_region = self._preset["cliques"], self._preset["min_region"]
+            clique_cost = self._preset["clique_cost"] if clique_cost is None else clique_cost
         self._normalize = normalize
         choice(normalize, NORMALIZATIONS, "normalize")
         self._spacing = one_or_many(spacing, len(self.shape), "spacing")
@@ -158,6 +166,7 @@ class Model:
             raise ValueError(f"strength_factor is {strength_factor!r}; it must be above zero")
         self._spatial_share = check_share(spatial_share)
         self._is_strength_judged = True
+        self._is_of_a_map = labels_prior is not None
         self._sharing = {}  # kernels without weights of their own: their number, is it spatial?
         if rough is not None:
             energies, for_masks = self._refine(rough)
@@ -183,7 +192,7 @@ class Model:
                 "every kernel has a weight of its own; leave out a weight, or leave out strength="
             )
         self._share_strength()
-        if cliques is not None:
+        if cliques is not None and cliques is not False:
             self._set_cliques(cliques, clique_cost, min_region)
 
     # ---- what the model is made of
@@ -194,6 +203,8 @@ class Model:
         grid, placed, own = find_grid(self.image, numbers, shape, labels_axis)
         if mask is not None:
             mask = find_grid(self.image, mask, shape, labels_axis)[1]
+        if placed.shape[-1] == 1:
+            placed = two_labels(placed, kind)
         return grid, unary_energies(placed, kind, mask, grid, own, self.image)
 
     def _refine(self, rough):
@@ -391,34 +402,62 @@ class Model:
 
     def solve(
         self,
-        method="mf",
+        method=None,
         *,
         start=None,
         marginals=True,
-        trace=True,
+        trace=None,
         progress=None,
         out=None,
         proof=False,
         certificate=False,
-        **settings,
+        iterations=None,
+        time_limit_s=None,
+        gap=None,
+        stationarity=None,
+        damping=None,
+        evaluate_every=None,
+        rounding_draws=None,
+        seed=None,
+        polish=None,
+        polish_rounds=None,
+        lp_schedule=None,
     ):
-        """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound.
+        """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound. None is the
+        method of the model's preset, and without one "mf".
 
         ``progress`` is called after every iteration with a dictionary; the answer ``dcrf.STOP`` stops the run
         with what there is, an exception goes through. ``out`` is an array for the labels.
-        Settings are those of the library: iterations, time_limit_s, gap, stationarity, damping,
-        rounding_draws, seed, polish, polish_rounds, lp_schedule ("huber", "proximal" or "paper").
+
+        The settings, None being the library's choice: ``iterations``, ``time_limit_s``, ``gap``, ``stationarity``, ``damping``,
+        ``evaluate_every``, ``rounding_draws``, ``seed``, ``polish_rounds``, ``lp_schedule`` ("huber", "proximal" or
+        "paper"). Moves that improve the labelling (``polish``) and the figures of every iteration (``trace``) take time:
+        "mf" from the answer of a network, without cliques, has them where they are asked for; all else has them, as in the command.
+
         ``proof`` says which labels are possible at every pixel, ``certificate`` the same so that
         others can check it; both need the method "lp".
         """
-        is_unwanted = settings.pop("_is_unwanted", None)  # asked in all stages of a run
-        caller = settings.pop("_caller", 2)  # who is to see warnings, in frames; None: nobody
-        settings = {name: value for name, value in settings.items() if value is not None}
-        for name, value in settings.items():
-            if isinstance(value, (float, np.floating)) and float(value).is_integer():
-                if name in ("iterations", "rounding_draws", "polish_rounds"):
-                    settings[name] = int(value)
-        settings["trace"] = bool(trace)
+        settings = {name: value for name, value in locals().items() if name in _SETTINGS}
+        return self._solve(
+            method, settings, start=start, marginals=marginals, trace=trace, progress=progress, out=out, proof=proof,
+            certificate=certificate,
+        )
+
+    def _solve(
+        self, method, settings, *, start=None, marginals=True, trace=None, progress=None, out=None, proof=False,
+        certificate=False, warns=True, is_unwanted=None,
+    ):
+        """``warns``: through ``warnings``; ``is_unwanted`` is asked in all stages of a run."""
+        if method is None:
+            method = self._preset.get("method", "mf")
+        if settings.get("iterations") is None and method == self._preset.get("method"):
+            settings = {**settings, "iterations": self._preset.get("iterations")}
+        is_fast = method == "mf" and not self._is_of_a_map and not self._core.counts()["cliques"]
+        settings = {"polish": not is_fast, **{name: value for name, value in settings.items() if value is not None}}
+        settings["trace"] = not is_fast if trace is None else bool(trace)
+        for name in ("iterations", "evaluate_every", "rounding_draws", "polish_rounds"):
+            if name in settings:
+                settings[name] = whole_number(settings[name], name)
         labels = np.empty(self.shape, np.uint16)
         rows = None
         if marginals:
@@ -437,8 +476,8 @@ class Model:
         if possible is not None:
             possible = np.moveaxis(possible.astype(bool), -1, 0)
         result = Result(_as_integers(labels, out), rows, info, self.image, possible)
-        for text in result.warnings if caller is not None else ():
-            warnings.warn(text, stacklevel=caller)
+        for text in result.warnings if warns else ():
+            warnings.warn(text, stacklevel=outside_the_package())
         return result
 
     def explain(self):
@@ -511,14 +550,14 @@ def _unpack(values, count, what, meaning):
     return unpacked
 
 
-_MODEL_OPTIONS = (
-    "unary probabilities logits labels_prior confidence labels labels_axis channels_axis preset spatial bilateral "
-    "compatibility strength "
-    "strength_factor spatial_share temperature normalize cliques clique_cost spacing shape operator threads device"
-).split()
+_SETTINGS = frozenset(options_of(Model.solve)) - set(
+    ("start", "marginals", "trace", "progress", "out", "proof", "certificate")
+)
+_MODEL_OPTIONS = frozenset(options_of(Model))
 
 
-def solve(image=None, *, method="mf", scribbles=None, **options):
+@with_options_of(Model, Model.solve)
+def solve(image=None, *, method=None, scribbles=None, **options):
     """Make a model and solve it: all options of ``Model`` and of ``Model.solve``.
 
     ``scribbles``, instead of energies, is a map of strokes as ``Scribbles.update`` takes it; energies
@@ -532,17 +571,26 @@ def solve(image=None, *, method="mf", scribbles=None, **options):
     >>> bool((result.labels == (image[..., 0] > 0)).all())
     True
     """
-    own = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
+    return solve_until(None, image, method=method, scribbles=scribbles, **options)
+
+
+def solve_until(is_unwanted, image=None, *, method=None, scribbles=None, **options):
+    """``solve``; ``is_unwanted`` is asked in all stages whether to give up."""
+    check_options(solve, options)
+    own = {name: options.pop(name) for name in _MODEL_OPTIONS & options.keys()}
     has_scribble_kernels = scribbles is not None and not own.keys() & {"spatial", "bilateral", "strength"}
     if scribbles is not None:
         own = options_from_scribbles(image, scribbles, own)
     model = Model(image, **own)
+    model._is_of_a_map = model._is_of_a_map or scribbles is not None
     if has_scribble_kernels:
         # What suits is measured for energies whose pixels err by themselves, and those of scribbles do not.
         model._is_strength_judged = False
-    return model.solve(method, _caller=3, **options)
+    settings = {name: options.pop(name) for name in _SETTINGS & options.keys()}
+    return model._solve(method, settings, is_unwanted=is_unwanted, **options)
 
 
+@with_options_of(Model)
 def energy(image=None, *, labels, void=None, **options):
     """The energy of a labelling under a model with the options of ``Model``.
 
@@ -550,16 +598,20 @@ def energy(image=None, *, labels, void=None, **options):
     >>> energy(unary=np.array([[0.0, 1], [1, 0], [1, 0]]), labels=[0, 1, 1], spatial=(1, 0)).total
     0.0
     """
+    check_options(energy, options)
     return Model(image, **options).energy(labels, void)
 
 
+@with_options_of(Model, without=("labels",))
 def certify(image=None, *, labels, void=None, time_limit_s=None, gap=None, iterations=None, **options):
     """A lower bound, and how far a labelling can be from the best one."""
+    check_options(certify, options)
     return Model(image, **options).certify(
         labels, void=void, time_limit_s=time_limit_s, gap=gap, iterations=iterations
     )
 
 
+@with_options_of(Model, without=("labels",))
 def verify(image=None, *, certificate, labels=None, void=None, **options):
     """Check a certificate against an image and its unaries; the options are those of ``Model``.
 
@@ -571,4 +623,5 @@ def verify(image=None, *, certificate, labels=None, void=None, **options):
     >>> bool((found.proven == result.proven).all())
     True
     """
+    check_options(verify, options)
     return Model(image, **options).verify(certificate, labels, void)

@@ -3,10 +3,14 @@
 import numpy as np
 
 from . import _core
-from ._arrays import array, one_or_many, thread_count
+from ._arrays import array, one_or_many, thread_count, whole_number
 from ._layout import place_channels_last
 
 _COUNTS = ("components", "refits", "iterations")
+_SETTINGS = _COUNTS + (
+    "colour_weight", "colour_limit", "distance_weight", "step_length", "spatial_sigma", "spatial_weight", "bilateral_sigma",
+    "bilateral_channel_sigma", "bilateral_weight",
+)
 _NO_STROKE = 255
 
 
@@ -47,7 +51,7 @@ class Scribbles:
     ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume with its ``spacing``; pass ``shape``
     where it cannot be told which axis holds the channels. What depends on the image alone is computed
     once, so an update after one more stroke is fast; it does not depend on earlier strokes. Settings
-    are those of ``dcrf_scribbles_settings`` in C.
+    are those of ``dcrf_scribbles_settings`` in C, None being the default.
 
     >>> import numpy as np
     >>> image = np.zeros((20, 30, 3), np.uint8); image[:, 15:] = 200
@@ -57,13 +61,34 @@ class Scribbles:
     True
     """
 
-    def __init__(self, image, labels=2, *, spacing=1.0, shape=None, threads=0, **settings):
+    def __init__(
+        self,
+        image,
+        labels=2,
+        *,
+        spacing=1.0,
+        shape=None,
+        threads=0,
+        components=None,
+        colour_weight=None,
+        colour_limit=None,
+        distance_weight=None,
+        step_length=None,
+        refits=None,
+        iterations=None,
+        spatial_sigma=None,
+        spatial_weight=None,
+        bilateral_sigma=None,
+        bilateral_channel_sigma=None,
+        bilateral_weight=None,
+    ):
+        given = locals()
+        settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
         self.image = array(image, "the image")
         self.shape = _grid_under(None, self.image, shape)
         self._label_count = int(labels)
         chosen = {
-            name: int(value) if name in _COUNTS and float(value).is_integer() else value
-            for name, value in settings.items()
+            name: whole_number(value, name) if name in _COUNTS else value for name, value in settings.items()
         }
         self._core = _core.Scribbles(
             self.shape,
@@ -73,6 +98,10 @@ class Scribbles:
             chosen,
             thread_count(threads),
         )
+
+    def __repr__(self):
+        drawn = self.info["strokes"]
+        return f"<dcrf.Scribbles over {self.shape}, {self._label_count} labels; {drawn} pixels drawn on>"
 
     def update(self, strokes):
         """The mask of these strokes, int32: a map of the label of every pixel that was drawn on, and

@@ -7,6 +7,7 @@ import numpy as np
 from . import _core
 from ._arrays import array, one_or_many, thread_count
 from ._layout import grid_of_image, place_channels_last
+from ._options import outside_the_package
 
 
 def without_bools(image):
@@ -24,7 +25,7 @@ def on_the_scale(channels, channel_sigma=None):
         return channels
     warnings.warn(
         "the image lies between 0 and 1, and the sigmas are for 0 to 255: 255 times the image is used",
-        stacklevel=4,
+        stacklevel=outside_the_package(),
     )
     return channels * channels.dtype.type(255)
 

@@ -6,6 +6,8 @@ import numpy as np
 
 from . import _core, metrics
 from ._many import solve_many
+from ._model import solve
+from ._options import check_options, with_options_of
 
 _FIRST_STEP, _LAST_STEP = 2.0, 1.15
 
@@ -17,6 +19,7 @@ def _score(results, truths, count, objective, ignore):
     return metrics.mean_over_classes(metrics.iou_from_counts(counts))
 
 
+@with_options_of(solve)
 def tune(problems, truths, *, objective="iou", budget=40, ignore=255, method="mf", threads=0, progress=None, **options):
     """Options of ``solve`` with which the problems score best: the strength's factor and the sigmas of the default
     kernels, by a pattern search over their logarithms that begins at the defaults.
@@ -35,6 +38,7 @@ def tune(problems, truths, *, objective="iou", budget=40, ignore=255, method="mf
     >>> found["score"] >= found["start"]
     True
     """
+    check_options(tune, options)
     if objective not in ("iou", "accuracy"):
         raise ValueError(f"objective is {objective!r}; it must be 'iou' or 'accuracy'")
     problems, truths = list(problems), [np.asarray(truth) for truth in truths]
@@ -54,7 +58,7 @@ def tune(problems, truths, *, objective="iou", budget=40, ignore=255, method="mf
     def evaluate(at):
         found = options_at(at)
         results = solve_many(
-            problems, method=method, threads=threads, marginals=False, trace=False, **{**options, **found}
+            problems, method=method, threads=threads, **{"marginals": False, "polish": True, **options, **found}
         )
         most = max(count, max(int(result.labels.max()) + 1 for result in results))
         score = _score(results, truths, most, objective, ignore)

@@ -1,11 +1,14 @@
 """Unary energies from what callers have. The C library decides: floors, normalization of logits, what the
 numbers look like, and how a network's small answer is enlarged are the same as in the command."""
 
+import warnings
+
 import numpy as np
 
 from . import _core
 from ._arrays import array, split_mask
 from ._layout import find_grid, place_channels_last
+from ._options import outside_the_package
 
 _UNKNOWN = 255  # what most label pictures call unknown
 _OTHERS = {"energies": "unary=", "probabilities": "probabilities=", "logits": "logits="}
@@ -35,6 +38,19 @@ def unary_energies(numbers, kind, mask, grid, from_grid, image):
     guide = None
     if from_grid != grid and image is not None:
         guide = place_channels_last(image, grid, "the image")
+    _settle(numbers, from_grid, kind, grid, guide, energies)
+    if mask is not None:
+        energies[_enlarged(mask.any(-1), from_grid, grid)] = 0
+    return energies
+
+
+def check_kind(numbers, kind, grid):
+    """Refuse numbers, with the labels last, that do not look like what they are said to be."""
+    _settle(numbers, grid, kind, grid, None, None)
+
+
+def _settle(numbers, from_grid, kind, grid, guide, energies):
+    """Energies where there is room for them; without, only the check of the kind."""
     try:
         _core.unary_energies(numbers, from_grid, kind, grid, guide, energies)
     except ValueError as error:
@@ -43,9 +59,32 @@ def unary_energies(numbers, kind, mask, grid, from_grid, image):
         if "not a probability" in str(error):
             advice = " (probabilities lie between 0 and 1; logits= takes any numbers)"
         raise ValueError(f"{_OTHERS[kind]} {error}{advice}") from None
-    if mask is not None:
-        energies[_enlarged(mask.any(-1), from_grid, grid)] = 0
-    return energies
+
+
+def two_labels(numbers, kind):
+    """What is said of one label, (..., 1), is of the foreground: the numbers of both, the background first."""
+    name = _OTHERS[kind]
+    if kind == "energies":
+        raise ValueError(
+            f"{name} has one label, so that there is nothing to choose; a map of the foreground goes into probabilities= or logits="
+        )
+    warnings.warn(
+        f"{name} has one label: it is taken for the foreground, label 1, and label 0 is the rest",
+        stacklevel=outside_the_package(),
+    )
+    if kind == "logits":
+        return np.concatenate([np.zeros_like(numbers), numbers], -1)
+    top = 1
+    if numbers.dtype.kind in "ui" and numbers.size and numbers.max() > 1:
+        top = np.iinfo(numbers.dtype).max  # a picture of the map
+    elif numbers.size and not (0 <= numbers.min() and numbers.max() <= 1):
+        raise ValueError(
+            f"{name} has one label, with numbers from {numbers.min():g} to {numbers.max():g}; those of a map of the foreground lie "
+            "between 0 and 1 (logits= takes any numbers)"
+        )
+    if numbers.dtype.kind != "f":
+        numbers = numbers.astype(np.float32) / np.float32(top)
+    return np.concatenate([1 - numbers, numbers], -1)
 
 
 def _enlarged(values, from_grid, grid):

@@ -64,7 +64,12 @@ static int set_field(const struct field *field, PyObject *value, char *at) {
         memcpy(at, &flag, sizeof flag);
         break;
     }
-    return PyErr_Occurred() ? -1 : 0;
+    if (!PyErr_Occurred())
+        return 0;
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%s is %R; it must be %s", field->name, value,
+                 field->kind == DOUBLE ? "a number" : "a whole number that is not negative");
+    return -1;
 }
 
 int dcrf_py_settings(PyObject *dictionary, dcrf_settings *settings) {

@@ -13,8 +13,8 @@ PyObject *dcrf_py_unary_fits(PyObject *module, PyObject *arguments) {
 }
 
 /* unary_energies(array over `from`, labels last; shape of from; kind; shape of to; image over `to`
- * or None; energies out, float32 (to..., labels)). Returns what the array was taken for, and why.
- */
+ * or None; energies out, float32 (to..., labels), or None: only what the numbers look like is held
+ * against the kind). Returns what the array was taken for, and why. */
 PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *array, *from_shape, *to_shape, *image, *out_array, *result = NULL;
@@ -35,16 +35,17 @@ PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
         return NULL;
     if (image != Py_None && dcrf_py_view(image, &to, "the image", &buffers[1], &guide) < 0)
         goto end;
-    float *out =
-        dcrf_py_contiguous(out_array, "the energies", 'f',
-                           to.size[0] * to.size[1] * to.size[2] * view.channels, 1, &buffers[2]);
-    if (!out)
+    float *out = NULL;
+    if (out_array != Py_None &&
+        !(out = dcrf_py_contiguous(out_array, "the energies", 'f',
+                                   to.size[0] * to.size[1] * to.size[2] * view.channels, 1,
+                                   &buffers[2])))
         goto end;
     dcrf_status status;
     Py_BEGIN_ALLOW_THREADS status = dcrf_unary_look_at(&view, &from, 0, &look, &error);
     if (status == DCRF_OK)
         status = dcrf_unary_settle(&look, claimed, &kind, &error);
-    if (status == DCRF_OK)
+    if (status == DCRF_OK && out)
         status =
             dcrf_unary_energies(&view, &from, kind, kind == DCRF_UNARY_ENERGIES ? 1 : look.scale,
                                 &to, image == Py_None ? NULL : &guide, out, &error);

@@ -87,7 +87,7 @@ def in_a_stream(torch, colours, numbers, wanted):
 
 def in_threads(torch, colours, numbers, wanted):
     problems = [{"image": colours, "logits": numbers} for _ in range(24)]
-    for found in dcrf.mean_field_many(problems, workers=6, **KERNELS):
+    for found in dcrf.mean_field_many(problems, threads=6, **KERNELS):
         assert np.abs(np.asarray(found.marginals) - wanted.marginals).max() <= AGREEMENT
     # the interpreter is free while the GPU works
     ticks, is_done = [], threading.Event()
@@ -114,7 +114,7 @@ def together(torch):
         here = [{"image": image, "logits": logits} for image, logits in scenes]
         for problems in (there, here):
             alone = [dcrf.mean_field(device="cuda", **problem, **KERNELS) for problem in problems]
-            many = dcrf.mean_field_many(iter(problems), workers=2, device="cuda", **KERNELS)
+            many = dcrf.mean_field_many(iter(problems), threads=2, device="cuda", **KERNELS)
             for one, other in zip(alone, many):
                 np.testing.assert_array_equal(np.asarray(one.marginals), np.asarray(other.marginals))
                 np.testing.assert_array_equal(np.asarray(one.labels), np.asarray(other.labels))
@@ -168,7 +168,7 @@ def measure_small(torch):
                     # an option that differs keeps neighbours apart
                     problems = [{**given, "iterations": 10 if shapes else 10 + k % 2} for k in range(count)]
                     began = time.perf_counter()
-                    found = dcrf.mean_field_many(problems, workers=4, device="cuda", **KERNELS)
+                    found = dcrf.mean_field_many(problems, threads=4, device="cuda", **KERNELS)
                     rates.append(count / (time.perf_counter() - began))
                     del found
             stack = torch.stack if what == "GPU" else np.stack
@@ -196,7 +196,7 @@ def measure(torch):
             for workers in (2, 4, 8):
                 problems = [{"image": given[0], "logits": given[1]} for _ in range(200)]
                 began = time.perf_counter()
-                dcrf.mean_field_many(problems, workers=workers, device="cuda", **KERNELS)
+                dcrf.mean_field_many(problems, threads=workers, device="cuda", **KERNELS)
                 print(f"  {workers} workers: {200 / (time.perf_counter() - began):.0f} images/s")
 
 

@@ -310,7 +310,7 @@ class Manners(unittest.TestCase):
             (ValueError, "between 0 and 1", lambda: dcrf.solve(image, probabilities=p * 9)),
             (ValueError, "'mf', 'qp' or 'lp'", lambda: dcrf.solve(image, unary=u, method="x")),
             (ValueError, "normalize", lambda: dcrf.solve(image, unary=u, normalize="x")),
-            (TypeError, "no setting", lambda: dcrf.solve(image, unary=u, itertions=3)),
+            (TypeError, "no option 'itertions'; did you mean 'iterations'", lambda: dcrf.solve(image, unary=u, itertions=3)),
             (ValueError, "sigma", lambda: dcrf.solve(image, unary=u, spatial=(0, 1))),
             (ValueError, "spatial", lambda: dcrf.solve(image, unary=u, spatial=(3, 1, 1))),
             (ValueError, "bilateral", lambda: dcrf.solve(image, unary=u, bilateral=(80,))),

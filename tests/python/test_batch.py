@@ -213,7 +213,7 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual(model.solve("lp").energy, before.energy)
         self.assertEqual([point["factor"] for point in found.sweep], [0, 0.125, 0.25, 0.5, 1, 2, 4])
         self.assertEqual(found.sweep[0]["changed_pixels"], 0)
-        self.assertEqual(found.sweep[4]["changed_pixels"], model.solve("mf").changes["pixels_changed"])
+        self.assertEqual(found.sweep[4]["changed_pixels"], model.solve("mf", polish=True).changes["pixels_changed"])
 
     @unittest.skipUnless(COMMAND and PIL, "skipped: needs the command and PIL")
     def test_sweep_is_that_of_the_command(self):

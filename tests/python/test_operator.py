@@ -28,8 +28,8 @@ class Values(unittest.TestCase):
         self.position = np.stack([y.ravel(), x.ravel()], 1).astype(float)
 
     def matrix_of(self, operator, direction="symmetric"):
-        n = int(np.prod(operator.shape))
-        unit = np.eye(n).reshape(operator.shape + (n,))
+        n = int(np.prod(operator.grid))
+        unit = np.eye(n).reshape(operator.grid + (n,))
         return operator.apply(unit, direction=direction).reshape(n, n)
 
     def test_exact(self):

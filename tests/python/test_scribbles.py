@@ -108,7 +108,7 @@ class ScribblesTest(unittest.TestCase):
             (lambda: scribbles.update(self.strokes.T), ValueError, "swapped"),
             (lambda: scribbles.update(self.strokes.astype(float)), TypeError, "integers"),
             (lambda: dcrf.Scribbles(self.image, labels=1), ValueError, "2 to 255 labels"),
-            (lambda: dcrf.Scribbles(self.image, colour=3), TypeError, "no setting 'colour'"),
+            (lambda: dcrf.Scribbles(self.image, colour=3), TypeError, "unexpected keyword argument 'colour'"),
             (lambda: dcrf.Scribbles(self.image, components=0), ValueError, "components"),
             (lambda: dcrf.solve(scribbles=self.strokes), TypeError, "needs an image"),
             (

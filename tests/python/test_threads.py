@@ -118,17 +118,17 @@ class Unwanted(unittest.TestCase):
         model = dcrf.Model(rng.integers(0, 255, (20, 30, 3)).astype(np.uint8), unary=rng.random((20, 30, 4)), threads=1)
         for method in ("mf", "qp", "lp"):
             moments = []
-            result = model.solve(method, progress=moments.append, _is_unwanted=lambda: True)
+            result = model._solve(method, {}, progress=moments.append, is_unwanted=lambda: True)
             self.assertEqual((result.stop, moments), ("cancelled", []))
             asked = []
-            model.solve(method, _is_unwanted=lambda: asked.append(1))
+            model._solve(method, {}, is_unwanted=lambda: asked.append(1))
             self.assertGreater(len(asked), 2)
 
         def fail():
             raise KeyError("on purpose")
 
         with self.assertRaisesRegex(KeyError, "on purpose"):
-            model.solve("lp", _is_unwanted=fail)
+            model._solve("lp", {}, is_unwanted=fail)
 
     def test_closing_the_generator_stops_the_rest(self):
         """Where it did not, this would take hours."""

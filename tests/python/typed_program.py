@@ -40,8 +40,8 @@ def where(softmax: NDArray[np.float32]) -> tuple[str, int]:
 
 
 def from_a_network(image: NDArray[np.uint8], logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    found: dcrf.MeanField = dcrf.mean_field(image, logits=logits, spatial=(3, 3.0), iterations=5, device="cpu")
-    many = dcrf.mean_field_many([{"logits": logits}], workers=2, strength=4.0)
+    found: dcrf.MeanFieldResult = dcrf.mean_field(image, logits=logits, spatial=(3, 3.0), iterations=5, device="cpu")
+    many = dcrf.mean_field_many([{"logits": logits}], threads=2, strength=4.0)
     assert len(many) == 1
     if isinstance(found.marginals, dcrf.DeviceArray):
         return found.marginals.numpy()

@@ -332,6 +332,11 @@ class DenseCRF2D(DenseCRF):
         sx, sy = _sigmas(sxy, 2, "sxy")
         image = self._image(array(rgbim, "rgbim"))
         colours = _sigmas(srgb, image.shape[2], "srgb")
+        if image.dtype.kind == "f" and min(colours) >= 1 and image.min() >= 0 and 0 < image.max() <= 1:
+            # The original takes uint8 alone. Next to such sigmas colours from 0 to 1 are all the same.
+            raise ValueError(
+                f"rgbim holds {image.dtype} from 0 to 1, and srgb={srgb!r} is for 0 to 255: give (255 * rgbim).astype(np.uint8)"
+            )
         self._add((sy, sx), image, colours, compat, kernel, normalization)
 
     def _image(self, image):
