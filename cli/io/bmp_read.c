@@ -197,8 +197,6 @@ bool bmp_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
         decoded->height = r.height;
         return true;
     }
-    if (done && channels == 1 && !one_channel)
-        done = bad(&r, PICTURE_NOT_NUMBERS);
     decoded->largest = UINT8_MAX;
     if (done && !picture_allocate(decoded, r.width, r.height, channels, 1))
         return out_of_memory(problem, file);

@@ -1,5 +1,6 @@
 #include "io/image.h"
 
+#include "io/exif.h"
 #include "io/file.h"
 #include "io/nifti.h"
 #include "io/picture.h"
@@ -16,6 +17,7 @@ static bool colours_from_picture(const picture *decoded, const char *path, cli_i
     image->width = decoded->width;
     image->height = decoded->height;
     image->channels = decoded->channels;
+    image->orientation = decoded->orientation;
     image->colours = malloc(count * sizeof *image->colours);
     if (!image->colours)
         return out_of_memory(problem, path);
@@ -107,6 +109,7 @@ bool image_measure(const char *path, cli_image *image) {
     if (done) {
         image->width = measured.width;
         image->height = measured.height;
+        image->orientation = measured.orientation;
     }
     return done;
 }
@@ -131,6 +134,11 @@ void image_free(cli_image *image) {
 
 bool image_is_volume(const cli_image *image) {
     return image->geometry != NULL;
+}
+
+bool image_is_turned_to(const cli_image *image, size_t width, size_t height) {
+    return exif_swaps_axes(image->orientation) && width != height && image->width == width &&
+           image->height == height;
 }
 
 size_t image_pixels(const cli_image *image) {

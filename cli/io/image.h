@@ -20,6 +20,7 @@ typedef struct cli_image {
      * Photographs are on the scale 0 to 255 whatever their depth; volumes are as they are stored.
      */
     float *colours;
+    int orientation;                 /* of a photograph, before it was turned upright (io/exif.h) */
     struct nifti_geometry *geometry; /* of a volume, to write others like it; NULL: a photograph */
 } cli_image;
 
@@ -31,6 +32,11 @@ bool image_read(const char *path, cli_image *image, cli_problem *problem);
 void image_free(cli_image *image);
 
 bool image_is_volume(const cli_image *image);
+
+/* Was it turned to this size, so that what was made for the file as it is stored does not fit? */
+bool image_is_turned_to(const cli_image *image, size_t width, size_t height);
+#define IMAGE_TURNED_ADVICE                                                                        \
+    " (the photograph was turned upright, as its EXIF orientation says: turn this, too)"
 size_t image_pixels(const cli_image *image);
 
 /* Volumes do not fit into pictures, nor have photographs a place in space. `file`, which is to be

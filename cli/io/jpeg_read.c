@@ -141,9 +141,8 @@ static bool run(decoding *d, const uint8_t *data, size_t size) {
 bool jpeg_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
     picture_begin(decoded);
-    if (purpose != PICTURE_AS_COLOURS && purpose != PICTURE_MEASURED)
-        return bad_input(problem, file,
-                         "is a JPEG, which does not keep numbers as they were; save it as a PNG");
+    if (purpose == PICTURE_AS_IS)
+        return bad_input(problem, file, "is a JPEG" PICTURE_ROUNDS_NUMBERS);
     decoding *d = calloc(1, sizeof *d);
     if (!d)
         return out_of_memory(problem, file);

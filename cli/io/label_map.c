@@ -22,8 +22,11 @@ static bool check_picture(const file_bytes *bytes, const char *path, const cli_i
         return false;
     return (!image_is_volume(image) && measured.width == image->width &&
             measured.height == image->height) ||
-           bad_input(problem, path, "is %zu x %zu pixels and the image %s; they must agree",
-                     measured.width, measured.height, image_size_text(image, text));
+           bad_input(problem, path, "is %zu x %zu pixels and the image %s; they must agree%s",
+                     measured.width, measured.height, image_size_text(image, text),
+                     image_is_turned_to(image, measured.height, measured.width)
+                         ? IMAGE_TURNED_ADVICE
+                         : "");
 }
 
 static bool numbers_from_picture(const picture *decoded, const char *path, int32_t **numbers,
@@ -40,18 +43,24 @@ static bool numbers_from_picture(const picture *decoded, const char *path, int32
     return true;
 }
 
+/* How a map is read, and what it turned out to be. */
+typedef struct map_reading {
+    picture_purpose purpose; /* PICTURE_AS_NUMBERS, PICTURE_AS_MASK, or PICTURE_AS_IS: in colours */
+    bool are_colours;
+    bool is_rounded; /* by its format */
+} map_reading;
+
 static bool map_from_picture(const file_bytes *bytes, const char *path, const cli_image *image,
-                             int32_t **numbers, bool *are_colours, cli_problem *problem) {
+                             int32_t **numbers, map_reading *how, cli_problem *problem) {
     picture decoded;
-    const picture_purpose purpose = are_colours ? PICTURE_AS_IS : PICTURE_AS_NUMBERS;
+    how->is_rounded = !picture_keeps_numbers(bytes->data, bytes->size);
     /* What is of no use whatever its size says so itself. */
-    if (picture_keeps_numbers(bytes->data, bytes->size) &&
+    if ((!how->is_rounded || how->purpose == PICTURE_AS_MASK) &&
         !check_picture(bytes, path, image, problem))
         return false;
-    if (!picture_decode(bytes->data, bytes->size, purpose, path, &decoded, problem))
+    if (!picture_decode(bytes->data, bytes->size, how->purpose, path, &decoded, problem))
         return false;
-    if (are_colours)
-        *are_colours = decoded.channels > 1;
+    how->are_colours = decoded.channels > 1;
     const bool done = numbers_from_picture(&decoded, path, numbers, problem);
     picture_free(&decoded);
     return done;
@@ -99,8 +108,7 @@ static bool map_from_volume(const file_bytes *bytes, const char *path, const cli
     return done;
 }
 
-/* `are_colours` may be NULL: then colours are refused. */
-static bool read_map(const char *path, const cli_image *image, int32_t **numbers, bool *are_colours,
+static bool read_map(const char *path, const cli_image *image, int32_t **numbers, map_reading *how,
                      cli_problem *problem) {
     file_bytes bytes;
     bool done;
@@ -108,7 +116,7 @@ static bool read_map(const char *path, const cli_image *image, int32_t **numbers
     if (!file_read(path, &bytes, problem))
         return false;
     if (picture_recognize(bytes.data, bytes.size))
-        done = map_from_picture(&bytes, path, image, numbers, are_colours, problem);
+        done = map_from_picture(&bytes, path, image, numbers, how, problem);
     else if (npy_recognize(bytes.data, bytes.size))
         done = map_from_npy(&bytes, path, image, numbers, problem);
     else if (nifti_recognize(bytes.data, bytes.size))
@@ -128,7 +136,7 @@ bool label_map_check(const char *path, const cli_image *image, cli_problem *prob
         return true;
     if (!file_map(path, &bytes, problem))
         return false;
-    const bool done = picture_keeps_numbers(bytes.data, bytes.size)
+    const bool done = picture_recognize(bytes.data, bytes.size)
                           ? check_picture(&bytes, path, image, problem)
                           : !npy_recognize(bytes.data, bytes.size) ||
                                 check_npy(&bytes, path, image, &array, problem);
@@ -138,13 +146,24 @@ bool label_map_check(const char *path, const cli_image *image, cli_problem *prob
 
 bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
                     cli_problem *problem) {
-    return read_map(path, image, numbers, NULL, problem);
+    map_reading how = {.purpose = PICTURE_AS_NUMBERS};
+    return read_map(path, image, numbers, &how, problem);
+}
+
+bool label_map_read_mask(const char *path, const cli_image *image, int32_t **numbers,
+                         bool *is_rounded, cli_problem *problem) {
+    map_reading how = {.purpose = PICTURE_AS_MASK};
+    const bool done = read_map(path, image, numbers, &how, problem);
+    *is_rounded = how.is_rounded;
+    return done;
 }
 
 bool label_map_read_colours(const char *path, const cli_image *image, int32_t **numbers,
                             bool *are_colours, cli_problem *problem) {
-    *are_colours = false;
-    return read_map(path, image, numbers, are_colours, problem);
+    map_reading how = {.purpose = PICTURE_AS_IS};
+    const bool done = read_map(path, image, numbers, &how, problem);
+    *are_colours = how.are_colours;
+    return done;
 }
 
 #define MASK_NUMBER 255

@@ -15,6 +15,10 @@ bool label_map_check(const char *path, const cli_image *image, cli_problem *prob
 bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
                     cli_problem *problem);
 
+/* The same, where a mask that its format has rounded (a JPEG) will do as well. */
+bool label_map_read_mask(const char *path, const cli_image *image, int32_t **numbers,
+                         bool *is_rounded, cli_problem *problem);
+
 /* The same, where a map in colours will do as well: then a number is red * 65536 + green * 256 +
  * blue. */
 bool label_map_read_colours(const char *path, const cli_image *image, int32_t **numbers,

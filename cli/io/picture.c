@@ -1,5 +1,6 @@
 #include "io/picture.h"
 
+#include "io/exif.h"
 #include "io/picture_formats.h"
 #include "io/room.h"
 
@@ -22,6 +23,14 @@ static const struct {
 /* For which the machine is not asked. */
 #define ROOM_ALWAYS_BYTES ((size_t)1 << 20)
 
+/* What is wanted of a file. */
+typedef struct picture_wish {
+    picture_purpose asked; /* of the decoder */
+    bool numbers;          /* of colours that are grey, too, */
+    uint16_t tolerance;    /* or nearly */
+    int orientation;
+} picture_wish;
+
 #define FORMATS (sizeof formats / sizeof formats[0])
 
 bool picture_recognize(const uint8_t *data, size_t size) {
@@ -38,8 +47,9 @@ bool picture_keeps_numbers(const uint8_t *data, size_t size) {
     return false;
 }
 
-static bool decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
-                   picture *decoded, cli_problem *problem) {
+/* As it is stored. */
+static bool decode_stored(const uint8_t *data, size_t size, picture_purpose purpose,
+                          const char *file, picture *decoded, cli_problem *problem) {
     for (size_t i = 0; i < FORMATS; i++)
         if (formats[i].recognize(data, size))
             return formats[i].decode(data, size, purpose, file, decoded, problem) ||
@@ -48,40 +58,174 @@ static bool decode(const uint8_t *data, size_t size, picture_purpose purpose, co
     return bad_input(problem, file, "is not a picture; " PICTURE_FORMATS_TEXT " can be read");
 }
 
-bool picture_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
-                    picture *decoded, cli_problem *problem) {
-    *decoded = (picture){0};
-    return decode(data, size, purpose, file, decoded, problem);
+/* ---- numbers in colour ---------------------------------------------------------------------- */
+
+/* By which channels of a grey may differ where a format has rounded them. */
+#define GREY_TOLERANCE 8
+
+static bool not_grey(const char *file, cli_problem *problem) {
+    return bad_input(problem, file,
+                     "has colours where one number a pixel is needed; save it as a grey or an "
+                     "indexed PNG");
 }
 
-/* A sink that remembers that it was the one to stop. */
+static bool is_near(uint16_t a, uint16_t b, uint16_t tolerance) {
+    return (a > b ? a - b : b - a) <= tolerance;
+}
+
+/* One number of every three that are alike; false: they are not. `numbers` may be `colours`. */
+static bool take_greys(const uint16_t *colours, size_t pixels, uint16_t tolerance,
+                       uint16_t *numbers) {
+    for (size_t i = 0; i < pixels; i++) {
+        const uint16_t *c = colours + 3 * i;
+        if (!is_near(c[0], c[1], tolerance) || !is_near(c[1], c[2], tolerance))
+            return false;
+        numbers[i] = c[1];
+    }
+    return true;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+/* A sink that hands on numbers where they are wanted, and remembers what stopped the decoder. */
 typedef struct watched_sink {
     const picture_sink *inner;
+    const picture_wish *wish;
+    uint16_t *numbers; /* room for those of one call */
+    size_t numbers_room;
     bool has_stopped;
+    bool has_colours; /* and numbers are wanted */
+    bool out_of_memory;
 } watched_sink;
+
+static bool hand_on(watched_sink *watched, const picture *described, const uint16_t *samples,
+                    size_t rows) {
+    watched->has_stopped = !watched->inner->take(watched->inner->user, described, samples, rows);
+    return !watched->has_stopped;
+}
 
 static bool take_watched(void *user, const picture *described, const uint16_t *samples,
                          size_t rows) {
     watched_sink *watched = user;
-    watched->has_stopped = !watched->inner->take(watched->inner->user, described, samples, rows);
-    return !watched->has_stopped;
+    const size_t pixels = described->width * rows;
+    if (!watched->wish->numbers || described->channels == 1)
+        return hand_on(watched, described, samples, rows);
+    if (pixels > watched->numbers_room) {
+        free(watched->numbers);
+        watched->numbers = malloc(pixels * sizeof *watched->numbers);
+        watched->numbers_room = watched->numbers ? pixels : 0;
+    }
+    watched->out_of_memory = !watched->numbers;
+    watched->has_colours = watched->numbers &&
+                           !take_greys(samples, pixels, watched->wish->tolerance, watched->numbers);
+    picture grey = *described;
+    grey.channels = 1;
+    return watched->numbers && !watched->has_colours &&
+           hand_on(watched, &grey, watched->numbers, rows);
+}
+
+/* ---- upright -------------------------------------------------------------------------------- */
+
+static bool turn_upright(picture *decoded, int orientation) {
+    const size_t width = decoded->width, height = decoded->height;
+    decoded->orientation = orientation;
+    if (exif_swaps_axes(orientation)) {
+        decoded->width = height;
+        decoded->height = width;
+        decoded->band_rows = width;
+    }
+    if (orientation == EXIF_UPRIGHT || !decoded->samples)
+        return true;
+    uint16_t *upright = malloc(width * height * decoded->channels * sizeof *upright);
+    if (!upright)
+        return false;
+    exif_turn(orientation, decoded->samples, width, height, decoded->channels, upright);
+    free(decoded->samples);
+    decoded->samples = upright;
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* What the decoder is asked for, and what remains to be done. */
+static picture_wish wish_for(const uint8_t *data, size_t size, picture_purpose purpose) {
+    const bool rounded = !picture_keeps_numbers(data, size);
+    picture_wish wish = {purpose, false, 0, exif_orientation(data, size)};
+    if (purpose == PICTURE_AS_NUMBERS || purpose == PICTURE_AS_MASK) {
+        wish.numbers = true;
+        wish.asked = rounded && purpose == PICTURE_AS_MASK ? PICTURE_AS_COLOURS : PICTURE_AS_IS;
+        wish.tolerance = rounded ? GREY_TOLERANCE : 0;
+    }
+    return wish;
+}
+
+/* Without a sink. */
+static bool decode_whole(const uint8_t *data, size_t size, const picture_wish *wish,
+                         const char *file, picture *decoded, cli_problem *problem) {
+    if (!decode_stored(data, size, wish->asked, file, decoded, problem))
+        return false;
+    bool done = true;
+    if (wish->numbers && decoded->channels == 3) {
+        done = take_greys(decoded->samples, decoded->width * decoded->height, wish->tolerance,
+                          decoded->samples) ||
+               not_grey(file, problem);
+        decoded->channels = 1;
+    }
+    done = done && (turn_upright(decoded, wish->orientation) || out_of_memory(problem, file));
+    if (!done)
+        picture_free(decoded);
+    return done;
+}
+
+bool picture_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
+                    picture *decoded, cli_problem *problem) {
+    const picture_wish wish = wish_for(data, size, purpose);
+    *decoded = (picture){0};
+    return decode_whole(data, size, &wish, file, decoded, problem);
+}
+
+/* What lies on its side is decoded whole, where it is not too large for that. */
+static bool decode_turned(const uint8_t *data, size_t size, const picture_wish *wish,
+                          const char *file, watched_sink *watched, picture *described,
+                          cli_problem *problem) {
+    const picture_wish as_stored = {PICTURE_MEASURED, false, 0, wish->orientation};
+    if (!decode_whole(data, size, &as_stored, file, described, problem))
+        return false;
+    described->is_band_too_large = described->width * described->height >
+                                   watched->inner->band_bytes_max / (3 * sizeof(uint16_t));
+    if (described->is_band_too_large)
+        return false;
+    *described = (picture){0};
+    return decode_whole(data, size, wish, file, described, problem) &&
+           hand_on(watched, described, described->samples, described->height);
 }
 
 bool picture_decode_rows(const uint8_t *data, size_t size, picture_purpose purpose,
                          const char *file, const picture_sink *sink, picture *described,
                          cli_problem *problem) {
-    watched_sink watched = {sink, false};
+    const picture_wish wish = wish_for(data, size, purpose);
+    watched_sink watched = {.inner = sink, .wish = &wish};
     const picture_sink outer = {take_watched, &watched, sink->band_bytes_max};
     cli_problem own;
     *described = (picture){.sink = &outer};
-    const bool done = decode(data, size, purpose, file, described, &own);
+    const bool done = wish.orientation == EXIF_UPRIGHT
+                          ? decode_stored(data, size, wish.asked, file, described, &own)
+                          : decode_turned(data, size, &wish, file, &watched, described, &own);
     if (!done && described->is_band_too_large)
         bad_input(
             problem, file,
             "cannot be read row by row, and is too large to be read at once; save it as a PNG "
-            "without interlacing, or as a TIFF with strips of few rows");
+            "without interlacing, or as a TIFF with strips of few rows, upright");
+    else if (!done && watched.has_colours)
+        not_grey(file, problem);
+    else if (!done && watched.out_of_memory)
+        out_of_memory(problem, file);
     else if (!done && !watched.has_stopped)
         *problem = own;
+    if (wish.numbers)
+        described->channels = 1;
+    described->orientation = wish.orientation;
+    free(watched.numbers);
     free(described->samples);
     described->samples = NULL;
     described->sink = NULL;

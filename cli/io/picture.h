@@ -9,7 +9,9 @@
 
 typedef enum picture_purpose {
     PICTURE_AS_COLOURS, /* palettes looked up, grey repeated in three channels, alpha dropped */
-    PICTURE_AS_NUMBERS, /* grey values and palette indices as they stand; colour is refused */
+    PICTURE_AS_NUMBERS, /* grey values and palette indices as they stand; colours are refused
+                         * unless all of them are grey */
+    PICTURE_AS_MASK,    /* the same, also of formats that round numbers */
     PICTURE_AS_IS,      /* numbers where the file has one channel, else colours */
     PICTURE_MEASURED    /* width and height alone, from the header; no samples */
 } picture_purpose;
@@ -24,13 +26,14 @@ typedef struct picture_sink {
     size_t band_bytes_max; /* of samples that are decoded together */
 } picture_sink;
 
-/* A decoded picture: 16 bits a sample, whatever the file has. */
+/* A decoded picture, upright: 16 bits a sample, whatever the file has. */
 struct picture {
     size_t width;
     size_t height;
     size_t channels;   /* 3 in colour, 1 for numbers */
     uint16_t largest;  /* the sample that means full brightness: 255, 65535, or as a PNM says */
     uint16_t *samples; /* rows from the top, channels of a pixel next to each other */
+    int orientation;   /* as it was stored, EXIF_UPRIGHT or another (io/exif.h) */
     const picture_sink *sink; /* NULL: all rows stay in `samples` */
     size_t band_rows;         /* rows in `samples`; without a sink all */
     bool is_band_too_large;   /* for the sink */
@@ -52,9 +55,10 @@ bool picture_keeps_numbers(const uint8_t *data, size_t size);
 picture_decoder picture_decode;
 void picture_free(picture *decoded);
 
-/* The same row by row. `described` gets all but samples. Formats that are not made of rows (an
- * interlaced PNG, WebP) come in one piece, and are refused where the sink has no room for it. When
- * the sink stops the decoder, this fails and leaves the problem to the sink. */
+/* The same row by row. `described` gets all but samples. What is not made of rows (an
+ * interlaced PNG, WebP, a picture that lies on its side) comes in one piece, and are refused where
+ * the sink has no room for it. When the sink stops the decoder, this fails and leaves the problem
+ * to the sink. */
 bool picture_decode_rows(const uint8_t *data, size_t size, picture_purpose purpose,
                          const char *file, const picture_sink *sink, picture *described,
                          cli_problem *problem);

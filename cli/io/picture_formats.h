@@ -1,4 +1,5 @@
-/* The formats of pictures, and what their decoders share. */
+/* The formats of pictures, and what their decoders share. They decode a picture as it is stored,
+ * for PICTURE_AS_COLOURS, PICTURE_AS_IS or PICTURE_MEASURED; picture_decode does the rest. */
 #ifndef DCRF_CLI_IO_PICTURE_FORMATS_H
 #define DCRF_CLI_IO_PICTURE_FORMATS_H
 
@@ -25,8 +26,8 @@ picture_decoder webp_decode;
  * compression goes. The slack is for headers. */
 #define PICTURE_SLACK_BYTES 4096
 #define PICTURE_TOO_SMALL_A_FILE "announces more pixels than so small a file can hold"
-#define PICTURE_NOT_NUMBERS                                                                        \
-    "has colours or alpha where one number a pixel is needed; save it as a grey or an indexed PNG"
+
+#define PICTURE_ROUNDS_NUMBERS ", which does not keep numbers as they were; save it as a PNG"
 
 /* Why a picture of this size is refused before memory is taken; NULL: it is not. */
 const char *picture_refusal(size_t width, size_t height, size_t file_bytes,

@@ -55,10 +55,7 @@ static void choose_transformations(const png_session *session, decoding *d) {
     const int depth = png_get_bit_depth(png, session->info);
     const bool one_channel = type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_PALETTE;
     d->channels = picture_channels(d->purpose, one_channel);
-    if (d->channels == 1) {
-        if (!one_channel)
-            png_error(png, PICTURE_NOT_NUMBERS);
-    } else {
+    if (d->channels == 3) {
         if (type == PNG_COLOR_TYPE_GRAY && depth < 8)
             png_set_expand_gray_1_2_4_to_8(png);
         /* No background is invented: the colours count as they are stored. */

@@ -181,8 +181,6 @@ bool pnm_decode(const uint8_t *data, size_t size, picture_purpose purpose, const
         decoded->height = header.height;
         return true;
     }
-    if (done && channels < header.channels)
-        done = bad(&r, PICTURE_NOT_NUMBERS);
     decoded->largest = (uint16_t)header.largest;
     if (done && !picture_allocate(decoded, header.width, header.height, channels, 1))
         return out_of_memory(problem, file);

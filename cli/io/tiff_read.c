@@ -345,8 +345,6 @@ static bool decode(decoding *d, picture_purpose purpose, picture *decoded) {
     }
     const bool one_channel = d->photometric != PHOTOMETRIC_RGB && d->file_channels == 1;
     const size_t channels = picture_channels(purpose, one_channel);
-    if (channels == 1 && !one_channel)
-        return refuse(d, PICTURE_NOT_NUMBERS);
     decoded->largest = (uint16_t)((1u << d->bits) - 1);
     d->white_is_zero = channels == 3 && d->photometric == PHOTOMETRIC_MINISWHITE;
     if (channels == 3 && d->photometric == PHOTOMETRIC_PALETTE && !look_up_palette(d, decoded))

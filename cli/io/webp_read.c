@@ -30,9 +30,8 @@ bool webp_decode(const uint8_t *data, size_t size, picture_purpose purpose, cons
     decoded->height = height;
     if (purpose == PICTURE_MEASURED)
         return true;
-    if (purpose == PICTURE_AS_NUMBERS || (purpose == PICTURE_AS_IS && features.format != LOSSLESS))
-        return bad_input(problem, file,
-                         "is a WebP, which does not keep numbers as they were; save it as a PNG");
+    if (purpose == PICTURE_AS_IS && features.format != LOSSLESS)
+        return bad_input(problem, file, "is a WebP" PICTURE_ROUNDS_NUMBERS);
     const size_t row_bytes = 3 * width;
     decoded->largest = UINT8_MAX;
     uint8_t *rgb = picture_has_room(decoded, width, height, 3, height, 2 * row_bytes * height) &&

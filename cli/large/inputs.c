@@ -3,6 +3,8 @@
 #include "io/file.h"
 #include "io/label_map.h"
 #include "io/nifti.h"
+#include "prior/look.h"
+#include "prior/map.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -20,6 +22,11 @@ bool large_inputs_check(const model_options *options, cli_problem *problem) {
     if (strcmp(options->cliques_source, "none") != 0)
         return bad_input(problem, "--cliques",
                          "regions may reach across tiles; give --memory more, or leave them out");
+    if (options->unary.prior_confidence_file || options->unary.prior_sure_file)
+        return bad_input(problem,
+                         options->unary.prior_sure_file ? "--prior-sure" : "--prior-confidence",
+                         "is for borders that are refined, which tiles do not do; give --memory "
+                         "more, or leave it out");
     if (options->unary.prior_unknown.kind == UNKNOWN_COLOUR)
         return bad_input(problem, "--prior-unknown", "a label map has numbers, not colours");
     return true;
@@ -114,7 +121,7 @@ static bool open_map(large_inputs *inputs, const char *folder_of, file_kind kind
     if (!label_map_check(file, image, problem))
         return false;
     if (kind == FILE_PICTURE)
-        return raster_from_picture(file, PICTURE_AS_NUMBERS, folder_of, &inputs->numbers, problem);
+        return raster_from_picture(file, PICTURE_AS_MASK, folder_of, &inputs->numbers, problem);
     if (kind == FILE_NPY) {
         const size_t axes = image_grid(image).axes;
         char text[NPY_TEXT_BYTES];
@@ -141,25 +148,29 @@ static bool look_at_map(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const size_t width = inputs->image.width, height = inputs->image.height;
     int32_t *numbers = malloc(width * sizeof *numbers);
-    prior_look look = {0};
+    prior_look look = {.is_rounded = inputs->is_map_rounded};
     bool done = numbers || out_of_memory(problem, unary->prior_file);
     for (size_t row = 0; done && row < height * inputs->image.depth; row++) {
         const raster_window window = {{0, row % height, row / height}, {width, 1, 1}};
-        done = raster_read_integers(&inputs->numbers, &window, numbers, problem) &&
-               prior_look_at(unary, &inputs->image, numbers, row * width, width, &look, problem);
+        done = raster_read_integers(&inputs->numbers, &window, numbers, problem);
+        if (done)
+            prior_look_at(unary, &inputs->image, numbers, row * width, width, &look);
     }
     free(numbers);
     inputs->facts.is_left_rough = !(unary->confidence > 0);
-    return done && prior_settle(unary, &look, &inputs->labels, &inputs->facts, problem);
+    return done &&
+           prior_settle(unary, &inputs->image, &look, &inputs->labels, &inputs->facts, problem);
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
 /* The file is mapped, and let go before others are: a limit on the address space holds. */
-static bool recognize(const char *path, file_kind *kind, cli_problem *problem) {
+static bool recognize(const char *path, file_kind *kind, bool *is_rounded, cli_problem *problem) {
     file_bytes bytes;
     if (!file_map(path, &bytes, problem))
         return false;
+    *is_rounded =
+        picture_recognize(bytes.data, bytes.size) && !picture_keeps_numbers(bytes.data, bytes.size);
     *kind = picture_recognize(bytes.data, bytes.size) ? FILE_PICTURE
             : nifti_recognize(bytes.data, bytes.size) ? FILE_NIFTI
                                                       : FILE_NPY;
@@ -170,7 +181,7 @@ static bool recognize(const char *path, file_kind *kind, cli_problem *problem) {
 static bool open_numbers(large_inputs *inputs, const char *folder_of, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     file_kind kind;
-    if (!recognize(unary_file(unary), &kind, problem))
+    if (!recognize(unary_file(unary), &kind, &inputs->is_map_rounded, problem))
         return false;
     if (unary->prior_file)
         return open_map(inputs, folder_of, kind, problem) && look_at_map(inputs, problem);
@@ -251,8 +262,8 @@ static bool energies_of_map(const large_inputs *inputs, const raster_window *win
     const bool done = numbers ? raster_read_integers(&inputs->numbers, window, numbers, problem)
                               : out_of_memory(problem, inputs->options->unary.prior_file);
     if (done)
-        prior_energies(&inputs->options->unary, &inputs->facts, numbers, count, inputs->labels,
-                       energies);
+        prior_energies(&inputs->options->unary, &inputs->facts, numbers, NULL, count,
+                       inputs->labels, energies);
     free(numbers);
     return done;
 }

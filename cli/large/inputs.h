@@ -14,6 +14,7 @@ typedef struct large_inputs {
     raster numbers;      /* the array, or the label map */
     void *own_numbers;   /* of a NIfTI array or map, which is read whole */
     bool holds_integers; /* an array of them */
+    bool is_map_rounded; /* by its format */
     size_t labels;
     unary_facts facts; /* of an array when large_sample_take has looked at it */
     dcrf_unary_kind kind;

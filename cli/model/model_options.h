@@ -6,10 +6,10 @@
 #include "clock.h"
 #include "model/classes.h"
 #include "model/device.h"
-#include "model/mask.h"
 #include "model/scribbles.h"
 #include "model/strength.h"
 #include "model/unary.h"
+#include "prior/mask.h"
 
 #include <dcrf/dcrf.h>
 #include <jansson.h>

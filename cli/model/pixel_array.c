@@ -1,5 +1,6 @@
 #include "model/pixel_array.h"
 
+#include "io/exif.h"
 #include "io/nifti.h"
 
 #include <dcrf/unary.h>
@@ -81,9 +82,10 @@ static bool wrong_shape(const fitting *f, cli_problem *problem) {
         problem, f->path, "has the shape %s; the image of %s needs (%s, C) or (C, %s)%s%s",
         npy_shape_text(f->npy, text), image_size_text(image, size_text), extents, extents,
         f->fit == ARRAY_MAY_BE_SMALLER ? ", or smaller with its proportions" : "",
-        !reversed                ? ""
-        : image_is_volume(image) ? "; its axes seem to be reversed"
-                                 : "; width and height seem to be swapped");
+        !reversed                             ? ""
+        : image_is_volume(image)              ? "; its axes seem to be reversed"
+        : exif_swaps_axes(image->orientation) ? IMAGE_TURNED_ADVICE
+                                              : "; width and height seem to be swapped");
 }
 
 /* Decide how the array lies over the image. */

@@ -3,6 +3,7 @@
 #include "model/unary.h"
 
 #include "io/label_map.h"
+#include "io/room.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -83,6 +84,12 @@ const cli_option unary_option_table[] = {
     {"prior-unknown", 0, "auto|none|VALUE", "auto", false, parse_unknown,
      offsetof(unary_options, prior_unknown),
      "the number in the map where all labels are equally likely; auto: 255 where it occurs"},
+    {"prior-confidence", 0, "FILE", NULL, false, parse_input,
+     offsetof(unary_options, prior_confidence_file),
+     "how sure the map is at each pixel: a grey picture, black not at all and white as sure as "
+     "ever, or a .npy from 0 to 1"},
+    {"prior-sure", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, prior_sure_file),
+     "where the map is known to be right: pixels that are not 0 keep their labels"},
     {"scribbles", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, scribbles_file),
      "instead of --unary: strokes in colours or numbers on a map, which keep their labels; "
      "energies "
@@ -100,6 +107,11 @@ const cli_option unary_option_table[] = {
 bool unary_check_options(const unary_options *options, cli_problem *problem) {
     const int given = (options->array_file != NULL) + (options->prior_file != NULL) +
                       (options->scribbles_file != NULL);
+    if (given == 1 && !options->prior_file &&
+        (options->prior_confidence_file || options->prior_sure_file))
+        return bad_input(problem,
+                         options->prior_confidence_file ? "--prior-confidence" : "--prior-sure",
+                         "says how sure a map is; give that with --labels-prior");
     if (given == 1)
         return true;
     return bad_input(problem, "--unary",
@@ -196,6 +208,29 @@ bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
     return true;
 }
 
+/* Lattice vertices per pixel that photographs have, and what the command holds beside the library.
+ */
+#define USUAL_VERTICES 2.0
+#define COMMAND_BYTES_PER_PIXEL 40.0
+/* For which the machine is not asked. */
+#define ROOM_ALWAYS_BYTES (64.0 * 1024 * 1024)
+
+bool unary_check_room(const cli_image *image, size_t labels, const char *file,
+                      cli_problem *problem) {
+    const double bytes =
+        (double)image_pixels(image) *
+        (COMMAND_BYTES_PER_PIXEL +
+         dcrf_bytes_per_variable(DCRF_METHOD_MF, labels, image->channels, USUAL_VERTICES));
+    char text[IMAGE_TEXT_BYTES];
+    const double room = bytes > ROOM_ALWAYS_BYTES ? (double)room_bytes() : bytes;
+    return bytes <= room ||
+           failure(problem, file,
+                   "%zu labels over %s take about %.0f MiB, and there are %.0f; --tile 2000 solves "
+                   "the image piece by piece",
+                   labels, image_size_text(image, text), ceil(bytes / 1048576),
+                   floor(room / 1048576));
+}
+
 /* The array becomes energies over the image. */
 static bool convert_array(const unary_options *options, const cli_image *image, pixel_array *unary,
                           unary_facts *facts, cli_problem *problem) {
@@ -205,7 +240,8 @@ static bool convert_array(const unary_options *options, const cli_image *image, 
     dcrf_unary_kind kind;
     dcrf_error error;
     if (!unary_check_array(options, unary, problem) ||
-        !unary_settle_kind(options, unary, &kind, facts, problem))
+        !unary_settle_kind(options, unary, &kind, facts, problem) ||
+        !unary_check_room(image, unary->view.channels, options->array_file, problem))
         return false;
     facts->is_enlarged = !same_size;
     memcpy(facts->size, unary->grid.size, sizeof facts->size);
@@ -266,6 +302,8 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
 void unary_facts_print(FILE *stream, const unary_facts *facts) {
     if (facts->is_mask)
         fputs("unaries: a mask, 255 is label 1\n", stream);
+    if (facts->is_soft)
+        fputs("unaries: a soft mask of two labels, from 0 (label 0) to 255 (label 1)\n", stream);
     if (facts->is_left_rough)
         fprintf(stream,
                 "note: tiles do not refine the borders of a map; it is right with the probability "
@@ -283,8 +321,8 @@ void unary_facts_print(FILE *stream, const unary_facts *facts) {
 }
 
 json_t *unary_facts_to_json(const unary_facts *facts) {
-    if (facts->is_mask)
-        return json_pack("{s:s}", "kind", "mask");
+    if (facts->is_mask || facts->is_soft)
+        return json_pack("{s:s}", "kind", facts->is_mask ? "mask" : "soft mask");
     if (facts->kind == DCRF_UNARY_AUTO)
         return json_null();
     json_t *size = json_array();

@@ -26,6 +26,8 @@ typedef struct unary_options {
     double confidence;  /* 0: energies from borders and colours */
     size_t label_count; /* of the prior; 0: as many as it has */
     unknown_value prior_unknown;
+    const char *prior_confidence_file; /* how sure the map is of each pixel */
+    const char *prior_sure_file;       /* where it keeps its labels */
     const char *scribbles_file;
     unknown_value scribble_unknown;
     const char *classes_file;
@@ -41,6 +43,7 @@ typedef struct unary_facts {
     bool is_recognized;   /* nobody had said it */
     char reason[DCRF_UNARY_REASON_BYTES];
     bool is_mask;       /* a label map of 0 and 255 */
+    bool is_soft;       /* the same with numbers between, as of masks that were resized */
     bool is_left_rough; /* a label map with USUAL_CONFIDENCE, whose borders are not refined */
     bool is_enlarged;
     size_t size[DCRF_MAX_AXES]; /* before */
@@ -71,31 +74,13 @@ bool unary_check_array(const unary_options *options, const pixel_array *unary,
 bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
                        dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem);
 
+/* Is there memory for a model of so many labels? To be asked before any of it is taken. */
+bool unary_check_room(const cli_image *image, size_t labels, const char *file,
+                      cli_problem *problem);
+
 /* One line for people, where there is something to say; JSON for programs, NULL: out of memory. */
 void unary_facts_print(FILE *stream, const unary_facts *facts);
 json_t *unary_facts_to_json(const unary_facts *facts);
-
-/* What a label map holds, gathered piece by piece. */
-typedef struct prior_look {
-    bool has_zero;
-    bool has_void; /* 255 */
-    bool has_others;
-    int32_t end; /* above all labels */
-} prior_look;
-
-/* Look at numbers of the map from pixel `first` on; labels that cannot be are refused. When all
- * were looked at, settle how many labels there are and whether it is a mask; then numbers can be
- * made energies, the labels of a pixel next to each other. */
-bool prior_look_at(const unary_options *options, const cli_image *image, const int32_t *numbers,
-                   size_t first, size_t count, prior_look *look, cli_problem *problem);
-bool prior_settle(const unary_options *options, const prior_look *look, size_t *labels,
-                  unary_facts *facts, cli_problem *problem);
-void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
-                    size_t pixels, size_t labels, float *energies);
-
-/* A map whose numbers are labels, to be freed: 0, 1, ..., -1 where it does not know. */
-bool prior_read(const unary_options *options, const cli_image *image, int32_t **map, size_t *labels,
-                unary_facts *facts, cli_problem *problem);
 
 /* The source that is a map (unary_maps.c). */
 bool unary_from_prior(const unary_options *options, const cli_image *image, pixel_array *unary,

@@ -1,5 +1,6 @@
 #include "report/solution_text.h"
 
+#include "io/exif.h"
 #include "report/changes_text.h"
 
 #include <math.h>
@@ -153,6 +154,15 @@ void print_device(FILE *stream, const built_model *built) {
         fprintf(stream, ", on %s", device);
 }
 
+/* What was done to the photograph before anything else. */
+static void print_image_notes(FILE *stream, const cli_image *image) {
+    if (image->orientation > EXIF_UPRIGHT)
+        fprintf(stream,
+                "note: the photograph is turned %s, as its EXIF orientation says; what is written "
+                "is upright\n",
+                exif_turn_text(image->orientation));
+}
+
 void print_solution(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_solver_info *info = &found->info;
     char size[IMAGE_TEXT_BYTES], class[CLASS_TEXT_BYTES];
@@ -165,6 +175,7 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     fputc('\n', stream);
     if (found->tiles.count > 0)
         print_tiles(stream, found);
+    print_image_notes(stream, &built->image);
     unary_facts_print(stream, &built->unary);
     if (built->from_scribbles)
         print_scribbles(stream, built);

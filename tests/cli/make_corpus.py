@@ -209,6 +209,14 @@ def map_seeds():
     sizes = bytes([4, 3])
     yield sizes + formats.number_png(rows)
     yield sizes + formats.png([[(80 * v, 0, 255) for v in row] for row in rows])
+    yield sizes + formats.png([[(80 * v, 80 * v, 80 * v) for v in row] for row in rows])
+    # On its side, by an EXIF orientation of 6.
+    exif = b"II*\0" + struct.pack("<IHHHIHHI", 8, 1, 274, 3, 1, 6, 0, 0)
+    turned = [[rows[3 - x][y] for x in range(4)] for y in range(5)]
+    yield bytes([3, 4]) + formats.number_png(rows, extra=formats.chunk(b"eXIf", exif))
+    yield sizes + formats.number_png(turned, extra=formats.chunk(b"eXIf", exif))
+    yield sizes + pictures.tiff([[(v,) for v in row] for row in turned], photometric=pictures.BLACK_IS_ZERO,
+                                fields={274: (pictures.SHORT, [6])})
     for descr in ("|u1", "<i4", "<f4", ">i8", "|b1"):
         yield sizes + formats.npy([v % 2 for v in flat], (4, 5), descr)
     yield bytes([4, 128 + 3]) + volumes.nifti(flat * 2, (5, 4, 2), volumes.I16)

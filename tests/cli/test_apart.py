@@ -10,7 +10,8 @@ import unittest
 import datasets
 from case import COMMAND, Case
 
-MODEL = ["IMAGE", "--unary", "--labels-prior", "--scribbles", "--classes", "--cliques", "--config"]
+MODEL = ["IMAGE", "--unary", "--labels-prior", "--prior-confidence", "--prior-sure", "--scribbles", "--classes", "--cliques",
+         "--config"]
 # What every command reads and writes; help texts are compared with it.
 COMMANDS = {
     "solve": (MODEL + ["--palette", "--start"],

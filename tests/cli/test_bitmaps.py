@@ -63,7 +63,7 @@ class BitmapTest(Case):
             self.assertEqual(done.returncode, 2)
             self.skipTest("built without libwebp")
         self.assertEqual(self.energy(image=file), self.energy())
-        self.bad(file, "does not keep numbers", "energy", self.image, "--unary", self.unary, "--labels", file)
+        self.bad(file, "has colours where one number a pixel is needed", "energy", self.image, "--unary", self.unary, "--labels", file)
         unary = self.write("u16.npy", formats.npy([0, 2] * 256, (16, 16, 2)))
         self.good("solve", self.write("j.webp", bitmaps.LOSSY_WEBP), "--unary", unary, "--overlay", "o.png", "-q")
         # Lossy, but a picture of one colour stays close to it: red most, blue least.

@@ -1,6 +1,6 @@
 /* Models from rough label maps. */
-#ifndef DCRF_CLI_MODEL_MASK_H
-#define DCRF_CLI_MODEL_MASK_H
+#ifndef DCRF_CLI_PRIOR_MASK_H
+#define DCRF_CLI_PRIOR_MASK_H
 
 #include "model/unary.h"
 

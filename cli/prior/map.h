@@ -1,0 +1,22 @@
+/* Label maps as a source of unary energies. */
+#ifndef DCRF_CLI_PRIOR_MAP_H
+#define DCRF_CLI_PRIOR_MAP_H
+
+#include "model/unary.h"
+
+/* A map that was read and looked at. */
+typedef struct prior_map {
+    int32_t *numbers;  /* as they are stored; prior_label tells what they say */
+    float *confidence; /* NULL: all pixels are as sure as any; 1: the label is known */
+    size_t labels;
+} prior_map;
+
+bool prior_map_read(const unary_options *options, const cli_image *image, prior_map *map,
+                    unary_facts *facts, cli_problem *problem);
+void prior_map_free(prior_map *map);
+
+/* The energies of numbers, the labels of a pixel next to each other. `confidence` may be NULL. */
+void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
+                    const float *confidence, size_t pixels, size_t labels, float *energies);
+
+#endif
