@@ -39,6 +39,14 @@ bool failure(cli_problem *problem, const char *subject, const char *format, ...)
     return false;
 }
 
+bool partial(cli_problem *problem, const char *subject, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    write_problem(problem, EXIT_STATUS_PARTIAL, subject, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
 bool out_of_memory(cli_problem *problem, const char *subject) {
     return failure(problem, subject, "out of memory");
 }

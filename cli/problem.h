@@ -12,7 +12,7 @@
 enum {
     EXIT_STATUS_FAILURE = 1, /* the input may be fine: out of memory, no GPU, a write that failed */
     EXIT_STATUS_BAD_INPUT = 2,    /* a file, an option or an argument has to be changed */
-    EXIT_STATUS_PARTIAL = 3,      /* all was done but for some images, which were skipped */
+    EXIT_STATUS_PARTIAL = 3,      /* all was done but for some images, or for the certificate */
     EXIT_STATUS_INTERRUPTED = 130 /* by Ctrl-C or SIGTERM; what was done is kept */
 };
 
@@ -32,6 +32,7 @@ typedef struct cli_problem {
 /* Write "SUBJECT: message" into *problem and return false. */
 PROBLEM_FORMAT bool bad_input(cli_problem *problem, const char *subject, const char *format, ...);
 PROBLEM_FORMAT bool failure(cli_problem *problem, const char *subject, const char *format, ...);
+PROBLEM_FORMAT bool partial(cli_problem *problem, const char *subject, const char *format, ...);
 bool out_of_memory(cli_problem *problem, const char *subject);
 
 /* Put the option whose value is the subject in front of it: "--unary u.npy: ...". Returns false. */

@@ -25,6 +25,13 @@ static bool has_summary(const solve_settings *settings) {
     return !settings->feedback.quiet && !solve_outputs_take_stdout(&settings->outputs);
 }
 
+/* All other files are in place by then. */
+static bool say_not_made(const char *file, const dcrf_solver_info *info, cli_problem *problem) {
+    partial(problem, file, "not written: %s before there was a proof; everything else was written",
+            stop_reason(info->proof_stop));
+    return problem_of_option(problem, "--certificate");
+}
+
 static bool solve_and_write(const solve_settings *settings, const built_model *built,
                             const palette *colours, cli_problem *problem) {
     const solve_outputs *outputs = &settings->outputs;
@@ -47,6 +54,8 @@ static bool solve_and_write(const solve_settings *settings, const built_model *b
     const solve_results results = {&settings->model, built,  &found,  settings->sources.record,
                                    explanation,      &sweep, colours, summary};
     done = done && solve_outputs_write(outputs, &results, problem);
+    if (done && outputs->certificate_file && !found.certificate)
+        done = say_not_made(outputs->certificate_file, &found.info, problem);
     solution_free(&found);
     sweep_free(&sweep);
     free(explanation);

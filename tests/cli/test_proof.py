@@ -112,6 +112,24 @@ class ProofTest(Case):
         self.bad("--certificate", "lp", "solve", self.image, "--unary", self.unary, "--method", "qp",
                  "--certificate", "x.cert")
 
+    def test_a_certificate_that_was_not_made(self):
+        """A time that is over before it begins: all else is written, the status says what is not, and a file that was there stays."""
+        problem = ("solve", self.image, "--unary", self.unary, "--method", "lp", *MODEL, "-o", "found.png", "--json", "run.json",
+                   "--proof", "left.npy", "--quiet")
+        for before in (None, b"an older one"):
+            if before:
+                self.write("proof.cert", before)
+            done = self.run_dcrf(*problem, "--time-limit", "1e-9", "--certificate", "proof.cert")
+            self.assertEqual(done.returncode, 3)
+            self.assertEqual(done.stderr, "dcrf: --certificate proof.cert: not written: the time was up before there was a "
+                             "proof; everything else was written\n")
+            self.assertEqual(os.path.exists(self.path("proof.cert")) and self.read("proof.cert"), before or False)
+            for name in ("found.png", "left.npy", "run.json"):
+                os.remove(self.path(name))
+        self.good(*problem, "--time-limit", "1e-9")
+        self.good(*problem, "--certificate", "proof.cert")
+        self.assertTrue(self.read("proof.cert").startswith(b"DCRFCERT"))
+
     def test_labels_excluded_again_and_again(self):
         """A proof whose rounds need labels that were excluded in several passes between them."""
         folder = os.path.join(SHARED_DATA, "eval-set-corel")
