@@ -51,7 +51,7 @@ class Reader:
         for shift in range(0, 64, 7):
             (byte,) = self.bytes(1)
             value |= (byte & 127) << shift
-            if byte < 128:
+            if byte < 128 and value < 2**64:
                 return value
         refuse("a number is too long")
 
@@ -91,7 +91,8 @@ def read_certificate(path, shape, kernel_count):
     need(version == 2 and exact == 1 and cliques == 0, "only the exact operator without cliques is checked here")
     need((n, labels, kernels) == (shape[0] * shape[1], shape[2], kernel_count), "it is about another size, or another number of kernels")
     need(rounds <= MOST_ROUNDS and mixtures <= MOST_MIXTURES, "it has too many rounds or mixtures")
-    c["energy"], c["bound"], c["unary"], _ = f.take("dd32s32s")
+    c["energy"], c["bound"], c["unary"], no_cliques = f.take("dd32s32s")
+    need(no_cliques == hashlib.sha256().digest(), "it has cliques")
     c["kernels"] = []
     for _ in range(kernels):
         weight, normalization, dimension, digest, matrix = f.take("dII32s32s")
@@ -111,6 +112,7 @@ def read_certificate(path, shape, kernel_count):
         need(not c["mixtures"] or after >= c["mixtures"][-1][0], "mixtures are out of order")
         c["mixtures"].append((after, []))
         size = np.count_nonzero((c["round"] == 0) | (c["round"] > after))
+        need(size > 0, "a mixture is about no pixel")
         for _ in range(points):
             weight, epsilon, nodes, levels, count = f.take("ddIII")
             need(0 <= weight <= 1 and is_width(epsilon), "a point is out of range")
@@ -140,7 +142,7 @@ def kernel_matrix(certificate, shape, images):
         if normalization:
             k /= np.sqrt(np.outer(k.sum(1), k.sum(1)))
         total += weight * k
-        print(f"kernel: weight {weight:g}, sigmas {', '.join(f'{1 / v:g}' for v in factor)}, {'symmetric' if normalization else 'no'} normalization")
+        print(f"kernel: weight {weight:.12g}, sigmas {', '.join(f'{1 / v:.12g}' for v in factor)}, {'symmetric' if normalization else 'no'} normalization")
     np.fill_diagonal(total, 0)
     return total
 

@@ -3,11 +3,13 @@
 #include "unit.h"
 
 #include "core/memory.h"
+#include "core/rng.h"
 #include "verify/certificate.h"
 
 #include <dcrf/dcrf.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { WIDTH = 3, LABELS = 2 };
 
@@ -77,7 +79,223 @@ static void every_machine_writes_the_same(void **state) {
     dcrf_model_free(&model);
 }
 
+/* ---- contents of all kinds ------------------------------------------------------------------ */
+
+static size_t below(dcrf_rng *rng, size_t count) {
+    return (size_t)(dcrf_rng_next(rng) % count);
+}
+
+static void draw_bytes(dcrf_rng *rng, uint8_t *bytes, size_t count) {
+    for (size_t k = 0; k < count; k++)
+        bytes[k] = (uint8_t)dcrf_rng_next(rng);
+}
+
+/* Runs of equal numbers, small steps and large ones. */
+static size_t draw_number(dcrf_rng *rng, size_t before, size_t most) {
+    const size_t kind = below(rng, 4);
+    if (kind < 2)
+        return before;
+    return kind == 2 ? (before + 1) % (most + 1) : below(rng, most + 1);
+}
+
+/* Some labels get a plane, in any order; how many. */
+static size_t draw_planes(dcrf_rng *rng, uint16_t *plane, size_t labels) {
+    size_t count = 0;
+    for (size_t k = 0; k < labels; k++) {
+        const size_t label = below(rng, labels);
+        if (plane[label] == 0)
+            plane[label] = (uint16_t)++count;
+    }
+    return count;
+}
+
+static void draw_point(dcrf_rng *rng, struct dcrf_certificate_point *point, size_t size,
+                       size_t labels) {
+    const uint32_t nodes[] = {0, 2, 14, DCRF_MAX_BINS};
+    point->weight = dcrf_rng_uniform(rng);
+    point->epsilon = below(rng, 4) ? dcrf_rng_uniform(rng) + 1e-9 : 1;
+    point->nodes = nodes[below(rng, 4)];
+    point->levels = below(rng, 4) ? (uint32_t)(1 + below(rng, 500)) : DCRF_MOST_LEVELS;
+    point->plane = dcrf_allocate_zero(labels, sizeof *point->plane);
+    point->plane_count = draw_planes(rng, point->plane, labels);
+    point->values = dcrf_allocate_zero(point->plane_count, size * sizeof *point->values);
+    for (size_t k = 0, before = 0; k < point->plane_count * size; k++)
+        point->values[k] = (uint32_t)(before = draw_number(rng, before, point->levels));
+}
+
+static void draw_mixture(dcrf_rng *rng, const struct dcrf_certificate_content *content,
+                         size_t after, struct dcrf_certificate_mixture *mixture) {
+    const size_t n = content->identity.variables, labels = content->identity.labels;
+    mixture->after = after;
+    for (size_t a = 0; a < n; a++)
+        mixture->size += content->round[a] == 0 || content->round[a] > after;
+    mixture->point_count = 1 + below(rng, 3);
+    mixture->points = dcrf_allocate_zero(mixture->point_count, sizeof *mixture->points);
+    for (size_t k = 0; k < mixture->point_count; k++)
+        draw_point(rng, &mixture->points[k], mixture->size, labels);
+    if (after > 0 || content->identity.clique_count == 0)
+        return;
+    mixture->shares = dcrf_allocate_zero(labels, n * sizeof *mixture->shares);
+    for (size_t k = 0, before = 0; k < labels * n; k++)
+        mixture->shares[k] = (uint32_t)(before = draw_number(rng, before, DCRF_MOST_LEVELS));
+}
+
+static struct dcrf_certificate_content draw_content(uint64_t seed) {
+    dcrf_rng rng;
+    dcrf_rng_seed(&rng, seed);
+    const size_t n = 5 + below(&rng, 40), labels = 1 + below(&rng, 6);
+    struct dcrf_certificate_content c = {
+        .identity = {below(&rng, 2), n, labels, below(&rng, 3), below(&rng, 2), {0}, {0}, NULL},
+        .energy = dcrf_rng_uniform(&rng) - 0.5,
+        .lower_bound = -dcrf_rng_uniform(&rng),
+        .proven = below(&rng, 1000),
+        .rounds = below(&rng, 4),
+        .mixture_count = below(&rng, 3)};
+    draw_bytes(&rng, c.identity.unary, sizeof c.identity.unary);
+    draw_bytes(&rng, c.identity.cliques, sizeof c.identity.cliques);
+    c.identity.kernels = dcrf_allocate_zero(c.identity.kernel_count, sizeof *c.identity.kernels);
+    for (size_t m = 0; m < c.identity.kernel_count; m++) {
+        struct dcrf_identity_kernel *kernel = &c.identity.kernels[m];
+        kernel->weight = dcrf_rng_uniform(&rng);
+        kernel->normalization = (uint32_t)below(&rng, 2);
+        kernel->dimension = (uint32_t)(1 + below(&rng, 5));
+        draw_bytes(&rng, kernel->features, sizeof kernel->features);
+        draw_bytes(&rng, kernel->matrix, sizeof kernel->matrix);
+        for (size_t i = 0; i < kernel->dimension; i++)
+            kernel->factor[i] = dcrf_rng_uniform(&rng);
+    }
+    c.epsilon = dcrf_allocate_zero(c.rounds, sizeof *c.epsilon);
+    c.labels = dcrf_allocate_zero(n, sizeof *c.labels);
+    c.round = dcrf_allocate_zero(n, sizeof *c.round);
+    c.plane = dcrf_allocate_zero(labels, sizeof *c.plane);
+    c.plane_count = draw_planes(&rng, c.plane, labels);
+    c.values = dcrf_allocate_zero(n, c.plane_count);
+    for (size_t r = 0; r < c.rounds; r++)
+        c.epsilon[r] = r == 0 ? 1 : dcrf_rng_uniform(&rng) + 1e-9;
+    for (size_t a = 0, label = 0; a < n; a++) {
+        c.labels[a] = (uint16_t)(label = draw_number(&rng, label, labels - 1));
+        /* Every round decides something, and something is left. */
+        c.round[a] = (uint16_t)(a <= c.rounds ? a : below(&rng, c.rounds + 1));
+    }
+    for (size_t k = 0, before = 0; k < n * c.plane_count; k++)
+        c.values[k] = (uint8_t)(before = draw_number(&rng, before, DCRF_VALUE_MOST));
+    c.mixtures = dcrf_allocate_zero(c.mixture_count, sizeof *c.mixtures);
+    for (size_t k = 0; k < c.mixture_count; k++)
+        draw_mixture(&rng, &c, k == 0 ? 0 : c.rounds, &c.mixtures[k]);
+    return c;
+}
+
+static void compare_mixtures(const struct dcrf_certificate_mixture *one,
+                             const struct dcrf_certificate_mixture *other, size_t labels) {
+    assert_int_equal(one->after, other->after);
+    assert_int_equal(one->size, other->size);
+    assert_int_equal(one->point_count, other->point_count);
+    for (size_t k = 0; k < one->point_count; k++) {
+        const struct dcrf_certificate_point *p = &one->points[k], *q = &other->points[k];
+        assert_true(p->weight == q->weight && p->epsilon == q->epsilon);
+        assert_true(p->nodes == q->nodes && p->levels == q->levels);
+        assert_int_equal(p->plane_count, q->plane_count);
+        assert_memory_equal(p->plane, q->plane, labels * sizeof *p->plane);
+        assert_memory_equal(p->values, q->values, p->plane_count * one->size * sizeof *p->values);
+    }
+    assert_int_equal(one->shares != NULL, other->shares != NULL);
+    if (one->shares)
+        assert_memory_equal(one->shares, other->shares, labels * one->size * sizeof *one->shares);
+}
+
+static void compare(const struct dcrf_certificate_content *c,
+                    const struct dcrf_certificate_content *d) {
+    const size_t n = c->identity.variables, labels = c->identity.labels;
+    assert_int_equal(dcrf_identity_compare(&c->identity, &d->identity, NULL), DCRF_OK);
+    assert_int_equal(c->identity.is_exact, d->identity.is_exact);
+    assert_true(c->energy == d->energy && c->lower_bound == d->lower_bound);
+    assert_true(c->proven == d->proven && c->rounds == d->rounds);
+    assert_memory_equal(c->epsilon, d->epsilon, c->rounds * sizeof *c->epsilon);
+    assert_memory_equal(c->labels, d->labels, n * sizeof *c->labels);
+    assert_memory_equal(c->round, d->round, n * sizeof *c->round);
+    assert_int_equal(c->plane_count, d->plane_count);
+    assert_memory_equal(c->plane, d->plane, labels * sizeof *c->plane);
+    assert_memory_equal(c->values, d->values, n * c->plane_count);
+    assert_int_equal(c->mixture_count, d->mixture_count);
+    for (size_t k = 0; k < c->mixture_count; k++)
+        compare_mixtures(&c->mixtures[k], &d->mixtures[k], labels);
+}
+
+static void make_whole(uint8_t *bytes, size_t count) {
+    struct dcrf_sha256 hash;
+    dcrf_sha256_begin(&hash);
+    dcrf_sha256_add(&hash, bytes, count - DCRF_SHA256_BYTES);
+    dcrf_sha256_end(&hash, bytes + count - DCRF_SHA256_BYTES);
+}
+
+static bool is_read(const struct dcrf_certificate_content *of, const uint8_t *bytes, size_t count) {
+    struct dcrf_certificate_content read;
+    const dcrf_status status = dcrf_certificate_decode(&read, of->identity.variables,
+                                                       of->identity.labels, bytes, count, NULL);
+    if (status == DCRF_OK)
+        dcrf_certificate_clear(&read);
+    return status == DCRF_OK;
+}
+
+/* What is written is read again; the same without its last bytes, or with more of them, is not,
+ * though its checksum is right. */
+static void what_is_written_is_read(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct dcrf_certificate_content content = draw_content(seed), read;
+        uint8_t *bytes;
+        size_t count;
+        assert_int_equal(dcrf_certificate_encode(&content, &bytes, &count, NULL), DCRF_OK);
+        assert_int_equal(dcrf_certificate_decode(&read, content.identity.variables,
+                                                 content.identity.labels, bytes, count, NULL),
+                         DCRF_OK);
+        compare(&content, &read);
+        dcrf_certificate_clear(&read);
+        uint8_t *other = calloc(count + 9, 1);
+        for (size_t size = DCRF_SHA256_BYTES; size < count + 9; size += size + 40 < count ? 2 : 1) {
+            const size_t body = size - DCRF_SHA256_BYTES;
+            memset(other, 0, count + 9);
+            memcpy(other, bytes, body < count ? body : count - DCRF_SHA256_BYTES);
+            make_whole(other, size);
+            assert_int_equal(is_read(&content, other, size), size == count);
+        }
+        free(other);
+        dcrf_release(bytes);
+        dcrf_certificate_clear(&content);
+    }
+}
+
+/* A packed number with bits beyond the 64th is another one, not what is left of it. */
+static void packed_numbers_fit_64_bits(void **state) {
+    (void)state;
+    struct dcrf_certificate_content content = draw_content(3);
+    size_t at = 8 + 2 * 4 + 7 * 8 + 2 * 8 + 2 * DCRF_SHA256_BYTES + 8 * content.rounds;
+    uint8_t *bytes;
+    size_t count;
+    for (size_t m = 0; m < content.identity.kernel_count; m++)
+        at += 16 + 2 * DCRF_SHA256_BYTES + 8 * content.identity.kernels[m].dimension;
+    assert_int_equal(dcrf_certificate_encode(&content, &bytes, &count, NULL), DCRF_OK);
+    assert_true(bytes[at] < 128); /* of the first label */
+    for (size_t last = 0; last < 4; last++) {
+        uint8_t *longer = calloc(count + 9, 1);
+        memcpy(longer, bytes, at + 1);
+        longer[at] |= 128;
+        memset(longer + at + 1, 128, 8);
+        longer[at + 9] = (uint8_t)last;
+        memcpy(longer + at + 10, bytes + at + 1, count - at - 1);
+        make_whole(longer, count + 9);
+        assert_int_equal(is_read(&content, longer, count + 9), last == 0);
+        free(longer);
+    }
+    dcrf_release(bytes);
+    dcrf_certificate_clear(&content);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_machine_writes_the_same)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_machine_writes_the_same),
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(packed_numbers_fit_64_bits),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,8 +118,9 @@ static bool summarize(const batch_settings *settings, const batch_work *work, si
 
 static bool say_skipped(const batch_settings *settings, size_t skipped, size_t images,
                         cli_problem *problem) {
-    return partial(problem, settings->folder, "%zu of %zu images were skipped; %s/failures says why",
-                   skipped, images, settings->batch.out);
+    return partial(problem, settings->folder,
+                   "%zu of %zu images were skipped; %s/failures says why", skipped, images,
+                   settings->batch.out);
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */

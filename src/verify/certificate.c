@@ -276,7 +276,7 @@ static uint64_t take_varint(struct source *source) {
     for (unsigned shift = 0; shift < 64; shift += 7) {
         const uint64_t byte = take_number(source, 1);
         value |= (byte & 127) << shift;
-        if (byte < 128)
+        if (byte < 128 && byte << shift >> shift == byte) /* all of it fits */
             return value;
     }
     source->is_short = true; /* no number is that long */
