@@ -324,6 +324,7 @@ static void a_proof_that_is_cut_short(void **state) {
     assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_CANCELLED);
     dcrf_solver_get_info(solver, &info);
     assert_true(isfinite(info.energy.total));
+    assert_int_equal(info.proof_stop, DCRF_STOP_CANCELLED);
     assert_null(dcrf_solver_proof(solver));
     assert_int_equal(dcrf_solver_labels_left(solver, counts, NULL), DCRF_OK);
     dcrf_solver_free(&solver);

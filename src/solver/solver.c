@@ -519,9 +519,9 @@ static dcrf_status prove(dcrf_solver *solver, dcrf_error *error) {
     dcrf_proof_free(&solver->proof);
     info->proof_s = 0;
     info->proof_stop = DCRF_OK;
-    if (solver->settings.proof == DCRF_PROVE_BY_GAP || !solver->has_started)
+    if (solver->settings.proof == DCRF_PROVE_BY_GAP)
         return DCRF_OK;
-    info->proof_stop = dcrf_stop_reason(&solver->stop);
+    info->proof_stop = solver->has_started ? dcrf_stop_reason(&solver->stop) : info->stop;
     if (info->proof_stop == DCRF_OK)
         info->proof_stop = dcrf_proof_of_run(&solver->proof, solver, error);
     if (info->proof_stop == DCRF_OK)
