@@ -9,6 +9,7 @@
 
 #include <dcrf/certify.h>
 #include <dcrf/changes.h>
+#include <dcrf/compatibility.h>
 #include <dcrf/cpu.h>
 #include <dcrf/densecrf.h>
 #include <dcrf/device.h>

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "model/cuts.h"
 
 #include <string.h>
 
@@ -15,6 +16,7 @@ static dcrf_status add_group(struct dcrf_coupling *coupling, size_t first, size_
     group->count = count;
     group->compatibility = kernel ? kernel->compatibility : DCRF_COMPATIBILITY_POTTS;
     group->values = kernel ? kernel->compatibility_values : NULL;
+    group->cuts = kernel ? kernel->cuts : NULL;
     group->diagonal = dcrf_allocate(model->variables, sizeof *group->diagonal);
     if (!group->diagonal)
         return dcrf_fail_memory(error, "the diagonals of a model");
@@ -144,7 +146,9 @@ static void add_compatible(void *context, size_t begin, size_t end, size_t worke
                 field[i] += values[i] * others[i];
             break;
         case DCRF_COMPATIBILITY_MATRIX: /* symmetric: row j is column j */
-            for (size_t j = 0; j < labels; j++)
+            if (pass->group->cuts)
+                dcrf_cuts_apply(pass->group->cuts, others, field);
+            for (size_t j = 0; j < labels && !pass->group->cuts; j++)
                 for (size_t i = 0; i < labels; i++)
                     field[i] += others[j] * values[j * labels + i];
             break;

@@ -4,8 +4,9 @@
  *
  * Kernels with Potts compatibility need no sum over labels: with S = sum_m w_m (K_m - diag) y,
  * (Psi y)_ai = sum_j S_aj - S_ai, and the first part does not depend on i, so it drops out of every
- * comparison between labels. The field B of y is therefore S where all kernels are Potts and Psi y
- * otherwise, and with the constants `own_factor` and `all_factor` of the coupling
+ * comparison between labels. A matrix that is a sum of cuts (model/cuts.h) is applied cut by cut.
+ * The field B of y is therefore S where all kernels are Potts and Psi y otherwise, and with the
+ * constants `own_factor` and `all_factor` of the coupling
  *
  *   (Psi y)_ai = own_factor B_ai + all_factor sum_j B_aj,
  *   y' Psi y = sum_ai B_ai (all_factor + own_factor y_ai)
@@ -21,8 +22,9 @@
 struct dcrf_coupling_group {
     size_t first, count; /* in `kernels` */
     dcrf_compatibility compatibility;
-    const float *values; /* of the compatibility, the model's */
-    float *diagonal;     /* sum of w_m diag(K_m), one a variable */
+    const float *values;          /* of the compatibility, the model's */
+    const struct dcrf_cuts *cuts; /* that a matrix is the sum of, the model's; or NULL */
+    float *diagonal;              /* sum of w_m diag(K_m), one a variable */
 };
 
 struct dcrf_coupling {

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/holders.h"
 #include "core/memory.h"
+#include "model/cuts.h"
 #include "model/view.h"
 
 #include <dcrf/experimental.h>
@@ -71,6 +72,7 @@ void dcrf_model_free(dcrf_model **model_pointer) {
     for (size_t m = 0; m < model->kernel_count; m++) {
         dcrf_features_clear(&model->kernels[m].features);
         dcrf_release(model->kernels[m].compatibility_values);
+        dcrf_cuts_free(&model->kernels[m].cuts);
     }
     dcrf_release(model->kernels);
     dcrf_cliques_clear(&model->cliques);
@@ -174,7 +176,7 @@ dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel, 
     return DCRF_OK;
 }
 
-static dcrf_status check_kernel_number(const dcrf_model *model, size_t kernel, dcrf_error *error) {
+dcrf_status dcrf_model_check_kernel(const dcrf_model *model, size_t kernel, dcrf_error *error) {
     if (kernel >= model->kernel_count)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "there is no kernel %zu; the model has %zu (numbered from 0)", kernel,
@@ -199,7 +201,7 @@ dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weigh
     if (!model)
         return dcrf_fail_null(error, "the model");
     dcrf_status status;
-    if ((status = check_kernel_number(model, kernel, error)) < 0 ||
+    if ((status = dcrf_model_check_kernel(model, kernel, error)) < 0 ||
         (status = dcrf_weight_check(weight, error)) < 0)
         return status;
     dcrf_model_kernel_weigh(&model->kernels[kernel], weight);
@@ -245,9 +247,11 @@ static double potts_factor_of(const float *matrix, size_t labels) {
 }
 
 static void set_compatibility(struct dcrf_model_kernel *kernel, dcrf_compatibility compatibility,
-                              float *values, size_t labels) {
+                              float *values, struct dcrf_cuts *cuts, size_t labels) {
     dcrf_release(kernel->compatibility_values);
+    dcrf_cuts_free(&kernel->cuts);
     kernel->compatibility_values = values;
+    kernel->cuts = cuts;
     kernel->given_compatibility = compatibility;
     kernel->potts_factor = compatibility == DCRF_COMPATIBILITY_POTTS;
     if (compatibility == DCRF_COMPATIBILITY_MATRIX)
@@ -262,7 +266,7 @@ dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
         return dcrf_fail_null(error, "the model");
     const size_t labels = model->labels;
     size_t rows = 0; /* of values to copy */
-    dcrf_status status = check_kernel_number(model, kernel, error);
+    dcrf_status status = dcrf_model_check_kernel(model, kernel, error);
     if (status < 0)
         return status;
     switch (compatibility) {
@@ -290,9 +294,16 @@ dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
             return dcrf_fail_memory(error, "a label compatibility");
         memcpy(copy, values, rows * labels * sizeof *copy);
     }
-    set_compatibility(&model->kernels[kernel], compatibility, copy, labels);
+    set_compatibility(&model->kernels[kernel], compatibility, copy, NULL, labels);
     model->revision++;
     return DCRF_OK;
+}
+
+void dcrf_model_take_matrix(dcrf_model *model, size_t kernel, float *matrix,
+                            struct dcrf_cuts *cuts) {
+    set_compatibility(&model->kernels[kernel], DCRF_COMPATIBILITY_MATRIX, matrix, cuts,
+                      model->labels);
+    model->revision++;
 }
 
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,

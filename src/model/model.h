@@ -9,6 +9,8 @@
 /* A matrix that is c (1 - I) with c > 0 is Potts with c times the weight, and the model says so to
  * all who read `weight` and `compatibility`. What was given is kept beside them, for derivatives
  * and for weights to come. */
+struct dcrf_cuts; /* model/cuts.h */
+
 struct dcrf_model_kernel {
     struct dcrf_features features;
     dcrf_normalization normalization;
@@ -19,6 +21,7 @@ struct dcrf_model_kernel {
     dcrf_compatibility given_compatibility;
     double potts_factor;         /* c, or 0 where what was given is no multiple of Potts */
     float *compatibility_values; /* as given: NULL, M, or M x M floats */
+    struct dcrf_cuts *cuts;      /* that the matrix is the sum of; NULL: not known */
 };
 
 /* Let the kernel have this weight, which has been checked. */
@@ -57,6 +60,19 @@ void dcrf_cliques_clear(struct dcrf_cliques *cliques);
 
 /* clique_of[a] = the clique of variable a, or DCRF_NO_CLIQUE. */
 void dcrf_model_clique_of(const dcrf_model *model, uint32_t *clique_of);
+
+dcrf_status dcrf_model_check_kernel(const dcrf_model *model, size_t kernel, dcrf_error *error);
+
+/* Let a kernel have this matrix, which is the model's from now on, and the cuts that it is the sum
+ * of. */
+void dcrf_model_take_matrix(dcrf_model *model, size_t kernel, float *matrix,
+                            struct dcrf_cuts *cuts);
+
+/* The cuts that the LP takes a kernel as: the model's, or found for the caller, who frees *own.
+ * NULL for Potts. An error says why there are none. */
+dcrf_status dcrf_model_find_cuts(const dcrf_model *model, size_t kernel,
+                                 const struct dcrf_cuts **cuts, struct dcrf_cuts **own,
+                                 double *left_out, dcrf_error *error);
 
 /* Are the compatibilities of all kernels that count Potts? If not, the error says that `method`
  * ("the LP relaxation") needs them to be, and names the first kernel that has another. */

@@ -1,0 +1,310 @@
+/* The best cuts below a matrix.
+ *
+ *   max sum_{i < j} d(i, j)   such that   d(i, j) <= mu(i, j),   length_c >= 0
+ *
+ * over candidate cuts: a linear program whose origin is feasible, so the plain simplex method
+ * solves it, and may stop at any time. Where mu is an L1 distance and the candidates suffice, d =
+ * mu.
+ *
+ * Up to ALL_CUTS labels the candidates are all 2^(M - 1) - 1 cuts. With more labels, first those
+ * between two runs of labels on a circle: they are as many as there are pairs, and the lengths that
+ * reproduce mu are known (Bandelt and Dress, "A canonical decomposition theory for metrics on a
+ * finite set", 1992):
+ *
+ *   length of {i + 1 .. j} = ( mu(i, j) + mu(i + 1, j + 1) - mu(i, j + 1) - mu(i + 1, j) ) / 2.
+ *
+ * Ordered labels, truncated or not, and any concave function of |i - j| have lengths that are not
+ * negative. Otherwise the candidates are these cuts and the pairs of labels, and beyond
+ * MOST_PROGRAM_LABELS these cuts alone, each made as long as the ones before it allow. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "model/cuts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ALL_CUTS 10
+#define MOST_PROGRAM_LABELS 36
+#define MOST_GREEDY_LABELS 256
+/* Of the largest entry: what rounding makes of a length that is zero. */
+#define NEGLIGIBLE 1e-9
+
+struct search {
+    const float *matrix;
+    size_t labels, count;
+    uint8_t *sets; /* count x labels */
+    double *lengths;
+    double largest; /* entry */
+};
+
+static double entry(const struct search *s, size_t i, size_t j) {
+    return (double)s->matrix[i % s->labels * s->labels + j % s->labels];
+}
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+static size_t count_candidates(size_t labels) {
+    if (labels <= ALL_CUTS)
+        return ((size_t)1 << (labels - 1)) - 1;
+    const size_t pairs = labels * (labels - 1) / 2;
+    return labels <= MOST_PROGRAM_LABELS ? 2 * pairs : pairs;
+}
+
+static void list_all(struct search *s) {
+    for (size_t c = 0; c < s->count; c++)
+        for (size_t i = 0; i < s->labels; i++)
+            s->sets[c * s->labels + i] = (c + 1) >> i & 1;
+}
+
+static void list_runs(struct search *s) {
+    const size_t labels = s->labels;
+    size_t c = 0;
+    for (size_t i = 0; i < labels; i++)
+        for (size_t j = i + 1; j < labels; j++, c++) {
+            for (size_t k = 0; k < labels; k++)
+                s->sets[c * labels + k] = k > i && k <= j;
+            s->lengths[c] = (entry(s, i, j) + entry(s, i + 1, j + 1) - entry(s, i, j + 1) -
+                             entry(s, i + 1, j)) /
+                            2;
+        }
+    for (size_t i = 0; i < labels && c < s->count; i++)
+        for (size_t j = i + 1; j < labels; j++, c++)
+            s->sets[c * labels + i] = s->sets[c * labels + j] = 1;
+}
+
+static bool are_runs_enough(const struct search *s) {
+    const size_t pairs = s->labels * (s->labels - 1) / 2;
+    for (size_t c = 0; c < pairs; c++)
+        if (s->lengths[c] < -NEGLIGIBLE * s->largest)
+            return false;
+    return true;
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+/* A tableau with the rows of the pairs and one of the objective, and the columns of the candidates
+ * and one of the right-hand side; rows and columns change places as variables enter and leave. */
+struct program {
+    size_t rows, columns;
+    double *cells;
+    size_t *basic, *free; /* the variable of a row, of a column: a candidate, or columns + a pair */
+};
+
+static double *cell(const struct program *p, size_t row, size_t column) {
+    return p->cells + row * (p->columns + 1) + column;
+}
+
+static bool make_program(const struct search *s, struct program *p) {
+    p->rows = s->labels * (s->labels - 1) / 2;
+    p->columns = s->count;
+    p->cells = dcrf_allocate_zero(p->rows + 1, (p->columns + 1) * sizeof *p->cells);
+    p->basic = dcrf_allocate(p->rows, sizeof *p->basic);
+    p->free = dcrf_allocate(p->columns, sizeof *p->free);
+    if (!p->cells || !p->basic || !p->free)
+        return false;
+    for (size_t c = 0; c < p->columns; c++)
+        p->free[c] = c;
+    size_t row = 0;
+    for (size_t i = 0; i < s->labels; i++)
+        for (size_t j = i + 1; j < s->labels; j++, row++) {
+            p->basic[row] = p->columns + row;
+            *cell(p, row, p->columns) = entry(s, i, j);
+            for (size_t c = 0; c < p->columns; c++) {
+                const double cuts = s->sets[c * s->labels + i] != s->sets[c * s->labels + j];
+                *cell(p, row, c) = cuts;
+                *cell(p, p->rows, c) -= cuts;
+            }
+        }
+    return true;
+}
+
+/* The column that gains most, or none (`columns`). While moves gain nothing the one of the lowest
+ * number is taken, in rows too: then they do not go round in a circle (Bland 1977). */
+static size_t choose_column(const struct program *p, bool is_stuck) {
+    size_t best = p->columns;
+    double least = -1e-9;
+    for (size_t c = 0; c < p->columns; c++) {
+        const double cost = *cell(p, p->rows, c);
+        if (is_stuck ? cost < -1e-9 && (best == p->columns || p->free[c] < p->free[best])
+                     : cost < least) {
+            least = cost;
+            best = c;
+        }
+    }
+    return best;
+}
+
+/* The row that ends the move along a column, and how far that is. Of equal ones the one with the
+ * largest pivot. */
+static size_t choose_row(const struct program *p, size_t column, bool is_stuck, double *step) {
+    size_t best = p->rows;
+    *step = INFINITY;
+    for (size_t r = 0; r < p->rows; r++) {
+        const double pivot = *cell(p, r, column);
+        if (pivot < 1e-9)
+            continue;
+        const double ratio = fmax(0, *cell(p, r, p->columns)) / pivot;
+        if (ratio < *step || (ratio <= *step && (is_stuck ? p->basic[r] < p->basic[best]
+                                                          : pivot > *cell(p, best, column)))) {
+            *step = ratio;
+            best = r;
+        }
+    }
+    return best;
+}
+
+static void exchange(struct program *p, size_t row, size_t column) {
+    const double pivot = *cell(p, row, column);
+    for (size_t c = 0; c <= p->columns; c++)
+        *cell(p, row, c) /= pivot;
+    *cell(p, row, column) = 1 / pivot;
+    for (size_t r = 0; r <= p->rows; r++) {
+        const double factor = *cell(p, r, column);
+        if (r == row || factor == 0)
+            continue;
+        *cell(p, r, column) = 0;
+        for (size_t c = 0; c <= p->columns; c++)
+            *cell(p, r, c) -= factor * *cell(p, row, c);
+    }
+    const size_t variable = p->basic[row];
+    p->basic[row] = p->free[column];
+    p->free[column] = variable;
+}
+
+/* Any end will do: the number of moves is limited. */
+static dcrf_status solve_program(struct search *s, dcrf_error *error) {
+    struct program p = {0};
+    const bool is_made = make_program(s, &p);
+    bool is_stuck = false;
+    for (size_t moves = 0; is_made && moves < 100 * (p.rows + 10); moves++) {
+        double step = 0;
+        const size_t column = choose_column(&p, is_stuck);
+        const size_t row = column < p.columns ? choose_row(&p, column, is_stuck, &step) : p.rows;
+        if (row == p.rows)
+            break;
+        exchange(&p, row, column);
+        is_stuck = step <= NEGLIGIBLE * s->largest;
+    }
+    for (size_t c = 0; c < s->count; c++)
+        s->lengths[c] = 0;
+    for (size_t r = 0; is_made && r < p.rows; r++)
+        if (p.basic[r] < p.columns)
+            s->lengths[p.basic[r]] = *cell(&p, r, p.columns);
+    dcrf_release(p.cells);
+    dcrf_release(p.basic);
+    dcrf_release(p.free);
+    return is_made ? DCRF_OK : dcrf_fail_memory(error, "the cuts of a matrix");
+}
+
+/* Shorter cuts first: they tell the fewest pairs apart. */
+static dcrf_status raise_in_turn(struct search *s, dcrf_error *error) {
+    const size_t labels = s->labels;
+    double *left = dcrf_allocate(labels * labels, sizeof *left);
+    if (!left)
+        return dcrf_fail_memory(error, "the cuts of a matrix");
+    for (size_t k = 0; k < labels * labels; k++)
+        left[k] = (double)s->matrix[k];
+    for (size_t size = 1; size < labels; size++)
+        for (size_t c = 0; c < s->count; c++) {
+            const uint8_t *set = s->sets + c * labels;
+            size_t held = 0;
+            for (size_t i = 0; i < labels; i++)
+                held += set[i];
+            if (held != size)
+                continue;
+            double least = INFINITY;
+            for (size_t i = 0; i < labels; i++)
+                for (size_t j = 0; j < labels && set[i]; j++)
+                    least = set[j] ? least : fmin(least, left[i * labels + j]);
+            /* Half of what is left, but for the last ones: others may need the rest more. */
+            s->lengths[c] = least / 2;
+            for (size_t i = 0; i < labels; i++)
+                for (size_t j = 0; j < labels && set[i]; j++)
+                    if (!set[j]) {
+                        left[i * labels + j] -= s->lengths[c];
+                        left[j * labels + i] = left[i * labels + j];
+                    }
+        }
+    dcrf_release(left);
+    return DCRF_OK;
+}
+
+/* ---- below ---------------------------------------------------------------------------------- */
+
+/* No cut may be between labels whose entry is zero. */
+static void drop_forbidden(struct search *s) {
+    for (size_t c = 0; c < s->count; c++) {
+        const uint8_t *set = s->sets + c * s->labels;
+        if (!(s->lengths[c] > NEGLIGIBLE * s->largest))
+            s->lengths[c] = 0;
+        for (size_t i = 0; i < s->labels && s->lengths[c] > 0; i++)
+            for (size_t j = 0; j < i; j++)
+                if (set[i] != set[j] && !(entry(s, i, j) > 0))
+                    s->lengths[c] = 0;
+    }
+}
+
+/* Make all lengths shorter by one factor, until d <= mu holds in what is stored. */
+static dcrf_status bring_below(struct search *s, struct dcrf_cuts *cuts, double *left_out,
+                               dcrf_error *error) {
+    const size_t labels = s->labels;
+    double *distances = dcrf_allocate(labels * labels, sizeof *distances), factor = 0;
+    dcrf_status status = distances ? DCRF_OK : dcrf_fail_memory(error, "the cuts of a matrix");
+    while (status == DCRF_OK && factor < 1) {
+        status = dcrf_cuts_distances(cuts, distances, error);
+        factor = 1;
+        *left_out = 0;
+        for (size_t i = 0; i < labels && status == DCRF_OK; i++)
+            for (size_t j = 0; j < i; j++) {
+                const double d = distances[i * labels + j], mu = entry(s, i, j);
+                if (d > mu)
+                    factor = fmin(factor, mu / d * (1 - 0x1p-50));
+                if (mu > 0)
+                    *left_out = fmax(*left_out, 1 - d / mu);
+            }
+        for (size_t c = 0; c < cuts->count && factor < 1; c++)
+            cuts->lengths[c] *= factor;
+    }
+    dcrf_release(distances);
+    return status;
+}
+
+static dcrf_status find_lengths(struct search *s, dcrf_error *error) {
+    if (s->labels <= ALL_CUTS) {
+        list_all(s);
+        return solve_program(s, error);
+    }
+    list_runs(s);
+    if (are_runs_enough(s))
+        return DCRF_OK;
+    return s->labels <= MOST_PROGRAM_LABELS ? solve_program(s, error) : raise_in_turn(s, error);
+}
+
+dcrf_status dcrf_cuts_below(struct dcrf_cuts **cuts, const float *matrix, size_t labels,
+                            double *left_out, dcrf_error *error) {
+    struct search s = {.matrix = matrix, .labels = labels};
+    *cuts = NULL;
+    if (labels > MOST_GREEDY_LABELS)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "a matrix for %zu labels is not searched for cuts (at most %d); give the "
+                         "cuts themselves",
+                         labels, MOST_GREEDY_LABELS);
+    for (size_t k = 0; k < labels * labels; k++)
+        s.largest = fmax(s.largest, (double)matrix[k]);
+    s.count = count_candidates(labels);
+    s.sets = dcrf_allocate_zero(s.count, labels);
+    s.lengths = dcrf_allocate_zero(s.count, sizeof *s.lengths);
+    dcrf_status status =
+        s.sets && s.lengths ? find_lengths(&s, error) : dcrf_fail_memory(error, "cuts");
+    if (status == DCRF_OK) {
+        drop_forbidden(&s);
+        status = dcrf_cuts_new(cuts, labels, s.count, s.sets, s.lengths, NULL, error);
+    }
+    if (status == DCRF_OK)
+        status = bring_below(&s, *cuts, left_out, error);
+    if (status < 0)
+        dcrf_cuts_free(cuts);
+    dcrf_release(s.sets);
+    dcrf_release(s.lengths);
+    return status;
+}

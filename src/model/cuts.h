@@ -1,0 +1,66 @@
+/* Distances between labels as cuts (Deza and Laurent, "Geometry of Cuts and Metrics", 1997):
+ *
+ *   d(i, j) = sum_c length_c [one of i and j is in S_c, the other is not],   length_c >= 0.
+ *
+ * With z_c = sum_{i in S_c} y_i, a relaxed labelling pays sum_c length_c |z_ac - z_bc| for a pair,
+ * so a cut goes through the ordered filter as a label of the Potts model does: those are the single
+ * labels, with the length 1/2.
+ *
+ * The labels are put in an order in which the sets are a few runs: windows of ordered labels and
+ * subtrees of a tree are one run each. Then all z, and all sums over the cuts that hold a label,
+ * are prefix sums: O(labels + runs) for a variable. */
+#ifndef DCRF_MODEL_CUTS_H
+#define DCRF_MODEL_CUTS_H
+
+#include <dcrf/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Labels that a distance may have: rows of them are on the stack. */
+#define DCRF_CUTS_MOST_LABELS 1024
+
+struct dcrf_cut_run {
+    uint16_t begin, end; /* places in the order */
+};
+
+struct dcrf_cuts {
+    size_t labels, count, run_count;
+    uint16_t *order; /* the label at every place */
+    size_t *offsets; /* count + 1: where the runs of a cut begin */
+    struct dcrf_cut_run *runs;
+    double *lengths;
+    double reach;     /* the largest sum of 2 length_c over the cuts that hold one label */
+    double total;     /* sum of 2 length_c */
+    double stiffness; /* of sum_c 2 length_c z_c^2, as a part of |y|^2, rows of y adding up to 0 */
+};
+
+/* `sets` has a row of `labels` bytes per cut, 1 for the labels that it holds. Sets of more than
+ * half of the labels become their complements, equal ones one, and those without length or without
+ * a pair to tell apart none. `order`: the labels by their places, or NULL for 0, 1, ... */
+dcrf_status dcrf_cuts_new(struct dcrf_cuts **cuts, size_t labels, size_t count, const uint8_t *sets,
+                          const double *lengths, const uint16_t *order, dcrf_error *error);
+void dcrf_cuts_free(struct dcrf_cuts **cuts);
+
+/* columns[c] = sum_{i in S_c} row[i], kept within 0 and 1. */
+void dcrf_cuts_columns(const struct dcrf_cuts *cuts, const float *row, float *columns);
+
+/* row[i] += factor sum_{c holds i} 2 length_c columns[c], and at most how far a sum in it can be
+ * off by its additions: dcrf_cuts_roundings times 2^-53 of reach times the largest column. */
+void dcrf_cuts_add(const struct dcrf_cuts *cuts, double factor, const double *columns, double *row);
+double dcrf_cuts_roundings(const struct dcrf_cuts *cuts);
+
+/* field[i] += sum_j d(i, j) row[j] */
+void dcrf_cuts_apply(const struct dcrf_cuts *cuts, const float *row, float *field);
+
+/* sets[c * labels + i] = does S_c hold i? */
+void dcrf_cuts_sets(const struct dcrf_cuts *cuts, uint8_t *sets);
+
+/* d(i, j), rounded up where it is rounded at all, as a labels x labels matrix. */
+dcrf_status dcrf_cuts_distances(const struct dcrf_cuts *cuts, double *matrix, dcrf_error *error);
+
+/* The best cuts below a symmetric matrix that is not negative, with zeros on its diagonal: d(i, j)
+ * <= matrix[i, j]. *left_out is the largest part of an entry that they leave out. */
+dcrf_status dcrf_cuts_below(struct dcrf_cuts **cuts, const float *matrix, size_t labels,
+                            double *left_out, dcrf_error *error);
+
+#endif
