@@ -23,7 +23,7 @@ def main():
     presets = {}
     for entry in re.findall(r"^    \{(.*?)\},$", table, re.DOTALL | re.MULTILINE):
         fields = [text or None for text in re.findall(r'"([^"]*)"|NULL', entry)]
-        name, note, method, normalize, spatial, bilateral, min_region, gamma, eta = fields
+        name, note, method, normalize, spatial, bilateral, min_region, gamma, eta, compatibility = fields
         preset = {
             "note": note,
             **how(method),
@@ -31,6 +31,8 @@ def main():
             "spatial": numbers(spatial),
             "bilateral": numbers(bilateral),
         }
+        if compatibility:
+            preset["compatibility"] = compatibility
         if min_region:
             preset["cliques"] = "meanshift"
             preset["min_region"] = int(min_region)

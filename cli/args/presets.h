@@ -17,6 +17,7 @@ typedef struct cli_preset {
     const char *min_region; /* NULL: without cliques */
     const char *gamma;
     const char *eta;
+    const char *compatibility; /* NULL: Potts */
 } cli_preset;
 
 extern const cli_preset presets[];
@@ -27,7 +28,7 @@ typedef struct preset_value {
     const char *text;
 } preset_value;
 
-#define PRESET_VALUES_MAX 7
+#define PRESET_VALUES_MAX 8
 
 /* The options that a preset sets. */
 size_t preset_values(const cli_preset *preset, preset_value values[PRESET_VALUES_MAX]);

@@ -1,6 +1,7 @@
 #include "large/run.h"
 
 #include "clock.h"
+#include "model/compatibility.h"
 #include "ranks/ranks.h"
 #include "report/solution_text.h"
 
@@ -44,7 +45,7 @@ static bool build_window(const large_run *run, const raster_window *window, cons
         if (dcrf_model_add_kernel(*model, &kernel, &error) < 0)
             return large_window_problem(problem, run->task->image_file, window, &error);
     }
-    return true;
+    return compatibility_apply(options->compatibility, *model, problem);
 }
 
 static dcrf_status make_model(void *user, const dcrf_tile *tile, dcrf_model **model,

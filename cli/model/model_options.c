@@ -2,6 +2,7 @@
 
 #include "interrupt.h"
 #include "io/label_map.h"
+#include "model/compatibility.h"
 #include "model/superpixels.h"
 
 #include <math.h>
@@ -118,6 +119,15 @@ const char *kernel_name(const dcrf_kernel *kernel) {
 
 /* ---- models --------------------------------------------------------------------------------- */
 
+const cli_option label_option_table[] = {
+    {"compatibility", 0, "potts|linear|truncated-linear:T|tree:FILE|FILE.npy", "potts", false,
+     parse_text, offsetof(model_options, compatibility),
+     "what unlike labels i and j of a pair cost: 1, |i - j|, min(|i - j|, T), the way between them "
+     "in a tree (lines 'label group length', 'group group length'), or what a symmetric matrix "
+     "says"},
+    {0},
+};
+
 const cli_option clique_option_table[] = {
     {"cliques", 0, "none|meanshift|slic|FILE", "none", false, parse_input,
      offsetof(model_options, cliques_source),
@@ -192,7 +202,7 @@ bool model_add_kernels(const model_options *options, const char *image_file, bui
     for (size_t k = 0; k < built->kernel_count; k++)
         if (dcrf_model_add_kernel(built->model, &built->kernels[k], &error) < 0)
             return library_problem(problem, image_file, &error);
-    return true;
+    return compatibility_apply(options->compatibility, built->model, problem);
 }
 
 bool model_check_kernels(const model_options *options, cli_problem *problem) {

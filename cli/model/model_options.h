@@ -58,12 +58,14 @@ typedef struct model_options {
     kernel_options kernels;
     strength_options strength;
     unary_options unary;
+    const char *compatibility;  /* a name, tree:FILE, or a file with a matrix */
     const char *cliques_source; /* "none", a method of superpixels, or a file */
     size_t min_region_px;       /* 0: as the method does it */
     double gamma;               /* NaN: by the strength of the kernels */
     double eta;
 } model_options;
 
+extern const cli_option label_option_table[];
 extern const cli_option clique_option_table[];
 
 /* The groups of model options, for a settings struct of type `settings` with a member
@@ -71,6 +73,7 @@ extern const cli_option clique_option_table[];
 #define MODEL_OPTION_GROUPS(settings, member)                                                      \
     {"Unary energies", unary_option_table, offsetof(settings, member.unary)},                      \
         {"Kernels", kernel_option_table, offsetof(settings, member.kernels)},                      \
+        {"Labels", label_option_table, offsetof(settings, member)},                                \
         {"Strength", strength_option_table, offsetof(settings, member.strength)}, {                \
         "Cliques", clique_option_table, offsetof(settings, member)                                 \
     }

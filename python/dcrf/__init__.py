@@ -12,6 +12,7 @@ Programs written for pydensecrf use ``dcrf.pydensecrf``.
 
 from . import _core, metrics
 from ._batch import Comparison, batch
+from ._compatibility import Cuts, Tree
 from ._dataset import DataSet
 from ._device import Device, DeviceError, devices
 from ._explain import Explanation
@@ -33,6 +34,7 @@ STOP = "stop"
 __all__ = [
     "Certificate",
     "Comparison",
+    "Cuts",
     "DataSet",
     "Device",
     "DeviceArray",
@@ -47,6 +49,7 @@ __all__ = [
     "Result",
     "STOP",
     "Scribbles",
+    "Tree",
     "Verification",
     "batch",
     "certify",

@@ -12,6 +12,7 @@ _Method = Literal["mf", "qp", "lp"]
 _Normalization = Literal["none", "symmetric"]
 _Operator = Literal["fast", "exact", "grid", "lattice"]
 _Sigma = float | Sequence[float]
+_Compatibility = ArrayLike | Tree | Cuts
 _Progress = Callable[[dict[str, float]], object]
 
 __version__: str
@@ -271,6 +272,15 @@ class Operator:
     def row_sums(self, out: NDArray[np.floating[Any]] | None = None) -> NDArray[np.float32]: ...
     def diagonal(self, out: NDArray[np.floating[Any]] | None = None) -> NDArray[np.float32]: ...
 
+class Tree:
+    edges: list[tuple[object, object, float]]
+    def __init__(self, edges: Iterable[tuple[object, object, float]]) -> None: ...
+
+class Cuts:
+    sets: NDArray[Any]
+    lengths: NDArray[np.float64]
+    def __init__(self, sets: ArrayLike, lengths: ArrayLike) -> None: ...
+
 class Model:
     image: NDArray[Any] | None
     shape: tuple[int, ...]
@@ -292,7 +302,7 @@ class Model:
         strength_factor: float = 1.0,
         spatial_share: float = ...,
         temperature: float = 1.0,
-        compatibility: ArrayLike | None = None,
+        compatibility: _Compatibility | list[_Compatibility | None] | None = None,
         normalize: _Normalization | None = None,
         cliques: ArrayLike | str | bool | None = None,
         clique_cost: float | tuple[float, float] | None = None,
@@ -338,7 +348,7 @@ class Model:
     def strength(self) -> float: ...
     def set_strength(self, strength: float | Literal["auto"] = "auto") -> None: ...
     def measured_strength(self) -> dict[str, float]: ...
-    def set_compatibility(self, kernel: int, compatibility: ArrayLike | None) -> None: ...
+    def set_compatibility(self, kernel: int, compatibility: _Compatibility | None) -> None: ...
     def set_cliques(
         self, cliques: ArrayLike | str | None, cost: float | tuple[float, float] | None = None
     ) -> None: ...

@@ -9,6 +9,7 @@ import numpy as np
 from . import _core
 from ._arrays import array, one_or_many, split_mask, thread_count, whole_number
 from ._choices import NORMALIZATIONS, OPERATORS, choice
+from ._compatibility import prepare
 from ._explain import explain
 from ._kernels import check_share, check_strength, parts_of_strength, several, with_weight
 from ._layout import find_grid, place_channels_last
@@ -144,6 +145,8 @@ class Model:
             bilateral = self._preset["bilateral"] if bilateral is DEFAULT_BILATERAL else bilateral
         if normalize is None:
             normalize = self._preset.get("normalize", "symmetric")
+        if compatibility is None:
+            compatibility = self._preset.get("compatibility")
         min_region = None
         if cliques is None and "cliques" in self._preset:
             cliques, min_region = self._preset["cliques"], self._preset["min_region"]
@@ -343,14 +346,9 @@ class Model:
         return f"<dcrf.Model over {self.shape}, {self.labels} labels; kernels: {kernels or 'none'}{where}>"
 
     def set_compatibility(self, kernel, compatibility):
-        """None (Potts: unlike labels cost 1), a vector (its diagonal) or a symmetric matrix."""
-        if compatibility is not None:
-            compatibility = np.ascontiguousarray(
-                array(compatibility, "the compatibility"), dtype=np.float32
-            )
-            if compatibility.ndim not in (1, 2):
-                raise ValueError("a compatibility is None, a vector or a matrix")
-        self._core.set_compatibility(kernel, compatibility)
+        """What unlike labels cost: None or "potts" (1), "linear" (the difference of their numbers),
+        "truncated-linear:4" (at most 4), a ``Tree``, ``Cuts``, a symmetric matrix or a vector (its diagonal)."""
+        self._core.set_compatibility(kernel, prepare(compatibility, self.labels))
 
     def _set_compatibilities(self, compatibility):
         """One for all kernels, or a list with one for each."""

@@ -1,6 +1,8 @@
 /* dcrf._core.Model: what it is made of. */
 #include "model.h"
 
+#include <string.h>
+
 static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
     static char *names[] = {"shape", "spacing", "labels", "operator", "threads", "device", NULL};
@@ -149,7 +151,53 @@ static PyObject *strength(PyObject *object, PyObject *arguments) {
     return Py_BuildValue("dd", value, gamma);
 }
 
-/* set_compatibility(kernel, None or contiguous float32 of labels or labels x labels) */
+/* Contiguous elements of one of the formats, `count` or a multiple of it where it is not 0. */
+static int take_buffer(PyObject *array, const char *formats, size_t item_bytes, Py_buffer *buffer) {
+    if (PyObject_GetBuffer(array, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+        return -1;
+    if (buffer->format && strlen(buffer->format) == 1 && strchr(formats, buffer->format[0]) &&
+        (size_t)buffer->itemsize == item_bytes)
+        return 0;
+    PyBuffer_Release(buffer);
+    PyErr_SetString(PyExc_TypeError, "the arrays of a distance have other types");
+    return -1;
+}
+
+/* ("tree", ends, lengths) or ("cuts", sets, lengths): integers of the size of a pointer, or bytes,
+ * and doubles. */
+static PyObject *set_structure(struct dcrf_py_model *self, size_t kernel, PyObject *tuple) {
+    const char *name;
+    PyObject *structure, *lengths;
+    Py_buffer places, values;
+    dcrf_error error;
+    if (!PyArg_ParseTuple(tuple, "sOO", &name, &structure, &lengths))
+        return dcrf_py_abandon(&self->is_busy);
+    const int is_tree = strcmp(name, "tree") == 0;
+    const size_t per_length = is_tree ? 2 : dcrf_model_labels(self->model);
+    if (take_buffer(structure, is_tree ? "lLqQnN" : "B", is_tree ? sizeof(size_t) : 1, &places) < 0)
+        return dcrf_py_abandon(&self->is_busy);
+    if (take_buffer(lengths, "d", sizeof(double), &values) < 0) {
+        PyBuffer_Release(&places);
+        return dcrf_py_abandon(&self->is_busy);
+    }
+    const size_t count = (size_t)values.len / sizeof(double);
+    dcrf_status status = DCRF_OK;
+    if ((size_t)(places.len / places.itemsize) != count * per_length)
+        PyErr_Format(PyExc_ValueError, "%zu lengths go with %zu numbers each, not with %zd", count,
+                     per_length, places.len / places.itemsize);
+    else
+        status =
+            is_tree
+                ? dcrf_model_set_tree(self->model, kernel, count, places.buf, values.buf, &error)
+                : dcrf_model_set_cuts(self->model, kernel, count, places.buf, values.buf, &error);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&values);
+    return PyErr_Occurred() ? dcrf_py_abandon(&self->is_busy)
+                            : dcrf_py_finish(&self->is_busy, status, &error);
+}
+
+/* set_compatibility(kernel, compatibility): None, contiguous float32 of labels or labels x labels,
+ * a name, or the structure of a distance. */
 static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
     struct dcrf_py_model *self = (struct dcrf_py_model *)object;
     PyObject *array;
@@ -160,6 +208,16 @@ static PyObject *set_compatibility(PyObject *object, PyObject *arguments) {
     const float *values = NULL;
     if (!PyArg_ParseTuple(arguments, "nO", &kernel, &array) || enter_to_change(self) < 0)
         return NULL;
+    if (PyTuple_Check(array))
+        return set_structure(self, (size_t)kernel, array);
+    if (PyUnicode_Check(array)) {
+        const char *name;
+        return PyArg_Parse(array, "s", &name)
+                   ? dcrf_py_finish(
+                         &self->is_busy,
+                         dcrf_model_set_distance(self->model, (size_t)kernel, name, &error), &error)
+                   : dcrf_py_abandon(&self->is_busy);
+    }
     if (array != Py_None && !(values = dcrf_py_compatibility(array, dcrf_model_labels(self->model),
                                                              &compatibility, &buffer)))
         return dcrf_py_abandon(&self->is_busy);

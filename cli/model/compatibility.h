@@ -1,0 +1,13 @@
+/* --compatibility: what a pair of unlike labels costs. */
+#ifndef DCRF_CLI_COMPATIBILITY_H
+#define DCRF_CLI_COMPATIBILITY_H
+
+#include "problem.h"
+
+#include <dcrf/dcrf.h>
+
+/* Set the compatibility of all kernels of a model: `text` is a name, tree:FILE, or a file with a
+ * matrix. */
+bool compatibility_apply(const char *text, dcrf_model *model, cli_problem *problem);
+
+#endif
