@@ -570,6 +570,32 @@ static dcrf_status use_mask(dcrf_error *error) {
     return status;
 }
 
+/* ---- distances between labels --------------------------------------------------------------- */
+
+static dcrf_status use_distances(dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_kernel kernel = bilateral_kernel();
+    const size_t ends[] = {0, 3, 1, 3, 2, 3};
+    const double lengths[] = {1, 2, 3};
+    const float matrix[] = {0, 1, 3, 1, 0, 1, 3, 1, 0};
+    dcrf_model *model = NULL;
+    size_t count;
+    double left_out;
+    dcrf_status status = dcrf_model_new(&model, &grid, 3, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_add_kernel(model, &kernel, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_linear(model, 0, 1.5, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_tree(model, 0, 3, ends, lengths, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_set_compatibility(model, 0, DCRF_COMPATIBILITY_MATRIX, matrix, error);
+    if (status == DCRF_OK)
+        status = dcrf_model_count_cuts(model, 0, &count, &left_out, error);
+    dcrf_model_free(&model);
+    return status;
+}
+
 const struct named_scenario scenarios[] = {
     {"a workspace", make_workspace, 5}, /* itself, the pool, its workers, two threads */
     {"the features of a kernel", make_features, 1},
@@ -596,6 +622,7 @@ const struct named_scenario scenarios[] = {
     {"enlarged unaries", enlarge_unary, 9},
     {"the strength that suits a model", measure_strength, 12},
     {"scribbles", use_scribbles, 40},
+    {"distances between labels", use_distances, 30},
     {"rough masks", use_mask, 40},
 };
 

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""--compatibility: energies against the formula, and what is refused."""
+
+import json
+import unittest
+
+import formats
+from case import LABELLING, LABELS, PIXELS, Case, kernel_matrix, unary_energy
+
+TREE = "# pets and the rest\n0 pets 0.5\n1 pets .5  # a cat\npets all 1\n\n2 all 2.25\n"
+TREE_MATRIX = [[0, 1, 3.75], [1, 0, 3.75], [3.75, 3.75, 0]]
+
+
+class CompatibilityTest(Case):
+    def energy(self, *arguments):
+        return json.loads(self.good("energy", self.image, "--unary", self.unary, "--labels", self.labels, "--operator", "exact",
+                                    "--spatial", "2,1.25", "--bilateral", "none", "--json", "-", *arguments))
+
+    def pairs(self, mu):
+        label = [LABELLING[y][x] for x, y in PIXELS]
+        matrix = kernel_matrix(2)
+        count = range(len(PIXELS))
+        return 1.25 * sum(matrix[a][b] * mu(label[a], label[b]) for a in count for b in count if a != b)
+
+    def test_energies(self):
+        tree = self.write("tree.txt", TREE.encode())
+        matrix = self.write("mu.npy", formats.npy([v for row in TREE_MATRIX for v in row], (LABELS, LABELS)))
+        cases = {
+            "potts": lambda i, j: i != j,
+            "linear": lambda i, j: abs(i - j),
+            "truncated-linear:1.5": lambda i, j: min(abs(i - j), 1.5),
+            "truncated-linear:9": lambda i, j: abs(i - j),
+            "tree:" + tree: lambda i, j: TREE_MATRIX[i][j],
+            matrix: lambda i, j: TREE_MATRIX[i][j],
+        }
+        for text, mu in cases.items():
+            result = self.energy("--compatibility", text)
+            expected = self.pairs(mu)
+            # Kernel values are floats: a hundred of their roundings.
+            self.assertAlmostEqual(result["energy_pairwise"], expected, delta=1e-5 * expected, msg=text)
+            self.assertAlmostEqual(result["energy"], expected + unary_energy(), delta=1e-5 * expected, msg=text)
+
+    def test_methods_take_them(self):
+        for method in ("mf", "qp"):
+            self.good("solve", self.image, "--unary", self.unary, "-m", method, "--compatibility", "truncated-linear:2", "-o",
+                      "out.png", "-q")
+
+    def test_refusals(self):
+        def refuse(subject, words, text):
+            self.bad(subject, words, "solve", self.image, "--unary", self.unary, "-o", "out.png", "--compatibility", text)
+
+        refuse("--compatibility", "above zero", "truncated-linear:0")
+        refuse("--compatibility", "'x' is no number", "truncated-linear:x")
+        refuse("--compatibility", "'quadratic' is not a compatibility", "quadratic")
+        refuse("none.npy", "No such file", "none.npy")
+        refuse("none.txt", "No such file", "tree:none.txt")
+        trees = {
+            "cycle": ("0 a 1\n1 a 1\n0 1 1\n", "label 0 and label 2"),
+            "ring": ("0 a 1\n1 a 1\n0 1 1\n2 b 1\n", "cycle"),
+            "missing": ("0 1 1\n", "label 2 is missing"),
+            "far": ("0 1 1\n1 7 1\n", "label 7"),
+            "negative": ("0 1 1\n1 2 -1\n", "negative"),
+            "infinite": ("0 1 inf\n1 2 1\n", "inf"),
+            "words": ("0 1\n", "'node node length'"),
+            "number": ("0 1 far\n", "'node node length'"),
+        }
+        for name, (text, words) in trees.items():
+            self.write(name, text.encode())
+            refuse(name, words, "tree:" + name)
+        matrices = {
+            "wrong": ([0, 1, 1, 0], (2, 2), "3 x 3"),
+            "skew": ([0, 1, 2, 2, 0, 1, 2, 1, 0], (3, 3), "not symmetric"),
+            "nan": ([0, 1, float("nan"), 1, 0, 1, float("nan"), 1, 0], (3, 3), "nan"),
+        }
+        for name, (values, shape, words) in matrices.items():
+            self.write(name + ".npy", formats.npy(values, shape))
+            refuse(name + ".npy", words, name + ".npy")
+
+    def test_the_lp_says_what_it_cannot_take(self):
+        self.write("negative.npy", formats.npy([0, -1, 1, -1, 0, 1, 1, 1, 0], (3, 3)))
+        done = self.run_dcrf("solve", self.image, "--unary", self.unary, "-m", "lp", "-o", "out.png", "--compatibility",
+                             "negative.npy")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("LP relaxation needs", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
