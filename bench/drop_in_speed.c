@@ -15,11 +15,11 @@
  * the inference take, in milliseconds. */
 #define _DEFAULT_SOURCE
 #include "core/memory.h"
-#include "core/rng.h"
 #include "measure.h"
 #include "naive_densecrf.h"
 #include "photograph.h"
 #include "picture.h"
+#include "published.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -28,20 +28,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ITERATIONS 10
 #define NAIVE_REPEATS 3
-
-static const struct setting {
-    size_t labels;
-    double spatial, spatial_compat;
-    double bilateral, colour, bilateral_compat;
-} settings[] = {
-    {21, 3, 3, 80, 13, 10}, {21, 1, 3, 67, 3, 4}, {3, 3, 3, 50, 5, 10}, {81, 1, 3, 67, 3, 4}};
 
 enum { STEP_UNARY, STEP_SPATIAL, STEP_BILATERAL, STEP_INFERENCE, STEPS };
 
 struct subject {
-    const struct setting *setting;
+    const struct published *setting;
     dcrf_grid grid;
     const uint8_t *rgb;
     float *unary; /* planes */
@@ -52,24 +44,8 @@ struct subject {
 
 /* ---- what is measured ----------------------------------------------------------------------- */
 
-/* Energies that differ by less than four: every label is alive everywhere. */
-static float *draw_unary(const struct subject *s, size_t variables) {
-    const size_t labels = s->setting->labels, width = s->grid.size[0];
-    const size_t present = labels < 5 ? labels : 5;
-    float *unary = require(malloc(labels * variables * sizeof *unary));
-    dcrf_rng rng;
-    dcrf_rng_seed(&rng, 1);
-    for (size_t i = 0; i < labels; i++)
-        for (size_t a = 0; a < variables; a++) {
-            const size_t region = (a % width / 61 + a / width / 47 * 3) % present;
-            unary[i * variables + a] =
-                (float)(2 * dcrf_rng_uniform(&rng)) + (region == i ? 0.0f : 2.0f);
-        }
-    return unary;
-}
-
 static void call(struct subject *s, size_t threads, clockid_t clock) {
-    const struct setting *setting = s->setting;
+    const struct published *setting = s->setting;
     const float compat[2] = {(float)setting->spatial_compat, (float)setting->bilateral_compat};
     const dcrf_kernel kernels[2] = {
         dcrf_kernel_spatial(setting->spatial, 1),
@@ -91,7 +67,8 @@ static void call(struct subject *s, size_t threads, clockid_t clock) {
              &error);
     }
     times[STEP_INFERENCE] = clock_s(clock);
-    must(dcrf_densecrf_infer(crf, workspace, ITERATIONS, s->q, NULL, NULL, &error), &error);
+    must(dcrf_densecrf_infer(crf, workspace, PUBLISHED_ITERATIONS, s->q, NULL, NULL, &error),
+         &error);
     times[STEPS] = clock_s(clock);
     for (size_t i = 0; i < STEPS; i++)
         s->step_ms[i] = fmin(s->step_ms[i], 1e3 * (times[i + 1] - times[i]));
@@ -114,7 +91,7 @@ static double best_s(struct subject *s, size_t threads) {
 
 /* The processor time that the naive program takes for the same; q is its result. */
 static double naive_s(const struct subject *s, size_t variables, float *q) {
-    const struct setting *setting = s->setting;
+    const struct published *setting = s->setting;
     const double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     float *features = require(malloc(variables * 5 * sizeof *features));
     const float compat[2] = {(float)setting->spatial_compat, (float)setting->bilateral_compat};
@@ -128,7 +105,7 @@ static double naive_s(const struct subject *s, size_t variables, float *q) {
                        channel_sigma, features);
         is_done = is_done && naive_add(crf, 2 + channels, features, 0, &compat[m], 3) == 0;
     }
-    require(is_done && naive_infer(crf, ITERATIONS, q) == 0 ? crf : NULL);
+    require(is_done && naive_infer(crf, PUBLISHED_ITERATIONS, q) == 0 ? crf : NULL);
     naive_free(crf);
     free(features);
     return clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
@@ -172,9 +149,9 @@ static void print_steps(const struct subject *s) {
 }
 
 static void print_row(const char *name, struct subject *s, const struct options *options) {
-    const struct setting *setting = s->setting;
+    const struct published *setting = s->setting;
     const size_t n = s->grid.size[0] * s->grid.size[1], count = n * setting->labels;
-    s->unary = draw_unary(s, n);
+    s->unary = published_unary(setting, s->grid.size[0], s->grid.size[1]);
     s->q = require(calloc(count, sizeof *s->q));
     dcrf_trim_memory();
     const bool counts = forget_most();
@@ -224,10 +201,10 @@ static void print_head(const struct options *options) {
 
 static void measure(const char *name, size_t width, size_t height, const uint8_t *rgb,
                     const struct options *options) {
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < PUBLISHED_COUNT; i++) {
         if (options->setting > 0 && options->setting != i + 1)
             continue;
-        struct subject s = {.setting = &settings[i],
+        struct subject s = {.setting = &published_settings[i],
                             .grid = dcrf_grid_2d(width, height),
                             .rgb = rgb,
                             .repeats = options->repeats};
