@@ -70,7 +70,7 @@ static void test_fit_finds_the_clusters(void **state) {
     for (size_t k = 0; k < 2; k++) {
         const struct dcrf_mixture_component *found = &mixture.of[k];
         const double count = k == second ? 30000 : 10000;
-        assert_true(fabs(found->weight - count / POINTS) < 1e-3);
+        assert_true(fabs(found->weight - count / (double)POINTS) < 1e-3);
         assert_true(fabs(found->mean[0] - (k == second ? 100 : 20)) < 6 * 6 / sqrt(count));
         assert_true(fabs(found->mean[1] - (k == second ? 50 : 120)) < 6 * 5 / sqrt(count));
         assert_true(fabs(found->covariance[0][0] - 36) < 6 * 36 * sqrt(2 / count));
@@ -255,7 +255,7 @@ static void test_against_naive_em(void **state) {
             }
             mean /= weight;
             /* Numbers below 1000 in double; squares cancel to hundreds. */
-            assert_true(fabs(after.of[k].weight - weight / COUNT) < 1e-10);
+            assert_true(fabs(after.of[k].weight - weight / (double)COUNT) < 1e-10);
             assert_true(fabs(after.of[k].mean[0] - mean) < 1e-9);
             assert_true(fabs(after.of[k].covariance[0][0] -
                              (square / weight - mean * mean + settings.variance_min)) < 1e-8);
