@@ -1,17 +1,21 @@
 /* How much faster more threads are.
  *
- *   dcrf-cores [--repeats N] [PHOTO.png ...]
+ *   dcrf-cores [--repeats N] [--trace FILE.svg] [PHOTO.png ...]
  *
  * For each photograph (or a drawn picture of 500 x 375): mean field through the drop-in with
  * settings that people publish, the library's own mean field with the same kernels and iterations,
  * and 20 steps of the LP, set-up included, all labels alive. Milliseconds of wall time,
  * the best of N (default 5), for 1, 2, 4, ... threads up to the number of cores; then the gain of
  * the last column over one thread, and the CPU time of the last over that of one thread: what
- * waiting costs. */
+ * waiting costs. Then the gain that 16 threads would have if each had a core, counted chunk by
+ * chunk (trace.h), and how much of their time is outside of loops: the serial part.
+ *
+ * --trace: instead, what 16 threads do in the first row, as a picture. */
 #include "measure.h"
 #include "photograph.h"
 #include "picture.h"
 #include "published.h"
+#include "trace.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -21,6 +25,7 @@
 
 #define MOST_COUNTS 8
 #define LP_STEPS 20
+#define TRACED_THREADS 16
 
 struct subject {
     const struct published *setting;
@@ -39,16 +44,14 @@ static void make_kernels(const struct subject *s, dcrf_kernel *kernels) {
                                        s->setting->bilateral_compat / 2);
 }
 
-static void drop_in(struct subject *s, size_t threads) {
+static void drop_in(struct subject *s, dcrf_workspace *workspace) {
     const float compat[2] = {(float)s->setting->spatial_compat,
                              (float)s->setting->bilateral_compat};
     const dcrf_view energies = dcrf_view_planar(s->unary, DCRF_F32, &s->grid, s->setting->labels);
     dcrf_kernel kernels[2];
-    dcrf_workspace *workspace;
     dcrf_densecrf *crf;
     dcrf_error error;
     make_kernels(s, kernels);
-    must(dcrf_workspace_new(&workspace, threads, &error), &error);
     must(dcrf_densecrf_new(&crf, &s->grid, s->setting->labels, &error), &error);
     must(dcrf_densecrf_set_unary(crf, &energies, &error), &error);
     for (size_t m = 0; m < 2; m++)
@@ -58,19 +61,16 @@ static void drop_in(struct subject *s, size_t threads) {
     must(dcrf_densecrf_infer(crf, workspace, PUBLISHED_ITERATIONS, s->q, NULL, NULL, &error),
          &error);
     dcrf_densecrf_free(&crf);
-    dcrf_workspace_free(&workspace);
 }
 
-static void solve(struct subject *s, size_t threads, const dcrf_settings *settings) {
+static void solve(struct subject *s, dcrf_workspace *workspace, const dcrf_settings *settings) {
     const dcrf_view energies = dcrf_view_planar(s->unary, DCRF_F32, &s->grid, s->setting->labels);
     dcrf_kernel kernels[2];
-    dcrf_workspace *workspace;
     dcrf_model *model;
     dcrf_plan *plan;
     dcrf_solver *solver;
     dcrf_error error;
     make_kernels(s, kernels);
-    must(dcrf_workspace_new(&workspace, threads, &error), &error);
     must(dcrf_model_new(&model, &s->grid, s->setting->labels, &error), &error);
     must(dcrf_model_set_unary(model, &energies, &error), &error);
     for (size_t m = 0; m < 2; m++)
@@ -81,38 +81,38 @@ static void solve(struct subject *s, size_t threads, const dcrf_settings *settin
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
-    dcrf_workspace_free(&workspace);
 }
 
-static void own_mean_field(struct subject *s, size_t threads) {
+static void own_mean_field(struct subject *s, dcrf_workspace *workspace) {
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     settings.iterations = PUBLISHED_ITERATIONS;
     settings.stationarity = 0;
     settings.polish = 0;
-    solve(s, threads, &settings);
+    solve(s, workspace, &settings);
 }
 
-static void lp(struct subject *s, size_t threads) {
+static void lp(struct subject *s, dcrf_workspace *workspace) {
     dcrf_settings settings;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
     settings.iterations = LP_STEPS;
     settings.gap = 0;
     settings.polish = 0;
-    solve(s, threads, &settings);
+    solve(s, workspace, &settings);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static const struct work {
     const char *name;
-    void (*run)(struct subject *s, size_t threads);
+    void (*run)(struct subject *s, dcrf_workspace *workspace);
 } works[] = {{"drop-in", drop_in}, {"own mean field", own_mean_field}, {"LP, 20 steps", lp}};
 
 struct table {
     size_t repeats;
     size_t counts[MOST_COUNTS]; /* of threads */
     size_t columns;
+    const char *trace; /* file for the first row's; NULL: none */
 };
 
 static void make_columns(struct table *table) {
@@ -123,13 +123,31 @@ static void make_columns(struct table *table) {
     table->counts[table->columns++] = most;
 }
 
+static dcrf_workspace *new_workspace(size_t threads) {
+    dcrf_workspace *workspace;
+    dcrf_error error;
+    must(dcrf_workspace_new(&workspace, threads, &error), &error);
+    return workspace;
+}
+
+static double traced_s(struct subject *s, const struct work *work, size_t threads) {
+    dcrf_workspace *workspace = new_workspace(threads);
+    trace_begin(workspace);
+    work->run(s, workspace);
+    trace_end(workspace);
+    dcrf_workspace_free(&workspace);
+    return trace_counted_s(threads);
+}
+
 /* The best wall time in seconds, and the CPU time of that run. */
 static double measure_s(const struct table *table, struct subject *s, const struct work *work,
                         size_t threads, double *cpu_s) {
     double best = INFINITY;
     for (size_t i = 0; i < table->repeats; i++) {
         const double wall = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_PROCESS_CPUTIME_ID);
-        work->run(s, threads);
+        dcrf_workspace *workspace = new_workspace(threads);
+        work->run(s, workspace);
+        dcrf_workspace_free(&workspace);
         const double passed = clock_s(CLOCK_MONOTONIC) - wall;
         if (passed < best) {
             best = passed;
@@ -153,7 +171,9 @@ static void print_row(const struct table *table, const char *picture, struct sub
         }
         printf(" %.1f |", 1e3 * last_s);
     }
-    printf(" %.1f | %.2f |\n", first_s / last_s, last_cpu_s / first_cpu_s);
+    const double one_s = traced_s(s, work, 1), counted_s = traced_s(s, work, TRACED_THREADS);
+    printf(" %.1f | %.2f | %.1f | %.0f %% |\n", first_s / last_s, last_cpu_s / first_cpu_s,
+           one_s / counted_s, 100 * trace_serial_s() / counted_s);
     fflush(stdout);
 }
 
@@ -161,8 +181,8 @@ static void print_head(const struct table *table) {
     printf("| picture | work |");
     for (size_t i = 0; i < table->columns; i++)
         printf(" %zu thread%s, ms |", table->counts[i], table->counts[i] == 1 ? "" : "s");
-    printf(" gain | CPU time |\n|---|---|");
-    for (size_t i = 0; i < table->columns + 2; i++)
+    printf(" gain | CPU time | counted gain of %d | serial |\n|---|---|", TRACED_THREADS);
+    for (size_t i = 0; i < table->columns + 4; i++)
         printf("---|");
     printf("\n");
 }
@@ -174,7 +194,10 @@ static void measure(const struct table *table, const char *picture, size_t width
         s.unary = published_unary(s.setting, width, height);
         s.q = require(calloc(width * height * s.setting->labels, sizeof *s.q));
         for (size_t w = 0; w < sizeof works / sizeof works[0]; w++)
-            if (works[w].run != lp || i == 0) /* one setting says enough */
+            if (table->trace && i + w == 0) {
+                printf("%.1f ms counted\n", 1e3 * traced_s(&s, &works[w], TRACED_THREADS));
+                trace_draw(table->trace, picture, TRACED_THREADS);
+            } else if (!table->trace && (works[w].run != lp || i == 0)) /* one setting is enough */
                 print_row(table, picture, &s, &works[w]);
         free(s.unary);
         free(s.q);
@@ -184,16 +207,20 @@ static void measure(const struct table *table, const char *picture, size_t width
 int main(int argc, char **argv) {
     struct table table = {.repeats = 5};
     int first = 1;
-    if (argc > 2 && strcmp(argv[1], "--repeats") == 0) {
-        table.repeats = strtoul(argv[2], NULL, 10);
-        first = 3;
-    }
+    for (; first + 1 < argc && argv[first][0] == '-'; first += 2)
+        if (strcmp(argv[first], "--repeats") == 0)
+            table.repeats = strtoul(argv[first + 1], NULL, 10);
+        else if (strcmp(argv[first], "--trace") == 0)
+            table.trace = argv[first + 1];
+        else
+            break;
     if (table.repeats == 0 || (first < argc && argv[first][0] == '-')) {
-        fprintf(stderr, "usage: dcrf-cores [--repeats N] [PHOTO.png ...]\n");
+        fprintf(stderr, "usage: dcrf-cores [--repeats N] [--trace FILE.svg] [PHOTO.png ...]\n");
         return 2;
     }
     make_columns(&table);
-    print_head(&table);
+    if (!table.trace)
+        print_head(&table);
     for (int i = first; i < argc; i++) {
         size_t width, height;
         uint8_t *rgb = photograph_read(argv[i], &width, &height);

@@ -289,10 +289,77 @@ static void callers_flags_are_left_alone(void **state) {
 
 #endif
 
+/* ---- who works ------------------------------------------------------------------------------ */
+
+struct meeting {
+    atomic_size_t inside;
+    size_t count;
+};
+
+/* A chunk that ends when all have begun: only as many threads as there are chunks can end it. */
+static void meet(void *context, size_t begin, size_t end, size_t worker) {
+    (void)begin;
+    (void)end;
+    (void)worker;
+    struct meeting *meeting = context;
+    atomic_fetch_add(&meeting->inside, 1);
+    while (atomic_load(&meeting->inside) < meeting->count)
+        sched_yield();
+}
+
+static void all_threads_are_woken_when_there_is_work_for_them(void **state) {
+    (void)state;
+    dcrf_pool *pool = new_pool(8);
+    for (size_t chunks = 1; chunks <= 8; chunks++) {
+        usleep(20000); /* they are asleep, or some are */
+        for (int i = 0; i < 3; i++) {
+            struct meeting meeting = {.count = chunks};
+            dcrf_parallel_for(pool, chunks, 1, meet, &meeting);
+            assert_int_equal(atomic_load(&meeting.inside), chunks);
+        }
+    }
+    dcrf_pool_free(&pool);
+}
+
+struct told {
+    atomic_size_t begun, ended, loops, mistakes;
+};
+
+static void tell(void *user, const struct dcrf_chunk *chunk) {
+    struct told *told = user;
+    if (chunk->is_loop)
+        atomic_fetch_add(&told->loops, 1);
+    else
+        atomic_fetch_add(chunk->is_done ? &told->ended : &told->begun, chunk->end - chunk->begin);
+    if (chunk->loop != atomic_load(&told->loops) / 2 - (chunk->is_loop && chunk->is_done) ||
+        chunk->worker >= 3 || chunk->task != meet)
+        atomic_fetch_add(&told->mistakes, 1);
+}
+
+static void observers_are_told_of_every_chunk(void **state) {
+    (void)state;
+    dcrf_pool *pool = new_pool(3);
+    struct told told = {0};
+    dcrf_pool_observe(pool, tell, &told);
+    const size_t counts[] = {10, 1, 7, 0, 100};
+    for (size_t i = 0; i < 5; i++)
+        dcrf_parallel_for(pool, counts[i], 3, meet, &(struct meeting){0});
+    assert_int_equal(atomic_load(&told.loops), 2 * 4);
+    assert_int_equal(atomic_load(&told.begun), 118);
+    assert_int_equal(atomic_load(&told.ended), 118);
+    assert_int_equal(atomic_load(&told.mistakes), 0);
+    dcrf_pool_observe(pool, NULL, NULL);
+    dcrf_parallel_for(pool, 10, 3, meet, &(struct meeting){0});
+    assert_int_equal(atomic_load(&told.begun), 118);
+    dcrf_pool_free(&pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_index_once),
         cmocka_unit_test(loops_follow_each_other),
+        cmocka_unit_test(all_threads_are_woken_when_there_is_work_for_them),
+        cmocka_unit_test(observers_are_told_of_every_chunk),
         cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(default_is_the_usable_cores),
         cmocka_unit_test(sums_do_not_depend_on_threads),

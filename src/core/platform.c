@@ -147,6 +147,10 @@ void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex) {
     SleepConditionVariableSRW((CONDITION_VARIABLE *)condition, (SRWLOCK *)mutex, INFINITE, 0);
 }
 
+void dcrf_condition_signal(dcrf_condition *condition) {
+    WakeConditionVariable((CONDITION_VARIABLE *)condition);
+}
+
 void dcrf_condition_broadcast(dcrf_condition *condition) {
     WakeAllConditionVariable((CONDITION_VARIABLE *)condition);
 }
@@ -213,6 +217,10 @@ void dcrf_condition_destroy(dcrf_condition *condition) {
 
 void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex) {
     pthread_cond_wait(condition, mutex);
+}
+
+void dcrf_condition_signal(dcrf_condition *condition) {
+    pthread_cond_signal(condition);
 }
 
 void dcrf_condition_broadcast(dcrf_condition *condition) {

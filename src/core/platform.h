@@ -54,6 +54,7 @@ void dcrf_mutex_unlock(dcrf_mutex *mutex);
 void dcrf_condition_init(dcrf_condition *condition);
 void dcrf_condition_destroy(dcrf_condition *condition);
 void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex);
+void dcrf_condition_signal(dcrf_condition *condition);
 void dcrf_condition_broadcast(dcrf_condition *condition);
 
 /* Stays where it is until the thread was joined. */

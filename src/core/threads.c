@@ -1,14 +1,20 @@
 /* The pool: workers wait for a generation counter to change, go in while the door of the loop is
  * open, take chunks from a shared counter, and leave. The caller works too, shuts the door when no
  * chunk is left, and waits for those inside only: a worker that the system had not yet let run
- * delays nobody. Loops follow each other within microseconds (a filter is a dozen of them), so a
- * worker spins for a short while before it sleeps; not when there are more threads than cores. */
+ * delays nobody.
+ *
+ * Loops follow each other within microseconds (a filter is a dozen of them), so a worker spins for
+ * a short while before it sleeps; not when there are more threads than cores. A loop that comes and
+ * goes without a chunk for the worker does not make that while longer: threads that small work has
+ * no use for are soon asleep, and stay so. Sleepers are woken for chunks that nobody is awake for,
+ * a few by the caller and more by each of those while chunks are left. */
 #include "core/threads.h"
 
 #include "core/error.h"
 #include "core/fpmode.h"
 #include "core/memory.h"
 #include "core/platform.h"
+#include "core/timer.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -16,7 +22,14 @@
 #include <string.h>
 
 #define MOST_THREADS 1024
-#define SPINS_BEFORE_SLEEP 20000
+/* How long a worker spins before it sleeps, and how often it looks on the clock: waking takes the
+ * system about as long. */
+#define SPIN_S 50e-6
+#define SPINS_PER_LOOK 32
+/* What a caller spins for its workers before it lets others have the processor. */
+#define SPINS_BEFORE_YIELD 20000
+/* Sleepers that a thread wakes. */
+#define WAKES 3
 
 /* The door: whether it is open, and how many workers are inside. */
 #define DOOR_OPEN ((size_t)1 << 31)
@@ -27,17 +40,25 @@ struct worker {
     size_t index;
 };
 
+struct loop {
+    dcrf_task task;
+    void *context;
+    size_t count, grain;
+    size_t number; /* of those that an observer was told of */
+};
+
 struct dcrf_pool {
     size_t threads; /* with the caller's */
     size_t started; /* workers that run */
     struct worker *workers;
     long owner; /* the process */
-    int spins;
+    bool spins;
+    dcrf_pool_observer observer;
+    void *observer_user;
+    size_t observed; /* loops */
 
     /* The current loop: written by the caller before it opens the door. */
-    dcrf_task task;
-    void *context;
-    size_t count, grain;
+    struct loop loop;
     _Alignas(DCRF_ALIGNMENT) atomic_size_t next;
     _Alignas(DCRF_ALIGNMENT) atomic_size_t door;
     _Alignas(DCRF_ALIGNMENT) atomic_uint generation;
@@ -55,25 +76,55 @@ static inline void relax(void) {
 #endif
 }
 
-static void run_chunks(dcrf_pool *pool, size_t worker) {
-    for (;;) {
+static void tell(const dcrf_pool *pool, struct dcrf_chunk chunk) {
+    if (pool && pool->observer)
+        pool->observer(pool->observer_user, &chunk);
+}
+
+static void run_chunk(const dcrf_pool *pool, const struct loop *loop, size_t begin, size_t worker) {
+    const size_t left = loop->count - begin;
+    const size_t end = begin + (left < loop->grain ? left : loop->grain);
+    tell(pool, (struct dcrf_chunk){loop->number, loop->task, begin, end, worker, false, false});
+    loop->task(loop->context, begin, end, worker);
+    tell(pool, (struct dcrf_chunk){loop->number, loop->task, begin, end, worker, false, true});
+}
+
+/* Returns whether there were any. */
+static bool run_chunks(dcrf_pool *pool, size_t worker) {
+    for (bool any = false;; any = true) {
         const size_t begin =
-            atomic_fetch_add_explicit(&pool->next, pool->grain, memory_order_relaxed);
-        if (begin >= pool->count)
-            return;
-        const size_t left = pool->count - begin;
-        pool->task(pool->context, begin, begin + (left < pool->grain ? left : pool->grain), worker);
+            atomic_fetch_add_explicit(&pool->next, pool->loop.grain, memory_order_relaxed);
+        if (begin >= pool->loop.count)
+            return any;
+        run_chunk(pool, &pool->loop, begin, worker);
     }
 }
 
+/* Wake a few of those who sleep, for chunks that are left when each of `awake` has one. */
+static void wake_some(dcrf_pool *pool, size_t awake) {
+    const size_t next = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    const size_t left =
+        next < pool->loop.count ? (pool->loop.count - next - 1) / pool->loop.grain + 1 : 0;
+    const size_t sleepers = atomic_load(&pool->sleepers);
+    if (left <= awake || sleepers == 0)
+        return;
+    const size_t most = sleepers < WAKES ? sleepers : WAKES;
+    dcrf_mutex_lock(&pool->mutex);
+    for (size_t i = 0; i < most && i < left - awake; i++)
+        dcrf_condition_signal(&pool->wake);
+    dcrf_mutex_unlock(&pool->mutex);
+}
+
 /* Wait until the generation differs from `seen`, and return it. */
-static unsigned wait_for_work(dcrf_pool *pool, unsigned seen) {
-    for (int i = 0; i < pool->spins; i++) {
-        const unsigned now = atomic_load_explicit(&pool->generation, memory_order_acquire);
-        if (now != seen)
-            return now;
-        relax();
-    }
+static unsigned wait_for_work(dcrf_pool *pool, unsigned seen, double *sleep_at_s, bool *has_slept) {
+    *has_slept = false;
+    while (pool->spins && dcrf_time_s() < *sleep_at_s)
+        for (int i = 0; i < SPINS_PER_LOOK; i++) {
+            const unsigned now = atomic_load_explicit(&pool->generation, memory_order_acquire);
+            if (now != seen)
+                return now;
+            relax();
+        }
     dcrf_mutex_lock(&pool->mutex);
     atomic_fetch_add(&pool->sleepers, 1);
     unsigned now;
@@ -81,6 +132,7 @@ static unsigned wait_for_work(dcrf_pool *pool, unsigned seen) {
         dcrf_condition_wait(&pool->wake, &pool->mutex);
     atomic_fetch_sub(&pool->sleepers, 1);
     dcrf_mutex_unlock(&pool->mutex);
+    *has_slept = true;
     return now;
 }
 
@@ -98,25 +150,22 @@ static void worker_main(void *argument) {
     struct worker *self = argument;
     dcrf_pool *pool = self->pool;
     unsigned seen = 0;
+    double sleep_at_s = 0;
     dcrf_flush_denormals(); /* our own thread: no mode to restore */
     for (;;) {
-        seen = wait_for_work(pool, seen);
+        bool is_wanted, has_slept;
+        seen = wait_for_work(pool, seen, &sleep_at_s, &has_slept);
+        is_wanted = has_slept;
         if (atomic_load(&pool->quit))
             return;
         if (enter(pool)) {
-            run_chunks(pool, self->index);
+            if (has_slept)
+                wake_some(pool, 1);
+            is_wanted |= run_chunks(pool, self->index);
             atomic_fetch_sub_explicit(&pool->door, 1, memory_order_release);
         }
-    }
-}
-
-/* Let the workers see a new generation, the sleeping ones too. */
-static void announce(dcrf_pool *pool) {
-    atomic_fetch_add(&pool->generation, 1);
-    if (atomic_load(&pool->sleepers) > 0) {
-        dcrf_mutex_lock(&pool->mutex);
-        dcrf_condition_broadcast(&pool->wake);
-        dcrf_mutex_unlock(&pool->mutex);
+        if (is_wanted)
+            sleep_at_s = dcrf_time_s() + SPIN_S;
     }
 }
 
@@ -133,7 +182,7 @@ dcrf_status dcrf_pool_new(dcrf_pool **out, size_t threads, dcrf_error *error) {
         return dcrf_fail_memory(error, "the thread pool");
     pool->threads = threads;
     pool->owner = dcrf_process_id();
-    pool->spins = threads <= cores ? SPINS_BEFORE_SLEEP : 0;
+    pool->spins = threads <= cores;
     pool->workers = dcrf_allocate_zero(threads, sizeof *pool->workers);
     if (!pool->workers) {
         dcrf_release(pool);
@@ -164,7 +213,10 @@ void dcrf_pool_free(dcrf_pool **pool_pointer) {
     /* After fork() the workers do not exist on this side; there is nothing to join. */
     if (pool->owner == dcrf_process_id()) {
         atomic_store(&pool->quit, true);
-        announce(pool);
+        atomic_fetch_add(&pool->generation, 1);
+        dcrf_mutex_lock(&pool->mutex);
+        dcrf_condition_broadcast(&pool->wake);
+        dcrf_mutex_unlock(&pool->mutex);
         for (size_t i = 1; i <= pool->started; i++)
             dcrf_thread_join(&pool->workers[i].thread);
         dcrf_condition_destroy(&pool->wake);
@@ -179,33 +231,45 @@ size_t dcrf_pool_threads(const dcrf_pool *pool) {
     return pool ? pool->threads : 1;
 }
 
+void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user) {
+    pool->observer = observer;
+    pool->observer_user = user;
+}
+
+/* The chunks of a loop among all threads. */
+static void run_together(dcrf_pool *pool, const struct loop *loop) {
+    pool->loop = *loop;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->door, DOOR_OPEN, memory_order_release);
+    atomic_fetch_add(&pool->generation, 1);
+    wake_some(pool, 1 + pool->started - atomic_load(&pool->sleepers));
+    run_chunks(pool, 0);
+    atomic_fetch_and_explicit(&pool->door, ~DOOR_OPEN, memory_order_relaxed);
+    int spins_left = pool->spins ? SPINS_BEFORE_YIELD : 0;
+    while (atomic_load_explicit(&pool->door, memory_order_acquire) > 0) {
+        if (spins_left > 0) {
+            spins_left--;
+            relax();
+        } else {
+            dcrf_thread_yield();
+        }
+    }
+}
+
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context) {
     assert(grain > 0);
     if (count == 0)
         return;
     const uint64_t saved_mode = dcrf_flush_denormals();
-    if (!pool || pool->started == 0 || count <= grain || pool->owner != dcrf_process_id()) {
+    struct loop loop = {task, context, count, grain, 0};
+    if (pool && pool->observer)
+        loop.number = pool->observed++;
+    tell(pool, (struct dcrf_chunk){loop.number, task, 0, count, 0, true, false});
+    if (!pool || pool->started == 0 || count <= grain || pool->owner != dcrf_process_id())
         for (size_t begin = 0; begin < count; begin += grain)
-            task(context, begin, count - begin < grain ? count : begin + grain, 0);
-    } else {
-        pool->task = task;
-        pool->context = context;
-        pool->count = count;
-        pool->grain = grain;
-        atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-        atomic_store_explicit(&pool->door, DOOR_OPEN, memory_order_release);
-        announce(pool);
-        run_chunks(pool, 0);
-        atomic_fetch_and_explicit(&pool->door, ~DOOR_OPEN, memory_order_relaxed);
-        int spins_left = pool->spins;
-        while (atomic_load_explicit(&pool->door, memory_order_acquire) > 0) {
-            if (spins_left > 0) {
-                spins_left--;
-                relax();
-            } else {
-                dcrf_thread_yield();
-            }
-        }
-    }
+            run_chunk(pool, &loop, begin, 0);
+    else
+        run_together(pool, &loop);
+    tell(pool, (struct dcrf_chunk){loop.number, task, 0, count, 0, true, true});
     dcrf_restore_denormals(saved_mode);
 }

@@ -7,6 +7,7 @@
 #define DCRF_CORE_THREADS_H
 
 #include <dcrf/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct dcrf_pool dcrf_pool;
@@ -25,6 +26,21 @@ typedef void (*dcrf_sums_task)(void *context, size_t begin, size_t end, double *
 dcrf_status dcrf_pool_new(dcrf_pool **pool, size_t threads, dcrf_error *error);
 void dcrf_pool_free(dcrf_pool **pool);
 size_t dcrf_pool_threads(const dcrf_pool *pool);
+
+/* A chunk of the loop with that number, or all of the loop, before it is worked on and after. */
+struct dcrf_chunk {
+    size_t loop;
+    dcrf_task task;
+    size_t begin, end;
+    size_t worker;
+    bool is_loop;
+    bool is_done;
+};
+
+/* For traces, and tests of how work is divided: is told of every loop by the caller and of every
+ * chunk by the thread that works on it. NULL: nobody is. */
+typedef void (*dcrf_pool_observer)(void *user, const struct dcrf_chunk *chunk);
+void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user);
 
 /* Run task over 0 .. count - 1 in chunks of `grain` > 0. A pool that is NULL, or was inherited
  * through fork(), runs in the calling thread. One loop at a time: the pool belongs to one caller.

@@ -1,0 +1,131 @@
+#define _DEFAULT_SOURCE
+#include "trace.h"
+
+#include "core/threads.h"
+#include "core/workspace.h"
+#include "measure.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define MOST_EVENTS ((size_t)1 << 20)
+/* What the end of a loop takes, if nothing has to be waited for. */
+#define LOOP_S 2e-6
+
+struct moment {
+    double wall, cpu;
+};
+
+struct event {
+    size_t loop, worker;
+    double begin, end; /* wall */
+    double cpu;        /* seconds */
+};
+
+static struct trace {
+    atomic_size_t count;
+    struct event *events;
+    struct moment begun[TRACE_MOST_THREADS]; /* the chunk that each is at */
+    struct moment outside;                   /* since when the caller is in no loop */
+    double serial, start;
+} trace;
+
+static struct moment now(void) {
+    return (struct moment){clock_s(CLOCK_MONOTONIC), clock_s(CLOCK_THREAD_CPUTIME_ID)};
+}
+
+static void observe(void *user, const struct dcrf_chunk *chunk) {
+    (void)user;
+    const struct moment moment = now();
+    if (chunk->is_loop) {
+        if (chunk->is_done)
+            trace.outside = moment;
+        else
+            trace.serial += moment.cpu - trace.outside.cpu;
+        return;
+    }
+    struct moment *begun = &trace.begun[chunk->worker];
+    if (chunk->is_done) {
+        const size_t i = atomic_fetch_add(&trace.count, 1);
+        if (i < MOST_EVENTS)
+            trace.events[i] = (struct event){chunk->loop, chunk->worker, begun->wall, moment.wall,
+                                             moment.cpu - begun->cpu};
+    } else {
+        *begun = moment;
+    }
+}
+
+void trace_begin(dcrf_workspace *workspace) {
+    if (!trace.events)
+        trace.events = require(malloc(MOST_EVENTS * sizeof *trace.events));
+    atomic_store(&trace.count, 0);
+    trace.serial = 0;
+    trace.outside = now();
+    trace.start = trace.outside.wall;
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), observe, NULL);
+}
+
+void trace_end(dcrf_workspace *workspace) {
+    trace.serial += now().cpu - trace.outside.cpu;
+    dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
+}
+
+static int compare_events(const void *one, const void *other) {
+    const struct event *a = one, *b = other;
+    if (a->loop != b->loop)
+        return a->loop < b->loop ? -1 : 1;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+double trace_counted_s(size_t threads) {
+    const size_t recorded = atomic_load(&trace.count);
+    const size_t count = recorded < MOST_EVENTS ? recorded : MOST_EVENTS;
+    double sum = trace.serial;
+    qsort(trace.events, count, sizeof *trace.events, compare_events);
+    for (size_t i = 0; i < count;) {
+        double busy[TRACE_MOST_THREADS] = {0}, last = 0;
+        const size_t loop = trace.events[i].loop, first = i;
+        for (; i < count && trace.events[i].loop == loop; i++) {
+            size_t free = 0;
+            for (size_t t = 1; t < threads; t++)
+                free = busy[t] < busy[free] ? t : free;
+            busy[free] += trace.events[i].cpu;
+            last = fmax(last, busy[free]);
+        }
+        sum += last + (threads > 1 && i > first + 1 ? LOOP_S : 0);
+    }
+    return sum;
+}
+
+void trace_draw(const char *path, const char *title, size_t threads) {
+    FILE *file = require(fopen(path, "w"));
+    double end = trace.start;
+    const size_t count = atomic_load(&trace.count);
+    for (size_t i = 0; i < count && i < MOST_EVENTS; i++)
+        end = fmax(end, trace.events[i].end);
+    const double width = 1200, left = 40, row = 16, scale = width / (end - trace.start);
+    fprintf(
+        file,
+        "<svg xmlns='http://www.w3.org/2000/svg' width='%g' height='%g' font-family='sans-serif' "
+        "font-size='11'>\n<rect width='100%%' height='100%%' fill='white'/>\n"
+        "<text x='%g' y='14'>%s: %.1f ms across, a row for each of %zu threads, a colour for "
+        "each loop; white: waiting, or outside of loops</text>\n",
+        width + left + 10, row * (double)threads + 50, left, title, 1e3 * (end - trace.start),
+        threads);
+    for (size_t t = 0; t < threads; t++)
+        fprintf(file, "<text x='4' y='%g'>%zu</text>\n", 34 + row * (double)t, t + 1);
+    for (size_t i = 0; i < count && i < MOST_EVENTS; i++) {
+        const struct event *event = &trace.events[i];
+        fprintf(file,
+                "<rect x='%.2f' y='%g' width='%.2f' height='%g' fill='hsl(%zu,60%%,50%%)'/>\n",
+                left + scale * (event->begin - trace.start), 23 + row * (double)event->worker,
+                fmax(0.2, scale * (event->end - event->begin)), row - 2, event->loop * 137 % 360);
+    }
+    fprintf(file, "</svg>\n");
+    fclose(file);
+}
+
+double trace_serial_s(void) {
+    return trace.serial;
+}
