@@ -6,6 +6,7 @@
 #include "io/npy.h"
 #include "io/output.h"
 #include "io/png_format.h"
+#include "io/tiff_write.h"
 #include "report/html_report.h"
 #include "report/pictures.h"
 #include "report/solution_text.h"
@@ -15,11 +16,12 @@
 
 const cli_option solve_output_table[] = {
     {"output", 'o', "FILE", NULL, false, parse_output, offsetof(solve_outputs, labels_file),
-     "the labelling: a PNG (see --label-format), a .npy of integers, or for a volume a NIfTI file "
-     "(.nii, .nii.gz)"},
+     "the labelling: a PNG or TIFF (see --label-format; a TIFF has the georeference of its image), "
+     "a .npy of integers, or for a volume a NIfTI file (.nii, .nii.gz)"},
     {"label-format", 0, "indexed|grey", "indexed", false, parse_choice,
      offsetof(solve_outputs, label_format),
-     "what a PNG of labels is: indexed, in the colours of the palette, its indices the labels; or "
+     "what a PNG or TIFF of labels is: indexed, in the colours of the palette, its indices the "
+     "labels; or "
      "grey, its values the labels, as programs read it that look palettes up (OpenCV)"},
     {"overlay", 0, "FILE.png", NULL, false, parse_output, offsetof(solve_outputs, overlay_file),
      "the image with the labels' colours laid over it"},
@@ -27,7 +29,8 @@ const cli_option solve_output_table[] = {
      offsetof(solve_outputs, boundaries_file), "the image with lines where labels meet"},
     {"confidence-map", 0, "FILE", NULL, false, parse_output,
      offsetof(solve_outputs, confidence_file),
-     "the marginal of the chosen label at every pixel: a grey PNG, white is sure, a .npy, or for "
+     "the marginal of the chosen label at every pixel: a grey PNG or TIFF, white is sure, a .npy, "
+     "or for "
      "a volume a NIfTI file"},
     {"proof", 0, "FILE", NULL, false, parse_output, offsetof(solve_outputs, proof_file),
      "prove as many pixels as can be, and write which: a PNG, grey where every optimal labelling "
@@ -63,12 +66,13 @@ static bool ends_with(const char *text, const char *ending) {
 }
 
 /* Formats of a file, as a set. */
-enum { PNG = 1, NPY = 2, NIFTI = 4, ANY = 8 };
+enum { PNG = 1, NPY = 2, NIFTI = 4, TIFF = 8, ANY = 16 };
 
 static int format_of(const char *file) {
     return is_png_name(file)         ? PNG
            : ends_with(file, ".npy") ? NPY
            : nifti_is_name(file)     ? NIFTI
+           : is_tiff_name(file)      ? TIFF
                                      : 0;
 }
 
@@ -77,8 +81,8 @@ static bool check_one(const char *file, int formats, cli_problem *problem) {
     if (!file)
         return true;
     if (formats != ANY && !output_is_standard(file) && !(format_of(file) & formats))
-        return bad_input(problem, file, "its name has to end in %s%s%s",
-                         formats & PNG ? ".png" : "",
+        return bad_input(problem, file, "its name has to end in %s%s%s%s",
+                         formats & PNG ? ".png" : "", formats & TIFF ? ", .tif" : "",
                          formats == PNG  ? ""
                          : formats & PNG ? ", .npy"
                                          : ".npy",
@@ -98,10 +102,10 @@ static void list_files(const solve_outputs *outputs, const char *files[OUTPUT_FI
 }
 
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
-    return check_one(outputs->labels_file, PNG | NPY | NIFTI, problem) &&
+    return check_one(outputs->labels_file, PNG | TIFF | NPY | NIFTI, problem) &&
            check_one(outputs->overlay_file, PNG, problem) &&
            check_one(outputs->boundaries_file, PNG, problem) &&
-           check_one(outputs->confidence_file, PNG | NPY | NIFTI, problem) &&
+           check_one(outputs->confidence_file, PNG | TIFF | NPY | NIFTI, problem) &&
            check_one(outputs->proof_file, PNG | NPY | NIFTI, problem) &&
            check_one(outputs->certificate_file, ANY, problem) &&
            check_one(outputs->marginals_file, NPY | NIFTI, problem) &&
@@ -152,6 +156,7 @@ typedef struct writing {
     const solve_results *results;
     cli_outputs files;
     scene shown;
+    char *world_file; /* the name of it */
     cli_problem *problem;
 } writing;
 
@@ -167,15 +172,58 @@ static bool write_label_numbers(const char *file, FILE *stream, const writing *w
     return true;
 }
 
+/* With the place of the image, and labels (0 of them: it is no map of labels) only where the image
+ * has data. */
+static bool write_tiff(const char *file, FILE *stream, const writing *w, const uint16_t *samples,
+                       size_t labels, const uint8_t (*colours)[3]) {
+    const cli_image *image = &w->results->built->image;
+    const double nodata = geo_label_nodata(image->geo, labels);
+    const bool has_nodata = labels > 0 && (image->nodata || (image->geo && image->geo->has_nodata));
+    const tiff_layout layout = {image->width, image->height, labels > UINT8_MAX + 1,
+                                colours,      image->geo,    has_nodata ? &nodata : NULL};
+    uint16_t *written = malloc(image_pixels(image) * sizeof *written);
+    tiff_writer *writer = NULL;
+    if (!written)
+        return out_of_memory(w->problem, file);
+    for (size_t i = 0; i < image_pixels(image); i++)
+        written[i] =
+            labels > 0 && image->nodata && image->nodata[i] ? (uint16_t)nodata : samples[i];
+    const bool done = tiff_writer_new(&writer, stream, file, &layout, w->problem) &&
+                      tiff_writer_rows(writer, written, image->height, w->problem) &&
+                      tiff_writer_end(writer, w->problem);
+    tiff_writer_free(&writer);
+    free(written);
+    return done;
+}
+
 static bool write_labels(const char *file, FILE *stream, const writing *w) {
     const cli_image *image = &w->results->built->image;
     const uint16_t *labels = w->results->found->labels;
+    const bool is_indexed = w->outputs->label_format == LABELS_INDEXED;
+    if (format_of(file) == TIFF)
+        return write_tiff(file, stream, w, labels, dcrf_model_labels(w->results->built->model),
+                          is_indexed ? w->results->colours->rgb : NULL);
     if (format_of(file) == NIFTI || format_of(file) == NPY)
         return write_label_numbers(file, stream, w, labels);
-    return w->outputs->label_format == LABELS_GREY
-               ? png_write_samples(stream, file, labels, image->width, image->height, 1, w->problem)
-               : png_write_labels(stream, file, labels, image->width, image->height,
-                                  w->results->colours->rgb, w->problem);
+    return is_indexed ? png_write_labels(stream, file, labels, image->width, image->height,
+                                         w->results->colours->rgb, w->problem)
+                      : png_write_samples(stream, file, labels, image->width, image->height, 1,
+                                          w->problem);
+}
+
+/* The place of a picture that cannot say it itself, in a file beside it. */
+static bool write_place(writing *w, const char *picture_file) {
+    const geo_reference *geo = w->results->built->image.geo;
+    FILE *stream;
+    if (!picture_file || format_of(picture_file) != PNG || !geo || !geo->has_matrix)
+        return true;
+    w->world_file = geo_world_name(picture_file);
+    if (!w->world_file)
+        return out_of_memory(w->problem, picture_file);
+    if (!output_begin(&w->files, w->world_file, &stream, w->problem))
+        return false;
+    geo_write_world(stream, geo);
+    return true;
 }
 
 /* Write a picture and free it. */
@@ -213,10 +261,20 @@ static bool write_floats(const char *file, FILE *stream, const writing *w, const
     return true;
 }
 
+/* Write a grey picture and free it. */
+static bool write_grey_tiff(const char *file, FILE *stream, const writing *w, uint16_t *grey) {
+    const bool done =
+        grey ? write_tiff(file, stream, w, grey, 0, NULL) : out_of_memory(w->problem, file);
+    free(grey);
+    return done;
+}
+
 static bool write_confidence(const char *file, FILE *stream, const writing *w) {
     const float *confidence = w->results->found->confidence;
     if (format_of(file) == NPY || format_of(file) == NIFTI)
         return write_floats(file, stream, w, confidence, 1);
+    if (format_of(file) == TIFF)
+        return write_grey_tiff(file, stream, w, picture_grey(&w->shown, confidence));
     return write_picture(file, stream, w, picture_grey(&w->shown, confidence), 1);
 }
 
@@ -312,6 +370,7 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
     if (!scene_new(&w.shown, &results->built->image))
         return out_of_memory(problem, "pictures");
     bool done = write_one(&w, outputs->labels_file, write_labels) &&
+                write_place(&w, outputs->labels_file) &&
                 write_one(&w, outputs->overlay_file, write_overlay) &&
                 write_one(&w, outputs->boundaries_file, write_boundaries) &&
                 write_one(&w, outputs->confidence_file, write_confidence) &&
@@ -324,6 +383,7 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
     done = done && finish(&w);
     outputs_discard(&w.files);
     scene_free(&w.shown);
+    free(w.world_file);
     return done;
 }
 

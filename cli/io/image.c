@@ -4,7 +4,10 @@
 #include "io/file.h"
 #include "io/nifti.h"
 #include "io/picture.h"
+#include "io/picture_formats.h"
 #include "io/png_format.h"
+#include "io/sample_range.h"
+#include "io/tiff_write.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -21,10 +24,63 @@ static bool colours_from_picture(const picture *decoded, const char *path, cli_i
     image->colours = malloc(count * sizeof *image->colours);
     if (!image->colours)
         return out_of_memory(problem, path);
-    /* One scale for all depths, so that a sigma means the same. */
     for (size_t i = 0; i < count; i++)
-        image->colours[i] = (float)(decoded->samples[i] * 255.0 / decoded->largest);
+        image->colours[i] =
+            (float)((decoded->samples[i] - image->scale.zero) * image->scale.factor);
     return true;
+}
+
+static bool find_scale(const picture *decoded, const char *path, cli_image *image,
+                       cli_problem *problem) {
+    sample_range *range = NULL;
+    if (sample_range_matters(decoded)) {
+        if (!(range = sample_range_new()))
+            return out_of_memory(problem, path);
+        sample_range_add(range, decoded, decoded->samples, decoded->width * decoded->height);
+    }
+    image->scale = sample_scale_of(range, decoded);
+    image->bands = decoded->bands > decoded->channels ? decoded->bands : 0;
+    free(range);
+    return true;
+}
+
+/* Which pixels have no data, where some have none. They get the colour of nothing: black. */
+static bool find_nodata(const picture *decoded, const char *path, cli_image *image,
+                        cli_problem *problem) {
+    const size_t pixels = decoded->width * decoded->height;
+    bool is_any = false;
+    if (!decoded->has_nodata)
+        return true;
+    image->nodata = calloc(pixels, 1);
+    if (!image->nodata)
+        return out_of_memory(problem, path);
+    for (size_t i = 0; i < pixels; i++) {
+        image->nodata[i] = picture_is_nodata(decoded, decoded->samples + i * decoded->channels);
+        is_any = is_any || image->nodata[i];
+        for (size_t c = 0; image->nodata[i] && c < image->channels; c++)
+            image->colours[i * image->channels + c] = 0;
+    }
+    if (!is_any) {
+        free(image->nodata);
+        image->nodata = NULL;
+    }
+    return true;
+}
+
+static bool read_geo(const file_bytes *bytes, const char *path, cli_image *image,
+                     cli_problem *problem) {
+    return (!tiff_recognize(bytes->data, bytes->size) ||
+            geo_from_tiff(bytes->data, bytes->size, path, &image->geo, problem)) &&
+           geo_from_world_file(path, &image->geo, problem);
+}
+
+bool image_read_geo(const char *path, cli_image *image, cli_problem *problem) {
+    file_bytes bytes;
+    if (!file_map(path, &bytes, problem))
+        return false;
+    const bool done = read_geo(&bytes, path, image, problem);
+    file_free(&bytes);
+    return done;
 }
 
 static bool read_picture(const file_bytes *bytes, const char *path, cli_image *image,
@@ -32,7 +88,10 @@ static bool read_picture(const file_bytes *bytes, const char *path, cli_image *i
     picture decoded;
     if (!picture_decode(bytes->data, bytes->size, PICTURE_AS_COLOURS, path, &decoded, problem))
         return false;
-    const bool done = colours_from_picture(&decoded, path, image, problem);
+    const bool done = find_scale(&decoded, path, image, problem) &&
+                      colours_from_picture(&decoded, path, image, problem) &&
+                      find_nodata(&decoded, path, image, problem) &&
+                      read_geo(bytes, path, image, problem);
     picture_free(&decoded);
     return done;
 }
@@ -129,6 +188,9 @@ bool image_read(const char *path, cli_image *image, cli_problem *problem) {
 void image_free(cli_image *image) {
     free(image->colours);
     image->colours = NULL;
+    free(image->nodata);
+    image->nodata = NULL;
+    geo_free(&image->geo);
     nifti_geometry_free(&image->geometry);
 }
 
@@ -166,7 +228,7 @@ const char *image_place_text(const cli_image *image, size_t pixel, char text[IMA
 
 bool image_fits_file(const cli_image *image, const char *file, cli_problem *problem) {
     const bool volume = image_is_volume(image);
-    if (file && volume && is_png_name(file))
+    if (file && volume && (is_png_name(file) || is_tiff_name(file)))
         return bad_input(problem, file,
                          "is a picture, and the image is a volume; write .nii.gz or .npy");
     if (file && !volume && nifti_is_name(file))

@@ -2,9 +2,12 @@
 #ifndef DCRF_CLI_IO_IMAGE_H
 #define DCRF_CLI_IO_IMAGE_H
 
+#include "io/geo.h"
+#include "io/sample_scale.h"
 #include "problem.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct nifti_geometry;
 
@@ -20,6 +23,10 @@ typedef struct cli_image {
      * Photographs are on the scale 0 to 255 whatever their depth; volumes are as they are stored.
      */
     float *colours;
+    sample_scale scale;              /* of a photograph: how its numbers became colours */
+    size_t bands;                    /* of its file, where there are more than are used; else 0 */
+    uint8_t *nodata;                 /* 1 for pixels without data; NULL: all have some */
+    geo_reference *geo;              /* where a photograph lies; NULL: nobody knows */
     int orientation;                 /* of a photograph, before it was turned upright (io/exif.h) */
     struct nifti_geometry *geometry; /* of a volume, to write others like it; NULL: a photograph */
 } cli_image;
@@ -27,6 +34,9 @@ typedef struct cli_image {
 /* The size of a photograph, from its header; false, and no problem, where that is not so easily
  * told (volumes, pipes, broken files): image_read says it. */
 bool image_measure(const char *path, cli_image *image);
+
+/* Where the photograph of a file lies, for image->geo, by its tags or its world file. */
+bool image_read_geo(const char *path, cli_image *image, cli_problem *problem);
 
 bool image_read(const char *path, cli_image *image, cli_problem *problem);
 void image_free(cli_image *image);

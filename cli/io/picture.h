@@ -33,7 +33,13 @@ struct picture {
     size_t channels;   /* 3 in colour, 1 for numbers */
     uint16_t largest;  /* the sample that means full brightness: 255, 65535, or as a PNM says */
     uint16_t *samples; /* rows from the top, channels of a pixel next to each other */
-    int orientation;   /* as it was stored, EXIF_UPRIGHT or another (io/exif.h) */
+    /* Where the file's numbers are not its samples: those of a sample of 0 and of `largest`. */
+    bool is_measured;
+    double low, high;
+    bool has_nodata; /* pixels all of whose channels have this sample have no data */
+    uint16_t nodata;
+    size_t bands;             /* channels of the file; 0: no more than are delivered */
+    int orientation;          /* as it was stored, EXIF_UPRIGHT or another (io/exif.h) */
     const picture_sink *sink; /* NULL: all rows stay in `samples` */
     size_t band_rows;         /* rows in `samples`; without a sink all */
     bool is_band_too_large;   /* for the sink */

@@ -43,13 +43,14 @@ static void convert(const raster *from, const uint8_t *at, size_t count, float *
     if (from->item_bytes == 1 && from->kind == 'u') {
         float values[UINT8_MAX + 1];
         for (size_t i = 0; i <= UINT8_MAX; i++)
-            values[i] = (float)((double)i * from->factor);
+            values[i] = (float)(((double)i - from->scale.zero) * from->scale.factor);
         for (size_t i = 0; i < count; i++)
             out[i * step] = values[at[i]];
         return;
     }
     for (size_t i = 0; i < count; i++)
-        out[i * step] = (float)(number_at(from, at + i * from->item_bytes) * from->factor);
+        out[i * step] = (float)((number_at(from, at + i * from->item_bytes) - from->scale.zero) *
+                                from->scale.factor);
 }
 
 static bool convert_to_integers(const raster *from, const uint8_t *at, size_t count, int32_t *out,
@@ -150,7 +151,7 @@ bool raster_from_npy(const char *path, const npy_array *array, uint64_t offset, 
                      .item_bytes = array->item_bytes,
                      .big_endian = array->big_endian,
                      .offset = offset,
-                     .factor = 1};
+                     .scale = {.factor = 1}};
     if (array->fortran_order)
         return bad_input(problem, path,
                          "is in Fortran order, which cannot be read by windows; save it with "
@@ -182,7 +183,7 @@ static void raster_from_memory(const void *numbers, char kind, const size_t size
                      .kind = kind,
                      .item_bytes = 4,
                      .big_endian = first_byte == 0,
-                     .factor = 1};
+                     .scale = {.factor = 1}};
     stride_interleaved(made);
 }
 
@@ -199,7 +200,8 @@ void raster_from_integers(const int32_t *integers, const size_t size[RASTER_AXES
 static bool take_pnm(const file_bytes *bytes, picture_purpose purpose, raster *made) {
     pnm_place place;
     if (!pnm_locate(bytes->data, bytes->size, &place) ||
-        place.channels != (purpose == PICTURE_AS_COLOURS ? 3 : 1))
+        place.channels != (purpose == PICTURE_AS_COLOURS ? 3 : 1) ||
+        (purpose == PICTURE_AS_COLOURS && place.sample_bytes > 1))
         return false;
     made->size[0] = place.width;
     made->size[1] = place.height;
@@ -208,7 +210,7 @@ static bool take_pnm(const file_bytes *bytes, picture_purpose purpose, raster *m
     made->item_bytes = place.sample_bytes;
     made->big_endian = true;
     made->offset = place.offset;
-    made->factor = purpose == PICTURE_AS_COLOURS ? 255.0 / (double)place.largest : 1;
+    made->scale = (sample_scale){.factor = 1};
     stride_interleaved(made);
     return true;
 }
@@ -232,7 +234,7 @@ bool raster_from_picture(const char *path, picture_purpose purpose, const char *
         made->kind = 'u';
         made->item_bytes = stored.sample_bytes;
         made->big_endian = false;
-        made->factor = purpose == PICTURE_AS_COLOURS ? 255.0 / (double)stored.largest : 1;
+        made->scale = purpose == PICTURE_AS_COLOURS ? stored.scale : (sample_scale){.factor = 1};
         stride_interleaved(made);
     }
     file_free(&bytes);

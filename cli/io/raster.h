@@ -9,6 +9,7 @@
 
 #include "io/npy.h"
 #include "io/picture.h"
+#include "io/sample_range.h"
 #include "problem.h"
 
 #include <stddef.h>
@@ -31,7 +32,7 @@ typedef struct raster {
     /* Numbers from one neighbour to the next. */
     size_t stride[RASTER_AXES];
     size_t channel_stride;
-    double factor; /* what a number is multiplied by */
+    sample_scale scale; /* what numbers become */
 } raster;
 
 /* A window, which must lie inside. */
@@ -52,7 +53,7 @@ void raster_from_floats(const float *floats, const size_t size[RASTER_AXES], siz
 /* One whole number per pixel in memory. */
 void raster_from_integers(const int32_t *integers, const size_t size[RASTER_AXES], raster *made);
 
-/* The picture of a file, its rows from the top. Colours are scaled to 255 as everywhere; numbers
+/* The picture of a file, its rows from the top. Colours are scaled as everywhere; numbers
  * are as they are stored. `folder_of` is an output beside which a temporary file may lie; NULL: in
  * $TMPDIR, or /tmp. */
 bool raster_from_picture(const char *path, picture_purpose purpose, const char *folder_of,

@@ -17,6 +17,8 @@ typedef struct spooling {
     FILE *stream;
     uint8_t *row; /* room for one */
     size_t sample_bytes;
+    sample_range *range; /* NULL: it does not matter */
+    bool are_colours;
     cli_problem *problem;
 } spooling;
 
@@ -37,9 +39,12 @@ static bool take_rows(void *user, const picture *described, const uint16_t *samp
     if (!s->row) {
         s->sample_bytes = described->largest > UINT8_MAX ? 2 : 1;
         s->row = malloc(count * s->sample_bytes);
-        if (!s->row)
+        s->range = s->are_colours && sample_range_matters(described) ? sample_range_new() : NULL;
+        if (!s->row || (s->are_colours && sample_range_matters(described) && !s->range))
             return out_of_memory(s->problem, s->file);
     }
+    if (s->range)
+        sample_range_add(s->range, described, samples, described->width * rows);
     bool done = true;
     for (size_t row = 0; done && row < rows; row++)
         done = take_row(s, samples + row * count, count);
@@ -63,7 +68,10 @@ static FILE *open_nameless(const char *folder_of) {
 bool spool_picture(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                    const char *folder_of, spooled *stored, cli_problem *problem) {
     picture described;
-    spooling s = {.file = file, .stream = open_nameless(folder_of), .problem = problem};
+    spooling s = {.file = file,
+                  .stream = open_nameless(folder_of),
+                  .are_colours = purpose == PICTURE_AS_COLOURS,
+                  .problem = problem};
     const picture_sink sink = {take_rows, &s, BAND_BYTES_MAX};
     *stored = (spooled){.descriptor = -1};
     if (!s.stream)
@@ -79,11 +87,12 @@ bool spool_picture(const uint8_t *data, size_t size, picture_purpose purpose, co
         stored->height = described.height;
         stored->channels = described.channels;
         stored->sample_bytes = s.sample_bytes;
-        stored->largest = described.largest;
+        stored->scale = sample_scale_of(s.range, &described);
         done = stored->descriptor >= 0 ||
                failure(problem, file, "cannot be kept open: %s", strerror(errno));
     }
     fclose(s.stream);
     free(s.row);
+    free(s.range);
     return done;
 }

@@ -2,7 +2,7 @@
 #ifndef DCRF_CLI_IO_SPOOL_H
 #define DCRF_CLI_IO_SPOOL_H
 
-#include "io/picture.h"
+#include "io/sample_range.h"
 
 /* Samples in rows from the top, the channels of a pixel next to each other, of one byte each, or of
  * two with the low one first. */
@@ -12,7 +12,7 @@ typedef struct spooled {
     size_t height;
     size_t channels;
     size_t sample_bytes;
-    size_t largest;
+    sample_scale scale; /* of colours */
 } spooled;
 
 /* Decode a picture in memory row by row. The file lies beside the output `folder_of`, or where that

@@ -1,31 +1,30 @@
-/* TIFF pictures, through libtiff: the first page of a file, grey, RGB or with a palette, of 1, 2,
- * 4, 8 or 16 bits, in strips or tiles, channels together or apart.
+/* TIFF pictures, through libtiff: the first page of a file, grey, RGB, with a palette or in bands,
+ * of 1, 2, 4, 8 or 16 bits, in strips or tiles, channels together or apart. Of bands the first
+ * three are the colours.
+ *
+ * Floats, and integers that are signed or longer, are deep: as colours they become samples of 16
+ * bits between the least and the largest of them, 1 to 65535, in a second pass; 0 is what has no
+ * data. As numbers they must be whole and fit.
  *
  * A strip is read as a tile as wide as the picture; where nothing is compressed, a row of a strip
- * is, where it lies in the file: some writers make one strip of a whole picture. libtiff's messages
- * come to a handler of this one file, which keeps the first. */
+ * is, where it lies in the file: some writers make one strip of a whole picture. */
 #include "io/picture_formats.h"
+#include "io/tiff_memory.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <tiffio.h>
 
 /* What the compressions reach on a picture of one colour, with room to spare. */
 #define EXPANSION_MAX 4096
 /* Tables of strips count as pixels would: less than the other formats need for their headers. */
 #define TIFF_SLACK_BYTES 256
-#define LIBTIFF_MEMORY_MAX ((tmsize_t)1 << 31)
 #define STRIP_TOO_SHORT "is truncated: a strip or tile is too short"
 #define BLOCK_BYTES_SPARE ((size_t)64 << 20)
 
 typedef struct decoding {
-    const uint8_t *data;
-    size_t size;
-    uint64_t position;
+    tiff_memory memory;
     TIFF *tiff;
-    char message[160]; /* the first one of libtiff */
     const char *own_message;
     bool out_of_memory;
 
@@ -33,10 +32,19 @@ typedef struct decoding {
     size_t bits;          /* a sample */
     size_t file_channels; /* with alpha and others that are not used */
     uint16_t photometric;
+    uint16_t format; /* SAMPLEFORMAT_UINT, _INT or _IEEEFP */
+    bool is_deep;
+    bool in_colour; /* of three channels at least */
     bool planes_apart;
     bool compressed;
     const uint16_t *palette[3]; /* NULL: no palette, or not to be looked up */
     bool white_is_zero;         /* and colours are wanted */
+
+    bool has_nodata;
+    double nodata;
+    bool is_measuring; /* the range of deep samples */
+    double low, high;
+    bool has_bad_number; /* a deep one that cannot be a number of a map */
 
     bool in_place; /* rows are as they are stored */
     size_t strip_height;
@@ -56,86 +64,42 @@ static bool refuse(decoding *d, const char *message) {
     return false;
 }
 
-/* ---- a file in memory ----------------------------------------------------------------------- */
-
-static tmsize_t read_bytes(thandle_t handle, void *out, tmsize_t wanted) {
-    decoding *d = handle;
-    if (d->position >= d->size || wanted <= 0)
-        return 0;
-    const size_t left = d->size - (size_t)d->position;
-    const size_t count = (size_t)wanted < left ? (size_t)wanted : left;
-    memcpy(out, d->data + d->position, count);
-    d->position += count;
-    return (tmsize_t)count;
-}
-
-static tmsize_t write_nothing(thandle_t handle, void *data, tmsize_t bytes) {
-    (void)handle, (void)data, (void)bytes;
-    return 0;
-}
-
-static toff_t seek_to(thandle_t handle, toff_t offset, int whence) {
-    decoding *d = handle;
-    d->position = offset + (whence == SEEK_CUR ? d->position : whence == SEEK_END ? d->size : 0);
-    return d->position;
-}
-
-static int close_nothing(thandle_t handle) {
-    (void)handle;
-    return 0;
-}
-
-static toff_t size_of(thandle_t handle) {
-    return ((decoding *)handle)->size;
-}
-
-static int keep_message(TIFF *tiff, void *user_data, const char *module, const char *format,
-                        va_list arguments) {
-    decoding *d = user_data;
-    (void)tiff, (void)module;
-    if (d->message[0] == '\0')
-        vsnprintf(d->message, sizeof d->message, format, arguments);
-    return 1; /* handled: nothing is printed */
-}
-
-static int ignore_message(TIFF *tiff, void *user_data, const char *module, const char *format,
-                          va_list arguments) {
-    (void)tiff, (void)user_data, (void)module, (void)format, (void)arguments;
-    return 1;
-}
-
-static bool open_tiff(decoding *d) {
-    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
-    if (!options) {
-        d->out_of_memory = true;
-        return false;
-    }
-    TIFFOpenOptionsSetMaxSingleMemAlloc(options, LIBTIFF_MEMORY_MAX);
-    TIFFOpenOptionsSetErrorHandlerExtR(options, keep_message, d);
-    TIFFOpenOptionsSetWarningHandlerExtR(options, ignore_message, d);
-    d->tiff = TIFFClientOpenExt("", "rm", d, read_bytes, write_nothing, seek_to, close_nothing,
-                                size_of, NULL, NULL, options);
-    TIFFOpenOptionsFree(options);
-    return d->tiff != NULL;
-}
-
 /* ---- the header ----------------------------------------------------------------------------- */
 
+/* Which samples can be read, and how. */
+static bool check_samples(decoding *d) {
+    TIFFGetFieldDefaulted(d->tiff, TIFFTAG_SAMPLEFORMAT, &d->format);
+    if (d->format == SAMPLEFORMAT_VOID)
+        d->format = SAMPLEFORMAT_UINT;
+    const bool is_plain = d->format == SAMPLEFORMAT_UINT;
+    const bool is_whole = is_plain || d->format == SAMPLEFORMAT_INT;
+    d->is_deep = !is_plain || d->bits > 16;
+    if (!is_whole && d->format != SAMPLEFORMAT_IEEEFP)
+        return refuse(d, "its samples are complex or of no known kind; save it with 8 or 16 bits");
+    if (d->is_deep && !(is_whole ? d->bits == 8 || d->bits == 16 || d->bits == 32
+                                 : d->bits == 32 || d->bits == 64))
+        return refuse(d, "its samples have an unusual size; save it with 8 or 16 bits");
+    if (d->is_deep && d->photometric == PHOTOMETRIC_PALETTE)
+        return refuse(d, "has a palette with more than 8 bits");
+    return d->is_deep || d->bits == 1 || d->bits == 2 || d->bits == 4 || d->bits == 8 ||
+           d->bits == 16 ||
+           refuse(d, "its samples have not 1, 2, 4, 8 or 16 bits; save it with 8 or 16");
+}
+
 static bool check_kind(decoding *d) {
-    uint16_t format = 0, compression = 0;
-    TIFFGetFieldDefaulted(d->tiff, TIFFTAG_SAMPLEFORMAT, &format);
+    uint16_t compression = 0;
     TIFFGetFieldDefaulted(d->tiff, TIFFTAG_COMPRESSION, &compression);
     d->compressed = compression != COMPRESSION_NONE;
     if (!TIFFIsCODECConfigured(compression) || compression == COMPRESSION_OJPEG)
         return refuse(d, "its compression is not known; save it with another or none");
-    if (format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID)
-        return refuse(d, "its samples are not unsigned integers; save it with 8 or 16 bits");
-    if (d->bits != 1 && d->bits != 2 && d->bits != 4 && d->bits != 8 && d->bits != 16)
-        return refuse(d, "its samples have not 1, 2, 4, 8 or 16 bits; save it with 8 or 16");
+    if (!check_samples(d))
+        return false;
     if (d->photometric == PHOTOMETRIC_YCBCR && compression == COMPRESSION_JPEG) {
         TIFFSetField(d->tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
         d->photometric = PHOTOMETRIC_RGB;
     }
+    d->in_colour = d->photometric == PHOTOMETRIC_RGB ||
+                   (d->photometric == PHOTOMETRIC_MINISBLACK && d->file_channels >= 3);
     switch (d->photometric) {
     case PHOTOMETRIC_MINISBLACK:
     case PHOTOMETRIC_MINISWHITE:
@@ -167,11 +131,11 @@ static bool read_header(decoding *d, picture_purpose purpose) {
     d->bits = bits;
     d->file_channels = channels;
     d->planes_apart = planes == PLANARCONFIG_SEPARATE && channels > 1;
-    const char *refusal = picture_refusal(d->width, d->height, d->size, purpose);
+    const char *refusal = picture_refusal(d->width, d->height, d->memory.size, purpose);
     if (refusal)
         return refuse(d, refusal);
-    if (channels == 0 ||
-        d->width * d->height / 8 * d->bits * channels / EXPANSION_MAX > d->size + TIFF_SLACK_BYTES)
+    if (channels == 0 || d->width * d->height / 8 * d->bits * channels / EXPANSION_MAX >
+                             d->memory.size + TIFF_SLACK_BYTES)
         return refuse(d, PICTURE_TOO_SMALL_A_FILE);
     return check_kind(d);
 }
@@ -182,7 +146,7 @@ static bool read_header(decoding *d, picture_purpose purpose) {
 static bool can_be_read_in_place(const decoding *d) {
     uint16_t fill_order = 0;
     TIFFGetFieldDefaulted(d->tiff, TIFFTAG_FILLORDER, &fill_order);
-    return !TIFFIsTiled(d->tiff) && !d->compressed && !d->planes_apart &&
+    return !d->is_deep && !TIFFIsTiled(d->tiff) && !d->compressed && !d->planes_apart &&
            fill_order == FILLORDER_MSB2LSB &&
            (d->bits == 8 || (d->bits == 16 && !TIFFIsByteSwapped(d->tiff)));
 }
@@ -213,7 +177,8 @@ static bool measure_blocks(decoding *d) {
     if (d->block_row_bytes < (d->block_width * together * d->bits + 7) / 8 ||
         d->block_bytes / d->block_row_bytes < d->block_height)
         return refuse(d, "the size of its strips or tiles is broken");
-    if (d->block_bytes > d->width * d->height * d->file_channels * 2 + BLOCK_BYTES_SPARE)
+    if (d->block_bytes >
+        d->width * d->height * d->file_channels * sizeof(double) + BLOCK_BYTES_SPARE)
         return refuse(d, "its strips or tiles are absurdly large");
     if (d->in_place)
         d->block_height = 1;
@@ -239,7 +204,7 @@ static bool check_places(decoding *d) {
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t place = TIFFGetStrileOffset(d->tiff, i);
         const uint64_t bytes = TIFFGetStrileByteCount(d->tiff, i);
-        if (bytes == 0 || place > d->size || bytes > d->size - place)
+        if (bytes == 0 || place > d->memory.size || bytes > d->memory.size - place)
             return refuse(d, "is truncated: a strip or tile is not there");
         if (place > place_before && place < end_before)
             return refuse(d, "its strips or tiles overlap");
@@ -261,7 +226,8 @@ static bool read_block(decoding *d, size_t x, size_t y, size_t rows, size_t plan
     if (!d->compressed && TIFFGetStrileByteCount(d->tiff, index) < needed)
         return refuse(d, STRIP_TOO_SHORT);
     if (d->in_place) { /* check_places has seen that it lies in the file */
-        d->block = d->data + TIFFGetStrileOffset(d->tiff, index) + rows_before * d->block_row_bytes;
+        d->block =
+            d->memory.data + TIFFGetStrileOffset(d->tiff, index) + rows_before * d->block_row_bytes;
         return true;
     }
     const tmsize_t room = (tmsize_t)d->block_bytes;
@@ -281,17 +247,76 @@ static uint16_t sample_at(const uint8_t *row, size_t index, size_t bits) {
     return (uint16_t)(row[bit / 8] >> (8 - bits - bit % 8) & ((1u << bits) - 1));
 }
 
+/* A deep sample, in the order of this machine. */
+static double deep_at(const decoding *d, const uint8_t *row, size_t index) {
+    const uint8_t *at = row + index * d->bits / 8;
+    union {
+        int8_t i8;
+        int16_t i16;
+        int32_t i32;
+        uint32_t u32;
+        float f32;
+        double f64;
+    } value;
+    memcpy(&value, at, d->bits / 8);
+    if (d->format == SAMPLEFORMAT_IEEEFP)
+        return d->bits == 32 ? (double)value.f32 : value.f64;
+    if (d->format == SAMPLEFORMAT_UINT)
+        return value.u32;
+    return d->bits == 8 ? value.i8 : d->bits == 16 ? value.i16 : value.i32;
+}
+
+/* Writers shorten the largest floats. */
+#define NEARLY_LARGEST 1e30
+
+static bool has_data(const decoding *d, double number) {
+    if (d->has_nodata && fabs(d->nodata) > NEARLY_LARGEST &&
+        fabs(number - d->nodata) <= 1e-5 * fabs(d->nodata))
+        return false;
+    return isfinite(number) &&
+           !(d->has_nodata && (number == d->nodata || number == (double)(float)d->nodata));
+}
+
+static void measure(decoding *d, double number) {
+    if (!has_data(d, number))
+        return;
+    d->low = fmin(d->low, number);
+    d->high = fmax(d->high, number);
+}
+
+/* A deep number as a sample: as it is on a map, else by its place between the least and the
+ * largest.
+ */
+static uint16_t sample_of_deep(decoding *d, double number, bool as_number) {
+    if (as_number) {
+        const bool fits = number >= 0 && number <= UINT16_MAX && number == floor(number);
+        d->has_bad_number = d->has_bad_number || !fits;
+        return fits ? (uint16_t)number : 0;
+    }
+    if (!has_data(d, number))
+        return 0;
+    const double place = d->high > d->low ? (number - d->low) / (d->high - d->low) : 0;
+    return (uint16_t)(1 + lround(place * (UINT16_MAX - 1)));
+}
+
 /* Put channel `source` of the block at (x, y) into channel `target` of the picture. */
-static void copy_channel(const decoding *d, picture *decoded, size_t x, size_t y, size_t source,
+static void copy_channel(decoding *d, picture *decoded, size_t x, size_t y, size_t source,
                          size_t target) {
     const size_t step = d->planes_apart ? 1 : d->file_channels;
     const size_t first = d->planes_apart ? 0 : source;
     const uint16_t top = (uint16_t)((1u << d->bits) - 1);
     for (size_t row = 0; row < d->block_height && y + row < d->height; row++)
         for (size_t column = 0; column < d->block_width && x + column < d->width; column++) {
+            const uint8_t *from = d->block + row * d->block_row_bytes;
+            if (d->is_measuring) {
+                measure(d, deep_at(d, from, column * step + first));
+                continue;
+            }
             uint16_t *out = picture_row(decoded, y + row) + (x + column) * decoded->channels;
-            uint16_t sample =
-                sample_at(d->block + row * d->block_row_bytes, column * step + first, d->bits);
+            uint16_t sample = d->is_deep
+                                  ? sample_of_deep(d, deep_at(d, from, column * step + first),
+                                                   decoded->channels == 1)
+                                  : sample_at(from, column * step + first, d->bits);
             if (d->palette[0])
                 sample = d->palette[target][sample];
             else if (d->white_is_zero)
@@ -301,7 +326,7 @@ static void copy_channel(const decoding *d, picture *decoded, size_t x, size_t y
 }
 
 static bool read_pixels(decoding *d, picture *decoded) {
-    const bool rgb = d->photometric == PHOTOMETRIC_RGB;
+    const bool rgb = d->in_colour;
     const size_t planes = d->planes_apart && rgb ? 3 : 1;
     for (size_t y = 0; y < d->height; y += d->block_height) {
         const size_t rows = d->height - y < d->block_height ? d->height - y : d->block_height;
@@ -313,10 +338,40 @@ static bool read_pixels(decoding *d, picture *decoded) {
                     if (!d->planes_apart || !rgb || c == plane)
                         copy_channel(d, decoded, x, y, rgb ? c : 0, c);
             }
-        if (!picture_rows_done(decoded, y + rows))
+        if (!d->is_measuring && !picture_rows_done(decoded, y + rows))
             return refuse(d, PICTURE_STOPPED);
     }
-    return true;
+    return !d->has_bad_number ||
+           refuse(d, "holds numbers that are not whole or not between 0 and 65535, where one label "
+                     "a pixel is needed");
+}
+
+/* Deep samples of colours are measured first. */
+static bool measure_pixels(decoding *d, picture *decoded) {
+    if (!d->is_deep || decoded->channels == 1)
+        return true;
+    d->low = INFINITY;
+    d->high = -INFINITY;
+    d->is_measuring = true;
+    const bool done = read_pixels(d, decoded);
+    d->is_measuring = false;
+    if (done && !(d->low <= d->high))
+        return refuse(d, "has no data: every number is missing");
+    if (d->high == d->low) /* of one number: any range will do */
+        d->high = d->low + fmax(1, fabs(d->low));
+    const double step = (d->high - d->low) / (UINT16_MAX - 1);
+    decoded->is_measured = true;
+    decoded->low = d->low - step;
+    decoded->high = d->high;
+    return done;
+}
+
+/* The sample of pixels without data. */
+static void name_nodata(const decoding *d, picture *decoded) {
+    const bool is_sample =
+        d->nodata >= 0 && d->nodata <= decoded->largest && d->nodata == floor(d->nodata);
+    decoded->has_nodata = d->is_deep || (d->has_nodata && !d->palette[0] && is_sample);
+    decoded->nodata = d->is_deep || !decoded->has_nodata ? 0 : (uint16_t)d->nodata;
 }
 
 /* The palette, and the value in it that means full brightness: some writers fill it with 8 bits. */
@@ -336,35 +391,40 @@ static bool look_up_palette(decoding *d, picture *decoded) {
 }
 
 static bool decode(decoding *d, picture_purpose purpose, picture *decoded) {
-    if (!open_tiff(d) || !read_header(d, purpose))
+    d->tiff = tiff_memory_open(&d->memory);
+    if (!d->tiff || !read_header(d, purpose))
         return false;
     if (purpose == PICTURE_MEASURED) {
         decoded->width = d->width;
         decoded->height = d->height;
         return true;
     }
-    const bool one_channel = d->photometric != PHOTOMETRIC_RGB && d->file_channels == 1;
+    const bool one_channel = !d->in_colour && d->file_channels == 1;
     const size_t channels = picture_channels(purpose, one_channel);
-    decoded->largest = (uint16_t)((1u << d->bits) - 1);
-    d->white_is_zero = channels == 3 && d->photometric == PHOTOMETRIC_MINISWHITE;
+    decoded->largest = d->is_deep ? UINT16_MAX : (uint16_t)((1u << d->bits) - 1);
+    decoded->bands = d->file_channels;
+    d->has_nodata = tiff_nodata(d->tiff, &d->nodata);
+    d->white_is_zero = channels == 3 && !d->is_deep && d->photometric == PHOTOMETRIC_MINISWHITE;
     if (channels == 3 && d->photometric == PHOTOMETRIC_PALETTE && !look_up_palette(d, decoded))
         return false;
+    if (channels == 3)
+        name_nodata(d, decoded);
     return measure_blocks(d) && check_places(d) && take_memory(d, decoded, channels) &&
-           read_pixels(d, decoded);
+           measure_pixels(d, decoded) && read_pixels(d, decoded);
 }
 
 bool tiff_decode(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                  picture *decoded, cli_problem *problem) {
-    decoding d = {.data = data, .size = size};
+    decoding d = {.memory = {.data = data, .size = size}};
     picture_begin(decoded);
     const bool done = decode(&d, purpose, decoded);
-    if (!done && d.out_of_memory)
+    if (!done && (d.out_of_memory || d.memory.out_of_memory))
         out_of_memory(problem, file);
     else if (!done)
         bad_input(problem, file, "bad TIFF: %s",
-                  d.own_message  ? d.own_message
-                  : d.message[0] ? d.message
-                                 : "it cannot be decoded");
+                  d.own_message         ? d.own_message
+                  : d.memory.message[0] ? d.memory.message
+                                        : "it cannot be decoded");
     if (d.tiff)
         TIFFClose(d.tiff);
     free(d.room);

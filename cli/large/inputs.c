@@ -48,8 +48,11 @@ static bool open_volume(large_inputs *inputs, cli_problem *problem) {
 static bool open_image(large_inputs *inputs, const char *folder_of, cli_problem *problem) {
     if (!image_measure(inputs->image_file, &inputs->image))
         return open_volume(inputs, problem);
-    return raster_from_picture(inputs->image_file, PICTURE_AS_COLOURS, folder_of, &inputs->colours,
-                               problem);
+    if (!raster_from_picture(inputs->image_file, PICTURE_AS_COLOURS, folder_of, &inputs->colours,
+                             problem))
+        return false;
+    inputs->image.scale = inputs->colours.scale;
+    return image_read_geo(inputs->image_file, &inputs->image, problem);
 }
 
 /* ---- arrays --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include "io/nifti.h"
 #include "io/npy.h"
 #include "io/png_format.h"
+#include "io/tiff_write.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ typedef enum field { FIELD_LABELS, FIELD_CONFIDENCE, FIELD_MARGINALS, FIELDS } f
 typedef struct field_file {
     const char *path; /* NULL: not wanted */
     FILE *stream;
-    png_writer *png; /* of a picture */
+    png_writer *png; /* of a picture, or */
+    tiff_writer *tiff;
 } field_file;
 
 struct large_outputs {
@@ -107,6 +109,17 @@ static bool begin_picture(large_outputs *o, field what, const palette *colours,
     return png_writer_new(&file->png, file->stream, file->path, &layout, problem);
 }
 
+static bool begin_tiff(large_outputs *o, field what, const palette *colours, cli_problem *problem) {
+    field_file *file = &o->files[what];
+    const bool indexed = what == FIELD_LABELS && o->options->label_format == LABELS_INDEXED;
+    const tiff_layout layout = {.width = o->image->width,
+                                .height = o->image->height,
+                                .wide = what == FIELD_LABELS && label_bytes(o) == 2,
+                                .palette = indexed ? colours->rgb : NULL,
+                                .geo = o->image->geo};
+    return tiff_writer_new(&file->tiff, file->stream, file->path, &layout, problem);
+}
+
 static bool begin_file(large_outputs *o, field what, const palette *colours, cli_outputs *files,
                        cli_problem *problem) {
     field_file *file = &o->files[what];
@@ -118,6 +131,8 @@ static bool begin_file(large_outputs *o, field what, const palette *colours, cli
         return false;
     if (is_png_name(file->path))
         return begin_picture(o, what, colours, problem);
+    if (is_tiff_name(file->path))
+        return begin_tiff(o, what, colours, problem);
     if (nifti_is_name(file->path))
         return true;
     if (what == FIELD_MARGINALS)
@@ -151,12 +166,17 @@ bool large_outputs_new(large_outputs **made, const solve_outputs *options,
     return done;
 }
 
+static void field_free(field_file *file) {
+    png_writer_free(&file->png);
+    tiff_writer_free(&file->tiff);
+}
+
 void large_outputs_free(large_outputs **outputs) {
     large_outputs *o = *outputs;
     if (!o)
         return;
     for (int what = 0; what < FIELDS; what++)
-        png_writer_free(&o->files[what].png);
+        field_free(&o->files[what]);
     free(o->band_labels);
     free(o->band_confidence);
     free(o->band_marginals);
@@ -167,14 +187,28 @@ void large_outputs_free(large_outputs **outputs) {
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static bool write_grey_rows(large_outputs *o, png_writer *png, cli_problem *problem) {
+static bool is_picture(const field_file *file) {
+    return file->png || file->tiff;
+}
+
+static bool write_rows(const field_file *file, const uint16_t *samples, size_t rows,
+                       cli_problem *problem) {
+    return file->png ? png_writer_rows(file->png, samples, rows, problem)
+                     : tiff_writer_rows(file->tiff, samples, rows, problem);
+}
+
+static bool end_picture(const field_file *file, cli_problem *problem) {
+    return file->png ? png_writer_end(file->png, problem) : tiff_writer_end(file->tiff, problem);
+}
+
+static bool write_grey_rows(large_outputs *o, const field_file *file, cli_problem *problem) {
     const size_t width = o->image->width;
     bool done = true;
     for (size_t row = 0; done && row < o->band_rows; row++) {
         for (size_t x = 0; x < width; x++)
             o->grey[x] = (uint16_t)lround(
                 255 * fmin(fmax((double)o->band_confidence[row * width + x], 0), 1));
-        done = png_writer_rows(png, o->grey, 1, problem);
+        done = write_rows(file, o->grey, 1, problem);
     }
     return done;
 }
@@ -201,16 +235,16 @@ static bool write_field(large_outputs *o, field what, size_t pixels, cli_problem
         return true;
     switch (what) {
     case FIELD_LABELS:
-        if (file->png)
-            return png_writer_rows(file->png, o->band_labels, o->band_rows, problem);
+        if (is_picture(file))
+            return write_rows(file, o->band_labels, o->band_rows, problem);
         if (nifti)
             return nifti_write_labels(file->stream, file->path, o->image->geometry, o->band_labels,
                                       problem);
         npy_append_labels(file->stream, o->band_labels, pixels, label_bytes(o));
         return true;
     case FIELD_CONFIDENCE:
-        if (file->png)
-            return write_grey_rows(o, file->png, problem);
+        if (is_picture(file))
+            return write_grey_rows(o, file, problem);
         if (nifti)
             return nifti_write_floats(file->stream, file->path, o->image->geometry,
                                       o->band_confidence, 1, problem);
@@ -228,7 +262,7 @@ static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_proble
     bool done = true;
     for (int what = 0; done && what < FIELDS; what++)
         done = write_field(o, (field)what, pixels, problem) &&
-               (!is_last || !o->files[what].png || png_writer_end(o->files[what].png, problem));
+               (!is_last || !is_picture(&o->files[what]) || end_picture(&o->files[what], problem));
     return done;
 }
 

@@ -161,6 +161,18 @@ static void print_image_notes(FILE *stream, const cli_image *image) {
                 "note: the photograph is turned %s, as its EXIF orientation says; what is written "
                 "is upright\n",
                 exif_turn_text(image->orientation));
+    if (image->scale.is_stretched)
+        fprintf(stream, "note: the image's numbers run from %.6g to %.6g; scaled to 0 to 255\n",
+                image->scale.low, image->scale.high);
+    size_t without_data = 0;
+    for (size_t i = 0; image->nodata && i < image_pixels(image); i++)
+        without_data += image->nodata[i];
+    if (without_data > 0)
+        fprintf(stream, "note: %zu pixel%s no data, and no label in a TIFF\n", without_data,
+                without_data == 1 ? " has" : "s have");
+    if (image->bands > 4)
+        fprintf(stream, "note: of the image's %zu bands the first three are its colours\n",
+                image->bands);
 }
 
 void print_solution(FILE *stream, const built_model *built, const solution *found) {

@@ -124,6 +124,20 @@ def jpeg_seeds():
         yield data
 
 
+GEO = {33550: (pictures.DOUBLE, [0.5, 0.5, 0.0]), 33922: (pictures.DOUBLE, [0.0, 0.0, 0.0, 5e5, 5.4e6, 0.0]),
+       34735: (pictures.SHORT, [1, 1, 0, 1, 1025, 0, 1, 2]), 34737: (pictures.ASCII, list(b"WGS 84|\0")),
+       42113: (pictures.ASCII, list(b"-9999\0"))}
+
+
+def geo_seeds():
+    rows = [[(x * 9, y * 8, 7) for x in range(5)] for y in range(4)]
+    for order in "<>":
+        yield pictures.tiff(rows, order=order, fields=GEO)
+    yield pictures.tiff(rows, fields={34264: (pictures.DOUBLE, [1.0] * 16)})
+    yield b"0.25\n0.01\n-0.02\n-0.25\n1000.5\n2000.25\n"
+    yield b"1 2 3 4 5"
+
+
 def pnm_seeds():
     for kind in range(1, 7):
         for largest in (1,) if kind in (1, 4) else (1, 255, 1000, 65535):
@@ -150,6 +164,9 @@ def tiff_seeds():
                         palette=palette)
     for _, data, _ in pictures.malformed_tiff(5, 4):
         yield data
+    for code in pictures.DEEP:
+        for order in "<>":
+            yield pictures.tiff([[(x * 9, y * 8, 7) for x in range(5)] for y in range(4)], code, order=order, fields=GEO)
 
 
 def nifti_seeds():
@@ -271,7 +288,7 @@ def outcome_seeds():
 
 
 SEEDS = {"arguments": arguments_seeds, "bmp": bmp_seeds, "certificate": certificate_seeds, "dataset": dataset_seeds,
-         "jpeg": jpeg_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds, "map": map_seeds,
+         "geo": geo_seeds, "jpeg": jpeg_seeds, "lists": lists_seeds, "log": log_seeds, "made": made_seeds, "map": map_seeds,
          "nifti": nifti_seeds, "npy": npy_seeds, "outcome": outcome_seeds, "palette": palette_seeds, "png": png_seeds,
          "pnm": pnm_seeds, "record": record_seeds, "settings": settings_seeds, "tiff": tiff_seeds,
          "verify": verify_seeds, "webp": webp_seeds, "window": window_seeds}

@@ -187,9 +187,9 @@ def malformed_pnm(width, height):
 
 # ---- TIFF ------------------------------------------------------------------------------------
 
-BYTE, SHORT, LONG = 1, 3, 4
-FIELD_BYTES = {BYTE: 1, SHORT: 2, LONG: 4}
-FIELD_CODE = {BYTE: "B", SHORT: "H", LONG: "I"}
+BYTE, ASCII, SHORT, LONG, DOUBLE = 1, 2, 3, 4, 12
+FIELD_BYTES = {BYTE: 1, ASCII: 1, SHORT: 2, LONG: 4, DOUBLE: 8}
+FIELD_CODE = {BYTE: "B", ASCII: "B", SHORT: "H", LONG: "I", DOUBLE: "d"}
 WIDTH_TAG, HEIGHT_TAG, BITS_TAG, COMPRESSION_TAG, PHOTOMETRIC_TAG = 256, 257, 258, 259, 262
 OFFSETS_TAG, CHANNELS_TAG, ROWS_TAG, COUNTS_TAG, PLANAR_TAG = 273, 277, 278, 279, 284
 PALETTE_TAG, TILE_WIDTH_TAG, TILE_HEIGHT_TAG = 320, 322, 323
@@ -233,7 +233,17 @@ def packbits(data):
 COMPRESS = {1: lambda data: data, 8: zlib.compress, 32946: zlib.compress, 32773: packbits}
 
 
+# Of samples that are not unsigned: bits and format by the code that struct has for them.
+DEEP = {"b": (8, 2), "h": (16, 2), "i": (32, 2), "I": (32, 1), "f": (32, 3), "d": (64, 3)}
+
+
+def deep_fields(code, channels):
+    return {BITS_TAG: (SHORT, [DEEP[code][0]] * channels), FORMAT_TAG: (SHORT, [DEEP[code][1]] * channels)}
+
+
 def pack_samples(samples, bits, order):
+    if bits in DEEP:
+        return struct.pack(order + "%d%s" % (len(samples), bits), *samples)
     if bits == 16:
         return struct.pack(order + "%dH" % len(samples), *samples)
     text = "".join(format(s, "0%db" % bits) for s in samples)
@@ -249,9 +259,11 @@ def tiff_fields(width, height, channels, bits, photometric, compression):
 
 def tiff(pixels, bits=8, photometric=TIFF_RGB, order="<", compression=1, rows=2, tile=None,
          planar=False, palette=None, **more):
-    """A picture from rows of pixels; in strips of `rows`, or in tiles of (width, height)."""
+    """A picture from rows of pixels; in strips of `rows`, or in tiles of (width, height). `bits` may be a code of DEEP."""
     height, width, channels = len(pixels), len(pixels[0]), len(pixels[0][0])
     fields = tiff_fields(width, height, channels, bits, photometric, compression)
+    if bits in DEEP:
+        fields.update(deep_fields(bits, channels))
     if palette:
         fields[PALETTE_TAG] = (SHORT, [257 * c[k] for k in range(3) for c in palette])
     if planar:
@@ -329,9 +341,11 @@ def malformed_tiff(width, height):
         ("bits-three", with_fields({BITS_TAG: (SHORT, [3] * 3)}), bad),
         ("bits-thirty-two", with_fields({BITS_TAG: (SHORT, [32] * 3)}), bad),
         ("bits-differ", with_fields({BITS_TAG: (SHORT, [8, 16, 8])}), bad),
-        ("floats", tiff([[(1, 2, 3)] * width] * height, 16, fields={FORMAT_TAG: (SHORT, [3] * 3)}),
-         "unsigned"),
-        ("signed", with_fields({FORMAT_TAG: (SHORT, [2] * 3)}), "unsigned"),
+        ("half-floats", tiff([[(1, 2, 3)] * width] * height, 16, fields={FORMAT_TAG: (SHORT, [3] * 3)}),
+         "unusual size"),
+        ("complex", with_fields({FORMAT_TAG: (SHORT, [5] * 3)}), "complex"),
+        ("floats-cut", tiff([[(1.0, 2.0, 3.0)] * width] * height, "f")[:60], bad),
+        ("floats-without-data", tiff([[(float("inf"),) * 3] * width] * height, "d"), "has no data"),
         ("photometric-missing", with_fields({PHOTOMETRIC_TAG: None}), bad),
         ("photometric-unknown", with_fields({PHOTOMETRIC_TAG: (SHORT, [99])}), bad),
         ("printer-colours", tiff([[(1, 2, 3, 4)] * width] * height, photometric=SEPARATED),
@@ -346,3 +360,31 @@ def malformed_tiff(width, height):
         ("tile-beyond", tiff(pixels, tile=(16, 16), fields={TILE_OFFSETS_TAG: (LONG, [2**29])}),
          bad),
     ]
+
+
+def read_tiff(data):
+    """(fields, rows of samples) of a little-endian TIFF with one channel, as the command writes it."""
+    assert data[:4] == b"II*\0"
+    at = struct.unpack("<I", data[4:8])[0]
+    fields = {}
+    for i in range(struct.unpack("<H", data[at:at + 2])[0]):
+        tag, kind, count = struct.unpack("<HHI", data[at + 2 + 12 * i:at + 10 + 12 * i])
+        size = FIELD_BYTES[kind] * count
+        place = at + 10 + 12 * i if size <= 4 else struct.unpack("<I", data[at + 10 + 12 * i:at + 14 + 12 * i])[0]
+        fields[tag] = struct.unpack("<%d%s" % (count, FIELD_CODE[kind]), data[place:place + size])
+    width, height, bits = fields[WIDTH_TAG][0], fields[HEIGHT_TAG][0], fields[BITS_TAG][0]
+    tiled = TILE_WIDTH_TAG in fields
+    across, down = (fields[TILE_WIDTH_TAG][0], fields[TILE_HEIGHT_TAG][0]) if tiled else (width, fields[ROWS_TAG][0])
+    offsets, counts = (TILE_OFFSETS_TAG, TILE_COUNTS_TAG) if tiled else (OFFSETS_TAG, COUNTS_TAG)
+    rows = [[0] * width for _ in range(height)]
+    for i, (place, size) in enumerate(zip(fields[offsets], fields[counts])):
+        block = data[place:place + size]
+        if fields[COMPRESSION_TAG][0] == 8:
+            block = zlib.decompress(block)
+        samples = block if bits == 8 else struct.unpack("<%dH" % (len(block) // 2), block)
+        columns = -(-width // across)
+        for k, sample in enumerate(samples):
+            x, y = i % columns * across + k % across, i // columns * down + k // across
+            if x < width and y < height:
+                rows[y][x] = sample
+    return fields, rows

@@ -173,6 +173,15 @@ static void cut_file(const instructions *in) {
 
 /* ---- pictures ------------------------------------------------------------------------------- */
 
+static sample_scale scale_of(const picture *decoded) {
+    sample_range *range = sample_range_matters(decoded) ? sample_range_new() : NULL;
+    if (range)
+        sample_range_add(range, decoded, decoded->samples, decoded->width * decoded->height);
+    const sample_scale scale = sample_scale_of(range, decoded);
+    free(range);
+    return scale;
+}
+
 static void check_picture(const instructions *in, const char *path, picture_purpose purpose) {
     cli_problem problem = {0, ""}, whole_problem = {0, ""};
     picture decoded;
@@ -193,10 +202,10 @@ static void check_picture(const instructions *in, const char *path, picture_purp
     const size_t count = decoded.width * decoded.height * decoded.channels;
     float *numbers = malloc(count * sizeof *numbers);
     fuzz_check(numbers != NULL);
+    const sample_scale scale =
+        purpose == PICTURE_AS_COLOURS ? scale_of(&decoded) : (sample_scale){.factor = 1};
     for (size_t i = 0; i < count; i++)
-        numbers[i] = purpose == PICTURE_AS_COLOURS
-                         ? (float)(decoded.samples[i] * 255.0 / decoded.largest)
-                         : (float)decoded.samples[i];
+        numbers[i] = (float)((decoded.samples[i] - scale.zero) * scale.factor);
     const whole w = {{decoded.width, decoded.height, 1}, decoded.channels, numbers};
     const raster_window window = window_in(in, w.size);
     fuzz_check(windows.size[0] == decoded.width && windows.size[1] == decoded.height &&
