@@ -164,7 +164,7 @@ static double filtered(const dcrf_backend_compat *compat, const struct dcrf_back
     double sum = 0;
     for (size_t m = 0; m < group->kernel_count; m++)
         for (size_t b = 0; b < compat->variables; b++)
-            sum += (double)group->weights[m] * fake_row(group->operators[m], a)[b] *
+            sum += group->weights[m] * fake_row(group->operators[m], a)[b] *
                    compat->q[i * compat->variables + b];
     return sum;
 }

@@ -62,7 +62,7 @@ static void begin(dcrf_backend_flow *flow) {
 }
 
 static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *device,
-                             const struct dcrf_backend_lp_model *model, const float *row_sums,
+                             const struct dcrf_backend_model *model, const float *row_sums,
                              const float *metric, float *u, dcrf_error *error) {
     const size_t n = model->variables;
     const dcrf_status status = fake_refuse("flow_make", error);
@@ -88,9 +88,9 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
         flow_free(flow);
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake flow");
     }
-    for (size_t m = 0; m < model->kernel_count; m++) {
-        flow->operators[flow->kernel_count] = model->operators[m];
-        flow->weights[flow->kernel_count++] = model->weights[m];
+    for (size_t m = 0; m < model->groups->kernel_count; m++) {
+        flow->operators[flow->kernel_count] = model->groups->operators[m];
+        flow->weights[flow->kernel_count++] = model->groups->weights[m];
     }
     for (size_t a = 0; a < n; a++) {
         flow->row_sums[a] = (double)row_sums[a];

@@ -88,7 +88,7 @@ static bool add_group(struct group *group, const struct dcrf_backend_group *give
     group->kernel_count = given->kernel_count;
     for (size_t m = 0; m < given->kernel_count; m++) {
         group->operators[m] = given->operators[m];
-        group->weights[m] = (double)given->weights[m];
+        group->weights[m] = given->weights[m];
     }
     for (size_t a = 0; a < variables; a++)
         group->diagonal[a] = (double)given->diagonal[a];

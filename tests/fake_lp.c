@@ -9,6 +9,7 @@ enum { UNARY, Y, PREVIOUS, Z, METRIC, FLOAT_BLOCKS };
 
 struct dcrf_backend_lp {
     dcrf_backend_device *device;
+    const struct dcrf_dual_space *space;
     size_t variables, labels, stride, kernel_count;
     float *block[FLOAT_BLOCKS];
     double *dual[DCRF_BACKEND_DUALS], *clique[DCRF_BACKEND_DUALS];
@@ -55,16 +56,21 @@ static bool take_cliques(dcrf_backend_lp *lp, const struct dcrf_cliques *cliques
 }
 
 static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
-                           const struct dcrf_backend_lp_model *model, dcrf_error *error) {
+                           const struct dcrf_backend_model *model,
+                           const struct dcrf_dual_space *space, dcrf_error *error) {
     const dcrf_status status = fake_refuse("lp_make", error);
     *out = NULL;
     if (status < 0)
         return status;
+    if (model->cliques && space->form != DCRF_CLIQUE_MIN)
+        return fake_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "the spread form is not on the fake device");
     dcrf_backend_lp *lp = calloc(1, sizeof *lp);
     if (!lp)
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
     lp->device = device;
     fake_hold(device);
+    lp->space = space;
     lp->variables = model->variables;
     lp->labels = model->labels;
     lp->stride = model->stride;
@@ -80,18 +86,18 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
     }
     memcpy(lp->block[UNARY], model->unary, floats_of(lp) * sizeof(float));
-    for (size_t m = 0; m < model->kernel_count; m++) {
-        lp->operators[lp->kernel_count] = model->operators[m];
-        lp->weights[lp->kernel_count++] = model->weights[m];
+    for (size_t m = 0; m < model->groups->kernel_count; m++) {
+        lp->operators[lp->kernel_count] = model->groups->operators[m];
+        lp->weights[lp->kernel_count++] = model->groups->weights[m];
     }
     *out = lp;
     return DCRF_OK;
 }
 
 static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
-                            const float *metric, const double *stiffness, dcrf_error *error) {
+                            const float *metric, dcrf_error *error) {
     for (size_t p = 0; p < lp->clique_count; p++)
-        lp->stiffness[p] = stiffness[p];
+        lp->stiffness[p] = lp->space->stiffness[p];
     for (size_t k = 0; k < floats_of(lp); k++) {
         lp->block[Y][k] = y ? y[k] : labels[k / lp->stride] == k % lp->stride;
         lp->dual[DCRF_BACKEND_AVERAGE][k] = lp->clique[DCRF_BACKEND_AVERAGE][k] = 0;
@@ -122,21 +128,27 @@ static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *
     return fake_refuse("lp_labels", error);
 }
 
-static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *pairwise,
-                                double *clique, dcrf_error *error) {
-    memcpy(pairwise, lp->dual[which], floats_of(lp) * sizeof *pairwise);
-    if (lp->clique_count > 0)
-        memcpy(clique, lp->clique[which], floats_of(lp) * sizeof *clique);
-    return fake_refuse("lp_read_dual", error);
+static const float *lp_view(const dcrf_backend_lp *lp) {
+    (void)lp;
+    return NULL;
 }
 
-static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                                 const double *pairwise, const double *clique, dcrf_error *error) {
-    for (size_t k = 0; k < floats_of(lp); k++) {
-        lp->dual[which][k] = pairwise ? pairwise[k] : 0;
-        lp->clique[which][k] = clique ? clique[k] : 0;
-    }
-    return fake_refuse("lp_write_dual", error);
+static bool lp_view_best(const dcrf_backend_lp *lp, double **pairwise, double **clique) {
+    (void)lp, (void)pairwise, (void)clique;
+    return false;
+}
+
+static dcrf_status lp_read_best(dcrf_backend_lp *lp, double *pairwise, double *clique,
+                                dcrf_error *error) {
+    memcpy(pairwise, lp->dual[DCRF_BACKEND_BEST], floats_of(lp) * sizeof *pairwise);
+    if (lp->clique_count > 0)
+        memcpy(clique, lp->clique[DCRF_BACKEND_BEST], floats_of(lp) * sizeof *clique);
+    return fake_refuse("lp_read_best", error);
+}
+
+static dcrf_status lp_write_best(dcrf_backend_lp *lp, const double *pairwise, dcrf_error *error) {
+    memcpy(lp->dual[DCRF_BACKEND_BEST], pairwise, floats_of(lp) * sizeof *pairwise);
+    return fake_refuse("lp_write_best", error);
 }
 
 /* The last node that is not above the value, and the part of the way to the next one. */
@@ -163,35 +175,39 @@ static double between_nodes(const dcrf_levels *levels, float y_a, float y_b) {
     return value;
 }
 
-static double flow(const dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape, size_t a,
-                   size_t i) {
+static double flow(const dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
+                   const dcrf_levels *levels, size_t a, size_t i) {
     const float *z = lp->block[Z];
     const struct dcrf_line along = {.epsilon = shape->epsilon, .y = z, .stride = lp->stride};
     double sum = 0;
     for (size_t m = 0; m < lp->kernel_count; m++)
         for (size_t b = 0; b < lp->variables; b++)
-            sum +=
-                lp->weights[m] * fake_row(lp->operators[m], a)[b] *
-                (lp->operators[m]->methods->line
-                     ? fake_line_value(&along, a, b, i)
-                     : between_nodes(shape->levels, z[a * lp->stride + i], z[b * lp->stride + i]));
+            sum += lp->weights[m] * fake_row(lp->operators[m], a)[b] *
+                   (lp->operators[m]->methods->line
+                        ? fake_line_value(&along, a, b, i)
+                        : between_nodes(levels, z[a * lp->stride + i], z[b * lp->stride + i]));
     return sum;
 }
 
-static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
-                                 size_t *labels, size_t *count, dcrf_error *error) {
-    *count = 0;
+static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
+                                 double threshold, const struct dcrf_interrupt *interrupt,
+                                 dcrf_error *error) {
+    (void)interrupt;
+    const size_t bins = shape->bins;
+    float *nodes = calloc((bins + 1) * bins, sizeof *nodes);
+    if (!nodes)
+        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake levels");
+    const dcrf_levels levels = {bins, nodes, nodes + bins};
+    dcrf_pair_fill_levels(shape, nodes, nodes + bins);
     for (size_t i = 0; i < lp->labels; i++) {
         double largest = 0;
         for (size_t a = 0; a < lp->variables; a++)
             largest = fmax(largest, (double)lp->block[Z][a * lp->stride + i]);
-        const bool is_alive = largest > shape->threshold;
-        if (is_alive)
-            labels[(*count)++] = i;
         for (size_t a = 0; a < lp->variables; a++)
             lp->dual[DCRF_BACKEND_CURRENT][a * lp->stride + i] =
-                is_alive ? flow(lp, shape, a, i) : 0;
+                largest > threshold ? flow(lp, shape, &levels, a, i) : 0;
     }
+    free(nodes);
     return fake_refuse("lp_find_point", error);
 }
 
@@ -236,15 +252,26 @@ static double slope_at(const dcrf_backend_lp *lp, enum dcrf_backend_dual to, dou
     return slope;
 }
 
-static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *error) {
-    sums[DCRF_BACKEND_LOWEST] = sums[DCRF_BACKEND_MAGNITUDE] = 0;
+static double bound_of_best(const dcrf_backend_lp *lp, struct dcrf_roundings roundings) {
+    double lowest = 0, magnitude = 0;
     for (size_t a = 0; a < lp->variables; a++) {
         double cost;
         cheapest(lp, DCRF_BACKEND_BEST, 0, a, &cost);
-        sums[DCRF_BACKEND_LOWEST] += cost;
-        sums[DCRF_BACKEND_MAGNITUDE] += fabs(cost);
+        lowest += cost;
+        magnitude += fabs(cost);
     }
-    return fake_refuse("lp_bound_sums", error);
+    return dcrf_dual_bound_of_sums(lp->space, roundings, lowest, magnitude);
+}
+
+static dcrf_status lp_reset_best(dcrf_backend_lp *lp, struct dcrf_roundings roundings,
+                                 double *bound, dcrf_error *error) {
+    for (size_t k = 0; k < floats_of(lp); k++) {
+        lp->dual[DCRF_BACKEND_BEST][k] = 0;
+        lp->clique[DCRF_BACKEND_BEST][k] =
+            lp->clique_count > 0 ? (double)lp->space->clique_weight[k / lp->stride] : 0;
+    }
+    *bound = bound_of_best(lp, roundings);
+    return fake_refuse("lp_reset_best", error);
 }
 
 /* The theta with sum of max(0, v - theta) = total, by bisection, which is another way than the
@@ -335,16 +362,17 @@ static double find_weight(const dcrf_backend_lp *lp, enum dcrf_backend_dual to, 
 static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                               struct dcrf_backend_advanced *done, dcrf_error *error) {
     const enum dcrf_backend_dual targets[] = {DCRF_BACKEND_CURRENT, DCRF_BACKEND_AVERAGE};
-    double error_of_best = how->errors[DCRF_BACKEND_BEST];
+    struct dcrf_roundings best = how->roundings[DCRF_BACKEND_BEST];
     dcrf_status status = fake_refuse("lp_advance", error);
     mix(lp, DCRF_BACKEND_AVERAGE, DCRF_BACKEND_CURRENT, how->average_weight);
     for (size_t t = 0; t < (how->has_average ? 2 : 1) && status == DCRF_OK; t++) {
-        const double error_there = how->errors[targets[t]];
-        const double weight = find_weight(lp, targets[t], error_there - error_of_best);
+        const struct dcrf_roundings to = how->roundings[targets[t]];
+        const double weight =
+            find_weight(lp, targets[t], dcrf_dual_error_slope(lp->space, best, to));
         done->weights[t] = weight;
-        error_of_best += weight * (error_there - error_of_best);
+        best = dcrf_roundings_mix(best, to, weight);
         mix(lp, DCRF_BACKEND_BEST, targets[t], weight);
-        status = lp_bound_sums(lp, done->bounds[t], error);
+        done->bounds[t] = bound_of_best(lp, best);
     }
     if (status < 0)
         return status;
@@ -375,12 +403,14 @@ const struct dcrf_backend_lp_methods fake_lp = {.make = lp_make,
                                                 .free = lp_free,
                                                 .start = lp_start,
                                                 .restart = lp_restart,
+                                                .view = lp_view,
                                                 .read = lp_read,
                                                 .labels = lp_labels,
-                                                .read_dual = lp_read_dual,
-                                                .write_dual = lp_write_dual,
+                                                .view_best = lp_view_best,
+                                                .read_best = lp_read_best,
+                                                .reset_best = lp_reset_best,
+                                                .write_best = lp_write_best,
                                                 .find_point = lp_find_point,
                                                 .find_cliques = lp_find_cliques,
-                                                .bound_sums = lp_bound_sums,
                                                 .advance = lp_advance,
                                                 .energy = lp_energy};

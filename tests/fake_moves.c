@@ -69,7 +69,7 @@ static void take_kernels(dcrf_backend_moves *moves, const struct dcrf_backend_gr
             mu[k] =
                 group->compatibility ? (double)group->compatibility[k] : k / labels != k % labels;
         moves->operators[moves->kernel_count] = group->operators[m];
-        moves->weights[moves->kernel_count++] = (double)group->weights[m];
+        moves->weights[moves->kernel_count++] = group->weights[m];
     }
 }
 

@@ -9,7 +9,7 @@
  * the unaries are chosen such that all reduced costs of x are the smallest of their variables. Then
  * the bound of that point, computed without error, is E(x), and x is optimal; and a bound that
  * rounds the wrong way is above it. */
-#include "lp/pair_dual.h"
+#include "backend/cpu/pair_dual.h"
 #include "unit.h"
 
 #include "core/rng.h"
@@ -327,9 +327,9 @@ static void stated_errors(void **state) {
                     sum += matrix[a][b] * (long double)((x[b] == i) - (x[a] == i));
                 const long double error =
                     fabsl(sum - (long double)f.dual.pairwise[a * MOST_STRIDE + i]) / row_sum[a];
-                if (!(error <= (long double)f.dual.pairwise_roundings * 0x1p-24L))
+                if (!(error <= (long double)f.dual.roundings.pairwise * 0x1p-24L))
                     fail_msg("seed %d, precise %d: %g of the row sum, not %g", (int)seed, precise,
-                             (double)error, f.dual.pairwise_roundings * 0x1p-24);
+                             (double)error, f.dual.roundings.pairwise * 0x1p-24);
                 long double *most = &largest[precise][seed % 3];
                 *most = fmaxl(*most, error * (precise ? 0x1p53L : 0x1p24L));
             }

@@ -285,10 +285,11 @@ static void failures_are_told(void **state) {
         "iterate_read", "mean_field_start", "mean_field_step"};
     static const char *const of_qp[] = {"qp_start", "qp_bend", "qp_move"};
     static const char *const of_lp[] = {
-        "lp_make",       "lp_start",      "lp_restart",     "lp_read",      "lp_read_dual",
-        "lp_write_dual", "lp_find_point", "lp_bound_sums",  "lp_advance",   "lp_energy",
-        "lp_labels",     "sum",           "iterate_labels", "disagreements"};
-    static const char *const of_flow[] = {"flow_make", "flow_iterate", "flow_read"};
+        "lp_make",       "lp_start",       "lp_restart",   "lp_read",   "lp_read_best",
+        "lp_reset_best", "lp_find_point",  "lp_advance",   "lp_energy", "lp_labels",
+        "sum",           "iterate_labels", "disagreements"};
+    static const char *const of_flow[] = {"flow_make", "flow_iterate", "flow_read",
+                                          "lp_write_best"};
     static const char *const of_moves[] = {"moves_make",   "moves_load",       "moves_read",
                                            "moves_tables", "moves_find_gains", "moves_change"};
     struct toy toy = toy_of(1), cliques = toy_of(3);

@@ -1,8 +1,8 @@
 /* The pieces of the LP's dual against naive ones: the projection onto a simplex, the sets of the
  * cliques, and the pairwise points. */
-#include "lp/clique_dual.h"
-#include "lp/pair_dual.h"
-#include "lp/simplex.h"
+#include "backend/cpu/clique_dual.h"
+#include "backend/cpu/pair_dual.h"
+#include "backend/cpu/simplex.h"
 #include "toy.h"
 
 #include <dcrf/experimental.h>
@@ -70,7 +70,6 @@ static void make(struct fixture *f, uint64_t seed, dcrf_clique_form form) {
                      DCRF_OK);
     assert_int_equal(dcrf_dual_space_measure(&f->space, NULL), DCRF_OK);
     assert_int_equal(dcrf_clique_dual_init(&f->cliques, &f->space, NULL), DCRF_OK);
-    dcrf_clique_dual_measure(&f->cliques);
     assert_int_equal(dcrf_dual_init(&f->dual, &f->space, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_init(&f->vertex, &f->space, NULL), DCRF_OK);
     const size_t count = f->toy.variables * f->stride;
@@ -238,8 +237,8 @@ static void test_bound_of_sums(void **state) {
         assert_int_equal(dcrf_dual_space_measure(&space, NULL), DCRF_OK);
         assert_int_equal(dcrf_dual_init(&dual, &space, NULL), DCRF_OK);
         dcrf_dual_reset(&dual, &space);
-        dual.pairwise_roundings = seed % 2 ? 1e5 * dcrf_rng_uniform(&rng) : 0;
-        dual.clique_roundings = dual.clique && seed % 2 ? 1e5 * dcrf_rng_uniform(&rng) : 0;
+        dual.roundings.pairwise = seed % 2 ? 1e5 * dcrf_rng_uniform(&rng) : 0;
+        dual.roundings.clique = dual.clique && seed % 2 ? 1e5 * dcrf_rng_uniform(&rng) : 0;
         double lowest = 0, magnitude = 0;
         for (size_t a = toy.variables; a-- > 0;) {
             double cost = (double)INFINITY;
@@ -253,12 +252,12 @@ static void test_bound_of_sums(void **state) {
             magnitude += fabs(cost);
         }
         const double bound = dcrf_dual_bound(&space, &dual);
-        const double of_sums = dcrf_dual_bound_of_sums(&space, &dual, lowest, magnitude);
+        const double of_sums = dcrf_dual_bound_of_sums(&space, dual.roundings, lowest, magnitude);
         double costs = 0; /* of the members' cliques */
         for (size_t p = 0; p < toy.cliques; p++)
             costs += toy.costs[p] * (double)(toy.offsets[p + 1] - toy.offsets[p]);
-        const double taken_off = dual.pairwise_roundings * 0x1p-24 * space.total;
-        const double of_cliques = dual.clique_roundings * 0x1p-24 * costs;
+        const double taken_off = dual.roundings.pairwise * 0x1p-24 * space.total;
+        const double of_cliques = dual.roundings.clique * 0x1p-24 * costs;
         /* v of the min form is below C, which is taken off of sums. */
         const double at_most = form == DCRF_CLIQUE_MIN ? 1.01 * of_cliques : 0;
         assert_true(of_sums <= space.constant + lowest - taken_off - of_cliques);
@@ -279,8 +278,8 @@ static void draw_point(const struct fixture *f, struct dcrf_dual *dual, dcrf_rng
         dual->pairwise[k] = dcrf_rng_uniform(rng) - 0.5;
         dual->clique[k] = dcrf_rng_uniform(rng) - 0.5;
     }
-    dual->pairwise_roundings = 1e4 * dcrf_rng_uniform(rng);
-    dual->clique_roundings = 1e4 * dcrf_rng_uniform(rng);
+    dual->roundings.pairwise = 1e4 * dcrf_rng_uniform(rng);
+    dual->roundings.clique = 1e4 * dcrf_rng_uniform(rng);
 }
 
 /* A mean has the mean of both errors, and some roundings to double more. */
@@ -317,9 +316,9 @@ static void test_mixtures(void **state) {
             assert_true(fabs(mixed.clique[k] - (1 - weight) * f.dual.clique[k] -
                              weight * f.vertex.clique[k]) < 1e-15);
         }
-        check_mean(mixed.pairwise_roundings, f.dual.pairwise_roundings, f.vertex.pairwise_roundings,
+        check_mean(mixed.roundings.pairwise, f.dual.roundings.pairwise, f.vertex.roundings.pairwise,
                    weight);
-        check_mean(mixed.clique_roundings, f.dual.clique_roundings, f.vertex.clique_roundings,
+        check_mean(mixed.roundings.clique, f.dual.roundings.clique, f.vertex.roundings.clique,
                    weight);
         double bound = ends[0];
         dcrf_dual_improve(&f.space, &f.dual, &f.vertex, &bound);

@@ -519,7 +519,7 @@ static void bound_of_its_parts(void **state) {
                          DCRF_OK);
         assert_true(dcrf_solver_run(solver, NULL) > 0);
         struct dcrf_lp *lp = solver->state;
-        assert_int_equal(dcrf_lp_device_fetch_best(lp, NULL), DCRF_OK);
+        assert_int_equal(dcrf_lp_fetch_best(lp, NULL), DCRF_OK);
         /* The claim has its roundings taken off. What the last mixture lost to them can make the
          * point a little worse than the best one before it. */
         const double bound = dense_bound(&toy, lp), scale = 1 + fabs(solver->info.energy.total);

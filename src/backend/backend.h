@@ -11,6 +11,7 @@
 #ifndef DCRF_BACKEND_BACKEND_H
 #define DCRF_BACKEND_BACKEND_H
 
+#include "backend/dual_space.h"
 #include "core/interrupt.h"
 #include "dsp/dsp.h"
 #include "filter/operator.h"
@@ -25,7 +26,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 14u
+#define DCRF_BACKEND_VERSION 15u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -45,18 +46,20 @@ typedef struct dcrf_backend_moves dcrf_backend_moves;
 struct dcrf_backend_group {
     size_t kernel_count;
     dcrf_operator *const *operators; /* of the same device; they outlive the object */
-    const float *weights;
+    const double *weights;
     const float *diagonal;      /* sum of w_m diag(K_m), one per variable; NULL: it stays in */
     const float *compatibility; /* mu, labels x labels, symmetric; or NULL */
 };
 
-/* A model as mean field, QP and the moves take it. Arrays are the host's; they need not outlive the
- * call, but for the coupling, which outlives the object. */
+/* A model as all methods take it. Arrays are the host's; they need not outlive the call, but for
+ * plan, workspace and coupling, which outlive the object. */
 struct dcrf_backend_model {
-    const struct dcrf_coupling *coupling; /* what the rest describes, for the CPU's backend */
+    const dcrf_plan *plan; /* what the rest describes, and who works, for the CPU's backend */
+    dcrf_workspace *workspace;
+    const struct dcrf_coupling *coupling; /* likewise; NULL for the LP and the flow */
     size_t variables, labels, stride;
     const float *unary;
-    size_t group_count;
+    size_t group_count; /* the LP and the flow have one, of all kernels, without a diagonal */
     const struct dcrf_backend_group *groups;
     float own_factor, all_factor;       /* from the field to Psi y: energy/coupling.h */
     const struct dcrf_cliques *cliques; /* NULL: none */
@@ -116,18 +119,6 @@ struct dcrf_backend_iterate_methods {
 
 /* ---- the LP --------------------------------------------------------------------------------- */
 
-/* Of a model whose kernels are all Potts; likewise. */
-struct dcrf_backend_lp_model {
-    const dcrf_plan *plan; /* what the rest describes, and its workspace, for the CPU's backend */
-    dcrf_workspace *workspace;
-    size_t variables, labels, stride;
-    const float *unary;
-    size_t kernel_count;
-    dcrf_operator *const *operators;
-    const double *weights;
-    const struct dcrf_cliques *cliques; /* of the min form; NULL: none */
-};
-
 /* The blocks of lp/lp_huber.c: points of the dual (A alpha and, where there are cliques, v, in
  * double) and marginals. */
 enum dcrf_backend_dual {
@@ -138,24 +129,12 @@ enum dcrf_backend_dual {
 };
 enum dcrf_backend_marginals { DCRF_BACKEND_Y, DCRF_BACKEND_Z };
 
-/* How z becomes a point of the dual (lp/pair_dual.h). */
-struct dcrf_backend_shape {
-    double epsilon;            /* of operators that take the line itself */
-    const dcrf_levels *levels; /* of the others */
-    bool is_precise;           /* in double: where all operators have line_double */
-    double threshold;          /* labels whose entries are all below are dead */
-};
-
-enum { DCRF_BACKEND_LOWEST, DCRF_BACKEND_MAGNITUDE, DCRF_BACKEND_BOUND_SUMS };
-
 /* What a step makes of the point of z (lp/lp_huber.c): the average and the best point of the
  * dual, y, and the next z. */
 struct dcrf_backend_advance {
     double average_weight; /* average += average_weight (current - average) */
     bool has_average;      /* best moves towards current, and then towards the average */
-    /* What the rounding error of each point takes off its bound: the slope of the bound along a
-     * mixture of two has the difference in it. */
-    double errors[DCRF_BACKEND_DUALS];
+    struct dcrf_roundings roundings[DCRF_BACKEND_DUALS]; /* of the average: after it has moved */
     double epsilon;
     float beta; /* 0 is taken instead where uphill > 0 */
 };
@@ -163,50 +142,61 @@ struct dcrf_backend_advance {
 enum { DCRF_BACKEND_TO_CURRENT, DCRF_BACKEND_TO_AVERAGE, DCRF_BACKEND_TARGETS };
 
 struct dcrf_backend_advanced {
-    /* best += weights[t] (target - best): up to where the bound falls, in steps of 1 / 128. */
+    /* best += weights[t] (target - best): up to where the bound falls, in steps of 1 / 128. The
+     * slope of the bound along the way has that of the roundings' errors in it. */
     double weights[DCRF_BACKEND_TARGETS];
-    /* Of best afterwards: sum_a min_i (phi - best)_ai, and the sum of the magnitudes. They mean
-     * nothing where the weight is 0. */
-    double bounds[DCRF_BACKEND_TARGETS][DCRF_BACKEND_BOUND_SUMS];
+    /* What best proves afterwards; it means nothing where the weight is 0. */
+    double bounds[DCRF_BACKEND_TARGETS];
     double objective; /* sum z (phi - current) */
     double uphill;    /* sum metric <z - y, y - previous> */
 };
 
-/* The steps of the LP, each a few passes over the device's blocks; sums are in double, of any
- * order, but always the same one. A point of the dual is A alpha + v. */
+/* The steps of the LP, each a few passes over the backend's blocks; sums are in double, of any
+ * order, but always the same one. A point of the dual is A alpha + v. Bounds have the errors of all
+ * roundings taken off (backend/dual_space.h). */
 struct dcrf_backend_lp_methods {
+    /* The space outlives the LP, and is measured before the first of the steps. */
     dcrf_status (*make)(dcrf_backend_lp **lp, dcrf_backend_device *device,
-                        const struct dcrf_backend_lp_model *model, dcrf_error *error);
+                        const struct dcrf_backend_model *model, const struct dcrf_dual_space *space,
+                        dcrf_error *error);
     void (*free)(dcrf_backend_lp *lp);
 
     /* Begin at y, or at the labelling (y = NULL), with the metric of the steps, one per variable,
-     * the stiffness of each clique, and zeros for the average. */
+     * which outlives the LP, and the zero point for the average. */
     dcrf_status (*start)(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
-                         const float *metric, const double *stiffness, dcrf_error *error);
+                         const float *metric, dcrf_error *error);
     dcrf_status (*restart)(dcrf_backend_lp *lp, dcrf_error *error); /* z = y */
+    /* Marginals, a block with the model's stride: where y is, until it moves (NULL: the host cannot
+     * read that memory), or copied; and the labels of the largest ones of y, the first of equals.
+     */
+    const float *(*view)(const dcrf_backend_lp *lp);
     dcrf_status (*read)(dcrf_backend_lp *lp, enum dcrf_backend_marginals which, float *block,
                         dcrf_error *error);
-    /* Of y: the labels of the largest marginals, the first of equals. */
     dcrf_status (*labels)(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error);
-    /* A alpha and v; v is not there without cliques. */
-    dcrf_status (*read_dual)(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *pairwise,
-                             double *clique, dcrf_error *error);
-    /* NULL: zeros. */
-    dcrf_status (*write_dual)(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                              const double *pairwise, const double *clique, dcrf_error *error);
-    /* Of best, as above. */
-    dcrf_status (*bound_sums)(dcrf_backend_lp *lp, double *sums, dcrf_error *error);
+    /* A alpha and v of best, likewise; v is not there without cliques. */
+    bool (*view_best)(const dcrf_backend_lp *lp, double **pairwise, double **clique);
+    dcrf_status (*read_best)(dcrf_backend_lp *lp, double *pairwise, double *clique,
+                             dcrf_error *error);
+    /* Best becomes the zero point, with these roundings; and what it proves. */
+    dcrf_status (*reset_best)(dcrf_backend_lp *lp, struct dcrf_roundings roundings, double *bound,
+                              dcrf_error *error);
+    /* Best has this A alpha from now on; its v stays. */
+    dcrf_status (*write_best)(dcrf_backend_lp *lp, const double *pairwise, dcrf_error *error);
 
-    /* current = A alpha of z. The labels that are alive go to `alive`, which has room for all. */
-    dcrf_status (*find_point)(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
-                              size_t *alive, size_t *alive_count, dcrf_error *error);
-    /* v of current = the projection of -stiffness / epsilon z (lp/clique_dual.c). */
+    /* current = A alpha of z. Labels whose entries are all at most `threshold` are dead: their
+     * alpha is zero. DCRF_STOP_CANCELLED where it was interrupted (NULL: never), and there is no
+     * point. */
+    dcrf_status (*find_point)(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
+                              double threshold, const struct dcrf_interrupt *interrupt,
+                              dcrf_error *error);
+    /* v of current = the projection of -stiffness / epsilon z (backend/cpu/clique_dual.c). */
     dcrf_status (*find_cliques)(dcrf_backend_lp *lp, double epsilon, dcrf_error *error);
     /* The average and best move; previous = y, y = P(z + tau (current - phi)), tau = epsilon /
      * metric, z = y + beta (y - previous), clipped to [0, 1]. */
     dcrf_status (*advance)(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                            struct dcrf_backend_advanced *done, dcrf_error *error);
-    /* After it: what the labels of y cost in unaries, and in pairs of all kernels. */
+    /* After it: what the labels of y cost in unaries, and in pairs of all kernels. NULL: there is
+     * no shorter way than from the labels. */
     dcrf_status (*energy)(dcrf_backend_lp *lp, double *unary, double *pairwise, dcrf_error *error);
 };
 
@@ -218,7 +208,7 @@ struct dcrf_backend_flow_methods {
      * matter. `u` is a block of the host's with the model's stride, which `read` fills and in which
      * the CPU works. It outlives the flow, as do row_sums and metric. */
     dcrf_status (*make)(dcrf_backend_flow **flow, dcrf_backend_device *device,
-                        const struct dcrf_backend_lp_model *model, const float *row_sums,
+                        const struct dcrf_backend_model *model, const float *row_sums,
                         const float *metric, float *u, dcrf_error *error);
     void (*free)(dcrf_backend_flow *flow);
     /* So many iterations, or fewer where it is interrupted (NULL: never). *residual: the square of
@@ -408,8 +398,8 @@ struct dcrf_backend {
     const struct dcrf_backend_compat_methods *compat;
 };
 
-/* The CPU: no devices, operators of filter/ (so no `operator_new`), and no `arrays`, `compat`, `lp`
- * yet. */
+/* The CPU: no devices, operators of filter/ (so no `operator_new`), and no `arrays`, `compat` yet.
+ */
 extern const struct dcrf_backend dcrf_backend_cpu;
 
 /* What the device's library exports, under this name. */

@@ -158,7 +158,7 @@ struct groups {
     size_t count;
     struct dcrf_backend_group *group;
     dcrf_operator **operators;
-    float *weights;
+    double *weights;
     float *matrices;
 };
 
@@ -207,7 +207,7 @@ static bool groups_fill(struct groups *groups, const struct dcrf_densecrf_term *
             if (is_scalar(term) != (pass == 0))
                 continue;
             groups->operators[used] = term->op;
-            groups->weights[used] = is_scalar(term) ? term->mu[0] : 1;
+            groups->weights[used] = is_scalar(term) ? (double)term->mu[0] : 1;
             if (pass == 1 || used == 0) {
                 struct dcrf_backend_group *group = &groups->group[groups->count];
                 group->operators = groups->operators + used;

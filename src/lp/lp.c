@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "lp/potential_flow.h"
-#include "round/round.h"
 #include "solver/solver.h"
 
 #include <math.h>
@@ -21,32 +20,21 @@ static void lp_free(void *state) {
     if (!lp)
         return;
     lp->schedule->clear(lp);
-    dcrf_lp_device_clear(&lp->device);
-    dcrf_pair_filter_clear(&lp->pairs);
-    dcrf_clique_dual_clear(&lp->cliques);
     dcrf_dual_clear(&lp->best);
     dcrf_dual_space_clear(&lp->space);
     dcrf_lp_mixture_clear(&lp->mixture);
-    dcrf_release(lp->y);
     dcrf_release(lp->metric);
     dcrf_release(lp);
 }
 
 static dcrf_status take_memory(struct dcrf_lp *lp, dcrf_error *error) {
-    const dcrf_model *model = lp->problem->model;
-    lp->y = dcrf_allocate_zero(model->variables, model->stride * sizeof(float));
-    lp->metric = dcrf_allocate(model->variables, sizeof(float));
-    if (!lp->y || !lp->metric)
+    lp->metric = dcrf_allocate(lp->problem->model->variables, sizeof(float));
+    if (!lp->metric)
         return dcrf_fail_memory(error, "the LP relaxation");
     dcrf_status status = dcrf_dual_space_init(&lp->space, lp->problem->plan, lp->problem->workspace,
                                               lp->problem->settings->lp.clique_form, error);
-    if (status < 0 || (status = dcrf_pair_filter_init(&lp->pairs, &lp->space, error)) < 0 ||
-        (status = dcrf_clique_dual_init(&lp->cliques, &lp->space, error)) < 0 ||
-        (status = dcrf_dual_init(&lp->best, &lp->space, error)) < 0 ||
-        (status = dcrf_lp_device_init(lp, error)) < 0)
-        return status;
-    lp->pairs.interrupt = &lp->problem->stop->interrupt;
-    status = lp->schedule->init(lp, error);
+    if (status == DCRF_OK)
+        status = lp->schedule->init(lp, error);
     return status < 0 ? status : dcrf_lp_mixture_init(lp, error);
 }
 
@@ -84,7 +72,7 @@ static void make_metric(struct dcrf_lp *lp) {
     memcpy(lp->metric, lp->space.row_sums, n * sizeof *lp->metric);
     for (size_t p = 0; p < cliques->count; p++)
         for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
-            lp->metric[cliques->members[k]] += (float)lp->cliques.stiffness[p];
+            lp->metric[cliques->members[k]] += (float)lp->space.stiffness[p];
     for (size_t a = 0; a < n; a++)
         mean += (double)lp->metric[a] / (double)n;
     const float floor = mean > 0 ? (float)(1e-3 * mean) : 1e-3f;
@@ -101,7 +89,6 @@ dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcr
     const dcrf_status status = dcrf_dual_space_measure(&lp->space, error);
     if (status < 0)
         return status;
-    dcrf_clique_dual_measure(&lp->cliques);
     make_metric(lp);
     lp->is_measured = true;
     return DCRF_OK;
@@ -112,46 +99,26 @@ double dcrf_lp_row_sums(const void *state) {
     return lp->is_measured ? lp->space.total : (double)INFINITY;
 }
 
-/* A dual point is one wherever the primal starts. */
-static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
-    lp->has_best = true;
-    if (lp->device.state)
-        return dcrf_lp_device_reset_best(lp, error);
-    dcrf_dual_reset(&lp->best, &lp->space);
-    lp->bound = dcrf_dual_bound(&lp->space, &lp->best);
-    return DCRF_OK;
-}
-
 /* alpha_ab = K_ab (u_a - u_b) is the line of width 1 between 1 - u. */
 static dcrf_status keep_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
     const struct dcrf_pair_shape line = {.epsilon = 1, .bins = 2};
     const size_t cells = lp->problem->model->variables * lp->problem->model->stride;
-    if (!lp->mixture.is_kept)
-        return DCRF_OK;
-    float *y = dcrf_allocate(cells, sizeof *y);
-    if (!y)
-        return dcrf_fail_memory(error, "the LP's dual point");
-    for (size_t k = 0; k < cells; k++)
+    float *y;
+    const dcrf_status status = dcrf_lp_mixture_add(lp, &lp->best, &line, &y, error);
+    for (size_t k = 0; k < cells && y; k++)
         y[k] = 1 - flow->potentials[k];
-    const dcrf_status status = dcrf_lp_mixture_add(lp, &lp->best, &line, y, error);
-    dcrf_release(y);
     return status;
 }
 
-/* The flow becomes the best dual point. */
+/* The flow becomes the best dual point; its cliques stay. */
 static dcrf_status take_flow(struct dcrf_lp *lp, const struct dcrf_flow_proof *flow,
                              dcrf_error *error) {
-    const dcrf_model *model = lp->problem->model;
-    dcrf_status status = dcrf_lp_device_fetch_best(lp, error); /* its cliques stay */
+    const dcrf_status status = lp->schedule->write_best(lp, flow->pairwise, error);
     if (status < 0)
         return status;
-    memcpy(lp->best.pairwise, flow->pairwise,
-           model->variables * model->stride * sizeof *lp->best.pairwise);
-    lp->best.pairwise_roundings = flow->roundings;
+    lp->best.roundings.pairwise = flow->roundings;
     lp->bound = fmax(lp->bound, flow->bound);
-    if (lp->device.state && (status = dcrf_lp_device_take_best(lp, error)) < 0)
-        return status;
     return keep_flow(lp, flow, error);
 }
 
@@ -163,21 +130,21 @@ static dcrf_status go_on(const struct dcrf_lp *lp, dcrf_error *error) {
 
 static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    const dcrf_model *model = lp->problem->model;
     const struct dcrf_dual_space *space;
     /* Each of these is a pass over memory that nobody has touched yet. */
     dcrf_status status = go_on(lp, error);
     if (status < 0 || (status = dcrf_lp_space(lp, &space, error)) < 0 ||
         (status = go_on(lp, error)) < 0)
         return status;
-    if (!lp->has_best && ((status = reset_best(lp, error)) < 0 || (status = go_on(lp, error)) < 0))
-        return status;
+    if (!lp->has_best) { /* a dual point is one wherever the primal starts */
+        if ((status = lp->schedule->reset_best(lp, error)) < 0)
+            return status;
+        lp->has_best = true;
+        if ((status = go_on(lp, error)) < 0)
+            return status;
+    }
     if (start->flow && (status = take_flow(lp, start->flow, error)) < 0)
         return status;
-    if (start->y)
-        memcpy(lp->y, start->y, model->variables * model->stride * sizeof *lp->y);
-    else if (!lp->device.state)
-        dcrf_round_inverse(start->labels, model->variables, model->stride, lp->y);
     return lp->schedule->start(lp, start, error);
 }
 
@@ -204,10 +171,14 @@ static void judge_variables(void *context, size_t begin, size_t end, double *sum
     }
 }
 
+dcrf_status dcrf_lp_fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
+    return lp->schedule->fetch_best(lp, error);
+}
+
 dcrf_status dcrf_lp_judge(void *state, double energy, const uint16_t *labels,
                           struct dcrf_judgement *judgement, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    const dcrf_status status = dcrf_lp_device_fetch_best(lp, error);
+    const dcrf_status status = dcrf_lp_fetch_best(lp, error);
     if (status < 0)
         return status;
     double sums[JUDGED];
@@ -234,24 +205,18 @@ static dcrf_status lp_step(void *state, struct dcrf_step_report *report, dcrf_er
 }
 
 static dcrf_status lp_fetch(void *state, dcrf_error *error) {
-    return dcrf_lp_device_fetch_y(state, error);
+    struct dcrf_lp *lp = state;
+    return lp->schedule->fetch_y(lp, error);
 }
 
 static dcrf_status lp_labels(void *state, uint16_t *labels, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    return lp->device.is_y_old ? lp->device.methods->labels(lp->device.state, labels, error)
-                               : DCRF_NO_LABELS;
+    return lp->schedule->labels(lp, labels, error);
 }
 
 static dcrf_status lp_energy(void *state, dcrf_energy *energy, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    if (!lp->device.has_stepped || lp->problem->model->cliques.count > 0)
-        return DCRF_NO_LABELS;
-    *energy = (dcrf_energy){0};
-    const dcrf_status status =
-        lp->device.methods->energy(lp->device.state, &energy->unary, &energy->pairwise, error);
-    energy->total = energy->unary + energy->pairwise;
-    return status;
+    return lp->schedule->energy(lp, energy, error);
 }
 
 static const float *lp_marginals(const void *state) {

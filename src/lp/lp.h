@@ -1,43 +1,56 @@
 /* The inside of the LP method: what its schedules share.
  *
- *   lp.c              memory, the start, the method's interface
+ *   lp.c              the start, the method's interface
  *   lp_huber.c        one accelerated step on the Huber-smoothed problem (the default)
- *   lp_device.c       its blocks and steps on a device
- *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper)
+ *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper), on the host
  *   lp_mixture.c      what a certificate needs
- *   dual.c, pair_dual.c, clique_dual.c    points of the dual and what they prove
- *   potential_flow.c  the proof for constant labellings, a candidate of the solver */
+ *   potential_flow.c  the proof for constant labellings, a candidate of the solver
+ *
+ * Points of the dual and what they prove: backend/dual_space.h. */
 #ifndef DCRF_LP_LP_H
 #define DCRF_LP_LP_H
 
-#include "lp/clique_dual.h"
-#include "lp/dual.h"
-#include "lp/lp_device.h"
+#include "backend/backend.h"
+#include "backend/cpu/clique_dual.h"
+#include "backend/cpu/pair_dual.h"
 #include "lp/lp_experiment.h"
 #include "lp/lp_mixture.h"
-#include "lp/pair_dual.h"
 #include "solver/method.h"
 
 struct dcrf_lp;
 
-/* What a schedule supplies; it begins at lp->y, or where the start says and the device has y, moves
- * it, and improves lp->best and lp->bound. */
+/* What a schedule supplies; it begins where the start says, moves y, and improves the best point of
+ * the dual, and lp->bound. */
 struct dcrf_lp_schedule_interface {
     dcrf_status (*init)(struct dcrf_lp *lp, dcrf_error *error);
+    void (*clear)(struct dcrf_lp *lp);
+    /* The best point becomes the zero point, with its bound; or has this A alpha. */
+    dcrf_status (*reset_best)(struct dcrf_lp *lp, dcrf_error *error);
+    dcrf_status (*write_best)(struct dcrf_lp *lp, const double *pairwise, dcrf_error *error);
     dcrf_status (*start)(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error);
     dcrf_status (*step)(struct dcrf_lp *lp, struct dcrf_step_report *report, dcrf_error *error);
-    void (*clear)(struct dcrf_lp *lp);
+    /* Have the host's lp->y, or lp->best, up to date. */
+    dcrf_status (*fetch_y)(struct dcrf_lp *lp, dcrf_error *error);
+    dcrf_status (*fetch_best)(struct dcrf_lp *lp, dcrf_error *error);
+    /* As those of a method. */
+    dcrf_status (*labels)(struct dcrf_lp *lp, uint16_t *labels, dcrf_error *error);
+    dcrf_status (*energy)(struct dcrf_lp *lp, dcrf_energy *energy, dcrf_error *error);
 };
 
 extern const struct dcrf_lp_schedule_interface dcrf_lp_huber, dcrf_lp_proximal;
 
-/* Huber continuation; see lp_huber.c. */
+/* Huber continuation; see lp_huber.c. Its blocks are a backend's. The host reads y and the best
+ * point where they are, or copies of them. */
 struct dcrf_lp_huber {
-    float *previous;          /* y before the last step */
-    float *z;                 /* where the gradient is taken */
-    struct dcrf_dual current; /* of z */
-    struct dcrf_dual average; /* of `current` since the last change of epsilon */
-    double average_weight;    /* sum of the weights in it */
+    const struct dcrf_backend_lp_methods *methods;
+    dcrf_backend_lp *blocks;
+    float *y_copy;              /* NULL where the host can read y itself */
+    bool has_best_copy;         /* in lp->best */
+    bool is_y_old, is_best_old; /* of the copies */
+    bool has_stepped;           /* since the start */
+    struct dcrf_dual current;   /* of z; without its blocks, as the next one */
+    struct dcrf_dual average;   /* of `current` since the last change of epsilon */
+    double average_weight;      /* sum of the weights in it */
     double epsilon;
     size_t steps_at_epsilon;
     double unary_floor;  /* of the model */
@@ -49,6 +62,9 @@ struct dcrf_lp_huber {
 
 /* Proximal steps; see lp_proximal.c. */
 struct dcrf_lp_proximal {
+    struct dcrf_pair_filter pairs;
+    struct dcrf_clique_dual cliques;
+    float *y;
     float *centre;            /* y^k */
     float *trial;             /* y~ */
     struct dcrf_dual current; /* what the Frank-Wolfe steps move */
@@ -61,21 +77,21 @@ struct dcrf_lp {
     const struct dcrf_lp_schedule_interface *schedule;
     struct dcrf_lp_experiment experiment;
     struct dcrf_dual_space space;
-    bool is_measured; /* row sums and what follows from them are there */
-    struct dcrf_pair_filter pairs;
-    struct dcrf_clique_dual cliques;
-    float *y;           /* the iterate: rows are distributions */
+    bool is_measured;   /* row sums and what follows from them are there */
+    const float *y;     /* the iterate, as it was last fetched: rows are distributions */
     float *metric;      /* per variable, the curvature of the smoothed problem times epsilon */
     double mean_metric; /* before variables that nothing holds got theirs */
     bool has_best;
-    struct dcrf_dual best;
-    double bound; /* what `best` proves, or has proven before its last roundings */
+    struct dcrf_dual best; /* its blocks: as they were last fetched */
+    double bound;          /* what `best` proves, or has proven before its last roundings */
 
-    struct dcrf_lp_device device;     /* has y, best and what is of huber, where it is one */
     struct dcrf_lp_huber huber;       /* all zero but for its schedule */
     struct dcrf_lp_proximal proximal; /* likewise */
     struct dcrf_lp_mixture mixture;   /* empty: none is kept */
 };
+
+/* Have the blocks of lp->best up to date. */
+dcrf_status dcrf_lp_fetch_best(struct dcrf_lp *lp, dcrf_error *error);
 
 /* The space of the LP's dual points, measured; for proofs that come before the LP starts. */
 dcrf_status dcrf_lp_space(void *state, const struct dcrf_dual_space **space, dcrf_error *error);

@@ -1,8 +1,9 @@
 /* The LP by Huber continuation with acceleration.
  *
  * |t| is replaced by the Huber function of width epsilon and the clique terms by the like (see
- * clique_dual.c). The smoothed problem is minimized over the product of simplices by accelerated
- * projected gradient steps (Beck and Teboulle 2009, restarted as O'Donoghue and Candes 2015)
+ * backend/cpu/clique_dual.c). The smoothed problem is minimized over the product of simplices by
+ * accelerated projected gradient steps (Beck and Teboulle 2009, restarted as O'Donoghue and Candes
+ * 2015)
  *
  *   y^{k+1} = P( z^k - tau_a grad F_eps(z^k) ),   tau_a = epsilon / D_a,
  *   z^{k+1} = y^{k+1} + (t_k - 1) / t_{k+1} (y^{k+1} - y^k)   clipped to [0, 1],
@@ -15,14 +16,15 @@
  * epsilon): every step brings a dual point for free. So are averages of them, weighted by t_k as
  * the method's own convergence proof does, and they are much better than the last one, which jumps
  * about while epsilon is small. The best dual point is moved by exact line search towards each new
- * point and each new average: two sweeps over the variables and no filter. */
+ * point and each new average: two sweeps over the variables and no filter.
+ *
+ * The blocks and the passes over them are a backend's (backend/backend.h). */
+#include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "lp/lp.h"
-#include "lp/simplex.h"
 
 #include <math.h>
-#include <string.h>
 
 #define STEPS_PER_EPSILON 8
 #define FEWEST_BINS 8
@@ -45,56 +47,113 @@
  * anyhow. */
 #define DEAD 0.0625
 
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+static dcrf_status make_blocks(void *user, const struct dcrf_backend *backend,
+                               dcrf_backend_device *device, const struct dcrf_backend_model *model,
+                               dcrf_error *error) {
+    struct dcrf_lp *lp = user;
+    lp->huber.methods = backend->lp;
+    return lp->huber.methods->make(&lp->huber.blocks, device, model, &lp->space, error);
+}
+
 static dcrf_status init(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     const dcrf_model *model = lp->problem->model;
-    const size_t row = model->stride * sizeof(float);
-    if (lp->device.state) { /* z comes here now and then, the other never */
-        huber->z = dcrf_allocate(model->variables, row);
-    } else {
-        huber->previous = dcrf_allocate_zero(model->variables, row);
-        huber->z = dcrf_allocate_zero(model->variables, row);
+    dcrf_status status =
+        dcrf_backend_make(lp->problem->plan, lp->problem->workspace, NULL, make_blocks, lp, error);
+    if (status < 0)
+        return status;
+    if (!huber->methods->view_best(huber->blocks, &lp->best.pairwise, &lp->best.clique)) {
+        huber->has_best_copy = true;
+        status = dcrf_dual_init(&lp->best, &lp->space, error);
     }
-    if (!huber->z || !(huber->previous || lp->device.state))
-        return dcrf_fail_memory(error, "the LP relaxation");
-    const dcrf_status status = dcrf_dual_init(&huber->current, &lp->space, error);
-    return status < 0 ? status : dcrf_dual_init(&huber->average, &lp->space, error);
+    if (status == DCRF_OK && !huber->methods->view(huber->blocks)) {
+        huber->y_copy = dcrf_allocate(model->variables, model->stride * sizeof *huber->y_copy);
+        status = huber->y_copy ? DCRF_OK : dcrf_fail_memory(error, "the LP relaxation");
+    }
+    return status;
 }
 
 static void clear(struct dcrf_lp *lp) {
-    dcrf_release(lp->huber.previous);
-    dcrf_release(lp->huber.z);
-    dcrf_dual_clear(&lp->huber.current);
-    dcrf_dual_clear(&lp->huber.average);
+    struct dcrf_lp_huber *huber = &lp->huber;
+    if (!huber->has_best_copy)
+        lp->best.pairwise = lp->best.clique = NULL;
+    if (huber->blocks)
+        huber->methods->free(huber->blocks);
+    dcrf_release(huber->y_copy);
+    dcrf_dual_clear(&huber->current);
+    dcrf_dual_clear(&huber->average);
 }
+
+static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
+    dcrf_dual_forget(&lp->best, &lp->space);
+    lp->huber.is_best_old = true;
+    return lp->huber.methods->reset_best(lp->huber.blocks, lp->best.roundings, &lp->bound, error);
+}
+
+static dcrf_status write_best(struct dcrf_lp *lp, const double *pairwise, dcrf_error *error) {
+    lp->huber.is_best_old = true;
+    return lp->huber.methods->write_best(lp->huber.blocks, pairwise, error);
+}
+
+static dcrf_status fetch_y(struct dcrf_lp *lp, dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    dcrf_status status = DCRF_OK;
+    if (huber->y_copy && huber->is_y_old)
+        status = huber->methods->read(huber->blocks, DCRF_BACKEND_Y, huber->y_copy, error);
+    huber->is_y_old = status < 0;
+    lp->y = huber->y_copy ? huber->y_copy : huber->methods->view(huber->blocks);
+    return status;
+}
+
+static dcrf_status fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    dcrf_status status = DCRF_OK;
+    if (huber->has_best_copy && huber->is_best_old)
+        status =
+            huber->methods->read_best(huber->blocks, lp->best.pairwise, lp->best.clique, error);
+    huber->is_best_old = status < 0;
+    return status;
+}
+
+static dcrf_status find_labels(struct dcrf_lp *lp, uint16_t *labels, dcrf_error *error) {
+    return lp->huber.methods->labels(lp->huber.blocks, labels, error);
+}
+
+static dcrf_status find_energy(struct dcrf_lp *lp, dcrf_energy *energy, dcrf_error *error) {
+    const struct dcrf_lp_huber *huber = &lp->huber;
+    if (!huber->methods->energy || !huber->has_stepped || lp->problem->model->cliques.count > 0)
+        return DCRF_NO_LABELS;
+    *energy = (dcrf_energy){0};
+    const dcrf_status status =
+        huber->methods->energy(huber->blocks, &energy->unary, &energy->pairwise, error);
+    energy->total = energy->unary + energy->pairwise;
+    return status;
+}
+
+/* ---- widths --------------------------------------------------------------------------------- */
 
 /* The momentum and the average start anew, at y. */
 static dcrf_status begin_at(struct dcrf_lp *lp, double epsilon, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
-    const dcrf_model *model = lp->problem->model;
-    dcrf_status status = DCRF_OK;
-    if (lp->device.state)
-        status = lp->device.methods->restart(lp->device.state, error);
-    else
-        memcpy(huber->z, lp->y, model->variables * model->stride * sizeof *huber->z);
     huber->epsilon = epsilon;
     huber->steps_at_epsilon = 0;
     huber->bound_before = lp->bound;
     huber->momentum = 1;
     huber->average_weight = 0;
-    return status;
+    return huber->methods->restart(huber->blocks, error);
 }
 
 static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error) {
-    lp->huber.unary_floor = from->unary_floor;
-    if (lp->device.state) {
-        const dcrf_status status = dcrf_lp_device_start(lp, from, error);
-        if (status < 0)
-            return status;
-    } else {
-        dcrf_dual_reset(&lp->huber.average, &lp->space);
-    }
-    return begin_at(lp, lp->experiment.epsilon, error);
+    struct dcrf_lp_huber *huber = &lp->huber;
+    huber->unary_floor = from->unary_floor;
+    huber->has_stepped = false;
+    huber->is_y_old = true;
+    dcrf_dual_forget(&huber->average, &lp->space);
+    const dcrf_status status =
+        huber->methods->start(huber->blocks, from->y, from->labels, lp->metric, error);
+    return status < 0 ? status : begin_at(lp, lp->experiment.epsilon, error);
 }
 
 /* Two nodes within epsilon are enough for the clipped line. */
@@ -136,99 +195,36 @@ static bool needs_precision(const struct dcrf_lp *lp) {
            IMPRECISE * (*lp->problem->best_energy - lp->bound);
 }
 
+/* ---- the step ------------------------------------------------------------------------------- */
+
+/* `current` becomes the point of z, and one of the parts that a certificate needs. */
+static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *shape,
+                              dcrf_error *error) {
+    struct dcrf_lp_huber *huber = &lp->huber;
+    float *z;
+    dcrf_status status = huber->methods->find_point(huber->blocks, shape, DEAD * huber->epsilon,
+                                                    &lp->problem->stop->interrupt, error);
+    if (status != DCRF_OK)
+        return status;
+    huber->current.roundings.pairwise = dcrf_pair_roundings(lp->problem->plan, shape);
+    status = dcrf_lp_mixture_add(lp, &huber->current, shape, &z, error);
+    return status == DCRF_OK && z ? huber->methods->read(huber->blocks, DCRF_BACKEND_Z, z, error)
+                                  : status;
+}
+
+/* And its cliques. */
+static dcrf_status find_cliques(struct dcrf_lp *lp, dcrf_error *error) {
+    if (lp->problem->model->cliques.count == 0)
+        return DCRF_OK;
+    lp->huber.current.roundings.clique = dcrf_clique_roundings(&lp->space);
+    return lp->huber.methods->find_cliques(lp->huber.blocks, lp->huber.epsilon, error);
+}
+
 /* The weight of the next point in the average, and whether the average is another point. */
 static double next_weight(struct dcrf_lp_huber *huber, bool *has_average) {
     huber->average_weight += huber->momentum;
     *has_average = huber->average_weight > huber->momentum;
     return huber->momentum / huber->average_weight;
-}
-
-static void improve_bound(struct dcrf_lp *lp) {
-    struct dcrf_lp_huber *huber = &lp->huber;
-    bool has_average;
-    dcrf_dual_mix(&lp->space, &huber->average, &huber->current, next_weight(huber, &has_average));
-    dcrf_dual_improve(&lp->space, &lp->best, &huber->current, &lp->bound);
-    if (has_average)
-        dcrf_dual_improve(&lp->space, &lp->best, &huber->average, &lp->bound);
-}
-
-/* phi'z + the smoothed pairwise and clique terms as the dual point sees them. */
-static double sum_objective(void *context, size_t begin, size_t end) {
-    const struct dcrf_lp *lp = context;
-    const dcrf_model *model = lp->problem->model;
-    double sum = 0;
-    for (size_t a = begin; a < end; a++)
-        for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
-            const double dual = lp->huber.current.pairwise[k] +
-                                (lp->huber.current.clique ? lp->huber.current.clique[k] : 0);
-            sum += (double)lp->huber.z[k] * ((double)model->unary[k] - dual);
-        }
-    return sum;
-}
-
-/* y = P(z + tau (A alpha + v - phi)); returns sum_a D_a <z - y, y - previous>, which is positive
- * where the momentum points uphill. */
-static double descend(void *context, size_t begin, size_t end) {
-    struct dcrf_lp *lp = context;
-    const dcrf_model *model = lp->problem->model;
-    double uphill = 0;
-    for (size_t a = begin; a < end; a++) {
-        const size_t row = a * model->stride;
-        const float tau = (float)lp->huber.epsilon / lp->metric[a];
-        float *y = lp->y + row;
-        const float *z = lp->huber.z + row;
-        for (size_t i = 0; i < model->labels; i++)
-            y[i] =
-                z[i] + tau * ((float)lp->huber.current.pairwise[row + i] - model->unary[row + i]);
-        if (lp->huber.current.clique)
-            for (size_t i = 0; i < model->labels; i++)
-                y[i] += tau * (float)lp->huber.current.clique[row + i];
-        dcrf_simplex_project(y, model->labels);
-        float sum = 0;
-        for (size_t i = 0; i < model->labels; i++)
-            sum += (z[i] - y[i]) * (y[i] - lp->huber.previous[row + i]);
-        uphill += (double)(lp->metric[a] * sum);
-    }
-    return uphill;
-}
-
-struct extrapolation {
-    struct dcrf_lp *lp;
-    float beta;
-};
-
-static void extrapolate(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct extrapolation *e = context;
-    const size_t stride = e->lp->problem->model->stride;
-    const float *y = e->lp->y, *previous = e->lp->huber.previous;
-    for (size_t k = begin * stride; k < end * stride; k++) {
-        const float value = y[k] + e->beta * (y[k] - previous[k]);
-        e->lp->huber.z[k] = value < 0 ? 0 : value > 1 ? 1 : value;
-    }
-}
-
-#define GRAIN 1024
-
-/* `current` becomes the point of z. */
-static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *shape,
-                              dcrf_error *error) {
-    struct dcrf_lp_huber *huber = &lp->huber;
-    const double threshold = DEAD * huber->epsilon;
-    return lp->device.state
-               ? dcrf_lp_device_point(lp, shape, threshold, error)
-               : dcrf_pair_dual(&lp->pairs, shape, huber->z, threshold, &huber->current, error);
-}
-
-/* And its cliques. */
-static dcrf_status find_cliques(struct dcrf_lp *lp, dcrf_error *error) {
-    struct dcrf_lp_huber *huber = &lp->huber;
-    if (!huber->current.clique)
-        return DCRF_OK;
-    if (lp->device.state)
-        return dcrf_lp_device_cliques(lp, error);
-    dcrf_clique_project(&lp->cliques, NULL, huber->z, huber->epsilon, 0, &huber->current);
-    return DCRF_OK;
 }
 
 static double next_momentum(double momentum) {
@@ -239,34 +235,42 @@ static float beta_of(double momentum) {
     return (float)((momentum - 1) / next_momentum(momentum));
 }
 
+/* The best point has come `weight` of the way to another one. */
+static void take_mixture(struct dcrf_lp *lp, const struct dcrf_dual *towards, double weight,
+                         double bound) {
+    if (weight == 0)
+        return;
+    dcrf_dual_mix_errors(&lp->best, towards, weight);
+    lp->bound = fmax(lp->bound, bound); /* what was proven stays proven */
+}
+
 /* The bound, y and z move on. */
 static dcrf_status advance(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
-    const size_t n = lp->problem->model->variables;
-    dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
-    double uphill = 0;
-    if (lp->device.state) {
-        bool has_average;
-        const double weight = next_weight(huber, &has_average);
-        const dcrf_status status = dcrf_lp_device_advance(lp, weight, has_average,
-                                                          beta_of(huber->momentum), &uphill, error);
-        if (status < 0)
-            return status;
-    } else {
-        improve_bound(lp);
-        huber->objective = dcrf_parallel_sum(pool, n, sum_objective, lp);
-        float *swap = huber->previous;
-        huber->previous = lp->y;
-        lp->y = swap;
-        uphill = dcrf_parallel_sum(pool, n, descend, lp);
-    }
-    huber->objective += lp->space.constant;
-    if (uphill > 0)
-        huber->momentum = 1;
-    struct extrapolation extrapolation = {lp, beta_of(huber->momentum)};
-    huber->momentum = next_momentum(huber->momentum);
-    if (!lp->device.state)
-        dcrf_parallel_for(pool, n, GRAIN, extrapolate, &extrapolation);
+    struct dcrf_backend_advanced done;
+    bool has_average;
+    const double weight = next_weight(huber, &has_average);
+    dcrf_dual_mix_errors(&huber->average, &huber->current, weight);
+    const struct dcrf_backend_advance how = {
+        .average_weight = weight,
+        .has_average = has_average,
+        .roundings = {[DCRF_BACKEND_CURRENT] = huber->current.roundings,
+                      [DCRF_BACKEND_AVERAGE] = huber->average.roundings,
+                      [DCRF_BACKEND_BEST] = lp->best.roundings},
+        .epsilon = huber->epsilon,
+        .beta = beta_of(huber->momentum)};
+    const dcrf_status status = huber->methods->advance(huber->blocks, &how, &done, error);
+    huber->is_y_old = huber->is_best_old = true;
+    huber->has_stepped = status == DCRF_OK;
+    if (status < 0)
+        return status;
+    take_mixture(lp, &huber->current, done.weights[DCRF_BACKEND_TO_CURRENT],
+                 done.bounds[DCRF_BACKEND_TO_CURRENT]);
+    if (has_average)
+        take_mixture(lp, &huber->average, done.weights[DCRF_BACKEND_TO_AVERAGE],
+                     done.bounds[DCRF_BACKEND_TO_AVERAGE]);
+    huber->objective = done.objective + lp->space.constant;
+    huber->momentum = next_momentum(done.uphill > 0 ? 1 : huber->momentum);
     return DCRF_OK;
 }
 
@@ -281,15 +285,10 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
     report->objective = huber->objective;
     if (status > 0)
         return DCRF_OK; /* interrupted: nothing has moved */
-    if (status == DCRF_OK)
-        status = dcrf_lp_mixture_add(lp, &huber->current, &shape, huber->z, error);
-    if (status < 0)
-        return status;
-    status = find_cliques(lp, error);
-    if (status < 0)
+    if (status < 0 || (status = find_cliques(lp, error)) < 0)
         return status;
     if (!shape.is_precise)
-        huber->roundings = huber->current.pairwise_roundings;
+        huber->roundings = huber->current.roundings.pairwise;
     if ((status = advance(lp, error)) < 0)
         return status;
     report->objective = huber->objective;
@@ -299,7 +298,13 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
 
 const struct dcrf_lp_schedule_interface dcrf_lp_huber = {
     .init = init,
+    .clear = clear,
+    .reset_best = reset_best,
+    .write_best = write_best,
     .start = start,
     .step = step,
-    .clear = clear,
+    .fetch_y = fetch_y,
+    .fetch_best = fetch_best,
+    .labels = find_labels,
+    .energy = find_energy,
 };

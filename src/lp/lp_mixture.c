@@ -95,11 +95,11 @@ static void make_room(struct dcrf_lp *lp, struct dcrf_dual **duals) {
 }
 
 dcrf_status dcrf_lp_mixture_add(struct dcrf_lp *lp, struct dcrf_dual *dual,
-                                const struct dcrf_pair_shape *shape, const float *y,
-                                dcrf_error *error) {
+                                const struct dcrf_pair_shape *shape, float **y, dcrf_error *error) {
     struct dcrf_lp_mixture *mixture = &lp->mixture;
     const size_t cells = lp->problem->model->variables * lp->problem->model->stride;
     struct dcrf_dual *duals[DUALS];
+    *y = NULL;
     if (!mixture->is_kept)
         return DCRF_OK;
     find_duals(lp, duals);
@@ -110,7 +110,7 @@ dcrf_status dcrf_lp_mixture_add(struct dcrf_lp *lp, struct dcrf_dual *dual,
     part->y = dcrf_allocate(cells, sizeof *part->y);
     if (!part->y)
         return dcrf_fail_memory(error, "the LP's dual point");
-    memcpy(part->y, y, cells * sizeof *y);
+    *y = part->y;
     dual->part_weights[mixture->count++] = 1;
     return DCRF_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef DCRF_LP_LP_MIXTURE_H
 #define DCRF_LP_LP_MIXTURE_H
 
-#include "lp/pair_dual.h"
+#include "backend/cpu/pair_dual.h"
 
 struct dcrf_lp;
 
@@ -26,9 +26,9 @@ struct dcrf_lp_mixture {
 dcrf_status dcrf_lp_mixture_init(struct dcrf_lp *lp, dcrf_error *error);
 void dcrf_lp_mixture_clear(struct dcrf_lp_mixture *mixture);
 
-/* `dual` is the point of y, and nothing else. */
+/* `dual` is the point of y, and nothing else. *y is a block for that y, to be filled; NULL where
+ * none is kept. */
 dcrf_status dcrf_lp_mixture_add(struct dcrf_lp *lp, struct dcrf_dual *dual,
-                                const struct dcrf_pair_shape *shape, const float *y,
-                                dcrf_error *error);
+                                const struct dcrf_pair_shape *shape, float **y, dcrf_error *error);
 
 #endif

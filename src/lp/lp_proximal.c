@@ -12,10 +12,11 @@
  * alpha
  * + v) - s, h'(delta) = -<D, y~(delta)>: a few projections find its root. The conservative step is
  * the first guess <D, y~> / (lambda |D|^2), the paper's. */
+#include "backend/cpu/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "lp/lp.h"
-#include "lp/simplex.h"
+#include "round/round.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,19 +25,58 @@ static dcrf_status init(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_proximal *proximal = &lp->proximal;
     const dcrf_model *model = lp->problem->model;
     const size_t row = model->stride * sizeof(float);
+    lp->y = proximal->y = dcrf_allocate_zero(model->variables, row);
     proximal->centre = dcrf_allocate_zero(model->variables, row);
     proximal->trial = dcrf_allocate_zero(model->variables, row);
-    if (!proximal->centre || !proximal->trial)
+    if (!proximal->y || !proximal->centre || !proximal->trial)
         return dcrf_fail_memory(error, "the LP relaxation");
-    const dcrf_status status = dcrf_dual_init(&proximal->current, &lp->space, error);
-    return status < 0 ? status : dcrf_dual_init(&proximal->vertex, &lp->space, error);
+    dcrf_status status = dcrf_pair_filter_init(&proximal->pairs, &lp->space, error);
+    if (status < 0 || (status = dcrf_clique_dual_init(&proximal->cliques, &lp->space, error)) < 0 ||
+        (status = dcrf_dual_init(&lp->best, &lp->space, error)) < 0 ||
+        (status = dcrf_dual_init(&proximal->current, &lp->space, error)) < 0)
+        return status;
+    proximal->pairs.interrupt = &lp->problem->stop->interrupt;
+    return dcrf_dual_init(&proximal->vertex, &lp->space, error);
 }
 
 static void clear(struct dcrf_lp *lp) {
+    dcrf_pair_filter_clear(&lp->proximal.pairs);
+    dcrf_clique_dual_clear(&lp->proximal.cliques);
+    dcrf_release(lp->proximal.y);
     dcrf_release(lp->proximal.centre);
     dcrf_release(lp->proximal.trial);
     dcrf_dual_clear(&lp->proximal.current);
     dcrf_dual_clear(&lp->proximal.vertex);
+}
+
+static dcrf_status reset_best(struct dcrf_lp *lp, dcrf_error *error) {
+    (void)error;
+    dcrf_dual_reset(&lp->best, &lp->space);
+    lp->bound = dcrf_dual_bound(&lp->space, &lp->best);
+    return DCRF_OK;
+}
+
+static dcrf_status write_best(struct dcrf_lp *lp, const double *pairwise, dcrf_error *error) {
+    (void)error;
+    const dcrf_model *model = lp->problem->model;
+    memcpy(lp->best.pairwise, pairwise, model->variables * model->stride * sizeof *pairwise);
+    return DCRF_OK;
+}
+
+/* All of it is the host's. */
+static dcrf_status fetch(struct dcrf_lp *lp, dcrf_error *error) {
+    (void)lp, (void)error;
+    return DCRF_OK;
+}
+
+static dcrf_status find_labels(struct dcrf_lp *lp, uint16_t *labels, dcrf_error *error) {
+    (void)lp, (void)labels, (void)error;
+    return DCRF_NO_LABELS;
+}
+
+static dcrf_status find_energy(struct dcrf_lp *lp, dcrf_energy *energy, dcrf_error *error) {
+    (void)lp, (void)energy, (void)error;
+    return DCRF_NO_LABELS;
 }
 
 static bool is_as_printed(const struct dcrf_lp *lp) {
@@ -44,7 +84,12 @@ static bool is_as_printed(const struct dcrf_lp *lp) {
 }
 
 static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf_error *error) {
-    (void)from, (void)error;
+    (void)error;
+    const dcrf_model *model = lp->problem->model;
+    if (from->y)
+        memcpy(lp->proximal.y, from->y, model->variables * model->stride * sizeof *from->y);
+    else
+        dcrf_round_inverse(from->labels, model->variables, model->stride, lp->proximal.y);
     const double lambda = lp->experiment.lambda;
     lp->proximal.lambda = lambda > 0 ? lambda : lp->mean_metric > 0 ? 2 / lp->mean_metric : 1;
     dcrf_dual_reset(&lp->proximal.current, &lp->space);
@@ -144,12 +189,12 @@ static double choose_delta(struct dcrf_lp *lp) {
     const double guess = fmin(1, gap / (lp->proximal.lambda * squares));
     if (is_as_printed(lp))
         return guess;
-    /* lp->y is free while the dual moves; slopes are those of -h. */
+    /* y is free while the dual moves; slopes are those of -h. */
     double low = 0, low_slope = gap, high = 1, at = guess;
     double high_slope = 0;
     bool has_high = false;
     for (int k = 0; k < TRIALS; k++) {
-        const double slope = project_all(lp, at, lp->y);
+        const double slope = project_all(lp, at, lp->proximal.y);
         if (fabs(slope) <= FLAT * gap)
             return at;
         if (slope > 0) {
@@ -177,12 +222,12 @@ static dcrf_status take_vertex(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_proximal *proximal = &lp->proximal;
     const struct dcrf_pair_shape shape = {.epsilon = 0, .bins = lp->experiment.bins};
     const dcrf_status status =
-        dcrf_pair_dual(&lp->pairs, &shape, proximal->trial, 0, &proximal->vertex, error);
+        dcrf_pair_dual(&proximal->pairs, &shape, proximal->trial, 0, &proximal->vertex, error);
     if (status == DCRF_OK && proximal->vertex.clique) {
         if (is_as_printed(lp))
-            dcrf_clique_vertex(&lp->cliques, proximal->trial, &proximal->vertex);
+            dcrf_clique_vertex(&proximal->cliques, proximal->trial, &proximal->vertex);
         else
-            dcrf_clique_project(&lp->cliques, proximal->current.clique, proximal->trial, 0,
+            dcrf_clique_project(&proximal->cliques, proximal->current.clique, proximal->trial, 0,
                                 1 / proximal->lambda, &proximal->vertex);
     }
     return status;
@@ -192,7 +237,7 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
     struct dcrf_lp_proximal *proximal = &lp->proximal;
     const dcrf_model *model = lp->problem->model;
     dcrf_pool *pool = dcrf_workspace_pool(lp->problem->workspace);
-    memcpy(proximal->centre, lp->y, model->variables * model->stride * sizeof *lp->y);
+    memcpy(proximal->centre, proximal->y, model->variables * model->stride * sizeof *proximal->y);
     if (is_as_printed(lp))
         dcrf_dual_reset(&proximal->current, &lp->space);
     for (size_t t = 0; t < lp->experiment.inner_steps; t++) {
@@ -209,13 +254,19 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
         if (delta == 0 || dcrf_stop_is_due(lp->problem->stop))
             break;
     }
-    project_all(lp, 0, lp->y);
+    project_all(lp, 0, proximal->y);
     return DCRF_OK;
 }
 
 const struct dcrf_lp_schedule_interface dcrf_lp_proximal = {
     .init = init,
+    .clear = clear,
+    .reset_best = reset_best,
+    .write_best = write_best,
     .start = start,
     .step = step,
-    .clear = clear,
+    .fetch_y = fetch,
+    .fetch_best = fetch,
+    .labels = find_labels,
+    .energy = find_energy,
 };

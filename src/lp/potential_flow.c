@@ -9,13 +9,13 @@
  * application per iteration. K is smooth, so D - K has few eigenvalues away from D and a few dozen
  * iterations are enough. The recursion's residual only says when to look; what is claimed is
  * computed from u again, in double, where the rounding of (D - K) u costs nothing even for row sums
- * in the thousands. The gradients are a backend's
- * (backend/backend.h). */
+ * in the thousands. The gradients are a backend's (backend/backend.h). */
 #include "lp/potential_flow.h"
 
-#include "backend/placed_model.h"
+#include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "filter/plan.h"
 
 #include <math.h>
 
@@ -221,19 +221,13 @@ static bool take_memory(struct flow *flow) {
     return flow->u && flow->metric && flow->low;
 }
 
-static dcrf_status make_gradients(struct flow *flow, dcrf_error *error) {
-    struct dcrf_placed_lp_model placed;
-    dcrf_status status =
-        dcrf_placed_lp_model_init(&placed, flow->space->plan, flow->space->workspace, error);
-    if (status < 0)
-        return status;
-    do {
-        flow->methods = placed.place.backend->flow;
-        status = flow->methods->make(&flow->gradients, placed.place.device, &placed.model,
-                                     flow->space->row_sums, flow->metric, flow->u, error);
-    } while (dcrf_place_falls_back(&placed.place, status));
-    dcrf_placed_lp_model_clear(&placed);
-    return status;
+static dcrf_status make_gradients(void *user, const struct dcrf_backend *backend,
+                                  dcrf_backend_device *device,
+                                  const struct dcrf_backend_model *model, dcrf_error *error) {
+    struct flow *flow = user;
+    flow->methods = backend->flow;
+    return flow->methods->make(&flow->gradients, device, model, flow->space->row_sums, flow->metric,
+                               flow->u, error);
 }
 
 dcrf_status dcrf_potential_flow(const struct dcrf_dual_space *space, double constant_energy,
@@ -249,7 +243,8 @@ dcrf_status dcrf_potential_flow(const struct dcrf_dual_space *space, double cons
         status = dcrf_fail_memory(error, "the potential flow");
     if (status == DCRF_OK) {
         make_metric(&flow);
-        status = make_gradients(&flow, error);
+        status =
+            dcrf_backend_make(space->plan, space->workspace, NULL, make_gradients, &flow, error);
     }
     if (status == DCRF_OK)
         status = attempt(&flow, constant_energy, proof, error);

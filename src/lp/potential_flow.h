@@ -2,8 +2,8 @@
 #ifndef DCRF_LP_POTENTIAL_FLOW_H
 #define DCRF_LP_POTENTIAL_FLOW_H
 
+#include "backend/dual_space.h"
 #include "core/interrupt.h"
-#include "lp/dual.h"
 
 struct dcrf_flow_proof {
     float

@@ -25,10 +25,10 @@
  * local roundings count. */
 #include "proof/groups.h"
 
+#include "backend/cpu/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "dsp/dsp.h"
-#include "lp/simplex.h"
 
 #include <math.h>
 #include <stdbool.h>

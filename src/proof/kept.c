@@ -41,29 +41,29 @@ static bool is_alive(const dcrf_model *model, const float *y, size_t label, doub
     return false;
 }
 
-static dcrf_status take_point(const struct dcrf_lp *lp, const struct dcrf_lp_part *part,
+static dcrf_status take_point(const struct dcrf_lp *lp, double epsilon, size_t bins, const float *y,
                               double weight, bool is_exact, struct dcrf_certificate_point *point,
                               dcrf_error *error) {
     const dcrf_model *model = lp->problem->model;
     const size_t n = model->variables;
     point->weight = weight;
-    point->epsilon = part->epsilon;
-    point->nodes = is_exact ? 0 : (uint32_t)part->bins;
-    point->levels = choose_steps(lp, part->epsilon);
+    point->epsilon = epsilon;
+    point->nodes = is_exact ? 0 : (uint32_t)bins;
+    point->levels = choose_steps(lp, epsilon);
     point->plane = dcrf_allocate_zero(model->labels, sizeof *point->plane);
     if (!point->plane)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < model->labels; i++)
-        if (is_alive(model, part->y, i, DEAD * part->epsilon))
+        if (is_alive(model, y, i, DEAD * epsilon))
             point->plane[i] = (uint16_t)++point->plane_count;
     point->values = dcrf_allocate(point->plane_count, n * sizeof *point->values);
     if (!point->values)
         return dcrf_fail_memory(error, "a certificate");
     for (size_t i = 0; i < model->labels; i++)
         for (size_t a = 0; a < n && point->plane[i] > 0; a++) {
-            const double y = (double)part->y[a * model->stride + i];
+            const double value = (double)y[a * model->stride + i];
             point->values[(point->plane[i] - (size_t)1) * n + a] =
-                (uint32_t)rint(fmax(0, fmin(1, y)) * point->levels); /* a NaN gives 0 */
+                (uint32_t)rint(fmax(0, fmin(1, value)) * point->levels); /* a NaN gives 0 */
         }
     return DCRF_OK;
 }
@@ -92,7 +92,6 @@ dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
     const struct dcrf_lp_mixture *kept = &lp->mixture;
     const double epsilon = lp->huber.epsilon > 0 ? lp->huber.epsilon : 0.03125;
     const size_t bins = (size_t)fmax(16, 0.5 / epsilon);
-    const struct dcrf_lp_part last = {epsilon, bins, lp->y};
     double sum = 0, total = 0;
     size_t count = 0;
     dcrf_status status = DCRF_OK;
@@ -108,11 +107,11 @@ dcrf_status dcrf_kept_mixture(const struct dcrf_lp *lp, bool is_exact,
         return dcrf_fail_memory(error, "a certificate");
     if (count == 0) {
         mixture->point_count = 1;
-        status = take_point(lp, &last, 1, is_exact, mixture->points, error);
+        status = take_point(lp, epsilon, bins, lp->y, 1, is_exact, mixture->points, error);
     }
     for (size_t k = 0; k < kept->count && status == DCRF_OK; k++)
         if (lp->best.part_weights[k] > LEAST_WEIGHT) /* roundings of the sum stay below 1 */
-            status = take_point(lp, &kept->parts[k],
+            status = take_point(lp, kept->parts[k].epsilon, kept->parts[k].bins, kept->parts[k].y,
                                 fmin(1, total) * lp->best.part_weights[k] / sum * (1 - 0x1p-48),
                                 is_exact, &mixture->points[mixture->point_count++], error);
     return status == DCRF_OK ? take_shares(lp, mixture, error) : status;

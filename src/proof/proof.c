@@ -191,7 +191,7 @@ static dcrf_status make(dcrf_proof **out, dcrf_solver *solver, const dcrf_proof_
         run.until_s = began_s + SEARCHING_PART * (stop->deadline_s - began_s);
     status = dcrf_method_fetch(solver->method, solver->state, error);
     if (status == DCRF_OK)
-        status = dcrf_lp_device_fetch_best(solver->state, error);
+        status = dcrf_lp_fetch_best(solver->state, error);
     if (status == DCRF_OK)
         status = choose_plan(proof, solver, settings->certificate, error);
     if (status == DCRF_OK)

@@ -72,7 +72,7 @@ static dcrf_status decide_constant(struct dcrf_proof_run *run, dcrf_error *error
     const size_t label = known->labels[0], stride = known->model->stride;
     if (!run->lp->has_best || known->model->cliques.count > 0 || run->settings.certificate)
         return DCRF_OK;
-    const double unit = 2 * run->lp->best.pairwise_roundings * 0x1p-24 * (1 + 1e-3);
+    const double unit = 2 * run->lp->best.roundings.pairwise * 0x1p-24 * (1 + 1e-3);
     for (size_t a = 0; a < n; a++) {
         const float *unary = known->model->unary + a * stride;
         const double *pairwise = run->lp->best.pairwise + a * stride;

@@ -9,9 +9,9 @@
  * be. */
 #include "proof/rest.h"
 
+#include "backend/cpu/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "lp/simplex.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,6 +12,7 @@
  * tried together, and if the energy of the result, which comes with its field, is not lower, half
  * of them are tried (a pseudo-random half, so that two neighbours that want to swap are told
  * apart), down to one. So a round is one filter application and the energy never rises. */
+#include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "round/polisher.h"
@@ -38,18 +39,12 @@ static bool take_memory_for_classes(struct dcrf_polisher *polisher) {
            polisher->class_size && polisher->class_map;
 }
 
-static dcrf_status make_moves(struct dcrf_polisher *polisher, dcrf_error *error) {
-    struct dcrf_placed_model placed;
-    dcrf_status status = dcrf_placed_model_init(&placed, polisher->coupling, error);
-    if (status < 0)
-        return status;
-    do {
-        polisher->methods = placed.place.backend->moves;
-        status =
-            polisher->methods->make(&polisher->moves, placed.place.device, &placed.model, error);
-    } while (dcrf_place_falls_back(&placed.place, status));
-    dcrf_placed_model_clear(&placed);
-    return status;
+static dcrf_status make_moves(void *user, const struct dcrf_backend *backend,
+                              dcrf_backend_device *device, const struct dcrf_backend_model *model,
+                              dcrf_error *error) {
+    struct dcrf_polisher *polisher = user;
+    polisher->methods = backend->moves;
+    return polisher->methods->make(&polisher->moves, device, model, error);
 }
 
 dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
@@ -62,7 +57,8 @@ dcrf_status dcrf_polisher_new(struct dcrf_polisher **out, const dcrf_plan *plan,
     polisher->labels = dcrf_allocate(plan->model->variables, sizeof *polisher->labels);
     dcrf_status status = dcrf_coupling_new(&polisher->coupling, plan, workspace, error);
     if (status == DCRF_OK)
-        status = make_moves(polisher, error);
+        status =
+            dcrf_backend_make(plan, workspace, polisher->coupling, make_moves, polisher, error);
     if (status == DCRF_OK && !(polisher->labels && take_memory_for_classes(polisher)))
         status = dcrf_fail_memory(error, "polishing");
     if (status < 0) {

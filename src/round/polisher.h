@@ -3,7 +3,8 @@
 #ifndef DCRF_ROUND_POLISHER_H
 #define DCRF_ROUND_POLISHER_H
 
-#include "backend/placed_model.h"
+#include "backend/backend.h"
+#include "energy/coupling.h"
 #include "round/polish.h"
 
 struct dcrf_polisher {

@@ -1,24 +1,23 @@
 #include "solver/iterate.h"
 
-#include "backend/placed_model.h"
+#include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
 
-static dcrf_status make_marginals(struct dcrf_iterate *iterate, enum dcrf_backend_use use,
-                                  dcrf_error *error) {
-    struct dcrf_placed_model placed;
-    dcrf_status status = dcrf_placed_model_init(&placed, iterate->coupling, error);
-    if (status < 0)
-        return status;
-    if (use == DCRF_BACKEND_FOR_ANNEALING) /* leaves the cliques to the moves */
-        placed.model.cliques = NULL;
-    do {
-        iterate->methods = placed.place.backend->iterate;
-        status = iterate->methods->make(&iterate->iterate, placed.place.device, &placed.model, use,
-                                        error);
-    } while (dcrf_place_falls_back(&placed.place, status));
-    dcrf_placed_model_clear(&placed);
-    return status;
+struct wanted {
+    struct dcrf_iterate *iterate;
+    enum dcrf_backend_use use;
+};
+
+static dcrf_status make_marginals(void *user, const struct dcrf_backend *backend,
+                                  dcrf_backend_device *device,
+                                  const struct dcrf_backend_model *model, dcrf_error *error) {
+    const struct wanted *wanted = user;
+    struct dcrf_backend_model used = *model;
+    if (wanted->use == DCRF_BACKEND_FOR_ANNEALING) /* leaves the cliques to the moves */
+        used.cliques = NULL;
+    wanted->iterate->methods = backend->iterate;
+    return backend->iterate->make(&wanted->iterate->iterate, device, &used, wanted->use, error);
 }
 
 /* Nobody reads the marginals of annealing. */
@@ -35,9 +34,11 @@ dcrf_status dcrf_iterate_init(struct dcrf_iterate *iterate, const dcrf_plan *pla
                               dcrf_workspace *workspace, enum dcrf_backend_use use,
                               dcrf_error *error) {
     *iterate = (struct dcrf_iterate){0};
+    struct wanted wanted = {iterate, use};
     dcrf_status status = dcrf_coupling_new(&iterate->coupling, plan, workspace, error);
     if (status == DCRF_OK)
-        status = make_marginals(iterate, use, error);
+        status =
+            dcrf_backend_make(plan, workspace, iterate->coupling, make_marginals, &wanted, error);
     if (status == DCRF_OK)
         status = take_copy(iterate, use, error);
     if (status < 0)

@@ -227,7 +227,7 @@ static bool take_memory(dcrf_backend_flow *flow) {
 }
 
 static dcrf_status make_flow(dcrf_backend_flow **out, dcrf_backend_device *device,
-                             const struct dcrf_backend_lp_model *model, const float *row_sums,
+                             const struct dcrf_backend_model *model, const float *row_sums,
                              const float *metric, float *u, dcrf_error *error) {
     (void)device;
     dcrf_backend_flow *flow = dcrf_allocate_zero(1, sizeof *flow);

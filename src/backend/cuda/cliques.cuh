@@ -41,7 +41,7 @@ dcrf_status cliques_see_vertex(const struct device_cliques *cliques, const float
                                double *parts, dcrf_error *error);
 
 /* The LP: v = the projection of -stiffness / epsilon z, clique by clique, onto the set of the min
- * form (lp/clique_dual.c). Rows outside of the cliques stay as they are. */
+ * form (backend/cpu/clique_dual.c). Rows outside of the cliques stay as they are. */
 dcrf_status cliques_project(const struct device_cliques *cliques, const double *stiffness,
                             double epsilon, const float *z, double *v, dcrf_error *error);
 

@@ -189,6 +189,9 @@ struct device_operator {
                                   dcrf_error *error);
     dcrf_status (*line_double_on_device)(struct device_operator *op, const struct dcrf_line *line,
                                          double *out, dcrf_error *error);
+    /* Rows of `channels` doubles, in the same way. */
+    dcrf_status (*apply_double_on_device)(struct device_operator *op, const double *in, double *out,
+                                          size_t channels, dcrf_error *error);
     /* The diagonal, in the same way; NULL: by the method of dcrf_operator, through the host. */
     dcrf_status (*diagonal_on_device)(struct device_operator *op, float *out, dcrf_error *error);
     float *scales;   /* on the device: of the symmetric normalization; NULL without it */
@@ -203,6 +206,9 @@ dcrf_status operator_upload(struct device_operator *op, const float *in, size_t 
 dcrf_status operator_download(struct device_operator *op, float *out, size_t stride,
                               dcrf_error *error);
 /* out = factor K in of host arrays, by apply_on_device; the `apply` of every kind. */
+dcrf_status operator_apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
+                                  const double *in, double *out, size_t channels,
+                                  dcrf_error *error);
 dcrf_status operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                            const struct dcrf_application *application, dcrf_error *error);
 /* sum_ab K_ab [x_a != x_b] of a labelling of the host; the `disagreement` of every kind. */

@@ -162,29 +162,10 @@ static dcrf_status line_double(const dcrf_operator *base, dcrf_workspace *worksp
     return status;
 }
 
-static dcrf_status apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
-                                const double *in, double *out, size_t channels, dcrf_error *error) {
-    (void)workspace;
-    const struct exact_operator *op = exact_of(base);
-    const device_turn turn(op->base.device);
-    dcrf_backend_device *device = op->base.device;
-    const size_t numbers = base->variables * channels;
-    double *from = nullptr, *to = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &from, numbers, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &to, numbers, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, from, in, numbers * sizeof *in, error);
-    if (status == DCRF_OK)
-        status = exact_apply_double(op, from, to, channels,
-                                    1u << EXACT_IN_DOUBLE | 1u << EXACT_IN_BOTH, error);
-    if (status == DCRF_OK)
-        status = device_download(device, out, to, numbers * sizeof *out, error);
-    device_release(device, from);
-    device_release(device, to);
-    return status;
+static dcrf_status apply_double_on_device(struct device_operator *op, const double *in, double *out,
+                                          size_t channels, dcrf_error *error) {
+    return exact_apply_double((const struct exact_operator *)op, in, out, channels,
+                              1u << EXACT_IN_DOUBLE | 1u << EXACT_IN_BOTH, error);
 }
 
 /* ---- the ordered filter with bins ----------------------------------------------------------- */
@@ -395,7 +376,7 @@ static struct dcrf_operator_methods make_methods() {
     made.ordered = ordered;
     made.line = line;
     made.line_double = line_double;
-    made.apply_double = apply_double;
+    made.apply_double = operator_apply_double;
     made.disagreement = operator_disagreement;
     made.ordered_roundings = ordered_roundings;
     made.line_roundings = line_roundings;
@@ -540,6 +521,7 @@ dcrf_status exact_new(struct device_operator **out, dcrf_backend_device *device,
     op->base.apply_on_device = apply_on_device;
     op->base.line_on_device = line_on_device;
     op->base.line_double_on_device = line_double_on_device;
+    op->base.apply_double_on_device = apply_double_on_device;
     op->base.base.methods = &methods;
     op->base.base.variables = features->variables;
     op->tiles = (unsigned)((features->variables + EXACT_TILE - 1) / EXACT_TILE);

@@ -354,7 +354,7 @@ static dcrf_status look(const dcrf_backend_flow *flow, dcrf_error *error) {
 /* ---- the interface -------------------------------------------------------------------------- */
 
 static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *device,
-                             const struct dcrf_backend_lp_model *model, const float *row_sums,
+                             const struct dcrf_backend_model *model, const float *row_sums,
                              const float *metric, float *u, dcrf_error *error) {
     *out = nullptr;
     if (model->labels > MOST_LABELS)
@@ -374,15 +374,16 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
     flow->variables = model->variables;
     flow->labels = model->labels;
     flow->stride = model->stride;
-    flow->kernel_count = model->kernel_count;
+    const struct dcrf_backend_group *kernels = model->groups;
+    flow->kernel_count = kernels->kernel_count;
     flow->operators = static_cast<struct device_operator **>(
-        calloc(model->kernel_count + 1, sizeof *flow->operators));
-    flow->weights = static_cast<float *>(calloc(model->kernel_count + 1, sizeof *flow->weights));
+        calloc(kernels->kernel_count + 1, sizeof *flow->operators));
+    flow->weights = static_cast<float *>(calloc(kernels->kernel_count + 1, sizeof *flow->weights));
     if (!flow->operators || !flow->weights)
         status = fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++) {
-        flow->operators[m] = reinterpret_cast<struct device_operator *>(model->operators[m]);
-        flow->weights[m] = (float)model->weights[m];
+    for (size_t m = 0; m < kernels->kernel_count && status == DCRF_OK; m++) {
+        flow->operators[m] = reinterpret_cast<struct device_operator *>(kernels->operators[m]);
+        flow->weights[m] = (float)kernels->weights[m];
     }
     if (status == DCRF_OK)
         status = take_memory(flow, error);

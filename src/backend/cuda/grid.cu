@@ -290,41 +290,31 @@ static __global__ void convolve_double(struct double_pass p) {
     p.out[i] = sum * (p.scales && p.scales_output ? (double)p.scales[a] : 1.0);
 }
 
-static dcrf_status apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
-                                const double *in, double *out, size_t channels, dcrf_error *error) {
-    (void)workspace;
-    struct device_grid *grid = (struct device_grid *)base;
-    dcrf_backend_device *device = grid->op.device;
-    const device_turn turn(device);
-    const size_t count = base->variables * channels;
-    double *block[2] = {nullptr, nullptr};
-    dcrf_status status = device_enter(device, error);
-    for (size_t i = 0; i < 2 && status == DCRF_OK; i++)
-        status = device_array(device, &block[i], count, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, block[0], in, count * sizeof *in, error);
+static dcrf_status apply_double(struct device_operator *op, const double *in, double *out,
+                                size_t channels, dcrf_error *error) {
+    struct device_grid *grid = (struct device_grid *)op;
+    const size_t axes = grid->shape.axes, count = op->base.variables * channels;
+    double *between = nullptr;
+    dcrf_status status = device_array(op->device, &between, count, WHAT, error);
     struct double_pass p = {};
-    p.scales = grid->op.scales;
-    p.variables = base->variables;
+    p.scales = op->scales;
+    p.variables = op->base.variables;
     p.channels = channels;
     p.inner = 1;
-    for (size_t axis = 0; axis < grid->shape.axes && status == DCRF_OK; axis++) {
+    p.in = in;
+    for (size_t axis = 0; axis < axes && status == DCRF_OK; axis++) {
         p.taps = grid->taps[axis];
         p.radius = (int)grid->radius[axis];
         p.length = (int)grid->shape.size[axis];
         p.scales_input = axis == 0;
-        p.scales_output = axis + 1 == grid->shape.axes;
-        p.in = block[axis % 2];
-        p.out = block[(axis + 1) % 2];
-        convolve_double<<<blocks_for(count), THREADS, 0, device->stream>>>(p);
+        p.scales_output = axis + 1 == axes;
+        p.out = (axes - axis) % 2 == 1 ? out : between; /* the last: out */
+        convolve_double<<<blocks_for(count), THREADS, 0, op->device->stream>>>(p);
+        p.in = p.out;
         p.inner *= (size_t)p.length;
         status = check(cudaGetLastError(), WHAT, error);
     }
-    if (status == DCRF_OK)
-        status =
-            device_download(device, out, block[grid->shape.axes % 2], count * sizeof *out, error);
-    for (double *memory : block)
-        device_release(device, memory);
+    device_release(op->device, between);
     return status;
 }
 
@@ -348,7 +338,7 @@ static struct dcrf_operator_methods make_methods() {
     methods.apply = operator_apply;
     methods.ordered = operator_ordered;
     methods.ordered_block = operator_ordered_block;
-    methods.apply_double = apply_double;
+    methods.apply_double = operator_apply_double;
     methods.disagreement = operator_disagreement;
     methods.ordered_roundings = ordered_roundings;
     methods.diagonal = diagonal;
@@ -407,6 +397,7 @@ dcrf_status grid_new(struct device_operator **out, dcrf_backend_device *device,
     grid->op.device = device;
     grid->op.apply_on_device = grid_apply;
     grid->op.ordered_on_device = filter_ordered;
+    grid->op.apply_double_on_device = apply_double;
     grid->op.diagonal_on_device = diagonal_there;
     grid->shape = features->grid;
     device_hold(device);

@@ -219,13 +219,8 @@ static dcrf_status write_result(dcrf_backend_device *device, const struct dcrf_b
 static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                           float *unary, float *diagonal, dcrf_backend_iterate **it,
                           dcrf_error *error) {
-    float *weights = static_cast<float *>(malloc((run->kernel_count + 1) * sizeof *weights));
-    if (!weights)
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    for (size_t m = 0; m < run->kernel_count; m++)
-        weights[m] = (float)run->weights[m];
-    const struct dcrf_backend_group group = {run->kernel_count, run->operators, weights, diagonal,
-                                             nullptr};
+    const struct dcrf_backend_group group = {run->kernel_count, run->operators, run->weights,
+                                             diagonal, nullptr};
     /* Potts: the factors of energy/coupling.h */
     struct dcrf_backend_model model = {};
     model.variables = run->pictures * run->variables;
@@ -236,8 +231,7 @@ static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend
     model.groups = &group;
     model.own_factor = -1;
     model.all_factor = 1;
-    dcrf_status status = iterate_adopt(it, device, &model, error);
-    free(weights);
+    const dcrf_status status = iterate_adopt(it, device, &model, error);
     return status < 0 ? status : mean_field_iterate(*it, run->iterations, error);
 }
 

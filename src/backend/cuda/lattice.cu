@@ -299,6 +299,7 @@ static dcrf_status begin(struct build *b, dcrf_backend_device *device,
     lattice->op.device = device;
     lattice->op.apply_on_device = lattice_apply;
     lattice->op.ordered_on_device = lattice_ordered;
+    lattice->op.apply_double_on_device = lattice_apply_double;
     lattice->op.diagonal_on_device = lattice_diagonal_there;
     lattice->dimension = features->dimension;
     lattice->corners = features->dimension + 1;

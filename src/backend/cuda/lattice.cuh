@@ -59,8 +59,8 @@ dcrf_status lattice_normalize_compatible(struct device_lattice *lattice,
 dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_error *error);
 dcrf_status lattice_diagonal(const dcrf_operator *op, dcrf_workspace *workspace, float *diagonal,
                              dcrf_error *error);
-dcrf_status lattice_apply_double(const dcrf_operator *op, dcrf_workspace *workspace,
-                                 const double *in, double *out, size_t channels, dcrf_error *error);
+dcrf_status lattice_apply_double(struct device_operator *op, const double *in, double *out,
+                                 size_t channels, dcrf_error *error);
 /* lattice_apply.cu */
 extern const struct dcrf_operator_methods device_lattice_methods;
 dcrf_status lattice_apply(struct device_operator *op, const struct dcrf_application *application,

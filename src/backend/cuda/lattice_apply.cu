@@ -417,7 +417,7 @@ static struct dcrf_operator_methods make_methods() {
     methods.apply = operator_apply;
     methods.ordered = operator_ordered;
     methods.ordered_block = operator_ordered_block;
-    methods.apply_double = lattice_apply_double;
+    methods.apply_double = operator_apply_double;
     methods.disagreement = operator_disagreement;
     methods.ordered_roundings = ordered_roundings;
     methods.diagonal = lattice_diagonal;

@@ -143,28 +143,19 @@ static __global__ void slice_double(struct double_rows r, const uint32_t *corner
     r.out[i] = sum;
 }
 
-dcrf_status lattice_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
-                                 const double *in, double *out, size_t channels,
-                                 dcrf_error *error) {
-    (void)workspace;
-    struct device_lattice *lattice = (struct device_lattice *)base;
-    dcrf_backend_device *device = lattice->op.device;
-    const device_turn turn(device);
+dcrf_status lattice_apply_double(struct device_operator *op, const double *in, double *out,
+                                 size_t channels, dcrf_error *error) {
+    struct device_lattice *lattice = (struct device_lattice *)op;
+    dcrf_backend_device *device = op->device;
     cudaStream_t stream = device->stream;
-    const size_t n = base->variables, count = n * channels;
+    const size_t n = op->base.variables, count = n * channels;
     const size_t rows = lattice->vertices, axes = lattice->corners;
-    double *block = nullptr, *buffer = nullptr;
-    dcrf_status status = device_enter(device, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &block, 2 * count, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(device, &buffer, 3 * rows * channels, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_upload(device, block, in, count * sizeof *in, error);
+    double *buffer = nullptr;
+    dcrf_status status = device_array(device, &buffer, 3 * rows * channels, WHAT, error);
     if (status == DCRF_OK) {
         double *splat = buffer, *work[2] = {buffer + rows * channels, buffer + 2 * rows * channels};
         splat_double<<<blocks_for(rows * channels * SUMS_WARP), THREADS, 0, stream>>>(
-            {rows, channels, block, splat}, lattice->first, lattice->entry_variable,
+            {rows, channels, in, splat}, lattice->first, lattice->entry_variable,
             lattice->entry_weight);
         for (int upwards = 0; upwards < 2; upwards++) {
             const double *from = splat;
@@ -175,14 +166,11 @@ dcrf_status lattice_apply_double(const dcrf_operator *base, dcrf_workspace *work
                 from = work[i % 2];
             }
             slice_double<<<blocks_for(count), THREADS, 0, stream>>>(
-                {n, channels, from, block + count}, lattice->corner_vertex, lattice->corner_weight,
+                {n, channels, from, out}, lattice->corner_vertex, lattice->corner_weight,
                 (uint32_t)axes, upwards == 1);
         }
         status = check(cudaGetLastError(), WHAT, error);
     }
-    if (status == DCRF_OK)
-        status = device_download(device, out, block + count, count * sizeof *out, error);
-    device_release(device, block);
     device_release(device, buffer);
     return status;
 }

@@ -75,11 +75,16 @@ static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
 }
 
 static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
-                           const struct dcrf_backend_lp_model *model, dcrf_error *error) {
+                           const struct dcrf_backend_model *model,
+                           const struct dcrf_dual_space *space, dcrf_error *error) {
+    const struct dcrf_backend_group *kernels = model->groups;
     *out = nullptr;
     if (model->labels > LP_MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "the LP with more than %d labels is not on this device yet", LP_MOST_LABELS);
+    if (model->cliques && space->form != DCRF_CLIQUE_MIN)
+        return fail(error, DCRF_ERROR_UNSUPPORTED,
+                    "the LP of cliques in the spread form is not on this device yet");
     dcrf_status status = device_enter(device, error);
     if (status < 0)
         return status;
@@ -88,18 +93,19 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
         return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
     lp->device = device;
     device_hold(device);
+    lp->space = space;
     lp->variables = model->variables;
     lp->label_count = model->labels;
     lp->stride = model->stride;
-    lp->kernel_count = model->kernel_count;
+    lp->kernel_count = kernels->kernel_count;
     lp->operators = static_cast<struct device_operator **>(
-        calloc(model->kernel_count + 1, sizeof *lp->operators));
-    lp->weights = static_cast<double *>(calloc(model->kernel_count + 1, sizeof *lp->weights));
+        calloc(kernels->kernel_count + 1, sizeof *lp->operators));
+    lp->weights = static_cast<double *>(calloc(kernels->kernel_count + 1, sizeof *lp->weights));
     if (!lp->operators || !lp->weights)
         status = fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
-    for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++) {
-        lp->operators[m] = reinterpret_cast<struct device_operator *>(model->operators[m]);
-        lp->weights[m] = model->weights[m];
+    for (size_t m = 0; m < kernels->kernel_count && status == DCRF_OK; m++) {
+        lp->operators[m] = reinterpret_cast<struct device_operator *>(kernels->operators[m]);
+        lp->weights[m] = kernels->weights[m];
     }
     if (status == DCRF_OK && model->cliques)
         status = device_cliques_take(&lp->cliques, device, lp->variables, lp->label_count,
@@ -147,23 +153,18 @@ static dcrf_status write_block(dcrf_backend_lp *lp, double *to, const double *bl
                  : check(cudaMemsetAsync(to, 0, bytes, lp->device->stream), WHAT, error);
 }
 
-static dcrf_status lp_write_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which,
-                                 const double *pairwise, const double *clique, dcrf_error *error) {
-    const struct lp_dual *dual = &lp->dual[which];
+static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
+                            const float *metric, dcrf_error *error) {
+    const struct lp_dual *average = &lp->dual[DCRF_BACKEND_AVERAGE];
+    lp->is_largest_known = lp->are_labels_known = false;
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = write_block(lp, dual->pairwise, pairwise, error);
-    return status == DCRF_OK && dual->clique ? write_block(lp, dual->clique, clique, error)
-                                             : status;
-}
-
-static dcrf_status lp_start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
-                            const float *metric, const double *stiffness, dcrf_error *error) {
-    lp->is_largest_known = lp->are_labels_known = false;
-    dcrf_status status = lp_write_dual(lp, DCRF_BACKEND_AVERAGE, nullptr, nullptr, error);
+        status = write_block(lp, average->pairwise, nullptr, error);
+    if (status == DCRF_OK && average->clique)
+        status = write_block(lp, average->clique, nullptr, error);
     if (status == DCRF_OK && lp->cliques.count > 0)
-        status = device_upload(lp->device, lp->stiffness, stiffness,
-                               lp->cliques.count * sizeof *stiffness, error);
+        status = device_upload(lp->device, lp->stiffness, lp->space->stiffness,
+                               lp->cliques.count * sizeof *lp->stiffness, error);
     if (status == DCRF_OK)
         status =
             y ? device_upload(lp->device, lp->y, y, lp->variables * lp->stride * sizeof *y, error)
@@ -201,16 +202,32 @@ static dcrf_status lp_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *
                                                   lp->stride, labels, error);
 }
 
-static dcrf_status lp_read_dual(dcrf_backend_lp *lp, enum dcrf_backend_dual which, double *pairwise,
-                                double *clique, dcrf_error *error) {
+static const float *lp_view(const dcrf_backend_lp *lp) {
+    (void)lp;
+    return nullptr;
+}
+
+static bool lp_view_best(const dcrf_backend_lp *lp, double **pairwise, double **clique) {
+    (void)lp, (void)pairwise, (void)clique;
+    return false;
+}
+
+static dcrf_status lp_read_best(dcrf_backend_lp *lp, double *pairwise, double *clique,
+                                dcrf_error *error) {
     const size_t bytes = lp->variables * lp->stride * sizeof *pairwise;
-    const struct lp_dual *dual = &lp->dual[which];
+    const struct lp_dual *best = &lp->dual[DCRF_BACKEND_BEST];
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = device_download(lp->device, pairwise, dual->pairwise, bytes, error);
-    return status == DCRF_OK && dual->clique
-               ? device_download(lp->device, clique, dual->clique, bytes, error)
+        status = device_download(lp->device, pairwise, best->pairwise, bytes, error);
+    return status == DCRF_OK && best->clique
+               ? device_download(lp->device, clique, best->clique, bytes, error)
                : status;
+}
+
+static dcrf_status lp_write_best(dcrf_backend_lp *lp, const double *pairwise, dcrf_error *error) {
+    const dcrf_status status = device_enter(lp->device, error);
+    return status < 0 ? status
+                      : write_block(lp, lp->dual[DCRF_BACKEND_BEST].pairwise, pairwise, error);
 }
 
 /* What is in lp->answer, once all that was asked for before is done. */
@@ -228,14 +245,48 @@ static dcrf_status read_answer(dcrf_backend_lp *lp, dcrf_status status, struct l
     return status;
 }
 
-static dcrf_status lp_bound_sums(dcrf_backend_lp *lp, double *sums, dcrf_error *error) {
+static double bound_of(const dcrf_backend_lp *lp, struct dcrf_roundings roundings,
+                       const double *sums) {
+    return dcrf_dual_bound_of_sums(lp->space, roundings, sums[LP_LOWEST], sums[LP_MAGNITUDE]);
+}
+
+static __global__ void fill_rows(const float *values, size_t variables, uint32_t stride,
+                                 double *block) {
+    const size_t i = this_thread();
+    if (i < variables * stride)
+        block[i] = (double)values[i / stride];
+}
+
+/* v of the zero point of the min form: C_p / |p|. */
+static dcrf_status reset_cliques(dcrf_backend_lp *lp, double *v, dcrf_error *error) {
+    float *weights = nullptr;
+    dcrf_status status = device_array(lp->device, &weights, lp->variables, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_upload(lp->device, weights, lp->space->clique_weight,
+                               lp->variables * sizeof *weights, error);
+    if (status == DCRF_OK) {
+        fill_rows<<<blocks_for(lp->variables * lp->stride), THREADS, 0, lp->device->stream>>>(
+            weights, lp->variables, (uint32_t)lp->stride, v);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    device_release(lp->device, weights);
+    return status;
+}
+
+static dcrf_status lp_reset_best(dcrf_backend_lp *lp, struct dcrf_roundings roundings,
+                                 double *bound, dcrf_error *error) {
+    const struct lp_dual *best = &lp->dual[DCRF_BACKEND_BEST];
     struct lp_answer answer;
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
+        status = write_block(lp, best->pairwise, nullptr, error);
+    if (status == DCRF_OK && best->clique)
+        status = reset_cliques(lp, best->clique, error);
+    if (status == DCRF_OK)
         status = lp_sum_lowest(lp, error);
     status = read_answer(lp, status, &answer, error);
-    for (size_t k = 0; k < DCRF_BACKEND_BOUND_SUMS && status == DCRF_OK; k++)
-        sums[k] = answer.bounds[0][k];
+    if (status == DCRF_OK)
+        *bound = bound_of(lp, roundings, answer.bounds[0]);
     return status;
 }
 
@@ -314,20 +365,27 @@ static dcrf_status find_alive(dcrf_backend_lp *lp, double threshold, struct aliv
 }
 
 /* The levels of one epsilon and number of bins are always the same. */
-static dcrf_status need_levels(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
+static dcrf_status need_levels(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
                                dcrf_error *error) {
-    if (lp->levels.levels && lp->levels_bins == shape->levels->count &&
-        lp->levels_epsilon == shape->epsilon)
+    const size_t bins = shape->bins;
+    if (lp->levels.levels && lp->levels_bins == bins && lp->levels_epsilon == shape->epsilon)
         return DCRF_OK;
     ordered_levels_release(&lp->levels, lp->device);
-    lp->levels_bins = shape->levels->count;
+    float *nodes = static_cast<float *>(malloc((bins + 1) * bins * sizeof *nodes));
+    if (!nodes)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    const dcrf_levels levels = {bins, nodes, nodes + bins};
+    dcrf_pair_fill_levels(shape, nodes, nodes + bins);
+    lp->levels_bins = bins;
     lp->levels_epsilon = shape->epsilon;
-    return ordered_levels_take(&lp->levels, lp->device, shape->levels, error);
+    const dcrf_status status = ordered_levels_take(&lp->levels, lp->device, &levels, error);
+    free(nodes);
+    return status;
 }
 
 /* packed -> out */
 static dcrf_status filter(dcrf_backend_lp *lp, struct device_operator *op,
-                          const struct dcrf_backend_shape *shape, size_t channels, size_t stride,
+                          const struct dcrf_pair_shape *shape, size_t channels, size_t stride,
                           float *out, dcrf_error *error) {
     if (!op->line_on_device)
         return ordered_filter(op, &lp->levels, lp->packed, out, channels, stride, error);
@@ -341,7 +399,7 @@ static dcrf_status filter(dcrf_backend_lp *lp, struct device_operator *op,
 }
 
 /* The first kernel's filter runs beside the second one's, unless they fill the device. */
-static dcrf_status find_in_float(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
+static dcrf_status find_in_float(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
                                  const struct alive_labels *alive, size_t stride,
                                  dcrf_error *error) {
     const bool is_fast = lp->kernel_count > 1 && !lp->operators[0]->line_on_device &&
@@ -380,7 +438,7 @@ static dcrf_status find_in_float(dcrf_backend_lp *lp, const struct dcrf_backend_
     return status;
 }
 
-static dcrf_status find_in_double(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
+static dcrf_status find_in_double(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
                                   const struct alive_labels *alive, size_t stride,
                                   dcrf_error *error) {
     dcrf_status status = DCRF_OK;
@@ -394,7 +452,10 @@ static dcrf_status find_in_double(dcrf_backend_lp *lp, const struct dcrf_backend
         line.y = lp->packed;
         line.channels = alive->count;
         line.stride = stride;
-        status = op->line_double_on_device(op, &line, lp->precise, error);
+        if (op->line_double_on_device)
+            status = op->line_double_on_device(op, &line, lp->precise, error);
+        else if ((status = need_levels(lp, shape, error)) == DCRF_OK)
+            status = lp_filter_by_bins(lp, op, alive->count, stride, error);
         const struct messages<double> from = {
             lp->precise, nullptr, lp->weights[m], 0, alive->count
         };
@@ -404,17 +465,16 @@ static dcrf_status find_in_double(dcrf_backend_lp *lp, const struct dcrf_backend
     return status;
 }
 
-static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_backend_shape *shape,
-                                 size_t *alive, size_t *alive_count, dcrf_error *error) {
+static dcrf_status lp_find_point(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
+                                 double threshold, const struct dcrf_interrupt *interrupt,
+                                 dcrf_error *error) {
     struct alive_labels labels;
+    (void)interrupt; /* it is short */
     dcrf_status status = device_enter(lp->device, error);
     if (status == DCRF_OK)
-        status = find_alive(lp, shape->threshold, &labels, error);
+        status = find_alive(lp, threshold, &labels, error);
     if (status < 0)
         return status;
-    *alive_count = labels.count;
-    for (size_t k = 0; k < labels.count; k++)
-        alive[k] = labels.label[k];
     if (labels.count == 0 || lp->kernel_count == 0)
         return write_block(lp, lp->dual[DCRF_BACKEND_CURRENT].pairwise, nullptr, error);
     const size_t stride = padded_channels(labels.count);
@@ -455,7 +515,14 @@ static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_adv
         lp->occurs[i] = answer.occurs[i];
     lp->unary_of_labels = answer.unary;
     memcpy(done->weights, answer.weights, sizeof done->weights);
-    memcpy(done->bounds, answer.bounds, sizeof done->bounds);
+    struct dcrf_roundings best = how->roundings[DCRF_BACKEND_BEST];
+    for (int t = 0; t < DCRF_BACKEND_TARGETS; t++) {
+        const struct dcrf_roundings to =
+            how->roundings[t == 0 ? DCRF_BACKEND_CURRENT : DCRF_BACKEND_AVERAGE];
+        if (answer.weights[t] > 0)
+            best = dcrf_roundings_mix(best, to, answer.weights[t]);
+        done->bounds[t] = bound_of(lp, best, answer.bounds[t]);
+    }
     done->objective = answer.objective;
     done->uphill = answer.uphill;
     return DCRF_OK;
@@ -482,8 +549,24 @@ static dcrf_status lp_energy(dcrf_backend_lp *lp, double *unary, double *pairwis
     return status;
 }
 
-const struct dcrf_backend_lp_methods lp_methods = {
-    lp_make,         lp_free,      lp_start,      lp_restart,    lp_read,
-    lp_labels,       lp_read_dual, lp_write_dual, lp_bound_sums, lp_find_point,
-    lp_find_cliques, lp_advance,   lp_energy,
-};
+static struct dcrf_backend_lp_methods make_methods() {
+    struct dcrf_backend_lp_methods methods = {};
+    methods.make = lp_make;
+    methods.free = lp_free;
+    methods.start = lp_start;
+    methods.restart = lp_restart;
+    methods.view = lp_view;
+    methods.read = lp_read;
+    methods.labels = lp_labels;
+    methods.view_best = lp_view_best;
+    methods.read_best = lp_read_best;
+    methods.reset_best = lp_reset_best;
+    methods.write_best = lp_write_best;
+    methods.find_point = lp_find_point;
+    methods.find_cliques = lp_find_cliques;
+    methods.advance = lp_advance;
+    methods.energy = lp_energy;
+    return methods;
+}
+
+const struct dcrf_backend_lp_methods lp_methods = make_methods();

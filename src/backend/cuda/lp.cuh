@@ -14,10 +14,13 @@ struct lp_dual {
     double *clique; /* NULL without cliques */
 };
 
+/* What the bound of a point is made of: sum_a min_i (phi - point)_ai, and of the magnitudes. */
+enum { LP_LOWEST, LP_MAGNITUDE, LP_BOUND_SUMS };
+
 /* What a step tells the host, in one piece. */
 struct lp_answer {
     double weights[DCRF_BACKEND_TARGETS];
-    double bounds[DCRF_BACKEND_TARGETS][DCRF_BACKEND_BOUND_SUMS];
+    double bounds[DCRF_BACKEND_TARGETS][LP_BOUND_SUMS];
     double objective, uphill;
     double unary;                     /* of the labels of y */
     uint32_t largest[LP_MOST_LABELS]; /* of z, per label: the bits of a float */
@@ -26,6 +29,7 @@ struct lp_answer {
 
 struct dcrf_backend_lp {
     dcrf_backend_device *device;
+    const struct dcrf_dual_space *space; /* the host's */
     size_t variables, label_count, stride;
     size_t kernel_count;
     struct device_operator **operators;
@@ -60,6 +64,10 @@ dcrf_status lp_descend(dcrf_backend_lp *lp, const struct dcrf_backend_advance *h
 /* The average and best of `advance`. */
 dcrf_status lp_improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                        dcrf_error *error);
+/* lp->precise = the first `labels` columns of lp->packed through an operator, by lp->levels, in
+ * double; rows of `labels`. */
+dcrf_status lp_filter_by_bins(dcrf_backend_lp *lp, struct device_operator *op, size_t labels,
+                              size_t stride, dcrf_error *error);
 /* bounds[0] of the answer. */
 dcrf_status lp_sum_lowest(dcrf_backend_lp *lp, dcrf_error *error);
 /* Doubles that lp->partial needs for them. */

@@ -1,5 +1,5 @@
-/* The LP's work on rows: what lp/lp_huber.c and lp/dual.c do for one variable after the
- * other. */
+/* The LP's work on rows: what lp/lp_huber.c and backend/cpu/dual.c do for one variable after
+ * the other. */
 #include "backend/cuda/lp.cuh"
 #include "backend/cuda/sums.cuh"
 
@@ -79,8 +79,8 @@ struct projection {
     unsigned *blocks_done;
 };
 
-/* The threshold of the projection onto the simplex (lp/simplex.c) for the rows of a warp: a row
- * that is done waits for the others. */
+/* The threshold of the projection onto the simplex (backend/cpu/simplex.c) for the rows of a warp:
+ * a row that is done waits for the others. */
 template <int LANES, int ITEMS>
 static __device__ double find_threshold(const float (&value)[ITEMS], const bool (&has)[ITEMS],
                                         int labels) {

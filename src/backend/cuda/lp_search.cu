@@ -1,5 +1,5 @@
 /* The best dual point of the LP is moved towards another one as far as the bound rises
- * (lp/dual.c, dcrf_dual_improve), without an answer of the host's.
+ * (backend/cpu/dual.c, dcrf_dual_improve), without an answer of the host's.
  *
  * A pass over the rows has the slope of the bound at COARSE points of the way, and another one at
  * FINE - 1 points between two of them: the halvings that the CPU makes one after the other. The
@@ -21,7 +21,7 @@
 
 size_t lp_search_partials(size_t variables) {
     const size_t slopes = (variables + ROWS - 1) / ROWS * COARSE;
-    const size_t mixtures = blocks_for(variables * LANES) * (size_t)DCRF_BACKEND_BOUND_SUMS;
+    const size_t mixtures = blocks_for(variables * LANES) * (size_t)LP_BOUND_SUMS;
     return slopes > mixtures ? slopes : mixtures;
 }
 
@@ -151,14 +151,14 @@ static __global__ void mix_rows(struct mixture m) {
 #pragma unroll
     for (int distance = 1; distance < LANES; distance *= 2)
         lowest = fmin(lowest, __shfl_xor_sync(0xffffffffu, lowest, distance));
-    double mine[DCRF_BACKEND_BOUND_SUMS] = {0, 0}, sums[DCRF_BACKEND_BOUND_SUMS];
+    double mine[LP_BOUND_SUMS] = {0, 0}, sums[LP_BOUND_SUMS];
     if (a < m.rows.variables && threadIdx.x % LANES == 0) {
-        mine[DCRF_BACKEND_LOWEST] = lowest;
-        mine[DCRF_BACKEND_MAGNITUDE] = fabs(lowest);
+        mine[LP_LOWEST] = lowest;
+        mine[LP_MAGNITUDE] = fabs(lowest);
     }
-    if (sum_of_launch<DCRF_BACKEND_BOUND_SUMS, THREADS>(mine, m.partial, m.blocks_done, sums) &&
+    if (sum_of_launch<LP_BOUND_SUMS, THREADS>(mine, m.partial, m.blocks_done, sums) &&
         threadIdx.x == 0)
-        for (int k = 0; k < DCRF_BACKEND_BOUND_SUMS; k++)
+        for (int k = 0; k < LP_BOUND_SUMS; k++)
             m.sums[k] = sums[k];
 }
 
@@ -179,6 +179,12 @@ dcrf_status lp_sum_lowest(dcrf_backend_lp *lp, dcrf_error *error) {
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
+/* What its roundings take off the bound of a point. */
+static double error_of(const dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+                       enum dcrf_backend_dual point) {
+    return dcrf_dual_error_slope(lp->space, {}, how->roundings[point]);
+}
+
 /* Target number t: `current`, which also goes into the average, and then the average itself. */
 static dcrf_status improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how, int t,
                            dcrf_error *error) {
@@ -189,9 +195,9 @@ static dcrf_status improve(dcrf_backend_lp *lp, const struct dcrf_backend_advanc
     s.rows = lp_rows_of(lp);
     s.best = lp->dual[DCRF_BACKEND_BEST];
     s.to = lp->dual[to];
-    s.error_best = how->errors[DCRF_BACKEND_BEST];
-    s.error_current = how->errors[DCRF_BACKEND_CURRENT];
-    s.error_to = how->errors[to];
+    s.error_best = error_of(lp, how, DCRF_BACKEND_BEST);
+    s.error_current = error_of(lp, how, DCRF_BACKEND_CURRENT);
+    s.error_to = error_of(lp, how, to);
     s.before = t == 0 ? nullptr : &lp->answer->weights[0];
     s.weight = &lp->answer->weights[t];
     s.partial = lp->partial;

@@ -64,7 +64,7 @@ static dcrf_status take_group(struct message_kernels *kernels, size_t g, size_t 
     for (size_t m = 0; m < given->kernel_count; m++) {
         kernels->operators[first + m] =
             reinterpret_cast<struct device_operator *>(given->operators[m]);
-        kernels->weights[first + m] = given->weights[m];
+        kernels->weights[first + m] = (float)given->weights[m];
     }
     return given->compatibility ? take_compatibility(kernels, group, given->compatibility, error)
                                 : DCRF_OK;

@@ -66,6 +66,28 @@ dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *workspace,
                       : operator_download(op, application->out, application->stride, error);
 }
 
+dcrf_status operator_apply_double(const dcrf_operator *base, dcrf_workspace *workspace,
+                                  const double *in, double *out, size_t channels,
+                                  dcrf_error *error) {
+    (void)workspace;
+    struct device_operator *op = (struct device_operator *)base;
+    dcrf_backend_device *device = op->device;
+    const device_turn turn(device);
+    const size_t numbers = base->variables * channels;
+    double *block = nullptr;
+    dcrf_status status = device_enter(device, error);
+    if (status == DCRF_OK)
+        status = device_array(device, &block, 2 * numbers, "an operator in double", error);
+    if (status == DCRF_OK)
+        status = device_upload(device, block, in, numbers * sizeof *in, error);
+    if (status == DCRF_OK)
+        status = op->apply_double_on_device(op, block, block + numbers, channels, error);
+    if (status == DCRF_OK)
+        status = device_download(device, out, block + numbers, numbers * sizeof *out, error);
+    device_release(device, block);
+    return status;
+}
+
 /* In the blocks of the first one. */
 static dcrf_status operators_sum(dcrf_operator *const *operators, const float *factors,
                                  size_t count, const float *in, float *out, size_t channels,

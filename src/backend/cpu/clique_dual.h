@@ -1,22 +1,18 @@
 /* The dual points of the cliques: projections onto their set, and its vertices. */
-#ifndef DCRF_LP_CLIQUE_DUAL_H
-#define DCRF_LP_CLIQUE_DUAL_H
+#ifndef DCRF_BACKEND_CPU_CLIQUE_DUAL_H
+#define DCRF_BACKEND_CPU_CLIQUE_DUAL_H
 
-#include "lp/dual.h"
+#include "backend/cpu/dual.h"
 
 /* Scratch memory: one clique's column of values a worker. */
 struct dcrf_clique_dual {
     const struct dcrf_dual_space *space;
-    size_t largest;    /* members of the largest clique */
-    double *stiffness; /* per clique: the curvature of its smoothed term, times epsilon */
-    float *columns;    /* workers x largest */
-    double *labels;    /* workers x labels: the widths' centres of the spread form */
+    float *columns; /* workers x the largest clique's members */
+    double *labels; /* workers x labels: the widths' centres of the spread form */
 };
 
 dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
                                   const struct dcrf_dual_space *space, dcrf_error *error);
-/* Choose the stiffness, after the space was measured and before anything else. */
-void dcrf_clique_dual_measure(struct dcrf_clique_dual *cliques);
 void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques);
 
 /* out = the projection of base - step * y onto the set of v (see dual.h), clique by clique; base =
@@ -25,9 +21,6 @@ void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques);
  * to zero. */
 void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const double *base, const float *y,
                          double epsilon, double step, struct dcrf_dual *out);
-
-/* Those of a projection that was made elsewhere in the same way. */
-double dcrf_clique_roundings(const struct dcrf_clique_dual *cliques);
 
 /* out = the vertex of the set with the smallest <v, y>: the conditional gradient. */
 void dcrf_clique_vertex(const struct dcrf_clique_dual *cliques, const float *y,

@@ -4,7 +4,7 @@
  *
  * is feasible for every y. With F = sign it is the conditional gradient of the paper; with F =
  * clip((y_b - y_a) / epsilon) minus the gradient of the Huber-smoothed pairwise term. */
-#include "lp/pair_dual.h"
+#include "backend/cpu/pair_dual.h"
 
 #include "core/error.h"
 #include "core/memory.h"
@@ -107,22 +107,10 @@ static void unpack(void *context, size_t begin, size_t end, size_t worker) {
 
 /* ---- the filter ----------------------------------------------------------------------------- */
 
-dcrf_levels dcrf_pair_levels(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape) {
-    float *nodes = filter->nodes, *table = filter->table;
-    const size_t bins = shape->bins;
-    if (shape->epsilon == 0) {
-        /* Thresholds between the nodes: one less than there are bins. */
-        for (size_t h = 0; h + 1 < bins; h++)
-            nodes[h] = ((float)h + 0.5f) / (float)(bins - 1);
-        return (dcrf_levels){bins, nodes, NULL};
-    }
-    const float inverse = (float)(1 / shape->epsilon);
-    for (size_t h = 0; h < bins; h++)
-        nodes[h] = (float)h / (float)(bins - 1);
-    for (size_t h = 0; h < bins; h++)
-        for (size_t k = 0; k < bins; k++)
-            table[h * bins + k] = fmaxf(-1, fminf(1, (nodes[k] - nodes[h]) * inverse));
-    return (dcrf_levels){bins, nodes, table};
+static dcrf_levels find_levels(struct dcrf_pair_filter *filter,
+                               const struct dcrf_pair_shape *shape) {
+    dcrf_pair_fill_levels(shape, filter->nodes, filter->table);
+    return (dcrf_levels){shape->bins, filter->nodes, shape->epsilon == 0 ? NULL : filter->table};
 }
 
 /* ---- in double ------------------------------------------------------------------------------ */
@@ -279,30 +267,6 @@ static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_ope
                                        filter->alive_count, stride, error);
 }
 
-/* A number in double is a sum of at most 2 n + 1000 terms, and of as many as there are bins. Where
- * the operator is that of a formula, its values are not quite those of the formula. */
-static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape *shape,
-                           size_t variables) {
-    if (shape->is_precise)
-        return (3 * (double)variables + 2000) * DCRF_DOUBLE_ROUNDING +
-               (op->methods->double_error ? op->methods->double_error(op) * 0x1p24 : 0);
-    return (double)(op->methods->line ? op->methods->line_roundings(op)
-                                      : op->methods->ordered_roundings(op, shape->bins));
-}
-
-double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape) {
-    double roundings = 0;
-    size_t used = 0;
-    for (size_t m = 0; m < plan->kernel_count; m++)
-        if (plan->model->kernels[m].weight != 0) {
-            used++;
-            roundings =
-                fmax(roundings, roundings_of(plan->kernels[m].op, shape, plan->model->variables));
-        }
-    /* The product with the weight, and the sum over the kernels. */
-    return roundings + (1 + (double)used) * DCRF_DOUBLE_ROUNDING;
-}
-
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error) {
@@ -313,9 +277,9 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
     find_alive(&context, threshold);
     context.stride = dcrf_padded(filter->alive_count);
     dcrf_parallel_for(pool, model->variables, GRAIN, pack, &context);
-    const dcrf_levels levels = dcrf_pair_levels(filter, shape);
+    const dcrf_levels levels = find_levels(filter, shape);
     memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
-    dual->pairwise_roundings = dcrf_pair_roundings(plan, shape);
+    dual->roundings.pairwise = dcrf_pair_roundings(plan, shape);
     for (size_t m = 0; m < plan->kernel_count && filter->alive_count > 0; m++) {
         const dcrf_operator *op = plan->kernels[m].op;
         context.weight = model->kernels[m].weight;

@@ -1,19 +1,9 @@
 /* The pairwise dual point that belongs to marginals y. */
-#ifndef DCRF_LP_PAIR_DUAL_H
-#define DCRF_LP_PAIR_DUAL_H
+#ifndef DCRF_BACKEND_CPU_PAIR_DUAL_H
+#define DCRF_BACKEND_CPU_PAIR_DUAL_H
 
+#include "backend/cpu/dual.h"
 #include "core/interrupt.h"
-#include "lp/dual.h"
-
-/* How differences of y become a dual point. epsilon = 0: sign(y_b - y_a), told apart by `bins`
- * bins. Otherwise clip((y_b - y_a) / epsilon), linear between `bins` nodes. Both are uniform on
- * [0, 1]. */
-struct dcrf_pair_shape {
-    double epsilon;
-    size_t bins;
-    bool is_precise; /* compute in double: several times the work, and no rounding worth
-                        speaking of; epsilon > 0 only */
-};
 
 /* Scratch memory of the filter: blocks of the labels that are alive, next to each other. */
 struct dcrf_pair_filter {
@@ -30,12 +20,6 @@ struct dcrf_pair_filter {
 dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
                                   const struct dcrf_dual_space *space, dcrf_error *error);
 void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter);
-
-/* The nodes and the table of a shape, in the filter's memory until the next ones. */
-dcrf_levels dcrf_pair_levels(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape);
-
-/* The roundings of a point (dcrf_dual) of this shape, but for mixtures. */
-double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape);
 
 /* dual->pairwise = A alpha with alpha_ab:i = K_ab F(y_ai, y_bi). Labels whose entries are all below
  * `threshold` are dead: their alpha is zero, which is feasible, and they cost nothing. Where it was

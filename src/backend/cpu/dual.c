@@ -1,16 +1,6 @@
-/* The bound of a dual point, rounded to the safe side, and the best mixture of two.
- *
- * What is stored differs from a feasible point by roundings alone. A chain of n roundings to float
- * changes a sum of terms t by at most n u / (1 - n u) sum |t| (Higham, "Accuracy and Stability of
- * Numerical Algorithms", section 3.1), u = 2^-24; for A alpha, sum |t| <= sum_b K_ab, the row sum.
- * So with e_ai = n u (1 + SLACK) (row sum + ...) taken off every reduced cost,
- *
- *   E(x) >= constant + sum_a min_i (phi_ai - pairwise_ai - clique_ai) - sum_a e_a
- *
- * holds for all x. Values below the smallest normal float are flushed to zero: TINY a variable.
- * The sums themselves are in double, and their own error, below count * 2^-53 of the sum of
- * magnitudes, is taken off too. */
-#include "lp/dual.h"
+/* The bound of a dual point, rounded to the safe side (backend/dual_space.h), and the best mixture
+ * of two. */
+#include "backend/cpu/dual.h"
 
 #include "core/error.h"
 #include "core/memory.h"
@@ -18,83 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#define UNIT 0x1p-24 /* of rounding to float */
-#define SLACK 1e-3   /* covers the denominator 1 - n u up to n = 16000 */
-#define TINY 1e-25
-#define DOUBLE_UNIT 0x1p-53
 #define GRAIN 1024
-
-/* ---- the space ------------------------------------------------------------------------------ */
-
-/* The row sums in double, so that they carry no rounding worth speaking of. */
-static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
-    const size_t n = space->plan->model->variables;
-    double *ones = space->scratch, *image = ones + n;
-    for (size_t a = 0; a < n; a++)
-        ones[a] = 1;
-    const dcrf_status status =
-        dcrf_plan_sum_double(space->plan, space->workspace, ones, space->sums, image, 1, error);
-    space->total = 0;
-    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
-        space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * UNIT));
-        space->total += space->sums[a];
-    }
-    return status;
-}
-
-static void spread_costs(struct dcrf_dual_space *space) {
-    const struct dcrf_cliques *cliques = &space->plan->model->cliques;
-    space->constant = space->clique_total = 0;
-    for (size_t p = 0; p < cliques->count; p++) {
-        const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
-        if (space->form == DCRF_CLIQUE_MIN)
-            space->constant += cliques->costs[p];
-        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++) {
-            space->clique_cost[cliques->members[k]] = (float)(cliques->costs[p] * (1 + 2 * UNIT));
-            space->clique_weight[cliques->members[k]] = (float)(cliques->costs[p] / (double)size);
-            space->clique_total += (double)space->clique_cost[cliques->members[k]];
-        }
-    }
-}
-
-dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
-                                 dcrf_workspace *workspace, dcrf_clique_form form,
-                                 dcrf_error *error) {
-    const size_t n = plan->model->variables;
-    const bool has_cliques = plan->model->cliques.count > 0;
-    *space = (struct dcrf_dual_space){.plan = plan, .workspace = workspace, .form = form};
-    const dcrf_status is_potts = dcrf_model_require_potts(plan->model, "the LP relaxation", error);
-    if (is_potts < 0)
-        return is_potts;
-    space->sums = dcrf_allocate(n, sizeof(double));
-    space->row_sums = dcrf_allocate(n, sizeof(float));
-    space->scratch = dcrf_allocate(n, 2 * sizeof(double));
-    space->is_open = dcrf_allocate(n, sizeof *space->is_open);
-    if (has_cliques) {
-        space->clique_cost = dcrf_allocate_zero(n, sizeof(float));
-        space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
-    }
-    if (space->sums && space->row_sums && space->scratch && space->is_open &&
-        (!has_cliques || (space->clique_cost && space->clique_weight)))
-        return DCRF_OK;
-    dcrf_dual_space_clear(space);
-    return dcrf_fail_memory(error, "the row sums of the kernels");
-}
-
-dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *error) {
-    spread_costs(space);
-    return sum_rows(space, error);
-}
-
-void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
-    dcrf_release(space->sums);
-    dcrf_release(space->row_sums);
-    dcrf_release(space->scratch);
-    dcrf_release(space->is_open);
-    dcrf_release(space->clique_cost);
-    dcrf_release(space->clique_weight);
-    *space = (struct dcrf_dual_space){0};
-}
 
 /* ---- a point -------------------------------------------------------------------------------- */
 
@@ -112,28 +26,22 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
     return DCRF_OK;
 }
 
-void dcrf_dual_forget(struct dcrf_dual *dual) {
-    dual->pairwise_roundings = dual->clique_roundings = 0;
+void dcrf_dual_forget(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
+    dual->roundings = (struct dcrf_roundings){.clique = space->clique_cost ? 2 : 0};
     for (size_t k = 0; k < dual->part_room; k++)
         dual->part_weights[k] = 0;
 }
 
-void dcrf_dual_reset_cliques(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
+void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
     const dcrf_model *model = space->plan->model;
+    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
+    dcrf_dual_forget(dual, space);
     if (!dual->clique)
         return;
     for (size_t a = 0; a < model->variables; a++)
         for (size_t i = 0; i < model->stride; i++)
             dual->clique[a * model->stride + i] =
                 space->form == DCRF_CLIQUE_MIN ? (double)space->clique_weight[a] : 0;
-    dual->clique_roundings = 2;
-}
-
-void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
-    const dcrf_model *model = space->plan->model;
-    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
-    dcrf_dual_forget(dual);
-    dcrf_dual_reset_cliques(dual, space);
 }
 
 void dcrf_dual_clear(struct dcrf_dual *dual) {
@@ -156,8 +64,8 @@ static struct bound_context make_context(const struct dcrf_dual_space *space,
     return (struct bound_context){
         .space = space,
         .dual = dual,
-        .pairwise_error = dual->pairwise_roundings * UNIT * (1 + SLACK),
-        .clique_error = dual->clique_roundings * UNIT * (1 + SLACK),
+        .pairwise_error = dual->roundings.pairwise * DCRF_DUAL_UNIT * (1 + DCRF_DUAL_SLACK),
+        .clique_error = dual->roundings.clique * DCRF_DUAL_UNIT * (1 + DCRF_DUAL_SLACK),
     };
 }
 
@@ -190,7 +98,7 @@ static void sum_bound(void *context, size_t begin, size_t end, double *sums) {
     const struct bound_context *c = context;
     for (size_t a = begin; a < end; a++) {
         const double cost = lowest_reduced_cost(c, a), row_sum = (double)c->space->row_sums[a];
-        sums[BOUND] += cost - c->pairwise_error * row_sum - TINY;
+        sums[BOUND] += cost - c->pairwise_error * row_sum - DCRF_DUAL_TINY;
         sums[MAGNITUDE] += fabs(cost) + row_sum;
     }
 }
@@ -202,21 +110,8 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
     double sums[BOUND_SUMS];
     dcrf_parallel_sums(pool, n, sum_bound, &context, sums, BOUND_SUMS);
     return space->constant + sums[BOUND] -
-           ((double)n + 8) * DOUBLE_UNIT *
+           ((double)n + 8) * DCRF_DOUBLE_UNIT *
                (sums[MAGNITUDE] + fabs(space->constant) + fabs(sums[BOUND]));
-}
-
-/* The row sums with their roundings are below the sum with twice as many; no |v| is above C. */
-double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space, const struct dcrf_dual *dual,
-                               double lowest, double magnitude) {
-    const double n = (double)space->plan->model->variables;
-    const double rows = space->total * (1 + 4 * UNIT);
-    const double costs = space->clique_total * (1 + 4 * UNIT);
-    const double taken_off = dual->pairwise_roundings * UNIT * (1 + SLACK) * rows +
-                             dual->clique_roundings * UNIT * (1 + SLACK) * costs + n * TINY;
-    return space->constant + lowest - taken_off -
-           (n + 16) * DOUBLE_UNIT *
-               (magnitude + rows + costs + fabs(space->constant) + fabs(lowest));
 }
 
 static double lowest_cost(const struct bound_context *context, size_t variable) {
@@ -230,7 +125,7 @@ static double lowest_cost(const struct bound_context *context, size_t variable) 
 static bool is_excluded(const struct bound_context *context, size_t variable, size_t label,
                         double lowest, double excess) {
     const double cost = reduced_cost(context, variable, label);
-    return cost - lowest > excess + 8 * DOUBLE_UNIT * (fabs(cost) + fabs(lowest)) +
+    return cost - lowest > excess + 8 * DCRF_DOUBLE_UNIT * (fabs(cost) + fabs(lowest)) +
                                0x1p-40 * (double)context->space->row_sums[variable];
 }
 
@@ -281,18 +176,8 @@ static void mix_blocks(const struct dcrf_dual_space *space, double *into, const 
                       mix_rows, &context);
 }
 
-/* A difference of two values up to r is rounded relative to 2 r, its product with the weight
- * likewise, and the sum relative to r: to double, all of it. */
-static double roundings_of_mixture(double into, double from, double weight) {
-    return (1 - weight) * into + weight * from + 7 * DCRF_DOUBLE_ROUNDING;
-}
-
 void dcrf_dual_mix_errors(struct dcrf_dual *into, const struct dcrf_dual *from, double weight) {
-    into->pairwise_roundings =
-        roundings_of_mixture(into->pairwise_roundings, from->pairwise_roundings, weight);
-    if (into->clique)
-        into->clique_roundings =
-            roundings_of_mixture(into->clique_roundings, from->clique_roundings, weight);
+    into->roundings = dcrf_roundings_mix(into->roundings, from->roundings, weight);
     for (size_t k = 0; k < into->part_room; k++)
         into->part_weights[k] += weight * (from->part_weights[k] - into->part_weights[k]);
 }
@@ -365,11 +250,6 @@ static double sum_open_slopes(void *context, size_t begin, size_t end) {
     return sum;
 }
 
-double dcrf_dual_error_slope(const struct dcrf_dual_space *space, const struct dcrf_dual *from,
-                             const struct dcrf_dual *to) {
-    return (to->pairwise_roundings - from->pairwise_roundings) * UNIT * space->total;
-}
-
 void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                     const struct dcrf_dual *candidate, double *bound) {
     const dcrf_model *model = space->plan->model;
@@ -381,8 +261,7 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
     memcpy(best->pairwise, candidate->pairwise, bytes);
     if (best->clique)
         memcpy(best->clique, candidate->clique, bytes);
-    best->pairwise_roundings = candidate->pairwise_roundings;
-    best->clique_roundings = candidate->clique_roundings;
+    best->roundings = candidate->roundings;
 }
 
 /* Halvings of the interval that holds the maximum: the bound is flat there. */
@@ -390,14 +269,15 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
 
 /* The slope of the bound is that of the costs with that of the rounding error that is subtracted: a
  * point from a more precise filter is worth more. */
-void dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
-                       const struct dcrf_dual *candidate, double *bound) {
+double dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
+                         const struct dcrf_dual *candidate, double *bound) {
     const size_t n = space->plan->model->variables;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     struct line_context line = {space, best, candidate, 1};
     double low = 0, high = 1, sums[LINE_SUMS];
     dcrf_parallel_sums(pool, n, settle_variables, &line, sums, LINE_SUMS);
-    const double settled = sums[SETTLED] - dcrf_dual_error_slope(space, best, candidate);
+    const double settled =
+        sums[SETTLED] - dcrf_dual_error_slope(space, best->roundings, candidate->roundings);
     if (settled + sums[FAR_END] < 0)
         for (int i = 0; i < HALVINGS; i++) {
             line.at = (low + high) / 2;
@@ -409,8 +289,9 @@ void dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *be
     else
         low = 1;
     if (low == 0)
-        return;
+        return 0;
     dcrf_dual_mix(space, best, candidate, low);
     /* What was proven stays proven, should the roundings of the mixture cost more than it gains. */
     *bound = fmax(*bound, dcrf_dual_bound(space, best));
+    return low;
 }

@@ -11,57 +11,31 @@
  * above m_i + tau equals that below m_i - tau; call it t_i(tau). It falls with tau, and tau = 0, or
  * sum_i t_i(tau) = C. Both equations are piecewise linear and monotone: Newton's method, kept
  * inside a bracket, ends at their roots after a few sweeps. */
-#include "lp/clique_dual.h"
+#include "backend/cpu/clique_dual.h"
 
+#include "backend/cpu/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "lp/simplex.h"
 
 #include <math.h>
 #include <string.h>
-
-/* The term of a clique is smoothed by max_v -<v, y> - |v|^2 epsilon / (2 stiffness): the stiffer,
- * the closer to the term itself, and the shorter the steps. A part of the members' row sums costs
- * the steps little; more than C is more than one member can use. */
-#define STIFFNESS_PART 0.25
-
-static double choose_stiffness(const struct dcrf_dual_space *space, size_t clique) {
-    const struct dcrf_cliques *cliques = &space->plan->model->cliques;
-    const size_t begin = cliques->offsets[clique], end = cliques->offsets[clique + 1];
-    const double cost = cliques->costs[clique], size = (double)(end - begin);
-    double row_sums = 0;
-    for (size_t k = begin; k < end; k++)
-        row_sums += (double)space->row_sums[cliques->members[k]];
-    return end == begin ? 0 : fmin(cost, fmax(cost, STIFFNESS_PART * row_sums) / size);
-}
 
 dcrf_status dcrf_clique_dual_init(struct dcrf_clique_dual *cliques,
                                   const struct dcrf_dual_space *space, dcrf_error *error) {
     const dcrf_model *model = space->plan->model;
     const size_t workers = dcrf_workspace_threads(space->workspace);
     *cliques = (struct dcrf_clique_dual){.space = space};
-    for (size_t p = 0; p < model->cliques.count; p++) {
-        const size_t size = model->cliques.offsets[p + 1] - model->cliques.offsets[p];
-        cliques->largest = size > cliques->largest ? size : cliques->largest;
-    }
-    cliques->columns = dcrf_allocate(workers, cliques->largest * sizeof(float));
+    cliques->columns = dcrf_allocate(workers, space->largest_clique * sizeof(float));
     cliques->labels = dcrf_allocate(workers, model->labels * sizeof(double));
-    cliques->stiffness = dcrf_allocate(model->cliques.count, sizeof(double));
-    if (cliques->columns && cliques->labels && cliques->stiffness)
+    if (cliques->columns && cliques->labels)
         return DCRF_OK;
     dcrf_clique_dual_clear(cliques);
     return dcrf_fail_memory(error, "the dual of the cliques");
 }
 
-void dcrf_clique_dual_measure(struct dcrf_clique_dual *cliques) {
-    for (size_t p = 0; p < cliques->space->plan->model->cliques.count; p++)
-        cliques->stiffness[p] = choose_stiffness(cliques->space, p);
-}
-
 void dcrf_clique_dual_clear(struct dcrf_clique_dual *cliques) {
     dcrf_release(cliques->columns);
     dcrf_release(cliques->labels);
-    dcrf_release(cliques->stiffness);
     *cliques = (struct dcrf_clique_dual){0};
 }
 
@@ -308,12 +282,12 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
         if (p.size == 0 || p.cost == 0)
             continue;
         if (c->epsilon > 0)
-            p.step = c->cliques->stiffness[index] / c->epsilon;
+            p.step = space->stiffness[index] / c->epsilon;
         if (space->form == DCRF_CLIQUE_MIN) {
             if (c->is_vertex)
                 vertex_min(&p);
             else
-                project_min(&p, c->cliques->columns + worker * c->cliques->largest);
+                project_min(&p, c->cliques->columns + worker * space->largest_clique);
         } else {
             if (c->is_vertex)
                 vertex_spread(&p);
@@ -326,11 +300,6 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
 /* Cliques a task takes. */
 #define GRAIN 8
 
-/* Columns are scaled to their sums in double. */
-double dcrf_clique_roundings(const struct dcrf_clique_dual *cliques) {
-    return ((double)cliques->largest + 8) * DCRF_DOUBLE_ROUNDING;
-}
-
 static void run(struct clique_context *context, struct dcrf_dual *out) {
     const struct dcrf_dual_space *space = context->cliques->space;
     const dcrf_model *model = space->plan->model;
@@ -338,7 +307,7 @@ static void run(struct clique_context *context, struct dcrf_dual *out) {
     memset(out->clique, 0, model->variables * model->stride * sizeof *out->clique);
     dcrf_parallel_for(dcrf_workspace_pool(space->workspace), model->cliques.count, GRAIN,
                       work_on_cliques, context);
-    out->clique_roundings = dcrf_clique_roundings(context->cliques);
+    out->roundings.clique = dcrf_clique_roundings(space);
 }
 
 void dcrf_clique_project(const struct dcrf_clique_dual *cliques, const double *base, const float *y,

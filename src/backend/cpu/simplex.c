@@ -6,7 +6,7 @@
  * Newton's method from the left never overshoots: it drops entries until none is left to drop,
  * which takes a few sweeps and ends at the exact root. No entry of y is above the total, so it can
  * begin without those that are that far below the largest: the most, as a rule. */
-#include "lp/simplex.h"
+#include "backend/cpu/simplex.h"
 
 double dcrf_simplex_threshold(const float *values, size_t count, double total) {
     float largest = values[0];

@@ -1,0 +1,85 @@
+/* The ordered filter of the LP in double, where an operator has not the line itself: as
+ * backend/cpu/pair_dual.c. With w_a(h) the hat functions of the nodes at y_a, K w(h) for some nodes
+ * at a time, and from it sum_h F(y_a, node h) (K w(h))_a. */
+#include "backend/cuda/lp.cuh"
+
+#define WHAT "the LP"
+/* Nodes that go through the operator at a time. */
+#define CHANNELS 8
+
+struct bins {
+    const float *y; /* one label of the packed block */
+    uint32_t stride;
+    size_t variables;
+    const float *table; /* F between the nodes */
+    uint32_t count, row;
+    uint32_t first, channels; /* nodes in hand */
+};
+
+/* The lower node of y, and the part that the upper one has in it, computed in floats as all others
+ * who look at the point do it. */
+static __device__ uint32_t find_node(float y, uint32_t bins, double *part) {
+    const uint32_t last = bins - 1;
+    uint32_t node = min((uint32_t)(y * (float)last), last);
+    while (node > 0 && y < (float)node / (float)last)
+        node--;
+    while (node < last && (float)(node + 1) / (float)last <= y)
+        node++;
+    const float low = (float)node / (float)last;
+    *part =
+        node < last && y > low ? (double)((y - low) / ((float)(node + 1) / (float)last - low)) : 0;
+    return node;
+}
+
+static __global__ void fill_hats(struct bins b, double *hats) {
+    const size_t a = this_thread();
+    double part;
+    if (a >= b.variables)
+        return;
+    const uint32_t node = find_node(b.y[a * b.stride], b.count, &part);
+    for (uint32_t h = 0; h < b.channels; h++)
+        hats[a * b.channels + h] = b.first + h == node       ? 1 - part
+                                   : b.first + h == node + 1 ? part
+                                                             : 0;
+}
+
+/* One column of `labels`. */
+static __global__ void add_flows(struct bins b, const double *filtered, uint32_t labels,
+                                 double *column) {
+    const size_t a = this_thread();
+    double part, sum = 0;
+    if (a >= b.variables)
+        return;
+    const uint32_t node = find_node(b.y[a * b.stride], b.count, &part);
+    const float *low = b.table + (size_t)node * b.row + b.first;
+    const float *high = node + 1 < b.count ? low + b.row : low;
+    for (uint32_t h = 0; h < b.channels; h++)
+        sum +=
+            ((1 - part) * (double)low[h] + part * (double)high[h]) * filtered[a * b.channels + h];
+    column[a * labels] = b.first == 0 ? sum : column[a * labels] + sum;
+}
+
+dcrf_status lp_filter_by_bins(dcrf_backend_lp *lp, struct device_operator *op, size_t labels,
+                              size_t stride, dcrf_error *error) {
+    const size_t n = lp->variables;
+    cudaStream_t stream = lp->device->stream;
+    double *hats = nullptr;
+    dcrf_status status = device_array(lp->device, &hats, 2 * CHANNELS * n, WHAT, error);
+    double *filtered = hats + CHANNELS * n;
+    for (size_t label = 0; label < labels && status == DCRF_OK; label++) {
+        struct bins b = {lp->packed + label,        (uint32_t)stride,         n, lp->levels.table,
+                         (uint32_t)lp->levels.bins, (uint32_t)lp->levels.row, 0, 0};
+        for (; b.first < b.count && status == DCRF_OK; b.first += b.channels) {
+            b.channels = b.count - b.first < CHANNELS ? b.count - b.first : CHANNELS;
+            fill_hats<<<blocks_for(n), THREADS, 0, stream>>>(b, hats);
+            status = op->apply_double_on_device(op, hats, filtered, b.channels, error);
+            if (status == DCRF_OK) {
+                add_flows<<<blocks_for(n), THREADS, 0, stream>>>(b, filtered, (uint32_t)labels,
+                                                                 lp->precise + label);
+                status = check(cudaGetLastError(), WHAT, error);
+            }
+        }
+    }
+    device_release(lp->device, hats);
+    return status;
+}

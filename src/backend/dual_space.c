@@ -1,0 +1,133 @@
+#include "backend/dual_space.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/plan.h"
+
+/* The row sums in double, so that they carry no rounding worth speaking of. */
+static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
+    const size_t n = space->plan->model->variables;
+    double *ones = space->scratch, *image = ones + n;
+    for (size_t a = 0; a < n; a++)
+        ones[a] = 1;
+    const dcrf_status status =
+        dcrf_plan_sum_double(space->plan, space->workspace, ones, space->sums, image, 1, error);
+    space->total = 0;
+    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
+        space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * DCRF_DUAL_UNIT));
+        space->total += space->sums[a];
+    }
+    return status;
+}
+
+/* The term of a clique is smoothed by max_v -<v, y> - |v|^2 epsilon / (2 stiffness): the stiffer,
+ * the closer to the term itself, and the shorter the steps. A part of the members' row sums costs
+ * the steps little; more than C is more than one member can use. */
+#define STIFFNESS_PART 0.25
+
+static double choose_stiffness(const struct dcrf_dual_space *space, size_t clique) {
+    const struct dcrf_cliques *cliques = &space->plan->model->cliques;
+    const size_t begin = cliques->offsets[clique], end = cliques->offsets[clique + 1];
+    const double cost = cliques->costs[clique], size = (double)(end - begin);
+    double row_sums = 0;
+    for (size_t k = begin; k < end; k++)
+        row_sums += (double)space->row_sums[cliques->members[k]];
+    return end == begin ? 0 : fmin(cost, fmax(cost, STIFFNESS_PART * row_sums) / size);
+}
+
+static void spread_costs(struct dcrf_dual_space *space) {
+    const struct dcrf_cliques *cliques = &space->plan->model->cliques;
+    space->constant = space->clique_total = 0;
+    for (size_t p = 0; p < cliques->count; p++) {
+        const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
+        if (space->form == DCRF_CLIQUE_MIN)
+            space->constant += cliques->costs[p];
+        for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++) {
+            space->clique_cost[cliques->members[k]] =
+                (float)(cliques->costs[p] * (1 + 2 * DCRF_DUAL_UNIT));
+            space->clique_weight[cliques->members[k]] = (float)(cliques->costs[p] / (double)size);
+            space->clique_total += (double)space->clique_cost[cliques->members[k]];
+        }
+    }
+}
+
+dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
+                                 dcrf_workspace *workspace, dcrf_clique_form form,
+                                 dcrf_error *error) {
+    const size_t n = plan->model->variables;
+    const struct dcrf_cliques *cliques = &plan->model->cliques;
+    const bool has_cliques = cliques->count > 0;
+    *space = (struct dcrf_dual_space){
+        .plan = plan, .workspace = workspace, .variables = n, .form = form};
+    const dcrf_status is_potts = dcrf_model_require_potts(plan->model, "the LP relaxation", error);
+    if (is_potts < 0)
+        return is_potts;
+    space->sums = dcrf_allocate(n, sizeof(double));
+    space->row_sums = dcrf_allocate(n, sizeof(float));
+    space->scratch = dcrf_allocate(n, 2 * sizeof(double));
+    space->is_open = dcrf_allocate(n, sizeof *space->is_open);
+    for (size_t p = 0; p < cliques->count; p++) {
+        const size_t size = cliques->offsets[p + 1] - cliques->offsets[p];
+        space->largest_clique = size > space->largest_clique ? size : space->largest_clique;
+    }
+    if (has_cliques) {
+        space->clique_cost = dcrf_allocate_zero(n, sizeof(float));
+        space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
+        space->stiffness = dcrf_allocate(cliques->count, sizeof(double));
+    }
+    if (space->sums && space->row_sums && space->scratch && space->is_open &&
+        (!has_cliques || (space->clique_cost && space->clique_weight && space->stiffness)))
+        return DCRF_OK;
+    dcrf_dual_space_clear(space);
+    return dcrf_fail_memory(error, "the row sums of the kernels");
+}
+
+dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *error) {
+    spread_costs(space);
+    const dcrf_status status = sum_rows(space, error);
+    for (size_t p = 0; p < space->plan->model->cliques.count && status == DCRF_OK; p++)
+        space->stiffness[p] = choose_stiffness(space, p);
+    return status;
+}
+
+void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
+    dcrf_release(space->sums);
+    dcrf_release(space->row_sums);
+    dcrf_release(space->scratch);
+    dcrf_release(space->is_open);
+    dcrf_release(space->clique_cost);
+    dcrf_release(space->clique_weight);
+    dcrf_release(space->stiffness);
+    *space = (struct dcrf_dual_space){0};
+}
+
+/* ---- roundings ------------------------------------------------------------------------------ */
+
+/* A number in double is a sum of at most 2 n + 1000 terms, and of as many as there are bins. Where
+ * the operator is that of a formula, its values are not quite those of the formula. */
+static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape *shape,
+                           size_t variables) {
+    if (shape->is_precise)
+        return (3 * (double)variables + 2000) * DCRF_DOUBLE_ROUNDING +
+               (op->methods->double_error ? op->methods->double_error(op) * 0x1p24 : 0);
+    return (double)(op->methods->line ? op->methods->line_roundings(op)
+                                      : op->methods->ordered_roundings(op, shape->bins));
+}
+
+double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape) {
+    double roundings = 0;
+    size_t used = 0;
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        if (plan->model->kernels[m].weight != 0) {
+            used++;
+            roundings =
+                fmax(roundings, roundings_of(plan->kernels[m].op, shape, plan->model->variables));
+        }
+    /* The product with the weight, and the sum over the kernels. */
+    return roundings + (1 + (double)used) * DCRF_DOUBLE_ROUNDING;
+}
+
+/* Columns are scaled to their sums in double. */
+double dcrf_clique_roundings(const struct dcrf_dual_space *space) {
+    return ((double)space->largest_clique + 8) * DCRF_DOUBLE_ROUNDING;
+}

@@ -1,0 +1,145 @@
+/* What all points of the LP's dual share, wherever their blocks are.
+ *
+ * For every labelling x, every antisymmetric alpha with |alpha_ab:i| <= K_ab, and every v in the
+ * set of the clique form,
+ *
+ *   E(x) >= LB = constant + sum_a min_i ( phi_ai - (A alpha)_ai - v_ai ),
+ *   (A alpha)_ai = sum_b alpha_ab:i  with the sign of K_ab sign(y_b - y_a),
+ *
+ *   DCRF_CLIQUE_MIN     v_ai = C_p pi_ai, pi_i a distribution over the members of p; constant =
+ *                       sum_p C_p, because [p not unanimous] >= 1 - sum_i sum_a pi_ai [x_a = i]
+ *   DCRF_CLIQUE_SPREAD  sum_{a in p} v_ai = 0 and (1/2) sum_i sum_{a in p} |v_ai| <= C_p; constant
+ *                       = 0
+ *
+ * Only the sums A alpha and v are stored. The set is convex, so mixtures are feasible as well. What
+ * is stored differs from a feasible point by roundings alone. A chain of n roundings to float
+ * changes a sum of terms t by at most n u / (1 - n u) sum |t| (Higham, "Accuracy and Stability of
+ * Numerical Algorithms", section 3.1), u = 2^-24; for A alpha, sum |t| <= sum_b K_ab, the row sum.
+ * So with e_ai = n u (1 + DCRF_DUAL_SLACK) (row sum + ...) taken off every reduced cost,
+ *
+ *   E(x) >= constant + sum_a min_i (phi_ai - pairwise_ai - clique_ai) - sum_a e_a
+ *
+ * holds for all x. Values below the smallest normal float are flushed to zero: DCRF_DUAL_TINY a
+ * variable. The sums themselves are in double, and their own error, below count * 2^-53 of the sum
+ * of magnitudes, is taken off too. */
+#ifndef DCRF_BACKEND_DUAL_SPACE_H
+#define DCRF_BACKEND_DUAL_SPACE_H
+
+#include <dcrf/solver.h>
+#include <math.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DCRF_DUAL_UNIT 0x1p-24 /* of rounding to float */
+#define DCRF_DUAL_SLACK 1e-3   /* covers the denominator 1 - n u up to n = 16000 */
+#define DCRF_DUAL_TINY 1e-25
+#define DCRF_DOUBLE_UNIT 0x1p-53
+/* A rounding to double, in units of one to float. */
+#define DCRF_DOUBLE_ROUNDING 0x1p-29
+
+struct dcrf_dual_space {
+    const dcrf_plan *plan;
+    dcrf_workspace *workspace;
+    size_t variables;
+    dcrf_clique_form form;
+    double *sums;         /* of the rows: sum_m w_m (K_m 1)_a */
+    float *row_sums;      /* the same, rounded up */
+    double total;         /* of all rows */
+    double *scratch;      /* of the measuring */
+    uint8_t *is_open;     /* of a line search: does a variable's slope change on the way? */
+    float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
+    float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */
+    double clique_total;  /* of clique_cost over all variables */
+    double *stiffness;    /* per clique: the curvature of its smoothed term, times epsilon */
+    size_t largest_clique;
+    double constant;
+};
+
+/* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel is not Potts. Before anything
+ * else is done with it, the space must be measured: row sums, and costs and stiffness of the
+ * cliques. */
+dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
+                                 dcrf_workspace *workspace, dcrf_clique_form form,
+                                 dcrf_error *error);
+dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *error);
+void dcrf_dual_space_clear(struct dcrf_dual_space *space);
+
+/* How differences of y become a dual point. epsilon = 0: sign(y_b - y_a), told apart by `bins`
+ * bins. Otherwise clip((y_b - y_a) / epsilon), linear between `bins` nodes. Both are uniform on
+ * [0, 1]. */
+struct dcrf_pair_shape {
+    double epsilon;
+    size_t bins;
+    bool is_precise; /* compute in double: several times the work, and no rounding worth
+                        speaking of; epsilon > 0 only */
+};
+
+/* The nodes and the table (bins x bins) of a shape for the ordered filter; where epsilon is 0,
+ * thresholds between the nodes, one less, and no table. */
+static inline void dcrf_pair_fill_levels(const struct dcrf_pair_shape *shape, float *nodes,
+                                         float *table) {
+    const size_t bins = shape->bins;
+    if (shape->epsilon == 0) {
+        for (size_t h = 0; h + 1 < bins; h++)
+            nodes[h] = ((float)h + 0.5f) / (float)(bins - 1);
+        return;
+    }
+    const float inverse = (float)(1 / shape->epsilon);
+    for (size_t h = 0; h < bins; h++)
+        nodes[h] = (float)h / (float)(bins - 1);
+    for (size_t h = 0; h < bins; h++)
+        for (size_t k = 0; k < bins; k++)
+            table[h * bins + k] = fmaxf(-1, fminf(1, (nodes[k] - nodes[h]) * inverse));
+}
+
+/* How far the stored numbers of a point can be from those of a feasible one: roundings to float
+ * (those to double are 2^-29 of one) * 2^-24 times the row sum, and times |v| (C_p for the spread
+ * form). */
+struct dcrf_roundings {
+    double pairwise, clique;
+};
+
+/* Of a point of this shape, and of projections onto the cliques' sets. */
+double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape);
+double dcrf_clique_roundings(const struct dcrf_dual_space *space);
+
+/* Of into + weight (from - into). A difference of two values up to r is rounded relative to 2 r,
+ * its product with the weight likewise, and the sum relative to r: to double, all of it. */
+static inline struct dcrf_roundings dcrf_roundings_mix(struct dcrf_roundings into,
+                                                       struct dcrf_roundings from, double weight) {
+    const double own = 7 * DCRF_DOUBLE_ROUNDING;
+    into.pairwise = (1 - weight) * into.pairwise + weight * from.pairwise + own;
+    into.clique = (1 - weight) * into.clique + weight * from.clique + own;
+    return into;
+}
+
+/* How fast the error that is subtracted grows on the way from one point to another. */
+static inline double dcrf_dual_error_slope(const struct dcrf_dual_space *space,
+                                           struct dcrf_roundings from, struct dcrf_roundings to) {
+    return (to.pairwise - from.pairwise) * DCRF_DUAL_UNIT * space->total;
+}
+
+/* The bound from sums over the variables, of the lowest reduced costs and of their magnitudes,
+ * added up in double in any order: with the errors of all roundings taken off. The row sums with
+ * their roundings are below the sum with twice as many; no |v| is above C. */
+static inline double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space,
+                                             struct dcrf_roundings roundings, double lowest,
+                                             double magnitude) {
+    const double n = (double)space->variables;
+    const double rows = space->total * (1 + 4 * DCRF_DUAL_UNIT);
+    const double costs = space->clique_total * (1 + 4 * DCRF_DUAL_UNIT);
+    const double unit = DCRF_DUAL_UNIT * (1 + DCRF_DUAL_SLACK);
+    const double taken_off =
+        roundings.pairwise * unit * rows + roundings.clique * unit * costs + n * DCRF_DUAL_TINY;
+    return space->constant + lowest - taken_off -
+           (n + 16) * DCRF_DOUBLE_UNIT *
+               (magnitude + rows + costs + fabs(space->constant) + fabs(lowest));
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

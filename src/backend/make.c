@@ -1,0 +1,143 @@
+#include "backend/make.h"
+
+#include "backend/device.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "energy/coupling.h"
+
+/* A model on its way to a backend, with the memory that it is described in. */
+struct description {
+    struct dcrf_backend_model model;
+    struct dcrf_backend_group *groups;
+    dcrf_operator **operators; /* of all groups */
+    double *weights;
+    float *compatibilities; /* one matrix per group; NULL where all kernels are Potts */
+};
+
+static void clear(struct description *description) {
+    dcrf_release(description->groups);
+    dcrf_release(description->operators);
+    dcrf_release(description->weights);
+    dcrf_release(description->compatibilities);
+}
+
+static bool take_memory(struct description *description) {
+    const struct dcrf_coupling *coupling = description->model.coupling;
+    const size_t kernels = description->model.plan->kernel_count;
+    const size_t groups = description->model.group_count, labels = description->model.labels;
+    description->groups = dcrf_allocate_zero(groups, sizeof *description->groups);
+    description->operators = dcrf_allocate(kernels + 1, sizeof *description->operators);
+    description->weights = dcrf_allocate(kernels + 1, sizeof *description->weights);
+    if (!description->groups || !description->operators || !description->weights)
+        return false;
+    if (!coupling || dcrf_coupling_is_potts(coupling))
+        return true;
+    description->compatibilities =
+        dcrf_allocate(groups, labels * labels * sizeof *description->compatibilities);
+    return description->compatibilities;
+}
+
+static void fill_compatibility(const struct dcrf_coupling_group *group, size_t labels,
+                               float *matrix) {
+    for (size_t i = 0; i < labels; i++)
+        for (size_t j = 0; j < labels; j++)
+            switch (group->compatibility) {
+            case DCRF_COMPATIBILITY_POTTS:
+                matrix[i * labels + j] = i != j;
+                break;
+            case DCRF_COMPATIBILITY_VECTOR:
+                matrix[i * labels + j] = i == j ? group->values[i] : 0;
+                break;
+            case DCRF_COMPATIBILITY_MATRIX:
+                matrix[i * labels + j] = group->values[i * labels + j];
+                break;
+            }
+}
+
+static void fill_kernel(struct description *description, size_t place, size_t kernel) {
+    const dcrf_plan *plan = description->model.plan;
+    description->operators[place] = plan->kernels[kernel].op;
+    description->weights[place] = plan->model->kernels[kernel].weight;
+}
+
+static void fill_group(struct description *description, size_t g) {
+    const struct dcrf_coupling *coupling = description->model.coupling;
+    const struct dcrf_coupling_group *group = &coupling->groups[g];
+    const size_t labels = description->model.labels;
+    float *matrix =
+        description->compatibilities ? description->compatibilities + g * labels * labels : NULL;
+    for (size_t k = group->first; k < group->first + group->count; k++)
+        fill_kernel(description, k, coupling->kernels[k]);
+    if (matrix)
+        fill_compatibility(group, labels, matrix);
+    description->groups[g] =
+        (struct dcrf_backend_group){.kernel_count = group->count,
+                                    .operators = description->operators + group->first,
+                                    .weights = description->weights + group->first,
+                                    .diagonal = group->diagonal,
+                                    .compatibility = matrix};
+}
+
+/* One group of all kernels that have a weight. */
+static void fill_potts(struct description *description) {
+    const dcrf_plan *plan = description->model.plan;
+    size_t count = 0;
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        if (plan->model->kernels[m].weight != 0)
+            fill_kernel(description, count++, m);
+    description->groups[0] = (struct dcrf_backend_group){.kernel_count = count,
+                                                         .operators = description->operators,
+                                                         .weights = description->weights};
+}
+
+static dcrf_status describe(struct description *description, const dcrf_plan *plan,
+                            dcrf_workspace *workspace, const struct dcrf_coupling *coupling,
+                            dcrf_error *error) {
+    const dcrf_model *model = plan->model;
+    *description = (struct description){
+        .model = {.plan = plan,
+                  .workspace = workspace,
+                  .coupling = coupling,
+                  .variables = model->variables,
+                  .labels = model->labels,
+                  .stride = model->stride,
+                  .unary = model->unary,
+                  .group_count = coupling ? coupling->group_count : 1,
+                  .own_factor = coupling ? coupling->own_factor : -1,
+                  .all_factor = coupling ? coupling->all_factor : 1,
+                  .cliques = model->cliques.count > 0 ? &model->cliques : NULL}};
+    if (!take_memory(description)) {
+        clear(description);
+        return dcrf_fail_memory(error, "a model on its way to a backend");
+    }
+    description->model.groups = description->groups;
+    for (size_t g = 0; coupling && g < coupling->group_count; g++)
+        fill_group(description, g);
+    if (!coupling)
+        fill_potts(description);
+    return DCRF_OK;
+}
+
+static bool is_on_device(const dcrf_plan *plan, const struct dcrf_device *device) {
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        if (plan->model->kernels[m].weight != 0 && plan->kernels[m].op->device != device->opened)
+            return false;
+    return true;
+}
+
+dcrf_status dcrf_backend_make(const dcrf_plan *plan, dcrf_workspace *workspace,
+                              const struct dcrf_coupling *coupling, dcrf_backend_maker make,
+                              void *user, dcrf_error *error) {
+    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    struct description description;
+    dcrf_status status = describe(&description, plan, workspace, coupling, error);
+    if (status < 0)
+        return status;
+    status = DCRF_ERROR_UNSUPPORTED;
+    if (device && is_on_device(plan, device))
+        status = make(user, device->backend, device->opened, &description.model, error);
+    if (status == DCRF_ERROR_UNSUPPORTED)
+        status = make(user, &dcrf_backend_cpu, NULL, &description.model, error);
+    clear(&description);
+    return status;
+}
