@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define ITERATIONS_WITH_A_TIME_LIMIT 1000000
+/* For a gap that is asked for, where nobody says how long. */
+#define GAP_TIME_S 600
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -37,7 +39,8 @@ const cli_option solver_option_table[] = {
      "there is a labelling with a known energy, that is an error"},
     {"gap", 0, "G", NULL, false, parse_fraction, offsetof(solver_options, gap),
      "stop when the energy is proven to be within the fraction G of the optimum, 0.01 or 1%; "
-     "where not given, " NUMBER_TEXT(DCRF_DEFAULT_LP_GAP)},
+     "it is pursued until the time limit, or for " NUMBER_TEXT(
+         GAP_TIME_S) " s; where not given, " NUMBER_TEXT(DCRF_DEFAULT_LP_GAP)},
     {"no-polish", 0, NULL, NULL, false, parse_switch, offsetof(solver_options, no_polish),
      "do not improve the labelling by moves of pixels, classes and cliques at the end"},
     {"draws", 0, "K", "0", false, parse_count, offsetof(solver_options, rounding_draws),
@@ -60,8 +63,14 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
         if (options->iterations == 0)
             settings.iterations = ITERATIONS_WITH_A_TIME_LIMIT;
     }
-    if (options->gap > 0)
+    if (options->gap > 0) {
         settings.gap = options->gap;
+        /* It is pursued, however many iterations that takes. */
+        if (options->iterations == 0 && options->method == DCRF_METHOD_LP) {
+            settings.iterations = ITERATIONS_WITH_A_TIME_LIMIT;
+            settings.time_limit_s = options->time_limit_s > 0 ? options->time_limit_s : GAP_TIME_S;
+        }
+    }
     if (options->no_polish)
         settings.polish = 0;
     settings.rounding_draws = options->rounding_draws;
@@ -265,7 +274,7 @@ bool solution_find(const solver_options *options, const model_options *model,
                    solution *found, cli_problem *problem) {
     dcrf_plan *plan = NULL;
     dcrf_settings settings = settings_from_options(options, trace);
-    *found = (solution){0};
+    *found = (solution){.gap_asked_for = options->gap};
     progress watch;
     const bool only_time = settings.iterations == ITERATIONS_WITH_A_TIME_LIMIT;
     progress_begin(&watch, talk, only_time ? 0 : settings.iterations, &built->time);

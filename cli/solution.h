@@ -72,7 +72,8 @@ typedef struct solution {
                               proven */
     uint8_t *certificate;  /* NULL: not wanted, or not made */
     size_t certificate_size;
-    bool was_cut_short; /* memory ran out; this is what was found until then */
+    double gap_asked_for; /* 0: none */
+    bool was_cut_short;   /* memory ran out; this is what was found until then */
 } solution;
 
 /* Solve; `trace` asks for moments. After an interruption the

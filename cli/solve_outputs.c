@@ -123,11 +123,25 @@ bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli
 
 _Static_assert(LABELS_INDEXED == 0 && LABELS_GREY == 1, "indexed|grey");
 
+/* A label map with a palette keeps its colours. */
+static void take_colours_of_map(const built_model *built, palette *colours) {
+    const size_t count = built->unary.palette_count;
+    const bool is_mask = built->unary.is_mask || built->unary.is_soft;
+    if (is_mask && count == PALETTE_COLOURS) {
+        memcpy(colours->rgb[0], built->unary.palette[0], sizeof colours->rgb[0]);
+        memcpy(colours->rgb[1], built->unary.palette[PALETTE_COLOURS - 1], sizeof colours->rgb[1]);
+    } else if (!is_mask) {
+        memcpy(colours->rgb, built->unary.palette, count * sizeof colours->rgb[0]);
+    }
+}
+
 bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, palette *colours,
                            cli_problem *problem) {
     class_names names = {0};
     if (!palette_default(colours, problem))
         return false;
+    if (!outputs->palette_file)
+        take_colours_of_map(built, colours);
     if (outputs->palette_file && !palette_read(outputs->palette_file, colours, &names, problem))
         return problem_of_option(problem, "--palette");
     /* Palettes name as many colours as they have, often more than there are labels. */

@@ -106,7 +106,22 @@ static bool take_option(parsing *p, const char *argument) {
     return true;
 }
 
+/* The option that a second file was probably meant for; NULL: who knows. */
+static const char *option_for_file(const parsing *p, const char *file) {
+    const option_group *group;
+    const char *ending = strrchr(file, '.');
+    const char *option = !ending                                                      ? NULL
+                         : strcmp(ending, ".npy") == 0 || strcmp(ending, ".npz") == 0 ? "unary"
+                         : strcmp(ending, ".png") == 0 ? "labels-prior"
+                                                       : NULL;
+    return option && find_option(p->set, option, strlen(option), 0, &group) ? option : NULL;
+}
+
 static bool take_operand(parsing *p, const char *argument) {
+    const char *option = p->next_operand->name ? NULL : option_for_file(p, argument);
+    if (option)
+        return bad_input(p->problem, argument, "unexpected argument; did you mean --%s %s?", option,
+                         argument);
     if (!p->next_operand->name)
         return bad_input(p->problem, argument,
                          "unexpected argument; 'dcrf help %s' shows the usage", p->set->command);

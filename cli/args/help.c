@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <dcrf/dcrf.h>
+#include <signal.h>
 #include <string.h>
 
 #define LINE_COLUMNS 80
@@ -49,7 +50,13 @@ static void print_option(FILE *stream, const cli_option *option) {
     print_entry(stream, left, help);
 }
 
+/* Who reads the beginning of a help text has had enough: that is no failure. */
+static void end_with_reader(void) {
+    signal(SIGPIPE, SIG_DFL);
+}
+
 void print_command_help(FILE *stream, const cli_command *command) {
+    end_with_reader();
     const option_set *set = &command->arguments;
     fprintf(stream, "Usage: dcrf %s", set->command);
     for (const cli_option *o = set->operands; o->name; o++)
@@ -80,6 +87,7 @@ void print_command_help(FILE *stream, const cli_command *command) {
 }
 
 void print_program_help(FILE *stream) {
+    end_with_reader();
     fprintf(stream,
             "dcrf %s: dense conditional random fields\n\n"
             "Usage: dcrf COMMAND [arguments]\n\nCommands:\n",

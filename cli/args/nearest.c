@@ -3,6 +3,7 @@
  * name counts as near too. */
 #include "args/nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define LONGEST_NAME 63
@@ -30,6 +31,15 @@ static size_t edit_distance(const char *a, const char *b) {
     return row[b_length];
 }
 
+/* Do two names begin alike and differ at their ends, as unaries and unary do? */
+static bool have_one_stem(const char *a, const char *b) {
+    const size_t a_length = strlen(a), b_length = strlen(b);
+    size_t common = 0;
+    while (a[common] && a[common] == b[common])
+        common++;
+    return common >= 4 && a_length - common <= 3 && b_length - common <= 3;
+}
+
 nearest_name nearest_start(const char *wanted) {
     const size_t third = strlen(wanted) / 3;
     return (nearest_name){wanted, NULL, (third > 2 ? third : 2) + 1};
@@ -45,6 +55,8 @@ void nearest_offer(nearest_name *nearest, const char *candidate) {
         distance = LONGEST_NAME + 1;
     if (strncmp(nearest->wanted, candidate, length) == 0)
         distance = 0;
+    else if (have_one_stem(nearest->wanted, candidate) && distance > 1)
+        distance = 1;
     if (distance < nearest->best_distance) {
         nearest->best = candidate;
         nearest->best_distance = distance;

@@ -85,14 +85,37 @@ static bool read_open(int descriptor, const char *path, bool may_map, file_bytes
            read_all(descriptor, &info, path, bytes, problem);
 }
 
+bool file_is_standard(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+/* Nothing is left for who comes second. */
+static int take_standard(cli_problem *problem) {
+    static bool is_taken = false;
+    const int descriptor = is_taken ? -1 : dup(STDIN_FILENO);
+    if (is_taken)
+        bad_input(problem, "-",
+                  "the standard input was read already; one file can come from it, and is read "
+                  "once");
+    else if (descriptor < 0)
+        bad_input(problem, "-", "cannot read the standard input: %s", strerror(errno));
+    is_taken = true;
+    return descriptor;
+}
+
 bool file_is_plain(const char *path) {
     struct stat info;
+    if (file_is_standard(path))
+        return false;
     return stat(path, &info) != 0 || S_ISREG(info.st_mode);
 }
 
 static bool open_and_read(const char *path, bool may_map, file_bytes *bytes, cli_problem *problem) {
     *bytes = (file_bytes){NULL, 0, false};
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const int descriptor =
+        file_is_standard(path) ? take_standard(problem) : open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 && file_is_standard(path))
+        return false;
     if (descriptor < 0)
         return bad_input(problem, path, "cannot open: %s", strerror(errno));
     const bool done = read_open(descriptor, path, may_map, bytes, problem);

@@ -17,7 +17,10 @@ typedef struct file_bytes {
  * not there counts as plain: opening it says more. */
 bool file_is_plain(const char *path);
 
-/* Read a file or a pipe. Devices are refused: they need not end. */
+/* Is this the name of the standard input? */
+bool file_is_standard(const char *path);
+
+/* Read a file, a pipe or the standard input. Devices are refused: they need not end. */
 bool file_read(const char *path, file_bytes *bytes, cli_problem *problem);
 
 /* The same without a copy where that pays, in large regular files: they are mapped. Whoever cuts

@@ -207,6 +207,10 @@ size_t image_pixels(const cli_image *image) {
     return image->width * image->height * image->depth;
 }
 
+const char *image_unit_text(const cli_image *image) {
+    return image_is_volume(image) ? "voxels" : "pixels";
+}
+
 const char *image_size_text(const cli_image *image, char text[IMAGE_TEXT_BYTES]) {
     if (image_is_volume(image))
         snprintf(text, IMAGE_TEXT_BYTES, "%zu x %zu x %zu voxels", image->width, image->height,

@@ -49,6 +49,9 @@ bool image_is_turned_to(const cli_image *image, size_t width, size_t height);
     " (the photograph was turned upright, as its EXIF orientation says: turn this, too)"
 size_t image_pixels(const cli_image *image);
 
+/* "pixels" or "voxels". */
+const char *image_unit_text(const cli_image *image);
+
 /* Volumes do not fit into pictures, nor have photographs a place in space. `file`, which is to be
  * written, may be NULL. */
 bool image_fits_file(const cli_image *image, const char *file, cli_problem *problem);

@@ -3,6 +3,7 @@
 #include "io/file.h"
 #include "io/nifti.h"
 #include "io/npy.h"
+#include "io/npz.h"
 #include "io/picture.h"
 
 #include <stdlib.h>
@@ -115,6 +116,10 @@ static bool read_map(const char *path, const cli_image *image, int32_t **numbers
     *numbers = NULL;
     if (!file_read(path, &bytes, problem))
         return false;
+    if (!npz_unpack(&bytes, path, problem)) {
+        file_free(&bytes);
+        return false;
+    }
     if (picture_recognize(bytes.data, bytes.size))
         done = map_from_picture(&bytes, path, image, numbers, how, problem);
     else if (npy_recognize(bytes.data, bytes.size))

@@ -160,6 +160,7 @@ static bool look_at_map(large_inputs *inputs, cli_problem *problem) {
             prior_look_at(unary, &inputs->image, numbers, row * width, width, &look);
     }
     free(numbers);
+    prior_keep_palette(unary->prior_file, &inputs->facts);
     inputs->facts.is_left_rough = !(unary->confidence > 0);
     return done &&
            prior_settle(unary, &inputs->image, &look, &inputs->labels, &inputs->facts, problem);

@@ -2,6 +2,7 @@
 
 #include "io/exif.h"
 #include "io/nifti.h"
+#include "io/npz.h"
 
 #include <dcrf/unary.h>
 #include <stdlib.h>
@@ -139,13 +140,23 @@ static bool place_npy(const file_bytes *bytes, const char *path, const cli_image
     return true;
 }
 
+/* The bytes of a .npy, also where it lies in an archive. */
+static bool map_array(const char *path, file_bytes *bytes, cli_problem *problem) {
+    if (!file_map(path, bytes, problem))
+        return false;
+    const bool done = npz_unpack(bytes, path, problem);
+    if (!done)
+        file_free(bytes);
+    return done;
+}
+
 bool pixel_array_check(const char *path, const cli_image *image, array_layout layout, array_fit fit,
                        cli_problem *problem) {
     array_place place;
     file_bytes bytes;
     if (!file_is_plain(path))
         return true;
-    if (!file_map(path, &bytes, problem))
+    if (!map_array(path, &bytes, problem))
         return false;
     const bool done = !npy_recognize(bytes.data, bytes.size) ||
                       place_npy(&bytes, path, image, layout, fit, &place, problem);
@@ -158,7 +169,11 @@ bool pixel_array_place(const char *path, const cli_image *image, array_layout la
     file_bytes bytes;
     if (!file_map(path, &bytes, problem))
         return false;
-    const bool done = place_npy(&bytes, path, image, layout, fit, place, problem);
+    const bool done = !npz_recognize(bytes.data, bytes.size)
+                          ? place_npy(&bytes, path, image, layout, fit, place, problem)
+                          : bad_input(problem, path,
+                                      "is a .npz archive, which cannot be read by windows; save "
+                                      "its array with numpy.save");
     file_free(&bytes);
     place->npy.elements = NULL;
     return done;
@@ -234,7 +249,7 @@ static bool array_from_nifti(const char *path, const cli_image *image, array_fit
 bool pixel_array_read(const char *path, const cli_image *image, array_layout layout, array_fit fit,
                       pixel_array *array, cli_problem *problem) {
     *array = (pixel_array){0};
-    if (!file_map(path, &array->bytes, problem))
+    if (!map_array(path, &array->bytes, problem))
         return false;
     const bool done = nifti_recognize(array->bytes.data, array->bytes.size)
                           ? array_from_nifti(path, image, fit, array, problem)

@@ -4,6 +4,7 @@
 #define DCRF_CLI_MODEL_UNARY_H
 
 #include "args/options.h"
+#include "io/picture_palette.h"
 #include "model/pixel_array.h"
 
 #include <dcrf/unary.h>
@@ -45,6 +46,8 @@ typedef struct unary_facts {
     bool is_mask;       /* a label map of 0 and 255 */
     bool is_soft;       /* the same with numbers between, as of masks that were resized */
     bool is_left_rough; /* a label map with USUAL_CONFIDENCE, whose borders are not refined */
+    uint8_t palette[PICTURE_PALETTE_MAX][3]; /* of a label map that has one, */
+    size_t palette_count;                    /* else 0 */
     bool is_enlarged;
     size_t size[DCRF_MAX_AXES]; /* before */
 } unary_facts;

@@ -75,9 +75,20 @@ bool prior_map_read(const unary_options *options, const cli_image *image, prior_
     const bool done =
         label_map_read_mask(options->prior_file, image, &map->numbers, &is_rounded, problem) &&
         settle(options, image, is_rounded, map, facts, problem);
-    if (!done)
+    if (done)
+        prior_keep_palette(options->prior_file, facts);
+    else
         prior_map_free(map);
     return done;
+}
+
+void prior_keep_palette(const char *file, unary_facts *facts) {
+    file_bytes bytes;
+    cli_problem ignored;
+    if (!file_is_plain(file) || !file_map(file, &bytes, &ignored))
+        return;
+    facts->palette_count = picture_palette(bytes.data, bytes.size, facts->palette);
+    file_free(&bytes);
 }
 
 void prior_map_free(prior_map *map) {

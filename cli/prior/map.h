@@ -15,6 +15,9 @@ bool prior_map_read(const unary_options *options, const cli_image *image, prior_
                     unary_facts *facts, cli_problem *problem);
 void prior_map_free(prior_map *map);
 
+/* Note the colours that the picture of a map gives its labels, where it has a palette. */
+void prior_keep_palette(const char *file, unary_facts *facts);
+
 /* The energies of numbers, the labels of a pixel next to each other. `confidence` may be NULL. */
 void prior_energies(const unary_options *options, const unary_facts *facts, const int32_t *numbers,
                     const float *confidence, size_t pixels, size_t labels, float *energies);

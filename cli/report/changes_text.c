@@ -3,11 +3,15 @@
 #include "io/json.h"
 #include "report/json_text.h"
 
+#include <math.h>
+
 /* A label has shrunk where it keeps less than this part of what the unaries gave it. */
 #define SHRUNK_PART 0.5
 /* Fewer pixels are specks, of which every smoothing takes many. */
 #define SHRUNK_LEAST_SHARE 0.01
 #define NAMED_LABELS_MAX 6
+/* The strength in force is a sum of weights, which were rounded one by one. */
+#define SAME_STRENGTH 1e-6
 
 static const dcrf_warning warnings[] = {DCRF_WARNING_CONSTANT, DCRF_WARNING_LABEL_GONE,
                                         DCRF_WARNING_TOO_STRONG};
@@ -33,7 +37,8 @@ static void print_strength(FILE *stream, const applied_strength *strength) {
     fprintf(stream, "%-14s%18.4g  ", "strength", strength->nats);
     if (strength->chosen_for)
         fprintf(stream, "chosen for %s\n", strength->chosen_for);
-    else if (strength->automatic && strength->nats == strength->measured.strength)
+    else if (strength->automatic &&
+             fabs(strength->nats - strength->measured.strength) <= SAME_STRENGTH * strength->nats)
         fputs("measured, to suit the unaries\n", stream);
     else
         fprintf(stream, "given; %.3g would suit the unaries\n", strength->measured.strength);
@@ -66,7 +71,8 @@ void print_changes(FILE *stream, const built_model *built, const solution *found
     const dcrf_changes *changes = &found->changes;
     if (built->kernel_count > 0)
         print_strength(stream, &built->strength);
-    fprintf(stream, "%-14s%16.2f %%  %zu of %zu\n", "pixels changed",
+    fprintf(stream, "%-14s%16.2f %%  %zu of %zu\n",
+            image_is_volume(&built->image) ? "voxels changed" : "pixels changed",
             100 * share(found, changes->changed), changes->changed, found->pixels);
     fprintf(stream, "%-14s%18zu  of %zu that the unaries have", "labels left",
             changes->labels_after, changes->labels_before);

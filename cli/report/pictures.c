@@ -62,14 +62,23 @@ void scene_free(scene *shown) {
 
 /* ---- labels over it ------------------------------------------------------------------------- */
 
+/* Label 0 in black is what the others lie on, and is left clear. */
+static bool is_background(const palette *colours, uint16_t label) {
+    const uint8_t *rgb = colours->rgb[0];
+    return label == 0 && rgb[0] == 0 && rgb[1] == 0 && rgb[2] == 0;
+}
+
 uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours) {
     uint16_t *picture = new_picture(shown);
-    for (size_t a = 0; picture && a < shown->width * shown->height; a++)
+    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
+        const uint16_t label = labels[shown->first + a];
+        const double opacity = is_background(colours, label) ? 0 : OVERLAY_OPACITY;
         for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
             const double below = shown->colours[a * IMAGE_CHANNELS + c];
-            const double above = colours->rgb[labels[shown->first + a] % PALETTE_COLOURS][c];
-            picture[a * IMAGE_CHANNELS + c] = to_sample(below + OVERLAY_OPACITY * (above - below));
+            const double above = colours->rgb[label % PALETTE_COLOURS][c];
+            picture[a * IMAGE_CHANNELS + c] = to_sample(below + opacity * (above - below));
         }
+    }
     return picture;
 }
 

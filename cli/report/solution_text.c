@@ -73,18 +73,20 @@ double seconds_of_run(const solution *found) {
 
 void print_single_pixels(const built_model *built, size_t right, size_t wrong) {
     const double pixels = (double)dcrf_model_variables(built->model);
-    printf("%-14s%16.4f %%  of the pixels: every optimal labelling has their label\n",
-           "proven right", 100 * (double)right / pixels);
-    printf("%-14s%16.4f %%  of the pixels: no optimal labelling has their label\n", "proven wrong",
-           100 * (double)wrong / pixels);
+    const char *unit = image_unit_text(&built->image);
+    printf("%-14s%16.4f %%  of the %s: every optimal labelling has their label\n", "proven right",
+           100 * (double)right / pixels, unit);
+    printf("%-14s%16.4f %%  of the %s: no optimal labelling has their label\n", "proven wrong",
+           100 * (double)wrong / pixels, unit);
 }
 
-static void print_proven(FILE *stream, const solution *found) {
+static void print_proven(FILE *stream, const built_model *built, const solution *found) {
     const dcrf_proof_info *proven = &found->proven;
     if (!found->has_proof)
         return;
-    fprintf(stream, "%-14s%16.4f %%  of the pixels: every optimal labelling has their label\n",
-            "proven", 100 * (double)proven->proven / (double)proven->variables);
+    fprintf(stream, "%-14s%16.4f %%  of the %s: every optimal labelling has their label\n",
+            "proven", 100 * (double)proven->proven / (double)proven->variables,
+            image_unit_text(&built->image));
     if (proven->proven == proven->variables)
         fputs("              this labelling is the only optimal one\n", stream);
 }
@@ -93,9 +95,8 @@ static void print_scribbles(FILE *stream, const built_model *built) {
     const dcrf_scribbles_info *info = &built->scribbles.info;
     const dcrf_scribbles_settings *used = &built->scribbles.settings;
     fprintf(stream,
-            "strokes on %zu pixels; energies from colours and ways to the strokes, fitted %zu "
-            "times\n",
-            info->strokes, info->rounds);
+            "strokes on %zu %s; energies from colours and ways to the strokes, fitted %zu times\n",
+            info->strokes, image_unit_text(&built->image), info->rounds);
     if (built->has_own_kernels)
         fprintf(stream, "kernels for scribbles: --spatial %g,%g --bilateral %g,%.3g,%g\n",
                 used->spatial_sigma, used->spatial_weight, used->bilateral_sigma,
@@ -122,7 +123,7 @@ static void print_mask(FILE *stream, const built_model *built, const solution *f
         fprintf(stream,
                 "the mask: borders moved by %.2g %s on average; %.2g %% of the %s changed\n",
                 moves.mean_offset, unit, 100 * (double)moves.changed / (double)found->pixels,
-                built->image.depth > 1 ? "voxels" : "pixels");
+                image_unit_text(&built->image));
 }
 
 static void print_tiles(FILE *stream, const solution *found) {
@@ -152,6 +153,23 @@ void print_device(FILE *stream, const built_model *built) {
     const char *device = device_to_tell(built->workspace);
     if (device)
         fprintf(stream, ", on %s", device);
+}
+
+/* Why a gap that was asked for is not reached. */
+static void print_gap_note(FILE *stream, const solution *found) {
+    const dcrf_solver_info *info = &found->info;
+    if (!(found->gap_asked_for > 0) || info->relative_gap <= found->gap_asked_for)
+        return;
+    fprintf(stream, "note: the gap that was asked for, %.4g %%, is not reached: ",
+            100 * found->gap_asked_for);
+    if (isnan(info->lower_bound))
+        fputs("only --method lp proves one\n", stream);
+    else if (info->stop == DCRF_STOP_STATIONARY)
+        fputs("the bound and the energy have stopped to improve\n", stream);
+    else if (info->stop == DCRF_STOP_ITERATIONS)
+        fputs("that takes more iterations (-n)\n", stream);
+    else
+        fprintf(stream, "%s (--time-limit)\n", stop_reason(info->stop));
 }
 
 /* What was done to the photograph before anything else. */
@@ -207,7 +225,7 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     }
     const proof proven = {info->lower_bound, info->relative_gap};
     print_proof(stream, &proven, info->is_constant != 0);
-    print_proven(stream, found);
+    print_proven(stream, built, found);
     print_warnings(stream, found);
     fprintf(stream, "%zu iteration%s, %s; %.2f s setup, %.2f s solving, %.2f s polishing",
             info->iterations, info->iterations == 1 ? "" : "s", stop_reason(info->stop),
@@ -215,6 +233,7 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     if (info->proof_s > 0)
         fprintf(stream, ", %.2f s proving", info->proof_s);
     fputc('\n', stream);
+    print_gap_note(stream, found);
     if (info->proof_stop != DCRF_OK)
         fprintf(stream, "note: the proof was cut short: %s; %s\n", stop_reason(info->proof_stop),
                 found->proven.sweeps > 0 || found->certificate

@@ -8,11 +8,13 @@ FORMAT is bmp, webp, one of SEEDS below.
 """
 
 import gzip
+import io
 import os
 import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import bitmaps
 import formats
@@ -236,6 +238,11 @@ def map_seeds():
                                 fields={274: (pictures.SHORT, [6])})
     for descr in ("|u1", "<i4", "<f4", ">i8", "|b1"):
         yield sizes + formats.npy([v % 2 for v in flat], (4, 5), descr)
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", compression) as members:
+            members.writestr("labels.npy", formats.npy(flat, (4, 5), "|u1"))
+        yield sizes + archive.getvalue()
     yield bytes([4, 128 + 3]) + volumes.nifti(flat * 2, (5, 4, 2), volumes.I16)
 
 
