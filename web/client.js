@@ -1,16 +1,18 @@
 /* The page's side of the worker. The newest job counts: it cancels those before it. A worker that crashes or hangs is
  * replaced; the picture is sent again, and the page's strokes are not its business. */
 
-const PATIENCE_MS = 1500;
+/* A worker that does not see a newer job by then is replaced. */
+const PATIENCE_MS = 700;
+const NEWEST = 0, FINISHED = 1;
 const KEPT = 'Your strokes are kept; the next one starts again.';
 
 export class Client {
-  /** @param handlers { ready, progress, mask, result, failed }: called with the worker's messages */
+  /** @param handlers { ready, progress, stage, mask, result, failed }: called with the worker's messages */
   constructor(handlers) {
     this.handlers = handlers;
     this.newest = 0;
     /* Where memory can be shared the worker sees at once that it is to stop; elsewhere between two steps. */
-    this.flag = globalThis.crossOriginIsolated ? new Int32Array(new SharedArrayBuffer(4)) : undefined;
+    this.flag = globalThis.crossOriginIsolated ? new Int32Array(new SharedArrayBuffer(8)) : undefined;
     this.start();
   }
 
@@ -43,7 +45,7 @@ export class Client {
     if (message.type === 'full') return this.broken(`Out of memory (${message.message}). ${KEPT} Fewer labels or a smaller picture need less.`);
     if (message.type === 'unusable') return this.handlers.failed(message);
     if (message.type === 'ready') return this.handlers.ready(message);
-    if (message.type === 'progress' || message.type === 'mask') return message.id === this.newest && this.handlers[message.type](message);
+    if (['progress', 'stage', 'mask'].includes(message.type)) return message.id === this.newest && this.handlers[message.type](message);
     if (message.id === this.running) {
       this.running = undefined;
       clearTimeout(this.impatience);
@@ -63,7 +65,7 @@ export class Client {
   /** Do this job, and no older one. Returns its number. */
   solve(job) {
     const next = { ...job, type: 'solve', id: ++this.newest };
-    if (this.flag) Atomics.store(this.flag, 0, this.newest);
+    if (this.flag) Atomics.store(this.flag, NEWEST, this.newest);
     if (this.running === undefined) this.send(next);
     else {
       this.waiting = next;
@@ -94,12 +96,14 @@ export class Client {
   /** Stop what runs; nothing follows. */
   cancel() {
     this.newest++;
-    if (this.flag) Atomics.store(this.flag, 0, this.newest);
+    if (this.flag) Atomics.store(this.flag, NEWEST, this.newest);
     if (this.running !== undefined) this.worker.postMessage({ type: 'cancel' });
   }
 
-  /** End a proof early and take what it has. */
-  finish() {
-    if (this.running !== undefined) this.worker.postMessage({ type: 'finish' });
+  /** End a proof early and take what it has; `isLastStage`: while labels are excluded, which looks for no messages. */
+  finish(isLastStage) {
+    if (this.running === undefined) return;
+    this.worker.postMessage({ type: 'finish' });
+    if (isLastStage && this.flag) Atomics.store(this.flag, FINISHED, this.newest);
   }
 }

@@ -59,6 +59,8 @@ export interface RunSettings {
   gap?: number;
   /** In seconds, for the iterations. */
   timeLimit?: number;
+  /** False: leave out the moves of pixels and classes after the last step. */
+  polish?: boolean;
   /** Ends the run between two steps; the best labelling so far is the result. */
   signal?: AbortSignal;
   onProgress?(moment: Moment): void;
@@ -121,6 +123,18 @@ export interface ScribbleProblem {
 /** From strokes to a mask. */
 export function scribble(problem: ScribbleProblem): Promise<{ labels: Uint16Array; marginals: Float32Array }>;
 
+export interface MaskProblem {
+  image: Image;
+  /** A label for each pixel, below zero where it is not known. */
+  mask: ArrayLike<number>;
+  /** How many; by default one more than the largest in `mask`. */
+  labels?: number;
+  library?: Library;
+}
+
+/** Move the borders of a rough mask to where the image has them. */
+export function refine(problem: MaskProblem): Promise<Result & { moves: ReturnType<Session['maskMoves']> }>;
+
 export interface LoadOptions {
   /** By default what this host does best. */
   variant?: 'simd' | 'threads' | 'plain';
@@ -157,7 +171,12 @@ export class Session {
   readonly height: number;
   readonly pixels: number;
   readonly labels: number;
-  setUnary(values: ArrayLike<number>, options?: UnaryOptions): void;
+  /** `width` and `height` of the numbers, where they are for fewer pixels than the image has: then they are enlarged, guided by it. */
+  setUnary(values: ArrayLike<number>, options?: UnaryOptions & { width?: number; height?: number }): void;
+  /** A rough mask: a label for each pixel, below zero where it is not known. It becomes unaries and kernels, their weights times `factor`. */
+  setMask(map: ArrayLike<number>, factor?: number): void;
+  /** How far the last labels have moved from the mask; distances in pixels. */
+  maskMoves(): { changed: number; border: number; meanOffset: number; known: number; kernels: Kernel[] };
   /** Returns the kernel's number. */
   addKernel(kernel: Kernel): number;
   setWeight(kernel: number, weight: number): void;

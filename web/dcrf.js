@@ -42,3 +42,16 @@ export async function scribble({ image, strokes, labels, library }) {
     session.free();
   }
 }
+
+/** Move the borders of a rough mask to where the image has them. */
+export async function refine({ image, mask, labels, library }) {
+  library ??= await (shared ??= load({ threads: 1 }));
+  const largest = mask.reduce((most, label) => Math.max(most, label), 0);
+  const session = new Session(library, image, labels ?? Math.max(2, largest + 1));
+  try {
+    session.setMask(mask);
+    return { ...await session.run(), moves: session.maskMoves() };
+  } finally {
+    session.free();
+  }
+}

@@ -26,7 +26,10 @@ struct session {
     size_t stride;
     uint8_t *strokes; /* labels, 255 where nothing was drawn */
     dcrf_scribbles *scribbles;
-    int32_t *regions; /* superpixels; NULL: none */
+    int32_t *map;        /* a rough mask, negative where it is not known; NULL: none */
+    dcrf_mask_info mask; /* what was made of it */
+    float *small;        /* unary numbers of fewer pixels than the image has */
+    int32_t *regions;    /* superpixels; NULL: none */
     size_t region_count;
     dcrf_workspace *workspace;
     dcrf_model *model;
@@ -75,8 +78,15 @@ EXPORT(void, dcrf_web_free)(struct session *s) {
     free(s->counts);
     free(s->marginals);
     free(s->strokes);
+    free(s->map);
+    free(s->small);
     free(s->regions);
     free(s);
+}
+
+static int should_stop(void *user) {
+    (void)user;
+    return dcrf_host_should_stop();
 }
 
 /* NULL where memory does not suffice or a size is out of range. */
@@ -96,6 +106,7 @@ EXPORT(struct session *, dcrf_web_new)
         dcrf_web_free(s);
         return NULL;
     }
+    dcrf_workspace_set_limit(s->workspace, 0, should_stop, NULL);
     s->pixels = dcrf_model_variables(s->model);
     s->image = calloc(s->pixels, channels ? channels : 1);
     s->unary = calloc(s->pixels, labels * sizeof *s->unary);
@@ -151,6 +162,31 @@ EXPORT(dcrf_status, dcrf_web_set_unary)(struct session *s) {
     end_run(s);
     const dcrf_view view = dcrf_view_interleaved(s->unary, DCRF_F32, &s->grid, s->labels);
     return dcrf_model_set_unary(s->model, &view, &last_error);
+}
+
+/* Room for unary numbers of fewer pixels; NULL where memory does not suffice. */
+EXPORT(float *, dcrf_web_small)(struct session *s, size_t pixels) {
+    free(s->small);
+    s->small = pixels <= s->pixels ? calloc(pixels, s->labels * sizeof *s->small) : NULL;
+    if (!s->small)
+        out_of_memory();
+    return s->small;
+}
+
+/* Read them: the labels of a pixel next to each other, of a kind of dcrf_unary_kind. They are
+ * enlarged as the command enlarges them, guided by the image. */
+EXPORT(dcrf_status, dcrf_web_enlarge_unary)
+(struct session *s, size_t width, size_t height, int kind) {
+    const dcrf_grid from = dcrf_grid_2d(width, height);
+    const dcrf_view view = dcrf_view_interleaved(s->small, DCRF_F32, &from, s->labels);
+    const dcrf_view guide = image_view(s);
+    const dcrf_status status =
+        dcrf_unary_energies(&view, &from, (dcrf_unary_kind)kind, 1, &s->grid,
+                            width == s->grid.size[0] && height == s->grid.size[1] ? NULL : &guide,
+                            s->unary, &last_error);
+    free(s->small);
+    s->small = NULL;
+    return status < 0 ? status : dcrf_web_set_unary(s);
 }
 
 /* A spatial kernel, and a bilateral one where colour_sigma is above zero. `normalized`: divided by
@@ -250,6 +286,59 @@ EXPORT(dcrf_status, dcrf_web_scribble)(struct session *s) {
     dcrf_view view = dcrf_view_interleaved(energies, DCRF_F32, &s->grid, stride);
     view.channels = s->labels;
     return status < 0 ? status : dcrf_model_set_unary(s->model, &view, &last_error);
+}
+
+/* ---- rough masks ---------------------------------------------------------------------------- */
+
+/* The array of a rough mask: 32-bit labels, negative where it is not known. NULL: no memory. */
+EXPORT(int32_t *, dcrf_web_map)(struct session *s) {
+    if (!s->map)
+        s->map = calloc(s->pixels, sizeof *s->map);
+    if (!s->map)
+        out_of_memory();
+    return s->map;
+}
+
+/* Read the map: the unary energies of the model follow from it, and the kernels that belong to them
+ * get their weights times `factor`. */
+EXPORT(dcrf_status, dcrf_web_set_mask)(struct session *s, double factor) {
+    end_run(s);
+    const dcrf_view image = image_view(s);
+    const dcrf_view map = dcrf_view_interleaved(s->map, DCRF_I32, &s->grid, 1);
+    dcrf_kernel kernels[DCRF_MASK_KERNELS];
+    dcrf_status status = dcrf_mask_energies(&s->grid, &image, &map, s->labels, NULL, NULL,
+                                            s->workspace, s->unary, &s->mask, &last_error);
+    if (status >= 0)
+        status = dcrf_web_set_unary(s);
+    const size_t count = status < 0 ? 0 : dcrf_mask_kernels(&s->mask, &image, kernels);
+    const int is_new = dcrf_model_kernels(s->model) == 0;
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        kernels[i].weight *= factor;
+        status = is_new ? dcrf_model_add_kernel(s->model, &kernels[i], &last_error)
+                        : dcrf_model_set_weight(s->model, i, kernels[i].weight, &last_error);
+    }
+    return status;
+}
+
+/* How far the labelling array has moved from the map: changed pixels, pixels at its borders, the
+ * mean distance of these from the map's; and of the map: known pixels. Then the kernels of a mask,
+ * as dcrf_web_scribble_kernels has them. */
+EXPORT(const double *, dcrf_web_mask_moves)(struct session *s) {
+    static double figures[9];
+    const dcrf_view map = dcrf_view_interleaved(s->map, DCRF_I32, &s->grid, 1);
+    dcrf_mask_moves moves;
+    if (dcrf_mask_compare(&s->grid, &map, s->labelling, s->workspace, &moves, &last_error) < 0)
+        return NULL;
+    figures[0] = (double)moves.changed;
+    figures[1] = (double)moves.border;
+    figures[2] = moves.mean_offset;
+    figures[3] = (double)s->mask.known;
+    figures[4] = s->mask.spatial_sigma;
+    figures[5] = s->mask.spatial_weight;
+    figures[6] = s->mask.bilateral_sigma;
+    figures[7] = s->mask.bilateral_channel_sigma;
+    figures[8] = s->mask.bilateral_weight;
+    return figures;
 }
 
 /* ---- superpixels ---------------------------------------------------------------------------- */
@@ -356,6 +445,7 @@ EXPORT(dcrf_status, dcrf_web_prove)(struct session *s, double time_limit_s) {
     dcrf_proof_settings settings;
     dcrf_proof_settings_defaults(&settings);
     settings.time_limit_s = time_limit_s;
+    settings.cancel = should_stop; /* what is proven by then is the result */
     dcrf_proof *proof = NULL;
     const dcrf_status status = dcrf_proof_new(&proof, s->solver, &settings, &last_error);
     if (status >= 0) {

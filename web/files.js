@@ -32,23 +32,49 @@ export function parseNpy(buffer) {
   return { shape: sizes, data: type === 'f2' ? halves(data) : data };
 }
 
+const MOST_DIVISION = 64;
+
+/* Could an array of this size be the answer of a network for a picture: as large, or smaller in proportion, up to the rounding of sizes? */
+function fits(width, height, picture) {
+  let least = 1, most = MOST_DIVISION;
+  for (const [small, large] of [[width, picture.width], [height, picture.height]]) {
+    if (!(small >= 1 && small <= large)) return false;
+    least = Math.max(least, large / (small + 1));
+    most = Math.min(most, small > 1 ? large / (small - 1) : Infinity);
+  }
+  return (width === picture.width && height === picture.height) || least <= most;
+}
+
 /**
- * Unary numbers for a picture, out of an array of the shape (H, W, labels) or (labels, H, W): { values, labels,
- * kind }, the labels of a pixel next to each other. Integers are energies times 20, as data sets keep them. `kind` is what
- * the visitor says they are; where it is 'auto' and the numbers do not tell, that is an error, as in the command.
+ * Unary numbers for a picture, out of an array of the shape (H, W, labels) or (labels, H, W), or of a smaller one in
+ * proportion: { values, labels, kind, width, height, scale }, the labels of a pixel next to each other. Integers are energies times
+ * 20, as data sets keep them. `kind` is what the visitor says they are; where it is 'auto' and the numbers do not tell, that is
+ * an error, as in the command.
  */
-export function unaryOf({ shape, data }, width, height, kind = 'auto') {
+export function unaryOf({ shape, data }, picture, kind = 'auto') {
   const sizes = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
-  const hwc = sizes[0] === height && sizes[1] === width, chw = sizes[1] === height && sizes[2] === width;
-  if (sizes.length !== 3 || (!hwc && !chw))
-    throw new Error(`the array has the shape (${shape.join(', ')}); this picture needs (${height}, ${width}, labels) or (labels, ${height}, ${width})`);
-  const labels = hwc ? sizes[2] : sizes[0], pixels = width * height;
+  const hwc = sizes.length === 3 && fits(sizes[1], sizes[0], picture), chw = sizes.length === 3 && fits(sizes[2], sizes[1], picture);
+  if (!hwc && !chw)
+    throw new Error(`the array has the shape (${shape.join(', ')}); this picture needs (${picture.height}, ${picture.width}, labels), (labels, ${picture.height}, ${picture.width}) or smaller ones in proportion`);
+  const [height, width, labels] = hwc ? sizes : [sizes[1], sizes[2], sizes[0]], pixels = width * height;
   if (labels < 2) throw new Error('the array has one label only');
-  const factor = Number.isInteger(data.BYTES_PER_ELEMENT) && !(data instanceof Float32Array || data instanceof Float64Array) ? 1 / 20 : 1;
+  const scale = data instanceof Float32Array || data instanceof Float64Array ? 1 : 1 / 20;
   const values = new Float32Array(pixels * labels);
   for (let a = 0; a < pixels; a++)
-    for (let i = 0; i < labels; i++) values[a * labels + i] = factor * (hwc ? data[a * labels + i] : data[i * pixels + a]);
-  return { values, labels, kind: kind === 'auto' ? kindOf(values, labels) : kind };
+    for (let i = 0; i < labels; i++) values[a * labels + i] = scale * (hwc ? data[a * labels + i] : data[i * pixels + a]);
+  return { values, labels, width, height, scale, kind: kind === 'auto' ? kindOf(values, labels) : kind };
+}
+
+/** Numbers for more pixels than are worked on: those of the pixels that are hit. */
+export function reduced(unary, { width, height }) {
+  if (unary.width <= width && unary.height <= height) return unary;
+  const { labels } = unary, values = new Float32Array(width * height * labels);
+  for (let y = 0, to = 0; y < height; y++)
+    for (let x = 0; x < width; x++, to += labels) {
+      const from = (Math.floor((y + 0.5) * unary.height / height) * unary.width + Math.floor((x + 0.5) * unary.width / width)) * labels;
+      values.set(unary.values.subarray(from, from + labels), to);
+    }
+  return { ...unary, values, width, height };
 }
 
 /* As the library tells it (src/model/unary_kind.c): how far sums may be off, and the share of pixels that may be odd. */
@@ -77,16 +103,6 @@ function kindOf(values, labels) {
   if (values.every((x) => !(x > PROBABILITY_MAX)) && values.some((x) => x > 0))
     throw choose('numbers between 0 and 1 that do not sum to 1 can be scores or energies', 'probabilities');
   return 'energies';
-}
-
-/** Energies that say: this map is right with the probability `confidence`; 255 is unknown. */
-export function energiesOfMap(map, labels, confidence) {
-  const right = -Math.log(confidence), wrong = -Math.log((1 - confidence) / (labels - 1));
-  const values = new Float32Array(map.length * labels);
-  map.forEach((label, a) => {
-    if (label < labels) values.fill(wrong, a * labels, (a + 1) * labels)[a * labels + label] = right;
-  });
-  return values;
 }
 
 /* ---- PNG ------------------------------------------------------------------------------------ */

@@ -7,8 +7,8 @@ const inNode = typeof process !== 'undefined' && Boolean(process.versions?.node)
 const WITH_VECTORS = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 17, 11]);
 
-/* A status of the library. */
-export const ERROR_MEMORY = -2;
+/* Statuses of the library. */
+export const ERROR_MEMORY = -2, ERROR_INTERRUPTED = -9;
 
 const FILES = { simd: 'dcrf.wasm', threads: 'dcrf-threads.wasm', plain: 'dcrf-plain.wasm' };
 const FIRST_PAGES = 64, MOST_PAGES = 65535;

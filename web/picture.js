@@ -1,18 +1,28 @@
-/* A photograph, decoded, at the sizes that are worked on: small while painting, then as large as is sensible. */
+/* A photograph, decoded, at the sizes that are worked on: small while painting, larger when the brush rests. */
+import { decodeTiff, isTiff } from './tiff.js';
 
 const FULL_PIXELS = 1_000_000;
-const PREVIEW_PIXELS = 40_000;
-/* Below this a preview saves nothing that anyone would notice. */
-const PREVIEW_FROM_PIXELS = 80_000;
+/* A mask of the strokes in well under a second. */
+const DRAFT_PIXELS = 160_000, DRAFT_FROM_PIXELS = 320_000;
+/* While the brush is down. Below the second number a preview saves nothing that anyone would notice. */
+const PREVIEW_PIXELS = 40_000, PREVIEW_FROM_PIXELS = 80_000;
+/* Larger ones are shown at the size they are worked on: a browser may not have the memory twice. */
+const SHOWN_PIXELS = 50_000_000;
+const MORE_REDUCTIONS = 3;
 
-function canvasOf(width, height) {
-  return new OffscreenCanvas(width, height);
+export const canvasOf = (width, height) => new OffscreenCanvas(width, height);
+
+/* By which whole number both sides are best divided, so that a reduced pixel covers whole ones of the photograph. */
+function reductionOf(width, height, most) {
+  const least = Math.ceil(Math.sqrt(width * height / most) - 1e-9);
+  for (let k = least; k <= least + MORE_REDUCTIONS; k++) if (width % k === 0 && height % k === 0) return k;
+  return Math.sqrt(width * height / most);
 }
 
 /* The picture at a size of at most `most` pixels: { width, height, scale, rgba }. */
 function atMost(bitmap, most) {
-  const scale = Math.min(1, Math.sqrt(most / (bitmap.width * bitmap.height)));
-  const width = Math.max(1, Math.round(bitmap.width * scale)), height = Math.max(1, Math.round(bitmap.height * scale));
+  const reduction = bitmap.width * bitmap.height > most ? reductionOf(bitmap.width, bitmap.height, most) : 1;
+  const width = Math.max(1, Math.round(bitmap.width / reduction)), height = Math.max(1, Math.round(bitmap.height / reduction));
   const context = canvasOf(width, height).getContext('2d', { willReadFrequently: true, colorSpace: 'srgb' });
   context.fillStyle = 'white'; /* behind what is transparent */
   context.fillRect(0, 0, width, height);
@@ -21,52 +31,46 @@ function atMost(bitmap, most) {
   return { width, height, scale: width / bitmap.width, rgba: context.getImageData(0, 0, width, height).data };
 }
 
+/** A bitmap of any picture file, TIFF included; undefined where it is none. */
+export async function bitmapOf(blob) {
+  const options = { colorSpaceConversion: 'none', premultiplyAlpha: 'none' };
+  const head = new Uint8Array(await blob.slice(0, 4).arrayBuffer());
+  if (isTiff(head)) {
+    const { rgba, width, height, note } = await decodeTiff(await blob.arrayBuffer());
+    const bitmap = await createImageBitmap(new ImageData(rgba, width, height), options);
+    return Object.assign(bitmap, { note });
+  }
+  return createImageBitmap(blob, options).catch(() => undefined);
+}
+
 /** Decode a file. The error of a file that is no picture says so. */
 export async function decode(blob, name) {
-  let bitmap;
-  try {
-    bitmap = await createImageBitmap(blob, { colorSpaceConversion: 'none', premultiplyAlpha: 'none' });
-  } catch {
-    throw new Error(`${name} cannot be shown: it is no picture that this browser knows, it is broken, or it is too large`);
-  }
-  try {
-    return pictureOf(bitmap, name);
-  } finally {
-    bitmap.close();
-  }
-}
-
-function pictureOf(bitmap, name) {
-  const full = atMost(bitmap, FULL_PIXELS);
-  const sizes = { full };
+  const bitmap = await bitmapOf(blob).catch((error) => { throw new Error(`${name} cannot be shown: ${error.message}`); });
+  if (!bitmap) throw new Error(`${name} cannot be shown: it is no picture that this browser knows, it is broken, or it is too large`);
+  const { width, height, note } = bitmap;
+  const full = atMost(bitmap, FULL_PIXELS), sizes = { full };
+  if (full.width * full.height > DRAFT_FROM_PIXELS) sizes.draft = atMost(bitmap, DRAFT_PIXELS);
   if (full.width * full.height > PREVIEW_FROM_PIXELS) sizes.preview = atMost(bitmap, PREVIEW_PIXELS);
-  return { name, width: bitmap.width, height: bitmap.height, sizes, isReduced: full.scale < 1 };
+  const isShown = width * height <= SHOWN_PIXELS;
+  if (!isShown) bitmap.close();
+  return { name, blob, note, width, height, sizes, isReduced: full.width < width, bitmap: isShown ? bitmap : undefined };
 }
 
-/** Numbers of a label map (any picture: its red channel, or an indexed one's colours in the order they are met). */
-export async function decodeMap(blob, width, height) {
-  const bitmap = await createImageBitmap(blob, { colorSpaceConversion: 'none', premultiplyAlpha: 'none' }).catch(() => {
-    throw new Error('the label map cannot be read: it is no picture that this browser knows, or it is broken');
-  });
-  if (bitmap.width !== width || bitmap.height !== height)
-    throw new Error(`the label map is ${bitmap.width} x ${bitmap.height}, the picture ${width} x ${height}`);
-  const context = canvasOf(width, height).getContext('2d', { willReadFrequently: true });
-  context.drawImage(bitmap, 0, 0);
-  const { data } = context.getImageData(0, 0, width, height);
-  const map = new Uint8Array(width * height), colours = new Map();
-  for (let a = 0; a < map.length; a++) {
-    const colour = data[4 * a] << 16 | data[4 * a + 1] << 8 | data[4 * a + 2];
-    if (!colours.has(colour)) {
-      if (colours.size === 64) throw new Error('the picture has more than 64 colours: a label map has one for each label');
-      colours.set(colour, colours.size);
-    }
-  }
-  /* Grey numbers 0, 1, 2, ... mean themselves; other colours are numbered from dark to light, 255 stays unknown. */
-  const values = [...colours.keys()].sort((a, b) => a - b);
-  const greys = values.every((c) => c >> 16 === (c >> 8 & 255) && c >> 16 === (c & 255) && (c & 255) < 64 || c === 0xffffff);
-  const number = new Map(values.map((c, i) => [c, greys ? c & 255 : i]));
-  for (let a = 0; a < map.length; a++) map[a] = number.get(data[4 * a] << 16 | data[4 * a + 1] << 8 | data[4 * a + 2]);
-  const labels = 1 + Math.max(...[...number.values()].filter((n) => n !== 255));
-  if (labels < 2) throw new Error('the label map has one label only');
-  return { map, labels };
+/** The photograph's own pixels, for what is done at its full size; close() gives a bitmap back that was made for it. */
+export async function openPixels(picture) {
+  const bitmap = picture.bitmap ?? await bitmapOf(picture.blob);
+  if (!bitmap) throw new Error(`${picture.name} is too large to be read again at its full size`);
+  return {
+    width: picture.width, height: picture.height, bitmap,
+    pixelsOf({ left, top, right, bottom }) {
+      const context = canvasOf(right - left, bottom - top).getContext('2d', { willReadFrequently: true, colorSpace: 'srgb' });
+      context.fillStyle = 'white';
+      context.fillRect(0, 0, right - left, bottom - top);
+      context.drawImage(bitmap, -left, -top);
+      return context.getImageData(0, 0, right - left, bottom - top).data;
+    },
+    close() {
+      if (bitmap !== picture.bitmap) bitmap.close();
+    },
+  };
 }

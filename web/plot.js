@@ -12,10 +12,16 @@ function element(name, attributes, text) {
 
 export const figure = (value) => (Number.isFinite(value) ? value.toLocaleString('en', { maximumSignificantDigits: 8 }) : '–');
 
+/* Moments of one run: where time begins again, so does what is shown. */
+function lastRun(trace) {
+  const begin = trace.findLastIndex(({ time }, i) => i > 0 && time < trace[i - 1].time);
+  return trace.slice(Math.max(0, begin));
+}
+
 /** @param trace moments of a run, oldest first */
 export function drawPlot(svg, trace) {
   const lines = { energy: [], bound: [], objective: [] };
-  for (const { time, bestEnergy, energy, objective, lowerBound } of trace) {
+  for (const { time, bestEnergy, energy, objective, lowerBound } of lastRun(trace)) {
     const best = Number.isFinite(bestEnergy) ? bestEnergy : energy;
     if (Number.isFinite(best)) lines.energy.push([time, best]);
     if (Number.isFinite(lowerBound)) lines.bound.push([time, lowerBound]);

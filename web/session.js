@@ -3,7 +3,7 @@
 const METHODS = { mf: 0, qp: 1, lp: 2 };
 const SUPERPIXELS = { meanshift: 0, slic: 1 };
 const LAYOUTS = { hwc: 0, chw: 1 };
-const KINDS = { energies: 0, probabilities: 1, logits: 2 };
+const KINDS = { energies: 1, probabilities: 2, logits: 3 };
 const NORMALIZATIONS = { none: 0, symmetric: 1 };
 const STOPS = ['running', 'gap', 'stationary', 'iterations', 'time', 'cancelled'];
 const DEFAULT = -1;
@@ -123,11 +123,31 @@ export class Session {
     return this.library.view(Type, this.exports[`dcrf_web_${name}`](this.handle), count);
   }
 
-  setUnary(values, options) {
+  /** Numbers of the picture's size, or with `width` and `height` in the options of a smaller one, which are enlarged. */
+  setUnary(values, options = {}) {
     this.rest();
+    const { width = this.width, height = this.height } = options;
+    if (width !== this.width || height !== this.height) {
+      this.enlargeUnary(values, width, height, options);
+      return;
+    }
     const energies = energiesOf(values, this.pixels, this.labels, options);
     this.array(Float32Array, 'unary', energies.length).set(energies);
     this.change('set_unary');
+  }
+
+  enlargeUnary(values, width, height, { kind = 'energies', layout = 'hwc' }) {
+    const pixels = whole(width, 'width', 1, this.width) * whole(height, 'height', 1, this.height);
+    const kindNumber = named(KINDS, kind, 'unary kind');
+    const { labels } = this;
+    if (values.length !== pixels * labels)
+      throw new Error(`unary has ${values.length} numbers, not ${width} x ${height} pixels x ${labels} labels`);
+    const at = this.exports.dcrf_web_small(this.handle, pixels);
+    if (!at) this.library.check(-1);
+    const small = this.library.view(Float32Array, at, values.length);
+    if (named(LAYOUTS, layout, 'layout') === LAYOUTS.hwc) small.set(values);
+    else for (let i = 0, from = 0; i < labels; i++) for (let a = 0; a < pixels; a++) small[a * labels + i] = values[from++];
+    this.change('enlarge_unary', width, height, kindNumber);
   }
 
   /** { sigma, weight } is spatial, { sigma, colourSigma, weight } bilateral. */
@@ -185,6 +205,30 @@ export class Session {
     return this.call('scribble') === 0;
   }
 
+  /**
+   * A rough mask, a label for each pixel, negative where it is not known, becomes the unary energies and the kernels of the
+   * model, their weights times `factor`.
+   */
+  setMask(map, factor = 1) {
+    this.rest();
+    if (map.length !== this.pixels) throw new Error(`the mask has ${map.length} numbers, not one for each of ${this.pixels} pixels`);
+    const at = this.exports.dcrf_web_map(this.handle);
+    if (!at) this.library.check(-1);
+    this.library.view(Int32Array, at, this.pixels).set(map);
+    this.call('set_mask', factor);
+    this.kernels = 2;
+    this.hasMask = true;
+  }
+
+  /** How far the last labels have moved from the mask; the kernels without the factor. */
+  maskMoves() {
+    if (!this.hasMask) throw new Error('there is no mask; setMask gives one');
+    const at = this.exports.dcrf_web_mask_moves(this.handle);
+    if (!at) this.library.check(-1);
+    const [changed, border, meanOffset, known, sigma, weight, bilateralSigma, colourSigma, bilateralWeight] = this.library.view(Float64Array, at, 9);
+    return { changed, border, meanOffset, known, kernels: [{ sigma, weight }, { sigma: bilateralSigma, colourSigma, weight: bilateralWeight }] };
+  }
+
   /** Superpixels as cliques; undefined: none. Returns how many there are. */
   setCliques(cliques) {
     if (!cliques) {
@@ -221,7 +265,7 @@ export class Session {
     }
   }
 
-  async runSteps({ method = 'mf', iterations = DEFAULT, gap, timeLimit, ofScribbles = false, signal, onProgress }) {
+  async runSteps({ method = 'mf', iterations = DEFAULT, gap, timeLimit, ofScribbles = false, polish = true, signal, onProgress }) {
     const begin = performance.now();
     const { exports } = this;
     if (iterations !== DEFAULT) whole(iterations, 'iterations', 1, MOST_ITERATIONS);
@@ -243,7 +287,7 @@ export class Session {
       }
     }
     const solveMs = performance.now() - begin - setupMs;
-    this.call(signal?.aborted ? 'read' : 'finish');
+    this.call(polish && !signal?.aborted ? 'finish' : 'read');
     return { ...this.info(), ...this.result(), method, stop: STOPS[stop], trace,
       times: { setup: setupMs, solve: solveMs, finish: performance.now() - begin - setupMs - solveMs } };
   }

@@ -21,8 +21,25 @@ function paintSegment(map, width, height, ax, ay, bx, by, radius, value) {
   if (x >= 0 && x < width && y >= 0 && y < height) map[y * width + x] = value;
 }
 
+/* Strokes of a file, on a map of this size or a smaller one; thin ones stay. */
+function paintMap(map, width, height, from) {
+  for (let y = 0, a = 0; y < from.height; y++) {
+    const row = Math.floor((y + 0.5) * height / from.height) * width;
+    for (let x = 0; x < from.width; x++, a++)
+      if (from.map[a] !== NOTHING) map[row + Math.floor((x + 0.5) * width / from.width)] = from.map[a];
+  }
+}
+
+/** The labels on a map of strokes. */
+export const labelsOn = (map) => [...new Set(map)].filter((label) => label !== NOTHING);
+
 /** Paint one stroke into a map; `scale` is pixels of the map for one of the picture. */
-export function paintStroke(map, width, height, { label, size, points }, scale) {
+export function paintStroke(map, width, height, stroke, scale) {
+  if (stroke.map) {
+    paintMap(map, width, height, stroke);
+    return;
+  }
+  const { label, size, points } = stroke;
   const value = label === ERASER ? NOTHING : label;
   const radius = size * scale / 2;
   let [ax, ay] = points[0];
@@ -39,45 +56,79 @@ export function rasterize(strokes, width, height, scale) {
   return map;
 }
 
-/** The strokes, with undo and redo. */
+/** The strokes. Whatever changes them can be taken back: each change keeps what was there before. */
 export class Strokes {
   done = [];
-  undone = [];
+  past = [];
+  future = [];
+
+  /* Something new instead of what is there. */
+  change(strokes) {
+    this.past.push(this.done);
+    this.future = [];
+    this.done = strokes;
+  }
 
   begin(label, size, point) {
-    this.done.push({ label, size, points: [point] });
-    this.undone = [];
+    this.change([...this.done, { label, size, points: [point] }]);
   }
 
   extend(point) {
     this.done.at(-1).points.push(point);
   }
 
+  /* The stroke that was begun last was none: two fingers move the picture. */
+  forget() {
+    this.done = this.past.pop();
+  }
+
   undo() {
-    const stroke = this.done.pop();
-    if (stroke) this.undone.push(stroke);
-    return Boolean(stroke);
+    if (this.past.length === 0) return false;
+    this.future.push(this.done);
+    this.done = this.past.pop();
+    return true;
   }
 
   redo() {
-    const stroke = this.undone.pop();
-    if (stroke) this.done.push(stroke);
-    return Boolean(stroke);
+    if (this.future.length === 0) return false;
+    this.past.push(this.done);
+    this.done = this.future.pop();
+    return true;
   }
 
   clear() {
-    this.done = [];
-    this.undone = [];
+    this.change([]);
+  }
+
+  /** Strokes out of a file, a map of labels of the picture's size, instead of all others. */
+  load(map, width, height) {
+    this.change([{ map, width, height, labels: labelsOn(map) }]);
+  }
+
+  /** Another picture: nothing of this can be taken back. */
+  reset(done = []) {
+    Object.assign(this, { done, past: [], future: [] });
   }
 
   /* A label is gone: so are its strokes, and those of later labels move down. */
   removeLabel(label) {
-    for (const list of ['done', 'undone'])
-      this[list] = this[list].filter((stroke) => stroke.label !== label)
-        .map((stroke) => (stroke.label > label ? { ...stroke, label: stroke.label - 1 } : stroke));
+    const kept = (strokes) => strokes.filter((stroke) => stroke.map || stroke.label !== label).map((stroke) => withoutLabel(stroke, label));
+    this.done = kept(this.done);
+    this.past = this.past.map(kept);
+    this.future = this.future.map(kept);
   }
 
   get labels() {
-    return new Set(this.done.map(({ label }) => label).filter((label) => label !== ERASER));
+    const labels = new Set(this.done.flatMap((stroke) => stroke.labels ?? [stroke.label]));
+    labels.delete(ERASER);
+    return labels;
   }
+}
+
+function withoutLabel(stroke, label) {
+  if (stroke.map) {
+    const map = stroke.map.map((one) => (one === NOTHING || one < label ? one : one === label ? NOTHING : one - 1));
+    return { ...stroke, map, labels: labelsOn(map) };
+  }
+  return stroke.label > label ? { ...stroke, label: stroke.label - 1 } : stroke;
 }

@@ -1,13 +1,7 @@
-/* The views: labels, confidence and proofs as colours over a picture. All at the size of the result. */
+/* The views: labels, confidence and proofs as colours to lay over the photograph. All at the size of the result. */
 
-const OVERLAY = 0.55;
-const UNPROVEN_SHADE = 0.25;
-
-function mix(rgba, at, [r, g, b], part) {
-  rgba[at] += part * (r - rgba[at]);
-  rgba[at + 1] += part * (g - rgba[at + 1]);
-  rgba[at + 2] += part * (b - rgba[at + 2]);
-}
+const OPAQUE = 255;
+const UNPROVEN_LIGHT = 0.25, UNPROVEN_DARK = 0.75;
 
 /* Whether the label to the right or below is another. */
 function isBoundary(labels, width, height, a) {
@@ -15,31 +9,37 @@ function isBoundary(labels, width, height, a) {
   return (x + 1 < width && labels[a] !== labels[a + 1]) || (a + width < width * height && labels[a] !== labels[a + width]);
 }
 
+/* Each gives [colour, opacity] for a pixel, or nothing. */
 const PAINTERS = {
-  overlay: (rgba, a, { labels, colours }) => mix(rgba, 4 * a, colours[labels[a]], OVERLAY),
-  mask: (rgba, a, { labels, colours }) => mix(rgba, 4 * a, colours[labels[a]], 1),
-  boundaries(rgba, a, { labels, width, height }) {
-    if (isBoundary(labels, width, height, a)) mix(rgba, 4 * a, [255, 255, 0], 1);
-  },
-  confidence(rgba, a, { confidence }) {
+  overlay: (a, { labels, colours, opacity }) => [colours[labels[a]], opacity],
+  mask: (a, { labels, colours }) => [colours[labels[a]], 1],
+  boundaries: (a, { labels, width, height }) => (isBoundary(labels, width, height, a) ? [[255, 255, 0], 1] : undefined),
+  confidence(a, { confidence }) {
     const grey = 255 * confidence[a];
-    mix(rgba, 4 * a, [grey, grey, grey], 1);
+    return [[grey, grey, grey], 1];
   },
   /* What is not proven is dark and striped, so that colour alone does not say it. */
-  proven(rgba, a, { labels, colours, proven, width }) {
-    const stripe = (a % width + Math.floor(a / width)) % 6 < 3;
-    if (proven?.[a]) mix(rgba, 4 * a, colours[labels[a]], OVERLAY);
-    else mix(rgba, 4 * a, stripe ? [255, 255, 255] : [0, 0, 0], stripe ? UNPROVEN_SHADE : 1 - UNPROVEN_SHADE);
+  proven(a, { labels, colours, proven, width, opacity }) {
+    if (proven?.[a]) return [colours[labels[a]], opacity];
+    return (a % width + Math.floor(a / width)) % 6 < 3 ? [[255, 255, 255], UNPROVEN_LIGHT] : [[0, 0, 0], UNPROVEN_DARK];
   },
 };
 PAINTERS.beside = PAINTERS.overlay;
 
 /** @param result { labels, confidence, proven, width, height } */
-export function compose(view, rgba, result, colours) {
-  const made = new Uint8ClampedArray(rgba);
-  const scene = { ...result, colours };
+export function compose(view, result, colours, opacity) {
+  const made = new Uint8ClampedArray(4 * result.labels.length);
+  const scene = { ...result, colours, opacity };
   const paint = PAINTERS[view];
-  for (let a = 0; a < result.labels.length; a++) paint(made, a, scene);
+  for (let a = 0; a < result.labels.length; a++) {
+    const painted = paint(a, scene);
+    if (!painted) continue;
+    const [[r, g, b], part] = painted;
+    made[4 * a] = r;
+    made[4 * a + 1] = g;
+    made[4 * a + 2] = b;
+    made[4 * a + 3] = OPAQUE * part;
+  }
   return new ImageData(made, result.width, result.height);
 }
 
@@ -47,7 +47,7 @@ export function compose(view, rgba, result, colours) {
 export function strokesPicture(map, width, height, colours, nothing) {
   const rgba = new Uint8ClampedArray(4 * map.length);
   map.forEach((label, a) => {
-    if (label !== nothing) rgba.set([...colours[label], 255], 4 * a);
+    if (label !== nothing) rgba.set([...colours[label], OPAQUE], 4 * a);
   });
   return new ImageData(rgba, width, height);
 }

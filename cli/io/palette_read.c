@@ -1,4 +1,5 @@
 #include "io/file.h"
+#include "io/json.h"
 #include "model/palette.h"
 
 #include <ctype.h>
@@ -113,6 +114,39 @@ static bool parse_lines(const char *path, char *text, palette *colours, class_na
     return !names || take_names(&table, count, names) || out_of_memory(problem, path);
 }
 
+/* The labels of saved settings, {"labels": [{"name": "sky", "colour": "#rrggbb"}, ...]}, as lines
+ * of a palette, to be freed. */
+static char *lines_of_settings(const char *json, const char *file, cli_problem *problem) {
+    char *lines = NULL;
+    size_t bytes;
+    json_error_t error;
+    json_t *root = json_loads(json, 0, &error);
+    json_t *label, *labels = json_object_get(root, "labels");
+    size_t index;
+    FILE *stream = open_memstream(&lines, &bytes);
+    bool is_written = stream != NULL;
+    json_array_foreach(labels, index, label) {
+        const char *colour = json_string_value(json_object_get(label, "colour"));
+        const char *name = json_string_value(json_object_get(label, "name"));
+        if (stream)
+            fprintf(stream, "%s %.*s\n", colour ? colour : "?",
+                    name ? (int)strcspn(name, "\r\n") : 0, name ? name : "");
+    }
+    if (stream && fclose(stream) != 0)
+        is_written = false;
+    const bool has_labels = json_array_size(labels) > 0;
+    json_decref(root);
+    if (is_written && has_labels)
+        return lines;
+    free(lines);
+    if (!is_written)
+        out_of_memory(problem, file);
+    else
+        bad_input(problem, file,
+                  "has no \"labels\" with colours: write one colour per line, #rrggbb");
+    return NULL;
+}
+
 bool palette_parse(const uint8_t *data, size_t size, const char *file, palette *colours,
                    class_names *names, cli_problem *problem) {
     if (names)
@@ -122,9 +156,14 @@ bool palette_parse(const uint8_t *data, size_t size, const char *file, palette *
         return out_of_memory(problem, file);
     memcpy(text, data, size);
     text[size] = '\0';
-    const bool done = memchr(text, '\0', size) == NULL
-                          ? parse_lines(file, text, colours, names, problem)
-                          : bad_input(problem, file, "is not a text file");
+    bool done = memchr(text, '\0', size) == NULL || bad_input(problem, file, "is not a text file");
+    if (done && text[strspn(text, " \t\r\n")] == '{') {
+        char *lines = lines_of_settings(text, file, problem);
+        free(text);
+        text = lines;
+        done = text != NULL;
+    }
+    done = done && parse_lines(file, text, colours, names, problem);
     free(text);
     return done;
 }

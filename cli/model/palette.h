@@ -18,7 +18,8 @@ bool palette_default(palette *colours, cli_problem *problem);
 
 /* Replace the first colours by those of a text file, one per line, "#rrggbb" or "R G B" from 0 to
  * 255 with or without a name after it; palettes of GIMP are such files. A line may also be "LABEL
- * NAME R G B". Where every colour has a name, `names` (which may be NULL) is filled with them, to
+ * NAME R G B". Settings that the page saved are a palette, too: their "labels" have colours and
+ * names. Where every colour has a name, `names` (which may be NULL) is filled with them, to
  * be freed. */
 bool palette_read(const char *path, palette *colours, class_names *names, cli_problem *problem);
 

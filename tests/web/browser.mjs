@@ -12,7 +12,7 @@ const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-ru
   '--disable-component-update', '--disable-sync'];
 
 /* Whatever takes as long hangs; a busy machine is no reason. */
-const HANG_MS = 600000;
+const HANG_MS = Number(process.env.HANG_MS ?? 600000);
 
 /** The page on a server of its own: { url, stop }. */
 export function serve(...options) {

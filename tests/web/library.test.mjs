@@ -246,12 +246,12 @@ test('the page tells kinds of unaries, or asks, as the command does', async () =
     writeFileSync(file, npy(data, labels));
     const command = () => JSON.parse(execFileSync('build/dcrf', ['solve', scenes[0].image, '--unary', file, '-n', '1', '--json', '-'], { stdio: 'pipe' }));
     if (kind) {
-      assert.equal(unaryOf({ shape, data }, png.width, png.height).kind, kind);
+      assert.equal(unaryOf({ shape, data }, png).kind, kind);
       assert.equal(command().unary.kind, kind);
     } else {
-      assert.throws(() => unaryOf({ shape, data }, png.width, png.height), /It cannot be told what the numbers are.*load them again/);
+      assert.throws(() => unaryOf({ shape, data }, png), /It cannot be told what the numbers are.*load them again/);
       assert.throws(command, /--unary-kind/);
-      assert.equal(unaryOf({ shape, data }, png.width, png.height, 'logits').kind, 'logits');
+      assert.equal(unaryOf({ shape, data }, png, 'logits').kind, 'logits');
     }
   }
 });

