@@ -445,6 +445,31 @@ static dcrf_status use_densecrf(const char *device, dcrf_error *error) {
     return status;
 }
 
+/* As large as it takes for three threads to have vertices of their own. */
+static dcrf_status use_densecrf_threads(dcrf_error *error) {
+    static unsigned char picture[80 * 80 * 3];
+    static float q[80 * 80 * LABELS];
+    const dcrf_grid grid = dcrf_grid_2d(80, 80);
+    const dcrf_view image = dcrf_view_interleaved(picture, DCRF_U8, &grid, 3);
+    const dcrf_kernel kernel = dcrf_kernel_bilateral(20, 10, image, 1);
+    const float weight = 1;
+    dcrf_workspace *workspace = NULL;
+    dcrf_densecrf *crf = NULL;
+    for (size_t i = 0; i < sizeof picture; i++)
+        picture[i] = (unsigned char)(i * 7 % 96);
+    dcrf_status status = dcrf_workspace_new(&workspace, 3, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_new(&crf, &grid, LABELS, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_add_kernel(crf, workspace, &kernel, DCRF_DENSECRF_SYMMETRIC,
+                                          DCRF_COMPATIBILITY_POTTS, &weight, error);
+    if (status == DCRF_OK)
+        status = dcrf_densecrf_infer(crf, workspace, 1, q, NULL, NULL, error);
+    dcrf_densecrf_free(&crf);
+    dcrf_workspace_free(&workspace);
+    return status;
+}
+
 static dcrf_status use_densecrf_here(dcrf_error *error) {
     return use_densecrf("cpu", error);
 }
@@ -614,6 +639,7 @@ const struct named_scenario scenarios[] = {
     {"mean field of arrays", use_arrays_here, 20},
     {"mean field of arrays on a device", use_arrays_on_device, 6},
     {"the compatible mean field", use_densecrf_here, 30},
+    {"the compatible mean field on three threads", use_densecrf_threads, 30},
     {"the compatible mean field on a device", use_densecrf_on_device, 30},
     {"derivatives", use_gradient, 60},
     {"superpixels by mean shift", use_mean_shift, 14}, /* 3 of the workspace, 11 of their own */

@@ -160,8 +160,8 @@ static void tables_are_complete(void **state) {
                         dsp->blur_ring != dcrf_dsp_for(DCRF_CPU_C)->blur_ring);
 #endif
         assert_true(dsp->gather && dsp->scatter && dsp->splat_runs && dsp->slice_runs &&
-                    dsp->blur && dsp->convolve && dsp->scale && dsp->weigh && dsp->read &&
-                    dsp->gaussian_sum && dsp->softmax && dsp->shared_softmax &&
+                    dsp->splat_parts && dsp->blur && dsp->convolve && dsp->scale && dsp->weigh &&
+                    dsp->read && dsp->gaussian_sum && dsp->softmax && dsp->shared_softmax &&
                     dsp->negative_exponential && dsp->log_sums && dsp->smallest && dsp->sum_window);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
                     dsp->pairs.add && dsp->pairs.line);

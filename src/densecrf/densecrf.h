@@ -239,6 +239,12 @@ void dcrf_spread_clear(const struct dcrf_spread *spread);
 void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t band,
                        const float *rows);
 
+/* The same with the rows of all variables: so many tasks of a term, in any order or at the same
+ * time. */
+size_t dcrf_spread_tasks(const struct dcrf_spread *spread, size_t term);
+void dcrf_spread_splat_task(const struct dcrf_spread *spread, size_t term, size_t task,
+                            const float *rows);
+
 /* Blur what was splat, once all groups are; from then on that is sliced. */
 void dcrf_spread_blur(struct dcrf_spread *spread);
 

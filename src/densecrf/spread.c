@@ -67,6 +67,18 @@ void dcrf_spread_splat(const struct dcrf_spread *spread, size_t term, size_t ban
                                 dcrf_spread_block(spread, term, spread->term[term].splat, at));
 }
 
+size_t dcrf_spread_tasks(const struct dcrf_spread *spread, size_t term) {
+    return has_rows(spread, term) ? dcrf_lattice_splat_tasks(lattice_of(spread, term)) : 0;
+}
+
+void dcrf_spread_splat_task(const struct dcrf_spread *spread, size_t term, size_t task,
+                            const float *rows) {
+    for (size_t at = 0; at < spread->width; at += DCRF_DSP_WIDTH)
+        dcrf_lattice_splat_task(lattice_of(spread, term), task, rows + at, spread->stride,
+                                dcrf_spread_block_width(spread->width, at),
+                                dcrf_spread_block(spread, term, spread->term[term].splat, at));
+}
+
 void dcrf_spread_blur(struct dcrf_spread *spread) {
     for (size_t m = 0; m < spread->crf->term_count; m++) {
         if (!has_rows(spread, m))

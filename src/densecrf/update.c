@@ -185,17 +185,17 @@ static void update_bands(void *context, size_t begin, size_t end, size_t worker)
         update_band(context, band, worker);
 }
 
-/* Splat q, which is stored: the groups of all terms. */
-static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+/* Splat q, which is stored: the tasks of all terms, of which the last one, with the most features
+ * as a rule, takes longest and is begun with. */
+static void splat_tasks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct update *update = context;
     const dcrf_densecrf *crf = update->field->crf;
     for (size_t i = begin; i < end; i++) {
-        const size_t m = i / DCRF_LATTICE_GROUPS, g = i % DCRF_LATTICE_GROUPS;
-        for (size_t band = dcrf_lattice_group_first(crf->bands, g);
-             band < dcrf_lattice_group_first(crf->bands, g + 1); band++)
-            dcrf_spread_splat(&update->spread, m, band,
-                              update->field->q + band * crf->band * update->field->stride);
+        size_t m = crf->term_count - 1, task = i;
+        for (; task >= dcrf_spread_tasks(&update->spread, m); m--)
+            task -= dcrf_spread_tasks(&update->spread, m);
+        dcrf_spread_splat_task(&update->spread, m, task, update->field->q);
     }
 }
 
@@ -203,8 +203,10 @@ static void splat_stored(struct update *update) {
     dcrf_spread_layout(&update->spread, update->field->stride,
                        filtered_floats(update, update->has_total && can_sum_up(update)));
     dcrf_spread_clear(&update->spread);
-    dcrf_parallel_for(update->field->pool, update->field->crf->term_count * DCRF_LATTICE_GROUPS, 1,
-                      splat_groups, update);
+    size_t tasks = 0;
+    for (size_t m = 0; m < update->field->crf->term_count; m++)
+        tasks += dcrf_spread_tasks(&update->spread, m);
+    dcrf_parallel_for(update->field->pool, tasks, 1, splat_tasks, update);
     update->is_spread = true;
 }
 

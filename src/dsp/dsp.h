@@ -237,6 +237,12 @@ struct dcrf_window_sums {
     double count, x, y, colour[3];
 };
 
+/* Corners of a run that follow each other. */
+struct dcrf_run_part {
+    uint32_t run;
+    uint16_t corner, corners;
+};
+
 struct dcrf_dsp {
     dcrf_cpu cpu;
     size_t ring_piece; /* see below */
@@ -246,6 +252,9 @@ struct dcrf_dsp {
     void (*embed_double)(const struct dcrf_embed *embed);
     void (*splat_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
     void (*slice_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);
+    /* A splat to some corners of runs: the same bits as if all were, wherever they go. */
+    void (*splat_parts)(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
+                        size_t count);
     void (*blur)(const struct dcrf_blur *blur, size_t begin, size_t end);
     /* The same for the ring of a lattice. Rows of vertices with at least ring_piece floats (0:
      * none) are in two pieces there: whole multiples of that, `width` rounded down to them from one

@@ -264,3 +264,88 @@ OPTIONAL void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end)
         FOR_SHORT(slice_short, runs, begin, end)
     }
 }
+
+/* ---- parts of runs -------------------------------------------------------------------------- */
+
+/* Parts between the one that is worked on and the one whose rows of variables are asked for. */
+#define PARTS_AHEAD 8
+
+/* The block at `at` of the corners of a part, as many at a time as there are registers for. */
+INLINE void splat_part(const struct dcrf_runs *runs, const struct dcrf_run_part *part, size_t at,
+                       size_t wide, size_t tail) {
+    for (size_t corner = part->corner, left = part->corners; left > 0;) {
+        const size_t now = left < RUN_CORNERS ? left : RUN_CORNERS;
+        switch (now) {
+        case 1:
+            splat_run(runs, part->run, corner, 1, at, wide, tail);
+            break;
+        case 2:
+            splat_run(runs, part->run, corner, 2, at, wide, tail);
+            break;
+        case 3:
+            splat_run(runs, part->run, corner, 3, at, wide, tail);
+            break;
+        case 4:
+            splat_run(runs, part->run, corner, 4, at, wide, tail);
+            break;
+        case 5:
+            splat_run(runs, part->run, corner, 5, at, wide, tail);
+            break;
+        default:
+            splat_run(runs, part->run, corner, RUN_CORNERS, at, wide, tail);
+            break;
+        }
+        corner += now;
+        left -= now;
+    }
+}
+
+INLINE void splat_long_parts(const struct dcrf_runs *given, const struct dcrf_run_part *parts,
+                             size_t count, size_t wide, size_t tail) {
+    const struct dcrf_runs copy = *given, *runs = &copy;
+    const size_t width = wide + tail > 0 ? row_floats(wide, tail) : runs->width;
+    for (size_t i = 0; i < count; i++) {
+        if (i + PARTS_AHEAD < count) {
+            const size_t later = parts[i + PARTS_AHEAD].run;
+            for (size_t place = runs->first[later]; place < runs->first[later + 1]; place++)
+                ask_for_row(runs, place, width);
+        }
+        if (RUN_BLOCK >= DCRF_DSP_WIDTH) {
+            splat_part(runs, &parts[i], 0, wide, tail);
+            continue;
+        }
+        size_t at = 0;
+        for (; at + RUN_BLOCK <= width; at += RUN_BLOCK)
+            splat_part(runs, &parts[i], at, RUN_BLOCK / DSP_LANES, 0);
+        for (; at + DSP_LANES <= width; at += DSP_LANES)
+            splat_part(runs, &parts[i], at, 1, 0);
+        if (at < width)
+            splat_part(runs, &parts[i], at, 0, 1);
+    }
+}
+
+INLINE void splat_short_parts(const struct dcrf_runs *given, const struct dcrf_run_part *parts,
+                              size_t count, size_t width) {
+    const struct dcrf_runs copy = *given, *runs = &copy;
+    for (size_t i = 0; i < count; i++) {
+        const size_t first = parts[i].run * runs->corners + parts[i].corner;
+        const uint32_t *vertex = runs->vertex + first;
+        const float *weight = runs->weight + first;
+        const half_vector in = load_short(runs->variables + parts[i].run * runs->stride, width);
+        for (size_t k = 0; k < parts[i].corners; k++) {
+            float *row = runs->vertices + vertex[k] * width;
+            store_short(row, FMA(weight[k], in, load_short(row, width)), width);
+        }
+    }
+}
+
+OPTIONAL void splat_parts(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
+                          size_t count) {
+    if (runs->first) {
+        FOR_LONG(splat_long_parts, runs, parts, count)
+    } else if (runs->width == PAIR) {
+        splat_short_parts(runs, parts, count, PAIR);
+    } else {
+        splat_short_parts(runs, parts, count, HALF_LANES);
+    }
+}

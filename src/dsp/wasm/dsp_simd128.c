@@ -46,4 +46,5 @@ static void scatter_fours(const struct dcrf_scatter *s, size_t begin, size_t end
 #define DSP_SHARED_SOFTMAX dcrf_plain_shared_softmax
 #define DSP_SPLAT_RUNS dcrf_plain_splat_runs
 #define DSP_SLICE_RUNS dcrf_plain_slice_runs
+#define DSP_SPLAT_PARTS dcrf_plain_splat_parts
 #include "dsp/dsp_table.h"

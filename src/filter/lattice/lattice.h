@@ -8,6 +8,8 @@
  *   lattice_build.c   the plan: embed, number, invert, connect
  *   lattice_calibrate.c  its scale
  *   lattice_runs.c    variables by their simplices: another way to splat and to slice
+ *   lattice_groups.c  runs of two threads, which add to rows of their own
+ *   lattice_parts.c   runs of more threads, which have rows of their own
  *   lattice_ring.c    large lattices: splat, blur and slice in one sweep
  *   lattice_blur.c    the blur, axis after axis or all in one sweep
  *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
@@ -57,6 +59,14 @@ struct dcrf_lattice_layers {
     size_t reach[DCRF_MAX_CORNERS];
 };
 
+/* Parts of runs, task after task, of a task band after band (see lattice_parts.c). The runs of a
+ * part are counted from the first of its band. */
+struct dcrf_lattice_parts {
+    size_t tasks;  /* 0: there are none */
+    size_t *first; /* tasks x bands + 1 */
+    struct dcrf_run_part *part;
+};
+
 /* The variables in the order of their simplices, band after band of them (see lattice_runs.c). */
 struct dcrf_lattice_runs {
     size_t count;
@@ -69,6 +79,7 @@ struct dcrf_lattice_runs {
     uint32_t *band; /* band_count + 1: the first run of each */
     size_t shared_count;
     uint32_t *shared; /* vertices with a second row (lattice_groups.c) */
+    struct dcrf_lattice_parts parts;
 };
 
 /* Rows that vertices take turns in (see lattice_ring.c). Where there is a ring, the vertices of the
@@ -366,6 +377,20 @@ void dcrf_lattice_join(const struct dcrf_lattice *lattice, dcrf_pool *pool, size
                        float *rows);
 void dcrf_lattice_repeat(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                          float *rows);
+
+/* ---- lattice_parts.c ------------------------------------------------------------------------ */
+
+/* Divide the splat of runs in bands among the threads of a pool, if there are more than groups. */
+dcrf_status dcrf_lattice_parts_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                   dcrf_error *error);
+void dcrf_lattice_parts_clear(struct dcrf_lattice_parts *parts);
+size_t dcrf_lattice_parts_bytes(const struct dcrf_lattice *lattice);
+
+/* Add S in to the vertices: all tasks, in any order or at the same time. The same bits as band by
+ * band in each group. */
+size_t dcrf_lattice_splat_tasks(const struct dcrf_lattice *lattice);
+void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, const float *in,
+                             size_t in_stride, size_t width, float *vertices);
 
 /* ---- lattice_ring.c ------------------------------------------------------------------------- */
 

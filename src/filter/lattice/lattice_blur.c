@@ -21,7 +21,7 @@
 #define GRAIN 128
 /* The fewest vertices of a layer: layers that follow each other are joined. */
 #define FEWEST_IN_LAYER 256
-/* Both buffers together: below that they fit in a second-level cache. */
+/* Both buffers together, for each thread: below that they fit in its second-level cache. */
 #define LARGE_BYTES ((size_t)1 << 19)
 /* Rows of a step of the sweep and of a chunk, along one axis: about, and at least. */
 #define LAYER_BYTES ((size_t)1 << 16)
@@ -206,10 +206,10 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
 
 /* How many layers of the plan make one of the sweep: all where their rows fit in the cache, else so
  * many that a thread has enough to do in a step. */
-static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width) {
+static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width, size_t threads) {
     const size_t bytes = lattice->vertices * width * sizeof(float);
     const size_t layers = lattice->layers.count, wanted = bytes / LAYER_BYTES;
-    if (2 * bytes <= LARGE_BYTES || wanted == 0)
+    if (2 * bytes / threads <= LARGE_BYTES || wanted == 0)
         return layers;
     return wanted < layers ? layers / wanted : 1;
 }
@@ -217,7 +217,7 @@ static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width) {
 float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                          const float *in, bool upwards, size_t count, float *one, float *other) {
     const size_t axes = lattice->corners, *reach = lattice->layers.reach;
-    const size_t joined = joined_layers(lattice, width);
+    const size_t joined = joined_layers(lattice, width, dcrf_pool_threads(pool));
     for (size_t done = 0; done < count;) {
         const size_t passes = count - done < MOST_PASSES ? count - done : MOST_PASSES;
         struct dcrf_blur pass[MOST_PASSES];

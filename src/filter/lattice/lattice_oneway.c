@@ -26,16 +26,13 @@ struct parts {
     const float *blurred;
 };
 
-static void splat_groups(void *context, size_t begin, size_t end, size_t worker) {
+static void splat_tasks(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct parts *parts = context;
     const struct dcrf_lattice_filter *filter = parts->filter;
-    const struct dcrf_lattice *lattice = filter->lattice;
-    const size_t step = lattice->runs.band_variables * filter->in_stride;
-    for (size_t band = dcrf_lattice_group_first(lattice->runs.band_count, begin);
-         band < dcrf_lattice_group_first(lattice->runs.band_count, end); band++)
-        dcrf_lattice_splat_band(lattice, band, filter->in + band * step, filter->in_stride,
-                                filter->width, parts->splat);
+    for (size_t task = begin; task < end; task++)
+        dcrf_lattice_splat_task(filter->lattice, task, filter->in, filter->in_stride, filter->width,
+                                parts->splat);
 }
 
 static void slice_bands(void *context, size_t begin, size_t end, size_t worker) {
@@ -60,7 +57,7 @@ void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter) {
     struct parts parts = {.filter = filter, .splat = filter->scratch + floats};
     memset(other + lattice->vertices * width, 0, width * sizeof *other);
     dcrf_lattice_clear(lattice, filter->pool, width, parts.splat);
-    dcrf_parallel_for(filter->pool, DCRF_LATTICE_GROUPS, 1, splat_groups, &parts);
+    dcrf_parallel_for(filter->pool, dcrf_lattice_splat_tasks(lattice), 1, splat_tasks, &parts);
     dcrf_lattice_join(lattice, filter->pool, width, parts.splat);
     blurred = dcrf_lattice_blur(lattice, filter->pool, width, parts.splat, true, lattice->corners,
                                 other, parts.splat);

@@ -15,7 +15,8 @@
  * variables.
  *
  * Runs that add to one vertex must not do so at the same time, nor in an order that depends on the
- * threads: bands come in groups (lattice_groups.c). A lattice that goes through a ring
+ * threads: bands come in two groups (lattice_groups.c), or more threads have vertices of their own
+ * (lattice_parts.c). A lattice that goes through a ring
  * (lattice_ring.c) has one band, splat layer by layer. */
 #include "core/error.h"
 #include "core/memory.h"
@@ -290,6 +291,12 @@ static void divide_into_bands(struct dcrf_lattice *lattice, size_t band_variable
     runs->band_count = (n + band_variables - 1) / band_variables;
 }
 
+/* Divide bands among threads. */
+static dcrf_status share_out(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error) {
+    const dcrf_status status = dcrf_lattice_share(lattice, pool, error);
+    return status == DCRF_OK ? dcrf_lattice_parts_new(lattice, pool, error) : status;
+}
+
 static void fill_short_runs(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct builder *builder = context;
@@ -319,7 +326,7 @@ static dcrf_status make_short_runs(struct dcrf_lattice *lattice, struct dcrf_sim
     dcrf_parallel_for(pool, n, simplices->chunk, fill_short_runs, &builder);
     runs->weight = simplices->weight;
     simplices->weight = NULL;
-    return dcrf_lattice_share(lattice, pool, error);
+    return share_out(lattice, pool, error);
 }
 
 static dcrf_status fill_runs(struct builder *builder, bool has_bands, dcrf_pool *pool,
@@ -372,7 +379,7 @@ static dcrf_status make_runs(struct dcrf_lattice *lattice, struct dcrf_simplices
     dcrf_release(builder.weight);
     dcrf_release(builder.sorted);
     dcrf_release(builder.pieces);
-    return status == DCRF_OK && has_bands ? dcrf_lattice_share(lattice, pool, error) : status;
+    return status == DCRF_OK && has_bands ? share_out(lattice, pool, error) : status;
 }
 
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
@@ -383,6 +390,7 @@ void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
     dcrf_release(runs->weight_out);
     dcrf_release(runs->band);
     dcrf_release(runs->shared);
+    dcrf_lattice_parts_clear(&runs->parts);
     *runs = (struct dcrf_lattice_runs){0};
 }
 
@@ -443,7 +451,7 @@ static size_t runs_bytes(const struct dcrf_lattice *lattice) {
         runs->first ? n * sizeof *runs->variable + runs->count * sizeof *runs->first : 0;
     return order + n * corners * sizeof *runs->weight +
            runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band +
-           runs->shared_count * sizeof *runs->shared;
+           runs->shared_count * sizeof *runs->shared + dcrf_lattice_parts_bytes(lattice);
 }
 
 static dcrf_status make(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,

@@ -1,0 +1,172 @@
+/* Splatting by more threads than there are groups (lattice_groups.c).
+ *
+ * Rows of vertices are divided among tasks, in ranges of vertices that follow each other. A task
+ * goes through all runs that touch a row of its own, in their order, and splats them to those
+ * corners only. What comes to a row is therefore the same sums in the same order as if one thread
+ * had splat the whole group, however many tasks there are.
+ *
+ * Corners of a simplex are near each other in the order of the vertices, so most tasks find several
+ * corners of a run, and read the rows of its variables once for these: in a photograph at 80/13,
+ * sixteen tasks read the row of a variable 2.3 times in all. Corners of a run that follow each
+ * other and belong to one task are a part. Parts are in the order of the tasks, of the bands, of
+ * the runs. Ranges are chosen so that tasks have much the same to do. */
+#include "core/error.h"
+#include "core/memory.h"
+#include "filter/lattice/lattice.h"
+
+#include <string.h>
+
+/* The most tasks: they are numbered by bytes. */
+#define MOST_TASKS 128
+/* Places times corners that a task has, at least: others are not worth a thread. */
+#define LEAST_WORK 4096
+/* The work of rows is counted in every so many runs; and what a part takes besides its places. */
+#define SAMPLED 4
+#define PART_WORK 2
+
+struct dividing {
+    struct dcrf_lattice *lattice;
+    uint8_t *task; /* of each row */
+};
+
+static size_t places_of(const struct dcrf_lattice_runs *runs, size_t run) {
+    return runs->first ? runs->first[run + 1] - runs->first[run] : 1;
+}
+
+/* Give rows to tasks, by the work of each, which is counted in memory for it. */
+static void divide_rows(const struct dividing *dividing, uint32_t *work) {
+    const struct dcrf_lattice *lattice = dividing->lattice;
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t rows = dcrf_lattice_rows(lattice), corners = lattice->corners;
+    uint64_t all = 0, before = 0;
+    for (size_t run = 0; run < runs->count; run += SAMPLED)
+        for (size_t k = 0; k < corners; k++) {
+            const size_t own = places_of(runs, run) + PART_WORK;
+            work[runs->vertex[run * corners + k]] += (uint32_t)own;
+            all += own;
+        }
+    for (size_t row = 0; row < rows; row++) {
+        dividing->task[row] = (uint8_t)(before * runs->parts.tasks / (all + 1));
+        before += work[row];
+    }
+}
+
+/* Count the parts of a band for each task, or write them to where they belong. */
+static void divide_band(const struct dividing *dividing, size_t band, struct dcrf_run_part *part) {
+    const struct dcrf_lattice_runs *runs = &dividing->lattice->runs;
+    const size_t corners = dividing->lattice->corners, tasks = runs->parts.tasks;
+    size_t next[MOST_TASKS] = {0};
+    for (size_t task = 0; part && task < tasks; task++)
+        next[task] = runs->parts.first[task * runs->band_count + band];
+    for (size_t run = runs->band[band]; run < runs->band[band + 1]; run++) {
+        const uint32_t *vertex = runs->vertex + run * corners;
+        for (size_t corner = 0, end; corner < corners; corner = end) {
+            const size_t task = dividing->task[vertex[corner]];
+            for (end = corner + 1; end < corners && dividing->task[vertex[end]] == task;)
+                end++;
+            if (part)
+                part[next[task]] = (struct dcrf_run_part){
+                    (uint32_t)(run - runs->band[band]), (uint16_t)corner, (uint16_t)(end - corner)};
+            next[task]++;
+        }
+    }
+    for (size_t task = 0; !part && task < tasks; task++)
+        runs->parts.first[task * runs->band_count + band] = next[task];
+}
+
+static void count_parts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t band = begin; band < end; band++)
+        divide_band(context, band, NULL);
+}
+
+static void fill_parts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dividing *dividing = context;
+    for (size_t band = begin; band < end; band++)
+        divide_band(dividing, band, dividing->lattice->runs.parts.part);
+}
+
+/* From how many there are of each to where they begin. Returns how many there are of all. */
+static size_t find_first(struct dcrf_lattice_parts *parts, size_t bands) {
+    size_t sum = 0;
+    for (size_t i = 0; i < parts->tasks * bands; i++) {
+        const size_t here = parts->first[i];
+        parts->first[i] = sum;
+        sum += here;
+    }
+    parts->first[parts->tasks * bands] = sum;
+    return sum;
+}
+
+dcrf_status dcrf_lattice_parts_new(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                   dcrf_error *error) {
+    struct dcrf_lattice_parts *parts = &lattice->runs.parts;
+    const size_t rows = dcrf_lattice_rows(lattice), bands = lattice->runs.band_count;
+    const size_t threads = dcrf_pool_threads(pool),
+                 most = threads < MOST_TASKS ? threads : MOST_TASKS;
+    const size_t enough = lattice->base.variables * lattice->corners / LEAST_WORK;
+    const size_t tasks = enough < most ? enough : most;
+    if (tasks <= DCRF_LATTICE_GROUPS)
+        return DCRF_OK;
+    struct dividing dividing = {lattice, dcrf_allocate(rows, sizeof *dividing.task)};
+    uint32_t *work = dcrf_allocate_zero(rows, sizeof *work);
+    parts->tasks = tasks;
+    parts->first = dcrf_allocate(parts->tasks * bands + 1, sizeof *parts->first);
+    if (dividing.task && work && parts->first) {
+        divide_rows(&dividing, work);
+        dcrf_parallel_for(pool, bands, 1, count_parts, &dividing);
+        parts->part = dcrf_allocate(find_first(parts, bands), sizeof *parts->part);
+    }
+    if (parts->part)
+        dcrf_parallel_for(pool, bands, 1, fill_parts, &dividing);
+    dcrf_release(work);
+    dcrf_release(dividing.task);
+    return parts->part ? DCRF_OK : dcrf_fail_memory(error, "the plan of a lattice");
+}
+
+void dcrf_lattice_parts_clear(struct dcrf_lattice_parts *parts) {
+    dcrf_release(parts->first);
+    dcrf_release(parts->part);
+    *parts = (struct dcrf_lattice_parts){0};
+}
+
+size_t dcrf_lattice_parts_bytes(const struct dcrf_lattice *lattice) {
+    const struct dcrf_lattice_parts *parts = &lattice->runs.parts;
+    const size_t lists = parts->tasks * lattice->runs.band_count;
+    return parts->first
+               ? (lists + 1) * sizeof *parts->first + parts->first[lists] * sizeof *parts->part
+               : 0;
+}
+
+/* ---- the splat ------------------------------------------------------------------------------ */
+
+size_t dcrf_lattice_splat_tasks(const struct dcrf_lattice *lattice) {
+    return lattice->runs.parts.part ? lattice->runs.parts.tasks : DCRF_LATTICE_GROUPS;
+}
+
+void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, const float *in,
+                             size_t in_stride, size_t width, float *vertices) {
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t bands = runs->band_count, step = runs->band_variables * in_stride;
+    if (!runs->parts.part) {
+        for (size_t band = dcrf_lattice_group_first(bands, task);
+             band < dcrf_lattice_group_first(bands, task + 1); band++)
+            dcrf_lattice_splat_band(lattice, band, in + band * step, in_stride, width, vertices);
+        return;
+    }
+    for (size_t band = 0; band < bands; band++) {
+        const size_t *first = runs->parts.first + task * bands + band;
+        const size_t run = runs->band[band];
+        struct dcrf_runs of_band = dcrf_lattice_runs_of(lattice, width);
+        of_band.vertices = vertices;
+        of_band.variables = (float *)(in + band * step); /* a splat only reads them */
+        of_band.stride = in_stride;
+        of_band.vertex += run * lattice->corners;
+        if (of_band.first)
+            of_band.first += run;
+        else
+            of_band.weight += run * lattice->corners;
+        dcrf_dsp()->splat_parts(&of_band, runs->parts.part + first[0], first[1] - first[0]);
+    }
+}
