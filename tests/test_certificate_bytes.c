@@ -291,11 +291,56 @@ static void packed_numbers_fit_64_bits(void **state) {
     dcrf_certificate_clear(&content);
 }
 
+/* A certificate of `rounds` rounds, each of which decides one variable, and of mixtures of as many
+ * points; is it read? */
+static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
+    const size_t n = rounds + 1;
+    struct dcrf_certificate_content c = {.identity = {true, n, 1, 0, 0, {0}, {0}, NULL},
+                                         .rounds = rounds,
+                                         .mixture_count = mixtures};
+    uint8_t *bytes;
+    size_t count;
+    c.epsilon = dcrf_allocate_zero(rounds, sizeof *c.epsilon);
+    c.labels = dcrf_allocate_zero(n, sizeof *c.labels);
+    c.round = dcrf_allocate_zero(n, sizeof *c.round);
+    c.plane = dcrf_allocate_zero(1, sizeof *c.plane);
+    c.mixtures = dcrf_allocate_zero(mixtures, sizeof *c.mixtures);
+    for (size_t r = 0; r < rounds; r++)
+        c.epsilon[r] = 0.25;
+    for (size_t a = 0; a < n; a++)
+        c.round[a] = (uint16_t)a;
+    for (size_t k = 0; k < mixtures; k++) {
+        struct dcrf_certificate_mixture *mixture = &c.mixtures[k];
+        mixture->size = n;
+        mixture->point_count = points;
+        mixture->points = dcrf_allocate_zero(points, sizeof *mixture->points);
+        for (size_t p = 0; p < points; p++) {
+            mixture->points[p].epsilon = 0.25;
+            mixture->points[p].levels = 1;
+            mixture->points[p].plane = dcrf_allocate_zero(1, sizeof *c.plane);
+        }
+    }
+    assert_int_equal(dcrf_certificate_encode(&c, &bytes, &count, NULL), DCRF_OK);
+    const bool answer = is_read(&c, bytes, count);
+    dcrf_release(bytes);
+    dcrf_certificate_clear(&c);
+    return answer;
+}
+
+/* As docs/certificate.md says. */
+static void there_are_limits(void **state) {
+    (void)state;
+    assert_true(is_read_with(4096, 1, 1) && !is_read_with(4097, 1, 1));
+    assert_true(is_read_with(1, 64, 1) && !is_read_with(1, 65, 1));
+    assert_true(is_read_with(1, 1, 64) && !is_read_with(1, 1, 65) && !is_read_with(1, 1, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_machine_writes_the_same),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(packed_numbers_fit_64_bits),
+        cmocka_unit_test(there_are_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

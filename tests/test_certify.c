@@ -1,4 +1,5 @@
 /* Certificates of labellings against enumeration. */
+#include "core/timer.h"
 #include "energy/energy_double.h"
 #include "toy.h"
 
@@ -193,6 +194,51 @@ static void the_floor_is_a_bound(void **state) {
     free_toy(&toy);
 }
 
+/* Unaries are whole numbers of 2^-24, so that their sum is one of 64 bits, which a double does not
+ * hold: the bound is not above it. */
+static void the_floor_is_rounded_down(void **state) {
+    (void)state;
+    enum { MANY = 3000 };
+    static float unary[MANY][2];
+    const dcrf_grid grid = dcrf_grid_1d(MANY);
+    const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, 2);
+    static uint16_t labels[MANY];
+    size_t tight = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        dcrf_rng rng;
+        dcrf_model *model;
+        dcrf_plan *plan;
+        dcrf_workspace *workspace;
+        dcrf_certify_settings settings;
+        dcrf_certify_info found;
+        int64_t floor = 0;
+        dcrf_rng_seed(&rng, seed);
+        for (size_t a = 0; a < MANY; a++) {
+            const int64_t bits = (int64_t)(dcrf_rng_next(&rng) >> 40);
+            const int scale = (int)(dcrf_rng_next(&rng) % 3) * 12;
+            unary[a][0] = ldexpf((float)bits, scale - 24);
+            unary[a][1] = unary[a][0] * 2 + 1;
+            floor += bits << scale;
+        }
+        assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
+        assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+        assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL),
+                         DCRF_OK);
+        dcrf_certify_settings_defaults(&settings);
+        assert_int_equal(dcrf_certify(plan, workspace, labels, &settings, &found, NULL), DCRF_OK);
+        /* Both are whole numbers of 2^-24, as doubles of this size are. */
+        assert_true(found.lower_bound > 0x1p30 && found.lower_bound < 0x1p38);
+        assert_true((int64_t)(found.lower_bound * 0x1p24) <= floor);
+        assert_true((int64_t)(found.energy.total * 0x1p24) >= floor);
+        tight += found.lower_bound * 0x1p24 >= (double)floor * (1 - 0x1p-40);
+        dcrf_plan_free(&plan);
+        dcrf_workspace_free(&workspace);
+        dcrf_model_free(&model);
+    }
+    assert_int_equal(tight, 40);
+}
+
 static int cancel(void *user, const dcrf_moment *moment) {
     (void)moment;
     ++*(int *)user;
@@ -234,12 +280,13 @@ static void right_and_wrong(void **state) {
             opposite[a] = (uint16_t)(1 - best[a]);
         const int asked = certify_until(&toy, best, PATIENT, settings, &found[0]);
         for (int k = asked; k >= 0; k--) {
+            const bool is_whole = k == asked;
             certify_until(&toy, best, k, settings, &found[0]);
-            certify_until(&toy, opposite, k, settings, &found[1]);
+            certify_until(&toy, opposite, is_whole ? PATIENT : k, settings, &found[1]);
             assert_int_equal(found[0].wrong, 0);
             assert_int_equal(found[1].right, 0);
-            all_right += k == asked && found[0].right == 8 && found[1].wrong == 8;
-            by_the_gap += k < asked && found[0].right > 0 && found[1].wrong > 0;
+            all_right += is_whole && found[0].right == 8 && found[1].wrong == 8;
+            by_the_gap += !is_whole && found[0].right > 0 && found[1].wrong > 0;
         }
         free_toy(&toy);
     }
@@ -281,8 +328,10 @@ static void limits_and_errors(void **state) {
     dcrf_certify_settings_defaults(&settings);
     settings.gap = 0;
     settings.iterations = 2;
+    const double began_s = dcrf_time_s();
     assert_int_equal(dcrf_certify(toy.plan, toy.workspace, labels, &settings, &certificate, NULL),
                      DCRF_OK);
+    assert_true(certificate.time_s >= 0 && certificate.time_s <= dcrf_time_s() - began_s);
     assert_int_equal(certificate.stop, DCRF_STOP_ITERATIONS);
     assert_int_equal(certificate.iterations, 2);
     assert_int_equal(certificate.is_constant, 1);
@@ -318,11 +367,9 @@ static void limits_and_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_labelling),
-        cmocka_unit_test(features_with_an_offset),
-        cmocka_unit_test(the_floor_is_a_bound),
-        cmocka_unit_test(right_and_wrong),
-        cmocka_unit_test(cancelling_reaches_the_proof),
+        cmocka_unit_test(any_labelling),        cmocka_unit_test(features_with_an_offset),
+        cmocka_unit_test(the_floor_is_a_bound), cmocka_unit_test(the_floor_is_rounded_down),
+        cmocka_unit_test(right_and_wrong),      cmocka_unit_test(cancelling_reaches_the_proof),
         cmocka_unit_test(limits_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,32 @@ static void null_for_a_proof(void **state) {
     destroy(&s);
 }
 
+static void null_for_a_certificate(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    dcrf_certify_settings settings;
+    dcrf_certify_info found;
+    dcrf_verification checked;
+    const uint8_t byte = 0;
+    make(&s);
+    dcrf_certify_settings_defaults(&settings);
+    assert_null_is_refused(dcrf_certify(NULL, s.workspace, s.labels, &settings, &found, &error));
+    assert_null_is_refused(dcrf_certify(s.plan, NULL, s.labels, &settings, &found, &error));
+    assert_null_is_refused(dcrf_certify(s.plan, s.workspace, NULL, &settings, &found, &error));
+    assert_null_is_refused(dcrf_certify(s.plan, s.workspace, s.labels, NULL, &found, &error));
+    assert_null_is_refused(dcrf_certify(s.plan, s.workspace, s.labels, &settings, NULL, &error));
+    assert_null_is_refused(
+        dcrf_verify_certificate(NULL, 1, s.model, s.workspace, NULL, NULL, &checked, &error));
+    assert_null_is_refused(
+        dcrf_verify_certificate(&byte, 1, NULL, s.workspace, NULL, NULL, &checked, &error));
+    assert_null_is_refused(
+        dcrf_verify_certificate(&byte, 1, s.model, NULL, NULL, NULL, &checked, &error));
+    assert_null_is_refused(
+        dcrf_verify_certificate(&byte, 1, s.model, s.workspace, NULL, NULL, NULL, &error));
+    destroy(&s);
+}
+
 /* Handles hold what they stand on, and each is freed as soon as its maker likes. */
 static void any_order_of_freeing(void **state) {
     (void)state;
@@ -403,6 +429,7 @@ int main(void) {
         cmocka_unit_test(null_for_an_operator),
         cmocka_unit_test(null_for_a_solver),
         cmocka_unit_test(null_for_a_proof),
+        cmocka_unit_test(null_for_a_certificate),
         cmocka_unit_test(any_order_of_freeing),
         cmocka_unit_test(more_iterations_than_memory),
         cmocka_unit_test(nothing_to_free),

@@ -335,6 +335,97 @@ static void a_proof_that_is_cut_short(void **state) {
     free_toy(&toy);
 }
 
+/* Counts the questions after the solver has said that it is done, and says yes to one of them. */
+struct patience {
+    bool is_finished;
+    int asked, most;
+};
+
+static void listen(void *user, const char *line) {
+    struct patience *patience = user;
+    patience->is_finished |= strstr(line, "finished") != NULL;
+}
+
+static int lose_patience(void *user) {
+    struct patience *patience = user;
+    return patience->is_finished && ++patience->asked > patience->most;
+}
+
+/* The proof has the clock and the callback of the run: whoever cancels in its midst is not asked
+ * again, and the run says so. */
+static void a_run_is_cancelled_in_its_proof(void **state) {
+    (void)state;
+    struct toy toy = new_toy(6, 60, 4, 0, 0.25, TOY_POTTS, 1);
+    for (int kind = 0; kind < 2; kind++)
+        for (int most = 0, is_over = 0; !is_over; most++) {
+            struct patience patience = {.most = most};
+            dcrf_settings settings;
+            dcrf_solver *solver;
+            dcrf_solver_info info;
+            dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+            settings.proof = kind == 0 ? DCRF_PROVE_VARIABLES : DCRF_PROVE_CERTIFICATE;
+            settings.iterations = 1;
+            settings.gap = 0;
+            settings.cancel = lose_patience;
+            settings.cancel_user = &patience;
+            settings.log = listen;
+            settings.log_user = &patience;
+            assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),
+                             DCRF_OK);
+            assert_true(dcrf_solver_run(solver, NULL) > 0);
+            dcrf_solver_get_info(solver, &info);
+            is_over = patience.asked <= most;
+            assert_true(patience.asked <= most + 1);
+            assert_int_equal(info.proof_stop, is_over ? DCRF_OK : DCRF_STOP_CANCELLED);
+            assert_true(!is_over || most > 10); /* every sweep asks */
+            dcrf_solver_free(&solver);
+        }
+    free_toy(&toy);
+}
+
+/* A proof that is left with some variables, and with operators of those alone, stands on nothing of
+ * what it was made with. (Under the sanitizers, or where freed memory is overwritten, as meson has
+ * it.) */
+static void a_proof_outlives_all(void **state) {
+    (void)state;
+    enum { COUNT = 12, TIED = 4 };
+    double unary[COUNT][2] = {{0}}, feature[COUNT];
+    const dcrf_grid grid = dcrf_grid_1d(COUNT);
+    for (size_t a = 0; a < COUNT; a++) {
+        unary[a][1] = a < TIED ? 0 : 3 + 0.1 * (double)a;
+        feature[a] = a < TIED ? 100 * (double)(a + 1) : 0.3 * (double)a;
+    }
+    const dcrf_view energies = dcrf_view_interleaved(unary, DCRF_F64, &grid, 2);
+    const dcrf_kernel kernel =
+        dcrf_kernel_features(dcrf_view_interleaved(feature, DCRF_F64, &grid, 1), 0.5);
+    dcrf_model *model;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+    dcrf_proof *proof;
+    dcrf_settings settings;
+    dcrf_proof_settings limits;
+    uint16_t counts[COUNT];
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    dcrf_proof_settings_defaults(&limits);
+    assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(model, &energies, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) > 0);
+    assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+    dcrf_proof_counts(proof, counts);
+    for (size_t a = 0; a < COUNT; a++)
+        assert_int_equal(counts[a], a < TIED ? 2 : 1);
+    dcrf_proof_free(&proof);
+}
+
 /* The certificate of a run holds means of the solver's dual points, and the run reports what they
  * prove. */
 static void a_certificate_has_the_solvers_bound(void **state) {
@@ -409,6 +500,8 @@ int main(void) {
         cmocka_unit_test(limits_and_errors),
         cmocka_unit_test(a_stage_of_the_run),
         cmocka_unit_test(a_proof_that_is_cut_short),
+        cmocka_unit_test(a_run_is_cancelled_in_its_proof),
+        cmocka_unit_test(a_proof_outlives_all),
         cmocka_unit_test(a_certificate_has_the_solvers_bound),
         cmocka_unit_test(what_is_potts),
     };
