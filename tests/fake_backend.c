@@ -1,6 +1,6 @@
-/* A device that is none: the table of src/backend/backend.h by plain loops over dense matrices in
- * double, in a library of its own, so that all of the seam is tested where there is no GPU. Nothing
- * here is shared with the library but the headers.
+/* A device that is none, so that all of the seam (src/backend/backend.h) is tested where there is
+ * no GPU: a library of its own, whose operators are plain loops over dense matrices in double.
+ * Methods are the CPU's on memory that the host cannot read (fake_methods.c).
  *
  * The environment says how it behaves, at every call:
  *   FAKE_DEVICES   how many there are (2); "none": an error, as without a driver
@@ -236,7 +236,7 @@ static dcrf_status ordered(const dcrf_operator *op, dcrf_workspace *workspace,
 }
 
 /* y / epsilon is rounded to float before anything else. */
-double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c) {
+static double line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c) {
     const float y_a = line->y[a * line->stride + c], y_b = line->y[b * line->stride + c];
     if (line->epsilon == 0)
         return y_b > y_a ? 1 : y_b < y_a ? -1 : 0;
@@ -248,7 +248,7 @@ double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t 
 static double line_sum(const dcrf_operator *op, const struct dcrf_line *line, size_t a, size_t c) {
     double sum = 0;
     for (size_t b = 0; b < op->variables; b++)
-        sum += fake_row(op, a)[b] * fake_line_value(line, a, b, c);
+        sum += fake_row(op, a)[b] * line_value(line, a, b, c);
     return sum;
 }
 

@@ -1,6 +1,5 @@
 /* What the files of the fake device share: fake_backend.c with devices and operators,
- * fake_iterate.c with mean field and QP, fake_lp.c, fake_flow.c, fake_moves.c, fake_arrays.c and
- * fake_compat.c. */
+ * fake_memory.c, fake_methods.c with the methods of the CPU, fake_arrays.c and fake_compat.c. */
 #ifndef FAKE_BACKEND_H
 #define FAKE_BACKEND_H
 
@@ -26,9 +25,12 @@ dcrf_status fake_operator_new(dcrf_operator **op, double **matrix, dcrf_backend_
                               dcrf_error *error);
 
 bool fake_is_on(const dcrf_operator *op, const dcrf_backend_device *device);
-/* A row of the operator's matrix; clip((y_b - y_a) / epsilon) of channel c. */
+/* A row of the operator's matrix. */
 const double *fake_row(const dcrf_operator *op, size_t a);
-double fake_line_value(const struct dcrf_line *line, size_t a, size_t b, size_t c);
+
+/* Around what the device does: its memory can be read and written in between only. */
+void fake_enter(void);
+void fake_leave(void);
 
 extern const struct dcrf_backend_iterate_methods fake_iterate;
 extern const struct dcrf_backend_lp_methods fake_lp;

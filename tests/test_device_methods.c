@@ -9,6 +9,8 @@
 #include "solver/solver.h"
 
 #include <math.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 
 /* Mean field or QP here and there: the whole course. */
@@ -276,6 +278,98 @@ static void parts_of_the_bound_are_the_same(void **state) {
     }
 }
 
+/* The host's copies of y and of the best dual point are those of the last step, however often they
+ * were read before: y is the CPU's, and the point proves what is claimed, but for what its last
+ * mixture lost to roundings. */
+static void copies_follow_the_steps(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct toy toy = toy_of(seed);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_settings settings;
+        dcrf_solver *solvers[2];
+        dcrf_error error = {0};
+        float y[2][MOST * 8];
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.gap = 0;
+        settings.stationarity = 0;
+        must(dcrf_solver_new(&solvers[0], toy.plan, toy.workspace, &settings, &error), &error);
+        must(dcrf_solver_new(&solvers[1], there.plan, there.workspace, &settings, &error), &error);
+        for (size_t step = 0; step < 6; step++) {
+            for (size_t k = 0; k < 2; k++) {
+                struct dcrf_lp *lp = solvers[k]->state;
+                assert_true(dcrf_solver_step(solvers[k], &error) >= 0);
+                must(dcrf_solver_marginals(solvers[k], y[k], toy.labels, &error), &error);
+                must(dcrf_lp_fetch_best(lp, &error), &error);
+                assert_near(dcrf_dual_bound(&lp->space, &lp->best), lp->bound,
+                            1e-6 * (1 + fabs(lp->bound)));
+            }
+            for (size_t k = 0; k < toy.variables * toy.labels; k++)
+                assert_near((double)y[1][k], (double)y[0][k], 1e-4);
+        }
+        for (size_t k = 0; k < 2; k++)
+            dcrf_solver_free(&solvers[k]);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+/* What the device refuses is done by the CPU, and proves what it should. */
+static void the_cpu_does_what_the_device_cannot(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct toy toy = new_toy(seed, 9, 3, 2, 0.2, TOY_POTTS, 1);
+        struct elsewhere there = plan_elsewhere(&toy, "cuda");
+        dcrf_settings settings;
+        dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+        settings.lp.clique_form = DCRF_CLIQUE_SPREAD;
+        dcrf_solver *solver = run_solver(there.plan, there.workspace, &settings, NULL);
+        const struct dcrf_lp *lp = solver->state;
+        assert_ptr_equal(lp->huber.methods, dcrf_backend_cpu.lp);
+        assert_true(solver->info.lower_bound <= toy_optimum(&toy, NULL));
+        dcrf_solver_free(&solver);
+        free_elsewhere(&there);
+        free_toy(&toy);
+    }
+}
+
+static sigjmp_buf before_reading;
+
+static void stop_reading(int number) {
+    (void)number;
+    siglongjmp(before_reading, 1);
+}
+
+static bool can_be_read(const void *memory) {
+    struct sigaction before, action = {.sa_handler = stop_reading};
+    volatile bool is_readable = false;
+    assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+    if (sigsetjmp(before_reading, 1) == 0) {
+        (void)*(const volatile char *)memory;
+        is_readable = true;
+    }
+    assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+    return is_readable;
+}
+
+/* All tests with this device stand on it: had the host read a block of the device's, it would have
+ * died. */
+static void the_host_cannot_read_the_device(void **state) {
+    (void)state;
+    struct toy toy = toy_of(0);
+    struct elsewhere there = plan_elsewhere(&toy, "cuda");
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    dcrf_solver *solver = run_solver(there.plan, there.workspace, &settings, NULL);
+    const struct dcrf_lp *lp = solver->state;
+    assert_ptr_not_equal(lp->huber.methods, dcrf_backend_cpu.lp);
+    assert_true(can_be_read(lp));
+    assert_false(can_be_read(lp->huber.blocks));
+    dcrf_solver_free(&solver);
+    free_elsewhere(&there);
+    free_toy(&toy);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mean_field_is_the_same),
@@ -287,6 +381,9 @@ int main(void) {
         cmocka_unit_test(relaxations_hold),
         cmocka_unit_test(certificates_are_checked_on_the_cpu),
         cmocka_unit_test(parts_of_the_bound_are_the_same),
+        cmocka_unit_test(copies_follow_the_steps),
+        cmocka_unit_test(the_cpu_does_what_the_device_cannot),
+        cmocka_unit_test(the_host_cannot_read_the_device),
         cmocka_unit_test(nothing_is_left), /* the last */
     };
     setenv("DCRF_CUDA_LIBRARY", FAKE_BACKEND, 1);
