@@ -1,6 +1,7 @@
 #include "solve_outputs.h"
 
 #include "interrupt.h"
+#include "io/frames.h"
 #include "io/json.h"
 #include "io/nifti.h"
 #include "io/npy.h"
@@ -11,13 +12,15 @@
 #include "report/pictures.h"
 #include "report/solution_text.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const cli_option solve_output_table[] = {
     {"output", 'o', "FILE", NULL, false, parse_output, offsetof(solve_outputs, labels_file),
      "the labelling: a PNG or TIFF (see --label-format; a TIFF has the georeference of its image), "
-     "a .npy of integers, or for a volume a NIfTI file (.nii, .nii.gz)"},
+     "a .npy of integers, for a volume a NIfTI file (.nii, .nii.gz), for frames a folder"},
     {"label-format", 0, "indexed|grey", "indexed", false, parse_choice,
      offsetof(solve_outputs, label_format),
      "what a PNG or TIFF of labels is: indexed, in the colours of the palette, its indices the "
@@ -66,13 +69,14 @@ static bool ends_with(const char *text, const char *ending) {
 }
 
 /* Formats of a file, as a set. */
-enum { PNG = 1, NPY = 2, NIFTI = 4, TIFF = 8, ANY = 16 };
+enum { PNG = 1, NPY = 2, NIFTI = 4, TIFF = 8, ANY = 16, FOLDER = 32 };
 
 static int format_of(const char *file) {
     return is_png_name(file)         ? PNG
            : ends_with(file, ".npy") ? NPY
            : nifti_is_name(file)     ? NIFTI
            : is_tiff_name(file)      ? TIFF
+           : path_names_folder(file) ? FOLDER
                                      : 0;
 }
 
@@ -87,7 +91,7 @@ static bool check_one(const char *file, int formats, cli_problem *problem) {
                          : formats & PNG ? ", .npy"
                                          : ".npy",
                          formats & NIFTI ? ", .nii or .nii.gz" : "");
-    return output_check(file, problem);
+    return format_of(file) == FOLDER || output_check(file, problem);
 }
 
 #define OUTPUT_FILES 10
@@ -102,8 +106,8 @@ static void list_files(const solve_outputs *outputs, const char *files[OUTPUT_FI
 }
 
 bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
-    return check_one(outputs->labels_file, PNG | TIFF | NPY | NIFTI, problem) &&
-           check_one(outputs->overlay_file, PNG, problem) &&
+    return check_one(outputs->labels_file, PNG | TIFF | NPY | NIFTI | FOLDER, problem) &&
+           check_one(outputs->overlay_file, PNG | FOLDER, problem) &&
            check_one(outputs->boundaries_file, PNG, problem) &&
            check_one(outputs->confidence_file, PNG | TIFF | NPY | NIFTI, problem) &&
            check_one(outputs->proof_file, PNG | NPY | NIFTI, problem) &&
@@ -115,6 +119,10 @@ bool solve_outputs_check(const solve_outputs *outputs, cli_problem *problem) {
 }
 
 bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli_problem *problem) {
+    const bool is_overlay_folder =
+        outputs->overlay_file && path_names_folder(outputs->overlay_file);
+    if (is_overlay_folder && !image_is_video(image))
+        return image_fits_file(image, outputs->overlay_file, problem);
     return image_fits_file(image, outputs->labels_file, problem) &&
            image_fits_file(image, outputs->confidence_file, problem) &&
            image_fits_file(image, outputs->proof_file, problem) &&
@@ -344,10 +352,50 @@ static bool write_report(const char *file, FILE *stream, const writing *w) {
     return html_report_write(stream, file, r, &w->shown, r->colours, w->problem);
 }
 
+/* Frames go into a folder of their own, one after the other (write_frames). */
 static bool write_one(writing *w, const char *file,
                       bool (*write)(const char *file, FILE *stream, const writing *w)) {
     FILE *stream;
-    return !file || (output_begin(&w->files, file, &stream, w->problem) && write(file, stream, w));
+    return !file || format_of(file) == FOLDER ||
+           (output_begin(&w->files, file, &stream, w->problem) && write(file, stream, w));
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static bool write_frame(const char *file, FILE *stream, const writing *w, size_t frame,
+                        bool is_overlay) {
+    const cli_image *video = &w->results->built->image;
+    const uint16_t *labels = w->results->found->labels + frame * video->width * video->height;
+    if (is_overlay)
+        return write_overlay(file, stream, w);
+    return w->outputs->label_format == LABELS_INDEXED
+               ? png_write_labels(stream, file, labels, video->width, video->height,
+                                  w->results->colours->rgb, w->problem)
+               : png_write_samples(stream, file, labels, video->width, video->height, 1,
+                                   w->problem);
+}
+
+/* A picture for each frame, with its name. */
+static bool write_frames(writing *w, const char *folder, bool is_overlay) {
+    const cli_image *video = &w->results->built->image;
+    if (!folder || format_of(folder) != FOLDER)
+        return true;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return failure(w->problem, folder, "cannot be made: %s", strerror(errno));
+    bool done = true;
+    for (size_t frame = 0; done && frame < video->depth; frame++) {
+        cli_outputs files = {0};
+        FILE *stream;
+        char *file = path_beside(folder, video->frames.lines[frame], ".png");
+        scene_move(&w->shown, video, frame);
+        done = file ? output_begin(&files, file, &stream, w->problem) &&
+                          write_frame(file, stream, w, frame, is_overlay) &&
+                          outputs_commit(&files, w->problem)
+                    : out_of_memory(w->problem, folder);
+        outputs_discard(&files);
+        free(file);
+    }
+    return done;
 }
 
 /* Before the files are put in place: what cannot be said is a failure, and then there are none. */
@@ -394,7 +442,8 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
                 write_one(&w, outputs->marginals_file, write_marginals) &&
                 write_one(&w, outputs->trace_file, write_trace_file) &&
                 write_one(&w, outputs->report_file, write_report);
-    done = done && finish(&w);
+    done = done && write_frames(&w, outputs->labels_file, false) &&
+           write_frames(&w, outputs->overlay_file, true) && finish(&w);
     outputs_discard(&w.files);
     scene_free(&w.shown);
     free(w.world_file);

@@ -2,17 +2,20 @@
 
 #include "io/exif.h"
 #include "io/file.h"
+#include "io/frames.h"
 #include "io/nifti.h"
 #include "io/picture.h"
 #include "io/picture_formats.h"
 #include "io/png_format.h"
 #include "io/sample_range.h"
 #include "io/tiff_write.h"
+#include "io/video.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool colours_from_picture(const picture *decoded, const char *path, cli_image *image,
                                  cli_problem *problem) {
@@ -175,6 +178,8 @@ bool image_measure(const char *path, cli_image *image) {
 
 bool image_read(const char *path, cli_image *image, cli_problem *problem) {
     file_bytes bytes;
+    if (path_is_folder(path))
+        return video_read(path, image, problem);
     *image = (cli_image){.depth = 1, .spacing_mm = {1, 1, 1}};
     if (!file_read(path, &bytes, problem))
         return false;
@@ -191,11 +196,16 @@ void image_free(cli_image *image) {
     free(image->nodata);
     image->nodata = NULL;
     geo_free(&image->geo);
+    lines_free(&image->frames);
     nifti_geometry_free(&image->geometry);
 }
 
 bool image_is_volume(const cli_image *image) {
-    return image->geometry != NULL;
+    return image->geometry != NULL || image_is_video(image);
+}
+
+bool image_is_video(const cli_image *image) {
+    return image->frames.count > 0;
 }
 
 bool image_is_turned_to(const cli_image *image, size_t width, size_t height) {
@@ -208,11 +218,14 @@ size_t image_pixels(const cli_image *image) {
 }
 
 const char *image_unit_text(const cli_image *image) {
-    return image_is_volume(image) ? "voxels" : "pixels";
+    return image_is_volume(image) && !image_is_video(image) ? "voxels" : "pixels";
 }
 
 const char *image_size_text(const cli_image *image, char text[IMAGE_TEXT_BYTES]) {
-    if (image_is_volume(image))
+    if (image_is_video(image))
+        snprintf(text, IMAGE_TEXT_BYTES, "%zu x %zu pixels in %zu frames", image->width,
+                 image->height, image->depth);
+    else if (image_is_volume(image))
         snprintf(text, IMAGE_TEXT_BYTES, "%zu x %zu x %zu voxels", image->width, image->height,
                  image->depth);
     else
@@ -230,8 +243,18 @@ const char *image_place_text(const cli_image *image, size_t pixel, char text[IMA
     return text;
 }
 
+static bool is_npy_name(const char *path) {
+    const char *point = strrchr(path, '.');
+    return point && strcmp(point, ".npy") == 0;
+}
+
 bool image_fits_file(const cli_image *image, const char *file, cli_problem *problem) {
     const bool volume = image_is_volume(image);
+    if (file && image_is_video(image))
+        return path_names_folder(file) || is_npy_name(file) ||
+               bad_input(problem, file, "the image is a video; give a folder (out/) or a .npy");
+    if (file && path_names_folder(file))
+        return bad_input(problem, file, "is a folder, and the image is one; give a file");
     if (file && volume && (is_png_name(file) || is_tiff_name(file)))
         return bad_input(problem, file,
                          "is a picture, and the image is a volume; write .nii.gz or .npy");

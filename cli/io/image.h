@@ -1,8 +1,10 @@
-/* What is labelled: a photograph (PNG, JPEG, PNM, TIFF, BMP, WebP) or a volume (NIfTI). */
+/* What is labelled: a photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), a volume (NIfTI) or a video (a
+ * folder of photographs). */
 #ifndef DCRF_CLI_IO_IMAGE_H
 #define DCRF_CLI_IO_IMAGE_H
 
 #include "io/geo.h"
+#include "io/lines.h"
 #include "io/sample_scale.h"
 #include "problem.h"
 
@@ -28,6 +30,7 @@ typedef struct cli_image {
     uint8_t *nodata;                 /* 1 for pixels without data; NULL: all have some */
     geo_reference *geo;              /* where a photograph lies; NULL: nobody knows */
     int orientation;                 /* of a photograph, before it was turned upright (io/exif.h) */
+    line_list frames;                /* of a video: the files of its frames; else none */
     struct nifti_geometry *geometry; /* of a volume, to write others like it; NULL: a photograph */
 } cli_image;
 
@@ -41,7 +44,9 @@ bool image_read_geo(const char *path, cli_image *image, cli_problem *problem);
 bool image_read(const char *path, cli_image *image, cli_problem *problem);
 void image_free(cli_image *image);
 
+/* A video, which a folder of frames is, counts as a volume whose third axis is time. */
 bool image_is_volume(const cli_image *image);
+bool image_is_video(const cli_image *image);
 
 /* Was it turned to this size, so that what was made for the file as it is stored does not fit? */
 bool image_is_turned_to(const cli_image *image, size_t width, size_t height);

@@ -1,10 +1,12 @@
 #include "io/label_map.h"
 
 #include "io/file.h"
+#include "io/frames.h"
 #include "io/nifti.h"
 #include "io/npy.h"
 #include "io/npz.h"
 #include "io/picture.h"
+#include "io/video.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,7 @@ typedef struct map_reading {
     picture_purpose purpose; /* PICTURE_AS_NUMBERS, PICTURE_AS_MASK, or PICTURE_AS_IS: in colours */
     bool are_colours;
     bool is_rounded; /* by its format */
+    bool may_miss;   /* frames of a video may have none */
 } map_reading;
 
 static bool map_from_picture(const file_bytes *bytes, const char *path, const cli_image *image,
@@ -134,6 +137,43 @@ static bool read_map(const char *path, const cli_image *image, int32_t **numbers
     return done;
 }
 
+/* One map for each frame, or for some of them. */
+static bool read_frames(const char *folder, const cli_image *video, int32_t **numbers,
+                        map_reading *how, cli_problem *problem) {
+    const size_t pixels = video->width * video->height;
+    size_t given = 0;
+    *numbers = malloc(image_pixels(video) * sizeof **numbers);
+    bool done = *numbers || out_of_memory(problem, folder);
+    for (size_t frame = 0; done && frame < video->depth; frame++) {
+        const cli_image image = video_frame(video, frame);
+        char *path = path_partner(folder, video->frames.lines[frame], PARTNER_MAP);
+        int32_t *one = NULL;
+        if (path)
+            done = read_map(path, &image, &one, how, problem);
+        else if (!how->may_miss)
+            done = bad_input(problem, folder, "has no map for %s", video->frames.lines[frame]);
+        for (size_t i = 0; done && i < pixels; i++)
+            (*numbers)[frame * pixels + i] = one ? one[i] : MAP_MISSING;
+        given += path != NULL;
+        free(one);
+        free(path);
+    }
+    if (done && given == 0)
+        done = bad_input(problem, folder, "has no map with the name of a frame, such as %s",
+                         video->frames.lines[0]);
+    if (!done) {
+        free(*numbers);
+        *numbers = NULL;
+    }
+    return done;
+}
+
+static bool read_any(const char *path, const cli_image *image, int32_t **numbers, map_reading *how,
+                     cli_problem *problem) {
+    return (image_is_video(image) && path_is_folder(path) ? read_frames : read_map)(
+        path, image, numbers, how, problem);
+}
+
 bool label_map_check(const char *path, const cli_image *image, cli_problem *problem) {
     file_bytes bytes;
     npy_array array;
@@ -152,21 +192,21 @@ bool label_map_check(const char *path, const cli_image *image, cli_problem *prob
 bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
                     cli_problem *problem) {
     map_reading how = {.purpose = PICTURE_AS_NUMBERS};
-    return read_map(path, image, numbers, &how, problem);
+    return read_any(path, image, numbers, &how, problem);
 }
 
 bool label_map_read_mask(const char *path, const cli_image *image, int32_t **numbers,
                          bool *is_rounded, cli_problem *problem) {
-    map_reading how = {.purpose = PICTURE_AS_MASK};
-    const bool done = read_map(path, image, numbers, &how, problem);
+    map_reading how = {.purpose = PICTURE_AS_MASK, .may_miss = true};
+    const bool done = read_any(path, image, numbers, &how, problem);
     *is_rounded = how.is_rounded;
     return done;
 }
 
 bool label_map_read_colours(const char *path, const cli_image *image, int32_t **numbers,
                             bool *are_colours, cli_problem *problem) {
-    map_reading how = {.purpose = PICTURE_AS_IS};
-    const bool done = read_map(path, image, numbers, &how, problem);
+    map_reading how = {.purpose = PICTURE_AS_IS, .may_miss = true};
+    const bool done = read_any(path, image, numbers, &how, problem);
     *are_colours = how.are_colours;
     return done;
 }

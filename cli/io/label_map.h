@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* What a map of a video, which is a folder of maps, has in frames without one. */
+#define MAP_MISSING INT32_MIN
+
 /* Is this a map of the image's size, as far as its header tells? For use before anything is
  * decoded. Volumes and pipes are not looked at. */
 bool label_map_check(const char *path, const cli_image *image, cli_problem *problem);
@@ -15,12 +18,13 @@ bool label_map_check(const char *path, const cli_image *image, cli_problem *prob
 bool label_map_read(const char *path, const cli_image *image, int32_t **numbers,
                     cli_problem *problem);
 
-/* The same, where a mask that its format has rounded (a JPEG) will do as well. */
+/* The same, where frames may be missing and a mask that its format has rounded (a JPEG) will do as
+ * well. */
 bool label_map_read_mask(const char *path, const cli_image *image, int32_t **numbers,
                          bool *is_rounded, cli_problem *problem);
 
-/* The same, where a map in colours will do as well: then a number is red * 65536 + green * 256 +
- * blue. */
+/* The same without masks, where a map in colours will do as well: then a number is red * 65536 +
+ * green * 256 + blue. */
 bool label_map_read_colours(const char *path, const cli_image *image, int32_t **numbers,
                             bool *are_colours, cli_problem *problem);
 

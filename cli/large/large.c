@@ -1,5 +1,7 @@
 #include "large/large.h"
 
+#include "io/frames.h"
+
 #include "large/run.h"
 #include "large/sample.h"
 #include "ranks/ranks.h"
@@ -225,6 +227,9 @@ static bool decide(const large_task *task, bool *may_be_tiled, cli_problem *prob
     if (limits->tile_px == 0 &&
         (limits->memory_bytes == 0 || fits_by_headers(task, MOST_VERTICES(features))))
         return true;
+    if (path_is_folder(task->image_file))
+        return bad_input(problem, limits->tile_px > 0 ? "--tile" : "--memory",
+                         "a folder of frames is solved as a whole; give fewer frames at a time");
     if (!model_check_kernels(task->model, problem) ||
         !unary_check_options(&task->model->unary, problem))
         return false;

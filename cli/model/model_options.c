@@ -79,6 +79,8 @@ const cli_option kernel_option_table[] = {
      parse_bilateral, offsetof(kernel_options, bilateral),
      "kernel over pixel and colour distance, colours from 0 to 255 (volumes: as stored), and its "
      "weight, if it is to have one of its own; none: off"},
+    {"temporal", 0, "FRAMES", "2", false, parse_positive_number, offsetof(kernel_options, temporal),
+     "of a folder of frames: sigma of both kernels along time"},
     {"normalize", 0, "none|symmetric", "symmetric", false, parse_choice,
      offsetof(kernel_options, normalization),
      "symmetric divides a kernel by the square roots of its row sums on both sides"},
@@ -89,6 +91,13 @@ const cli_option kernel_option_table[] = {
      "threads to use, 0: one for each core; the result does not depend on it"},
     {0},
 };
+
+/* Time has a sigma of its own. */
+static void kernels_along_time(const kernel_options *options, const cli_image *image,
+                               dcrf_kernel *kernels, size_t count) {
+    for (size_t k = 0; image_is_video(image) && k < count; k++)
+        kernels[k].sigma[2] = options->temporal * image->spacing_mm[2];
+}
 
 size_t kernels_from_options(const kernel_options *options, const cli_image *image,
                             dcrf_kernel kernels[KERNELS_MAX]) {
@@ -101,6 +110,7 @@ size_t kernels_from_options(const kernel_options *options, const cli_image *imag
                                   image_view(image), options->bilateral.weight);
     for (size_t k = 0; k < count; k++)
         kernels[k].normalization = (dcrf_normalization)options->normalization;
+    kernels_along_time(options, image, kernels, count);
     return count;
 }
 
@@ -146,9 +156,18 @@ const cli_option clique_option_table[] = {
     {0},
 };
 
+/* Lengths of masks are in proportion to the image: one as long as it is wide has those of a frame.
+ */
+static void space_frames(cli_image *video) {
+    video->spacing_mm[2] =
+        sqrt((double)video->width * (double)video->height) / (double)video->depth;
+}
+
 static bool set_unary(const model_options *options, built_model *built, cli_problem *problem) {
     dcrf_error error;
     pixel_array unary;
+    if (image_is_video(&built->image) && options->unary.prior_file)
+        space_frames(&built->image);
     const dcrf_grid grid = image_grid(&built->image);
     const unary_options *source = &options->unary;
     built->from_scribbles = source->scribbles_file != NULL;
@@ -199,6 +218,8 @@ bool model_add_kernels(const model_options *options, const char *image_file, bui
             ? kernels_from_options(&options->kernels, &built->image, built->kernels)
         : built->mask.map ? dcrf_mask_kernels(&built->mask.info, &colours, built->kernels)
                           : scribble_kernels(&built->scribbles, &built->image, built->kernels);
+    if (built->has_own_kernels)
+        kernels_along_time(&options->kernels, &built->image, built->kernels, built->kernel_count);
     for (size_t k = 0; k < built->kernel_count; k++)
         if (dcrf_model_add_kernel(built->model, &built->kernels[k], &error) < 0)
             return library_problem(problem, image_file, &error);

@@ -27,6 +27,7 @@ typedef struct kernel_setting {
 typedef struct kernel_options {
     kernel_setting spatial;
     kernel_setting bilateral;
+    double temporal;    /* sigma along time, in frames of a video */
     int normalization;  /* dcrf_normalization */
     int operator_kind;  /* dcrf_operator_kind */
     size_t threads;     /* 0: one for each core */
@@ -39,7 +40,8 @@ extern const cli_option kernel_option_table[];
 
 /* What an IMAGE operand may be, for help texts. */
 #define IMAGE_OPERAND_HELP                                                                         \
-    "the photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), or a volume (NIfTI: .nii, .nii.gz)"
+    "the photograph (PNG, JPEG, PNM, TIFF, BMP, WebP), a volume (NIfTI: .nii, .nii.gz), or a "     \
+    "folder of the frames of a video"
 
 /* The kernels that are on, in the order in which models get them; the weight is 1 where none is
  * given. The image must outlive them. */

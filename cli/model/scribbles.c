@@ -17,6 +17,28 @@ static size_t occurrences(const int32_t *numbers, size_t count, int32_t wanted) 
     return found;
 }
 
+/* Frames of a video without strokes have what the others have most: nothing. */
+static void fill_missing(int32_t *numbers, size_t count) {
+    int32_t most = MAP_MISSING;
+    size_t most_often = 0;
+    if (occurrences(numbers, count, MAP_MISSING) == 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] == MAP_MISSING || numbers[i] == most)
+            continue;
+        const size_t often = occurrences(numbers, count, numbers[i]);
+        if (often > most_often) {
+            most = numbers[i];
+            most_often = often;
+        }
+        if (2 * most_often > count - i)
+            break; /* the rest cannot have another as often */
+    }
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] == MAP_MISSING)
+            numbers[i] = most;
+}
+
 /* ---- from a map to labels ------------------------------------------------------------------- */
 
 /* Strokes in three greys, black, white and one between: the most frequent one is where no stroke
@@ -190,6 +212,7 @@ bool model_from_scribbles(const unary_options *options, const cli_image *image,
     size_t labels = 0;
     if (!label_map_read_colours(file, image, &numbers, &colours, problem))
         return false;
+    fill_missing(numbers, image_pixels(image));
     const bool done =
         prepare_scribbles(options, image_pixels(image), colours, numbers, &labels, problem) &&
         find_energies(file, image, numbers, labels, workspace, model, summary, problem);

@@ -2,8 +2,10 @@
  * become), at the size of the image or smaller. */
 #include "model/unary.h"
 
+#include "io/frames.h"
 #include "io/label_map.h"
 #include "io/room.h"
+#include "io/video.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -270,6 +272,68 @@ static bool unary_from_array(const unary_options *options, const cli_image *imag
     return done;
 }
 
+/* The energies of one frame, to their place in those of the video. */
+static bool take_frame(const unary_options *options, const cli_image *frame, const char *path,
+                       size_t *labels, const cli_image *video, float **energies, size_t index,
+                       unary_facts *facts, cli_problem *problem) {
+    unary_options one = *options;
+    pixel_array array = {0};
+    const size_t pixels = image_pixels(frame);
+    unary_facts found = {.kind = DCRF_UNARY_AUTO};
+    one.array_file = path;
+    /* What the first frame's numbers are, all are. */
+    if (index > 0 && options->kind == DCRF_UNARY_AUTO)
+        one.kind = (int)facts->kind;
+    if (!unary_from_array(&one, frame, &array, &found, problem))
+        return false;
+    if (index == 0)
+        *facts = found;
+    bool done = true;
+    if (!*energies) {
+        *labels = array.view.channels;
+        done = unary_check_room(video, *labels, path, problem);
+        *energies = done ? calloc(image_pixels(video), *labels * sizeof **energies) : NULL;
+        done = done && (*energies || out_of_memory(problem, path));
+    }
+    if (done && array.view.channels != *labels)
+        done = bad_input(problem, path, "has %zu labels, and the first frame %zu",
+                         array.view.channels, *labels);
+    for (size_t i = 0; done && i < pixels; i++)
+        for (size_t label = 0; label < *labels; label++)
+            (*energies)[(index * pixels + i) * *labels + label] = *(
+                const float *)(const void *)((const char *)array.view.data +
+                                             (ptrdiff_t)(i % frame->width) * array.view.stride[0] +
+                                             (ptrdiff_t)(i / frame->width) * array.view.stride[1] +
+                                             (ptrdiff_t)label * array.view.channel_stride);
+    pixel_array_free(&array);
+    return done;
+}
+
+/* One array for each frame of a video. */
+static bool unary_from_frames(const unary_options *options, const cli_image *video,
+                              pixel_array *unary, unary_facts *facts, cli_problem *problem) {
+    const char *folder = options->array_file;
+    float *energies = NULL;
+    size_t labels = 0;
+    bool done = true;
+    for (size_t i = 0; done && i < video->depth; i++) {
+        const cli_image frame = video_frame(video, i);
+        char *path = path_partner(folder, video->frames.lines[i], PARTNER_ARRAY);
+        done = path
+                   ? take_frame(options, &frame, path, &labels, video, &energies, i, facts, problem)
+                   : bad_input(problem, folder, "has no array (.npy, .npz) for %s",
+                               video->frames.lines[i]);
+        free(path);
+    }
+    if (!done) {
+        free(energies);
+        return false;
+    }
+    unary->view.channels = labels;
+    pixel_array_replace(unary, video, energies);
+    return true;
+}
+
 bool unary_check_size(const unary_options *options, const char *image_file, cli_problem *problem) {
     cli_image image;
     if (!image_measure(image_file, &image))
@@ -287,7 +351,10 @@ bool unary_read(const unary_options *options, const cli_image *image, pixel_arra
                 unary_facts *facts, cli_problem *problem) {
     unary_facts found = {.kind = DCRF_UNARY_AUTO};
     *unary = (pixel_array){0};
-    const bool done = options->array_file
+    const bool in_frames =
+        options->array_file && image_is_video(image) && path_is_folder(options->array_file);
+    const bool done = in_frames ? unary_from_frames(options, image, unary, &found, problem)
+                      : options->array_file
                           ? unary_from_array(options, image, unary, &found, problem)
                           : unary_from_prior(options, image, unary, &found, problem);
     if (facts)

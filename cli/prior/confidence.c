@@ -93,7 +93,9 @@ bool prior_confidence_read(const unary_options *options, const cli_image *image,
     bool done = !file || read_confidence(file, image, made, problem) ||
                 problem_of_option(problem, "--prior-confidence");
     for (size_t i = 0; done && i < count; i++)
-        made[i] = fminf(made[i] * (float)prior_sureness(facts, numbers[i]), nearly_sure);
+        made[i] = numbers[i] == MAP_MISSING
+                      ? nearly_sure
+                      : fminf(made[i] * (float)prior_sureness(facts, numbers[i]), nearly_sure);
     done = done && (!sure || mark_sure(sure, image, made, problem) ||
                     problem_of_option(problem, "--prior-sure"));
     if (done)

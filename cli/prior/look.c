@@ -3,6 +3,8 @@
  * sides of a soft border the numbers change from pixel to pixel, and there are many of them. */
 #include "prior/look.h"
 
+#include "io/label_map.h"
+
 #include <dcrf/dcrf.h>
 #include <math.h>
 
@@ -32,6 +34,9 @@ void prior_look_at(const unary_options *options, const cli_image *image, const i
                    size_t first, size_t count, prior_look *look) {
     for (size_t i = 0; i < count; i++) {
         const int32_t number = numbers[i];
+        if (number == MAP_MISSING)
+            continue;
+        look->pixels++;
         const bool is_narrow = number >= 0 && number < PRIOR_NUMBERS;
         if (is_narrow)
             look->counts[number]++;
@@ -48,7 +53,6 @@ void prior_look_at(const unary_options *options, const cli_image *image, const i
         }
         look->end = number >= look->end ? number + 1 : look->end;
     }
-    look->pixels += count;
 }
 
 static size_t count_from(const prior_look *look, int32_t first, int32_t last) {

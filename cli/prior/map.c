@@ -9,6 +9,7 @@
  */
 #include "prior/map.h"
 #include "io/label_map.h"
+#include "prior/carry.h"
 #include "prior/confidence.h"
 #include "prior/look.h"
 
@@ -63,7 +64,8 @@ static bool settle(const unary_options *options, const cli_image *image, bool is
     prior_look_at(options, image, map->numbers, 0, image_pixels(image), &look);
     return prior_settle(options, image, &look, &map->labels, facts, problem) &&
            unary_check_room(image, map->labels, options->prior_file, problem) &&
-           prior_confidence_read(options, image, facts, map->numbers, &map->confidence, problem);
+           prior_confidence_read(options, image, facts, map->numbers, &map->confidence, problem) &&
+           (!image_is_video(image) || prior_carry_on(options, image, map, problem));
 }
 
 bool prior_map_read(const unary_options *options, const cli_image *image, prior_map *map,

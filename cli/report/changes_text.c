@@ -72,7 +72,8 @@ void print_changes(FILE *stream, const built_model *built, const solution *found
     if (built->kernel_count > 0)
         print_strength(stream, &built->strength);
     fprintf(stream, "%-14s%16.2f %%  %zu of %zu\n",
-            image_is_volume(&built->image) ? "voxels changed" : "pixels changed",
+            image_is_volume(&built->image) && !image_is_video(&built->image) ? "voxels changed"
+                                                                             : "pixels changed",
             100 * share(found, changes->changed), changes->changed, found->pixels);
     fprintf(stream, "%-14s%18zu  of %zu that the unaries have", "labels left",
             changes->labels_after, changes->labels_before);

@@ -20,7 +20,7 @@ static uint16_t *new_picture(const scene *shown) {
 static void find_range(const cli_image *image, double *low, double *high) {
     *low = 0;
     *high = 255;
-    if (!image_is_volume(image))
+    if (!image_is_volume(image) || image_is_video(image))
         return;
     *low = INFINITY;
     *high = -INFINITY;

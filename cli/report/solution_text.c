@@ -2,6 +2,7 @@
 
 #include "io/exif.h"
 #include "report/changes_text.h"
+#include "report/flicker.h"
 
 #include <math.h>
 
@@ -155,6 +156,16 @@ void print_device(FILE *stream, const built_model *built) {
         fprintf(stream, ", on %s", device);
 }
 
+static void print_flicker(FILE *stream, const built_model *built, const solution *found) {
+    const flicker now = flicker_of(&built->image, found->labels);
+    const flicker before = flicker_of(&built->image, found->unary_labels);
+    fprintf(
+        stream,
+        "%-14s%16.4f %%  of the pixels that look the same in the next frame change their label; "
+        "%.4f %% by the unaries alone\n",
+        "flicker", 100 * flicker_share(&now), 100 * flicker_share(&before));
+}
+
 /* Why a gap that was asked for is not reached. */
 static void print_gap_note(FILE *stream, const solution *found) {
     const dcrf_solver_info *info = &found->info;
@@ -212,6 +223,8 @@ void print_solution(FILE *stream, const built_model *built, const solution *foun
     if (built->mask.map)
         print_mask(stream, built, found);
     print_changes(stream, built, found);
+    if (image_is_video(&built->image))
+        print_flicker(stream, built, found);
     if (!isnan(info->energy.total))
         print_energies(stream, &info->energy);
     if (!isnan(found->unary_minimum.energy.total) && found->tiles.count == 0) {

@@ -62,7 +62,10 @@ class BadEnergyInputTest(Case):
     def test_missing_files(self):
         for which in ("image", "unary", "labels"):
             self.bad("no/such", "cannot open", *self.energy_of(**{which: "no/such"}))
-            self.bad(self.folder, "is a folder", *self.energy_of(**{which: self.folder}))
+            folder = self.path("empty")
+            os.makedirs(folder, exist_ok=True)
+            words = "has no pictures" if which == "image" else "is a folder"  # of frames, where there are some
+            self.bad(folder, words, *self.energy_of(**{which: folder}))
             self.bad("/dev/zero", "is a device", *self.energy_of(**{which: "/dev/zero"}))
         self.bad("no/such", "cannot open", *self.energy_of(), "--cliques", "no/such")
 

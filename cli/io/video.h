@@ -1,0 +1,13 @@
+/* A folder of frames as an image with a time axis. */
+#ifndef DCRF_CLI_IO_VIDEO_H
+#define DCRF_CLI_IO_VIDEO_H
+
+#include "io/image.h"
+
+/* Read the pictures of a folder, which must have one size; image->frames has their names. */
+bool video_read(const char *folder, cli_image *image, cli_problem *problem);
+
+/* One frame as a photograph; its colours belong to the video. */
+cli_image video_frame(const cli_image *video, size_t frame);
+
+#endif

@@ -1,0 +1,17 @@
+/* Flicker of a labelled video: labels that change where the picture does not. */
+#ifndef DCRF_CLI_REPORT_FLICKER_H
+#define DCRF_CLI_REPORT_FLICKER_H
+
+#include "io/image.h"
+
+typedef struct flicker {
+    size_t still;   /* pixels that look the same in the next frame */
+    size_t changed; /* of these, with another label there */
+} flicker;
+
+flicker flicker_of(const cli_image *video, const uint16_t *labels);
+
+/* changed / still; 0 where nothing is still. */
+double flicker_share(const flicker *measured);
+
+#endif

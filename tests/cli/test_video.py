@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Folders of frames: solved as one, with a sigma along time; less flicker than frame by frame; masks and strokes carried on."""
+
+import json
+import os
+import random
+import re
+import unittest
+
+import formats
+from case import Case
+
+WIDTH, HEIGHT, FRAMES, RADIUS = 64, 48, 8, 11
+
+LOCAL = ("--spatial", "2", "--bilateral", "6,13", "--strength", "4")  # over all of so small a picture colours alone decide
+
+
+def inside(x, y, frame):
+    return int((x - 20 - 2 * frame) ** 2 + (y - 24) ** 2 < RADIUS**2)
+
+
+TRUTH = [[[inside(x, y, t) for x in range(WIDTH)] for y in range(HEIGHT)] for t in range(FRAMES)]
+
+
+def picture(frame):
+    """A disc that moves over a plane, with a little grain."""
+    chance = random.Random(frame)
+    return [[tuple(min(255, max(0, v + chance.randint(-2, 2))) for v in ((140, 86, 76) if TRUTH[frame][y][x] else (98, 103, 118)))
+             for x in range(WIDTH)] for y in range(HEIGHT)]
+
+
+def energies(frame):
+    """Right by little, and wrong in blobs that come and go."""
+    chance = random.Random(100 + frame)
+    blobs = [(chance.randrange(WIDTH), chance.randrange(HEIGHT)) for _ in range(4)]
+    out = []
+    for y in range(HEIGHT):
+        for x in range(WIDTH):
+            wrong = any((x - bx) ** 2 + (y - by) ** 2 < 50 for bx, by in blobs)
+            label = TRUTH[frame][y][x] ^ wrong
+            pair = [0.25, 1.25] if wrong else [0.25, 1.85]
+            out += pair[::-1] if label else pair
+    return out
+
+
+class VideoTest(Case):
+    def setUp(self):
+        super().setUp()
+        for folder in ("frames", "u", "masks", "strokes"):
+            os.mkdir(self.path(folder))
+        for t in range(FRAMES):
+            self.write("frames/f%d.png" % (t + 5), formats.png(picture(t)))  # f9 comes before f10
+            self.write("u/f%d.npy" % (t + 5), formats.npy(energies(t), (HEIGHT, WIDTH, 2)))
+
+    def frames_of(self, folder):
+        return [[[p[0] for p in row] for row in formats.read_png(self.read("%s/f%d.png" % (folder, t + 5)))[4]]
+                for t in range(FRAMES)]
+
+    def errors(self, frames):
+        return sum(frames[t][y][x] != TRUTH[t][y][x] for t in range(FRAMES) for y in range(HEIGHT) for x in range(WIDTH))
+
+    def flicker(self, frames):
+        """Changes of label between frames where the truth, and so the picture, does not change."""
+        return sum(frames[t][y][x] != frames[t + 1][y][x] for t in range(FRAMES - 1) for y in range(HEIGHT) for x in range(WIDTH)
+                   if TRUTH[t][y][x] == TRUTH[t + 1][y][x])
+
+    def test_less_flicker_than_frame_by_frame(self):
+        said = self.good("solve", "frames/", "--unary", "u/", "--temporal", "2", "-o", "out/", "--overlay", "over/", *LOCAL)
+        self.assertIn("64 x 48 pixels in 8 frames, 2 labels", said)
+        together = self.frames_of("out")
+        os.mkdir(self.path("single"))
+        for t in range(FRAMES):
+            name = "f%d" % (t + 5)
+            self.good("solve", "frames/%s.png" % name, "--unary", "u/%s.npy" % name, "-o", "single/%s.png" % name, "-q",
+                      *LOCAL)
+        alone = self.frames_of("single")
+        self.assertLess(self.flicker(together), 0.5 * self.flicker(alone))
+        self.assertLess(self.errors(together), self.errors(alone))
+        # What is said is that number: the still pixels are those that the truth has so, up to grain.
+        still = sum(TRUTH[t][y][x] == TRUTH[t + 1][y][x] for t in range(FRAMES - 1) for y in range(HEIGHT) for x in range(WIDTH))
+        told = float(re.search(r"(?m)^flicker +([0-9.]+) %", said).group(1))
+        self.assertAlmostEqual(told, 100 * self.flicker(together) / still, delta=5e-5)
+        overlay = formats.read_png(self.read("over/f5.png"))[4]
+        self.assertEqual(overlay[0][0] == picture(0)[0][0], together[0][0][0] == 0)
+
+    def test_one_array_for_all(self):
+        """The same energies as one array over time, height and width."""
+        self.good("solve", "frames", "--unary", "u", "-o", "a.npy", "-q", *LOCAL)
+        one = self.write("all.npy", formats.npy([v for t in range(FRAMES) for v in energies(t)], (FRAMES, HEIGHT, WIDTH, 2)))
+        self.good("solve", "frames", "--unary", one, "-o", "b.npy", "-q", *LOCAL)
+        self.assertEqual(self.read("a.npy"), self.read("b.npy"))
+        shape, values = formats.read_npy(self.read("a.npy"), "|u1")
+        self.assertEqual(shape, (FRAMES, HEIGHT, WIDTH))
+        # Sigmas along time matter.
+        self.good("solve", "frames", "--unary", "u", "-o", "c.npy", "--temporal", "0.1", "-q", *LOCAL)
+        self.assertNotEqual(formats.read_npy(self.read("c.npy"), "|u1")[1], values)
+
+    def test_masks_on_some_frames(self):
+        for t in (0, 4, 7):
+            self.write("masks/f%d.png" % (t + 5), formats.number_png([[255 * v for v in row] for row in TRUTH[t]]))
+        self.good("solve", "frames", "--labels-prior", "masks", "-o", "out/", "-q")
+        frames = self.frames_of("out")
+        self.assertLess(self.errors(frames), 0.01 * WIDTH * HEIGHT * FRAMES)
+        for t in range(FRAMES):  # a copy of the nearest mask would be wrong on both sides of the disc
+            self.assertLess(sum(frames[t][y][x] != TRUTH[t][y][x] for y in range(HEIGHT) for x in range(WIDTH)), 60, t)
+
+    def test_strokes_on_one_frame(self):
+        rows = [[255] * WIDTH for _ in range(HEIGHT)]
+        for x in range(24, 32):
+            rows[24][x] = 1
+        for x in range(4, 60):
+            rows[4][x] = rows[44][x] = 0
+        self.write("strokes/f8.png", formats.number_png(rows))
+        said = self.good("solve", "frames", "--scribbles", "strokes", "-o", "out/")
+        self.assertIn("strokes on 120 pixels", said)
+        self.assertLess(self.errors(self.frames_of("out")), 0.01 * WIDTH * HEIGHT * FRAMES)
+
+    def test_what_does_not_fit(self):
+        start = ("solve", "frames", "--unary", "u")
+        self.bad("l.png", "the image is a video; give a folder", *start, "-o", "l.png")
+        self.bad("l.nii", "the image is a video; give a folder", *start, "-o", "l.nii")
+        self.bad("out/", "is a folder, and the image is one", "solve", self.image, "--unary", self.unary, "-o", "out/")
+        self.bad("frames", "is the same file as IMAGE frames", *start, "-o", "frames")
+        self.bad("masks", "has no array (.npy, .npz) for frames/f5.png", "solve", "frames", "--unary", "masks")
+        self.bad("masks", "has no map with the name of a frame", "solve", "frames", "--labels-prior", "masks")
+        self.bad("masks", "has no pictures", "solve", "masks", "--unary", "u")
+        self.bad("--tile", "a folder of frames is solved as a whole", *start, "--tile", "30")
+        self.write("frames/f99.png", formats.png([[(1, 2, 3)] * 5] * 5))
+        self.bad("frames/f99.png", "is 5 x 5 pixels, and the first frame 64 x 48", *start)
+
+
+if __name__ == "__main__":
+    unittest.main()
