@@ -33,7 +33,8 @@ struct problem {
     float features[N * FEATURES];
     uint8_t mask[N];
     size_t iterations;
-    double loss[N][M]; /* dL/dq: the loss is linear in q */
+    bool is_logarithm; /* of ln q */
+    double loss[N][M]; /* dL/dq: the loss is linear in q, or in ln q */
 };
 
 static double uniform(dcrf_rng *rng, double low, double high) {
@@ -138,8 +139,11 @@ static double naive_mean_field(const struct problem *p, double *const *matrix, d
             s[k / M][k % M] = p->unary[k / M][k % M] + 2 * s[k / M][k % M];
         naive_softmax(p, s, q);
     }
-    for (size_t k = 0; k < N * M; k++)
-        loss += p->loss[k / M][k % M] * q[k / M][k % M];
+    for (size_t k = 0; k < N * M; k++) {
+        const double own = q[k / M][k % M];
+        if (own > 0)
+            loss += p->loss[k / M][k % M] * (p->is_logarithm ? log(own) : own);
+    }
     return loss;
 }
 
@@ -189,7 +193,7 @@ static double feature_difference(double (*value)(const struct problem *), struct
 /* ---- the library ---------------------------------------------------------------------------- */
 
 struct found {
-    float q[N * STRIDE], unary[N * STRIDE], y[N * STRIDE];
+    float q[N * STRIDE], log_q[N * STRIDE], unary[N * STRIDE], y[N * STRIDE];
     double energy;
     double weight[KERNELS];
     double compatibility[KERNELS * M * M];
@@ -249,14 +253,20 @@ static struct found *find(const struct problem *p, size_t threads, dcrf_operator
     struct held h = hold(p, threads, kind);
     float loss[N * STRIDE] = {0};
     dcrf_unrolled *unrolled;
+    /* What comes back to a masked variable does not count, whatever it is. */
     for (size_t k = 0; k < N * M; k++)
-        loss[k / M * STRIDE + k % M] = (float)p->loss[k / M][k % M];
+        loss[k / M * STRIDE + k % M] = p->mask[k / M] ? (float)p->loss[k / M][k % M] : NAN;
     dcrf_derivatives wanted = everything(f);
     wanted.unary = f->unary;
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, p->iterations, NULL),
                      DCRF_OK);
     assert_int_equal(dcrf_unrolled_forward(unrolled, p->mask, f->q, STRIDE, NULL), DCRF_OK);
-    assert_int_equal(dcrf_unrolled_backward(unrolled, loss, STRIDE, &wanted, NULL), DCRF_OK);
+    assert_int_equal(dcrf_unrolled_log_q(unrolled, f->log_q, STRIDE, NULL), DCRF_OK);
+    for (size_t time = 0; time < 2; time++) /* the second one finds the same */
+        assert_int_equal(p->is_logarithm
+                             ? dcrf_unrolled_backward_log_q(unrolled, loss, STRIDE, &wanted, NULL)
+                             : dcrf_unrolled_backward(unrolled, loss, STRIDE, &wanted, NULL),
+                         DCRF_OK);
     dcrf_unrolled_free(&unrolled);
     drop(&h);
     return f;
@@ -316,18 +326,22 @@ static void check_parameters(struct problem *p, const struct found *f,
 
 static void derivatives_of_mean_field_are_those_of_differences(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
-        struct problem *p = new_problem(seed, seed == 3 ? 0 : 3, seed % 2);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct problem *p = new_problem(seed, seed == 3 || seed == 8 ? 0 : 3, seed % 2);
+        p->is_logarithm = seed > 5;
         if (seed == 5)
             make_multiple(p, 1.75);
-        if (seed == 4)
+        if (seed == 4 || seed == 7)
             for (size_t a = 0; a < N; a += 3)
                 p->mask[a] = 0;
         struct found *f = find(p, 2, DCRF_OPERATOR_EXACT);
         double q[N][M];
         with_matrices(p, q, naive_mean_field);
         for (size_t k = 0; k < N * M; k++) {
-            assert_true(fabs((double)f->q[k / M * STRIDE + k % M] - q[k / M][k % M]) < 1e-5);
+            const double own = q[k / M][k % M];
+            assert_true(fabs((double)f->q[k / M * STRIDE + k % M] - own) < 1e-5);
+            assert_true(fabs((double)f->log_q[k / M * STRIDE + k % M] - (own > 0 ? log(own) : 0)) <
+                        1e-4);
             assert_derivative((double)f->unary[k / M * STRIDE + k % M],
                               difference(naive_loss, p, &p->unary[k / M][k % M], 1e-4), "unary", k);
         }
@@ -503,6 +517,12 @@ static void mistakes_are_errors(void **state) {
     assert_int_equal(dcrf_unrolled_new(&unrolled, h.plan, h.workspace, 2, &error), DCRF_OK);
     assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
                  dcrf_unrolled_backward(unrolled, block, STRIDE, &wanted, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "forward", error,
+                 dcrf_unrolled_log_q(unrolled, block, STRIDE, &error));
+    assert_fails(DCRF_ERROR_SIZE, "stride", error,
+                 dcrf_unrolled_log_q(unrolled, block, STRIDE - 1, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_unrolled_log_q(unrolled, NULL, STRIDE, &error));
     assert_fails(DCRF_ERROR_SIZE, "stride", error,
                  dcrf_unrolled_forward(unrolled, NULL, block, STRIDE - 1, &error));
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, STRIDE, &error), DCRF_OK);

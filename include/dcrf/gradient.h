@@ -61,11 +61,23 @@ DCRF_API void dcrf_unrolled_free(dcrf_unrolled **unrolled);
 DCRF_API dcrf_status dcrf_unrolled_forward(dcrf_unrolled *unrolled, const uint8_t *mask, float *q,
                                            size_t stride, dcrf_error *error);
 
+/* ln q of the last forward run, made of the energies and not of q: finite where q is too small for
+ * a float. Rows of variables that the mask leaves out are zero. */
+DCRF_API dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *unrolled, float *log_q, size_t stride,
+                                         dcrf_error *error);
+
 /* From the derivative of a loss with respect to the last q to all others. The model must be as it
- * was in the forward run. */
+ * was in the forward run. Derivatives with respect to entries of q that are zero, those of masked
+ * variables among them, do not count and may be anything. It can be called again. */
 DCRF_API dcrf_status dcrf_unrolled_backward(dcrf_unrolled *unrolled, const float *q_derivative,
                                             size_t stride, const dcrf_derivatives *derivatives,
                                             dcrf_error *error);
+
+/* The same from the derivative with respect to the last ln q. */
+DCRF_API dcrf_status dcrf_unrolled_backward_log_q(dcrf_unrolled *unrolled,
+                                                  const float *log_q_derivative, size_t stride,
+                                                  const dcrf_derivatives *derivatives,
+                                                  dcrf_error *error);
 
 /* ---- the relaxed pairwise energy ------------------------------------------------------------ */
 

@@ -52,6 +52,7 @@ def pairwise_gradient(
     weight: _Array | None,
     compatibility: _Array | None,
     sigma: _Array | None,
+    features: _Array | None,
     /,
 ) -> float: ...
 def unary_fits(from_shape: Sequence[int], to_shape: Sequence[int], /) -> bool: ...
@@ -61,7 +62,7 @@ def unary_energies(
     kind: str,
     to_shape: Sequence[int],
     image: _Array | None,
-    energies: _Array,
+    energies: _Array | None,
     /,
 ) -> tuple[str, str]: ...
 def superpixels(
@@ -165,14 +166,16 @@ class Operator:
 @final
 class Unrolled:
     def __init__(self, model: Model, iterations: int) -> None: ...
-    def forward(self, mask: _Array | None, q: _Array, /) -> None: ...
+    def forward(self, mask: _Array | None, q: _Array, is_logarithm: bool = ..., /) -> None: ...
     def backward(
         self,
         q_derivative: _Array,
+        is_logarithm: bool,
         unary: _Array | None,
         weight: _Array | None,
         compatibility: _Array | None,
         sigma: _Array | None,
+        features: _Array | None,
         /,
     ) -> None: ...
 

@@ -44,8 +44,8 @@ def check_options(function, options):
 
 
 def outside_the_package():
-    """For ``warnings.warn``: the frame that called the package, which is whom a warning is for."""
+    """For ``warnings.warn``: the frame that called the package, through torch or not, which is whom a warning is for."""
     frame, depth = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "dcrf":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("dcrf", "torch"):
         frame, depth = frame.f_back, depth + 1
     return depth

@@ -1,131 +1,216 @@
 """Dense CRFs as parts of a network, for PyTorch (which has to be there; the rest of dcrf does without).
 
-``MeanField`` is a layer: mean field with a fixed number of updates, with gradients to the logits, the
+``MeanField`` is a layer: mean field with a fixed number of updates, with gradients to the logits, the picture, the
 weights, the compatibility and the sigmas. ``CRFLoss`` is a loss: the relaxed energy, y'K(1 - y) for
-Potts, with gradients to y and to the parameters.
+Potts, with gradients to y, the picture and the parameters.
 
 Batches are (B, labels, H, W) with pictures (B, channels, H, W), or volumes with one axis more. The work
-is done on the CPU in single precision by the C library (``dcrf/gradient.h``), on all cores; memory grows
-linearly with the number of pixels. Gradients are those of the operators in use; those by the sigmas of a
-lattice are differences of lattices at 1.2 sigma and sigma / 1.2, and the only ones that cost much. There is no
-gradient to the picture, and no second derivative.
+is done on the CPU in single precision by the C library (``dcrf/gradient.h``), on all cores, whatever the type and device of the
+tensors; memory grows linearly with the number of pixels. Gradients are those of the operators in use; docs/python.md says how
+good those by sigmas and pictures are on a lattice. With ``operator="exact"``, double precision and at most 4096 pixels
+everything is done in double, and ``torch.autograd.gradcheck`` passes.
 
 >>> import torch
 >>> from dcrf.torch import MeanField
->>> layer = MeanField(3, spatial=(1, 1), bilateral=(5, 20, 2), iterations=2)
+>>> layer = MeanField(3, spatial=(1, 1), bilateral=(5, 20, 2), iterations=2, output="log_probabilities")
 >>> logits = torch.zeros(1, 3, 6, 8, requires_grad=True)
 >>> image = 255 * torch.rand(1, 3, 6, 8)
->>> q = layer(logits, image)
->>> q.shape
+>>> log_q = layer(logits, image)
+>>> log_q.shape
 torch.Size([1, 3, 6, 8])
->>> (-torch.log(q[:, 0])).mean().backward()
+>>> torch.nn.functional.nll_loss(log_q, torch.zeros(1, 6, 8, dtype=torch.long)).backward()
 >>> logits.grad.shape, layer.log_weights.grad.shape
 (torch.Size([1, 3, 6, 8]), torch.Size([2]))
 """
 
 import math
 
-import numpy as np
 import torch
 
-from . import _core
-from ._arrays import one_or_many
+from . import _torch_dense, _torch_ops
+from ._arrays import whole_number
 from ._choices import NORMALIZATIONS, OPERATORS, choice
+from ._torch_work import Keeper, LossFunction, MeanFieldFunction, Task, check_scale, numbers_of, result_type
 
 __all__ = ["CRFLoss", "MeanField"]
 
-_MOST_FEATURES = 16
+_LEARNED = ("weights", "compatibility", "sigmas")
+_MOST_KEPT = 64
+
+
+def _kernel(given, count, name, meaning):
+    """The sigmas of a kernel, each a number or a tuple of some, and its weight."""
+    try:
+        *sigmas, weight = given
+        sigmas = [tuple(map(float, sigma)) if hasattr(sigma, "__len__") else float(sigma) for sigma in sigmas]
+        weight = float(weight)
+    except (TypeError, ValueError):
+        sigmas = []
+    if len(sigmas) != count:
+        raise ValueError(f"{name} is {given!r}; it must be {meaning} or None")
+    for number in [weight] + [n for sigma in sigmas for n in (sigma if isinstance(sigma, tuple) else (sigma,))]:
+        if not 0 < number < math.inf:
+            raise ValueError(f"{name} is {given!r}; sigmas and weights must be positive, since their logarithms are learned")
+    return sigmas, weight
+
+
+def _wide(parameter):
+    """In single precision at least: the CPU has no exponentials of halves."""
+    return parameter.float() if parameter.dtype in (torch.float16, torch.bfloat16) else parameter
 
 
 class _Kernels(torch.nn.Module):
-    """The kernels of a model, their parameters, and models of single pictures."""
+    """The kernels of a model and their parameters."""
 
-    def __init__(self, labels, spatial, bilateral, compatibility, learn, normalize, operator, threads):
+    def __init__(
+        self, labels, spatial, bilateral, compatibility, learn, normalize, operator, spacing, image_scale, per_label,
+        constrained, threads,
+    ):
         super().__init__()
-        unknown = set(learn) - {"weights", "compatibility", "sigmas"}
-        if unknown:
-            raise ValueError(f"learn has {sorted(unknown)}; it takes 'weights', 'compatibility', 'sigmas'")
-        self.labels = int(labels)
-        self._is_symmetric = choice(normalize, NORMALIZATIONS, "normalize")
-        self._operator = choice(operator, OPERATORS, "operator")
-        self._threads = threads
-        self._has = (spatial is not None, bilateral is not None)
-        if not any(self._has):
+        learn = (learn,) if isinstance(learn, str) else tuple(learn)
+        for name in learn:
+            if name not in _LEARNED:
+                raise ValueError(f"learn has {name!r}; it takes {', '.join(map(repr, _LEARNED))}")
+        self.labels = whole_number(labels, "labels")
+        if self.labels < 2:
+            raise ValueError(f"labels is {labels}; at least 2 are needed (a foreground has a background)")
+        self.learn = learn
+        self.per_label = bool(per_label)
+        self.constrained = bool(constrained) and "compatibility" in learn
+        if spatial is None and bilateral is None:
             raise ValueError("give spatial= or bilateral=")
-        weights, sigmas = [], []
-        if spatial is not None:
-            weights.append(spatial[1])
-            sigmas.append(spatial[:1])
-        if bilateral is not None:
-            weights.append(bilateral[2])
-            sigmas.append(bilateral[:2])
-        if not all(weight > 0 for weight in weights):
-            raise ValueError("weights must be positive: their logarithms are what is learned")
-        self.log_weights = torch.nn.Parameter(
-            torch.log(torch.tensor(weights, dtype=torch.float64)), requires_grad="weights" in learn
+        weights, self._sigma_counts = [], []  # of each kernel: whether every axis, and channel, has a sigma of its own
+        flat = []
+        for given, count, name, meaning in (
+            (spatial, 1, "spatial", "(sigma, weight)"), (bilateral, 2, "bilateral", "(sigma, channel sigma, weight)")
+        ):
+            if given is None:
+                continue
+            sigmas, weight = _kernel(given, count, name, meaning)
+            weights.append(weight)
+            for sigma in sigmas:
+                numbers = sigma if isinstance(sigma, tuple) else (sigma,)
+                self._sigma_counts.append(len(numbers) if isinstance(sigma, tuple) else 0)
+                flat += [math.log(number) for number in numbers]
+        self._task = Task(
+            labels=self.labels,
+            is_symmetric=choice(normalize, NORMALIZATIONS, "normalize"),
+            operator=choice(operator, OPERATORS, "operator"),
+            threads=whole_number(threads, "threads"),
+            has_spatial=spatial is not None,
+            has_bilateral=bilateral is not None,
+            spacing=tuple(map(float, spacing)) if hasattr(spacing, "__len__") else (float(spacing),),
+            image_scale=None if image_scale is None else float(image_scale),
         )
-        flat = [math.log(one_or_many(sigma, 1, "a sigma")[0]) for row in sigmas for sigma in row]
+        self._task_text = self._task.text()
+        self._operator_name = operator
+        logarithms = torch.log(torch.tensor(weights, dtype=torch.get_default_dtype()))
+        if self.per_label:
+            logarithms = logarithms[:, None].repeat(1, self.labels)
+        self.log_weights = torch.nn.Parameter(logarithms, requires_grad="weights" in learn)
         self.log_sigmas = torch.nn.Parameter(
-            torch.tensor(flat, dtype=torch.float64), requires_grad="sigmas" in learn
+            torch.tensor(flat, dtype=torch.get_default_dtype()), requires_grad="sigmas" in learn
         )
         if compatibility is None and "compatibility" in learn:
             compatibility = 1 - torch.eye(self.labels)
         if compatibility is None:
             self.compatibility = None
         else:
-            matrix = torch.as_tensor(compatibility, dtype=torch.float64)
+            matrix = torch.as_tensor(compatibility).detach().clone().to(torch.get_default_dtype())
             if matrix.shape != (self.labels, self.labels):
-                raise ValueError(f"the compatibility has the shape {tuple(matrix.shape)}")
+                raise ValueError(f"compatibility has the shape {tuple(matrix.shape)}; {(self.labels,) * 2} is needed")
             self.compatibility = torch.nn.Parameter(matrix, requires_grad="compatibility" in learn)
+
+    def extra_repr(self):
+        texts = [f"{self.labels}"]
+        values = [f"{value:.4g}" for value in self.sigmas.tolist()]
+        weights = self.weights.tolist()
+        names = [name for name, has in (("spatial", self._task.has_spatial), ("bilateral", self._task.has_bilateral)) if has]
+        counts = iter(self._sigma_counts)
+        for name, weight in zip(names, weights):
+            shown = []
+            for count in [next(counts) for _ in range(1 if name == "spatial" else 2)]:
+                numbers, values = values[: max(count, 1)], values[max(count, 1) :]
+                shown.append(f"({', '.join(numbers)})" if count else numbers[0])
+            shown.append(f"[{', '.join(f'{w:.4g}' for w in weight)}]" if self.per_label else f"{weight:.4g}")
+            texts.append(f"{name}=({', '.join(shown)})")
+        return ", ".join(texts + [f"learn={self.learn}", f"operator={self._operator_name!r}"])
 
     @property
     def weights(self):
-        """The weights of the kernels, spatial first."""
-        return torch.exp(self.log_weights)
+        """The weights of the kernels, spatial first; with ``per_label`` one row for each kernel."""
+        return torch.exp(_wide(self.log_weights))
 
     @property
     def sigmas(self):
-        """The sigma of the spatial kernel, then those of the bilateral one: position and channels."""
-        return torch.exp(self.log_sigmas)
+        """The sigmas as they were given: of the spatial kernel, then of the bilateral one: position and channels."""
+        return torch.exp(_wide(self.log_sigmas))
 
-    def _parameters_of_kernels(self):
-        matrix = self.compatibility
-        if matrix is not None:
-            matrix = (matrix + matrix.T) / 2
-        return self.weights, self.sigmas, matrix
+    @property
+    def used_compatibility(self):
+        """The matrix that unlike labels cost: symmetric; where it is learned and ``constrained``, with a diagonal of zero and
+        a mean of 1 elsewhere. None: Potts."""
+        if self.compatibility is None:
+            return None
+        matrix = _wide(self.compatibility)
+        matrix = (matrix + matrix.T) / 2
+        if self.constrained:
+            off = 1 - torch.eye(self.labels, dtype=matrix.dtype, device=matrix.device)
+            matrix = matrix * off
+            matrix = matrix * (off.sum() / matrix.abs().sum())
+        return matrix
 
-    def _model(self, image, weights, sigmas, matrix):
-        """A model without unary energies for one picture (channels, ...), float32."""
-        shape = image.shape[1:]
-        axes = len(shape)
-        core = _core.Model(shape, (1.0,) * axes, self.labels, self._operator, self._threads)
-        values = iter(sigmas)
-        for kernel, has in enumerate(self._has):
-            if not has:
-                continue
-            channels = np.moveaxis(image, 0, -1) if kernel == 1 else None
-            position = (next(values),) * axes
-            colours = (next(values),) * image.shape[0] if kernel == 1 else None
-            index = core.counts()["kernels"]
-            core.add_kernel(position, channels, colours, weights[index], self._is_symmetric)
-            if matrix is not None:
-                core.set_compatibility(index, np.ascontiguousarray(matrix, np.float32))
-        return core
+    def penalty(self):
+        """How far the compatibility is from Potts: the mean square of the difference over pairs of labels. Added to a loss, times a
+        factor, it keeps a matrix that few pictures say little about where it was."""
+        matrix = self.used_compatibility
+        if matrix is None:
+            return self.log_weights.new_zeros(())
+        return (matrix - 1 + torch.eye(self.labels, dtype=matrix.dtype, device=matrix.device)).square().mean()
 
-    def _pool_sigmas(self, derivatives, axes, channels):
-        """From one derivative a feature to one a sigma of ours."""
-        pooled, row = [], 0
-        for kernel, has in enumerate(self._has):
-            if not has:
-                continue
-            pooled.append(derivatives[row, :axes].sum())
-            if kernel == 1:
-                pooled.append(derivatives[row, axes : axes + channels].sum())
-            row += 1
-        return np.array(pooled)
+    def _used(self, axes, channels, shrink=1.0):
+        """Weights, sigmas of every axis and channel, and the matrix of every kernel or None."""
+        weights, matrices = self.weights, self.used_compatibility
+        if self.per_label or matrices is not None:
+            if matrices is None:
+                matrices = 1 - torch.eye(self.labels, dtype=weights.dtype, device=weights.device)
+            matrices = matrices.expand(len(weights), -1, -1)
+        if self.per_label:
+            halves = _wide(self.log_weights) / 2
+            matrices = matrices * torch.exp(halves[:, :, None] + halves[:, None, :])
+            weights = torch.ones_like(weights[:, 0])
+        places, factors, at = [], [], 0
+        for index, count in enumerate(self._sigma_counts):
+            is_of_channels = self._task.has_bilateral and index == len(self._sigma_counts) - 1
+            wanted = channels if is_of_channels else axes
+            if count not in (0, wanted):
+                what = "channels" if is_of_channels else "axes"
+                raise ValueError(f"a kernel has {count} sigmas for {wanted} {what} of the picture")
+            places += range(at, at + count) if count else [at] * wanted
+            factors += [1.0 if is_of_channels else shrink] * wanted
+            at += max(count, 1)
+        sigmas = self.sigmas[torch.tensor(places, device=self.log_sigmas.device)]
+        if shrink != 1:
+            sigmas = sigmas * torch.tensor(factors, dtype=sigmas.dtype, device=sigmas.device)
+        return weights, sigmas, matrices
+
+    def _is_dense(self, values):
+        is_exact = self._task.operator == OPERATORS["exact"]
+        return is_exact and values.dtype == torch.float64 and values[0, 0].numel() <= _torch_dense.MOST_PIXELS
+
+    def _dense(self, values, image, used):
+        """The picture and the parameters as the functions in double take them."""
+        image = image.to(values)
+        scale = check_scale(image.detach().cpu().numpy(), self._task, numbers_of(*used))
+        return [image if scale is None else image * scale] + [None if one is None else one.to(values) for one in used]
 
 
 def _check_batch(values, image, mask, labels, what):
+    if torch.onnx.is_in_onnx_export() or torch.jit.is_tracing():
+        raise RuntimeError(
+            "a dense CRF cannot be exported: its answer for this picture would be stored as a constant; export the network "
+            "without it, and use dcrf.mean_field on what it gives"
+        )
     if values.ndim not in (3, 4, 5) or values.shape[1] != labels:
         raise ValueError(f"{what} has the shape {tuple(values.shape)}; (B, {labels}, ...) is needed")
     if image.ndim != values.ndim or image.shape[0] != values.shape[0] or image.shape[2:] != values.shape[2:]:
@@ -134,114 +219,29 @@ def _check_batch(values, image, mask, labels, what):
             "(B, labels, ...) and (B, channels, ...) over the same pixels are needed"
         )
     if mask is not None and mask.shape != values.shape[:1] + values.shape[2:]:
-        raise ValueError(f"the mask has the shape {tuple(mask.shape)}; (B, ...) is needed")
-
-
-def _block(values):
-    """(labels, ...) as rows of the library: (..., padded labels), contiguous."""
-    labels = values.shape[0]
-    rows = np.zeros(values.shape[1:] + (_core.padded(labels),), np.float32)
-    rows[..., :labels] = np.moveaxis(values, 0, -1)
-    return rows
-
-
-def _planes(rows, labels):
-    return np.moveaxis(rows[..., :labels], -1, 0)
-
-
-def _numpy(tensor, dtype):
-    return tensor.detach().cpu().to(dtype).numpy()
-
-
-def _mask_bytes(mask, index):
-    return None if mask is None else np.ascontiguousarray(_numpy(mask[index] != 0, torch.uint8))
-
-
-class _Sums:
-    """Where the derivatives of the parameters of one model go."""
-
-    def __init__(self, kernels, labels, needs):
-        weights, sigmas, matrix = needs
-        self.weights = np.zeros(kernels) if weights else None
-        self.sigmas = np.zeros((kernels, _MOST_FEATURES)) if sigmas else None
-        self.matrix = np.zeros((kernels, labels, labels)) if matrix else None
-
-    def arrays(self):
-        return self.weights, self.matrix, self.sigmas
-
-
-def _totals(kernels, sums, axes, channels, device, scales):
-    """The sums over a batch, with a factor for each item, as tensors for autograd."""
-    weights = sigmas = matrix = None
-    for scale, one in zip(scales, sums):
-        if one.weights is not None:
-            weights = (0 if weights is None else weights) + scale * one.weights
-        if one.sigmas is not None:
-            pooled = scale * kernels._pool_sigmas(one.sigmas, axes, channels)
-            sigmas = (0 if sigmas is None else sigmas) + pooled
-        if one.matrix is not None:
-            matrix = (0 if matrix is None else matrix) + scale * one.matrix.sum(0)
-    return tuple(
-        None if total is None else torch.as_tensor(total, dtype=torch.float64, device=device)
-        for total in (weights, sigmas, matrix)
-    )
-
-
-class _MeanFieldFunction(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, kernels, iterations, keys, logits, image, mask, weights, sigmas, matrix):
-        runs, results = [], []
-        numbers = (_numpy(weights, torch.float64), _numpy(sigmas, torch.float64))
-        values = None if matrix is None else _numpy(matrix, torch.float64)
-        for index in range(logits.shape[0]):
-            model = kernels._kept_model(
-                None if keys is None else keys[index], _numpy(image[index], torch.float32), *numbers, values
-            )
-            model.set_unary(np.moveaxis(-_numpy(logits[index], torch.float32), 0, -1))
-            run = _core.Unrolled(model, iterations)
-            q = np.empty(logits.shape[2:] + (_core.padded(kernels.labels),), np.float32)
-            run.forward(_mask_bytes(mask, index), q)
-            runs.append(run)
-            results.append(torch.from_numpy(np.ascontiguousarray(_planes(q, kernels.labels))))
-        ctx.kernels, ctx.runs = kernels, runs
-        ctx.channels = image.shape[1]
-        return torch.stack(results).to(device=logits.device, dtype=logits.dtype)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        kernels = ctx.kernels
-        needs = ctx.needs_input_grad
-        count = len(kernels.log_weights)
-        logits, sums = [], []
-        if ctx.runs is None:
-            raise RuntimeError("backward a second time: its memory was given back (no retain_graph here)")
-        for run, rows in zip(ctx.runs, gradient):
-            unary = _block(np.zeros(tuple(rows.shape), np.float32)) if needs[3] else None
-            one = _Sums(count, kernels.labels, needs[6:9])
-            run.backward(_block(_numpy(rows, torch.float32)), unary, *one.arrays())
-            sums.append(one)
-            if needs[3]:
-                logits.append(torch.from_numpy(-np.ascontiguousarray(_planes(unary, kernels.labels))))
-        ctx.runs = None
-        axes = gradient.ndim - 2
-        totals = _totals(kernels, sums, axes, ctx.channels, gradient.device, [1.0] * len(sums))
-        stacked = torch.stack(logits).to(gradient) if needs[3] else None
-        return (None, None, None, stacked, None, None) + totals
+        raise ValueError(f"mask has the shape {tuple(mask.shape)}; {tuple(values.shape[:1] + values.shape[2:])} is needed")
 
 
 class MeanField(_Kernels):
     """Mean field with ``iterations`` updates as a layer.
 
     ``spatial`` is (sigma, weight) or None, ``bilateral`` (sigma, channel sigma, weight) or None, as in
-    ``dcrf.Model``. ``learn`` names what has gradients: "weights" and "sigmas" (by their logarithms, which
-    are the parameters ``log_weights`` and ``log_sigmas``), "compatibility" (a matrix that is made
-    symmetric; 1 - identity to begin with).
+    ``dcrf.Model``; a sigma may be a tuple, one for each axis (slowest first) or channel, and ``spacing`` is that of voxels.
+    ``learn`` names what has gradients: "weights" and "sigmas" (by their logarithms, which are the parameters ``log_weights``
+    and ``log_sigmas``), "compatibility". A compatibility that is learned is 1 - identity to begin with, and ``constrained``: see
+    ``used_compatibility`` and ``penalty``. With ``per_label`` each label has a weight in each kernel, and a pair of labels
+    the geometric mean of theirs.
 
     Call it with logits (B, labels, H, W), a picture (B, channels, H, W) on the scale of the sigmas, and
-    perhaps a mask (B, H, W): pixels where it is zero neither send nor receive messages, and their
-    probabilities are zero. The result are probabilities. With ``keys``, one hashable for each item of the
-    batch, the lattices of an item are kept for the next call with the same key while the sigmas stay:
-    worth it where they are not learned and the same pictures come again. ``forget()`` drops them.
+    perhaps a mask (B, H, W): pixels where it is zero neither send nor receive messages. The result are probabilities,
+    zero at masked pixels, or with ``output="log_probabilities"`` their logarithms, which are computed without the probabilities and
+    finite everywhere (zero at masked pixels): what ``nll_loss`` takes. It has the type of the logits; inside autocast it is float32.
+
+    A picture from 0 to 1 is taken times 255, with a warning, and one that was normalized by mean and deviation is refused, where
+    the channel sigma is at least 1; ``image_scale`` says what to multiply by, and nothing is looked at.
+
+    With ``keys``, one hashable for each item of the batch, the lattices of the last 64 items are kept for the next
+    call with the same key while picture and sigmas stay the same. ``forget()`` drops them.
     """
 
     def __init__(
@@ -255,76 +255,54 @@ class MeanField(_Kernels):
         learn=("weights",),
         normalize="symmetric",
         operator="fast",
+        spacing=1.0,
+        image_scale=None,
+        per_label=False,
+        constrained=True,
+        output="probabilities",
         threads=0,
     ):
-        super().__init__(labels, spatial, bilateral, compatibility, learn, normalize, operator, threads)
-        self.iterations = int(iterations)
-        self._kept = {}
+        super().__init__(
+            labels, spatial, bilateral, compatibility, learn, normalize, operator, spacing, image_scale, per_label, constrained,
+            threads,
+        )
+        if output not in ("probabilities", "log_probabilities"):
+            raise ValueError(f"output is {output!r}; it must be 'probabilities' or 'log_probabilities'")
+        self.iterations = whole_number(iterations, "iterations")
+        self.output = output
+        self._keeper = Keeper(_MOST_KEPT)
+
+    def extra_repr(self):
+        return f"{super().extra_repr()}, iterations={self.iterations}, output={self.output!r}"
 
     def forward(self, logits, image, mask=None, keys=None):
         _check_batch(logits, image, mask, self.labels, "logits")
-        weights, sigmas, matrix = self._parameters_of_kernels()
-        return _MeanFieldFunction.apply(
-            self, self.iterations, keys, logits, image, mask, weights, sigmas, matrix
+        if keys is not None and len(keys) != len(logits):
+            raise ValueError(f"keys has {len(keys)} entries for a batch of {len(logits)}")
+        used = self._used(logits.ndim - 2, image.shape[1])
+        is_log = self.output == "log_probabilities"
+        if self._is_dense(logits):
+            image, *used = self._dense(logits, image, used)
+            return _torch_dense.mean_field(self._task, self.iterations, is_log, logits, image, mask, *used)
+        if _torch_ops.is_compiling():
+            is_single = result_type(logits) == torch.float32
+            return _torch_ops.mean_field(
+                logits, image, mask, *used, self.iterations, is_log, is_single, self._task_text
+            )
+        return MeanFieldFunction.apply(
+            self._task, self.iterations, is_log, self._keeper, keys, logits, image, mask, *used
         )
 
     def forget(self):
         """Drop the models that were kept for keys."""
-        self._kept.clear()
+        self._keeper.clear()
 
-    def _kept_model(self, key, image, weights, sigmas, matrix):
-        model, old = self._kept.get(key, (None, None)) if key is not None else (None, None)
-        if model is not None and np.array_equal(old, sigmas):
-            try:
-                for index, weight in enumerate(weights):
-                    model.set_weight(index, weight)
-                    if matrix is not None:
-                        model.set_compatibility(index, np.ascontiguousarray(matrix, np.float32))
-                return model
-            except RuntimeError:  # held by a run whose derivatives are still wanted
-                pass
-        model = self._model(image, weights, sigmas, matrix)
-        if key is not None:
-            self._kept[key] = model, np.array(sigmas)
-        return model
+    def __getstate__(self):
+        return {**self.__dict__, "_keeper": None}
 
-
-class _LossFunction(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, kernels, y, image, mask, weights, sigmas, matrix):
-        needs = (weights.requires_grad, sigmas.requires_grad, matrix is not None and matrix.requires_grad)
-        numbers = (_numpy(weights, torch.float64), _numpy(sigmas, torch.float64))
-        values = None if matrix is None else _numpy(matrix, torch.float64)
-        energies, derivatives, ctx.sums = [], [], []
-        for index in range(y.shape[0]):
-            model = kernels._model(_numpy(image[index], torch.float32), *numbers, values)
-            rows = _block(_numpy(y[index], torch.float32))
-            allowed = _mask_bytes(mask, index)
-            if allowed is not None:
-                rows *= allowed[..., np.newaxis]
-            out = np.empty_like(rows) if y.requires_grad else None
-            one = _Sums(len(kernels.log_weights), kernels.labels, needs)
-            pixels = rows[..., 0].size if allowed is None else max(1, int(allowed.sum()))
-            energies.append(_core.pairwise_gradient(model, rows, out, *one.arrays()) / pixels)
-            ctx.sums.append((1 / pixels, one))
-            if out is not None:
-                if allowed is not None:
-                    out *= allowed[..., np.newaxis]
-                derivatives.append(torch.from_numpy(np.ascontiguousarray(_planes(out, kernels.labels)) / pixels))
-        ctx.kernels, ctx.axes, ctx.channels = kernels, y.ndim - 2, image.shape[1]
-        ctx.save_for_backward(torch.stack(derivatives).to(y) if derivatives else None)
-        return torch.tensor(energies, dtype=y.dtype, device=y.device)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (derivatives,) = ctx.saved_tensors
-        scales = [float(g) * scale for g, (scale, _) in zip(gradient, ctx.sums)]
-        totals = _totals(
-            ctx.kernels, [one for _, one in ctx.sums], ctx.axes, ctx.channels, gradient.device, scales
-        )
-        shape = (-1,) + (1,) * (ctx.axes + 1)
-        y = None if derivatives is None else derivatives * gradient.reshape(shape)
-        return (None, y, None, None) + totals
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._keeper = Keeper(_MOST_KEPT)
 
 
 class CRFLoss(_Kernels):
@@ -332,7 +310,9 @@ class CRFLoss(_Kernels):
     sum_m w_m sum_{a != b} k_m(a, b) sum_ij mu(i, j) y_ai y_bj, which is y'K(1 - y) for Potts.
 
     Pixels where ``mask`` (B, H, W) is zero do not count. Arguments are those of ``MeanField``; by default
-    nothing but y has a gradient. ``reduction`` is "mean" over the batch, "sum" or "none".
+    nothing but y has a gradient. ``reduction`` is "mean" over the batch, "sum" or "none". With a ``scale_factor`` below 1
+    the energy is that of y, picture and mask at so much of their size, with sigmas of positions as much smaller: most of the
+    gradient for a part of the time.
     """
 
     def __init__(
@@ -345,17 +325,54 @@ class CRFLoss(_Kernels):
         learn=(),
         normalize="symmetric",
         operator="fast",
+        spacing=1.0,
+        image_scale=None,
+        per_label=False,
+        constrained=True,
         reduction="mean",
+        scale_factor=1.0,
         threads=0,
     ):
-        super().__init__(labels, spatial, bilateral, compatibility, learn, normalize, operator, threads)
+        super().__init__(
+            labels, spatial, bilateral, compatibility, learn, normalize, operator, spacing, image_scale, per_label, constrained,
+            threads,
+        )
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction is {reduction!r}; it must be 'mean', 'sum' or 'none'")
+        if not 0 < scale_factor <= 1:
+            raise ValueError(f"scale_factor is {scale_factor!r}; it must be above 0 and at most 1")
         self.reduction = reduction
+        self.scale_factor = float(scale_factor)
+
+    def extra_repr(self):
+        return f"{super().extra_repr()}, reduction={self.reduction!r}, scale_factor={self.scale_factor:g}"
 
     def forward(self, y, image, mask=None):
         _check_batch(y, image, mask, self.labels, "y")
-        energies = _LossFunction.apply(self, y, image, mask, *self._parameters_of_kernels())
+        if self.scale_factor != 1:
+            y, image, mask = self._smaller(y, image, mask)
+        used = self._used(y.ndim - 2, image.shape[1], self.scale_factor)
+        if self._is_dense(y):
+            image, *used = self._dense(y, image, used)
+            energies = _torch_dense.crf_loss(self._task, y, image, mask, *used)
+        elif _torch_ops.is_compiling():
+            is_single = result_type(y) == torch.float32
+            energies = _torch_ops.crf_loss(y, image, mask, *used, is_single, self._task_text)
+        else:
+            energies = LossFunction.apply(self._task, y, image, mask, *used)
         if self.reduction == "none":
             return energies
         return energies.mean() if self.reduction == "mean" else energies.sum()
+
+    def _smaller(self, y, image, mask):
+        """At a part of the size: means of y and colours, masks of the pixels in the middle."""
+        size = [max(1, round(length * self.scale_factor)) for length in y.shape[2:]]
+
+        def shrunk(values):
+            pool = {1: torch.nn.functional.adaptive_avg_pool1d, 2: torch.nn.functional.adaptive_avg_pool2d,
+                    3: torch.nn.functional.adaptive_avg_pool3d}[len(size)]
+            return pool(values if values.dtype.is_floating_point else values.to(torch.float32), size)
+
+        if mask is not None:
+            mask = torch.nn.functional.interpolate(mask[:, None].to(torch.float32), size=size, mode="nearest")[:, 0]
+        return shrunk(y), shrunk(image), mask

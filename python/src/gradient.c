@@ -53,11 +53,14 @@ static void *wanted_array(PyObject *array, const char *what, char format, size_t
     return array == Py_None ? NULL : dcrf_py_contiguous(array, what, format, count, 1, buffer);
 }
 
-enum { WEIGHT, COMPATIBILITY, SIGMA, PARAMETERS };
+/* FEATURES is of the last kernel, the only one that can have channels: room for as many features as
+ * there can be, of which the first are written, one row of them after the other. */
+#define MOST_KERNELS 8
+enum { WEIGHT, COMPATIBILITY, SIGMA, FEATURES, PARAMETERS };
 
 /* The arrays for the derivatives of parameters; -1 and an exception where one does not fit. */
 static int read_wanted(PyObject *const *arrays, const dcrf_model *model, Py_buffer *buffers,
-                       dcrf_derivatives *wanted) {
+                       float **features, dcrf_derivatives *wanted) {
     const size_t kernels = dcrf_model_kernels(model), labels = dcrf_model_labels(model);
     wanted->weight =
         wanted_array(arrays[WEIGHT], "the derivatives of weights", 'd', kernels, &buffers[WEIGHT]);
@@ -68,6 +71,12 @@ static int read_wanted(PyObject *const *arrays, const dcrf_model *model, Py_buff
     if (!PyErr_Occurred())
         wanted->sigma = wanted_array(arrays[SIGMA], "the derivatives of sigmas", 'd',
                                      kernels * DCRF_MAX_FEATURES, &buffers[SIGMA]);
+    if (!PyErr_Occurred() && kernels > 0 && kernels <= MOST_KERNELS) {
+        features[kernels - 1] =
+            wanted_array(arrays[FEATURES], "the derivatives of features", 'f',
+                         dcrf_model_variables(model) * DCRF_MAX_FEATURES, &buffers[FEATURES]);
+        wanted->features = features[kernels - 1] ? features : NULL;
+    }
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -83,14 +92,16 @@ static int enter(unrolled_object *self) {
     return dcrf_py_model_enter(self->model);
 }
 
-/* forward(mask or None, q out) */
+/* forward(mask or None, q out, is ln q wanted instead?) */
 static PyObject *forward(PyObject *object, PyObject *arguments) {
     unrolled_object *self = (unrolled_object *)object;
     PyObject *mask_array, *q_array;
     Py_buffer buffers[2] = {{0}, {0}};
     dcrf_error error;
     dcrf_status status = DCRF_OK;
-    if (!PyArg_ParseTuple(arguments, "OO", &mask_array, &q_array) || enter(self) < 0)
+    int is_logarithm = 0;
+    if (!PyArg_ParseTuple(arguments, "OO|p", &mask_array, &q_array, &is_logarithm) ||
+        enter(self) < 0)
         return NULL;
     const dcrf_model *model = dcrf_plan_model(self->plan);
     const size_t stride = dcrf_padded(dcrf_model_labels(model));
@@ -102,6 +113,8 @@ static PyObject *forward(PyObject *object, PyObject *arguments) {
     if (!PyErr_Occurred()) {
         Py_BEGIN_ALLOW_THREADS status =
             dcrf_unrolled_forward(self->unrolled, mask, q, stride, &error);
+        if (status == DCRF_OK && is_logarithm)
+            status = dcrf_unrolled_log_q(self->unrolled, q, stride, &error);
         Py_END_ALLOW_THREADS
     }
     for (size_t i = 0; i < 2; i++)
@@ -114,8 +127,8 @@ static PyObject *forward(PyObject *object, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-/* backward(derivatives of q, unary out, weights out, compatibilities out, sigmas out), each None or
- * an array */
+/* backward(derivatives of q, are they of ln q?, unary out, weights out, compatibilities out, sigmas
+ * out, features out), each None or an array */
 static PyObject *backward(PyObject *object, PyObject *arguments) {
     unrolled_object *self = (unrolled_object *)object;
     PyObject *q_array, *unary_array, *arrays[PARAMETERS];
@@ -123,8 +136,11 @@ static PyObject *backward(PyObject *object, PyObject *arguments) {
     dcrf_derivatives wanted = {0};
     dcrf_error error;
     dcrf_status status = DCRF_OK;
-    if (!PyArg_ParseTuple(arguments, "OOOOO", &q_array, &unary_array, &arrays[WEIGHT],
-                          &arrays[COMPATIBILITY], &arrays[SIGMA]) ||
+    float *features[MOST_KERNELS] = {NULL};
+    int is_logarithm;
+    if (!PyArg_ParseTuple(arguments, "OpOOOOO", &q_array, &is_logarithm, &unary_array,
+                          &arrays[WEIGHT], &arrays[COMPATIBILITY], &arrays[SIGMA],
+                          &arrays[FEATURES]) ||
         enter(self) < 0)
         return NULL;
     const dcrf_model *model = dcrf_plan_model(self->plan);
@@ -134,9 +150,10 @@ static PyObject *backward(PyObject *object, PyObject *arguments) {
     if (q)
         wanted.unary = wanted_array(unary_array, "the derivatives of unary energies", 'f',
                                     block_size(model), &buffers[PARAMETERS + 1]);
-    if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, &wanted) == 0) {
+    if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, features, &wanted) == 0) {
         Py_BEGIN_ALLOW_THREADS status =
-            dcrf_unrolled_backward(self->unrolled, q, stride, &wanted, &error);
+            is_logarithm ? dcrf_unrolled_backward_log_q(self->unrolled, q, stride, &wanted, &error)
+                         : dcrf_unrolled_backward(self->unrolled, q, stride, &wanted, &error);
         Py_END_ALLOW_THREADS
     }
     for (size_t i = 0; i < PARAMETERS + 2; i++)
@@ -149,7 +166,8 @@ static PyObject *backward(PyObject *object, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-/* pairwise_gradient(model, y, y derivatives out, weights out, compatibilities out, sigmas out) */
+/* pairwise_gradient(model, y, y derivatives out, weights out, compatibilities out, sigmas out,
+ * features out) */
 PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *object, *y_array, *out_array, *arrays[PARAMETERS];
@@ -160,8 +178,9 @@ PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
     dcrf_error error;
     dcrf_status status = DCRF_OK;
     double energy = 0;
-    if (!PyArg_ParseTuple(arguments, "OOOOOO", &object, &y_array, &out_array, &arrays[WEIGHT],
-                          &arrays[COMPATIBILITY], &arrays[SIGMA]) ||
+    float *features[MOST_KERNELS] = {NULL};
+    if (!PyArg_ParseTuple(arguments, "OOOOOOO", &object, &y_array, &out_array, &arrays[WEIGHT],
+                          &arrays[COMPATIBILITY], &arrays[SIGMA], &arrays[FEATURES]) ||
         dcrf_py_model_hold(object, &plan, &workspace) < 0)
         return NULL;
     if (dcrf_py_model_enter(object) < 0) {
@@ -174,7 +193,7 @@ PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
     float *out = y ? wanted_array(out_array, "the derivatives of y", 'f', block_size(model),
                                   &buffers[PARAMETERS + 1])
                    : NULL;
-    if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, &wanted) == 0) {
+    if (!PyErr_Occurred() && read_wanted(arrays, model, buffers, features, &wanted) == 0) {
         Py_BEGIN_ALLOW_THREADS status =
             dcrf_pairwise_gradient(plan, workspace, y, dcrf_padded(dcrf_model_labels(model)),
                                    &energy, out, &wanted, &error);

@@ -3,7 +3,8 @@
  *   q_t = softmax(-s_t),  s_0 = phi,  s_t = phi + 2 sum_m w_m mu_m (K_m - diag) q_{t-1}.
  *
  * A derivative g of the loss with respect to q_t gives e_i = dL/ds_i = -q_i (g_i - sum_k q_k g_k)
- * row by row; e is added to the derivative of phi, and energy/pair_gradient.h takes it to the
+ * row by row, and one with respect to ln q_t gives e_i = -g_i + q_i sum_k g_k, which needs no q_i
+ * to be above zero; e is added to the derivative of phi, and energy/pair_gradient.h takes it to the
  * parameters and to q_{t-1}. Every q_t is kept; what the kernels make of it is filtered again. */
 #include "core/error.h"
 #include "core/memory.h"
@@ -23,6 +24,7 @@ struct dcrf_unrolled {
     size_t iterations;
     float **q;      /* iterations + 1 blocks of the model's stride */
     float *message; /* a block; e on the way back */
+    float *logits;  /* a block: -s of the last update */
     float *derivative;
     bool has_run;
 };
@@ -48,8 +50,9 @@ dcrf_status dcrf_unrolled_new(dcrf_unrolled **out, const dcrf_plan *plan, dcrf_w
     const size_t row = model->stride * sizeof(float);
     u->q = iterations < SIZE_MAX ? dcrf_allocate_zero(iterations + 1, sizeof *u->q) : NULL;
     u->message = dcrf_allocate_zero(model->variables, row);
+    u->logits = dcrf_allocate_zero(model->variables, row);
     u->derivative = dcrf_allocate_zero(model->variables, row);
-    bool is_complete = u->q && u->message && u->derivative;
+    bool is_complete = u->q && u->message && u->logits && u->derivative;
     for (size_t t = 0; is_complete && t <= iterations; t++) {
         u->q[t] = dcrf_allocate_zero(model->variables, row);
         is_complete = u->q[t] != NULL;
@@ -71,6 +74,7 @@ void dcrf_unrolled_free(dcrf_unrolled **pointer) {
         dcrf_release(u->q[t]);
     dcrf_release(u->q);
     dcrf_release(u->message);
+    dcrf_release(u->logits);
     dcrf_release(u->derivative);
     dcrf_coupling_free(&u->coupling);
     dcrf_release(u);
@@ -105,6 +109,7 @@ static void update(dcrf_unrolled *u, size_t t, float factor, const float *diagon
                                    .factor = factor,
                                    .own_factor = u->coupling->own_factor,
                                    .all_factor = u->coupling->all_factor,
+                                   .logits = t == u->iterations ? u->logits : NULL,
                                    .q = u->q[t > 0 ? t - 1 : 0],
                                    .next = u->q[t]};
     dcrf_parallel_sums(dcrf_workspace_pool(u->workspace), model->variables, update_rows, &softmax,
@@ -151,12 +156,55 @@ dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *
     return DCRF_OK;
 }
 
+struct logarithms {
+    const dcrf_unrolled *unrolled;
+    float *out;
+    size_t stride;
+};
+
+static void log_rows(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct logarithms *logarithms = context;
+    const dcrf_unrolled *u = logarithms->unrolled;
+    const size_t stride = u->plan->model->stride, labels = u->plan->model->labels;
+    for (size_t a = begin; a < end; a++) {
+        const float *s = u->logits + a * stride, *q = u->q[u->iterations] + a * stride;
+        float *out = logarithms->out + a * logarithms->stride, most = s[0], total = 0;
+        double sum = 0;
+        for (size_t i = 0; i < labels; i++) {
+            most = s[i] > most ? s[i] : most;
+            total += q[i];
+        }
+        for (size_t i = 0; i < labels; i++)
+            sum += exp((double)s[i] - (double)most);
+        const double lowered = (double)most + log(sum);
+        for (size_t i = 0; i < logarithms->stride; i++)
+            out[i] = i < labels && total > 0 ? (float)((double)s[i] - lowered) : 0;
+    }
+}
+
+dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *u, float *log_q, size_t stride, dcrf_error *error) {
+    if (!u || !log_q)
+        return dcrf_fail_null(error, "the run or the place for its result");
+    DCRF_ENTER(u->workspace, error);
+    const dcrf_status status = check_stride(u->plan->model, stride, error);
+    if (status < 0)
+        return status;
+    if (!u->has_run)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "the forward run comes first");
+    struct logarithms logarithms = {.unrolled = u, .out = log_q, .stride = stride};
+    dcrf_parallel_for(dcrf_workspace_pool(u->workspace), u->plan->model->variables, ROWS_PER_CHUNK,
+                      log_rows, &logarithms);
+    return DCRF_OK;
+}
+
 /* ---- backward ------------------------------------------------------------------------------- */
 
 struct back {
     const dcrf_model *model;
     const float *q;
-    const float *derivative; /* of the loss by q */
+    const float *derivative; /* of the loss by q, or by ln q */
+    bool is_by_logarithm;
     float *e;
     float *unary; /* where e is added; NULL: nowhere */
     size_t unary_stride;
@@ -169,11 +217,20 @@ static void back_rows(void *context, size_t begin, size_t end, size_t worker) {
     for (size_t a = begin; a < end; a++) {
         const float *q = back->q + a * stride, *g = back->derivative + a * stride;
         float *e = back->e + a * stride;
-        double mean = 0;
-        for (size_t i = 0; i < labels; i++)
-            mean += (double)q[i] * (double)g[i];
+        double mean = 0, total = 0;
+        /* Where q is zero the derivative may be anything: of a logarithm, not a number. */
         for (size_t i = 0; i < labels; i++) {
-            e[i] = (float)(-(double)q[i] * ((double)g[i] - mean));
+            total += (double)q[i];
+            if (back->is_by_logarithm)
+                mean += (double)g[i];
+            else if (q[i] > 0)
+                mean += (double)q[i] * (double)g[i];
+        }
+        for (size_t i = 0; i < labels; i++) {
+            if (back->is_by_logarithm)
+                e[i] = total > 0 ? (float)((double)q[i] * mean - (double)g[i]) : 0;
+            else
+                e[i] = q[i] > 0 ? (float)(-(double)q[i] * ((double)g[i] - mean)) : 0;
             if (back->unary)
                 back->unary[a * back->unary_stride + i] += e[i];
         }
@@ -182,8 +239,8 @@ static void back_rows(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-dcrf_status dcrf_unrolled_backward(dcrf_unrolled *u, const float *q_derivative, size_t stride,
-                                   const dcrf_derivatives *derivatives, dcrf_error *error) {
+static dcrf_status go_back(dcrf_unrolled *u, const float *q_derivative, bool is_by_logarithm,
+                           size_t stride, const dcrf_derivatives *derivatives, dcrf_error *error) {
     if (!u || !q_derivative || !derivatives)
         return dcrf_fail_null(error, "the run, the derivative or the place for others");
     DCRF_ENTER(u->workspace, error);
@@ -199,6 +256,7 @@ dcrf_status dcrf_unrolled_backward(dcrf_unrolled *u, const float *q_derivative, 
         return status;
     struct back back = {.model = model,
                         .derivative = u->derivative,
+                        .is_by_logarithm = is_by_logarithm,
                         .e = u->message,
                         .unary = derivatives->unary,
                         .unary_stride = stride};
@@ -212,6 +270,7 @@ dcrf_status dcrf_unrolled_backward(dcrf_unrolled *u, const float *q_derivative, 
         back.q = u->q[t];
         dcrf_parallel_for(dcrf_workspace_pool(u->workspace), model->variables, ROWS_PER_CHUNK,
                           back_rows, &back);
+        back.is_by_logarithm = false;
         if (t > 0)
             status =
                 dcrf_pair_gradient_add(pairs, u->q[t - 1], u->message, 2, u->derivative, error);
@@ -220,4 +279,15 @@ dcrf_status dcrf_unrolled_backward(dcrf_unrolled *u, const float *q_derivative, 
         status = dcrf_pair_gradient_finish(pairs, error);
     dcrf_pair_gradient_free(&pairs);
     return status;
+}
+
+dcrf_status dcrf_unrolled_backward(dcrf_unrolled *u, const float *q_derivative, size_t stride,
+                                   const dcrf_derivatives *derivatives, dcrf_error *error) {
+    return go_back(u, q_derivative, false, stride, derivatives, error);
+}
+
+dcrf_status dcrf_unrolled_backward_log_q(dcrf_unrolled *u, const float *log_q_derivative,
+                                         size_t stride, const dcrf_derivatives *derivatives,
+                                         dcrf_error *error) {
+    return go_back(u, log_q_derivative, true, stride, derivatives, error);
 }
