@@ -132,6 +132,7 @@ static dcrf_workspace *new_workspace(size_t threads) {
 
 static double traced_s(struct subject *s, const struct work *work, size_t threads) {
     dcrf_workspace *workspace = new_workspace(threads);
+    work->run(s, workspace); /* or the system would clear pages in the trace */
     trace_begin(workspace);
     work->run(s, workspace);
     trace_end(workspace);

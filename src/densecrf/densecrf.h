@@ -257,10 +257,11 @@ void dcrf_spread_slice(const struct dcrf_spread *spread, size_t term, size_t ban
 
 struct dcrf_rings {
     const struct dcrf_field *field;
-    float *ring; /* ring_floats for each share */
-    size_t ring_floats;
-    size_t shares;   /* of the labels, if rows are long enough */
-    float *filtered; /* by a lattice whose compatibility is not a scalar */
+    float *ring; /* ring_floats, of which each segment of a share has task_floats */
+    size_t ring_floats, task_floats;
+    size_t shares;                          /* of the labels */
+    struct dcrf_lattice_segments *segments; /* of each term */
+    float *filtered;                        /* by a lattice whose compatibility is not a scalar */
     /* One filter: */
     size_t floats;
     float *message;

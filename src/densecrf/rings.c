@@ -2,17 +2,21 @@
  *
  * Terms whose compatibility is not a scalar come first, since they still need q: what the lattice
  * makes of it is multiplied by the compatibility and added to the message. The others put theirs
- * into the message themselves. Where rows are long each thread takes labels of its own through the
- * whole lattice, else all labels through layers of its own. */
+ * into the message themselves. Labels are divided in shares and layers in segments
+ * (lattice_ring.c), and each thread takes a share through a segment. Shares repeat the reading of
+ * indices and weights, segments the work on layers near their borders: what takes the least time is
+ * chosen. */
 #include "densecrf/densecrf.h"
 
 #include <string.h>
 
 static const struct dcrf_slot filtered_slot = {"what large lattices filtered"};
+static const struct dcrf_slot segments_slot = {"segments of large lattices"};
 static const struct dcrf_slot ring_slot = {"rings of the compatible mean field"};
 
-/* Floats of a row that a thread takes for itself, at least. */
-#define LEAST_SHARE 32
+/* What the indices and weights of a row take, in floats of it, about: rows of 12 floats take two
+ * thirds of the time of rows of 24. */
+#define ROW_FLOATS 12
 
 size_t dcrf_rings_count(const dcrf_densecrf *crf, bool ring, bool scalar) {
     size_t count = 0;
@@ -26,27 +30,82 @@ bool dcrf_rings_any(const dcrf_densecrf *crf) {
     return dcrf_rings_count(crf, true, true) + dcrf_rings_count(crf, true, false) > 0;
 }
 
+/* Floats to be filtered at a time, of so many: no few are left, which take nearly as long. */
+static size_t block_of(size_t floats) {
+    const size_t most = DCRF_DSP_WIDTH, least = most / 2;
+    return floats <= most ? floats : floats < most + least ? floats - least : most;
+}
+
+/* Where the i-th of so many even parts of a row begins: after whole fours. */
+static size_t even_part(size_t floats, size_t i, size_t count) {
+    return floats / 4 * i / count * 4;
+}
+
+/* What the largest of so many shares of a row takes, where a float takes 1. */
+static size_t share_work(size_t floats, size_t shares) {
+    size_t work = 0;
+    for (size_t left = (floats / 4 + shares - 1) / shares * 4; left > 0; left -= block_of(left))
+        work += ROW_FLOATS + block_of(left);
+    return work;
+}
+
+/* Divide the lattices among the threads of a share. Returns what the largest segments take. */
+static double divide_lattices(struct dcrf_rings *rings, size_t threads) {
+    const dcrf_densecrf *crf = rings->field->crf;
+    double work = 0;
+    for (size_t m = 0; m < crf->term_count; m++) {
+        dcrf_lattice_divide(dcrf_densecrf_lattice(&crf->terms[m]), threads, &rings->segments[m]);
+        work += (double)rings->segments[m].work;
+    }
+    return work;
+}
+
+/* Choose the number of shares. */
+static void divide_work(struct dcrf_rings *rings, size_t floats, size_t threads) {
+    double least = INFINITY;
+    rings->shares = 1;
+    for (size_t shares = 1; dcrf_rings_any(rings->field->crf) && shares <= threads &&
+                            shares <= floats / 4 && threads > 1;
+         shares++) {
+        const double work =
+            divide_lattices(rings, threads / shares) * (double)share_work(floats, shares);
+        if (work < least) {
+            least = work;
+            rings->shares = shares;
+        }
+    }
+    divide_lattices(rings, threads / rings->shares);
+}
+
 bool dcrf_rings_init(struct dcrf_rings *rings, const struct dcrf_field *field,
                      dcrf_workspace *workspace) {
     const dcrf_densecrf *crf = field->crf;
     const size_t stride = dcrf_padded(crf->labels), threads = dcrf_workspace_threads(workspace);
     const size_t width = stride < DCRF_DSP_WIDTH ? stride : DCRF_DSP_WIDTH;
-    const size_t shares = stride / LEAST_SHARE >= threads ? threads : 1;
-    const size_t share = (stride / 4 + shares - 1) / shares * 4;
-    size_t most = 0;
+    size_t tasks = 1, most = 0;
+    *rings = (struct dcrf_rings){.field = field};
+    rings->segments = dcrf_workspace_slot(workspace, &segments_slot, crf->term_count + 1,
+                                          sizeof *rings->segments);
+    if (!rings->segments)
+        return false;
+    divide_work(rings, (crf->labels + 3) / 4 * 4, threads);
     for (size_t m = 0; m < crf->term_count; m++) {
         const struct dcrf_densecrf_term *term = &crf->terms[m];
-        const size_t floats =
-            dcrf_densecrf_has_ring(term)
-                ? dcrf_lattice_filter_floats(dcrf_densecrf_lattice(term),
-                                             share < width ? share : width, threads / shares)
-                : 0;
+        if (!dcrf_densecrf_has_ring(term))
+            continue;
+        const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(term);
+        const size_t own = rings->shares * rings->segments[m].count;
+        const size_t floats = dcrf_lattice_filter_floats(lattice, width, 1);
+        const size_t all = dcrf_lattice_filter_floats(lattice, width, threads);
+        tasks = own > tasks ? own : tasks;
         most = floats > most ? floats : most;
+        if (!dcrf_densecrf_is_scalar(term) && all > rings->ring_floats)
+            rings->ring_floats = all; /* see add_rings */
     }
-    *rings =
-        (struct dcrf_rings){.field = field, .shares = shares, .ring_floats = dcrf_lines_of(most)};
-    rings->ring =
-        dcrf_workspace_slot(workspace, &ring_slot, shares * rings->ring_floats, sizeof(float));
+    rings->task_floats = dcrf_lines_of(most);
+    if (rings->ring_floats < tasks * rings->task_floats)
+        rings->ring_floats = tasks * rings->task_floats;
+    rings->ring = dcrf_workspace_slot(workspace, &ring_slot, rings->ring_floats, sizeof(float));
     rings->filtered = dcrf_workspace_slot(
         workspace, &filtered_slot, dcrf_rings_count(crf, true, false) ? crf->variables * width : 0,
         sizeof(float));
@@ -125,11 +184,6 @@ static void add_rings(const struct dcrf_rings *rings, size_t at, size_t width) {
     }
 }
 
-/* Where the i-th of so many even parts of a row begins: after whole fours. */
-static size_t even_part(size_t floats, size_t i, size_t count) {
-    return floats / 4 * i / count * 4;
-}
-
 /* The i-th term to be filtered. The lattice with the most features is first: its rows of variables
  * come from anywhere, and are faster written than added to. */
 static size_t in_turn(const dcrf_densecrf *crf, size_t i) {
@@ -141,53 +195,69 @@ static size_t in_turn(const dcrf_densecrf *crf, size_t i) {
     return i == 0 ? first : i <= first ? i - 1 : i;
 }
 
-/* Floats to be filtered at a time, of so many: no few are left, which take nearly as long. */
-static size_t block_of(size_t floats) {
-    const size_t most = DCRF_DSP_WIDTH, least = most / 2;
-    return floats <= most ? floats : floats < most + least ? floats - least : most;
+/* One term, for the labels of a block of each share. */
+struct turn {
+    const struct dcrf_rings *rings;
+    size_t term, block;
+    bool accumulates;
+};
+
+/* The block of a share: where it begins in a row, and its floats, 0 where there are no more. */
+static size_t find_block(const struct dcrf_rings *rings, size_t share, size_t block, size_t *at) {
+    const size_t end = even_part(rings->floats, share + 1, rings->shares);
+    *at = even_part(rings->floats, share, rings->shares);
+    for (; block > 0; block--)
+        *at += block_of(end - *at);
+    return block_of(end - *at);
 }
 
-/* The others, for the labels of a range and with the threads of a pool: message = their part, or +=
- * that. */
-static void put_rings(const struct dcrf_rings *rings, size_t begin, size_t end, float *ring,
-                      dcrf_pool *pool) {
+static void filter_shares(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct turn *turn = context;
+    const struct dcrf_rings *rings = turn->rings;
+    const struct dcrf_lattice_segments *segments = &rings->segments[turn->term];
+    for (size_t i = begin; i < end; i++) {
+        size_t at;
+        const size_t width = find_block(rings, i / segments->count, turn->block, &at);
+        if (width == 0)
+            continue;
+        struct dcrf_lattice_filter filter =
+            ring_filter(rings, turn->term, at, width, rings->ring + i * rings->task_floats);
+        filter.accumulate = turn->accumulates;
+        dcrf_lattice_filter_segment(&filter, segments, i % segments->count);
+    }
+}
+
+/* The others: message = their part, or += that. */
+static void put_rings(const struct dcrf_rings *rings) {
     const dcrf_densecrf *crf = rings->field->crf;
-    for (size_t at = begin, width; at < end; at += width) {
-        bool has_message = rings->has_message;
-        width = block_of(end - at);
-        for (size_t i = 0; i < crf->term_count; i++) {
-            const size_t m = in_turn(crf, i);
-            if (!dcrf_densecrf_has_ring(&crf->terms[m]) || !dcrf_densecrf_is_scalar(&crf->terms[m]))
+    bool is_left = true;
+    for (size_t block = 0; is_left; block++) {
+        struct turn turn = {rings, 0, block, rings->has_message};
+        is_left = false;
+        for (size_t share = 0; share < rings->shares; share++) {
+            size_t at;
+            is_left = is_left || find_block(rings, share, block, &at) > 0;
+        }
+        for (size_t i = 0; is_left && i < crf->term_count; i++) {
+            turn.term = in_turn(crf, i);
+            if (!dcrf_densecrf_has_ring(&crf->terms[turn.term]) ||
+                !dcrf_densecrf_is_scalar(&crf->terms[turn.term]))
                 continue;
-            struct dcrf_lattice_filter filter = ring_filter(rings, m, at, width, ring);
-            filter.pool = pool;
-            filter.accumulate = has_message;
-            has_message = true;
-            dcrf_lattice_filter(&filter);
+            dcrf_parallel_for(rings->field->pool, rings->shares * rings->segments[turn.term].count,
+                              1, filter_shares, &turn);
+            turn.accumulates = true;
         }
     }
 }
 
-static void put_shares(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct dcrf_rings *rings = context;
-    for (size_t i = begin; i < end; i++)
-        put_rings(rings, even_part(rings->floats, i, rings->shares),
-                  even_part(rings->floats, i + 1, rings->shares),
-                  rings->ring + i * rings->ring_floats, NULL);
-}
-
-/* Does each thread take labels of its own? */
-static bool shares_labels(const struct dcrf_rings *rings) {
-    const size_t shares = rings->shares;
-    return shares == dcrf_pool_threads(rings->field->pool) &&
-           (shares == 1 || rings->field->stride / LEAST_SHARE >= shares);
-}
-
+/* Does nobody read what another thread writes? */
 bool dcrf_rings_in_place(const struct dcrf_rings *rings) {
     const dcrf_densecrf *crf = rings->field->crf;
-    return dcrf_rings_count(crf, true, false) == 0 && dcrf_rings_count(crf, true, true) == 1 &&
-           shares_labels(rings);
+    for (size_t m = 0; m < crf->term_count; m++)
+        if (dcrf_densecrf_has_ring(&crf->terms[m]) && rings->segments[m].count > 1)
+            return false;
+    return dcrf_rings_count(crf, true, false) == 0 && dcrf_rings_count(crf, true, true) == 1;
 }
 
 void dcrf_rings_filter(struct dcrf_rings *rings, size_t floats, float *message) {
@@ -201,8 +271,5 @@ void dcrf_rings_filter(struct dcrf_rings *rings, size_t floats, float *message) 
         for (size_t at = 0; at < field->stride; at += DCRF_DSP_WIDTH)
             add_rings(rings, at, dcrf_spread_block_width(field->stride, at));
     }
-    if (shares_labels(rings))
-        dcrf_parallel_for(field->pool, rings->shares, 1, put_shares, rings);
-    else
-        put_rings(rings, 0, floats, rings->ring, field->pool);
+    put_rings(rings);
 }

@@ -397,12 +397,22 @@ void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, co
 /* Make a ring, if the layers of the lattice are narrow; it has runs, all in one band. */
 dcrf_status dcrf_lattice_ring_new(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error);
 
-/* In how many segments so many threads sweep through a lattice: one where it has no ring. */
-size_t dcrf_lattice_segments(const struct dcrf_lattice *lattice, size_t threads);
+/* The segments in which threads sweep through a lattice: one where it has no ring. */
+#define DCRF_MOST_SEGMENTS 64
+struct dcrf_lattice_segments {
+    size_t count;
+    size_t first[DCRF_MOST_SEGMENTS + 1]; /* layers */
+    size_t work;                          /* of the largest, in rows of one pass of the blur */
+};
+void dcrf_lattice_divide(const struct dcrf_lattice *lattice, size_t threads,
+                         struct dcrf_lattice_segments *segments);
 
-/* The filter of lattice_oneway.c for a lattice with a ring. */
+/* The filter of lattice_oneway.c for a lattice with a ring; or a segment of it, with scratch memory
+ * for one thread. Segments can be filtered at the same time. */
 struct dcrf_lattice_filter;
 void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter);
+void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
+                                 const struct dcrf_lattice_segments *segments, size_t segment);
 
 /* ---- lattice_blur.c ------------------------------------------------------------------------- */
 

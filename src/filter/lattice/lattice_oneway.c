@@ -17,7 +17,10 @@ static size_t buffer_floats(const struct dcrf_lattice *lattice, size_t width) {
 
 size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width,
                                   size_t threads) {
-    return dcrf_lattice_segments(lattice, threads) * 2 * buffer_floats(lattice, width);
+    struct dcrf_lattice_segments segments = {.count = 1};
+    if (threads > 1)
+        dcrf_lattice_divide(lattice, threads, &segments);
+    return segments.count * 2 * buffer_floats(lattice, width);
 }
 
 struct parts {

@@ -230,21 +230,29 @@ static struct range longest_segment(const struct dcrf_lattice *lattice, size_t b
     return (struct range){begin, end};
 }
 
-/* The i-th segment, where none takes more than `most`. */
-static struct range segment_of(const struct dcrf_lattice *lattice, size_t i, size_t most) {
-    struct range segment = longest_segment(lattice, 0, most);
-    for (; i > 0; i--)
-        segment = longest_segment(lattice, segment.end, most);
-    return segment;
+/* How many segments there are where none takes more than `most`, or some number above
+ * `most_segments`; and where they begin, if asked. */
+static size_t divide(const struct dcrf_lattice *lattice, size_t most, size_t most_segments,
+                     size_t *first) {
+    size_t count = 0;
+    for (size_t begin = 0; begin < lattice->layers.count && count <= most_segments; count++) {
+        const struct range segment = longest_segment(lattice, begin, most);
+        if (segment.end == begin)
+            return most_segments + 1;
+        if (first && count < most_segments)
+            first[count] = begin;
+        begin = segment.end;
+    }
+    return count;
 }
 
-/* What the largest of so many segments takes at least: to a thousandth. */
+/* What the largest of so many segments takes at least: to a three-hundredth. */
 static size_t largest_work(const struct dcrf_lattice *lattice, size_t count) {
     const size_t all = work_on(lattice, (struct range){0, lattice->layers.count});
     size_t few = all / count, enough = all;
-    while (count > 1 && enough - few > all / 1000 + 1) {
+    while (count > 1 && enough - few > all / count / 300 + 1) {
         const size_t middle = few + (enough - few) / 2;
-        if (segment_of(lattice, count - 1, middle).end == lattice->layers.count)
+        if (divide(lattice, middle, count, NULL) <= count)
             enough = middle;
         else
             few = middle;
@@ -252,19 +260,22 @@ static size_t largest_work(const struct dcrf_lattice *lattice, size_t count) {
     return enough;
 }
 
-size_t dcrf_lattice_segments(const struct dcrf_lattice *lattice, size_t threads) {
-    size_t best = 1;
-    if (lattice->ring.rows == 0 || threads == 1)
-        return 1;
-    double least = (double)largest_work(lattice, 1);
-    for (size_t count = 2; count <= threads; count++) {
-        const double work = (double)largest_work(lattice, count);
-        if (work > SEGMENT_GAIN * least)
+void dcrf_lattice_divide(const struct dcrf_lattice *lattice, size_t threads,
+                         struct dcrf_lattice_segments *segments) {
+    const size_t most = threads < DCRF_MOST_SEGMENTS ? threads : DCRF_MOST_SEGMENTS;
+    *segments = (struct dcrf_lattice_segments){.count = 1};
+    if (lattice->ring.rows == 0)
+        return;
+    segments->work = largest_work(lattice, 1);
+    for (size_t count = 2; count <= most; count++) {
+        const size_t work = largest_work(lattice, count);
+        if ((double)work > SEGMENT_GAIN * (double)segments->work)
             break;
-        least = work;
-        best = count;
+        segments->work = work;
+        segments->count = count;
     }
-    return best;
+    segments->count = divide(lattice, segments->work, segments->count, segments->first);
+    segments->first[segments->count] = lattice->layers.count;
 }
 
 /* ---- the sweep ------------------------------------------------------------------------------ */
@@ -351,45 +362,52 @@ static void sweep_segment(const struct sweep *sweep) {
                     work_on_layer(sweep, stage, k - behind[stage]);
 }
 
-struct segments {
+void dcrf_lattice_filter_segment(const struct dcrf_lattice_filter *filter,
+                                 const struct dcrf_lattice_segments *segments, size_t segment) {
+    const struct dcrf_lattice *lattice = filter->lattice;
+    const size_t rows = lattice->ring.rows, width = filter->width, piece = dcrf_dsp()->ring_piece;
+    float *scratch = filter->scratch;
+    struct sweep sweep = {.lattice = lattice,
+                          .ring = {scratch, scratch + dcrf_lines_of((rows + 1) * width)}};
+    sweep.splat = dcrf_lattice_runs_of(lattice, width);
+    sweep.first = piece ? width / piece * piece : width;
+    sweep.splat.is_single = lattice->runs.count == lattice->base.variables;
+    sweep.splat.tails = sweep.tails = (rows + 1) * sweep.first;
+    for (size_t i = 0; i < 2; i++)
+        clear_rows(&sweep, sweep.ring[i], rows, 1);
+    sweep.splat.vertices = sweep.ring[0];
+    sweep.splat.variables = (float *)filter->in; /* a splat only reads them */
+    sweep.splat.stride = filter->in_stride;
+    sweep.slice = sweep.splat;
+    if (lattice->runs.weight_out)
+        sweep.slice.weight = lattice->runs.weight_out;
+    sweep.slice.vertices = sweep.ring[lattice->corners % 2];
+    sweep.slice.variables = filter->out;
+    sweep.slice.stride = filter->out_stride;
+    sweep.slice.factor = filter->factor;
+    sweep.slice.accumulate = filter->accumulate;
+    find_ranges(lattice, (struct range){segments->first[segment], segments->first[segment + 1]},
+                sweep.range);
+    sweep_segment(&sweep);
+}
+
+struct filtering {
     const struct dcrf_lattice_filter *filter;
-    size_t most_work;
+    struct dcrf_lattice_segments segments;
 };
 
 static void filter_segments(void *context, size_t first, size_t last, size_t worker) {
     (void)worker;
-    const struct segments *segments = context;
-    const struct dcrf_lattice_filter *filter = segments->filter;
-    const struct dcrf_lattice *lattice = filter->lattice;
-    const size_t rows = lattice->ring.rows, width = filter->width, piece = dcrf_dsp()->ring_piece;
+    const struct filtering *filtering = context;
     for (size_t s = first; s < last; s++) {
-        float *scratch = filter->scratch + s * dcrf_lattice_filter_floats(lattice, width, 1);
-        struct sweep sweep = {.lattice = lattice,
-                              .ring = {scratch, scratch + dcrf_lines_of((rows + 1) * width)}};
-        sweep.splat = dcrf_lattice_runs_of(lattice, width);
-        sweep.first = piece ? width / piece * piece : width;
-        sweep.splat.is_single = lattice->runs.count == lattice->base.variables;
-        sweep.splat.tails = sweep.tails = (rows + 1) * sweep.first;
-        for (size_t i = 0; i < 2; i++)
-            clear_rows(&sweep, sweep.ring[i], rows, 1);
-        sweep.splat.vertices = sweep.ring[0];
-        sweep.splat.variables = (float *)filter->in; /* a splat only reads them */
-        sweep.splat.stride = filter->in_stride;
-        sweep.slice = sweep.splat;
-        if (lattice->runs.weight_out)
-            sweep.slice.weight = lattice->runs.weight_out;
-        sweep.slice.vertices = sweep.ring[lattice->corners % 2];
-        sweep.slice.variables = filter->out;
-        sweep.slice.stride = filter->out_stride;
-        sweep.slice.factor = filter->factor;
-        sweep.slice.accumulate = filter->accumulate;
-        find_ranges(lattice, segment_of(lattice, s, segments->most_work), sweep.range);
-        sweep_segment(&sweep);
+        struct dcrf_lattice_filter own = *filtering->filter;
+        own.scratch += s * dcrf_lattice_filter_floats(own.lattice, own.width, 1);
+        dcrf_lattice_filter_segment(&own, &filtering->segments, s);
     }
 }
 
 void dcrf_lattice_filter_ring(const struct dcrf_lattice_filter *filter) {
-    const size_t count = dcrf_lattice_segments(filter->lattice, dcrf_pool_threads(filter->pool));
-    struct segments segments = {filter, largest_work(filter->lattice, count)};
-    dcrf_parallel_for(filter->pool, count, 1, filter_segments, &segments);
+    struct filtering filtering = {.filter = filter};
+    dcrf_lattice_divide(filter->lattice, dcrf_pool_threads(filter->pool), &filtering.segments);
+    dcrf_parallel_for(filter->pool, filtering.segments.count, 1, filter_segments, &filtering);
 }
