@@ -313,7 +313,8 @@ async function openPicture(blob, name) {
   say(`Opening ${name} …`);
   const picture = await decode(blob, name);
   state.picture?.bitmap?.close();
-  Object.assign(state, { picture, unary: undefined, result: undefined, trace: [], pointer: undefined });
+  Object.assign(state, { picture, result: undefined, trace: [], pointer: undefined });
+  dropUnary();
   clearTimeout(state.resting);
   ended();
   state.strokes.reset();
@@ -330,8 +331,17 @@ async function openPicture(blob, name) {
   autosave.soon();
 }
 
+/* Back to the labels that were there before a file brought its own. */
+function dropUnary() {
+  state.unary = undefined;
+  if (state.ownLabels) labels.all = state.ownLabels;
+  state.ownLabels = undefined;
+}
+
+let unaries = 0; /* so far: each has a model of its own */
 function useUnary(unary, colours) {
-  state.unary = unary;
+  state.ownLabels ??= structuredClone(labels.all);
+  state.unary = { ...unary, id: ++unaries };
   state.result = undefined;
   labels.setCount(unary.labels, colours);
   painter.redraw();
@@ -352,16 +362,16 @@ async function openArray(file, name = file.name, kind = $('unary-kind').value) {
 async function openMask(file, name = file.name) {
   needPicture('mask');
   const { picture } = state, read = await readLabelMap(file, name, picture.width, picture.height);
-  useUnary({ map: resized(read.map, picture, picture.sizes.full), labels: read.labels, name, blob: file, note: read.note }, read.colours);
+  const atWork = (map) => map && resized(map, picture, picture.sizes.full);
+  useUnary({ map: atWork(read.map), sureness: atWork(read.sureness), labels: read.labels, name, blob: file, note: read.note }, read.colours);
 }
 
 async function openStrokes(file, name = file.name) {
   needPicture('strokes');
   const { width, height } = state.picture, read = await readStrokes(file, name, width, height);
-  if (state.unary || read.labels > labels.all.length || read.colours) {
-    state.unary = undefined;
-    labels.setCount(Math.max(2, read.labels), read.colours);
-  }
+  dropUnary();
+  if (read.labels > labels.all.length || read.colours) labels.setCount(Math.max(2, read.labels), read.colours);
+  labels.show();
   state.strokes.load(read.map, width, height);
   painter.redraw();
   changed();
@@ -415,7 +425,7 @@ const autosave = new Autosave(() => state.picture && ({
   blob: state.picture.blob, name: state.picture.name, labels: labels.all, current: labels.current, view: state.view, method: chosen('method'),
   strokes: { done: state.strokes.done, past: state.strokes.past, future: state.strokes.future },
   unary: state.unary && { blob: state.unary.blob, name: state.unary.name, isArray: state.unary.isArray, kind: state.unary.kind },
-  choices: Object.fromEntries(CHOICES.map((id) => [id, $(id).value])),
+  choices: Object.fromEntries(CHOICES.map((id) => [id, $(id).value])), ownLabels: state.ownLabels,
 }));
 state.autosave = autosave;
 
@@ -431,6 +441,7 @@ async function bringBack(kept) {
   Object.assign(state.strokes, kept.strokes);
   if (kept.unary) await (kept.unary.isArray ? openArray : openMask)(kept.unary.blob, kept.unary.name, kept.unary.kind);
   labels.all = kept.labels; /* a mask has set their number */
+  state.ownLabels = kept.ownLabels;
   labels.show();
   painter.redraw();
   if (missing()) say(missing());
@@ -465,9 +476,9 @@ onFile('load-mask', openMask);
 onFile('load-strokes', openStrokes);
 onFile('load-unary', (file) => openArray(file));
 on('drop-unary', 'click', () => {
-  state.unary = undefined;
   state.result = undefined;
-  labels.setCount(Math.max(2, 1 + Math.max(...state.strokes.labels, 1)));
+  dropUnary();
+  labels.show();
   painter.redraw();
   changed();
   showCommand();

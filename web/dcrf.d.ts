@@ -173,8 +173,9 @@ export class Session {
   readonly labels: number;
   /** `width` and `height` of the numbers, where they are for fewer pixels than the image has: then they are enlarged, guided by it. */
   setUnary(values: ArrayLike<number>, options?: UnaryOptions & { width?: number; height?: number }): void;
-  /** A rough mask: a label for each pixel, below zero where it is not known. It becomes unaries and kernels, their weights times `factor`. */
-  setMask(map: ArrayLike<number>, factor?: number): void;
+  /** A rough mask: a label for each pixel, below zero where it is not known. It becomes unaries and kernels, their weights times `factor`.
+   * `sureness`: from 0 (the mask says nothing here) to 1 (its label binds here). */
+  setMask(map: ArrayLike<number>, factor?: number, sureness?: ArrayLike<number>): void;
   /** How far the last labels have moved from the mask; distances in pixels. */
   maskMoves(): { changed: number; border: number; meanOffset: number; known: number; kernels: Kernel[] };
   /** Returns the kernel's number. */

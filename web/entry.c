@@ -27,6 +27,7 @@ struct session {
     uint8_t *strokes; /* labels, 255 where nothing was drawn */
     dcrf_scribbles *scribbles;
     int32_t *map;        /* a rough mask, negative where it is not known; NULL: none */
+    float *sureness;     /* of the mask, from 0 to 1; NULL: it is as sure as masks are */
     dcrf_mask_info mask; /* what was made of it */
     float *small;        /* unary numbers of fewer pixels than the image has */
     int32_t *regions;    /* superpixels; NULL: none */
@@ -79,6 +80,7 @@ EXPORT(void, dcrf_web_free)(struct session *s) {
     free(s->marginals);
     free(s->strokes);
     free(s->map);
+    free(s->sureness);
     free(s->small);
     free(s->regions);
     free(s);
@@ -299,15 +301,26 @@ EXPORT(int32_t *, dcrf_web_map)(struct session *s) {
     return s->map;
 }
 
+/* The array of how sure the mask is, which counts from now on. NULL: no memory. */
+EXPORT(float *, dcrf_web_sureness)(struct session *s) {
+    if (!s->sureness)
+        s->sureness = calloc(s->pixels, sizeof *s->sureness);
+    if (!s->sureness)
+        out_of_memory();
+    return s->sureness;
+}
+
 /* Read the map: the unary energies of the model follow from it, and the kernels that belong to them
  * get their weights times `factor`. */
 EXPORT(dcrf_status, dcrf_web_set_mask)(struct session *s, double factor) {
     end_run(s);
     const dcrf_view image = image_view(s);
     const dcrf_view map = dcrf_view_interleaved(s->map, DCRF_I32, &s->grid, 1);
+    const dcrf_view sure = dcrf_view_interleaved(s->sureness, DCRF_F32, &s->grid, 1);
     dcrf_kernel kernels[DCRF_MASK_KERNELS];
-    dcrf_status status = dcrf_mask_energies(&s->grid, &image, &map, s->labels, NULL, NULL,
-                                            s->workspace, s->unary, &s->mask, &last_error);
+    dcrf_status status =
+        dcrf_mask_energies(&s->grid, &image, &map, s->labels, s->sureness ? &sure : NULL, NULL,
+                           s->workspace, s->unary, &s->mask, &last_error);
     if (status >= 0)
         status = dcrf_web_set_unary(s);
     const size_t count = status < 0 ? 0 : dcrf_mask_kernels(&s->mask, &image, kernels);

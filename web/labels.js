@@ -86,7 +86,7 @@ export class Labels {
   setCount(count, colours) {
     while (this.all.length < count) this.add();
     this.all.length = count;
-    colours?.forEach((colour, i) => { this.all[i].colour = hexOf(colour); });
+    colours?.slice(0, count).forEach((colour, i) => { this.all[i].colour = hexOf(colour); });
     this.current = Math.min(OBJECT, count - 1);
     this.show();
   }

@@ -3,7 +3,7 @@
 
 const CACHE = 'dcrf-playground';
 const FILES = ['./', 'index.html', 'style.css', 'icon.svg', 'scene.png', 'app.js', 'autosave.js', 'client.js', 'countdown.js', 'dcrf.js',
-  'examples.js', 'figures.js', 'files.js', 'fullsize.js', 'helper.js', 'inputs.js', 'labels.js', 'maps.js', 'outputs.js', 'pointers.js', 'tiff.js', 'tile.js', 'viewport.js',
+  'examples.js', 'figures.js', 'files.js', 'fullsize.js', 'helper.js', 'indexed.js', 'inputs.js', 'labels.js', 'maps.js', 'outputs.js', 'pointers.js', 'tiff.js', 'tile.js', 'viewport.js',
   'load.js', 'painter.js', 'picture.js', 'plot.js', 'session.js', 'settings.js', 'strokes.js', 'views.js', 'wasi.js', 'worker.js',
   'dcrf.wasm', 'dcrf-threads.wasm', 'dcrf-plain.wasm'];
 

@@ -207,14 +207,20 @@ export class Session {
 
   /**
    * A rough mask, a label for each pixel, negative where it is not known, becomes the unary energies and the kernels of the
-   * model, their weights times `factor`.
+   * model, their weights times `factor`. `sureness`: from 0 (the mask says nothing here) to 1 (its label binds here).
    */
-  setMask(map, factor = 1) {
+  setMask(map, factor = 1, sureness = undefined) {
     this.rest();
     if (map.length !== this.pixels) throw new Error(`the mask has ${map.length} numbers, not one for each of ${this.pixels} pixels`);
     const at = this.exports.dcrf_web_map(this.handle);
     if (!at) this.library.check(-1);
     this.library.view(Int32Array, at, this.pixels).set(map);
+    if (sureness) {
+      if (sureness.length !== this.pixels) throw new Error(`sureness has ${sureness.length} numbers, not one for each of ${this.pixels} pixels`);
+      const sure = this.exports.dcrf_web_sureness(this.handle);
+      if (!sure) this.library.check(-1);
+      this.library.view(Float32Array, sure, this.pixels).set(sureness);
+    }
     this.call('set_mask', factor);
     this.kernels = 2;
     this.hasMask = true;

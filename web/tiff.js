@@ -141,17 +141,17 @@ async function readSamples(buffer, tags, little) {
   return values;
 }
 
-/* What is black and what is white: all of 8 bits and less, else the least and the most. */
+/* What is black and what is white, as in the command (cli/io/sample_range.c): all of 8 bits, or of 16 where they are used, or floats to
+ * 1 or 255; else from the least to the most, without a thousandth at either end. */
+const LEFT_OUT = 0.001;
 function rangeOf(values, samples, used, bits, format) {
   if (bits <= 8 && format !== SIGNED) return [0, 2 ** bits - 1];
-  let least = Infinity, most = -Infinity;
-  for (let a = 0; a < values.length; a++)
-    if (a % samples < used && Number.isFinite(values[a])) {
-      least = Math.min(least, values[a]);
-      most = Math.max(most, values[a]);
-    }
-  if (format === 1 && bits === 16) return [0, most > 0 ? 2 ** Math.max(8, Math.ceil(Math.log2(most + 1))) - 1 : 1];
-  return most > least ? [least, most] : [least - 1, least + 1];
+  const numbers = values.filter((value, a) => a % samples < used && Number.isFinite(value)).sort();
+  if (numbers.length === 0) throw bad('it has no data: every number is missing');
+  const at = (part) => numbers[Math.min(numbers.length - 1, Math.floor(part * numbers.length))], least = numbers[0], most = numbers.at(-1);
+  for (const usual of format === 1 && bits === 16 ? [65535] : [1, 255]) if (least >= 0 && most <= usual * (1 + 1e-6) && most > usual / 2) return [0, usual];
+  const [black, white] = [at(LEFT_OUT), numbers[Math.max(0, Math.ceil((1 - LEFT_OUT) * numbers.length) - 1)]];
+  return white > black ? [black, white] : [black - 1, black + 1];
 }
 
 /** { rgba, width, height, note } of the first picture in a file; an error says why it is none. */
@@ -180,6 +180,6 @@ export async function decodeTiff(buffer) {
     }
     rgba[4 * a + 3] = 255;
   }
-  const isScaled = !isPalette && (tags.bits[0] > 8 || tags.format[0] === FLOAT) && white !== 65535;
+  const isScaled = !isPalette && tags.bits[0] > 8 && ![1, 255, 65535].includes(white);
   return { rgba, width, height, note: isScaled ? `Its numbers are shown from ${Number(black.toPrecision(4))} (black) to ${Number(white.toPrecision(4))} (white).` : undefined };
 }

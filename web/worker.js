@@ -44,7 +44,7 @@ function confidenceOf({ labels, marginals }, count) {
 function setModel(session, { unary, strength, cliques }) {
   const kernels = unary ? undefined : session.scribbleKernels;
   const isPlain = !unary && strength === 1 && cliques === 'none';
-  if (unary?.map) session.setMask(unary.map, strength);
+  if (unary?.map) session.setMask(unary.map, strength, unary.sureness);
   else if (unary) {
     session.setUnary(unary.values, unary);
     session.useDefaultKernels(strength);
@@ -71,7 +71,7 @@ async function solve(job) {
   const controller = new AbortController();
   current = { id, controller };
   const { width, height } = sizes[size];
-  const session = engineFor(size, labels, job.unary ? job.unary.name : 'strokes');
+  const session = engineFor(size, labels, job.unary?.id ?? 'strokes');
   if (strokes && !session.scribble(strokes)) return { type: 'cancelled', id };
   const scribbleMs = performance.now() - begin;
   if (size !== 'full') return { type: 'result', ...maskOf(session, id, size, labels, begin) };
