@@ -18,6 +18,7 @@ typedef struct cli_command {
 
 extern const cli_command *const commands[];
 extern const size_t command_count;
+extern const cli_command solve_command;
 
 /* NULL where there is none of that name. */
 const cli_command *find_command(const char *name);

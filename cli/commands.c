@@ -13,7 +13,6 @@ extern const cli_command devices_command;
 extern const cli_command energy_command;
 extern const cli_command filter_command;
 extern const cli_command presets_command;
-extern const cli_command solve_command;
 extern const cli_command superpixels_command;
 extern const cli_command tune_command;
 extern const cli_command verify_command;

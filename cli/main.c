@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "io/output.h"
 #include "io/temporary.h"
+#include "many/many.h"
 #include "ranks/ranks.h"
 
 #include <dcrf/dcrf.h>
@@ -53,7 +54,11 @@ static bool run(int count, char **arguments, cli_problem *problem) {
     const cli_command *command = find_command(name);
     if (!command)
         return unknown_command(name, problem);
-    return run_command(command, count - 1, arguments + 1, problem);
+    bool was_run = false;
+    if (command == &solve_command && ranks_count() == 1 &&
+        !run_many(command, count - 1, arguments + 1, &was_run, problem))
+        return false;
+    return was_run || run_command(command, count - 1, arguments + 1, problem);
 }
 
 /* What all ranks print is printed once. */

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "io/room.h"
 #include "large/large.h"
+#include "many/many.h"
 #include "ranks/ranks.h"
 #include "report/explain.h"
 #include "report/solution_text.h"
@@ -17,6 +18,7 @@ typedef struct solve_settings {
     feedback_options feedback;
     solver_options solver;
     large_options limits;
+    many_options many;
     solve_outputs outputs;
     model_options model;
 } solve_settings;
@@ -118,6 +120,7 @@ static const option_group groups[] = {
     {"Results", solve_output_table, offsetof(solve_settings, outputs)},
     {"Method", method_option_table, offsetof(solve_settings, solver)},
     {"Solver", solver_option_table, offsetof(solve_settings, solver)},
+    {"Several pictures", many_option_table, offsetof(solve_settings, many)},
     {"Large images", large_option_table, offsetof(solve_settings, limits)},
     MODEL_OPTION_GROUPS(solve_settings, model),
     {"Device", device_option_table, offsetof(solve_settings, model.kernels)},
@@ -132,7 +135,10 @@ const cli_command solve_command = {
     "Looks for the labelling of least energy under the model that the options describe, and prints "
     "its energy. With --method lp it also prints a lower bound: no labelling whatsoever has less "
     "energy than that, so the gap tells how far the result is from the best one at most.\n"
-    "Ctrl-C ends the iterations; the best labelling so far is then written.",
+    "Ctrl-C ends the iterations; the best labelling so far is then written.\n"
+    "\n"
+    "Several pictures, or a folder of them, are solved one after the other: dcrf solve *.jpg "
+    "--labels-prior-dir masks/ -o out/. With --temporal a folder of frames is one video.",
     sizeof(solve_settings),
     run_solve,
 };

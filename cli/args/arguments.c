@@ -129,6 +129,31 @@ static bool take_operand(parsing *p, const char *argument) {
     return true;
 }
 
+bool arguments_split(const option_set *set, int count, char **arguments, argument_part *parts,
+                     size_t *part_count) {
+    cli_problem ignored;
+    parsing p = {.set = set, .arguments = arguments, .count = count, .problem = &ignored};
+    bool done = true, only_operands = false;
+    option_value one;
+    *part_count = 0;
+    while (done && p.next < p.count) {
+        const char *argument = p.arguments[p.next++];
+        const bool dashed = argument[0] == '-' && argument[1] != '\0';
+        if (only_operands || !dashed) {
+            parts[(*part_count)++] = (argument_part){NULL, argument};
+        } else if (strcmp(argument, "--") == 0) {
+            only_operands = true;
+        } else {
+            p.given = &one;
+            p.given_count = 0;
+            done = take_option(&p, argument);
+            if (done)
+                parts[(*part_count)++] = (argument_part){one.option, one.text};
+        }
+    }
+    return done;
+}
+
 static bool take_apart(parsing *p, bool *help) {
     bool only_operands = false;
     while (p->next < p->count) {

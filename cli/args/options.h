@@ -88,6 +88,17 @@ char *settings_to_arguments(const option_record *record, const cli_option *const
 bool parse_arguments(const option_set *set, int count, char **arguments, void *settings,
                      option_record *record, bool *help, cli_problem *problem);
 
+/* An argument: an option with its text, "" for a switch, or an operand. */
+typedef struct argument_part {
+    const cli_option *option; /* NULL: an operand */
+    const char *text;
+} argument_part;
+
+/* Take arguments apart without reading their values; `parts` has room for `count`. False where they
+ * ask for help or cannot be taken apart: parse_arguments says why. */
+bool arguments_split(const option_set *set, int count, char **arguments, argument_part *parts,
+                     size_t *part_count);
+
 /* The option of this name, or the operand of this name in small letters; NULL: there is none. */
 const cli_option *find_option_named(const option_set *set, const char *name,
                                     const option_group **group);

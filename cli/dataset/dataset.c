@@ -1,6 +1,7 @@
 #include "dataset/dataset.h"
 
 #include "io/file.h"
+#include "io/frames.h"
 #include "io/lines.h"
 #include "io/output.h"
 
@@ -110,11 +111,57 @@ bool dataset_parse_description(const uint8_t *bytes, size_t size, const char *pa
     return done;
 }
 
+/* How many labels the first image's array has; 0: nobody can tell. */
+static size_t labels_of_first(const dataset *data) {
+    char path[PATH_BYTES];
+    line_list images;
+    cli_problem ignored;
+    cli_image image;
+    array_place place;
+    size_t labels = 0;
+    if (!make_path(path, data->folder, "images", "", "") || !is_folder(path) ||
+        !frames_list(path, &images, &ignored))
+        return 0;
+    for (size_t i = 0; labels == 0 && i < images.count; i++) {
+        char *stem = path_stem(images.lines[i]);
+        char *array = stem ? find_file(data->folder, "unaries", stem, array_endings) : NULL;
+        if (array && image_measure(images.lines[i], &image) &&
+            pixel_array_place(array, &image, LAYOUT_AUTO, ARRAY_MAY_BE_SMALLER, &place, &ignored) &&
+            !npy_holds_integers(&place.npy))
+            labels = place.channels;
+        free(stem);
+        free(array);
+    }
+    lines_free(&images);
+    return labels;
+}
+
+/* Where there is no dataset.json, images/ and unaries/ of floats say it all. */
+static bool infer_description(dataset *data, cli_problem *problem) {
+    char path[PATH_BYTES];
+    data->labels = labels_of_first(data);
+    data->void_value = VOID_USUALLY;
+    if (data->labels > 0)
+        return take_unary(data->folder, NULL, &data->unary, problem);
+    make_path(path, data->folder, "", "masks", "");
+    if (is_folder(path))
+        return bad_input(problem, data->folder,
+                         "has masks/ and no dataset.json; masks are refined by: dcrf solve "
+                         "%s/images --labels-prior-dir %s/masks -o out/",
+                         data->folder, data->folder);
+    return bad_input(problem, data->folder,
+                     "has neither a dataset.json nor images/ with arrays of floats of their names "
+                     "in unaries/, from which it would follow; docs/datasets.md and the manual "
+                     "(man dcrf, Data sets) say what a data set is");
+}
+
 static bool read_description(dataset *data, cli_problem *problem) {
     char path[PATH_BYTES];
     file_bytes bytes;
     if (!make_path(path, data->folder, "", "dataset", ".json"))
         return bad_input(problem, data->folder, "its name is too long");
+    if (access(path, F_OK) != 0)
+        return infer_description(data, problem);
     if (!check_plain(path, problem) || !file_read(path, &bytes, problem))
         return false;
     const bool done = dataset_parse_description(bytes.data, bytes.size, path, data, problem);

@@ -57,7 +57,7 @@ class CompletionTest(Case):
         self.assertEqual(self.complete("so"), ["solve"])
         self.assertEqual(self.complete("help", "en"), ["energy"])
         self.assertEqual(self.complete("solve", "--uni"), [])
-        self.assertEqual(self.complete("solve", "--una"), ["--unary", "--unary-kind", "--unary-scale"])
+        self.assertEqual(self.complete("solve", "--una"), ["--unary-dir", "--unary", "--unary-kind", "--unary-scale"])
         self.assertEqual(self.complete("solve", "--method", ""), ["mf", "qp", "lp"])
         self.assertEqual(self.complete("solve", "--preset", "deep"), ["deeplab"])
         self.assertEqual(self.complete("solve", "ima"), ["image.png"])
