@@ -254,13 +254,13 @@ struct dcrf_backend_moves_methods {
 };
 
 #ifdef __CUDACC__
-#define DCRF_BACKEND_HERE_AND_THERE __host__ __device__
+#define DCRF_BACKEND_HOST_AND_DEVICE __host__ __device__
 #else
-#define DCRF_BACKEND_HERE_AND_THERE
+#define DCRF_BACKEND_HOST_AND_DEVICE
 #endif
 
 /* A number of 32 bits that looks random: the finalizer of splitmix64. */
-DCRF_BACKEND_HERE_AND_THERE static inline uint32_t dcrf_backend_scatter(uint64_t value) {
+DCRF_BACKEND_HOST_AND_DEVICE static inline uint32_t dcrf_backend_scatter(uint64_t value) {
     value = (value + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
     value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
     return (uint32_t)(value >> 32);

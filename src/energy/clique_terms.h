@@ -18,16 +18,16 @@
 /* A product below exp of this is zero even without one member. */
 #define DCRF_LOG_OF_NOTHING -200.
 
-DCRF_BACKEND_HERE_AND_THERE static inline float dcrf_positive(float q) {
+DCRF_BACKEND_HOST_AND_DEVICE static inline float dcrf_positive(float q) {
     return q > DCRF_SMALLEST_Q ? q : DCRF_SMALLEST_Q;
 }
 
-DCRF_BACKEND_HERE_AND_THERE static inline bool dcrf_is_nothing(double log_of_product) {
+DCRF_BACKEND_HOST_AND_DEVICE static inline bool dcrf_is_nothing(double log_of_product) {
     return log_of_product < DCRF_LOG_OF_NOTHING;
 }
 
 /* The product without the member that has q. */
-DCRF_BACKEND_HERE_AND_THERE static inline double dcrf_without(double log_of_product, float q) {
+DCRF_BACKEND_HOST_AND_DEVICE static inline double dcrf_without(double log_of_product, float q) {
     return exp(log_of_product - log((double)dcrf_positive(q)));
 }
 
@@ -35,12 +35,12 @@ DCRF_BACKEND_HERE_AND_THERE static inline double dcrf_without(double log_of_prod
 enum { DCRF_QP_OBJECTIVE, DCRF_QP_LINEAR, DCRF_QP_QUADRATIC, DCRF_QP_PARTS };
 
 /* The z that is best for h: the vertex of the linear minimizer. */
-DCRF_BACKEND_HERE_AND_THERE static inline double dcrf_best_z(double h) {
+DCRF_BACKEND_HOST_AND_DEVICE static inline double dcrf_best_z(double h) {
     return h > 1 ? 1 : 0;
 }
 
-DCRF_BACKEND_HERE_AND_THERE static inline void dcrf_add_qp_terms(double z, double h,
-                                                                 double vertex_h, double *parts) {
+DCRF_BACKEND_HOST_AND_DEVICE static inline void dcrf_add_qp_terms(double z, double h,
+                                                                  double vertex_h, double *parts) {
     const double change = dcrf_best_z(h) - z;
     parts[DCRF_QP_OBJECTIVE] += z + (1 - z) * h;
     parts[DCRF_QP_LINEAR] += change * (1 - h);

@@ -211,12 +211,12 @@ static dcrf_status lp_fetch(void *state, dcrf_error *error) {
 
 static dcrf_status lp_labels(void *state, uint16_t *labels, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    return lp->schedule->labels(lp, labels, error);
+    return lp->schedule->labels ? lp->schedule->labels(lp, labels, error) : DCRF_NO_LABELS;
 }
 
 static dcrf_status lp_energy(void *state, dcrf_energy *energy, dcrf_error *error) {
     struct dcrf_lp *lp = state;
-    return lp->schedule->energy(lp, energy, error);
+    return lp->schedule->energy ? lp->schedule->energy(lp, energy, error) : DCRF_NO_LABELS;
 }
 
 static const float *lp_marginals(const void *state) {

@@ -32,7 +32,7 @@ struct dcrf_lp_schedule_interface {
     /* Have the host's lp->y, or lp->best, up to date. */
     dcrf_status (*fetch_y)(struct dcrf_lp *lp, dcrf_error *error);
     dcrf_status (*fetch_best)(struct dcrf_lp *lp, dcrf_error *error);
-    /* As those of a method. */
+    /* As those of a method; NULL likewise. */
     dcrf_status (*labels)(struct dcrf_lp *lp, uint16_t *labels, dcrf_error *error);
     dcrf_status (*energy)(struct dcrf_lp *lp, dcrf_energy *energy, dcrf_error *error);
 };

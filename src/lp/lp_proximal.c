@@ -69,16 +69,6 @@ static dcrf_status fetch(struct dcrf_lp *lp, dcrf_error *error) {
     return DCRF_OK;
 }
 
-static dcrf_status find_labels(struct dcrf_lp *lp, uint16_t *labels, dcrf_error *error) {
-    (void)lp, (void)labels, (void)error;
-    return DCRF_NO_LABELS;
-}
-
-static dcrf_status find_energy(struct dcrf_lp *lp, dcrf_energy *energy, dcrf_error *error) {
-    (void)lp, (void)energy, (void)error;
-    return DCRF_NO_LABELS;
-}
-
 static bool is_as_printed(const struct dcrf_lp *lp) {
     return lp->problem->settings->lp.schedule == DCRF_LP_SCHEDULE_PAPER;
 }
@@ -267,6 +257,4 @@ const struct dcrf_lp_schedule_interface dcrf_lp_proximal = {
     .step = step,
     .fetch_y = fetch,
     .fetch_best = fetch,
-    .labels = find_labels,
-    .energy = find_energy,
 };

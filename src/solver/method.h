@@ -50,7 +50,7 @@ struct dcrf_method_interface {
     /* Begin from start->y, or where the method likes best. */
     dcrf_status (*start)(void *state, const struct dcrf_start *start, dcrf_error *error);
     dcrf_status (*step)(void *state, struct dcrf_step_report *report, dcrf_error *error);
-    /* Bring the current iterate here, where a device has it. NULL: it is here. */
+    /* Bring the host's copy of the iterate up to date. NULL: the iterate is the host's itself. */
     dcrf_status (*fetch)(void *state, dcrf_error *error);
     /* The labels of the largest marginals, from where the iterate is; DCRF_NO_LABELS: they must be
      * read off the marginals. NULL: always. */

@@ -258,7 +258,7 @@ static dcrf_status round_largest(dcrf_solver *solver, dcrf_error *error) {
 
 /* The energy of the largest marginals by the method itself, which has the labels only where they
  * are the best. */
-static dcrf_status evaluate_there(dcrf_solver *solver, dcrf_error *error) {
+static dcrf_status evaluate_by_method(dcrf_solver *solver, dcrf_error *error) {
     dcrf_energy energy;
     dcrf_status status = solver->method->energy
                              ? solver->method->energy(solver->state, &energy, error)
@@ -275,7 +275,7 @@ static dcrf_status evaluate_there(dcrf_solver *solver, dcrf_error *error) {
 /* The energy of the method's labelling: its own, or the largest marginals. */
 static dcrf_status evaluate(dcrf_solver *solver, const uint16_t *labels, dcrf_error *error) {
     const double began_s = dcrf_time_s();
-    dcrf_status status = labels ? DCRF_NO_LABELS : evaluate_there(solver, error);
+    dcrf_status status = labels ? DCRF_NO_LABELS : evaluate_by_method(solver, error);
     if (status == DCRF_NO_LABELS) {
         status = labels ? DCRF_OK : round_largest(solver, error);
         if (status == DCRF_OK)
