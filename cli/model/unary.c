@@ -184,6 +184,9 @@ bool unary_check_array(const unary_options *options, const pixel_array *unary,
         return bad_input(problem, options->array_file,
                          "has only %s axes; unary energies have a %s one, of the labels",
                          unary->axes == 2 ? "two" : "three", unary->axes == 2 ? "third" : "fourth");
+    if (unary->view.channels == 1)
+        return bad_input(problem, options->array_file,
+                         "has one label; tiles need both, that of the background first");
     if (unary->view.channels > DCRF_MAX_LABELS)
         return bad_input(problem, options->array_file, "has %zu labels; %d is the most",
                          unary->view.channels, DCRF_MAX_LABELS);
@@ -233,6 +236,80 @@ bool unary_check_room(const cli_image *image, size_t labels, const char *file,
                    floor(room / 1048576));
 }
 
+/* What the numbers of one label are. */
+static bool settle_foreground(const unary_options *options, const pixel_array *unary,
+                              dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
+    dcrf_unary_look look;
+    dcrf_error error;
+    if (dcrf_unary_look_at(&unary->view, &unary->grid, options->scale, &look, &error) < 0)
+        return library_problem(problem, options->array_file, &error);
+    const bool fits = look.smallest >= 0 && look.largest <= DCRF_PROBABILITY_MAX;
+    *kind = (dcrf_unary_kind)options->kind;
+    if (unary->integers && options->scale == 0)
+        return bad_input(problem, options->array_file,
+                         "has one label, in integers; say with --unary-scale what one step is "
+                         "worth (%.9g if 255 is certainly the foreground)",
+                         1 / 255.0);
+    if (*kind == DCRF_UNARY_ENERGIES)
+        return bad_input(problem, options->array_file,
+                         "has energies of one label, so that there is nothing to choose; a map of "
+                         "the foreground holds probabilities or logits");
+    if (*kind == DCRF_UNARY_PROBABILITIES && !fits)
+        return bad_input(problem, options->array_file,
+                         "has one label, with numbers from %g to %g; probabilities of the "
+                         "foreground lie between 0 and 1",
+                         look.smallest, look.largest);
+    facts->is_recognized = *kind == DCRF_UNARY_AUTO;
+    if (facts->is_recognized)
+        *kind = fits ? DCRF_UNARY_PROBABILITIES : DCRF_UNARY_LOGITS;
+    snprintf(facts->reason, sizeof facts->reason, "its numbers lie between %.3g and %.3g",
+             look.smallest, look.largest);
+    facts->kind = *kind;
+    facts->is_foreground = true;
+    return true;
+}
+
+/* A map of the foreground becomes energies of two labels: of p, or of a logit x, they are
+ * -ln(1 - p) and -ln p, or ln(1 + e^x) and ln(1 + e^-x). */
+static bool convert_foreground(const unary_options *options, const cli_image *image,
+                               pixel_array *unary, unary_facts *facts, cli_problem *problem) {
+    const dcrf_grid grid = image_grid(image);
+    const dcrf_view guide = image_view(image);
+    const size_t pixels = image_pixels(image);
+    dcrf_unary_kind kind = DCRF_UNARY_AUTO;
+    dcrf_error error;
+    if (!settle_foreground(options, unary, &kind, facts, problem))
+        return false;
+    facts->is_enlarged = memcmp(grid.size, unary->grid.size, sizeof grid.size) != 0;
+    memcpy(facts->size, unary->grid.size, sizeof facts->size);
+    float *energies = calloc(pixels, 2 * sizeof *energies);
+    float *map = calloc(pixels, sizeof *map);
+    bool done = energies && map;
+    if (!done)
+        out_of_memory(problem, options->array_file);
+    else if (dcrf_unary_energies(&unary->view, &unary->grid, DCRF_UNARY_ENERGIES,
+                                 options->scale > 0 ? options->scale : 1, &grid, &guide, map,
+                                 &error) < 0)
+        done = library_problem(problem, options->array_file, &error);
+    for (size_t a = 0; done && a < pixels; a++) {
+        const double x = (double)map[a];
+        for (size_t i = 0; i < 2; i++) {
+            const double own = i == 0 ? 1 - x : x, against = i == 0 ? x : -x;
+            energies[2 * a + i] = (float)(kind == DCRF_UNARY_PROBABILITIES
+                                              ? -log(fmin(fmax(own, DCRF_PROBABILITY_MIN), 1))
+                                              : fmax(against, 0) + log1p(exp(-fabs(against))));
+        }
+    }
+    free(map);
+    if (!done) {
+        free(energies);
+        return false;
+    }
+    unary->view.channels = 2;
+    pixel_array_replace(unary, image, energies);
+    return true;
+}
+
 /* The array becomes energies over the image. */
 static bool convert_array(const unary_options *options, const cli_image *image, pixel_array *unary,
                           unary_facts *facts, cli_problem *problem) {
@@ -241,6 +318,8 @@ static bool convert_array(const unary_options *options, const cli_image *image, 
     const bool same_size = memcmp(grid.size, unary->grid.size, sizeof grid.size) == 0;
     dcrf_unary_kind kind;
     dcrf_error error;
+    if (unary->channel_axis && unary->view.channels == 1)
+        return convert_foreground(options, image, unary, facts, problem);
     if (!unary_check_array(options, unary, problem) ||
         !unary_settle_kind(options, unary, &kind, facts, problem) ||
         !unary_check_room(image, unary->view.channels, options->array_file, problem))
@@ -381,6 +460,8 @@ void unary_facts_print(FILE *stream, const unary_facts *facts) {
     fprintf(stream, "unaries: %s", dcrf_unary_kind_name(facts->kind));
     if (facts->is_recognized)
         fprintf(stream, " (%s)", facts->reason);
+    if (facts->is_foreground)
+        fputs(" of one label, taken for the foreground, label 1; label 0 is the rest", stream);
     if (facts->is_enlarged)
         fprintf(stream, ", enlarged from %zu x %zu%s, guided by the image's colours",
                 facts->size[0], facts->size[1], facts->size[2] > 1 ? " and slices" : "");
@@ -395,7 +476,10 @@ json_t *unary_facts_to_json(const unary_facts *facts) {
     json_t *size = json_array();
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
         json_array_append_new(size, json_integer((json_int_t)facts->size[axis]));
-    return json_pack("{s:s, s:b, s:b, s:o}", "kind", dcrf_unary_kind_name(facts->kind),
-                     "recognized", facts->is_recognized, "enlarged", facts->is_enlarged, "size",
-                     size);
+    json_t *told =
+        json_pack("{s:s, s:b, s:b, s:o}", "kind", dcrf_unary_kind_name(facts->kind), "recognized",
+                  facts->is_recognized, "enlarged", facts->is_enlarged, "size", size);
+    if (told && facts->is_foreground)
+        json_object_set_new(told, "foreground", json_true());
+    return told;
 }

@@ -43,6 +43,7 @@ typedef struct unary_facts {
     dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: it was no array */
     bool is_recognized;   /* nobody had said it */
     char reason[DCRF_UNARY_REASON_BYTES];
+    bool is_foreground; /* an array of one label, which is taken for two */
     bool is_mask;       /* a label map of 0 and 255 */
     bool is_soft;       /* the same with numbers between, as of masks that were resized */
     bool is_left_rough; /* a label map with USUAL_CONFIDENCE, whose borders are not refined */

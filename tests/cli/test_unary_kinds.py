@@ -54,6 +54,36 @@ class KindTest(Case):
             self.is_the_model(logits, "logits", False, "--unary-kind", "logits")
         self.is_the_model(P, "probabilities", False, "--unary-kind", "probabilities")
 
+    def test_one_label_is_a_foreground(self):
+        """A sigmoid's map, of any shape, is two labels; the energy is that of both written out."""
+        p = [0.03 + 0.9 * ((7 * k) % 13) / 12 for k in range(len(PIXELS))]
+        both = self.put([v for one in p for v in (1 - one, one)], (HEIGHT, WIDTH, 2))
+        labels = self.write("two.npy", formats.npy([int(v > 0.5) for v in p], (HEIGHT, WIDTH), "|u1"))
+
+        def energy(file, *more):
+            return json.loads(self.good("energy", self.image, "--unary", file, "--labels", labels, "--json", "-", *UNARY_ONLY,
+                                        *more))
+
+        expected = energy(both)["energy"]
+        for shape in ((HEIGHT, WIDTH, 1), (1, HEIGHT, WIDTH)):
+            file = self.write("one.npy", formats.npy(p, shape))
+            found = energy(file)
+            self.assertAlmostEqual(found["energy"], expected, delta=1e-4)
+            self.assertTrue(found["unary"]["foreground"])
+            self.assertEqual(found["unary"]["kind"], "probabilities")
+            logits = self.write("logits.npy", formats.npy([math.log(v / (1 - v)) for v in p], shape))
+            self.assertAlmostEqual(energy(logits)["energy"], expected, delta=1e-4)
+        said = self.good("solve", self.image, "--unary", file, "-o", "out.png", *UNARY_ONLY)
+        self.assertIn("taken for the foreground", said)
+        rows = formats.read_png(self.read("out.png"))[4]
+        self.assertEqual([pixel[0] for row in rows for pixel in row], [int(v > 0.5) for v in p])
+        os.remove(self.path("out.png"))
+        self.refused("nothing to choose", file, "--unary-kind", "energies")
+        self.refused("between 0 and 1", logits, "--unary-kind", "probabilities")
+        byte = self.write("byte.npy", formats.npy([round(255 * v) for v in p], (HEIGHT, WIDTH, 1), "|u1"))
+        self.refused("--unary-scale", byte)
+        self.assertAlmostEqual(energy(byte, "--unary-scale", str(1 / 255))["energy"], expected, delta=0.02 * expected)
+
     def test_an_offset_of_logits_changes_nothing(self):
         results = []
         for offset in (0, 64):
