@@ -392,16 +392,35 @@ static size_t ordered_roundings(const dcrf_operator *base, size_t bins) {
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
+struct scaling {
+    struct dcrf_lattice *lattice;
+    const float *scale;
+};
+
+static void scale_corners(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct scaling *scaling = context;
+    const size_t corners = scaling->lattice->corners;
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < corners; k++)
+            scaling->lattice->corner_weight[a * corners + k] *= scaling->scale[a];
+}
+
+static void scale_entries(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct scaling *scaling = context;
+    for (size_t e = begin; e < end; e++)
+        scaling->lattice->entry_weight[e] *= scaling->scale[scaling->lattice->entry_variable[e]];
+}
+
 static dcrf_status rescale(dcrf_operator *base, dcrf_workspace *workspace, const float *scale,
                            dcrf_error *error) {
-    (void)workspace;
     (void)error;
-    struct dcrf_lattice *lattice = (struct dcrf_lattice *)base;
-    for (size_t a = 0; a < base->variables; a++)
-        for (size_t k = 0; k < lattice->corners; k++)
-            lattice->corner_weight[a * lattice->corners + k] *= scale[a];
-    for (size_t e = 0; e < base->variables * lattice->corners; e++)
-        lattice->entry_weight[e] *= scale[lattice->entry_variable[e]];
+    struct scaling scaling = {(struct dcrf_lattice *)base, scale};
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t n = base->variables, grain = 8 * VARIABLE_GRAIN;
+    dcrf_parallel_for(pool, n, grain, scale_corners, &scaling);
+    dcrf_parallel_for(pool, n * scaling.lattice->corners, grain, scale_entries, &scaling);
     return DCRF_OK;
 }
 

@@ -23,6 +23,8 @@
 /* Rows of vertices that take more do not fit in a third-level cache next to what else is there. */
 #define LARGE_BYTES ((size_t)12 << 20)
 #define USUAL_ROW 24
+/* Tasks that invert, at most. */
+#define MOST_TASKS 64
 
 struct build {
     struct dcrf_lattice *lattice;
@@ -105,6 +107,63 @@ static void copy_corners(void *context, size_t begin, size_t end, size_t worker)
                           corner + simplices->of[a] * corners, corners);
 }
 
+/* Each task goes through all corners, and has vertices of its own: what it takes to look at a
+ * corner is little next to handing out its entry, and nobody waits.
+ *
+ * Counts are two places on, then summed up: first[v + 1] is where vertex v begins; handing out the
+ * entries makes it where v ends. */
+struct inversion {
+    struct dcrf_lattice *lattice;
+    size_t tasks;
+    size_t begin[MOST_TASKS + 1]; /* the vertices of each, when they are filled */
+};
+
+static void count_entries(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct inversion *inversion = context;
+    const struct dcrf_lattice *lattice = inversion->lattice;
+    const size_t low = lattice->vertices * begin / inversion->tasks;
+    const size_t count = lattice->vertices * end / inversion->tasks - low;
+    size_t *own = lattice->first + 2 + low;
+    for (size_t e = 0; e < lattice->base.variables * lattice->corners; e++)
+        if (lattice->corner_vertex[e] - low < count)
+            own[lattice->corner_vertex[e] - low]++;
+}
+
+/* The first vertex whose entries begin at a share of all, or behind it. */
+static size_t share_begin(const struct inversion *inversion, size_t task) {
+    const struct dcrf_lattice *lattice = inversion->lattice;
+    const size_t entries = lattice->base.variables * lattice->corners;
+    size_t low = 0, high = lattice->vertices;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (lattice->first[middle + 1] < entries / inversion->tasks * task)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return task == inversion->tasks ? lattice->vertices : low;
+}
+
+static void fill_entries(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct inversion *inversion = context;
+    const struct dcrf_lattice *lattice = inversion->lattice;
+    const size_t corners = lattice->corners, low = inversion->begin[begin];
+    const size_t count = inversion->begin[end] - low;
+    const uint32_t *vertex = lattice->corner_vertex;
+    const float *weight = lattice->corner_weight;
+    size_t *next = lattice->first + 1;
+    for (size_t a = 0; a < lattice->base.variables; a++)
+        for (size_t k = 0; k < corners; k++, vertex++, weight++) {
+            if (*vertex - low >= count)
+                continue;
+            const size_t e = next[*vertex]++;
+            lattice->entry_variable[e] = (uint32_t)a;
+            lattice->entry_weight[e] = *weight;
+        }
+}
+
 /* The corners by variable, and the entries by vertex. */
 static dcrf_status invert(struct build *build, dcrf_error *error) {
     struct dcrf_lattice *lattice = build->lattice;
@@ -122,26 +181,17 @@ static dcrf_status invert(struct build *build, dcrf_error *error) {
     lattice->entry_weight = dcrf_allocate(n, corners * sizeof *lattice->entry_weight);
     if (!lattice->first || !lattice->entry_variable || !lattice->entry_weight)
         return dcrf_fail_memory(error, "the plan of a lattice");
-    /* Counts two places on, then sums: first[v + 1] is where vertex v begins; handing out the
-     * entries makes it where v ends. */
-    size_t *next = lattice->first + 1;
-    for (size_t e = 0; e < n * corners; e++)
-        next[lattice->corner_vertex[e] + 1]++;
+    dcrf_pool *pool = dcrf_workspace_pool(build->workspace);
+    const size_t threads = dcrf_pool_threads(pool);
+    struct inversion inversion = {lattice, threads < MOST_TASKS ? threads : MOST_TASKS, {0}};
+    dcrf_parallel_for(pool, inversion.tasks, 1, count_entries, &inversion);
     for (size_t v = 1; v <= lattice->vertices; v++)
-        next[v] += next[v - 1];
-    const uint32_t *vertex = lattice->corner_vertex;
-    const float *weight = lattice->corner_weight;
-    dcrf_status status = DCRF_OK;
-    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
-        for (size_t k = 0; k < corners; k++, vertex++, weight++) {
-            const size_t e = next[*vertex]++;
-            lattice->entry_variable[e] = (uint32_t)a;
-            lattice->entry_weight[e] = *weight;
-        }
-        if (a % CHUNK_VARIABLES == CHUNK_VARIABLES - 1)
-            status = dcrf_go_on(build->workspace, DCRF_BUILDING, error);
-    }
-    return status;
+        lattice->first[v + 1] += lattice->first[v];
+    for (size_t task = 1; task <= inversion.tasks; task++)
+        inversion.begin[task] = share_begin(&inversion, task);
+    return dcrf_parallel_while(build->workspace, inversion.tasks, 1, fill_entries, &inversion)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(build->workspace, DCRF_BUILDING, error);
 }
 
 static dcrf_status make_runs(struct build *build, dcrf_error *error) {
