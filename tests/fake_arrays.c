@@ -1,6 +1,8 @@
-/* Arrays of the caller's on the fake device: its memory is the host's, with a number.
+/* Arrays of the caller's on the fake device: in its memory, which the host cannot read, and from
+ * there by the CPU's mean field.
  *
  *   FAKE_PLACE   the device that all other memory is on; not set: it is the host's */
+#include "core/memory.h"
 #include "fake_backend.h"
 
 #include <math.h>
@@ -60,13 +62,16 @@ static dcrf_status memory_new(dcrf_backend_memory **out, void **data, dcrf_backe
     if (status < 0)
         return status;
     struct dcrf_backend_memory *memory = calloc(1, sizeof *memory);
+    fake_enter();
     if (memory)
-        memory->data = malloc(bytes + 1);
+        memory->data = dcrf_allocate(bytes + 1, 1);
+    if (memory && memory->data)
+        memset(memory->data, 0x5a, bytes + 1);
+    fake_leave();
     if (!memory || !memory->data) {
         free(memory);
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake array");
     }
-    memset(memory->data, 0x5a, bytes + 1);
     memory->bytes = bytes + 1;
     memory->index = fake_index(device);
     fake_count(1);
@@ -86,7 +91,7 @@ static void memory_free(dcrf_backend_memory *memory) {
         at = &(*at)->next;
     *at = memory->next;
     pthread_mutex_unlock(&lock);
-    free(memory->data);
+    dcrf_release(memory->data);
     free(memory);
     fake_count(-1);
 }
@@ -94,7 +99,9 @@ static void memory_free(dcrf_backend_memory *memory) {
 static dcrf_status copy(dcrf_backend_device *device, void *to, const void *from, size_t bytes,
                         dcrf_error *error) {
     (void)device;
+    fake_enter();
     memcpy(to, from, bytes);
+    fake_leave();
     return fake_refuse("copy", error);
 }
 
@@ -153,35 +160,29 @@ static double likelihood(dcrf_unary_kind kind, double number) {
                                             : -number;
 }
 
-static double message(const struct dcrf_backend_run *run, const double *q, size_t a, size_t i) {
-    double sum = 0;
-    for (size_t m = 0; m < run->kernel_count; m++)
-        for (size_t b = 0; b < run->pictures * run->variables; b++)
-            if (b != a)
-                sum += run->weights[m] * fake_row(run->operators[m], a)[b] * q[b * run->labels + i];
-    return sum;
+/* The energies of all pictures, rows of the run's stride; *wrong as in a run. */
+static void fill_energies(const struct dcrf_backend_run *run, float *energies, size_t *wrong) {
+    *wrong = SIZE_MAX;
+    for (size_t k = run->pictures * run->variables * run->labels; k-- > 0;) {
+        const size_t a = k / run->labels, i = k % run->labels;
+        const double found = likelihood(run->kind, fake_element(&run->unary[a / run->variables],
+                                                                run->grid, a % run->variables, i));
+        energies[a * run->stride + i] = (float)-found;
+        if (isnan(found))
+            *wrong = k;
+    }
 }
 
-static void soften(double *row, size_t labels) {
-    double largest = -INFINITY, sum = 0;
-    for (size_t i = 0; i < labels; i++)
-        largest = fmax(largest, row[i]);
-    for (size_t i = 0; i < labels; i++)
-        sum += row[i] = exp(row[i] - largest);
-    for (size_t i = 0; i < labels; i++)
-        row[i] /= sum;
-}
-
-static void write_results(const struct dcrf_backend_run *run, const double *q) {
+static void write_results(const struct dcrf_backend_run *run, const float *q) {
     for (size_t a = 0; a < run->pictures * run->variables; a++) {
         const size_t picture = a / run->variables, variable = a % run->variables;
+        const float *row = q + a * run->stride;
         size_t best = 0;
         for (size_t i = 0; i < run->labels; i++) {
-            const float value = (float)q[a * run->labels + i];
-            if (value > (float)q[a * run->labels + best])
+            if (row[i] > row[best])
                 best = i;
             if (run->marginals)
-                *(float *)place(&run->marginals[picture], run->grid, variable, i) = value;
+                *(float *)place(&run->marginals[picture], run->grid, variable, i) = row[i];
         }
         if (!run->labels_out)
             continue;
@@ -196,42 +197,50 @@ static void write_results(const struct dcrf_backend_run *run, const double *q) {
     }
 }
 
+/* From the energies, and to the marginals in their place. */
+static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend_run *run,
+                          float *block, dcrf_error *error) {
+    const struct dcrf_backend_group group = {
+        .kernel_count = run->kernel_count, .operators = run->operators, .weights = run->weights};
+    const struct dcrf_backend_model model = {.variables = run->pictures * run->variables,
+                                             .labels = run->labels,
+                                             .stride = run->stride,
+                                             .unary = block,
+                                             .group_count = 1,
+                                             .groups = &group};
+    const struct dcrf_backend_update plain = {.damping = 0, .coldness = 1};
+    double entropy, sums[DCRF_BACKEND_UPDATE_SUMS];
+    dcrf_backend_iterate *iterate;
+    dcrf_status status =
+        fake_iterate.make(&iterate, device, &model, DCRF_BACKEND_FOR_MEAN_FIELD, error);
+    if (status < 0)
+        return status;
+    status = fake_iterate.mean_field_start(iterate, NULL, 1, &entropy, error);
+    for (size_t t = 0; t < run->iterations && status == DCRF_OK; t++)
+        status = fake_iterate.mean_field_step(iterate, &plain, sums, error);
+    if (status == DCRF_OK)
+        status = fake_iterate.read(iterate, block, error);
+    fake_iterate.free(iterate);
+    return status;
+}
+
 static dcrf_status mean_field(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                               size_t *wrong, dcrf_error *error) {
-    (void)device;
-    const size_t variables = run->pictures * run->variables, count = variables * run->labels;
-    double *own = calloc(count, sizeof *own), *q = calloc(count, sizeof *q);
-    double *next = calloc(count, sizeof *next);
-    *wrong = SIZE_MAX;
-    if (!own || !q || !next) {
-        free(own);
-        free(q);
-        free(next);
-        return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field of arrays");
-    }
-    for (size_t k = count; k-- > 0;) {
-        const size_t a = k / run->labels;
-        own[k] = q[k] =
-            likelihood(run->kind, fake_element(&run->unary[a / run->variables], run->grid,
-                                               a % run->variables, k % run->labels));
-        if (isnan(own[k]))
-            *wrong = k;
-    }
-    for (size_t t = 0; t <= run->iterations; t++) {
-        for (size_t k = 0; k < count && t > 0; k++)
-            next[k] = own[k] + 2 * message(run, q, k / run->labels, k % run->labels);
-        if (t > 0)
-            memcpy(q, next, count * sizeof *q);
-        for (size_t a = 0; a < variables; a++)
-            soften(q + a * run->labels, run->labels);
-    }
-    if (*wrong == SIZE_MAX)
-        write_results(run, q);
+    fake_enter();
+    float *block = dcrf_allocate_zero(run->pictures * run->variables, run->stride * sizeof *block);
+    dcrf_status status = DCRF_OK;
+    if (!block)
+        status = fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: fake mean field of arrays");
+    else
+        fill_energies(run, block, wrong);
+    if (status == DCRF_OK && *wrong == SIZE_MAX)
+        status = update(device, run, block, error);
+    if (status == DCRF_OK && *wrong == SIZE_MAX)
+        write_results(run, block);
     atomic_store(&pictures_at_once, run->pictures);
-    free(own);
-    free(q);
-    free(next);
-    return fake_refuse("mean_field", error);
+    dcrf_release(block);
+    fake_leave();
+    return status < 0 ? status : fake_refuse("mean_field", error);
 }
 
 const struct dcrf_backend_arrays_methods fake_arrays = {.find = find,

@@ -388,9 +388,11 @@ dcrf_status fake_operator_new(dcrf_operator **out, double **matrix_out, dcrf_bac
         free(matrix);
         return fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake operator");
     }
+    fake_enter(); /* images may be in its memory */
     fill_matrix(features, matrix);
     for (size_t i = 0; i < features->dimension; i++)
         first_features[i] = feature(features, 0, i);
+    fake_leave();
     fake_hold(device);
     op->device = device;
     op->matrix = matrix;

@@ -28,9 +28,10 @@ bool fake_is_on(const dcrf_operator *op, const dcrf_backend_device *device);
 /* A row of the operator's matrix. */
 const double *fake_row(const dcrf_operator *op, size_t a);
 
-/* Around what the device does: its memory can be read and written in between only. */
-void fake_enter(void);
-void fake_leave(void);
+/* Around what the device does: its memory can be read and written in between only. For tests too,
+ * by dlsym. */
+__attribute__((visibility("default"))) void fake_enter(void);
+__attribute__((visibility("default"))) void fake_leave(void);
 
 extern const struct dcrf_backend_iterate_methods fake_iterate;
 extern const struct dcrf_backend_lp_methods fake_lp;

@@ -130,7 +130,7 @@ static dcrf_status take_model(struct object *object, const struct dcrf_backend_m
     for (size_t g = 0; g < given->group_count; g++)
         for (size_t m = 0; m < given->groups[g].kernel_count && status == DCRF_OK; m++)
             status = take_kernel(object, &given->groups[g], m, error);
-    return status == DCRF_OK && given->coupling
+    return status == DCRF_OK
                ? dcrf_coupling_new(&object->coupling, &object->plan, object->workspace, error)
                : status;
 }

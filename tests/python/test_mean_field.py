@@ -1,6 +1,5 @@
-"""dcrf.mean_field, and arrays on a GPU: with a device that is none (tests/fake_backend.c), whose memory is that of the
-host. So an array of numpy that says it is on a GPU can be read there, and what is read, waited for and freed can
-be seen."""
+"""dcrf.mean_field, and arrays on a GPU: with a device that is none (tests/fake_backend.c). It believes an array of numpy
+that says it is on a GPU, and what is read, waited for and freed can be seen. Its own memory cannot be read from here."""
 
 import ctypes
 import gc
@@ -379,7 +378,10 @@ class OnTheGpu(unittest.TestCase):
             self.assertIsNone(interface["stream"])
             self.assertEqual(np.dtype(interface["typestr"]), result.dtype)
             data = (ctypes.c_char * (4 * result.size)).from_address(interface["data"][0])
-            self.assertEqual(bytes(data), np.asarray(result).tobytes())
+            FAKE.fake_enter()
+            on_the_device = bytes(data)
+            FAKE.fake_leave()
+            self.assertEqual(on_the_device, np.asarray(result).tobytes())
             self.assertEqual(result.__dlpack_device__(), (2, 0))
             for stream in (None, 1, 2, 12345):
                 capsule = result.__dlpack__(stream=stream, max_version=(1, 0), dl_device=(2, 0), copy=False)
