@@ -261,7 +261,8 @@ class Check:
         lowest = self.unary.min(1)
         bound = max(low - self.excess, lowest.sum() - len(lowest) * 2.0**-52 * np.abs(lowest).sum())
         need(np.isfinite(c["bound"]) and c["bound"] <= bound and c["proven"] <= proven
-             and low <= c["energy"] <= high + 1e-6 * magnitude, "it claims more than it proves")
+             and low <= c["energy"] <= high + 1e-6 * magnitude,
+             f"it claims more than it proves: energy {high:.10g}, bound {bound:.10g} and {proven} pixels were found")
         print(f"holds: energy {c['energy']:.12g}, bound {c['bound']:.12g}, {proven} of {len(self.unary)} pixels proven")
 
 

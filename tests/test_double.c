@@ -160,10 +160,46 @@ static void test_ordered_rounding(void **state) {
     check_ordered(DCRF_OPERATOR_LATTICE, &sign);
 }
 
+/* The model's definition (dcrf/model.h): a kernel value below 2^-126 may count as anything from 0
+ * to that; all others are what the formula says, to the roundings of floats. */
+static void test_values_that_vanish(void **state) {
+    (void)state;
+    dcrf_workspace *workspace;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    for (double distance = 1; distance < 40; distance += 0.25) {
+        const double feature[2] = {0, distance};
+        const dcrf_grid grid = dcrf_grid_1d(2);
+        dcrf_kernel kernel =
+            dcrf_kernel_features(dcrf_view_interleaved(feature, DCRF_F64, &grid, 1), 1);
+        dcrf_operator *op;
+        const double unit[2] = {1, 0};
+        double precise[2];
+        float in[2 * DCRF_LANES] = {1}, out[2 * DCRF_LANES];
+        const long double value = expl(-(long double)(distance * distance) / 2);
+        /* Above that many sigmas the operator leaves pairs out, and says how much that is. */
+        double left_out[2] = {0};
+        kernel.normalization = DCRF_NORMALIZE_NONE;
+        assert_int_equal(
+            dcrf_operator_new(&op, &grid, &kernel, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
+        assert_int_equal(
+            dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, in, out, 1, DCRF_LANES, NULL),
+            DCRF_OK);
+        assert_int_equal(op->methods->apply_double(op, workspace, unit, precise, 1, NULL), DCRF_OK);
+        assert_int_equal(op->methods->left_out(op, workspace, false, left_out, NULL), DCRF_OK);
+        const long double error = 1e-4L * value + 0x1p-126L + (long double)left_out[1];
+        assert_true(out[DCRF_LANES] >= 0 && precise[1] >= 0);
+        assert_true(fabsl((long double)out[DCRF_LANES] - value) <= error);
+        assert_true(fabsl((long double)precise[1] - value) <= error);
+        dcrf_operator_free(&op);
+    }
+    dcrf_workspace_free(&workspace);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_matrix),
         cmocka_unit_test(test_ordered_rounding),
+        cmocka_unit_test(test_values_that_vanish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

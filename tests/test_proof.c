@@ -83,7 +83,9 @@ struct count {
 /* Energies are sums of a few hundred long doubles: what is closer than this is a tie. */
 #define TIE 1e-14L
 
-static void check(struct seen *seen, size_t iterations, struct count *count) {
+/* `start`: the labelling that the solver begins with; NULL: its own. */
+static void check(struct seen *seen, size_t iterations, const uint16_t *start,
+                  struct count *count) {
     struct toy *toy = seen->toy;
     const size_t n = toy->variables, labels = toy->labels;
     dcrf_settings settings;
@@ -98,6 +100,8 @@ static void check(struct seen *seen, size_t iterations, struct count *count) {
     dcrf_proof_settings_defaults(&limits);
     assert_int_equal(dcrf_solver_new(&solver, seen->plan, toy->workspace, &settings, NULL),
                      DCRF_OK);
+    if (start)
+        assert_int_equal(dcrf_solver_start_labels(solver, start, NULL), DCRF_OK);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
     dcrf_solver_free(&solver);
@@ -151,7 +155,7 @@ static struct count check_toys(uint64_t first, uint64_t many, dcrf_operator_kind
                                  strengths[seed / 3 % 5], TOY_POTTS, 1);
         struct seen seen = see(&toy, kind);
         enumerate(&seen);
-        check(&seen, iterations[seed / 7 % 3], &count);
+        check(&seen, iterations[seed / 7 % 3], NULL, &count);
         free_toy(&toy);
     }
     print_message("%zu variables, %zu proven (%zu by the gap), %zu labels excluded, %zu optima\n",
@@ -194,11 +198,40 @@ static void ties_stay(void **state) {
         for (size_t a = 0; a < n; a++) /* the oracle knows the ties */
             assert_true(fabsl(seen.lowest[a * labels] - seen.lowest[a * labels + 1]) <=
                         TIE * (1 + fabsl(seen.optimum)));
-        check(&seen, 40, &count);
+        check(&seen, 40, NULL, &count);
         free_toy(&toy);
     }
     print_message("with ties: %zu of %zu variables proven\n", count.proven, count.variables);
     assert_true(count.proven > 0 && count.proven < count.variables);
+}
+
+/* Kernels that drown the unaries: a constant labelling is optimal, and so is another one. Whichever
+ * of the two the solver begins with, it is not the only one. */
+static void constants_that_tie(void **state) {
+    (void)state;
+    struct count count = {0};
+    size_t constant = 0;
+    for (uint64_t seed = 0; seed < 90; seed++) {
+        const size_t labels = 3, n = 6, one = seed % 3, other = (seed / 3 + 1 + one) % 3;
+        struct toy toy = new_toy(seed, n, labels, seed % 2, 60, TOY_POTTS, 1);
+        const dcrf_grid grid = dcrf_grid_1d(n);
+        uint16_t start[MOST_VARIABLES];
+        for (size_t a = 0; a < n; a++) {
+            toy.unary[a * labels + one] *= 0.1;
+            toy.unary[a * labels + other] = toy.unary[a * labels + one];
+            start[a] = (uint16_t)one;
+        }
+        const dcrf_view unary = dcrf_view_interleaved(toy.unary, DCRF_F64, &grid, labels);
+        assert_int_equal(dcrf_model_set_unary(toy.model, &unary, NULL), DCRF_OK);
+        struct seen seen = see(&toy, seed % 4 < 2 ? DCRF_OPERATOR_LATTICE : DCRF_OPERATOR_EXACT);
+        enumerate(&seen);
+        constant += energy_of(&seen, start) <= seen.optimum + TIE * (1 + seen.optimum);
+        check(&seen, seed % 5 ? 40 : 2, start, &count);
+        free_toy(&toy);
+    }
+    print_message("%zu of 90 have a constant optimum; %zu of %zu variables proven\n", constant,
+                  count.proven, count.variables);
+    assert_true(constant > 60);
 }
 
 static void limits_and_errors(void **state) {
@@ -497,6 +530,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(excluded_labels_are_in_no_optimum),
         cmocka_unit_test(ties_stay),
+        cmocka_unit_test(constants_that_tie),
         cmocka_unit_test(limits_and_errors),
         cmocka_unit_test(a_stage_of_the_run),
         cmocka_unit_test(a_proof_that_is_cut_short),

@@ -90,9 +90,6 @@ static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, d
     struct dcrf_knowledge *known = run->known;
     double excess, error_of;
     dcrf_status status = dcrf_groups_excess(&run->groups, &excess, error);
-    /* In a certificate a round is a group or follows from dead ends; this does not. */
-    if (status == DCRF_OK && !run->settings.certificate)
-        status = dcrf_knowledge_decide(known, NULL, error);
     if (status == DCRF_OK)
         status = dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy,
                                        NULL, &error_of, error);

@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import random
+import re
 import struct
 import sys
 import unittest
@@ -30,7 +31,6 @@ from case import Case
 FORGERIES = int(os.environ.get("FORGERIES", "1000"))
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
 WIDTH, LABELS = 7, 3
-SPATIAL, BILATERAL = "2,.4", "3,40,.6"
 ODD = (float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e-300, 1e300, 0.5, 1.0, 2.0)
 
 
@@ -169,6 +169,30 @@ class Forger:
         points = points * self.random.choice((1, 1, 2)) if kind == 0 else points
         c["mixtures"][k] = (after, [(weight, epsilon, nodes, levels, values)] + points[1:])
 
+    def stage(self, c):
+        """Rounds and mixtures after them, of any kind: what they prove is not known."""
+        np, at = sys.modules["numpy"], self.random
+        rounds = at.randint(0, 3)
+        c["epsilon"] = [at.choice((0.0625, 0.25, 0.5)) for _ in range(rounds)]
+        c["round"] = np.array([at.randint(0, rounds) if a >= rounds else a + 1 for a in range(WIDTH)])
+        low, high = at.choice(((0, 208), (48, 160), (96, 112)))
+        c["values"] = np.array([[high + at.randint(0, 208 - high) if c["x"][a] == i else at.randint(0, low) for i in range(LABELS)]
+                                for a in range(WIDTH)])
+        c["mixtures"] = []
+        for after in sorted(at.randint(0, rounds) for _ in range(at.randint(0, 3))):
+            size, points = np.count_nonzero((c["round"] == 0) | (c["round"] > after)), at.randint(1, 3)
+            if size == 0:
+                continue
+            drawn = []
+            for _ in range(points):
+                levels, alive = at.choice((1, 16, 4095)), [at.random() < 0.8 for _ in range(LABELS)]
+                # Near the labels of x, so that some of them are worth something.
+                own = c["x"][(c["round"] == 0) | (c["round"] > after)]
+                values = np.array([[round(levels * min(1, max(0, (own[a] == i) * 0.7 + at.uniform(-0.2, 0.3)))) * alive[i]
+                                    for i in range(LABELS)] for a in range(size)])
+                drawn.append((1 / points - 1e-9, at.choice((0.05, 0.3, 1)), at.choice((0, 2, 14, 256)), levels, values))
+            c["mixtures"].append((after, drawn))
+
     def invent(self, c):
         """All is decided at once, by values as wide as they can be."""
         c["epsilon"], c["round"][:], c["mixtures"], c["proven"] = [self.random.choice((0.0625, 0.25))], 1, [], WIDTH
@@ -189,7 +213,7 @@ class ForgedTest(Case):
             self.skipTest("no numpy")
         self.check, self.numpy = check_certificate, numpy
 
-    def make(self, seed):
+    def make(self, seed, strength=1):
         """An honest certificate, its model, and where both are."""
         at = random.Random(seed)
         image = [[tuple(at.randrange(256) for _ in range(3)) for _ in range(WIDTH)]]
@@ -198,8 +222,9 @@ class ForgedTest(Case):
         self.unary = self.write("strip.npy", formats.npy(unary, (1, WIDTH, LABELS)))
         self.colours = self.numpy.array(image, float)
         self.phi = self.numpy.array(unary, "<f4").reshape(1, WIDTH, LABELS)
+        self.model = "--spatial", f"2,{0.4 * strength}", "--bilateral", f"3,40,{0.6 * strength}"
         self.good("solve", self.image, "--unary", self.unary, "--unary-kind", "energies", "--method", "lp", "--operator",
-                  "exact", "--spatial", SPATIAL, "--bilateral", BILATERAL, "--certificate", "c.cert", "-o", "l.png")
+                  "exact", *self.model, "--certificate", "c.cert", "-o", "l.png")
         return self.check.read_certificate(self.path("c.cert"), self.phi.shape, 2)
 
     def truth(self, c):
@@ -222,19 +247,105 @@ class ForgedTest(Case):
         decided = c["round"] > 0
         self.assertTrue((best[:, decided] == c["x"][decided]).all())
 
-    def accepts_in_numpy(self):
+    def said_in_numpy(self):
+        """Why the script refuses the certificate; nothing: it does not."""
         colours = self.write("colours.npy", formats.npy(self.colours.ravel().tolist(), self.colours.shape))
         with redirect_stdout(io.StringIO()), self.numpy.errstate(all="ignore"), \
                 mock.patch.object(sys, "argv", ["", self.unary, self.path("c.cert"), "-", colours]):
             try:
                 self.check.main()
-            except SystemExit:
-                return False
-        return True
+            except SystemExit as refusal:
+                return str(refusal)
+        return ""
+
+    def accepts_in_numpy(self):
+        return not self.said_in_numpy()
+
+    def verify(self):
+        return self.run_dcrf("verify", self.image, "--unary", self.unary, "--unary-kind", "energies", *self.model, "--certificate",
+                             "c.cert")
 
     def accepts_in_c(self):
-        return self.run_dcrf("verify", self.image, "--unary", self.unary, "--unary-kind", "energies", "--spatial", SPATIAL,
-                             "--bilateral", BILATERAL, "--certificate", "c.cert").returncode == 0
+        return self.verify().returncode == 0
+
+    def found(self, text):
+        """Energy, bound and number of proven pixels, from what is said of a certificate that claims more; None: it fails before."""
+        numbers = re.search(r"(?:where|proves: energy) (\S+), (?:bound )?(\S+) and (\d+) (?:pixels )?were found", text)
+        return numbers and [float(number) for number in numbers.groups()]
+
+    def test_limits(self):
+        """As docs/certificate.md has them; test_certificate_bytes.c has the same of the command's reader."""
+        np = self.numpy
+
+        def is_read(rounds=1, mixtures=1, points=1, nodes=0, levels=1, empty=None, after=(0,)):
+            n = rounds + 2
+            point = 1.0, 0.25, nodes, levels, np.zeros((n, LABELS), int)
+            c = {"x": np.zeros(n, int), "round": np.array([0, *range(1, rounds + 1), 0]), "epsilon": [0.25] * rounds, "kernels": [],
+                 "values": np.zeros((n, LABELS), int), "mixtures": [(a, [point] * points) for a in after] * mixtures, "energy": 0.0, "bound": 0.0,
+                 "proven": 0, "unary": bytes(32)}
+            if empty:
+                c["round"][empty] = 0
+            try:
+                self.check.read_certificate(self.write("c.cert", encode(c)), (1, n, LABELS), 0)
+            except SystemExit:
+                return False
+            return True
+
+        self.assertTrue(is_read(rounds=4096) and not is_read(rounds=4097))
+        self.assertTrue(is_read(mixtures=64) and not is_read(mixtures=65))
+        self.assertTrue(is_read(points=64) and not is_read(points=65) and not is_read(points=0))
+        self.assertTrue(is_read(nodes=2) and is_read(nodes=256) and not is_read(nodes=1) and not is_read(nodes=257))
+        self.assertTrue(is_read(levels=2**24 - 1) and not is_read(levels=2**24) and not is_read(levels=0))
+        self.assertTrue(is_read(after=(0, 1)) and not is_read(after=(1, 0)) and not is_read(after=(0, 2)))
+        for empty in (1, 2, 3):
+            self.assertTrue(is_read(rounds=3) and not is_read(rounds=3, empty=empty))
+
+    def test_many_small_rounds_count(self):
+        """Pixel 0 costs 2^20 with either label. The last one pulls it to label 1 by 100 units in the last place, 300 others to
+        label 0 by 0.45 of one each: 135 in all, of which nothing is left where each is taken off 2^20 by itself."""
+        np, n = self.numpy, 302
+        unary, k = np.zeros((n, 2)), np.zeros((n, n))
+        unary[0], unary[1:-1, 1], unary[-1, 0] = 2.0**20, 1e4, 1e4
+        k[0, 1:-1] = k[1:-1, 0] = 0.225 * 2.0**-32
+        k[0, -1] = k[-1, 0] = 50 * 2.0**-32
+        for own, is_true in ((1, False), (0, True)):
+            x = np.array([own] + [0] * (n - 2) + [1])
+            claim = {"x": x, "round": np.array([n, *range(1, n)]), "epsilon": [0.25] * n, "values": np.zeros((n, 2), int), "mixtures": [],
+                     "energy": 2.0**20 + 1, "bound": 0.0, "proven": n * is_true}
+            with redirect_stdout(io.StringIO()):
+                try:
+                    self.check.Check(claim, unary, k).run()
+                    self.assertTrue(is_true)
+                except SystemExit as refusal:
+                    self.assertFalse(is_true, refusal)
+                    self.assertIn("round 302", str(refusal))
+
+    def test_both_find_the_same(self):
+        """Rounds and mixtures out of nothing that claim a bound far above all energies: both say what they prove instead."""
+        compared = proven = bounded = 0
+        for number in range(FORGERIES // 2):
+            if number % 10 == 0:
+                honest = self.make(number, strength=(0.05, 0.2, 0.5, 1)[number // 10 % 4])
+            c = copy.deepcopy(honest)
+            Forger(number).stage(c)
+            c["bound"], c["proven"] = 1e9, 0
+            self.write("c.cert", encode(c))
+            with self.subTest(number=number):
+                in_c = self.found(self.verify().stderr)
+                in_numpy = self.found(self.said_in_numpy())
+                self.assertEqual(in_c is None, in_numpy is None)
+                if in_c is None:
+                    continue
+                for one, other in zip(in_c, in_numpy):
+                    self.assertAlmostEqual(one, other, delta=1e-8)
+                _, energies = self.truth(c)
+                self.assertLessEqual(in_numpy[1], energies.min() + 1e-8)
+                compared += 1
+                proven += in_c[2] > 0
+                bounded += in_c[1] > self.phi.min(2).sum() + 1e-3
+        print(f"{compared} of {FORGERIES // 2} prove something: {proven} have proven pixels, {bounded} a bound above the floor",
+              file=sys.stderr)
+        self.assertGreater(min(compared, proven, bounded), FORGERIES // 20)
 
     def test_what_is_accepted_is_true(self):
         refused = [0, 0]
