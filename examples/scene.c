@@ -1,13 +1,17 @@
 /* Draw a small scene for the demonstration: a picture with texture, shading and noise, what each of
- * its pixels shows, and a classifier's noisy opinion of that.
+ * its pixels shows, and the opinions of two classifiers about that.
  *
- *   scene DIRECTORY                 writes image.png, truth.png and unary.npy
+ *   scene DIRECTORY                 writes image.png, truth.png, unary.npy, network.npy and
+ *                                   palette.txt
  *   scene DIRECTORY LABELS.npy      prints the accuracy and the mean intersection over union of a
  *                                   labelling, both in per cent
  *
- * The classifier looks at single pixels, so most of its errors are scattered; but some come in
- * patches, as those of real ones do. unary.npy holds its -ln p. truth.png is an indexed PNG: the
- * index is the label, the palette is for the eye. Everything follows from a fixed seed.
+ * The first classifier looks at single pixels, so most of its errors are scattered; but some come
+ * in patches. unary.npy holds its -ln p. The second one is as networks are: it has one answer for
+ * eight by eight pixels, blurred over their surroundings, and errs in patches alone. network.npy
+ * holds its probabilities, at an eighth of the size. truth.png is an indexed PNG: the index is the
+ * label, the palette is for the eye, and palette.txt names its colours. Everything follows from a
+ * fixed seed.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -23,9 +27,11 @@
 
 enum label { TREE, HOUSE, SKY, HILL, ROAD };
 
-/* The first colours of the command's own palette. */
+/* Colours that are told apart with any common form of colour vision (Okabe and Ito). */
 static const uint8_t palette[LABELS][3] = {
-    {0, 0, 0}, {230, 159, 0}, {86, 180, 233}, {0, 158, 115}, {240, 228, 66}};
+    {0, 114, 178}, {230, 159, 0}, {86, 180, 233}, {0, 158, 115}, {240, 228, 66}};
+
+static const char *const names[LABELS] = {"tree", "house", "sky", "hill", "road"};
 
 static uint64_t random_state = 1;
 
@@ -138,6 +144,29 @@ static void guess(enum label truth, int x, int y, float energies[LABELS]) {
         energies[i] = (float)-log(weights[i] / sum);
 }
 
+/* ---- what a network makes of it ------------------------------------------------------------- */
+
+#define CELL 8
+#define REACH 8 /* pixels around a cell that it sees, too */
+#define COLUMNS (WIDTH / CELL)
+#define ROWS (HEIGHT / CELL)
+
+/* Probabilities of a cell: what there is in its surroundings, or in some cells something else. */
+static void answer(int column, int row, float probabilities[LABELS]) {
+    const int centre_x = column * CELL + CELL / 2, centre_y = row * CELL + CELL / 2;
+    const uint8_t wrong = patch_error(column * PATCH / 2, row * PATCH / 2);
+    double weights[LABELS] = {0}, sum = 0;
+    for (int y = centre_y - REACH; y < centre_y + REACH; y++)
+        for (int x = centre_x - REACH; x < centre_x + REACH; x++)
+            weights[label_at(x, y)] += 1.0 / (4 * REACH * REACH);
+    for (int i = 0; i < LABELS; i++) {
+        weights[i] += 0.03 + (i == wrong ? 0.9 : 0);
+        sum += weights[i];
+    }
+    for (int i = 0; i < LABELS; i++)
+        probabilities[i] = (float)(weights[i] / sum);
+}
+
 /* ---- files ---------------------------------------------------------------------------------- */
 
 static bool write_png(const char *directory, const char *name, bool indexed, const void *pixels) {
@@ -153,19 +182,20 @@ static bool write_png(const char *directory, const char *name, bool indexed, con
 }
 
 /* NumPy's format, version 1: a header padded with blanks to 128 bytes, then the floats. */
-static bool write_npy(const char *directory, const float *values) {
+static bool write_npy(const char *directory, const char *name, int rows, int columns,
+                      const float *values) {
     char path[4096], header[128];
     memset(header, ' ', sizeof header);
     memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
     char description[118];
     const int length = snprintf(description, sizeof description,
                                 "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }",
-                                HEIGHT, WIDTH, LABELS);
+                                rows, columns, LABELS);
     memcpy(header + 10, description, (size_t)length);
     header[sizeof header - 1] = '\n';
-    snprintf(path, sizeof path, "%s/unary.npy", directory);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     FILE *file = fopen(path, "wb");
-    const size_t count = (size_t)WIDTH * HEIGHT * LABELS;
+    const size_t count = (size_t)columns * (size_t)rows * LABELS;
     const bool written = file && fwrite(header, sizeof header, 1, file) == 1 &&
                          fwrite(values, sizeof *values, count, file) == count;
     if ((file && fclose(file) != 0) || !written) {
@@ -213,9 +243,21 @@ static bool score(const char *directory, const char *name) {
     return true;
 }
 
+static bool write_palette(const char *directory) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/palette.txt", directory);
+    FILE *file = fopen(path, "w");
+    for (int i = 0; file && i < LABELS; i++)
+        fprintf(file, "#%02x%02x%02x %s\n", palette[i][0], palette[i][1], palette[i][2], names[i]);
+    if (file && fclose(file) == 0)
+        return true;
+    fprintf(stderr, "scene: cannot write %s\n", path);
+    return false;
+}
+
 static bool draw(const char *directory) {
     static uint8_t image[HEIGHT][WIDTH][3], truth[HEIGHT][WIDTH];
-    static float unary[HEIGHT][WIDTH][LABELS];
+    static float unary[HEIGHT][WIDTH][LABELS], network[ROWS][COLUMNS][LABELS];
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x < WIDTH; x++) {
             const enum label label = label_at(x, y);
@@ -226,8 +268,13 @@ static bool draw(const char *directory) {
             image[y][x][2] = with_noise(seen.b);
             guess(label, x, y, unary[y][x]);
         }
+    for (int row = 0; row < ROWS; row++)
+        for (int column = 0; column < COLUMNS; column++)
+            answer(column, row, network[row][column]);
     return write_png(directory, "image.png", false, image) &&
-           write_png(directory, "truth.png", true, truth) && write_npy(directory, &unary[0][0][0]);
+           write_png(directory, "truth.png", true, truth) && write_palette(directory) &&
+           write_npy(directory, "unary.npy", HEIGHT, WIDTH, &unary[0][0][0]) &&
+           write_npy(directory, "network.npy", ROWS, COLUMNS, &network[0][0][0]);
 }
 
 int main(int count, char **arguments) {

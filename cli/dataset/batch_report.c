@@ -329,7 +329,7 @@ bool batch_report_write(FILE *stream, const char *file, const summary *found, co
     if (found->failure_count > 0)
         write_failures(&p);
     if (found->settings)
-        html_write_settings(stream, (json_t *)found->settings);
+        html_write_settings(stream, "Settings", (json_t *)found->settings);
     fputs("</div>\n", stream);
     html_end_page(stream, HTML_ZOOMS);
     return true;

@@ -102,10 +102,10 @@ void html_end_page(FILE *stream, int abilities) {
     fputs("</body>\n</html>\n", stream);
 }
 
-void html_write_settings(FILE *stream, json_t *settings) {
+void html_write_settings(FILE *stream, const char *title, json_t *settings) {
     const char *name;
     json_t *value;
-    fputs("<section><h2>Settings</h2><div class='scroll'><table class='settings'>\n", stream);
+    fprintf(stream, "<section><h2>%s</h2><div class='scroll'><table class='settings'>\n", title);
     json_object_foreach(settings, name, value) {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         fprintf(stream, "<tr><td>%s</td><td>", name);

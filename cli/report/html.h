@@ -24,7 +24,7 @@ enum { HTML_COMPARES = 1, HTML_ZOOMS = 2 };
 void html_end_page(FILE *stream, int abilities);
 
 /* A section with one row a setting. */
-void html_write_settings(FILE *stream, json_t *settings);
+void html_write_settings(FILE *stream, const char *title, json_t *settings);
 
 /* A picture as an address, "data:image/png;base64,...", to stand between quotes. */
 typedef struct html_picture {

@@ -73,7 +73,9 @@ static picture_set draw_pictures(const page *p, const scene *shown) {
                 (page_picture){"confidence", "confidence", "how sure the method is: white is sure",
                                1, NULL},
                 picture_grey(shown, found->confidence));
-    if (found->has_proof)
+    /* What is proven everywhere or nowhere is a number, and no picture. */
+    if (found->has_proof && found->proven.proven > 0 &&
+        found->proven.proven < found->proven.variables)
         add_picture(&set,
                     (page_picture){"proof", "proof",
                                    "proven where grey; where two labels are left orange, three "
@@ -228,6 +230,24 @@ static bool write_strip(const page *p) {
     }
     fputs("</div></section>\n", p->stream);
     return done;
+}
+
+void html_write_sweep(const page *p) {
+    const strength_sweep *sweep = p->results->sweep;
+    fprintf(p->stream,
+            "<div class='scroll'><table>\n<tr><th>strength</th><th>%s changed</th><th>labels left"
+            "</th><th>largest label</th></tr>\n",
+            image_unit_text(&p->results->built->image));
+    for (size_t k = 0; sweep && k < sweep->count; k++) {
+        const sweep_point *point = &sweep->points[k];
+        fprintf(p->stream,
+                "<tr%s><td>%.3g%s</td><td>%.2f %%</td><td>%zu of %zu</td><td>%.0f %%</td></tr>\n",
+                point->factor == 1 ? " class='best'" : "", point->nats,
+                point->factor == 1 ? " (in force)" : "", 100 * point->changed_share,
+                point->changes.labels_after, point->changes.labels_before,
+                100 * point->changes.largest_share);
+    }
+    fputs("</table></div>\n", p->stream);
 }
 
 bool html_pictures_write(const page *p) {

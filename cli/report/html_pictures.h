@@ -19,4 +19,7 @@ typedef struct page {
 
 bool html_pictures_write(const page *p);
 
+/* What other strengths would make of the unaries, as a table. */
+void html_write_sweep(const page *p);
+
 #endif

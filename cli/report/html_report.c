@@ -33,6 +33,35 @@ static void write_headline(const page *p) {
         }
 }
 
+/* Who is who, and what became of them: how much of the image each label has, before and after, and
+ * how sure the method is of it. */
+static void write_labels(const page *p) {
+    const solution *found = p->results->found;
+    const double pixels = found->pixels > 0 ? (double)found->pixels : 1;
+    double sureness[PALETTE_COLOURS] = {0};
+    for (size_t a = 0; a < found->pixels; a++)
+        sureness[found->labels[a] % PALETTE_COLOURS] += (double)found->confidence[a];
+    fputs(
+        "<section><h2>Labels</h2><div class='scroll'><table>\n<tr><th>label</th><th>by the unaries"
+        "</th><th>in the result</th><th>how sure, on average</th></tr>\n",
+        p->stream);
+    for (size_t i = 0; i < found->label_count && i < PALETTE_COLOURS; i++) {
+        const uint8_t *rgb = p->colours->rgb[i];
+        char name[CLASS_TEXT_BYTES];
+        if (found->before[i] == 0 && found->after[i] == 0)
+            continue;
+        fprintf(p->stream, "<tr><td><i class='chip' style='background:#%02x%02x%02x'></i>", rgb[0],
+                rgb[1], rgb[2]);
+        html_write_escaped(p->stream, class_text(&p->results->built->classes, i, name));
+        fprintf(p->stream, "</td><td>%.2f %%</td><td>%.2f %%</td><td>",
+                100 * (double)found->before[i] / pixels, 100 * (double)found->after[i] / pixels);
+        if (found->after[i] > 0)
+            fprintf(p->stream, "%.0f %%", 100 * sureness[i] / (double)found->after[i]);
+        fputs("</td></tr>\n", p->stream);
+    }
+    fputs("</table></div></section>\n", p->stream);
+}
+
 /* ---- numbers -------------------------------------------------------------------------------- */
 
 static void write_figure(const page *p, const char *value, const char *name) {
@@ -51,9 +80,12 @@ static void write_figures(const page *p) {
     }
     const dcrf_proof_info *proven = &p->results->found->proven;
     if (p->results->found->has_proof) {
+        char caption[96];
         snprintf(text, sizeof text, "%.4g %%",
                  100 * (double)proven->proven / (double)proven->variables);
-        write_figure(p, text, "of the pixels have their label in every optimal labelling");
+        snprintf(caption, sizeof caption, "of the %s have their label in every optimal labelling",
+                 image_unit_text(&p->results->built->image));
+        write_figure(p, text, caption);
     }
     snprintf(text, sizeof text, "%zu", info->iterations);
     write_figure(p, text, "iterations");
@@ -99,18 +131,38 @@ static void write_plot(const page *p) {
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
+/* Take what was given out of all settings. */
+static json_t *given_settings(const option_record *record, json_t *settings) {
+    json_t *chosen = json_object(), *value;
+    const char *name;
+    void *next;
+    json_object_foreach_safe(settings, next, name, value) {
+        const bool is_operand = strcmp(name, "image") == 0;
+        if (chosen && (is_operand || option_was_given(record, name))) {
+            json_object_set(chosen, name, value);
+            json_object_del(settings, name);
+        }
+    }
+    return chosen;
+}
+
 static bool write_settings(const page *p) {
     const option_record *record = p->results->record;
     json_t *settings = settings_to_json(record, no_part_of_settings);
+    json_t *chosen = settings ? given_settings(record, settings) : NULL;
     char *arguments = settings_to_arguments(record, no_part_of_settings);
-    const bool done = (settings && arguments) || out_of_memory(p->problem, p->file);
+    const bool done = (chosen && arguments) || out_of_memory(p->problem, p->file);
     if (done) {
-        html_write_settings(p->stream, settings);
+        html_write_settings(p->stream, "Settings", chosen);
+        fputs("<details><summary>Settings that are as they usually are</summary>\n", p->stream);
+        html_write_settings(p->stream, "Defaults", settings);
+        fputs("</details>\n", p->stream);
         fputs("<section><h2>To repeat it</h2><pre>dcrf solve", p->stream);
         html_write_escaped(p->stream, arguments);
         fputs("</pre></section>\n", p->stream);
     }
     json_decref(settings);
+    json_decref(chosen);
     free(arguments);
     return done;
 }
@@ -119,7 +171,10 @@ static void write_explanation(const page *p) {
     fputs("<section><h2>What the settings mean here</h2>\n", p->stream);
     for (const char *line = p->results->explanation; line && *line;) {
         const size_t length = strcspn(line, "\n");
-        fprintf(p->stream, "<p>%.*s</p>\n", (int)length, line);
+        if (line[0] != ' ') /* the lines of a table, which is one of its own here */
+            fprintf(p->stream, "<p>%.*s</p>\n", (int)length, line);
+        else if (line > p->results->explanation + 1 && line[-2] == ':')
+            html_write_sweep(p);
         line += length + (line[length] == '\n');
     }
     fputs("</section>\n", p->stream);
@@ -154,9 +209,10 @@ bool html_report_write(FILE *stream, const char *file, const solve_results *resu
     html_begin_body(stream, image_name(&p));
     write_subtitle(&p);
     write_headline(&p);
-    write_figures(&p);
+    write_labels(&p);
     if (!html_pictures_write(&p))
         return false;
+    write_figures(&p);
     write_plot(&p);
     write_energies(&p);
     write_explanation(&p);

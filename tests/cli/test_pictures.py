@@ -419,5 +419,49 @@ class FeedbackTest(Case):
         self.assertFalse([n for n in os.listdir(self.folder) if re.search(r"\.\w{6}$", n)])
 
 
+
+class ReportOrderTest(Case):
+    """What people ask first stands first."""
+
+    def report(self, *more):
+        names = self.write("names.txt", b"sky\ngrass\nwater\n")
+        self.good("solve", self.image, "--unary", self.unary, "--classes", names, "--report", "r.html", "-q", *more)
+        return self.read("r.html").decode()
+
+    def test_order(self):
+        page = self.report("--strength", "1.5")
+        places = [page.index(words) for words in ("class='verdict'", "<h2>Labels</h2>", "<h2>Compare</h2>", "<h2>Pictures</h2>",
+                                                  "class='figures'", "<h2>Energies</h2>", "<h2>Settings</h2>", "<details>")]
+        self.assertEqual(places, sorted(places))
+
+    def test_labels(self):
+        """Their names and shares, which are those of the labels themselves."""
+        self.good("solve", self.image, "--unary", self.unary, "-o", "l.npy", "-q")
+        labels = formats.read_npy(self.read("l.npy"), "|u1")[1]
+        page = self.report()
+        for i, name in enumerate(("sky", "grass", "water")):
+            row = re.search(r"</i>%s</td><td>([0-9.]+) %%</td><td>([0-9.]+) %%</td><td>(\d*)" % name, page)
+            self.assertAlmostEqual(float(row.group(2)), 100 * labels.count(i) / len(labels), delta=0.005)
+
+    def test_strengths_and_settings(self):
+        page = self.report("--strength", "1.5")
+        table = page[page.index("<tr><th>strength</th><th>pixels changed</th>"):]
+        table = table[:table.index("</table>")]
+        self.assertIn("<td>1.5 (in force)</td>", table)
+        self.assertGreaterEqual(table.count("<tr"), 4)
+        self.assertNotIn("<p>  ", page)
+        given, defaults = page[page.index("<h2>Settings</h2>"):].split("<details>")
+        self.assertIn("<td>strength</td><td>1.5</td>", given)
+        self.assertNotIn("<td>eta</td>", given)
+        self.assertIn("<td>eta</td>", defaults)
+        self.assertNotIn("<td>strength</td>", defaults)
+
+    def test_a_picture_of_nothing_is_left_out(self):
+        page = self.report("-m", "lp", "--no-polish", "-n", "200")
+        found = json.loads(self.good("solve", self.image, "--unary", self.unary, "-m", "lp", "--no-polish", "-n", "200", "--json", "-"))
+        self.assertIn(found["proven"]["fraction"], (0, 1))
+        self.assertNotIn("picture-proof", page)
+
+
 if __name__ == "__main__":
     unittest.main()
