@@ -2,19 +2,48 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/columns.h"
 #include "filter/plan.h"
+
+/* Adds the row sums of a kernel to those of all. */
+static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, dcrf_error *error) {
+    const dcrf_operator *op = space->plan->kernels[kernel].op;
+    const size_t n = space->plan->model->variables;
+    const double weight = space->plan->model->kernels[kernel].weight;
+    double *ones = space->scratch, *image = ones + n;
+    if (weight == 0)
+        return DCRF_OK;
+    const struct dcrf_column_group *group =
+        &space->columns->groups[space->columns->group_of[kernel]];
+    const double reach = weight * dcrf_columns_reach(group);
+    const double stiffness = weight * dcrf_columns_stiffness(group);
+    dcrf_status status = dcrf_go_on(space->workspace, "summing up", error);
+    if (status == DCRF_OK)
+        status = op->methods->apply_double(op, space->workspace, ones, image, 1, error);
+    for (size_t a = 0; a < n && status == DCRF_OK; a++) {
+        space->sums[a] += reach * image[a];
+        space->curvature[a] += (float)(stiffness * image[a]);
+    }
+    return status;
+}
 
 /* The row sums in double, so that they carry no rounding worth speaking of. */
 static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
     const size_t n = space->plan->model->variables;
-    double *ones = space->scratch, *image = ones + n;
-    for (size_t a = 0; a < n; a++)
-        ones[a] = 1;
-    const dcrf_status status =
-        dcrf_plan_sum_double(space->plan, space->workspace, ones, space->sums, image, 1, error);
+    const bool are_labels = dcrf_columns_are_labels(space->columns);
+    dcrf_status status = DCRF_OK;
+    for (size_t a = 0; a < n; a++) {
+        space->scratch[a] = 1;
+        space->sums[a] = 0;
+        space->curvature[a] = 0;
+    }
+    for (size_t m = 0; m < space->plan->kernel_count && status == DCRF_OK; m++)
+        status = add_rows(space, m, error);
     space->total = 0;
     for (size_t a = 0; a < n && status == DCRF_OK; a++) {
         space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * DCRF_DUAL_UNIT));
+        if (are_labels)
+            space->curvature[a] = space->row_sums[a];
         space->total += space->sums[a];
     }
     return status;
@@ -59,11 +88,12 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     const bool has_cliques = cliques->count > 0;
     *space = (struct dcrf_dual_space){
         .plan = plan, .workspace = workspace, .variables = n, .form = form};
-    const dcrf_status is_potts = dcrf_model_require_potts(plan->model, "the LP relaxation", error);
-    if (is_potts < 0)
-        return is_potts;
+    const dcrf_status has_columns = dcrf_columns_new(&space->columns, plan->model, error);
+    if (has_columns < 0)
+        return has_columns;
     space->sums = dcrf_allocate(n, sizeof(double));
     space->row_sums = dcrf_allocate(n, sizeof(float));
+    space->curvature = dcrf_allocate(n, sizeof(float));
     space->scratch = dcrf_allocate(n, 2 * sizeof(double));
     space->is_open = dcrf_allocate(n, sizeof *space->is_open);
     for (size_t p = 0; p < cliques->count; p++) {
@@ -75,7 +105,7 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
         space->clique_weight = dcrf_allocate_zero(n, sizeof(float));
         space->stiffness = dcrf_allocate(cliques->count, sizeof(double));
     }
-    if (space->sums && space->row_sums && space->scratch && space->is_open &&
+    if (space->sums && space->row_sums && space->curvature && space->scratch && space->is_open &&
         (!has_cliques || (space->clique_cost && space->clique_weight && space->stiffness)))
         return DCRF_OK;
     dcrf_dual_space_clear(space);
@@ -93,6 +123,8 @@ dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *e
 void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
     dcrf_release(space->sums);
     dcrf_release(space->row_sums);
+    dcrf_release(space->curvature);
+    dcrf_columns_free(&space->columns);
     dcrf_release(space->scratch);
     dcrf_release(space->is_open);
     dcrf_release(space->clique_cost);
@@ -114,17 +146,22 @@ static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape
                                       : op->methods->ordered_roundings(op, shape->bins));
 }
 
-double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape) {
-    double roundings = 0;
+double dcrf_pair_roundings(const struct dcrf_dual_space *space,
+                           const struct dcrf_pair_shape *shape) {
+    const dcrf_plan *plan = space->plan;
+    double roundings = 0, of_map = 0;
     size_t used = 0;
     for (size_t m = 0; m < plan->kernel_count; m++)
         if (plan->model->kernels[m].weight != 0) {
             used++;
             roundings =
                 fmax(roundings, roundings_of(plan->kernels[m].op, shape, plan->model->variables));
+            of_map =
+                fmax(of_map,
+                     dcrf_columns_roundings(&space->columns->groups[space->columns->group_of[m]]));
         }
-    /* The product with the weight, and the sum over the kernels. */
-    return roundings + (1 + (double)used) * DCRF_DOUBLE_ROUNDING;
+    /* The map of columns, the product with the weight, and the sum over the kernels. */
+    return roundings + (1 + (double)used + of_map) * DCRF_DOUBLE_ROUNDING;
 }
 
 /* Columns are scaled to their sums in double. */

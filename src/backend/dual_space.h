@@ -4,7 +4,10 @@
  * set of the clique form,
  *
  *   E(x) >= LB = constant + sum_a min_i ( phi_ai - (A alpha)_ai - v_ai ),
- *   (A alpha)_ai = sum_b alpha_ab:i  with the sign of K_ab sign(y_b - y_a),
+ *   (A alpha)_ai = sum_b alpha_ab:i  with the sign of K_ab sign(y_b - y_a)
+ *
+ * for Potts; for other compatibilities alpha has columns c in place of labels, and (A alpha)_ai =
+ * sum_{c holds i} 2 length_c sum_b alpha_ab:c (energy/columns.h). The sets of v are
  *
  *   DCRF_CLIQUE_MIN     v_ai = C_p pi_ai, pi_i a distribution over the members of p; constant =
  *                       sum_p C_p, because [p not unanimous] >= 1 - sum_i sum_a pi_ai [x_a = i]
@@ -14,7 +17,8 @@
  * Only the sums A alpha and v are stored. The set is convex, so mixtures are feasible as well. What
  * is stored differs from a feasible point by roundings alone. A chain of n roundings to float
  * changes a sum of terms t by at most n u / (1 - n u) sum |t| (Higham, "Accuracy and Stability of
- * Numerical Algorithms", section 3.1), u = 2^-24; for A alpha, sum |t| <= sum_b K_ab, the row sum.
+ * Numerical Algorithms", section 3.1), u = 2^-24; for A alpha, sum |t| <= sum_b K_ab, the row sum,
+ * times the reach of the columns.
  * So with e_ai = n u (1 + DCRF_DUAL_SLACK) (row sum + ...) taken off every reduced cost,
  *
  *   E(x) >= constant + sum_a min_i (phi_ai - pairwise_ai - clique_ai) - sum_a e_a
@@ -40,12 +44,14 @@ extern "C" {
 /* A rounding to double, in units of one to float. */
 #define DCRF_DOUBLE_ROUNDING 0x1p-29
 
+struct dcrf_columns;
+
 struct dcrf_dual_space {
     const dcrf_plan *plan;
     dcrf_workspace *workspace;
     size_t variables;
     dcrf_clique_form form;
-    double *sums;         /* of the rows: sum_m w_m (K_m 1)_a */
+    double *sums;         /* of the rows: sum_m w_m reach_m (K_m 1)_a, reach_m = 1 for Potts */
     float *row_sums;      /* the same, rounded up */
     double total;         /* of all rows */
     double *scratch;      /* of the measuring */
@@ -56,9 +62,11 @@ struct dcrf_dual_space {
     double *stiffness;    /* per clique: the curvature of its smoothed term, times epsilon */
     size_t largest_clique;
     double constant;
+    struct dcrf_columns *columns; /* energy/columns.h */
+    float *curvature; /* per variable: sum_m w_m stiffness_m (K_m 1)_a, the row sum for Potts */
 };
 
-/* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel is not Potts. Before anything
+/* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel has no cuts. Before anything
  * else is done with it, the space must be measured: row sums, and costs and stiffness of the
  * cliques. */
 dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
@@ -103,7 +111,8 @@ struct dcrf_roundings {
 };
 
 /* Of a point of this shape, and of projections onto the cliques' sets. */
-double dcrf_pair_roundings(const dcrf_plan *plan, const struct dcrf_pair_shape *shape);
+double dcrf_pair_roundings(const struct dcrf_dual_space *space,
+                           const struct dcrf_pair_shape *shape);
 double dcrf_clique_roundings(const struct dcrf_dual_space *space);
 
 /* Of into + weight (from - into). A difference of two values up to r is rounded relative to 2 r,

@@ -16,11 +16,10 @@ static size_t channels_of(size_t label_count) {
     return label_count < CHANNELS ? label_count : CHANNELS;
 }
 
-/* sum_ab K_ab [x_a != x_b] by the indicators of the labels that occur; pairs are counted from the
- * side that does not have the label. */
+/* sum_ab K_ab mu(x_a, x_b) by the indicators of the labels that occur; `mu` is NULL for Potts. */
 static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *workspace,
-                                     const uint16_t *labels, size_t label_count, double *block,
-                                     double *sum, dcrf_error *error) {
+                                     const uint16_t *labels, size_t label_count, const float *mu,
+                                     double *block, double *sum, dcrf_error *error) {
     const size_t n = op->variables;
     double *filtered = block + n * channels_of(label_count);
     uint8_t *occurs = dcrf_allocate_zero(label_count, sizeof *occurs);
@@ -46,7 +45,10 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
             0}; /* so that no sum has more terms than there are variables */
         for (size_t a = 0; a < n && status == DCRF_OK; a++)
             for (size_t c = 0; c < channels; c++)
-                of_label[c] += labels[a] != label[c] ? filtered[a * channels + c] : 0;
+                of_label[c] +=
+                    mu ? (double)mu[labels[a] * label_count + label[c]] * filtered[a * channels + c]
+                    : labels[a] != label[c] ? filtered[a * channels + c]
+                                            : 0;
         for (size_t c = 0; c < channels; c++)
             *sum += of_label[c];
     }
@@ -55,20 +57,25 @@ static dcrf_status sum_by_indicators(const dcrf_operator *op, dcrf_workspace *wo
 }
 
 /* And what the operator leaves out of it at most, with the errors of its values. */
-static dcrf_status sum_kernel(const dcrf_operator *op, dcrf_workspace *workspace,
-                              const uint16_t *labels, size_t label_count, double *block,
-                              double *sum, double *error_of, dcrf_error *error) {
+static dcrf_status sum_kernel(const dcrf_plan *plan, size_t kernel, dcrf_workspace *workspace,
+                              const uint16_t *labels, double *block, double *sum, double *error_of,
+                              dcrf_error *error) {
+    const dcrf_operator *op = plan->kernels[kernel].op;
     const struct dcrf_operator_methods *methods = op->methods;
+    const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
+    const bool is_potts = k->compatibility == DCRF_COMPATIBILITY_POTTS;
+    const double largest = dcrf_model_largest_distance(plan->model, kernel);
     dcrf_status status =
-        methods->disagreement
+        is_potts && methods->disagreement
             ? methods->disagreement(op, workspace, labels, true, sum, error)
-            : sum_by_indicators(op, workspace, labels, label_count, block, sum, error);
+            : sum_by_indicators(op, workspace, labels, plan->model->labels,
+                                is_potts ? NULL : k->compatibility_values, block, sum, error);
     *error_of = status == DCRF_OK && methods->double_error ? methods->double_error(op) * *sum : 0;
     if (status < 0 || !methods->left_out)
         return status;
     status = methods->left_out(op, workspace, true, block, error);
     for (size_t a = 0; a < op->variables && status == DCRF_OK; a++)
-        *error_of += block[a];
+        *error_of += largest * block[a];
     return status;
 }
 
@@ -107,8 +114,7 @@ static dcrf_status sum_kernels(const dcrf_plan *plan, dcrf_workspace *workspace,
         const double weight = model->kernels[m].weight;
         double sum = 0, off = 0;
         if (weight != 0 && !is_constant)
-            status = sum_kernel(plan->kernels[m].op, workspace, labels, model->labels, block, &sum,
-                                &off, error);
+            status = sum_kernel(plan, m, workspace, labels, block, &sum, &off, error);
         of_kernel[m] = weight * sum;
         *error_of += weight * off;
     }
@@ -123,7 +129,7 @@ dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspa
     DCRF_ENTER(workspace, error);
     const dcrf_model *model = plan->model;
     dcrf_energy found = {0};
-    if (dcrf_model_require_potts(model, "an energy in double", NULL) < 0) {
+    if (!dcrf_model_has_distances(model)) {
         *error_of = (double)NAN;
         return dcrf_energy_of_labels(plan, workspace, labels, energy, pairwise_of_kernel, error);
     }
@@ -192,8 +198,9 @@ double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels
             continue;
         /* The ordered filter of two nodes is no more than one application. */
         roundings = fmax(roundings, (double)op->methods->ordered_roundings(op, 2));
-        left_out += left_out_at_most(plan, m, row_sums);
-        weights += model->kernels[m].weight;
+        const double largest = dcrf_model_largest_distance(model, m);
+        left_out += largest * left_out_at_most(plan, m, row_sums);
+        weights += largest * model->kernels[m].weight;
     }
     return 1.001 * roundings * 0x1p-24 * energy->pairwise + left_out +
            weights * (double)model->variables * 1e-25 + error_of_sums(model, labels, energy);

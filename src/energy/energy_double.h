@@ -7,7 +7,7 @@
 #include <dcrf/energy.h>
 
 /* dcrf_energy_at_most before it is rounded up, and by how much that is; NaN where a kernel that
- * counts is not Potts. */
+ * counts has a compatibility that is no distance. */
 dcrf_status dcrf_energy_in_double(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   const uint16_t *labels, dcrf_energy *energy,
                                   double *pairwise_of_kernel, double *error_of, dcrf_error *error);
@@ -19,7 +19,7 @@ void dcrf_energy_round_up(dcrf_energy *energy, double error_of);
 double dcrf_energy_error_of_constant(const dcrf_model *model, uint16_t label);
 
 /* How far the energy of a labelling can be from what dcrf_energy_of_labels says, without another
- * pass over the pairs; Potts compatibilities only. `row_sums`: those of all kernels with their
+ * pass over the pairs; distances only. `row_sums`: those of all kernels with their
  * weights, in total. */
 double dcrf_energy_error_of_floats(const dcrf_plan *plan, const uint16_t *labels,
                                    const dcrf_energy *energy, double row_sums);

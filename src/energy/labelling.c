@@ -127,7 +127,7 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
     *label = (uint16_t)best;
     *energy = (dcrf_energy){
         .total = unary[best] + pairwise[best], .unary = unary[best], .pairwise = pairwise[best]};
-    if (dcrf_model_require_potts(model, "an energy in double", NULL) == DCRF_OK)
+    if (dcrf_model_has_distances(model))
         dcrf_energy_round_up(energy, dcrf_energy_error_of_constant(model, *label));
     return DCRF_OK;
 }

@@ -2,9 +2,10 @@
  *
  *   min_y  phi'y + sum_{a < b} K_ab sum_i |y_ai - y_bi| + clique terms,   y_a distributions
  *
- * (MODEL: Potts; clique terms: dcrf_clique_form). All schedules start from the best labelling that
- * is known as an integral point: there the pairs that differ are saturated and the others are not,
- * which is the pattern of the optimal dual, and labels that it does not use cost nothing. */
+ * (Potts; other compatibilities: energy/columns.h; clique terms: dcrf_clique_form). All schedules
+ * start from the best labelling that is known as an integral point: there the pairs that differ are
+ * saturated and the others are not, which is the pattern of the optimal dual, and labels that it
+ * does not use cost nothing. */
 #include "lp/lp.h"
 
 #include "core/error.h"
@@ -69,7 +70,7 @@ static void make_metric(struct dcrf_lp *lp) {
     const size_t n = lp->problem->model->variables;
     const struct dcrf_cliques *cliques = &lp->problem->model->cliques;
     double mean = 0;
-    memcpy(lp->metric, lp->space.row_sums, n * sizeof *lp->metric);
+    memcpy(lp->metric, lp->space.curvature, n * sizeof *lp->metric);
     for (size_t p = 0; p < cliques->count; p++)
         for (size_t k = cliques->offsets[p]; k < cliques->offsets[p + 1]; k++)
             lp->metric[cliques->members[k]] += (float)lp->space.stiffness[p];

@@ -22,6 +22,7 @@
 #include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/columns.h"
 #include "lp/lp.h"
 
 #include <math.h>
@@ -53,6 +54,8 @@ static dcrf_status make_blocks(void *user, const struct dcrf_backend *backend,
                                dcrf_backend_device *device, const struct dcrf_backend_model *model,
                                dcrf_error *error) {
     struct dcrf_lp *lp = user;
+    if (device && !dcrf_columns_are_labels(lp->space.columns)) /* devices know labels alone */
+        return DCRF_ERROR_UNSUPPORTED;
     lp->huber.methods = backend->lp;
     return lp->huber.methods->make(&lp->huber.blocks, device, model, &lp->space, error);
 }
@@ -206,7 +209,7 @@ static dcrf_status find_point(struct dcrf_lp *lp, const struct dcrf_pair_shape *
                                                     &lp->problem->stop->interrupt, error);
     if (status != DCRF_OK)
         return status;
-    huber->current.roundings.pairwise = dcrf_pair_roundings(lp->problem->plan, shape);
+    huber->current.roundings.pairwise = dcrf_pair_roundings(&lp->space, shape);
     status = dcrf_lp_mixture_add(lp, &huber->current, shape, &z, error);
     return status == DCRF_OK && z ? huber->methods->read(huber->blocks, DCRF_BACKEND_Z, z, error)
                                   : status;

@@ -159,6 +159,13 @@ dcrf_status dcrf_cuts_new(struct dcrf_cuts **out, size_t labels, size_t count, c
         return dcrf_fail_memory(error, "a distance between labels");
     }
     fill(cuts, count, sets, lengths);
+    if (cuts->count > DCRF_CUTS_MOST) {
+        const size_t found = cuts->count;
+        dcrf_cuts_free(&cuts);
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "a distance between labels has %d cuts at most, not %zu", DCRF_CUTS_MOST,
+                         found);
+    }
     find_reach(cuts);
     find_stiffness(cuts);
     *out = cuts;
@@ -212,11 +219,13 @@ void dcrf_cuts_add(const struct dcrf_cuts *cuts, double factor, const double *co
 }
 
 /* Every value is rounded once, is part of at most two sums at each place where a run begins or ends
- * and of all sums over places behind it. All sums are below `total`, twice the runs. */
+ * and of all sums over places behind it, and the row may be made in as many steps as there are
+ * cuts. All sums are below those of the magnitudes at the ends of all runs. */
 double dcrf_cuts_roundings(const struct dcrf_cuts *cuts) {
     if (!(cuts->reach > 0))
         return 0;
-    const double additions = 2 * (double)cuts->run_count + (double)cuts->labels + 4;
+    const double additions =
+        2 * (double)cuts->run_count + (double)cuts->labels + (double)cuts->count + 4;
     double magnitude = 0;
     for (size_t c = 0; c < cuts->count; c++)
         magnitude += 4 * cuts->lengths[c] * (double)(cuts->offsets[c + 1] - cuts->offsets[c]);

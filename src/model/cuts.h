@@ -18,6 +18,8 @@
 
 /* Labels that a distance may have: rows of them are on the stack. */
 #define DCRF_CUTS_MOST_LABELS 1024
+/* Cuts likewise. */
+#define DCRF_CUTS_MOST 4096
 
 struct dcrf_cut_run {
     uint16_t begin, end; /* places in the order */

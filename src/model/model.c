@@ -306,6 +306,36 @@ void dcrf_model_take_matrix(dcrf_model *model, size_t kernel, float *matrix,
     model->revision++;
 }
 
+static bool is_distance(const struct dcrf_model_kernel *kernel, size_t labels) {
+    if (kernel->compatibility != DCRF_COMPATIBILITY_MATRIX)
+        return kernel->compatibility == DCRF_COMPATIBILITY_POTTS;
+    for (size_t i = 0; i < labels; i++)
+        for (size_t j = 0; j <= i; j++) {
+            const float value = kernel->compatibility_values[i * labels + j];
+            if (value < 0 || (i == j && value > 0))
+                return false;
+        }
+    return true;
+}
+
+bool dcrf_model_has_distances(const dcrf_model *model) {
+    for (size_t m = 0; m < model->kernel_count; m++)
+        if (model->kernels[m].weight != 0 && !is_distance(&model->kernels[m], model->labels))
+            return false;
+    return true;
+}
+
+double dcrf_model_largest_distance(const dcrf_model *model, size_t kernel) {
+    const struct dcrf_model_kernel *k = &model->kernels[kernel];
+    double largest = 0;
+    if (k->compatibility == DCRF_COMPATIBILITY_POTTS)
+        return 1;
+    for (size_t c = 0;
+         k->compatibility == DCRF_COMPATIBILITY_MATRIX && c < model->labels * model->labels; c++)
+        largest = fmax(largest, (double)k->compatibility_values[c]);
+    return largest;
+}
+
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
                                      dcrf_error *error) {
     for (size_t m = 0; m < model->kernel_count; m++) {

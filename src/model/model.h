@@ -74,6 +74,14 @@ dcrf_status dcrf_model_find_cuts(const dcrf_model *model, size_t kernel,
                                  const struct dcrf_cuts **cuts, struct dcrf_cuts **own,
                                  double *left_out, dcrf_error *error);
 
+/* Are the compatibilities of all kernels that count Potts, or matrices that are not negative and
+ * have zeros on their diagonal? Then no pair has a negative energy, and a constant labelling has
+ * none of them. */
+bool dcrf_model_has_distances(const dcrf_model *model);
+
+/* The largest entry of a kernel's compatibility; 1 for Potts. */
+double dcrf_model_largest_distance(const dcrf_model *model, size_t kernel);
+
 /* Are the compatibilities of all kernels that count Potts? If not, the error says that `method`
  * ("the LP relaxation") needs them to be, and names the first kernel that has another. */
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,

@@ -195,6 +195,7 @@ dcrf_status dcrf_solver_try_mean_field(dcrf_solver *solver, dcrf_error *error) {
 static bool wants_flow(const dcrf_solver *solver) {
     const double constant = solver->info.candidates[DCRF_CANDIDATE_CONSTANT].energy;
     return solver->settings.method == DCRF_METHOD_LP &&
+           dcrf_model_require_potts(solver->problem.model, "the flow", NULL) == DCRF_OK &&
            solver->settings.lp.schedule != DCRF_LP_SCHEDULE_PAPER &&
            constant <= solver->info.energy.total + PROVEN * fabs(constant);
 }

@@ -18,15 +18,19 @@ dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
                                   const struct dcrf_dual_space *space, dcrf_error *error) {
     const dcrf_model *model = space->plan->model;
     const size_t n = model->variables, chunks = (n + GRAIN - 1) / GRAIN;
+    const size_t most = space->columns->most, row = dcrf_padded(most) * sizeof(float);
+    const bool has_cuts = !dcrf_columns_are_labels(space->columns);
     *filter = (struct dcrf_pair_filter){.space = space};
-    filter->packed = dcrf_allocate(n, model->stride * sizeof(float));
-    filter->filtered = dcrf_allocate(n, model->stride * sizeof(float));
-    filter->alive = dcrf_allocate(model->labels, sizeof *filter->alive);
-    filter->largest = dcrf_allocate(chunks, model->labels * sizeof(float));
+    filter->packed = dcrf_allocate(n, row);
+    filter->filtered = dcrf_allocate(n, row);
+    if (has_cuts)
+        filter->columns = dcrf_allocate(n, row);
+    filter->alive = dcrf_allocate(most, sizeof *filter->alive);
+    filter->largest = dcrf_allocate(chunks, 2 * most * sizeof(float));
     filter->nodes = dcrf_allocate(DCRF_MAX_BINS, sizeof(float));
     filter->table = dcrf_allocate(DCRF_MAX_BINS, DCRF_MAX_BINS * sizeof(float));
-    if (filter->packed && filter->filtered && filter->alive && filter->largest && filter->nodes &&
-        filter->table)
+    if (filter->packed && filter->filtered && (filter->columns || !has_cuts) && filter->alive &&
+        filter->largest && filter->nodes && filter->table)
         return DCRF_OK;
     dcrf_pair_filter_clear(filter);
     return dcrf_fail_memory(error, "the ordered filter");
@@ -35,6 +39,7 @@ dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
 void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter) {
     dcrf_release(filter->packed);
     dcrf_release(filter->filtered);
+    dcrf_release(filter->columns);
     dcrf_release(filter->alive);
     dcrf_release(filter->largest);
     dcrf_release(filter->nodes);
@@ -47,62 +52,143 @@ void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter) {
 
 struct pack_context {
     struct dcrf_pair_filter *filter;
-    const float *y;
+    const struct dcrf_column_group *group; /* in hand */
+    const float *y;                        /* its columns, rows y_stride apart */
+    size_t y_stride;
     size_t stride; /* of the packed blocks */
     double weight;
     double *out;
 };
 
+struct column_pass {
+    const struct dcrf_pair_filter *filter;
+    const struct dcrf_cuts *cuts;
+    const float *y;
+    size_t stride; /* of the columns */
+};
+
+static void fill_columns(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct column_pass *pass = context;
+    const size_t stride = pass->filter->space->plan->model->stride;
+    for (size_t a = begin; a < end; a++)
+        dcrf_cuts_columns(pass->cuts, pass->y + a * stride,
+                          pass->filter->columns + a * pass->stride);
+}
+
+/* The columns of a group of kernels. */
+static void choose_columns(struct pack_context *context, const float *y) {
+    const struct dcrf_pair_filter *filter = context->filter;
+    const dcrf_model *model = filter->space->plan->model;
+    context->y = y;
+    context->y_stride = model->stride;
+    if (!context->group->cuts)
+        return;
+    struct column_pass pass = {filter, context->group->cuts, y, dcrf_padded(context->group->count)};
+    dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace), model->variables, GRAIN,
+                      fill_columns, &pass);
+    context->y = filter->columns;
+    context->y_stride = pass.stride;
+}
+
+/* How far the entries of a column are apart; for labels how far from 0, which they all are
+ * nearly everywhere. */
 static void find_largest(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct pack_context *c = context;
-    const dcrf_model *model = c->filter->space->plan->model;
-    float *largest = c->filter->largest + begin / GRAIN * model->labels;
-    for (size_t i = 0; i < model->labels; i++)
+    const size_t columns = c->group->count;
+    float *largest = c->filter->largest + 2 * (begin / GRAIN) * columns;
+    float *smallest = largest + columns;
+    for (size_t i = 0; i < columns; i++) {
         largest[i] = 0;
+        smallest[i] = c->group->cuts ? 1 : 0;
+    }
     for (size_t a = begin; a < end; a++)
-        for (size_t i = 0; i < model->labels; i++) {
-            const float value = c->y[a * model->stride + i];
+        for (size_t i = 0; i < columns; i++) {
+            const float value = c->y[a * c->y_stride + i];
             largest[i] = value > largest[i] ? value : largest[i];
+            smallest[i] = value < smallest[i] ? value : smallest[i];
         }
+}
+
+static bool is_alive(const struct pack_context *context, size_t column, double threshold) {
+    const size_t n = context->filter->space->plan->model->variables;
+    const size_t columns = context->group->count;
+    float largest = 0, smallest = context->group->cuts ? 1 : 0;
+    for (size_t chunk = 0; chunk * GRAIN < n; chunk++) {
+        const float *range = context->filter->largest + 2 * chunk * columns;
+        largest = range[column] > largest ? range[column] : largest;
+        smallest = range[columns + column] < smallest ? range[columns + column] : smallest;
+    }
+    return (double)largest - (double)smallest > threshold;
 }
 
 static void find_alive(struct pack_context *context, double threshold) {
     struct dcrf_pair_filter *filter = context->filter;
-    const dcrf_model *model = filter->space->plan->model;
-    const size_t n = model->variables;
-    dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace), n, GRAIN, find_largest,
-                      context);
+    dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace),
+                      filter->space->plan->model->variables, GRAIN, find_largest, context);
     filter->alive_count = 0;
-    for (size_t i = 0; i < model->labels; i++)
-        for (size_t chunk = 0; chunk * GRAIN < n; chunk++)
-            if ((double)filter->largest[chunk * model->labels + i] > threshold) {
-                filter->alive[filter->alive_count++] = i;
-                break;
-            }
+    for (size_t i = 0; i < context->group->count; i++)
+        if (is_alive(context, i, threshold))
+            filter->alive[filter->alive_count++] = i;
 }
 
 static void pack(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct pack_context *c = context;
-    const size_t stride = c->filter->space->plan->model->stride;
     for (size_t a = begin; a < end; a++) {
         float *row = c->filter->packed + a * c->stride;
         for (size_t k = 0; k < c->stride; k++)
-            row[k] = k < c->filter->alive_count ? c->y[a * stride + c->filter->alive[k]] : 0;
+            row[k] = k < c->filter->alive_count ? c->y[a * c->y_stride + c->filter->alive[k]] : 0;
     }
 }
 
-static void unpack(void *context, size_t begin, size_t end, size_t worker) {
+/* The numbers `from` of columns that are alive, from the one of the place `first` on, added to the
+ * point. */
+struct addition {
+    const struct pack_context *context;
+    size_t first, count;
+    const double *from; /* rows of `count`; NULL: what is filtered in floats */
+};
+
+static void add_labels(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
-    const struct pack_context *c = context;
+    const struct addition *addition = context;
+    const struct pack_context *c = addition->context;
     const size_t stride = c->filter->space->plan->model->stride;
+    const size_t *alive = c->filter->alive + addition->first;
     for (size_t a = begin; a < end; a++) {
         double *out = c->out + a * stride;
-        const float *row = c->filter->filtered + a * c->stride;
-        for (size_t k = 0; k < c->filter->alive_count; k++)
-            out[c->filter->alive[k]] += c->weight * (double)row[k];
+        if (addition->from)
+            for (size_t k = 0; k < addition->count; k++)
+                out[alive[k]] += c->weight * addition->from[a * addition->count + k];
+        else
+            for (size_t k = 0; k < addition->count; k++)
+                out[alive[k]] += c->weight * (double)c->filter->filtered[a * c->stride + k];
     }
+}
+
+/* Cuts that are not there are zero: they add nothing. */
+static void add_cuts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct addition *addition = context;
+    const struct pack_context *c = addition->context;
+    const size_t stride = c->filter->space->plan->model->stride;
+    const size_t *alive = c->filter->alive + addition->first;
+    double values[DCRF_CUTS_MOST];
+    memset(values, 0, c->group->count * sizeof *values);
+    for (size_t a = begin; a < end; a++) {
+        for (size_t k = 0; k < addition->count; k++)
+            values[alive[k]] = addition->from ? addition->from[a * addition->count + k]
+                                              : (double)c->filter->filtered[a * c->stride + k];
+        dcrf_cuts_add(c->group->cuts, c->weight, values, c->out + a * stride);
+    }
+}
+
+static void add_columns(struct addition *addition) {
+    const struct dcrf_dual_space *space = addition->context->filter->space;
+    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->variables, GRAIN,
+                      addition->context->group->cuts ? add_cuts : add_labels, addition);
 }
 
 /* ---- the filter ----------------------------------------------------------------------------- */
@@ -193,25 +279,7 @@ static dcrf_status filter_by_bins(struct precise *p, const dcrf_operator *op, dc
     return DCRF_OK;
 }
 
-/* The labels `first` and on of the packed block, `count` of them, added to the point. */
-struct addition {
-    const struct pack_context *context;
-    size_t first, count;
-    const double *from; /* variables x count */
-};
-
-static void add_labels(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct addition *addition = context;
-    const struct pack_context *c = addition->context;
-    const size_t stride = c->filter->space->plan->model->stride;
-    const size_t *alive = c->filter->alive + addition->first;
-    for (size_t a = begin; a < end; a++)
-        for (size_t k = 0; k < addition->count; k++)
-            c->out[a * stride + alive[k]] += c->weight * addition->from[a * addition->count + k];
-}
-
-/* All labels of one kernel: some at a time where the operator takes the line itself, else one. */
+/* All columns of one kernel: some at a time where the operator takes the line itself, else one. */
 static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_operator *op,
                                     const struct dcrf_pair_shape *shape, const dcrf_levels *levels,
                                     const struct pack_context *context, dcrf_error *error) {
@@ -244,7 +312,7 @@ static dcrf_status filter_precisely(struct dcrf_pair_filter *filter, const dcrf_
             return status;
         struct addition addition = {context, first, count,
                                     op->methods->line_double ? filter->precise : p.sum};
-        dcrf_parallel_for(dcrf_workspace_pool(workspace), n, GRAIN, add_labels, &addition);
+        add_columns(&addition);
     }
     return DCRF_OK;
 }
@@ -267,32 +335,47 @@ static dcrf_status filter_kernel(struct dcrf_pair_filter *filter, const dcrf_ope
                                        filter->alive_count, stride, error);
 }
 
+/* The kernels of one group, whose columns are packed. */
+static dcrf_status filter_group(struct pack_context *context, const struct dcrf_pair_shape *shape,
+                                const dcrf_levels *levels, size_t group, dcrf_error *error) {
+    struct dcrf_pair_filter *filter = context->filter;
+    const dcrf_plan *plan = filter->space->plan;
+    for (size_t m = 0; m < plan->kernel_count && filter->alive_count > 0; m++) {
+        const dcrf_operator *op = plan->kernels[m].op;
+        if (filter->space->columns->group_of[m] != group)
+            continue;
+        context->weight = plan->model->kernels[m].weight;
+        const dcrf_status status =
+            shape->is_precise
+                ? filter_precisely(filter, op, shape, levels, context, error)
+                : filter_kernel(filter, op, shape->epsilon, levels, context->stride, error);
+        if (status != DCRF_OK)
+            return status;
+        struct addition addition = {context, 0, filter->alive_count, NULL};
+        if (!shape->is_precise)
+            add_columns(&addition);
+    }
+    return DCRF_OK;
+}
+
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error) {
-    const dcrf_plan *plan = filter->space->plan;
-    const dcrf_model *model = plan->model;
-    dcrf_pool *pool = dcrf_workspace_pool(filter->space->workspace);
-    struct pack_context context = {.filter = filter, .y = y, .out = dual->pairwise};
-    find_alive(&context, threshold);
-    context.stride = dcrf_padded(filter->alive_count);
-    dcrf_parallel_for(pool, model->variables, GRAIN, pack, &context);
+    const struct dcrf_dual_space *space = filter->space;
+    const dcrf_model *model = space->plan->model;
+    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     const dcrf_levels levels = find_levels(filter, shape);
     memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
-    dual->roundings.pairwise = dcrf_pair_roundings(plan, shape);
-    for (size_t m = 0; m < plan->kernel_count && filter->alive_count > 0; m++) {
-        const dcrf_operator *op = plan->kernels[m].op;
-        context.weight = model->kernels[m].weight;
-        if (context.weight == 0)
-            continue;
-        const dcrf_status status =
-            shape->is_precise
-                ? filter_precisely(filter, op, shape, &levels, &context, error)
-                : filter_kernel(filter, op, shape->epsilon, &levels, context.stride, error);
-        if (status != DCRF_OK)
-            return status;
-        if (!shape->is_precise)
-            dcrf_parallel_for(pool, model->variables, GRAIN, unpack, &context);
+    dual->roundings.pairwise = dcrf_pair_roundings(space, shape);
+    dcrf_status status = DCRF_OK;
+    for (size_t g = 0; g < space->columns->group_count && status == DCRF_OK; g++) {
+        struct pack_context context = {
+            .filter = filter, .group = &space->columns->groups[g], .out = dual->pairwise};
+        choose_columns(&context, y);
+        find_alive(&context, threshold);
+        context.stride = dcrf_padded(filter->alive_count);
+        dcrf_parallel_for(pool, model->variables, GRAIN, pack, &context);
+        status = filter_group(&context, shape, &levels, g, error);
     }
-    return DCRF_OK;
+    return status;
 }

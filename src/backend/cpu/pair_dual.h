@@ -4,14 +4,16 @@
 
 #include "backend/cpu/dual.h"
 #include "core/interrupt.h"
+#include "energy/columns.h"
 
-/* Scratch memory of the filter: blocks of the labels that are alive, next to each other. */
+/* Scratch memory of the filter: blocks of the columns that are alive, next to each other. */
 struct dcrf_pair_filter {
     const struct dcrf_dual_space *space;
     float *packed, *filtered;
-    size_t *alive; /* the labels with an entry of y above the threshold */
+    float *columns; /* of a group of kernels that has cuts; NULL where all columns are labels */
+    size_t *alive;  /* the columns with an entry above the threshold */
     size_t alive_count;
-    float *largest; /* per chunk of variables and label */
+    float *largest; /* per chunk of variables and column */
     float *nodes, *table;
     const struct dcrf_interrupt *interrupt; /* of what is long; NULL: none */
     double *precise; /* blocks of PRECISE_CHANNELS and a sum; NULL until it is first needed */
@@ -21,8 +23,9 @@ dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
                                   const struct dcrf_dual_space *space, dcrf_error *error);
 void dcrf_pair_filter_clear(struct dcrf_pair_filter *filter);
 
-/* dual->pairwise = A alpha with alpha_ab:i = K_ab F(y_ai, y_bi). Labels whose entries are all below
- * `threshold` are dead: their alpha is zero, which is feasible, and they cost nothing. Where it was
+/* dual->pairwise = A alpha with alpha_ab:i = K_ab F(y_ai, y_bi), or z and cuts in place of y and
+ * labels. Labels whose entries are all below `threshold`, and cuts whose entries are all as near to
+ * each other, are dead: their alpha is zero, which is feasible, and they cost nothing. Where it was
  * interrupted it returns DCRF_STOP_CANCELLED, and there is no point. */
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
