@@ -385,14 +385,14 @@ static void limits_leave_a_labelling(void **state) {
     free_toy(&toy);
 }
 
-static void potts_only(void **state) {
+static void distances_only(void **state) {
     (void)state;
     struct toy toy = new_toy(1, 6, 3, 1, 1, TOY_GENERAL, 1);
     dcrf_settings settings;
     dcrf_solver *solver;
     dcrf_error error;
     dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
-    assert_fails(DCRF_ERROR_UNSUPPORTED, "Potts", error,
+    assert_fails(DCRF_ERROR_UNSUPPORTED, "not negative, with zeros on the diagonal", error,
                  dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, &error));
     free_toy(&toy);
 }
@@ -541,7 +541,7 @@ int main(void) {
         cmocka_unit_test(constant_is_proven),
         cmocka_unit_test(warm_starts),
         cmocka_unit_test(limits_leave_a_labelling),
-        cmocka_unit_test(potts_only),
+        cmocka_unit_test(distances_only),
         cmocka_unit_test(a_multiple_of_potts_is_potts),
         cmocka_unit_test(a_weight_after_a_multiple_of_potts),
         cmocka_unit_test(leaves_a_bad_start),

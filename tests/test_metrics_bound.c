@@ -244,11 +244,13 @@ static long double energy_of(const struct problem *p, const uint16_t *x) {
     return energy;
 }
 
-static long double optimum_of(const struct problem *p) {
+static long double optimum_of(const struct problem *p, uint16_t *best) {
     uint16_t x[MOST_VARIABLES] = {0};
     long double least = INFINITY;
     for (;;) {
         const long double energy = energy_of(p, x);
+        if (energy < least)
+            memcpy(best, x, sizeof x);
         least = energy < least ? energy : least;
         size_t a = 0;
         while (a < p->variables && ++x[a] == p->labels)
@@ -288,11 +290,23 @@ struct tally {
     size_t models, close, optimal;
 };
 
+/* No label of an optimal labelling is called wrong. */
+static void check_certify(const struct problem *p, const uint16_t *best, long double optimum) {
+    dcrf_certify_settings settings;
+    dcrf_certify_info info;
+    dcrf_certify_settings_defaults(&settings);
+    settings.iterations = 30;
+    assert_int_equal(dcrf_certify(p->plan, p->workspace, best, &settings, &info, NULL), DCRF_OK);
+    assert_int_equal(info.wrong, 0);
+    assert_true((long double)info.lower_bound <= optimum);
+}
+
 static void check(uint64_t seed, bool is_tight, bool has_cliques, struct tally *tally) {
     dcrf_rng rng;
     dcrf_rng_seed(&rng, seed);
     struct problem p = make(seed, is_tight, has_cliques, &rng);
-    const long double optimum = optimum_of(&p);
+    uint16_t best[MOST_VARIABLES];
+    const long double optimum = optimum_of(&p, best);
     const struct found found = run_lp(&p, seed);
     if (!((long double)found.bound <= optimum))
         fail_msg("model %zu: the bound is above the optimum by %Lg", (size_t)seed,
@@ -301,6 +315,8 @@ static void check(uint64_t seed, bool is_tight, bool has_cliques, struct tally *
     const long double energy = energy_of(&p, found.labels);
     assert_true((long double)found.energy >= energy);
     assert_true((double)((long double)found.energy - energy) <= 1e-5 * (1 + fabs((double)energy)));
+    if (seed % 4 == 0)
+        check_certify(&p, best, optimum);
     tally->models++;
     tally->optimal += energy <= optimum + 1e-6L * fabsl(optimum);
     long double scale = 0; /* of a tight model the optimum is about zero */

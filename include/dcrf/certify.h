@@ -2,8 +2,9 @@
  *
  * The labelling may come from anywhere: a method of this library, another program, a file. The
  * bound is that of the LP relaxation's dual (dcrf/solver.h), with all roundings taken off, so it is
- * never above the lowest energy; Potts compatibilities only. Where more is proven about single
- * variables (dcrf/proof.h), the certificate says how many labels are right and how many wrong.
+ * never above the lowest energy; distances between labels only (dcrf/compatibility.h). Where more
+ * is proven about single variables (dcrf/proof.h), the certificate says how many labels are right
+ * and how many wrong.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_CERTIFY_H

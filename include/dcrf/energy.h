@@ -30,7 +30,8 @@ DCRF_API dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace
  * that this can be off from the energy of the operators' own matrices, or for DCRF_OPERATOR_EXACT
  * from that of the formula (dcrf/model.h), with the features as they were given. It is the number
  * that solvers and certificates report of a labelling; its parts are not rounded up. Where a kernel
- * that counts is not Potts, it is what dcrf_energy_of_labels says. */
+ * that counts has a compatibility that is negative somewhere or not zero on its diagonal, it is
+ * what dcrf_energy_of_labels says. */
 DCRF_API dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace,
                                          const uint16_t *labels, dcrf_energy *energy,
                                          double *pairwise_of_kernel, dcrf_error *error);

@@ -26,7 +26,7 @@ extern "C" {
 typedef enum dcrf_method {
     DCRF_METHOD_MF = 0, /* mean field, all variables at once */
     DCRF_METHOD_QP,     /* the quadratic relaxation, Frank-Wolfe; a local minimum */
-    DCRF_METHOD_LP      /* the linear relaxation, with a lower bound; Potts only */
+    DCRF_METHOD_LP      /* the linear relaxation, with a lower bound; Potts and distances */
 } dcrf_method;
 /* "mf", "qp", "lp". */
 DCRF_API const char *dcrf_method_name(dcrf_method method);

@@ -31,8 +31,13 @@ static dcrf_status check(const dcrf_certify_settings *settings, dcrf_error *erro
                                "the settings of a certificate", error);
 }
 
+/* Beyond what the gap says of single variables. */
+static bool can_prove_more(const dcrf_plan *plan) {
+    return dcrf_model_require_potts(plan->model, "a proof for single variables", NULL) == DCRF_OK;
+}
+
 /* The solver stops by the gap of the best labelling it knows, which is not the one in question. */
-static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
+static dcrf_settings solver_settings(const dcrf_plan *plan, const dcrf_certify_settings *settings) {
     dcrf_settings lp;
     dcrf_settings_defaults(&lp, DCRF_METHOD_LP);
     lp.gap = 0;
@@ -40,7 +45,7 @@ static dcrf_settings solver_settings(const dcrf_certify_settings *settings) {
     lp.time_limit_s = settings->time_limit_s;
     lp.evaluate_every = 10;
     lp.polish = 0;
-    lp.proof = DCRF_PROVE_VARIABLES;
+    lp.proof = can_prove_more(plan) ? DCRF_PROVE_VARIABLES : DCRF_PROVE_BY_GAP;
     lp.progress = settings->progress;
     lp.progress_user = settings->progress_user;
     lp.cancel = settings->cancel;
@@ -91,7 +96,7 @@ static dcrf_status prove(dcrf_solver *solver, const uint16_t *labels,
     if (status < 0)
         return status;
     certificate->best_energy = fmin(certificate->energy.total, solver->info.energy.total);
-    if (dcrf_stop_is_due(&solver->stop))
+    if (dcrf_stop_is_due(&solver->stop) || !can_prove_more(solver->problem.plan))
         return prove_by_gap(solver, labels, certificate, error);
     status = dcrf_proof_of_run(&proof, solver, error);
     if (status < 0)
@@ -134,7 +139,7 @@ dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace, const
     const double began_s = dcrf_time_s();
     dcrf_certify_info made = {0};
     dcrf_solver *solver = NULL;
-    const dcrf_settings lp = solver_settings(settings);
+    const dcrf_settings lp = solver_settings(plan, settings);
     dcrf_status status = check(settings, error);
     if (status < 0)
         return status;
