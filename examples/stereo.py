@@ -22,7 +22,7 @@ import dcrf
 # Chosen on two pairs, each by the errors on the other (docs/stereo.md).
 COLOUR, MOST_COLOUR = 0.15, 20
 GRADIENT, MOST_GRADIENT = 1.05, 6
-SPATIAL, BILATERAL = (2, 0.15), (12, 8, 1)
+SPATIAL, BILATERAL = (2, 0.3), (12, 8, 2)
 TRUNCATION = 4
 
 
