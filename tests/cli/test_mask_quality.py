@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Rough masks of real photographs are refined by so much at least; docs/masks.md has all figures, script/bench-masks makes them.
+
+The floors are one point below what was measured when this was written: blocks 0.952 (rough 0.886), shrunk 0.943 (rough 0.685)."""
+
+import os
+import unittest
+
+import formats
+from case import SHARED_DATA, Case
+
+NAMES = "106024 153077 208001 21077 24077 326038".split()
+FOLDER = os.path.join(SHARED_DATA, "scribbles")
+VOID = 255
+BLOCK, SHRUNK = 12, 6
+
+
+def read_map(name):
+    with open(os.path.join(FOLDER, name), "rb") as stream:
+        return [[p[0] for p in row] for row in formats.read_png(stream.read())[4]]
+
+
+def in_blocks(mask):
+    """The majority of each square."""
+    height, width = len(mask), len(mask[0])
+    out = [[0] * width for _ in range(height)]
+    for y0 in range(0, height, BLOCK):
+        for x0 in range(0, width, BLOCK):
+            rows = [row[x0:x0 + BLOCK] for row in mask[y0:y0 + BLOCK]]
+            label = int(2 * sum(map(sum, rows)) >= len(rows) * len(rows[0]))
+            for row in out[y0:y0 + BLOCK]:
+                row[x0:x0 + BLOCK] = [label] * len(rows[0])
+    return out
+
+
+def least_along(rows):
+    """The least number within SHRUNK places of each, along the rows."""
+    return [[min(row[max(0, x - SHRUNK):x + SHRUNK + 1]) for x in range(len(row))] for row in rows]
+
+
+def shrunk(mask):
+    return [list(row) for row in zip(*least_along([list(row) for row in zip(*least_along(mask))]))]
+
+
+def overlap(found, truth):
+    both = either = 0
+    for a, b in zip(found, truth):
+        for i, j in zip(a, b):
+            if j != VOID:
+                both += i == 1 and j == 1
+                either += i == 1 or j == 1
+    return both / either
+
+
+@unittest.skipUnless(os.path.isdir(FOLDER), "the photographs are not here")
+class MaskQualityTest(Case):
+    def check(self, make_rough, floor):
+        before = after = 0
+        for name in NAMES:
+            truth = read_map(name + "_gt.png")
+            rough = make_rough([[int(v == 1) for v in row] for row in truth])
+            file = self.write("rough.png", formats.number_png(rough))
+            self.good("solve", os.path.join(FOLDER, name + ".png"), "--labels-prior", file, "-o", "out.png", "-q")
+            found = [[p[0] for p in row] for row in formats.read_png(self.read("out.png"))[4]]
+            before += overlap(rough, truth) / len(NAMES)
+            after += overlap(found, truth) / len(NAMES)
+        self.assertGreater(after, before)
+        self.assertGreater(after, floor, "rough: %.3f" % before)
+
+    def test_blocks(self):
+        self.check(in_blocks, 0.942)
+
+    def test_shrunk(self):
+        self.check(shrunk, 0.933)
+
+
+if __name__ == "__main__":
+    unittest.main()
