@@ -4,6 +4,7 @@
 #include "scene.h"
 
 #include "core/workspace.h"
+#include "superpixel/regions.h"
 
 #include <dcrf/certify.h>
 #include <dcrf/experimental.h>
@@ -114,6 +115,29 @@ static dcrf_status try_slic(struct scene *scene, uint16_t *labels, dcrf_error *e
     return try_regions(scene, DCRF_SUPERPIXEL_SLIC, error);
 }
 
+/* Of regions of one pixel each, with nothing changed where it ends early. */
+static dcrf_status try_joining(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    const dcrf_grid grid = dcrf_grid_2d(80, 70);
+    enum { PIXELS = 80 * 70 };
+    static uint8_t grey[PIXELS];
+    static int32_t regions[PIXELS];
+    struct dcrf_colours colours;
+    size_t count = PIXELS;
+    (void)labels;
+    for (int32_t a = 0; a < PIXELS; a++)
+        regions[a] = a;
+    const dcrf_view view = dcrf_view_interleaved(grey, DCRF_U8, &grid, 1);
+    assert_int_equal(dcrf_colours_new(&colours, &grid, &view, DCRF_COLOUR_LUV,
+                                      dcrf_workspace_pool(scene->workspace), NULL),
+                     DCRF_OK);
+    const dcrf_status status =
+        dcrf_regions_join_small(regions, &count, &colours, 4, scene->workspace, error);
+    for (int32_t a = 0; a < PIXELS && status < 0; a++)
+        assert_int_equal(regions[a], a);
+    dcrf_colours_clear(&colours);
+    return status;
+}
+
 #define STROKES_WIDTH 40
 #define STROKES_HEIGHT 70
 static dcrf_scribbles *scribbles; /* made before anybody loses patience */
@@ -186,6 +210,7 @@ static void superpixels_and_scribbles_end(void **state) {
     struct scene scene = new_large_scene(DCRF_OPERATOR_FAST, 1);
     patience_is_respected(&scene, NULL, try_mean_shift, true);
     patience_is_respected(&scene, NULL, try_slic, true);
+    patience_is_respected(&scene, NULL, try_joining, true);
     make_scribbles(scene.workspace);
     /* Before the field is run, at first. */
     struct patience none = {0, 0};

@@ -170,17 +170,20 @@ static void ties_go_to_the_first(void **state) {
     const struct picture p = picture_of(CONSTANT, 5, 1);
     struct dcrf_colours luv = colours_of(&p, DCRF_COLOUR_LUV);
     dcrf_error error;
+    dcrf_workspace *workspace;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
     int32_t regions[] = {0, 0, 1, 2, 2};
     size_t count = 3;
-    assert_int_equal(dcrf_regions_join_small(regions, &count, &luv, 2, &error), DCRF_OK);
+    assert_int_equal(dcrf_regions_join_small(regions, &count, &luv, 2, workspace, &error), DCRF_OK);
     assert_int_equal(count, 2);
     assert_memory_equal(regions, ((int32_t[]){0, 0, 0, 1, 1}), sizeof regions);
 
     int32_t singles[] = {0, 1, 2, 3, 4}; /* 0 joins 1, and each of the others the pair so far */
     count = 5;
-    assert_int_equal(dcrf_regions_join_small(singles, &count, &luv, 2, &error), DCRF_OK);
+    assert_int_equal(dcrf_regions_join_small(singles, &count, &luv, 2, workspace, &error), DCRF_OK);
     assert_int_equal(count, 1);
     assert_memory_equal(singles, ((int32_t[]){0, 0, 0, 0, 0}), sizeof singles);
+    dcrf_workspace_free(&workspace);
     dcrf_colours_clear(&luv);
     free(p.rgb);
 }

@@ -152,7 +152,7 @@ dcrf_status dcrf_mean_shift_modes(const struct dcrf_colours *luv,
     const bool is_whole = dcrf_parallel_while(workspace, luv->width * luv->height, pixels_a_chunk,
                                               find_modes, &filtering);
     dcrf_release(filtering.passed);
-    return is_whole ? DCRF_OK : dcrf_fail_interrupted(workspace, "finding superpixels", error);
+    return is_whole ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_FINDING, error);
 }
 
 /* ---- fusion --------------------------------------------------------------------------------- */
@@ -192,8 +192,10 @@ dcrf_status dcrf_mean_shift(const struct dcrf_colours *luv,
                                                   : dcrf_fail_memory(error, "mean shift");
     if (status == DCRF_OK) {
         link_neighbours(&filtering, links);
-        *count = dcrf_regions_from_links(links, luv, regions);
+        status = dcrf_go_on(workspace, DCRF_FINDING, error);
     }
+    if (status == DCRF_OK)
+        *count = dcrf_regions_from_links(links, luv, regions);
     dcrf_release(filtering.modes);
     dcrf_release(links);
     return status;

@@ -163,11 +163,18 @@ static int32_t join_pair(struct joining *j, int32_t a, int32_t b) {
     return kept;
 }
 
-static void join_all_small(struct joining *j, size_t min_region_px) {
+/* Between questions whether to end early. */
+#define JOINTS 1024
+
+static dcrf_status join_all_small(struct joining *j, size_t min_region_px,
+                                  dcrf_workspace *workspace, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
     for (size_t r = 0; r < j->count; r++)
         if (j->regions[r].pixels < min_region_px)
             heap_push(j, (struct heap_entry){j->regions[r].pixels, (int32_t)r});
-    while (j->heap_count > 0 && j->alive > 1) {
+    for (size_t k = 0; j->heap_count > 0 && j->alive > 1; k++) {
+        if (k % JOINTS == 0 && (status = dcrf_go_on(workspace, DCRF_FINDING, error)) < 0)
+            return status;
         const struct heap_entry small = heap_pop(j);
         if (j->parent[small.region] != small.region ||
             j->regions[small.region].pixels != small.pixels)
@@ -176,6 +183,7 @@ static void join_all_small(struct joining *j, size_t min_region_px) {
         if (j->regions[joined].pixels < min_region_px)
             heap_push(j, (struct heap_entry){j->regions[joined].pixels, joined});
     }
+    return status;
 }
 
 static void measure_regions(struct joining *j, const int32_t *regions,
@@ -237,7 +245,8 @@ static void free_joining(struct joining *j) {
 }
 
 static dcrf_status start_joining(struct joining *j, const int32_t *regions, size_t count,
-                                 const struct dcrf_colours *colours, dcrf_error *error) {
+                                 const struct dcrf_colours *colours, dcrf_workspace *workspace,
+                                 dcrf_error *error) {
     *j = (struct joining){.count = count, .alive = count};
     const size_t edges = list_edges(j, regions, colours);
     if (edges > INT32_MAX)
@@ -255,23 +264,29 @@ static dcrf_status start_joining(struct joining *j, const int32_t *regions, size
         return dcrf_fail_memory(error, "joining small regions");
     }
     measure_regions(j, regions, colours);
-    list_edges(j, regions, colours);
-    return DCRF_OK;
+    const dcrf_status status = dcrf_go_on(workspace, DCRF_FINDING, error);
+    if (status < 0)
+        free_joining(j);
+    else
+        list_edges(j, regions, colours);
+    return status;
 }
 
 dcrf_status dcrf_regions_join_small(int32_t *regions, size_t *count,
                                     const struct dcrf_colours *colours, size_t min_region_px,
-                                    dcrf_error *error) {
+                                    dcrf_workspace *workspace, dcrf_error *error) {
     struct joining j;
     if (min_region_px <= 1 || *count <= 1)
         return DCRF_OK;
-    const dcrf_status status = start_joining(&j, regions, *count, colours, error);
+    dcrf_status status = start_joining(&j, regions, *count, colours, workspace, error);
     if (status < 0)
         return status;
-    join_all_small(&j, min_region_px);
-    *count = number_roots(j.parent, j.count);
-    for (size_t a = 0; a < pixels_of(colours); a++)
-        regions[a] = j.parent[regions[a]];
+    status = join_all_small(&j, min_region_px, workspace, error);
+    if (status == DCRF_OK) {
+        *count = number_roots(j.parent, j.count);
+        for (size_t a = 0; a < pixels_of(colours); a++)
+            regions[a] = j.parent[regions[a]];
+    }
     free_joining(&j);
-    return DCRF_OK;
+    return status;
 }

@@ -2,6 +2,7 @@
 #ifndef DCRF_SUPERPIXEL_REGIONS_H
 #define DCRF_SUPERPIXEL_REGIONS_H
 
+#include "core/workspace.h"
 #include "model/colour.h"
 
 #include <stdint.h>
@@ -22,6 +23,9 @@ size_t dcrf_regions_from_links(const uint8_t *links, const struct dcrf_colours *
  * pixel comes first. Numbers stay in the order of first pixels. */
 dcrf_status dcrf_regions_join_small(int32_t *regions, size_t *count,
                                     const struct dcrf_colours *colours, size_t min_region_px,
-                                    dcrf_error *error);
+                                    dcrf_workspace *workspace, dcrf_error *error);
+
+/* What is interrupted where a call ends early. */
+#define DCRF_FINDING "finding superpixels"
 
 #endif

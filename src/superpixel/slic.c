@@ -249,7 +249,7 @@ static dcrf_status cluster(struct clustering *k, size_t iterations, dcrf_workspa
         if (i > 0)
             move_centres(k);
         if (!dcrf_parallel_while(workspace, rows, band, assign_rows, k))
-            return dcrf_fail_interrupted(workspace, "finding superpixels", error);
+            return dcrf_fail_interrupted(workspace, DCRF_FINDING, error);
     }
     return DCRF_OK;
 }

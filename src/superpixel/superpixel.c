@@ -125,10 +125,10 @@ static dcrf_status find_regions(const dcrf_grid *grid, const dcrf_view *image,
     status = slic ? dcrf_slic(&colours, step, settings, workspace, regions, count, error)
                   : dcrf_mean_shift(&colours, settings, workspace, regions, count, error);
     if (status >= 0)
-        status = dcrf_go_on(workspace, "finding superpixels", error);
+        status = dcrf_go_on(workspace, DCRF_FINDING, error);
     if (status >= 0)
         status = dcrf_regions_join_small(regions, count, &colours,
-                                         least_region_px(settings, grid, step), error);
+                                         least_region_px(settings, grid, step), workspace, error);
     dcrf_colours_clear(&colours);
     return status;
 }
