@@ -4,6 +4,7 @@
 #include "scene.h"
 
 #include "core/workspace.h"
+#include "filter/plan.h"
 #include "superpixel/regions.h"
 
 #include <dcrf/certify.h>
@@ -337,6 +338,42 @@ static void time_of_a_workspace(void **state) {
     free_scene(&scene);
 }
 
+/* Whether there is the time for a plan is said before it is begun, and a band of it is measured
+ * even if there is none. */
+static void plans_are_estimated(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_2d(1000, 501); /* above the size of small plans */
+    uint8_t *grey = calloc(501, 1000);
+    const dcrf_view image = dcrf_view_interleaved(grey, DCRF_U8, &grid, 1);
+    const dcrf_kernel kernel = dcrf_kernel_bilateral(50, 10, image, 1);
+    struct patience patience = {0, 0};
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_error error;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_new(&model, &grid, 2, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_add_kernel(model, &kernel, &error), DCRF_OK);
+    dcrf_workspace_set_limit(workspace, 1e-9, NULL, NULL);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "setting up takes about", error,
+                 dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error));
+    assert_null(plan);
+    /* A signal ends the estimate too. */
+    dcrf_workspace_ask_always(workspace);
+    dcrf_workspace_set_limit(workspace, 1e-9, is_over, &patience);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "interrupted while", error,
+                 dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error));
+    dcrf_workspace_set_limit(workspace, 1e9, NULL, NULL);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error), DCRF_OK);
+    assert_int_equal(dcrf_plan_fits(8, 8, &error), DCRF_OK);
+    assert_fails(DCRF_ERROR_INTERRUPTED, "takes about 8 s, and the time limit leaves 4 s", error,
+                 dcrf_plan_fits(8, 4, &error));
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+    free(grey);
+}
+
 /* ---- two threads ---------------------------------------------------------------------------- */
 
 struct intruder {
@@ -379,9 +416,10 @@ static void one_thread_at_a_time(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_ends),     cmocka_unit_test(superpixels_and_scribbles_end),
-        cmocka_unit_test(calls_in_a_row_end),  cmocka_unit_test(runs_end_with_what_they_have),
-        cmocka_unit_test(time_of_a_workspace), cmocka_unit_test(one_thread_at_a_time),
+        cmocka_unit_test(every_call_ends),      cmocka_unit_test(superpixels_and_scribbles_end),
+        cmocka_unit_test(calls_in_a_row_end),   cmocka_unit_test(runs_end_with_what_they_have),
+        cmocka_unit_test(time_of_a_workspace),  cmocka_unit_test(plans_are_estimated),
+        cmocka_unit_test(one_thread_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,9 @@ typedef struct dcrf_plan dcrf_plan;
 
 /* The operators of all kernels of a model. Weights and compatibilities are read from the model when
  * the plan is used, so changing them costs nothing; after another kernel or origin every call with
- * the plan fails. */
+ * the plan fails. Where the workspace has a time limit (dcrf_workspace_set_limit) and the model
+ * half a million variables or more, a part of the plan is made first: if the whole would not be
+ * ready in time, the error DCRF_ERROR_INTERRUPTED says at once how long it takes. */
 DCRF_API dcrf_status dcrf_plan_new(dcrf_plan **plan, const dcrf_model *model,
                                    dcrf_operator_kind kind, dcrf_workspace *workspace,
                                    dcrf_error *error);

@@ -61,6 +61,10 @@ double dcrf_workspace_deadline_s(const dcrf_workspace *workspace) {
     return limit->time_limit_s > 0 ? limit->deadline_s : (double)INFINITY;
 }
 
+void dcrf_workspace_put_off(dcrf_workspace *workspace, double deadline_s) {
+    workspace->use.limit.deadline_s = deadline_s;
+}
+
 dcrf_status dcrf_workspace_limit(dcrf_workspace *workspace) {
     struct dcrf_limit *limit = &workspace->use.limit;
     if (!limit->is_cancelled && limit->cancel)

@@ -71,6 +71,9 @@ void dcrf_watch_end(struct dcrf_watch *watch);
 dcrf_status dcrf_workspace_limit(dcrf_workspace *workspace);
 double dcrf_workspace_deadline_s(const dcrf_workspace *workspace);
 
+/* Put off the end of the time limit, for what is said of it; callbacks are still asked. */
+void dcrf_workspace_put_off(dcrf_workspace *workspace, double deadline_s);
+
 /* Should what is being done end now? Cheap enough for every chunk of a loop: the question goes on
  * to callbacks every few milliseconds only. To be asked by the thread that made the call. */
 bool dcrf_workspace_is_interrupted(dcrf_workspace *workspace);

@@ -10,23 +10,87 @@
 #include "core/error.h"
 #include "core/holders.h"
 #include "core/memory.h"
+#include "core/timer.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ROWS_PER_CHUNK 1024
 
 static dcrf_status build_kernel(struct dcrf_plan_kernel *built,
-                                const struct dcrf_model_kernel *kernel, dcrf_operator_kind kind,
+                                const struct dcrf_features *features,
+                                dcrf_normalization normalization, dcrf_operator_kind kind,
                                 dcrf_workspace *workspace, dcrf_error *error) {
-    const dcrf_status status = dcrf_operator_build(&built->op, &kernel->features,
-                                                   kernel->normalization, kind, workspace, error);
+    const dcrf_status status =
+        dcrf_operator_build(&built->op, features, normalization, kind, workspace, error);
     if (status < 0)
         return status;
-    built->diagonal = dcrf_allocate(kernel->features.variables, sizeof *built->diagonal);
+    built->diagonal = dcrf_allocate(features->variables, sizeof *built->diagonal);
     if (!built->diagonal)
         return dcrf_fail_memory(error, "the diagonal of a kernel");
     return built->op->methods->diagonal(built->op, workspace, built->diagonal, error);
 }
+
+static void clear_kernel(struct dcrf_plan_kernel *built) {
+    dcrf_operator_free(&built->op);
+    dcrf_release(built->diagonal);
+}
+
+/* ---- what it will take ---------------------------------------------------------------------- */
+
+/* Building is linear in the number of variables, or nearly so. Where there is a time limit, a band
+ * of the grid is built first, even if it is over, and says how long the whole will take: better to
+ * know at once than to wait in vain. */
+#define BANDS 64
+#define SMALL_PLAN 500000 /* variables: such plans take less than a second */
+#define TOO_HIGH 1.25     /* an estimate may be, by this factor */
+
+/* Some rows in the middle. */
+static struct dcrf_features band_of(const struct dcrf_features *whole) {
+    struct dcrf_features band = *whole;
+    const size_t axis = whole->grid.axes - 1, rows = whole->grid.size[axis];
+    const size_t taken = rows > BANDS ? rows / BANDS : 1, first = (rows - taken) / 2;
+    const size_t row = whole->variables / rows;
+    band.grid.size[axis] = taken;
+    band.origin[axis] += first;
+    band.variables = taken * row;
+    if (band.channel)
+        band.channel += first * row * band.channels;
+    return band;
+}
+
+dcrf_status dcrf_plan_fits(double needed_s, double left_s, dcrf_error *error) {
+    if (needed_s <= TOO_HIGH * left_s)
+        return DCRF_OK;
+    return dcrf_fail(error, DCRF_ERROR_INTERRUPTED,
+                     "setting up takes about %.2g s, and the time limit leaves %.2g s", needed_s,
+                     left_s > 0 ? left_s : 0);
+}
+
+static dcrf_status check_time(const dcrf_model *model, dcrf_operator_kind kind,
+                              dcrf_workspace *workspace, dcrf_error *error) {
+    const double deadline_s = dcrf_workspace_deadline_s(workspace), began_s = dcrf_time_s();
+    double part = 1;
+    dcrf_status status = DCRF_OK;
+    if (!isfinite(deadline_s) || model->variables < SMALL_PLAN ||
+        dcrf_workspace_find_device(workspace))
+        return DCRF_OK;
+    dcrf_workspace_put_off(workspace, (double)INFINITY);
+    for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++) {
+        const struct dcrf_features band = band_of(&model->kernels[m].features);
+        struct dcrf_plan_kernel built = {0};
+        part = (double)band.variables / (double)model->variables;
+        status =
+            build_kernel(&built, &band, model->kernels[m].normalization, kind, workspace, error);
+        clear_kernel(&built);
+    }
+    dcrf_workspace_put_off(workspace, deadline_s);
+    const double now_s = dcrf_time_s();
+    return status == DCRF_OK ? dcrf_plan_fits((now_s - began_s) / part, deadline_s - now_s, error)
+                             : status;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operator_kind kind,
                           dcrf_workspace *workspace, dcrf_error *error) {
@@ -37,6 +101,9 @@ dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operato
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "a plan needs a %s",
                          model ? "workspace" : "model");
     DCRF_ENTER(workspace, error);
+    const dcrf_status fits = check_time(model, kind, workspace, error);
+    if (fits < 0)
+        return fits;
     dcrf_plan *plan = dcrf_allocate_zero(1, sizeof *plan);
     if (!plan)
         return dcrf_fail_memory(error, "a plan");
@@ -50,8 +117,9 @@ dcrf_status dcrf_plan_new(dcrf_plan **out, const dcrf_model *model, dcrf_operato
     }
     plan->kernel_count = model->kernel_count;
     for (size_t m = 0; m < plan->kernel_count; m++) {
-        const dcrf_status status =
-            build_kernel(&plan->kernels[m], &model->kernels[m], kind, workspace, error);
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        const dcrf_status status = build_kernel(&plan->kernels[m], &kernel->features,
+                                                kernel->normalization, kind, workspace, error);
         if (status < 0) {
             dcrf_plan_free(&plan);
             return status;
@@ -73,10 +141,8 @@ void dcrf_plan_free(dcrf_plan **plan_pointer) {
     *plan_pointer = NULL;
     if (!dcrf_let_go(&plan->holders))
         return;
-    for (size_t m = 0; m < plan->kernel_count; m++) {
-        dcrf_operator_free(&plan->kernels[m].op);
-        dcrf_release(plan->kernels[m].diagonal);
-    }
+    for (size_t m = 0; m < plan->kernel_count; m++)
+        clear_kernel(&plan->kernels[m]);
     dcrf_release(plan->kernels);
     dcrf_release(plan);
     dcrf_model_free(&model);

@@ -22,6 +22,9 @@ struct dcrf_plan {
 /* Let the plan live until dcrf_plan_free was called once more. */
 void dcrf_plan_hold(const dcrf_plan *plan);
 
+/* Is there the time for a plan that takes about `needed_s`? */
+dcrf_status dcrf_plan_fits(double needed_s, double left_s, dcrf_error *error);
+
 /* Is the plan still one of its model's kernels? */
 dcrf_status dcrf_plan_check(const dcrf_plan *plan, dcrf_error *error);
 
