@@ -436,7 +436,8 @@ static void new_claim(struct claim *claim, size_t n, const double *unary, const 
     assert_int_equal(dcrf_model_set_unary(claim->model, &energies, NULL), DCRF_OK);
     kernel.normalization = DCRF_NORMALIZE_NONE;
     assert_int_equal(dcrf_model_add_kernel(claim->model, &kernel, NULL), DCRF_OK);
-    assert_int_equal(dcrf_identity_of_model(&claim->content.identity, claim->model, true, NULL),
+    assert_int_equal(dcrf_identity_of_model(&claim->content.identity, claim->model, true,
+                                            claim->workspace, NULL),
                      DCRF_OK);
     claim->content.labels = claim->labels;
     claim->content.round = claim->round;

@@ -59,7 +59,11 @@ static void every_machine_writes_the_same(void **state) {
                                                .plane_count = 1,
                                                .plane = plane,
                                                .values = values};
-    assert_int_equal(dcrf_identity_of_model(&content.identity, model, true, NULL), DCRF_OK);
+    dcrf_workspace *workspace;
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_identity_of_model(&content.identity, model, true, workspace, NULL),
+                     DCRF_OK);
+    dcrf_workspace_free(&workspace);
     uint8_t *bytes;
     size_t count;
     assert_int_equal(dcrf_certificate_encode(&content, &bytes, &count, NULL), DCRF_OK);

@@ -34,8 +34,9 @@ static size_t below(dcrf_rng *rng, size_t limit) {
 static void begin(struct invention *made, const struct toy *toy, bool is_exact) {
     *made = (struct invention){0};
     struct dcrf_certificate_content *content = &made->content;
-    assert_int_equal(dcrf_identity_of_model(&content->identity, toy->model, is_exact, NULL),
-                     DCRF_OK);
+    assert_int_equal(
+        dcrf_identity_of_model(&content->identity, toy->model, is_exact, toy->workspace, NULL),
+        DCRF_OK);
     content->labels = made->labels;
     content->round = made->round;
     content->epsilon = made->epsilon;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 bool is_png_name(const char *path) {
     const size_t length = strlen(path);
@@ -58,6 +59,7 @@ static void write_header(png_session *session, void *argument) {
                  PNG_FILTER_TYPE_DEFAULT);
     if (is_fast) {
         png_set_compression_level(png, 1);
+        png_set_compression_strategy(png, Z_RLE);
         png_set_filter(png, PNG_FILTER_TYPE_BASE, w->is_indexed ? PNG_FILTER_NONE : PNG_FILTER_SUB);
     }
     if (w->is_indexed)

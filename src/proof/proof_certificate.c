@@ -138,8 +138,8 @@ dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const dcrf_proof_info 
                                                .lower_bound = info->lower_bound,
                                                .proven = info->proven,
                                                .rounds = known->rounds};
-    dcrf_status status =
-        dcrf_identity_of_model(&content.identity, known->model, run->is_exact, error);
+    dcrf_status status = dcrf_identity_of_model(&content.identity, known->model, run->is_exact,
+                                                known->workspace, error);
     if (status < 0)
         return status;
     if (!content.identity.is_exact)

@@ -523,7 +523,7 @@ static dcrf_status prove(dcrf_solver *solver, dcrf_error *error) {
         return DCRF_OK;
     info->proof_stop = solver->has_started ? dcrf_stop_reason(&solver->stop) : info->stop;
     if (info->proof_stop == DCRF_OK)
-        info->proof_stop = dcrf_proof_of_run(&solver->proof, solver, error);
+        info->proof_stop = reason_for(solver, dcrf_proof_of_run(&solver->proof, solver, error));
     if (info->proof_stop == DCRF_OK)
         info->proof_stop = dcrf_stop_reason(&solver->stop);
     info->proof_s = dcrf_time_s() - began_s;

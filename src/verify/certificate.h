@@ -37,7 +37,7 @@ struct dcrf_identity {
 };
 
 dcrf_status dcrf_identity_of_model(struct dcrf_identity *identity, const dcrf_model *model,
-                                   bool is_exact, dcrf_error *error);
+                                   bool is_exact, dcrf_workspace *workspace, dcrf_error *error);
 /* Which matrices the operators of a plan are: what they make of two given vectors, in double,
  * rounded to float, so that the order of a sum does not matter. Nothing for exact ones. */
 dcrf_status dcrf_identity_take_matrices(struct dcrf_identity *identity, const dcrf_plan *plan,

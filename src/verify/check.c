@@ -446,7 +446,8 @@ dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
 static dcrf_status compare_models(struct dcrf_check *check, dcrf_error *error) {
     const struct dcrf_identity *claimed = &check->content->identity;
     struct dcrf_identity identity;
-    dcrf_status status = dcrf_identity_of_model(&identity, check->model, claimed->is_exact, error);
+    dcrf_status status =
+        dcrf_identity_of_model(&identity, check->model, claimed->is_exact, check->workspace, error);
     for (size_t m = 0; m < claimed->kernel_count && m < identity.kernel_count && identity.kernels;
          m++)
         memcpy(identity.kernels[m].matrix, claimed->kernels[m].matrix, DCRF_SHA256_BYTES);

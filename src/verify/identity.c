@@ -5,13 +5,26 @@
 
 #include <string.h>
 
-static void hash_unary(const dcrf_model *model, uint8_t *digest) {
+/* Variables that are hashed between questions whether to end early. */
+#define HASHED_TOGETHER 4096
+
+static dcrf_status go_on(dcrf_workspace *workspace, size_t variable, dcrf_error *error) {
+    return variable % HASHED_TOGETHER == 0
+               ? dcrf_go_on(workspace, "hashing the data of a certificate", error)
+               : DCRF_OK;
+}
+
+static dcrf_status hash_unary(const dcrf_model *model, dcrf_workspace *workspace, uint8_t *digest,
+                              dcrf_error *error) {
     struct dcrf_sha256 hash;
+    dcrf_status status = DCRF_OK;
     dcrf_sha256_begin(&hash);
-    for (size_t a = 0; a < model->variables; a++)
+    for (size_t a = 0; a < model->variables && (status = go_on(workspace, a, error)) == DCRF_OK;
+         a++)
         for (size_t i = 0; i < model->labels; i++)
             dcrf_sha256_add_f32(&hash, model->unary[a * model->stride + i]);
     dcrf_sha256_end(&hash, digest);
+    return status;
 }
 
 static void hash_cliques(const struct dcrf_cliques *cliques, uint8_t *digest) {
@@ -26,23 +39,27 @@ static void hash_cliques(const struct dcrf_cliques *cliques, uint8_t *digest) {
     dcrf_sha256_end(&hash, digest);
 }
 
-static void identify_kernel(struct dcrf_identity_kernel *identity,
-                            const struct dcrf_model_kernel *kernel) {
+static dcrf_status identify_kernel(struct dcrf_identity_kernel *identity,
+                                   const struct dcrf_model_kernel *kernel,
+                                   dcrf_workspace *workspace, dcrf_error *error) {
     struct dcrf_sha256 hash;
+    dcrf_status status = DCRF_OK;
     identity->weight = kernel->weight;
     identity->normalization = (uint32_t)kernel->normalization;
     identity->dimension = (uint32_t)kernel->features.dimension;
     dcrf_sha256_begin(&hash);
-    for (size_t a = 0; a < kernel->features.variables; a++)
+    for (size_t a = 0;
+         a < kernel->features.variables && (status = go_on(workspace, a, error)) == DCRF_OK; a++)
         for (size_t i = 0; i < kernel->features.dimension; i++)
             dcrf_sha256_add_f64(&hash, dcrf_features_value(&kernel->features, a, i));
     dcrf_sha256_end(&hash, identity->features);
     for (size_t i = 0; i < kernel->features.dimension; i++)
         identity->factor[i] = dcrf_features_factor(&kernel->features, i);
+    return status;
 }
 
 dcrf_status dcrf_identity_of_model(struct dcrf_identity *identity, const dcrf_model *model,
-                                   bool is_exact, dcrf_error *error) {
+                                   bool is_exact, dcrf_workspace *workspace, dcrf_error *error) {
     *identity = (struct dcrf_identity){.is_exact = is_exact,
                                        .variables = model->variables,
                                        .labels = model->labels,
@@ -51,11 +68,13 @@ dcrf_status dcrf_identity_of_model(struct dcrf_identity *identity, const dcrf_mo
     identity->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *identity->kernels);
     if (!identity->kernels)
         return dcrf_fail_memory(error, "a certificate");
-    hash_unary(model, identity->unary);
+    dcrf_status status = hash_unary(model, workspace, identity->unary, error);
     hash_cliques(&model->cliques, identity->cliques);
-    for (size_t m = 0; m < model->kernel_count; m++)
-        identify_kernel(&identity->kernels[m], &model->kernels[m]);
-    return DCRF_OK;
+    for (size_t m = 0; m < model->kernel_count && status == DCRF_OK; m++)
+        status = identify_kernel(&identity->kernels[m], &model->kernels[m], workspace, error);
+    if (status < 0)
+        dcrf_identity_clear(identity);
+    return status;
 }
 
 /* Whole numbers from 1 to 2^16, all bits of the index in each. */
@@ -79,7 +98,9 @@ dcrf_status dcrf_identity_take_matrices(struct dcrf_identity *identity, const dc
         struct dcrf_sha256 hash;
         status = op->methods->apply_double(op, workspace, in, in + count, PROBES, error);
         dcrf_sha256_begin(&hash);
-        for (size_t k = 0; k < count && status == DCRF_OK; k++)
+        for (size_t k = 0;
+             k < count && status == DCRF_OK && (status = go_on(workspace, k, error)) == DCRF_OK;
+             k++)
             dcrf_sha256_add_f32(&hash, (float)in[count + k]);
         dcrf_sha256_end(&hash, identity->kernels[m].matrix);
     }
