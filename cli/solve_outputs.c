@@ -425,11 +425,18 @@ static bool is_hurried(const built_model *built) {
     return interrupt_came() || (built->time.limit_s > 0 && time_left_s(&built->time) < needed_s);
 }
 
+/* Is there a file for which the image is brought into the form of a screen? */
+static bool shows_image(const solve_outputs *outputs) {
+    return outputs->overlay_file || outputs->boundaries_file || outputs->confidence_file ||
+           outputs->proof_file || outputs->report_file ||
+           (outputs->labels_file && format_of(outputs->labels_file) == FOLDER);
+}
+
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem) {
     writing w = {.outputs = outputs, .results = results, .problem = problem};
     png_write_fast(is_hurried(results->built));
-    if (!scene_new(&w.shown, &results->built->image))
+    if (shows_image(outputs) && !scene_new(&w.shown, &results->built->image))
         return out_of_memory(problem, "pictures");
     bool done = write_one(&w, outputs->labels_file, write_labels) &&
                 write_place(&w, outputs->labels_file) &&

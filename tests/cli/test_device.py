@@ -4,13 +4,16 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 import unittest
 
 import datasets
 import formats
-from case import Case
+from case import COMMAND, HANG_S, Case
 
 FAKE = os.environ["FAKE_BACKEND"]
+LIBRARY = "libdcrf-cuda.so.0"
 EXACT = ("--operator", "exact", "--spatial", "2,0.3", "--bilateral", "4,50,0.4")
 
 
@@ -59,6 +62,31 @@ class WithoutDevice(DeviceCase):
         self.bad("--device cuda", "install both from one build", *solve, status=1, **environment("libm.so.6"))
         self.bad("--device cuda", "install both from one build", *solve, status=1, **environment(FAKE_VERSION="4711"))
         self.bad("--device cuda", "there is no fake driver", *solve, status=1, **environment(FAKE_DEVICES="none"))
+
+    def devices(self, program, name=None, **more):
+        done = subprocess.run([name or program, "devices"], executable=program, capture_output=True, text=True, timeout=HANG_S, check=True, **more)
+        return done.stdout
+
+    # It is looked for where the program is, and not where whoever starts it says that it is.
+    def test_the_library_beside_the_program(self):
+        os.makedirs(self.path("own"))
+        shutil.copy(FAKE, self.path("own/" + LIBRARY))
+        without = {name: value for name, value in os.environ.items() if name != "DCRF_CUDA_LIBRARY"}
+        self.assertNotIn("fake", self.devices(COMMAND, self.path("own/dcrf"), env=without))
+        program = shutil.copy(COMMAND, self.path("own/dcrf"))
+        self.assertIn("fake", self.devices(program, "/nowhere/dcrf", env=without))
+
+    # Of a program that runs with the rights of another, the environment is not asked for code.
+    @unittest.skipUnless(os.geteuid() == 0, "skipped: needs root")
+    def test_programs_with_rights(self):
+        program = shutil.copy(COMMAND, self.path("dcrf"))
+        os.chmod(self.folder, 0o755)
+        self.assertIn("fake", self.devices(program, **environment()))
+        os.chown(program, 65534, 65534)
+        os.chmod(program, 0o4755)
+        if os.statvfs(program).f_flag & os.ST_NOSUID:
+            self.skipTest("skipped: the file system takes no rights from files")
+        self.assertNotIn("fake", self.devices(program, **environment()))
 
     def test_names(self):
         solve = ("solve", self.image, "--unary", self.unary, "-o", "out.png")

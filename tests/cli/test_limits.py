@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import resource
 import signal
 import struct
 import subprocess
@@ -33,6 +35,25 @@ class Limits(case.Case):
         for cliques in ("meanshift", "slic"):
             self.bad(self.large, "the time limit ended while finding superpixels", "solve", *self.model, "--cliques", cliques, "-t", "0.001",
                      "--threads", "1", status=1)
+
+    # What the LP proves of its own accord takes no memory: where a run has enough for a labelling, so has one with more.
+    def test_memory_of_the_lp(self):
+        if os.environ.get("DCRF_TEST_BUILD"):
+            self.skipTest("skipped: sanitizers reserve address space")
+
+        def has_enough(kilobytes):
+            done = self.run_dcrf("solve", *self.model, "-m", "lp", "-n", "2", "--no-polish", "--threads", "1", "-o", "l.png",
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (kilobytes << 10, kilobytes << 10)))
+            self.assertNotIn("proof", done.stderr)
+            return done.returncode == 0
+
+        too_little, enough = 8 << 10, 512 << 10
+        self.assertTrue(has_enough(enough))
+        while enough - too_little > 128:
+            middle = (enough + too_little) // 2
+            enough, too_little = (middle, too_little) if has_enough(middle) else (enough, middle)
+        for more in range(256, 6144, 512):
+            self.assertTrue(has_enough(enough + more), more)
 
     def run_and_signal(self, handler, *more):
         """What a run says that got SIGINT at its first iteration."""

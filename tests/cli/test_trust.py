@@ -142,9 +142,9 @@ class StackTest(FolderCase):
             self.skipTest("skipped: sanitizers surround every variable on the stack with others")
         super().setUp()
 
-    def good_on_64_kb(self, *arguments):
+    def good_on_64_kb(self, *arguments, kb=64):
         def limit():
-            resource.setrlimit(resource.RLIMIT_STACK, (64 * 1024, 64 * 1024))
+            resource.setrlimit(resource.RLIMIT_STACK, (kb * 1024, kb * 1024))
 
         # A short environment: it lies on the stack too.
         return self.good(*arguments, preexec_fn=limit, env={"PATH": os.environ["PATH"]})
@@ -170,6 +170,8 @@ class StackTest(FolderCase):
         self.write("v.nii.gz", gzip.compress(volumes.nifti(values, size)))
         self.write("prior.nii.gz", gzip.compress(volumes.nifti([float(v > 60) for v in values], size)))
         self.good_on_64_kb("solve", "v.nii.gz", "--labels-prior", "prior.nii.gz", "-o", "l.nii.gz")
+        # Half of it for inflating, which has buffers on the stack.
+        self.good_on_64_kb("superpixels", "v.nii.gz", "--method", "slic", "-o", "s.nii.gz", kb=32)
 
 
 if __name__ == "__main__":
