@@ -45,8 +45,8 @@ const cli_option solve_output_table[] = {
      "the method's last distributions: a .npy of the shape (H, W, labels), or for a volume a "
      "NIfTI file"},
     {"palette", 0, "FILE", NULL, false, parse_input, offsetof(solve_outputs, palette_file),
-     "colours of the labels, one per line: #rrggbb or R G B, and a name where there is one; the "
-     "default suits colour-blind eyes"},
+     "colours of the labels, one per line: #rrggbb or R G B, and a name where there is one; or "
+     "settings that the page saved; the default suits colour-blind eyes"},
     {"trace", 0, "FILE.csv", NULL, false, parse_output, offsetof(solve_outputs, trace_file),
      "time, objective, energies and bound of every iteration"},
     {"json", 0, "FILE|-", NULL, false, parse_output, offsetof(solve_outputs, json_file),

@@ -116,7 +116,8 @@ export class Painter {
     context.imageSmoothingEnabled = scale < CRISP_FROM;
     context.imageSmoothingQuality = 'high';
     context.drawImage(this.base, 0, 0, picture.width, picture.height);
-    context.imageSmoothingEnabled = false;
+    /* What was worked on at a reduced size has no pixels of the picture to show. */
+    context.imageSmoothingEnabled = Boolean(layer) && layer.width < picture.width;
     if (layer) context.drawImage(layer, 0, 0, picture.width, picture.height);
     return { context, scale };
   }

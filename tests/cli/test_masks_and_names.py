@@ -123,6 +123,14 @@ class NameTest(Case):
         palette = self.write("p.txt", b"#ff0000 a\n#00ff00 b\n#0000ff c\n")
         self.assertEqual(json.loads(self.solve("--palette", palette, "--classes", classes, "--json", "-"))["classes"],
                          ["x", "y", "z"])
+        # Settings of the page have names and colours, too.
+        labels = [{"name": name, "colour": colour} for name, colour in (("sky\n#", "#ff0000"), ("grass", "#00ff00"), ("x y", "#0000ff"))]
+        saved = self.write("saved.json", json.dumps({"labels": labels, "settings": {}}).encode())
+        self.assertEqual(json.loads(self.solve("--palette", saved, "--json", "-"))["classes"], ["sky", "grass", "x y"])
+        for text, message in ((b'{"labels": []}', 'has no "labels" with colours'), (b'{"labels"', 'has no "labels" with colours'),
+                              (b'{"labels": [{"name": "sky"}]}', "line 1 is not a colour")):
+            bad = self.write("bad.json", text)
+            self.bad(bad, message, "solve", self.image, "--unary", self.unary, "-o", "out.png", "--palette", bad)
         bad = self.write("bad.txt", b"#ff0000\nnonsense\n")
         self.bad(bad, "line 2 is not a colour", "solve", self.image, "--unary", self.unary, "-o", "out.png",
                  "--palette", bad)

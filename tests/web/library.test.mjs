@@ -8,9 +8,10 @@ import { join, resolve } from 'node:path';
 import test, { after } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { readNpy, readPng } from './read.mjs';
+import { readIndexed } from '../../web/indexed.js';
 
 const folder = resolve(process.env.DCRF_WEB ?? 'build-web/page');
-const { load, solve, Session } = await import(pathToFileURL(join(folder, 'dcrf.js')));
+const { load, refine, solve, Session } = await import(pathToFileURL(join(folder, 'dcrf.js')));
 const scratch = mkdtempSync(join(tmpdir(), 'dcrf-web-'));
 after(() => rmSync(scratch, { recursive: true }));
 
@@ -93,6 +94,40 @@ test('the default kernels and their strength are the command\'s', async () => {
   const expected = native(scene, ['-m', 'mf'], []);
   close(result.energy.total, expected.result.energy, 1e-5, 'energy');
   assert.ok(agreement(result.labels, expected.labels) >= 0.9999);
+});
+
+test('a rough mask is refined as the command refines it', async () => {
+  const [scene] = scenes, image = readPng(scene.image), { width, height } = image;
+  const truth = (await readIndexed(new Blob([readFileSync(join(scratch, 'truth.png'))]))).numbers;
+  const rough = truth.map((_, a) => truth[Math.min(height - 1, (Math.floor(a / width) & ~7) + 4) * width + Math.min(width - 1, (a % width & ~7) + 4)]);
+  const { encodePng } = await import(pathToFileURL(join(folder, 'files.js'))), png = await encodePng(Uint8Array.from(rough), width, height);
+  const [file, json, labels] = ['rough.png', 'rough.json', 'rough.npy'].map((name) => join(scratch, name));
+  writeFileSync(file, Buffer.from(await png.arrayBuffer()));
+  const text = execFileSync('build/dcrf', ['solve', scene.image, '--labels-prior', file, '-o', labels], { encoding: 'utf8' });
+  execFileSync('build/dcrf', ['solve', scene.image, '--labels-prior', file, '-q', '--json', json]);
+  const { energy, moves, labels: refined } = await refine({ image, mask: rough });
+  close(energy.total, JSON.parse(readFileSync(json)).energy, 1e-5, 'energy');
+  assert.ok(agreement(refined, readNpy(labels).data) >= 0.9999);
+  const [, pixels, percent] = text.match(/borders moved by ([\d.]+) pixels on average; ([\d.]+) % of/);
+  close(moves.meanOffset, Number(pixels), 0.05, 'pixels'); // two digits are printed
+  close(100 * moves.changed / moves.known, Number(percent), 0.05, 'percent');
+  assert.equal(moves.changed, refined.reduce((sum, label, a) => sum + (label === rough[a] ? 0 : 1), 0));
+});
+
+test('masks and small unaries: mistakes are errors with a message', async () => {
+  const image = { data: new Uint8Array(3 * 12), width: 4, height: 3 }, session = new Session(await load({ threads: 1 }), image, 2);
+  assert.throws(() => session.maskMoves(), /there is no mask/);
+  assert.throws(() => session.setMask([0, 1]), /the mask has 2 numbers, not one for each of 12 pixels/);
+  assert.throws(() => session.setMask(new Int32Array(12).fill(-1)), Error);
+  assert.throws(() => session.setMask(new Int32Array(12).fill(7)), Error);
+  assert.throws(() => session.setMask(new Int32Array(12), 1, [0.5]), /sureness has 1 numbers/);
+  assert.throws(() => session.setUnary([1, 0, 0, 1], { width: 8, height: 1 }), /width is 8/);
+  assert.throws(() => session.setUnary([1, 0, 0, 1], { width: 3, height: 1 }), /not 3 x 1 pixels x 2 labels/);
+  session.setUnary([1, 0, 0, 1], { width: 2, height: 1 });
+  session.setMask(Int32Array.from({ length: 12 }, (_, a) => (a % 4 > 1 ? 1 : 0)));
+  await session.run();
+  assert.equal(session.maskMoves().known, 12);
+  session.free();
 });
 
 test('what is proven holds for the best of all labellings', async () => {

@@ -12,7 +12,7 @@ writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module"
 execFileSync('npm', ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--silent', resolve(process.env.PACKAGE)], { cwd: folder });
 
 const program = `
-import { load, scribble, solve, Session } from 'dcrf';
+import { load, refine, scribble, solve, Session } from 'dcrf';
 
 const width = 8, height = 4;
 const data = new Uint8Array(3 * width * height);
@@ -29,11 +29,12 @@ const image = { data, width, height };
 const kernels = [{ sigma: 2, weight: 0.5 }, { sigma: 4, colourSigma: 10, weight: 1 }];
 const result = await solve({ image, unary, kernels, method: 'lp' });
 const mask = await scribble({ image, strokes });
+const refined = await refine({ image, mask: Int32Array.from(data.filter((_, i) => i % 3 === 0), (grey, a) => (a === 9 ? -1 : grey > 100 ? 1 : 0)) });
 const library = await load({ threads: 2 });
 const again = await solve({ library, image, unary, kernels, method: 'lp' });
 const { version, threads } = library;
 library.close();
-console.log(JSON.stringify({ labels: [...result.labels], mask: [...mask.labels], same: again.energy.total === result.energy.total,
+console.log(JSON.stringify({ labels: [...result.labels], mask: [...mask.labels], refined: [...refined.labels], changed: refined.moves.changed, same: again.energy.total === result.energy.total,
   gap: result.relativeGap, version, threads, session: typeof Session }));
 `;
 
@@ -43,6 +44,7 @@ test('the package runs in Node', () => {
   const halves = Array.from({ length: 32 }, (_, a) => (a % 8 >= 4 ? 1 : 0));
   assert.deepEqual(output.labels, halves);
   assert.deepEqual(output.mask, halves);
+  assert.deepEqual([output.refined, output.changed], [halves, 0]);
   assert.ok(output.same && output.gap < 1e-3 && output.threads === 2);
 });
 

@@ -25,7 +25,6 @@ after(async () => {
 });
 
 const frame = () => page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
-const shown = () => page.evaluate(() => document.getElementById('picture').toDataURL());
 const view = () => page.evaluate(() => { const { zoom, x, y } = playground.viewport; return { zoom, x, y }; });
 const maskOfPage = () => page.evaluate(() => [...playground.result.labels]);
 
@@ -199,13 +198,20 @@ test('a cut-out is transparent around its label, an overlay has its colours', as
 });
 
 test('opacity is as strong as is chosen', async () => {
-  const seen = new Set();
-  for (const value of ['0', '50', '100']) {
+  await page.mouse.move(5, 5);
+  await settled(page);
+  const pixel = async (value) => {
     await page.locator('#opacity').fill(value);
     await frame();
-    seen.add(await shown());
-  }
-  assert.equal(seen.size, 3);
+    return page.evaluate(() => {
+      const canvas = document.getElementById('picture');
+      return [...canvas.getContext('2d').getImageData(200.5 / 240 * canvas.width, 100.5 / 160 * canvas.height, 1, 1).data];
+    });
+  };
+  const [under, between, over] = [await pixel('0'), await pixel('50'), await pixel('100')];
+  const colour = await page.evaluate(() => playground.labels.colours[playground.result.labels[100 * 240 + 200]]);
+  assert.deepEqual(over, [...colour, 255]);
+  for (let c = 0; c < 3; c++) assert.ok(Math.abs(between[c] - (under[c] + over[c]) / 2) <= 2 && under[c] !== over[c]);
   await page.locator('#opacity').fill('55');
 });
 
@@ -253,15 +259,20 @@ test('a proof says how long it may take; lines of the plot run forward', async (
 });
 
 test('examples are drawn, each its own', async () => {
-  const seen = new Set();
+  const seen = [];
   for (const name of ['fruit', 'harbour', 'butterfly', 'scene']) {
     await page.click(`#example-${name}`);
     await page.waitForFunction((wanted) => playground.picture.name === wanted, `${name}.png`);
     await frame();
-    seen.add(await shown());
     await visitor.picture(`example-${name}`);
+    seen.push(await page.evaluate(() => {
+      const context = new OffscreenCanvas(8, 8).getContext('2d');
+      context.drawImage(playground.picture.bitmap, 0, 0, 8, 8);
+      return [...context.getImageData(0, 0, 8, 8).data];
+    }));
   }
-  assert.equal(seen.size, 4);
+  const apart = (a, b) => a.reduce((sum, value, i) => sum + Math.abs(value - b[i]), 0) / a.length;
+  seen.forEach((a, i) => seen.slice(i + 1).forEach((b) => assert.ok(apart(a, b) > 10, `${apart(a, b)}`)));
 });
 
 test('on a phone labels, eraser and undo are in reach while painting', async () => {
