@@ -29,6 +29,8 @@ const cli_preset presets[] = {
      NULL, NULL, NULL, NULL},
     {"microscopy", "volumes from microscopes", "mf, 5 iterations", "symmetric", "1,2.5", "10,5,5",
      NULL, NULL, NULL, NULL},
+    {"stereo", "disparities of rectified pairs, energies as examples/stereo.py makes them",
+     "mf, 8 iterations", "symmetric", "2,0.3", "12,8,2", NULL, NULL, NULL, "truncated-linear:4"},
     {"paper-msrc-mf", "Joy et al., MSRC-21", "mf, 5 iterations", "none", "4.10,77.047",
      "47.79,4.69,100", NULL, NULL, NULL, NULL},
     {"paper-msrc-qp", "Joy et al., MSRC-21", "qp", "none", "2.36,22.89", "48.73,6.52,60.50", NULL,
