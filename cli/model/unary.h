@@ -46,6 +46,7 @@ typedef struct unary_facts {
     bool is_foreground; /* an array of one label, which is taken for two */
     bool is_mask;       /* a label map of 0 and 255 */
     bool is_soft;       /* the same with numbers between, as of masks that were resized */
+    bool is_trimap;     /* of these, with one grey, which is unknown */
     bool is_left_rough; /* a label map with USUAL_CONFIDENCE, whose borders are not refined */
     uint8_t palette[PICTURE_PALETTE_MAX][3]; /* of a label map that has one, */
     size_t palette_count;                    /* else 0 */

@@ -77,13 +77,12 @@ static bool mark_sure(const char *path, const cli_image *image, float *confidenc
 
 /* ---- together ------------------------------------------------------------------------------- */
 
-bool prior_confidence_read(const unary_options *options, const cli_image *image,
-                           const unary_facts *facts, const int32_t *numbers, float **confidence,
+bool prior_confidence_read(const unary_options *options, const cli_image *image, float **confidence,
                            cli_problem *problem) {
     const char *file = options->prior_confidence_file, *sure = options->prior_sure_file;
     const size_t count = image_pixels(image);
     *confidence = NULL;
-    if (!facts->is_soft && !file && !sure)
+    if (!file && !sure)
         return true;
     float *made = malloc(count * sizeof *made);
     if (!made)
@@ -93,9 +92,7 @@ bool prior_confidence_read(const unary_options *options, const cli_image *image,
     bool done = !file || read_confidence(file, image, made, problem) ||
                 problem_of_option(problem, "--prior-confidence");
     for (size_t i = 0; done && i < count; i++)
-        made[i] = numbers[i] == MAP_MISSING
-                      ? nearly_sure
-                      : fminf(made[i] * (float)prior_sureness(facts, numbers[i]), nearly_sure);
+        made[i] = fminf(made[i], nearly_sure);
     done = done && (!sure || mark_sure(sure, image, made, problem) ||
                     problem_of_option(problem, "--prior-sure"));
     if (done)

@@ -5,10 +5,9 @@
 #include "model/unary.h"
 
 /* One number per pixel, to be freed: 1 where the label is known for sure (--prior-sure) and
- * nowhere else, below that how sure the map (`numbers`) is. *confidence is NULL where all pixels
- * are as sure as any. */
-bool prior_confidence_read(const unary_options *options, const cli_image *image,
-                           const unary_facts *facts, const int32_t *numbers, float **confidence,
+ * nowhere else, below that how sure the map is. *confidence is NULL where all pixels are as sure as
+ * any. */
+bool prior_confidence_read(const unary_options *options, const cli_image *image, float **confidence,
                            cli_problem *problem);
 
 #endif

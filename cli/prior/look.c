@@ -18,9 +18,7 @@
 /* Of a mask that a format has rounded, so much must be dark or bright. */
 #define ROUNDED_SHARE 0.9
 #define ROUNDED_NEARLY 48
-/* Between black and white a soft mask does not know. */
-#define UNKNOWN_SURENESS 0.05
-/* The one grey of a trimap. */
+/* The one grey of a trimap, where it does not know. */
 #define TRIMAP_FIRST 96
 #define TRIMAP_LAST 160
 
@@ -74,6 +72,11 @@ static bool may_be_mask(const unary_options *options, const prior_look *look) {
            !look->is_wide;
 }
 
+static bool is_trimap(const prior_look *look) {
+    return shades_from(look, 1, PRIOR_VOID - 1) == 1 &&
+           shades_from(look, TRIMAP_FIRST, TRIMAP_LAST) == 1;
+}
+
 static bool is_soft(const prior_look *look) {
     const size_t between = count_from(look, 1, PRIOR_VOID - 1);
     const size_t dark = count_from(look, 0, NEARLY);
@@ -85,9 +88,7 @@ static bool is_soft(const prior_look *look) {
                    ROUNDED_SHARE * (double)look->pixels;
     if (dark == 0 || bright == 0 || count_from(look, LABELS_USUAL + 1, PRIOR_VOID - 1) == 0)
         return false;
-    const bool is_trimap = shades_from(look, 1, PRIOR_VOID - 1) == 1 &&
-                           count_from(look, TRIMAP_FIRST, TRIMAP_LAST) == between;
-    return is_trimap || 2 * look->changes > between ||
+    return is_trimap(look) || 2 * look->changes > between ||
            (shades_from(look, 1, PRIOR_VOID - 1) >= SHADES &&
             SHADE_WIDTH * look->changes > between);
 }
@@ -100,6 +101,7 @@ bool prior_settle(const unary_options *options, const cli_image *image, const pr
                         count_from(look, 1, PRIOR_VOID - 1) == 0;
     facts->is_mask = may_be_mask(options, look) && is_two;
     facts->is_soft = may_be_mask(options, look) && !facts->is_mask && is_soft(look);
+    facts->is_trimap = facts->is_soft && is_trimap(look);
     if (look->is_rounded && !facts->is_mask && !facts->is_soft)
         return bad_input(problem, file,
                          "is a JPEG and no mask of black and white: it does not keep numbers as "
@@ -123,7 +125,7 @@ bool prior_settle(const unary_options *options, const cli_image *image, const pr
 }
 
 int32_t prior_label(const unary_options *options, const unary_facts *facts, int32_t number) {
-    if (facts->is_soft && prior_sureness(facts, number) < UNKNOWN_SURENESS)
+    if (facts->is_trimap && number >= TRIMAP_FIRST && number <= TRIMAP_LAST)
         return -1;
     if (facts->is_mask || facts->is_soft)
         return number > PRIOR_VOID / 2;

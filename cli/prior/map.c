@@ -64,7 +64,7 @@ static bool settle(const unary_options *options, const cli_image *image, bool is
     prior_look_at(options, image, map->numbers, 0, image_pixels(image), &look);
     return prior_settle(options, image, &look, &map->labels, facts, problem) &&
            unary_check_room(image, map->labels, options->prior_file, problem) &&
-           prior_confidence_read(options, image, facts, map->numbers, &map->confidence, problem) &&
+           prior_confidence_read(options, image, &map->confidence, problem) &&
            (!image_is_video(image) || prior_carry_on(options, image, map, problem));
 }
 
