@@ -115,12 +115,15 @@ class ProofTest(Case):
         self.bad("--certificate", "lp", "solve", self.image, "--unary", self.unary, "--method", "qp",
                  "--certificate", "x.cert")
 
+    def noise(self):
+        side, chance = 24, random.Random(1)
+        return (self.write("noise.png", formats.number_png([[chance.randrange(256) for _ in range(side)] for _ in range(side)])),
+                self.write("noise.npy", formats.npy([chance.random() for _ in range(3 * side * side)], (side, side, 3))))
+
     def test_a_certificate_that_was_not_made(self):
         """A run that got SIGINT while it was far from a proof: all else is written, the status says what is not, and a file that
         was there stays."""
-        side, chance = 24, random.Random(1)
-        image = self.write("noise.png", formats.number_png([[chance.randrange(256) for _ in range(side)] for _ in range(side)]))
-        unary = self.write("noise.npy", formats.npy([chance.random() for _ in range(3 * side * side)], (side, side, 3)))
+        image, unary = self.noise()
         files = ("found.png", "left.npy", "run.json")
         for before in (None, b"an older one"):
             if before:
@@ -139,6 +142,13 @@ class ProofTest(Case):
             self.assertEqual(os.path.exists(self.path("proof.cert")) and self.read("proof.cert"), before or False)
             for name in files:
                 os.remove(self.path(name))
+
+    def test_a_check_that_takes_too_long(self):
+        """The clock begins with the command, so that this time is over before the check begins: then nothing is known."""
+        self.image, self.unary = self.noise()
+        self.solve("--unary-kind", "energies")
+        self.bad("proof.cert", "the time limit ended while checking a certificate", "verify", self.image, "--unary", self.unary,
+                 "--unary-kind", "energies", "--certificate", "proof.cert", *MODEL, "--time-limit", "1e-9", status=1)
 
     def test_labels_excluded_again_and_again(self):
         """A proof whose rounds need labels that were excluded in several passes between them."""
