@@ -13,9 +13,10 @@
  *
  *   exact on an exact plan, from dk_ab = -k_ab (f_a - f_b)'(df_a - df_b);
  *   the same on a grid, exact but for its truncation;
- *   on a lattice, whose own derivative jumps where a point changes its simplex: for sigmas the
- *   difference of the operators at 1.2 sigma and sigma / 1.2; for features the same formula with
- *   the lattice's values of k_ab, which has the right signs but can be a third of the right size.
+ *   on a lattice, whose own derivative jumps where a point changes its simplex: for sigmas of
+ *   channels the difference of the operators at 1.2 sigma and sigma / 1.2; for sigmas of positions
+ *   and for features the same formula with the lattice's values of k_ab, which for features has the
+ *   right signs but can be a third of the right size.
  *
  * The formula without the normalization: Kraehenbuehl and Koltun, Parameter Learning and Convergent
  * Inference for Dense Random Fields, ICML 2013.
@@ -30,8 +31,9 @@
 extern "C" {
 #endif
 
-/* Where derivatives are written; NULL: not wanted. Those of features and sigmas cost 2 d filters a
- * step for d features, the others one or two. */
+/* Where derivatives are written; NULL: not wanted. Those of features cost 2 d filters a step for
+ * d features, those of sigmas one for each, or on a lattice two for each channel and two lattices;
+ * the others one or two. */
 typedef struct dcrf_derivatives {
     float *unary;           /* a block of one channel a label, with the stride of the call */
     double *weight;         /* one per kernel */
@@ -41,7 +43,10 @@ typedef struct dcrf_derivatives {
                              * kernels of the caller's features */
     float *const *features; /* per kernel a pointer (or NULL) to variables x dimension floats: for
                              * the features as the kernel uses them, divided by their sigmas */
-    unsigned char reserved[64];
+    int channels_share_sigma; /* not 0: all channels of a kernel have one sigma. On a lattice its
+                               * derivative is then found at once, as that of the first channel, and
+                               * the others are zero */
+    unsigned char reserved[60];
 } dcrf_derivatives;
 
 /* ---- mean field, unrolled ------------------------------------------------------------------- */

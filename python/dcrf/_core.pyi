@@ -53,6 +53,7 @@ def pairwise_gradient(
     compatibility: _Array | None,
     sigma: _Array | None,
     features: _Array | None,
+    channels_share_sigma: bool,
     /,
 ) -> float: ...
 def unary_fits(from_shape: Sequence[int], to_shape: Sequence[int], /) -> bool: ...
@@ -176,6 +177,7 @@ class Unrolled:
         compatibility: _Array | None,
         sigma: _Array | None,
         features: _Array | None,
+        channels_share_sigma: bool,
         /,
     ) -> None: ...
 

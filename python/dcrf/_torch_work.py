@@ -34,6 +34,7 @@ class Task(NamedTuple):
     has_bilateral: bool
     spacing: Tuple[float, ...]
     image_scale: Optional[float]
+    channels_share_sigma: bool
 
     @staticmethod
     def read(text):
@@ -262,7 +263,7 @@ def mean_field_back(task, is_log, gradient, runs, pictures, scale, numbers, need
     for run, rows, picture in zip(runs, gradient, pictures):
         unary = _block(np.zeros(tuple(rows.shape), np.float32)) if needs.values else None
         one = _Sums(task, picture, needs)
-        run.backward(_block(_numpy(rows, torch.float32)), is_log, unary, *one.arrays())
+        run.backward(_block(_numpy(rows, torch.float32)), is_log, unary, *one.arrays(), task.channels_share_sigma)
         sums.append(one)
         if needs.values:
             logits.append(-_planes(unary, task.labels))
@@ -328,7 +329,7 @@ def loss_parts(task, y, image, mask, numbers, needs):
         out = np.empty_like(rows) if needs.values else None
         one = _Sums(task, picture, needs)
         pixels = rows[..., 0].size if allowed is None else max(1, int(allowed.sum()))
-        energies.append(_core.pairwise_gradient(model, rows, out, *one.arrays()) / pixels)
+        energies.append(_core.pairwise_gradient(model, rows, out, *one.arrays(), task.channels_share_sigma) / pixels)
         sums.append(one)
         factors.append(1 / pixels)
         if out is not None:

@@ -101,6 +101,7 @@ class _Kernels(torch.nn.Module):
             has_bilateral=bilateral is not None,
             spacing=tuple(map(float, spacing)) if hasattr(spacing, "__len__") else (float(spacing),),
             image_scale=None if image_scale is None else float(image_scale),
+            channels_share_sigma=bilateral is not None and not self._sigma_counts[-1],
         )
         self._task_text = self._task.text()
         self._operator_name = operator

@@ -128,7 +128,7 @@ static PyObject *forward(PyObject *object, PyObject *arguments) {
 }
 
 /* backward(derivatives of q, are they of ln q?, unary out, weights out, compatibilities out, sigmas
- * out, features out), each None or an array */
+ * out, features out), each None or an array; do all channels have one sigma? */
 static PyObject *backward(PyObject *object, PyObject *arguments) {
     unrolled_object *self = (unrolled_object *)object;
     PyObject *q_array, *unary_array, *arrays[PARAMETERS];
@@ -138,9 +138,9 @@ static PyObject *backward(PyObject *object, PyObject *arguments) {
     dcrf_status status = DCRF_OK;
     float *features[MOST_KERNELS] = {NULL};
     int is_logarithm;
-    if (!PyArg_ParseTuple(arguments, "OpOOOOO", &q_array, &is_logarithm, &unary_array,
+    if (!PyArg_ParseTuple(arguments, "OpOOOOOp", &q_array, &is_logarithm, &unary_array,
                           &arrays[WEIGHT], &arrays[COMPATIBILITY], &arrays[SIGMA],
-                          &arrays[FEATURES]) ||
+                          &arrays[FEATURES], &wanted.channels_share_sigma) ||
         enter(self) < 0)
         return NULL;
     const dcrf_model *model = dcrf_plan_model(self->plan);
@@ -167,7 +167,7 @@ static PyObject *backward(PyObject *object, PyObject *arguments) {
 }
 
 /* pairwise_gradient(model, y, y derivatives out, weights out, compatibilities out, sigmas out,
- * features out) */
+ * features out, do all channels have one sigma?) */
 PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
     (void)module;
     PyObject *object, *y_array, *out_array, *arrays[PARAMETERS];
@@ -179,8 +179,9 @@ PyObject *dcrf_py_pairwise_gradient(PyObject *module, PyObject *arguments) {
     dcrf_status status = DCRF_OK;
     double energy = 0;
     float *features[MOST_KERNELS] = {NULL};
-    if (!PyArg_ParseTuple(arguments, "OOOOOOO", &object, &y_array, &out_array, &arrays[WEIGHT],
-                          &arrays[COMPATIBILITY], &arrays[SIGMA], &arrays[FEATURES]) ||
+    if (!PyArg_ParseTuple(arguments, "OOOOOOOp", &object, &y_array, &out_array, &arrays[WEIGHT],
+                          &arrays[COMPATIBILITY], &arrays[SIGMA], &arrays[FEATURES],
+                          &wanted.channels_share_sigma) ||
         dcrf_py_model_hold(object, &plan, &workspace) < 0)
         return NULL;
     if (dcrf_py_model_enter(object) < 0) {

@@ -14,8 +14,17 @@
  * and a sum of u_a K_ab v_b (f_a - f_b) is u_a (f_a (K v)_a - (K (f v))_a): filters of v and of v
  * times each feature. Features are taken about their mean, so that little cancels.
  *
- * For the sigmas of a lattice that is not good enough (see sigma_difference.c), so the steps are
- * kept for differences. */
+ * Sigmas. f = x / sigma, so dk_ab = k_ab (f_a - f_b)^2 dln sigma for the feature of that sigma, and
+ *
+ *   dL/dln sigma = sum_ab G_a . q_b K_ab (f_a - f_b)^2 + sum_a h_a sum_b k_ab (f_a - f_b)^2.
+ *
+ * The square has three terms: f_a^2 G_a . (K q)_a, f_b^2 q_b . (K G)_b, whose filters are there
+ * already, and -2 f_a G_a . (K (f q))_a, one filter for each feature and step.
+ *
+ * On a lattice k_ab is the lattice's, which is no Gaussian. For positions these sums are closer to
+ * the exact operator's than differences of lattices with other sigmas, whose points change their
+ * simplices; for colours they are not (docs/python.md has figures), so that the steps are kept for
+ * differences (sigma_difference.c). */
 #include "energy/pair_gradient.h"
 
 #include "core/error.h"
@@ -35,7 +44,8 @@ struct kernel_sums {
     double *compatibility; /* labels x labels; NULL: not wanted */
     float *features;       /* variables x dimension; NULL: not wanted */
     double mean[DCRF_MAX_FEATURES];
-    double *h; /* per variable; with features and normalization */
+    double *h;                       /* per variable; with features or sigmas, and normalization */
+    double sigma[DCRF_MAX_FEATURES]; /* dL/dln sigma */
 };
 
 struct dcrf_pair_gradient {
@@ -47,9 +57,9 @@ struct dcrf_pair_gradient {
     float *adjoint;               /* G */
     float *returned;              /* K G */
     float *in, *out;              /* for features: f v and K (f v) */
-    double *parts;                /* PARTS x labels x labels; with compatibilities */
-    struct dcrf_pair_step *steps; /* kept where a lattice's sigmas are wanted */
+    struct dcrf_pair_step *steps; /* kept where sigmas of a lattice's channels are wanted */
     size_t step_count, most_steps;
+    double *parts; /* PARTS x labels x labels; with compatibilities */
 };
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -67,18 +77,25 @@ static void find_mean(const struct dcrf_features *features, double *mean) {
         mean[c] /= (double)features->variables;
 }
 
-/* Are the derivatives by the sigmas of this kernel to be found by differences? */
+static bool wants_features(const struct dcrf_pair_gradient *g, size_t kernel) {
+    return g->wanted.features && g->wanted.features[kernel];
+}
+
+static bool wants_sigmas(const struct dcrf_pair_gradient *g, size_t kernel) {
+    return g->wanted.sigma && g->plan->model->kernels[kernel].features.kind != DCRF_KERNEL_FEATURES;
+}
+
+/* Are the derivatives by the sigmas of this kernel's channels to be found by differences? */
 static bool wants_differences(const struct dcrf_pair_gradient *g, size_t kernel) {
-    return g->wanted.sigma &&
-           g->plan->model->kernels[kernel].features.kind != DCRF_KERNEL_FEATURES &&
+    const struct dcrf_features *features = &g->plan->model->kernels[kernel].features;
+    return wants_sigmas(g, kernel) && features->dimension > features->axes &&
            dcrf_operator_kind_of(g->plan->kernels[kernel].op) == DCRF_OPERATOR_LATTICE;
 }
 
-static bool wants_features(const struct dcrf_pair_gradient *g, size_t kernel) {
-    return (g->wanted.features && g->wanted.features[kernel]) ||
-           (g->wanted.sigma &&
-            g->plan->model->kernels[kernel].features.kind != DCRF_KERNEL_FEATURES &&
-            !wants_differences(g, kernel));
+/* How many features have their derivatives by sigma from sums of squares: the first ones. */
+static size_t summed_sigmas(const struct dcrf_pair_gradient *g, size_t kernel) {
+    const struct dcrf_features *features = &g->plan->model->kernels[kernel].features;
+    return wants_differences(g, kernel) ? features->axes : features->dimension;
 }
 
 static bool take_steps(struct dcrf_pair_gradient *g) {
@@ -95,7 +112,7 @@ static bool take_steps(struct dcrf_pair_gradient *g) {
 static bool take_memory(struct dcrf_pair_gradient *g) {
     const dcrf_model *model = g->plan->model;
     const size_t n = model->variables, row = model->stride * sizeof(float);
-    bool is_complete = true, has_features = false, has_differences = false;
+    bool is_complete = true, has_products = false, has_differences = false;
     g->kernels = dcrf_allocate_zero(model->kernel_count, sizeof *g->kernels);
     g->filtered = dcrf_allocate_zero(n, row);
     g->adjoint = dcrf_allocate_zero(n, row);
@@ -110,13 +127,16 @@ static bool take_memory(struct dcrf_pair_gradient *g) {
                 dcrf_allocate_zero(model->labels, model->labels * sizeof *sums->compatibility);
             is_complete = is_complete && sums->compatibility;
         }
-        has_differences = has_differences || wants_differences(g, m);
         if (wants_features(g, m)) {
             sums->features =
                 dcrf_allocate_zero(n, kernel->features.dimension * sizeof *sums->features);
+            is_complete = is_complete && sums->features;
+        }
+        has_differences = has_differences || wants_differences(g, m);
+        if (wants_features(g, m) || wants_sigmas(g, m)) {
             sums->h = dcrf_allocate_zero(n, sizeof *sums->h);
-            is_complete = is_complete && sums->features && sums->h;
-            has_features = true;
+            is_complete = is_complete && sums->h;
+            has_products = true;
             find_mean(&kernel->features, sums->mean);
         }
     }
@@ -124,7 +144,7 @@ static bool take_memory(struct dcrf_pair_gradient *g) {
         g->parts = dcrf_allocate(PARTS * model->labels, model->labels * sizeof *g->parts);
         is_complete = is_complete && g->parts;
     }
-    if (has_features) {
+    if (has_products) {
         g->in = dcrf_allocate_zero(n, row);
         g->out = dcrf_allocate_zero(n, row);
         is_complete = is_complete && g->in && g->out;
@@ -369,7 +389,6 @@ static void add_h(void *context, size_t begin, size_t end, size_t worker) {
 }
 
 static dcrf_status add_features(struct step *step, dcrf_error *error) {
-    const dcrf_model *model = step->g->plan->model;
     step->values = step->q;
     step->spread = step->g->filtered;
     step->other = step->g->adjoint;
@@ -379,10 +398,45 @@ static dcrf_status add_features(struct step *step, dcrf_error *error) {
     step->other = step->q;
     if (status == DCRF_OK)
         status = add_features_of(step, error);
-    if (status == DCRF_OK && kernel_of(step)->normalization == DCRF_NORMALIZE_SYMMETRIC)
-        dcrf_parallel_for(dcrf_workspace_pool(step->g->workspace), model->variables, ROWS_PER_CHUNK,
-                          add_h, step);
     return status;
+}
+
+/* ---- sigmas --------------------------------------------------------------------------------- */
+
+/* sum_a f_a^2 (G_a . (K q)_a + q_a . (K G)_a) - 2 f_a G_a . (K (f q))_a */
+static double squares_of_rows(void *context, size_t begin, size_t end) {
+    const struct step *step = context;
+    const struct dcrf_pair_gradient *g = step->g;
+    const dcrf_model *model = g->plan->model;
+    double total = 0;
+    for (size_t a = begin; a < end; a++) {
+        const double f = (double)centred(step, a);
+        double own = 0, mixed = 0;
+        for (size_t i = 0; i < model->labels; i++) {
+            const size_t k = a * model->stride + i;
+            own += (double)g->adjoint[k] * (double)g->filtered[k] +
+                   (double)step->q[k] * (double)g->returned[k];
+            mixed += (double)g->adjoint[k] * (double)g->out[k];
+        }
+        total += f * (f * own - 2 * mixed);
+    }
+    return total;
+}
+
+static dcrf_status add_squares(struct step *step, dcrf_error *error) {
+    dcrf_pool *pool = dcrf_workspace_pool(step->g->workspace);
+    const size_t n = step->g->plan->model->variables;
+    const size_t count = summed_sigmas(step->g, step->kernel);
+    step->values = step->q;
+    for (step->feature = 0; step->feature < count; step->feature++) {
+        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, multiply_rows, step);
+        const dcrf_status status = filter(step, step->g->in, step->g->out, error);
+        if (status < 0)
+            return status;
+        step->g->kernels[step->kernel].sigma[step->feature] +=
+            dcrf_parallel_sum(pool, n, squares_of_rows, step);
+    }
+    return DCRF_OK;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------ */
@@ -409,13 +463,17 @@ dcrf_status dcrf_pair_gradient_add(struct dcrf_pair_gradient *g, const float *q,
         g->kernels[m].weight += dcrf_parallel_sum(pool, model->variables, adjoint_rows, &step);
         if (g->kernels[m].compatibility)
             add_compatibility(&step);
-        if (!q_derivative && !g->kernels[m].features)
+        if (!q_derivative && !g->kernels[m].h)
             continue;
         if ((status = filter(&step, g->adjoint, g->returned, error)) < 0)
             return status;
         if (q_derivative)
             dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_returned, &step);
+        if (g->kernels[m].h && model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC)
+            dcrf_parallel_for(pool, model->variables, ROWS_PER_CHUNK, add_h, &step);
         if (g->kernels[m].features && (status = add_features(&step, error)) < 0)
+            return status;
+        if (wants_sigmas(g, m) && (status = add_squares(&step, error)) < 0)
             return status;
     }
     return DCRF_OK;
@@ -430,32 +488,37 @@ static double scale_of(const struct dcrf_plan_kernel *kernel, size_t a) {
     return kernel->op->scale ? (double)kernel->op->scale[a] : sqrt((double)kernel->diagonal[a]);
 }
 
-/* The part of the normalization: u and v are h and 1, of k = K / (s s'). A block of the channels
- * 1, h, f, h f has one row of 2 + 2 d floats. */
+/* What the normalization adds, with k = K / (s s'): to the derivative with respect to f_a
+ *
+ *   -sum_b k_ab (h_a + h_b) (f_a - f_b), and to that by ln sigma   sum_a h_a sum_b k_ab (f_a -
+ * f_b)^2.
+ *
+ * A block of the channels 1, f, f^2, h, h f has one row of 2 + 3 d floats. */
 static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcrf_error *error) {
     const dcrf_model *model = g->plan->model;
     const struct dcrf_features *features = &model->kernels[m].features;
     const size_t n = model->variables, d = features->dimension;
-    const size_t channels = 2 + 2 * d, stride = dcrf_padded(channels);
+    const size_t channels = 2 + 3 * d, stride = dcrf_padded(channels);
     float *in = dcrf_allocate_zero(2 * n, stride * sizeof *in);
     if (!in)
         return dcrf_fail_memory(error, "derivatives");
     float *out = in + n * stride, row[DCRF_MAX_FEATURES];
-    const double *mean = g->kernels[m].mean;
+    struct kernel_sums *sums = &g->kernels[m];
     for (size_t a = 0; a < n; a++) {
         /* A row that couples to nothing has no scale. */
         const double scale = scale_of(&g->plan->kernels[m], a);
         const double inverse = scale > 0 ? 1 / scale : 0;
-        const double h = g->kernels[m].h[a] * scale * scale;
+        const double h = sums->h[a] * scale * scale;
         float *to = in + a * stride;
         dcrf_features_row(features, a, row);
-        g->kernels[m].h[a] = h;
+        sums->h[a] = h;
         to[0] = (float)inverse;
-        to[1] = (float)(h * inverse);
+        to[1 + 2 * d] = (float)(h * inverse);
         for (size_t c = 0; c < d; c++) {
-            const double f = (double)row[c] - mean[c];
-            to[2 + c] = (float)(f * inverse);
-            to[2 + d + c] = (float)(h * f * inverse);
+            const double f = (double)row[c] - sums->mean[c];
+            to[1 + c] = (float)(f * inverse);
+            to[1 + d + c] = (float)(f * f * inverse);
+            to[2 + 2 * d + c] = (float)(h * f * inverse);
         }
     }
     const dcrf_status status = dcrf_operator_apply(
@@ -466,30 +529,17 @@ static dcrf_status add_normalization(struct dcrf_pair_gradient *g, size_t m, dcr
         const float *from = out + a * stride;
         dcrf_features_row(features, a, row);
         for (size_t c = 0; c < d; c++) {
-            const double f = (double)row[c] - mean[c];
-            const double sum = g->kernels[m].h[a] * (f * (double)from[0] - (double)from[2 + c]) +
-                               f * (double)from[1] - (double)from[2 + d + c];
-            g->kernels[m].features[a * d + c] -= (float)(sum * inverse);
+            const double f = (double)row[c] - sums->mean[c], mixed = (double)from[1 + c];
+            const double sum = sums->h[a] * (f * (double)from[0] - mixed) +
+                               f * (double)from[1 + 2 * d] - (double)from[2 + 2 * d + c];
+            if (sums->features)
+                sums->features[a * d + c] -= (float)(sum * inverse);
+            sums->sigma[c] += sums->h[a] * inverse *
+                              (f * (f * (double)from[0] - 2 * mixed) + (double)from[1 + d + c]);
         }
     }
     dcrf_release(in);
     return status;
-}
-
-/* f = x / sigma, so dL/dsigma = -sum_a f_a dL/df_a / sigma; sums of dL/df_a over all variables are
- * zero but for rounding, so f may be taken about its mean. */
-static void add_sigmas(const struct dcrf_pair_gradient *g, size_t m, double *sigma) {
-    const struct dcrf_model_kernel *kernel = &g->plan->model->kernels[m];
-    const struct dcrf_features *features = &kernel->features;
-    float row[DCRF_MAX_FEATURES];
-    for (size_t a = 0; a < features->variables; a++) {
-        dcrf_features_row(features, a, row);
-        for (size_t c = 0; c < features->dimension; c++)
-            sigma[c] -= ((double)row[c] - g->kernels[m].mean[c]) *
-                        (double)g->kernels[m].features[a * features->dimension + c];
-    }
-    for (size_t c = 0; c < features->dimension; c++)
-        sigma[c] /= dcrf_features_sigma(features, c);
 }
 
 dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *error) {
@@ -497,7 +547,7 @@ dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *
     for (size_t m = 0; m < model->kernel_count; m++) {
         const struct kernel_sums *sums = &g->kernels[m];
         const size_t labels = model->labels;
-        if (sums->features && model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC) {
+        if (sums->h && model->kernels[m].normalization == DCRF_NORMALIZE_SYMMETRIC) {
             const dcrf_status status = add_normalization(g, m, error);
             if (status < 0)
                 return status;
@@ -515,13 +565,16 @@ dcrf_status dcrf_pair_gradient_finish(struct dcrf_pair_gradient *g, dcrf_error *
             continue;
         double *sigma = g->wanted.sigma + m * DCRF_MAX_FEATURES;
         memset(sigma, 0, DCRF_MAX_FEATURES * sizeof *sigma);
+        if (!wants_sigmas(g, m))
+            continue;
+        for (size_t c = 0; c < summed_sigmas(g, m); c++)
+            sigma[c] = sums->sigma[c] / dcrf_features_sigma(&model->kernels[m].features, c);
         if (wants_differences(g, m)) {
             const dcrf_status status = dcrf_sigma_differences(
-                g->plan, g->workspace, m, g->steps, g->step_count, g->filtered, sigma, error);
+                g->plan, g->workspace, m, g->steps, g->step_count,
+                g->wanted.channels_share_sigma != 0, g->filtered, sigma, error);
             if (status < 0)
                 return status;
-        } else if (model->kernels[m].features.kind != DCRF_KERNEL_FEATURES) {
-            add_sigmas(g, m, sigma);
         }
     }
     return DCRF_OK;

@@ -51,9 +51,10 @@ dcrf_status dcrf_pair_products(const dcrf_plan *plan, dcrf_workspace *workspace,
                                const struct dcrf_pair_step *steps, size_t count, float *filtered,
                                double *sum, dcrf_error *error);
 
-/* dL/dsigma of one kernel, for all its features, by differences of operators. */
+/* dL/dsigma of one kernel, for all its channels, by differences of operators. Where they share one
+ * sigma, its derivative is the first one's, and the others are zero. */
 dcrf_status dcrf_sigma_differences(const dcrf_plan *plan, dcrf_workspace *workspace, size_t kernel,
-                                   const struct dcrf_pair_step *steps, size_t count,
+                                   const struct dcrf_pair_step *steps, size_t count, bool is_shared,
                                    float *filtered, double *sigma, dcrf_error *error);
 
 #endif

@@ -1,13 +1,13 @@
-/* Derivatives by the sigmas of a lattice, by differences of operators:
+/* Derivatives by the sigmas of a lattice's channels, by differences of operators:
  *
  *   dL/dln sigma = sum_{a != b} A_ab dK_ab/dln sigma,   dK/dln sigma = (K(sigma r) - K(sigma / r))
  * / (2 ln r).
  *
  * A lattice is no Gaussian: its values k_ab with the formula dk_ab = k_ab (f_a - f_b)^2 dln sigma
- * gave a third of the true derivative on a drawn photograph (tests/test_gradient.c); and its own
- * derivative jumps where a point changes its simplex. A difference over a tenth or two of a sigma
- * is smooth, includes the normalization, and costs two lattices and two filters a step for each
- * sigma. */
+ * gave a tenth of the true derivative by a colour's sigma on a drawn photograph
+ * (tests/test_gradient.c); and its own derivative jumps where a point changes its simplex. A
+ * difference over a tenth or two of a sigma is smooth, includes the normalization, and costs two
+ * lattices and two filters a step for each sigma. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/pair_gradient.h"
@@ -58,9 +58,10 @@ dcrf_status dcrf_pair_products(const dcrf_plan *plan, dcrf_workspace *workspace,
     return DCRF_OK;
 }
 
-/* The sum of products with one sigma multiplied by `ratio`. */
+/* The sum of products with the sigmas of some features, `first` to `end` - 1, multiplied by
+ * `ratio`. */
 static dcrf_status stretched_products(const dcrf_plan *plan, dcrf_workspace *workspace,
-                                      size_t kernel, size_t c, double ratio,
+                                      size_t kernel, size_t first, size_t end, double ratio,
                                       const struct dcrf_pair_step *steps, size_t count,
                                       float *filtered, double *sum, dcrf_error *error) {
     const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
@@ -69,9 +70,7 @@ static dcrf_status stretched_products(const dcrf_plan *plan, dcrf_workspace *wor
     float *diagonal = dcrf_allocate(features.variables, sizeof *diagonal);
     if (!diagonal)
         return dcrf_fail_memory(error, "derivatives");
-    if (c < features.axes)
-        features.axis_factor[c] /= ratio;
-    else
+    for (size_t c = first; c < end; c++)
         features.channel_factor[c - features.axes] /= ratio;
     dcrf_status status = dcrf_operator_build(&op, &features, k->normalization,
                                              DCRF_OPERATOR_LATTICE, workspace, error);
@@ -86,15 +85,17 @@ static dcrf_status stretched_products(const dcrf_plan *plan, dcrf_workspace *wor
 }
 
 dcrf_status dcrf_sigma_differences(const dcrf_plan *plan, dcrf_workspace *workspace, size_t kernel,
-                                   const struct dcrf_pair_step *steps, size_t count,
+                                   const struct dcrf_pair_step *steps, size_t count, bool is_shared,
                                    float *filtered, double *sigma, dcrf_error *error) {
     const struct dcrf_model_kernel *k = &plan->model->kernels[kernel];
-    for (size_t c = 0; c < k->features.dimension; c++) {
+    const size_t dimension = k->features.dimension;
+    for (size_t c = k->features.axes; c < dimension; c = is_shared ? dimension : c + 1) {
+        const size_t end = is_shared ? dimension : c + 1;
         double wide, narrow;
-        dcrf_status status = stretched_products(plan, workspace, kernel, c, RATIO, steps, count,
-                                                filtered, &wide, error);
+        dcrf_status status = stretched_products(plan, workspace, kernel, c, end, RATIO, steps,
+                                                count, filtered, &wide, error);
         if (status == DCRF_OK)
-            status = stretched_products(plan, workspace, kernel, c, 1 / RATIO, steps, count,
+            status = stretched_products(plan, workspace, kernel, c, end, 1 / RATIO, steps, count,
                                         filtered, &narrow, error);
         if (status < 0)
             return status;
