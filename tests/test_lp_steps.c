@@ -1,0 +1,268 @@
+/* The steps of the LP that a backend supplies (backend/backend.h), against plain loops in double
+ * over dense matrices: the point of z, its cliques, mixtures, the bound, y and the next z. With a
+ * device, those of the device. */
+#include "toy.h"
+
+#include "backend/make.h"
+#include "filter/operator.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MOST 16
+#define LABELS 4
+#define STEPS 12
+
+enum { CURRENT, AVERAGE, BEST, DUALS };
+
+struct steps {
+    const struct toy *toy;
+    struct dcrf_dual_space space;
+    const struct dcrf_backend_lp_methods *methods;
+    dcrf_backend_lp *lp;
+    size_t stride;
+    float metric[MOST];
+
+    /* As the oracle has it: y and z are read after each step, so that errors do not add up. */
+    float y[MOST * DCRF_LANES], z[MOST * DCRF_LANES];
+    double dual[DUALS][MOST][LABELS]; /* A alpha + v */
+};
+
+static dcrf_status make(void *user, const struct dcrf_backend *backend, dcrf_backend_device *device,
+                        const struct dcrf_backend_model *model, dcrf_error *error) {
+    struct steps *s = user;
+    s->methods = backend->lp;
+    return s->methods->make(&s->lp, device, model, &s->space, error);
+}
+
+static void read_marginals(struct steps *s) {
+    assert_int_equal(s->methods->read(s->lp, DCRF_BACKEND_Y, s->y, NULL), DCRF_OK);
+    assert_int_equal(s->methods->read(s->lp, DCRF_BACKEND_Z, s->z, NULL), DCRF_OK);
+}
+
+/* ---- the oracle ----------------------------------------------------------------------------- */
+
+/* The theta with sum of max(0, v - theta) = total, by bisection. */
+static double find_threshold(const double *v, size_t count, double total) {
+    double high = v[0];
+    for (size_t i = 1; i < count; i++)
+        high = fmax(high, v[i]);
+    double low = high - total;
+    for (int k = 0; k < 60; k++) {
+        const double theta = (low + high) / 2;
+        double sum = 0;
+        for (size_t i = 0; i < count; i++)
+            sum += fmax(0, v[i] - theta);
+        *(sum > total ? &low : &high) = theta;
+    }
+    return low;
+}
+
+static void find_point(struct steps *s, double epsilon, double threshold) {
+    const struct toy *toy = s->toy;
+    for (size_t i = 0; i < toy->labels; i++) {
+        double largest = 0;
+        for (size_t a = 0; a < toy->variables; a++)
+            largest = fmax(largest, (double)s->z[a * s->stride + i]);
+        for (size_t a = 0; a < toy->variables; a++) {
+            double sum = 0;
+            for (size_t b = 0; b < toy->variables; b++) {
+                const double step =
+                    ((double)s->z[b * s->stride + i] - (double)s->z[a * s->stride + i]) / epsilon;
+                for (size_t m = 0; m < TOY_KERNELS; m++)
+                    sum += toy->matrix[m][a * toy->variables + b] * fmax(-1, fmin(1, step));
+            }
+            s->dual[CURRENT][a][i] = largest > threshold ? sum : 0;
+        }
+    }
+}
+
+static void add_cliques(struct steps *s, double epsilon) {
+    const struct toy *toy = s->toy;
+    for (size_t p = 0; p < toy->cliques; p++)
+        for (size_t i = 0; i < toy->labels && toy->costs[p] > 0; i++) {
+            const size_t *members = toy->members + toy->offsets[p];
+            const size_t count = toy->offsets[p + 1] - toy->offsets[p];
+            double column[MOST];
+            for (size_t k = 0; k < count; k++)
+                column[k] =
+                    -s->space.stiffness[p] / epsilon * (double)s->z[members[k] * s->stride + i];
+            const double theta = find_threshold(column, count, toy->costs[p]);
+            for (size_t k = 0; k < count; k++)
+                s->dual[CURRENT][members[k]][i] += fmax(0, column[k] - theta);
+        }
+}
+
+static void mix(struct steps *s, int into, int from, double weight) {
+    for (size_t a = 0; a < s->toy->variables; a++)
+        for (size_t i = 0; i < s->toy->labels; i++)
+            s->dual[into][a][i] += weight * (s->dual[from][a][i] - s->dual[into][a][i]);
+}
+
+/* The bound of best + t (to - best), without what roundings take off. */
+static double bound_at(const struct steps *s, int to, double t) {
+    const struct toy *toy = s->toy;
+    double bound = 0;
+    for (size_t p = 0; p < toy->cliques; p++)
+        bound += toy->costs[p];
+    for (size_t a = 0; a < toy->variables; a++) {
+        double lowest = (double)INFINITY;
+        for (size_t i = 0; i < toy->labels; i++)
+            lowest = fmin(lowest, toy->unary[a * toy->labels + i] - s->dual[BEST][a][i] -
+                                      t * (s->dual[to][a][i] - s->dual[BEST][a][i]));
+        bound += lowest;
+    }
+    return bound;
+}
+
+static double size_of(const struct steps *s) {
+    return 1 + fabs(toy_optimum(s->toy, NULL)) + s->space.total;
+}
+
+/* ---- comparisons ---------------------------------------------------------------------------- */
+
+static void assert_near(double one, double other, double tolerance) {
+    if (!(fabs(one - other) <= tolerance))
+        fail_msg("%.9g and %.9g differ by more than %g", one, other, tolerance);
+}
+
+/* Best goes up to where its bound falls, to a multiple of 1/128: no other such point of the way is
+ * better by more than the bound changes between two of them. What it claims is what it proves, less
+ * roundings: never more. */
+static void check_improvement(struct steps *s, int to, double weight, double claimed) {
+    const double size = size_of(s), found = bound_at(s, to, weight);
+    assert_true(weight >= 0 && weight <= 1 && weight * 128 == floor(weight * 128));
+    const double next = bound_at(s, to, fmin(1, weight + 1.0 / 128));
+    for (int k = 0; k <= 128; k++)
+        assert_true(bound_at(s, to, k / 128.0) <= fmax(found, next) + 1e-5 * size);
+    if (weight > 0) {
+        assert_true(claimed <= found + 1e-6 * size);
+        assert_true(claimed >= found - 1e-4 * size);
+    }
+    mix(s, BEST, to, weight);
+}
+
+/* Floats round a few times, relative to 1 and to the step's length times the row sum. */
+static void check_descent(const struct steps *s, const float *before_y, const float *before_z,
+                          const struct dcrf_backend_advance *how,
+                          const struct dcrf_backend_advanced *done) {
+    const struct toy *toy = s->toy;
+    double objective = 0, uphill = 0;
+    for (size_t a = 0; a < toy->variables; a++) {
+        const double metric = (double)s->metric[a];
+        double v[LABELS];
+        for (size_t i = 0; i < toy->labels; i++) {
+            const double z = (double)before_z[a * s->stride + i];
+            const double cost = toy->unary[a * toy->labels + i] - s->dual[CURRENT][a][i];
+            v[i] = z - how->epsilon / metric * cost;
+            objective += z * cost;
+        }
+        const double theta = find_threshold(v, toy->labels, 1);
+        for (size_t i = 0; i < toy->labels; i++) {
+            const size_t k = a * s->stride + i;
+            const double y = (double)s->y[k], beta = done->uphill > 0 ? 0 : (double)how->beta;
+            assert_near(y, fmax(0, v[i] - theta), 2e-5);
+            assert_near((double)s->z[k], fmax(0, fmin(1, y + beta * (y - (double)before_y[k]))),
+                        1e-6);
+            uphill += metric * ((double)before_z[k] - y) * (y - (double)before_y[k]);
+        }
+    }
+    assert_near(done->objective, objective, 1e-5 * size_of(s));
+    assert_near(done->uphill, uphill, 1e-4 * (1 + s->space.total));
+}
+
+/* ---- the steps ------------------------------------------------------------------------------ */
+
+static void begin(struct steps *s, const struct toy *toy, uint64_t seed) {
+    uint16_t labels[MOST];
+    double bound;
+    dcrf_rng rng;
+    *s = (struct steps){.toy = toy, .stride = dcrf_padded(toy->labels)};
+    dcrf_rng_seed(&rng, seed);
+    assert_int_equal(
+        dcrf_dual_space_init(&s->space, toy->plan, toy->workspace, DCRF_CLIQUE_MIN, NULL), DCRF_OK);
+    assert_int_equal(dcrf_dual_space_measure(&s->space, NULL), DCRF_OK);
+    assert_int_equal(dcrf_backend_make(toy->plan, toy->workspace, NULL, make, s, NULL), DCRF_OK);
+    for (size_t a = 0; a < toy->variables; a++) {
+        s->metric[a] = s->space.row_sums[a] + 0.1f + (float)dcrf_rng_uniform(&rng);
+        labels[a] = (uint16_t)(dcrf_rng_uniform(&rng) * (double)toy->labels);
+        for (size_t i = 0; i < toy->labels && toy->cliques > 0; i++)
+            s->dual[BEST][a][i] = (double)s->space.clique_weight[a];
+    }
+    const struct dcrf_roundings none = {0, 0};
+    assert_int_equal(s->methods->reset_best(s->lp, none, &bound, NULL), DCRF_OK);
+    assert_near(bound, bound_at(s, BEST, 0), 1e-5 * size_of(s));
+    assert_int_equal(s->methods->start(s->lp, NULL, labels, s->metric, NULL), DCRF_OK);
+    assert_int_equal(s->methods->restart(s->lp, NULL), DCRF_OK);
+    read_marginals(s);
+    for (size_t a = 0; a < toy->variables; a++)
+        for (size_t i = 0; i < toy->labels; i++) {
+            assert_true(s->y[a * s->stride + i] == (float)(labels[a] == i));
+            assert_true(s->z[a * s->stride + i] == (float)(labels[a] == i));
+        }
+}
+
+static bool step(struct steps *s, size_t number, double epsilon) {
+    const struct toy *toy = s->toy;
+    const double threshold = epsilon / 16, average_weight = 1 / (double)(number + 1);
+    const struct dcrf_pair_shape shape = {
+        .epsilon = epsilon, .bins = 32, .is_precise = number % 3 == 2};
+    struct dcrf_backend_advance how = {.average_weight = average_weight,
+                                       .has_average = number > 0,
+                                       .epsilon = epsilon,
+                                       .beta = 0.9f};
+    struct dcrf_backend_advanced done;
+    float y[MOST * DCRF_LANES], z[MOST * DCRF_LANES];
+    memcpy(y, s->y, sizeof y);
+    memcpy(z, s->z, sizeof z);
+    find_point(s, epsilon, threshold);
+    add_cliques(s, epsilon);
+    mix(s, AVERAGE, CURRENT, average_weight);
+    assert_int_equal(s->methods->find_point(s->lp, &shape, threshold, NULL, NULL), DCRF_OK);
+    if (toy->cliques > 0)
+        assert_int_equal(s->methods->find_cliques(s->lp, epsilon, NULL), DCRF_OK);
+    assert_int_equal(s->methods->advance(s->lp, &how, &done, NULL), DCRF_OK);
+    read_marginals(s);
+    check_improvement(s, CURRENT, done.weights[DCRF_BACKEND_TO_CURRENT],
+                      done.bounds[DCRF_BACKEND_TO_CURRENT]);
+    if (how.has_average)
+        check_improvement(s, AVERAGE, done.weights[DCRF_BACKEND_TO_AVERAGE],
+                          done.bounds[DCRF_BACKEND_TO_AVERAGE]);
+    check_descent(s, y, z, &how, &done);
+    return done.uphill > 0;
+}
+
+static void check_best(struct steps *s) {
+    const struct toy *toy = s->toy;
+    double pairwise[MOST * DCRF_LANES], clique[MOST * DCRF_LANES] = {0};
+    assert_int_equal(s->methods->read_best(s->lp, pairwise, clique, NULL), DCRF_OK);
+    for (size_t a = 0; a < toy->variables; a++)
+        for (size_t i = 0; i < toy->labels; i++) {
+            const size_t k = a * s->stride + i;
+            assert_near(pairwise[k] + clique[k], s->dual[BEST][a][i], 1e-4 * size_of(s));
+        }
+}
+
+static void steps_are_those_of_plain_loops(void **state) {
+    (void)state;
+    size_t uphill = 0, downhill = 0;
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        static const double strengths[] = {0.05, 0.3, 2};
+        struct toy toy = new_toy(seed, 6 + seed % 7, 2 + seed % 3, seed % 2 * 3,
+                                 strengths[seed % 3], TOY_POTTS, 1 + seed % 2);
+        struct steps s;
+        begin(&s, &toy, seed);
+        for (size_t k = 0; k < STEPS; k++)
+            *(step(&s, k, k < STEPS / 2 ? 0.25 : 0.0625) ? &uphill : &downhill) += 1;
+        check_best(&s);
+        s.methods->free(s.lp);
+        dcrf_dual_space_clear(&s.space);
+        free_toy(&toy);
+    }
+    assert_true(uphill > 10 && downhill > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_those_of_plain_loops)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
