@@ -59,6 +59,7 @@ static void free_object(struct object *object) {
         dcrf_release(object->plan.kernels[m].diagonal);
         dcrf_release(object->model.kernels[m].compatibility_values);
     }
+    dcrf_dual_space_clear(&object->space);
     void *const held[] = {object->plan.kernels,
                           object->model.kernels,
                           object->model.unary,
@@ -67,12 +68,7 @@ static void free_object(struct object *object) {
                           object->model.cliques.members,
                           object->metric,
                           object->row_sums,
-                          object->u,
-                          object->space.row_sums,
-                          object->space.is_open,
-                          object->space.clique_cost,
-                          object->space.clique_weight,
-                          object->space.stiffness};
+                          object->u};
     for (size_t k = 0; k < sizeof held / sizeof *held; k++)
         dcrf_release(held[k]);
     dcrf_release(object);
@@ -247,24 +243,13 @@ const struct dcrf_backend_iterate_methods fake_iterate = {.make = iterate_make,
 /* ---- the LP --------------------------------------------------------------------------------- */
 
 /* Room for the space, which is not measured yet. */
-static bool take_space(struct object *object, const struct dcrf_dual_space *host) {
-    const size_t n = object->model.variables, cliques = object->model.cliques.count;
-    struct dcrf_dual_space *space = &object->space;
+static dcrf_status take_space(struct object *object, const struct dcrf_dual_space *host,
+                              dcrf_error *error) {
     object->host_space = host;
-    object->metric = dcrf_allocate(n, sizeof *object->metric);
-    space->row_sums = dcrf_allocate(n, sizeof *space->row_sums);
-    space->is_open = dcrf_allocate(n, sizeof *space->is_open);
-    if (cliques > 0) {
-        space->clique_cost = dcrf_allocate(n, sizeof *space->clique_cost);
-        space->clique_weight = dcrf_allocate(n, sizeof *space->clique_weight);
-        space->stiffness = dcrf_allocate(cliques, sizeof *space->stiffness);
-    }
-    space->plan = &object->plan;
-    space->workspace = object->workspace;
-    space->form = host->form;
-    space->largest_clique = host->largest_clique;
-    return object->metric && space->row_sums && space->is_open &&
-           (cliques == 0 || (space->clique_cost && space->clique_weight && space->stiffness));
+    object->metric = dcrf_allocate(object->model.variables, sizeof *object->metric);
+    return object->metric ? dcrf_dual_space_init(&object->space, &object->plan, object->workspace,
+                                                 host->form, error)
+                          : fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
 }
 
 static void fetch_space(struct object *object) {
@@ -287,10 +272,11 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
                            const struct dcrf_dual_space *space, dcrf_error *error) {
     struct object *object;
     dcrf_status status = begin("lp_make", &object, device, given, error);
-    if (status == DCRF_OK && given->cliques && space->form != DCRF_CLIQUE_MIN)
-        status = fake_fail(error, DCRF_ERROR_UNSUPPORTED, "no spread form on the fake device");
-    if (status == DCRF_OK && !take_space(object, space))
-        status = fake_fail(error, DCRF_ERROR_MEMORY, "out of memory: a fake LP");
+    if (status == DCRF_OK &&
+        (!space->is_potts || (given->cliques && space->form != DCRF_CLIQUE_MIN)))
+        status = fake_fail(error, DCRF_ERROR_UNSUPPORTED, "cuts or spread form on the fake device");
+    if (status == DCRF_OK)
+        status = take_space(object, space, error);
     if (status == DCRF_OK) {
         const struct dcrf_backend_model model = model_of(object);
         dcrf_backend_lp *made = NULL;

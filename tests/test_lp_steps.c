@@ -21,6 +21,7 @@ struct steps {
     const struct dcrf_backend_lp_methods *methods;
     dcrf_backend_lp *lp;
     size_t stride;
+    double size; /* of energies and bounds */
     float metric[MOST];
 
     /* As the oracle has it: y and z are read after each step, so that errors do not add up. */
@@ -115,10 +116,6 @@ static double bound_at(const struct steps *s, int to, double t) {
     return bound;
 }
 
-static double size_of(const struct steps *s) {
-    return 1 + fabs(toy_optimum(s->toy, NULL)) + s->space.total;
-}
-
 /* ---- comparisons ---------------------------------------------------------------------------- */
 
 static void assert_near(double one, double other, double tolerance) {
@@ -130,7 +127,7 @@ static void assert_near(double one, double other, double tolerance) {
  * better by more than the bound changes between two of them. What it claims is what it proves, less
  * roundings: never more. */
 static void check_improvement(struct steps *s, int to, double weight, double claimed) {
-    const double size = size_of(s), found = bound_at(s, to, weight);
+    const double size = s->size, found = bound_at(s, to, weight);
     assert_true(weight >= 0 && weight <= 1 && weight * 128 == floor(weight * 128));
     const double next = bound_at(s, to, fmin(1, weight + 1.0 / 128));
     for (int k = 0; k <= 128; k++)
@@ -167,7 +164,7 @@ static void check_descent(const struct steps *s, const float *before_y, const fl
             uphill += metric * ((double)before_z[k] - y) * (y - (double)before_y[k]);
         }
     }
-    assert_near(done->objective, objective, 1e-5 * size_of(s));
+    assert_near(done->objective, objective, 1e-5 * s->size);
     assert_near(done->uphill, uphill, 1e-4 * (1 + s->space.total));
 }
 
@@ -182,6 +179,7 @@ static void begin(struct steps *s, const struct toy *toy, uint64_t seed) {
     assert_int_equal(
         dcrf_dual_space_init(&s->space, toy->plan, toy->workspace, DCRF_CLIQUE_MIN, NULL), DCRF_OK);
     assert_int_equal(dcrf_dual_space_measure(&s->space, NULL), DCRF_OK);
+    s->size = 1 + fabs(toy_optimum(toy, NULL)) + s->space.total;
     assert_int_equal(dcrf_backend_make(toy->plan, toy->workspace, NULL, make, s, NULL), DCRF_OK);
     for (size_t a = 0; a < toy->variables; a++) {
         s->metric[a] = s->space.row_sums[a] + 0.1f + (float)dcrf_rng_uniform(&rng);
@@ -191,7 +189,7 @@ static void begin(struct steps *s, const struct toy *toy, uint64_t seed) {
     }
     const struct dcrf_roundings none = {0, 0};
     assert_int_equal(s->methods->reset_best(s->lp, none, &bound, NULL), DCRF_OK);
-    assert_near(bound, bound_at(s, BEST, 0), 1e-5 * size_of(s));
+    assert_near(bound, bound_at(s, BEST, 0), 1e-5 * s->size);
     assert_int_equal(s->methods->start(s->lp, NULL, labels, s->metric, NULL), DCRF_OK);
     assert_int_equal(s->methods->restart(s->lp, NULL), DCRF_OK);
     read_marginals(s);
@@ -239,7 +237,7 @@ static void check_best(struct steps *s) {
     for (size_t a = 0; a < toy->variables; a++)
         for (size_t i = 0; i < toy->labels; i++) {
             const size_t k = a * s->stride + i;
-            assert_near(pairwise[k] + clique[k], s->dual[BEST][a][i], 1e-4 * size_of(s));
+            assert_near(pairwise[k] + clique[k], s->dual[BEST][a][i], 1e-4 * s->size);
         }
 }
 

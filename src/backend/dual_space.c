@@ -30,7 +30,6 @@ static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, dcrf_e
 /* The row sums in double, so that they carry no rounding worth speaking of. */
 static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
     const size_t n = space->plan->model->variables;
-    const bool are_labels = dcrf_columns_are_labels(space->columns);
     dcrf_status status = DCRF_OK;
     for (size_t a = 0; a < n; a++) {
         space->scratch[a] = 1;
@@ -42,7 +41,7 @@ static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
     space->total = 0;
     for (size_t a = 0; a < n && status == DCRF_OK; a++) {
         space->row_sums[a] = (float)(space->sums[a] * (1 + 2 * DCRF_DUAL_UNIT));
-        if (are_labels)
+        if (space->is_potts)
             space->curvature[a] = space->row_sums[a];
         space->total += space->sums[a];
     }
@@ -91,6 +90,7 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     const dcrf_status has_columns = dcrf_columns_new(&space->columns, plan->model, error);
     if (has_columns < 0)
         return has_columns;
+    space->is_potts = dcrf_columns_are_labels(space->columns);
     space->sums = dcrf_allocate(n, sizeof(double));
     space->row_sums = dcrf_allocate(n, sizeof(float));
     space->curvature = dcrf_allocate(n, sizeof(float));

@@ -63,6 +63,7 @@ struct dcrf_dual_space {
     size_t largest_clique;
     double constant;
     struct dcrf_columns *columns; /* energy/columns.h */
+    bool is_potts;                /* the columns are the labels */
     float *curvature; /* per variable: sum_m w_m stiffness_m (K_m 1)_a, the row sum for Potts */
 };
 

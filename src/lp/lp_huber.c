@@ -22,7 +22,6 @@
 #include "backend/make.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "energy/columns.h"
 #include "lp/lp.h"
 
 #include <math.h>
@@ -54,8 +53,6 @@ static dcrf_status make_blocks(void *user, const struct dcrf_backend *backend,
                                dcrf_backend_device *device, const struct dcrf_backend_model *model,
                                dcrf_error *error) {
     struct dcrf_lp *lp = user;
-    if (device && !dcrf_columns_are_labels(lp->space.columns)) /* devices know labels alone */
-        return DCRF_ERROR_UNSUPPORTED;
     lp->huber.methods = backend->lp;
     return lp->huber.methods->make(&lp->huber.blocks, device, model, &lp->space, error);
 }

@@ -82,6 +82,9 @@ static dcrf_status lp_make(dcrf_backend_lp **out, dcrf_backend_device *device,
     if (model->labels > LP_MOST_LABELS)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "the LP with more than %d labels is not on this device yet", LP_MOST_LABELS);
+    if (!space->is_potts)
+        return fail(error, DCRF_ERROR_UNSUPPORTED,
+                    "the LP of distances between labels is not on this device yet");
     if (model->cliques && space->form != DCRF_CLIQUE_MIN)
         return fail(error, DCRF_ERROR_UNSUPPORTED,
                     "the LP of cliques in the spread form is not on this device yet");
