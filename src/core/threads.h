@@ -38,7 +38,7 @@ struct dcrf_chunk {
 };
 
 /* For traces, and tests of how work is divided: is told of every loop by the caller and of every
- * chunk by the thread that works on it. NULL: nobody is. */
+ * chunk by the thread that works on it. NULL: nobody is. Not in WebAssembly. */
 typedef void (*dcrf_pool_observer)(void *user, const struct dcrf_chunk *chunk);
 void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user);
 
