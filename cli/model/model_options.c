@@ -131,7 +131,7 @@ const char *kernel_name(const dcrf_kernel *kernel) {
 
 const cli_option label_option_table[] = {
     {"compatibility", 0, "potts|linear|truncated-linear:T|tree:FILE|FILE.npy", "potts", false,
-     parse_text, offsetof(model_options, compatibility),
+     parse_input, offsetof(model_options, compatibility),
      "what unlike labels i and j of a pair cost: 1, |i - j|, min(|i - j|, T), the way between them "
      "in a tree (lines 'label group length', 'group group length'), or what a symmetric matrix "
      "says"},

@@ -10,7 +10,7 @@ import unittest
 import datasets
 from case import COMMAND, Case
 
-MODEL = ["IMAGE", "--unary", "--labels-prior", "--prior-confidence", "--prior-sure", "--scribbles", "--classes", "--cliques",
+MODEL = ["IMAGE", "--unary", "--labels-prior", "--prior-confidence", "--prior-sure", "--scribbles", "--classes", "--compatibility", "--cliques",
          "--config"]
 # What every command reads and writes; help texts are compared with it.
 COMMANDS = {
@@ -102,8 +102,11 @@ class ApartTest(Case):
             self.good(*start, "--json", "run.json")
         self.write("slic", b"of the user, and not read")
         self.good(*start, "--cliques", "slic", "--json", "slic")
+        # The standard input and output have one name, and a file of that name another.
         self.write("-", self.read("u.npy"))
-        self.good("energy", self.image, "--unary", "-", "--labels", self.labels, "--json", "-")
+        for name in ("-", "./-"):
+            with open(self.unary, "rb") as stream:
+                self.good("energy", self.image, "--unary", name, "--labels", self.labels, "--json", "-", stdin=stream)
         self.good("solve", self.image, "--unary", self.unary, "--json", "-", "--trace", "/dev/null",
                   stdin=subprocess.DEVNULL)
 
