@@ -257,7 +257,7 @@ class SolveTest(SolveCase):
         self.bad("--iterations", "'0' is not above zero", *start, "-n", "0")
         for gap in ("-1", "0%", "%", "1%%", "nan%", "1" * 64):
             self.bad("--gap", "is not a fraction above zero, such as 0.001 or 0.1%", *start, "--gap", gap)
-        self.bad("x.jpg", "has to end in .png, .npy, .nii or .nii.gz", *start, "-o", "x.jpg")
+        self.bad("x.jpg", "has to end in .png, .tif, .npy, .nii or .nii.gz", *start, "-o", "x.jpg")
         self.bad("x.npy", "has to end in .png", *start, "--overlay", "x.npy")
         self.bad("no/x.html", "cannot be created", *start, "--report", "no/x.html")
         self.bad("x.png", "named for two outputs", *start, "-o", "x.png", "--overlay", "x.png")
@@ -342,7 +342,7 @@ class PresetTest(SolveCase):
 
     def test_every_preset_is_accepted(self):
         names = [line for line in self.good("presets").splitlines() if not line.startswith(" ")]
-        self.assertEqual(len(names), 14)
+        self.assertEqual(len(names), 15)
         regions = self.write("regions.png", formats.number_png(REGIONS))
         for name in names:
             self.energy("--preset", name)
