@@ -209,7 +209,8 @@ static bool is_given(const parsing *p, const char *name) {
     return false;
 }
 
-/* Presets hold options of several commands; those that this one lacks do not matter to it. */
+/* Presets hold options of several commands; those that this one lacks do not matter to it, but for
+ * the compatibility: without it the model would be another one. */
 static bool put_preset(parsing *p, const char *name) {
     const cli_preset *preset = find_preset(name, p->problem);
     if (!preset)
@@ -222,6 +223,11 @@ static bool put_preset(parsing *p, const char *name) {
         /* Who brings other regions does not want the superpixels' size. */
         if (strcmp(values[i].name, "min-region") == 0 && is_given(p, "cliques"))
             continue;
+        if (!value.option && strcmp(values[i].name, "compatibility") == 0)
+            return bad_input(p->problem, "--preset",
+                             "%s has the compatibility %s, which 'dcrf %s' does not take; use "
+                             "'dcrf solve'",
+                             name, values[i].text, p->set->command);
         if (value.option && !put(p, &value))
             return false;
     }

@@ -332,6 +332,7 @@ class BadInputTest(BatchCase):
 
     def test_weights_and_strength_contradict(self):
         self.bad("--strength", "weight of its own", *self.batch("--preset", "common", "--strength", "2"))
+        self.bad("--preset", "stereo has the compatibility", *self.batch("--preset", "stereo"))
         self.bad("--normalize", "need weights", *self.batch("--normalize", "none"))
         self.assertFalse(os.path.exists(self.path("out")))
 
