@@ -19,6 +19,19 @@ static bool is_input(const option_value *value) {
            (value->option->parse == parse_input && !is_word(value));
 }
 
+/* The file of an input: what follows the prefix where the form has "tree:FILE" or the like. */
+static const char *input_path(const option_value *value) {
+    static const char file[] = ":FILE";
+    for (const char *word = value->option->form, *end; word; word = *end ? end + 1 : NULL) {
+        end = word + strcspn(word, "|");
+        const size_t length = (size_t)(end - word), prefix = length - (sizeof file - 2);
+        if (length > sizeof file - 1 && memcmp(word + prefix - 1, file, sizeof file - 1) == 0 &&
+            strncmp(word, value->text, prefix) == 0)
+            return value->text + prefix;
+    }
+    return value->text;
+}
+
 static bool is_output(const option_value *value) {
     return value->option->parse == parse_output;
 }
@@ -32,11 +45,12 @@ static bool check_input(const option_value *output, const option_value *input,
     char subject[OPTION_SUBJECT_BYTES], other[OPTION_SUBJECT_BYTES];
     option_subject(output->option, subject);
     option_subject(input->option, other);
-    if (is_output(output) && output_is_same_file(output->text, input->text, false))
+    const char *path = input_path(input);
+    if (is_output(output) && output_is_same_file(output->text, path, false))
         bad_input(problem, output->text,
                   "is the same file as %s %s, which would be replaced; give another name", other,
                   input->text);
-    else if (is_folder(output) && output_folder_holds(output->text, input->text))
+    else if (is_folder(output) && output_folder_holds(output->text, path))
         bad_input(problem, output->text,
                   "holds %s %s, which could be replaced; choose another folder", other,
                   input->text);

@@ -77,6 +77,10 @@ class ApartTest(Case):
                             self.bad("in.dat", "is the same file as %s %s, which" % (read, spelling),
                                      *self.arguments(command, {read: spelling, output: "in.dat"}))
 
+    def test_files_behind_a_prefix(self):
+        self.bad("./in.dat", "is the same file as --compatibility tree:in.dat, which would be replaced",
+                 *self.arguments("solve", {"--compatibility": "tree:in.dat", "--json": "./in.dat"}))
+
     def test_two_outputs(self):
         os.symlink("new.dat", self.path("newlink"))
         for command, (_, outputs) in COMMANDS.items():
