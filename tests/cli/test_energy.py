@@ -124,9 +124,10 @@ class EnergyTest(Case):
         """Subnormal, largest and negative halves."""
         values = [2.0**-24, 1023 * 2.0**-24, 65504, -65504, -2.0**-14]
         values += [0.0] * (WIDTH * HEIGHT - len(values))
-        name = self.write("v.npy", formats.npy(values, (HEIGHT, WIDTH, 1), "<f2"))
+        both = [v for value in values for v in (value, 0.0)]
+        name = self.write("v.npy", formats.npy(both, (HEIGHT, WIDTH, 2), "<f2"))
         labels = self.write("zero.png", formats.number_png([[0] * WIDTH] * HEIGHT))
-        result = self.energy(unary=name, labels=labels)
+        result = self.energy("--unary-kind=energies", unary=name, labels=labels)
         self.assertAlmostEqual(result["energy_unary"], sum(values), delta=1e-12)
 
     def test_header_spellings(self):
