@@ -198,7 +198,7 @@ def main():
     if options.save:
         text = (f"# python\n\nMean field through the drop-in for pydensecrf, {ITERATIONS} iterations, set-up included, next to the "
                 f"naive program (tests/naive_densecrf.c). Measured on {time.strftime('%Y-%m-%d')} by "
-                "`script/bench-python --save`; docs/speed.md says what the figures mean.\n\n")
+                "`script/bench-python --save`; docs/notes/speed.md says what the figures mean.\n\n")
         (ROOT / "docs" / "results" / "python.md").write_text(text + "\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
