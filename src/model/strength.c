@@ -20,8 +20,8 @@
  * with T1. Where T1 comes near m or above it, errors are all over the place, and the strength stops
  * at a multiple of m, which suffices to overrule them. Energies times c have T1 and m times c, so
  * the strength scales with the energies and the labelling of least energy stays the same: unaries
- * that are over- or underconfident by a factor do as well as others. docs/strength.md has what was
- * measured.
+ * that are over- or underconfident by a factor do as well as others. docs/notes/strength.md has
+ * what was measured.
  *
  * X is needed at many temperatures. They are T_k = m 2^k, so that going from one to the next below
  * it squares exp(-(phi_i - min phi) / T): one exponential a label for all of them. Between two of
@@ -40,7 +40,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* Chosen on validation data: docs/strength.md. */
+/* Chosen on validation data: docs/notes/strength.md. */
 #define STRENGTH_PER_TEMPERATURE 14.0 /* A */
 #define SATURATION 2.0                /* B */
 /* In sigmas of the colour: 12 of 255 grey levels at the default. */
