@@ -11,7 +11,7 @@
 
 #define VOID_LABEL 255
 /* A little below what is measured (0.821, 0.747, 0.872), and above what is left without one of the
- * parts that the energies are made of (0.777 to 0.798 in colour, docs/scribbles.md). */
+ * parts that the energies are made of (0.777 to 0.798 in colour, docs/notes/scribbles.md). */
 #define MEAN_IOU_PROMISED 0.81
 #define MEAN_IOU_IN_GREY 0.735
 #define IOU_IN_THE_VOLUME 0.86
