@@ -1,10 +1,11 @@
-/* A proof of how good a labelling is: a lower bound on the energy of every labelling.
+/* Certificates: a lower bound on the energy of every labelling, and how close a given one comes to
+ * it.
  *
  * The labelling may come from anywhere: a method of this library, another program, a file. The
- * bound is that of the LP relaxation's dual (dcrf/solver.h), with all roundings taken off, so it is
- * never above the lowest energy; distances between labels only (dcrf/compatibility.h). Where more
- * is proven about single variables (dcrf/proof.h), the certificate says how many labels are right
- * and how many wrong.
+ * bound is the dual of the LP relaxation (dcrf/solver.h) after subtracting a bound on the rounding
+ * error, so it never exceeds the lowest energy. Compatibilities must be distances
+ * (dcrf/compatibility.h). Where single variables are proven (dcrf/proof.h), the certificate also
+ * counts the labels that are right and those that are wrong.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_CERTIFY_H
@@ -17,12 +18,12 @@ extern "C" {
 #endif
 
 typedef struct dcrf_certify_settings {
-    double time_limit_s; /* 0: none */
-    double gap;          /* stop when the labelling is proven to this relative gap; 0: never */
-    size_t iterations;   /* at most */
+    double time_limit_s;             /* wall time; 0: no limit */
+    double gap;                      /* stop at this relative gap or below; 0: never */
+    size_t iterations;               /* maximum */
     dcrf_progress_callback progress; /* as in dcrf_settings; NULL: none */
     void *progress_user;
-    dcrf_cancel_callback cancel; /* likewise */
+    dcrf_cancel_callback cancel; /* as in dcrf_settings; NULL: none */
     void *cancel_user;
     unsigned char reserved[64];
 } dcrf_certify_settings;
@@ -37,17 +38,17 @@ typedef struct dcrf_certify_info {
     dcrf_energy energy;  /* of the labelling */
     double lower_bound;  /* on the energy of every labelling */
     double relative_gap; /* dcrf_relative_gap of the two */
-    double best_energy;  /* the lowest energy met on the way, at most that of the labelling */
-    int is_constant;     /* the labelling has one label only */
+    double best_energy;  /* the lowest energy found; never above the labelling's */
+    int is_constant;     /* the labelling has only one label */
     size_t iterations;
     dcrf_status stop; /* why it stopped */
     double time_s;
-    size_t right; /* variables whose label is proven to be that of every optimal labelling, */
-    size_t wrong; /* and those whose label is proven to be that of none */
+    size_t right; /* variables whose label is proven to be the one in every optimal labelling */
+    size_t wrong; /* variables whose label is proven to be in no optimal labelling */
     unsigned char reserved[64];
 } dcrf_certify_info;
 
-/* Certify a labelling (one label a variable). */
+/* Certify a labelling: one label per variable. */
 DCRF_API dcrf_status dcrf_certify(const dcrf_plan *plan, dcrf_workspace *workspace,
                                   const uint16_t *labels, const dcrf_certify_settings *settings,
                                   dcrf_certify_info *certificate, dcrf_error *error);

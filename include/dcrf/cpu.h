@@ -1,8 +1,8 @@
 /* Which vector instructions the library uses.
  *
- * Results agree between instruction sets up to rounding, and are identical for one set. The
+ * Results are identical for one instruction set and agree between sets up to rounding. The
  * environment variable DCRF_CPU (c, avx2, avx512, neon, simd128) limits the choice when the library
- * is first used; dcrf_cpu_limit does the same from a program.
+ * is first used; dcrf_cpu_limit does so from a program.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_CPU_H
@@ -25,12 +25,12 @@ typedef enum dcrf_cpu {
 DCRF_API const char *dcrf_cpu_name(dcrf_cpu cpu);
 DCRF_API int dcrf_cpu_from_name(const char *name, dcrf_cpu *cpu);
 
-/* The set in use, and the best one that this machine and this build have. */
+/* The instruction set in use, and the best one that this machine and this build support. */
 DCRF_API dcrf_cpu dcrf_cpu_in_use(void);
 DCRF_API dcrf_cpu dcrf_cpu_best(void);
 
-/* Use `cpu` for all operators from now on; DCRF_ERROR_UNSUPPORTED where it is not available. Not to
- * be called while another thread is inside the library. */
+/* Use `cpu` for all operators from now on. Returns DCRF_ERROR_UNSUPPORTED if it is not available.
+ * Do not call this while another thread is inside the library. */
 DCRF_API dcrf_status dcrf_cpu_limit(dcrf_cpu cpu, dcrf_error *error);
 
 #ifdef __cplusplus

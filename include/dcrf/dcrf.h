@@ -1,7 +1,6 @@
 /* dcrf: the best labelling under a dense conditional random field, and a proof of how good it is.
  *
- * This header includes the whole public interface but for dcrf/experimental.h, which is for
- * studies.
+ * This header includes the whole public interface except dcrf/experimental.h.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_DCRF_H
@@ -41,7 +40,7 @@
 extern "C" {
 #endif
 
-/* The version of the library in use, which may differ from that of the header. */
+/* The version of the library in use, which may differ from this header's. */
 DCRF_API const char *dcrf_version(void);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
-/* Devices: where operators are planned and applied, and methods iterate.
+/* Devices: where operators are built and applied, and where methods iterate.
  *
- * Everything runs on the CPU unless a workspace is given a device. Then plans that are made with
- * that workspace live on the device, and a solver iterates there; what it reports, how it stops
- * and what it proves do not change. docs/gpu.md says what runs where.
+ * Everything runs on the CPU unless a workspace is given a device. Plans made with that workspace
+ * then live on the device, and solvers iterate there. Their reports, stopping rules and proofs do
+ * not change. docs/gpu.md says what runs where.
  *
  *   dcrf_workspace_new(&workspace, 0, &error);
  *   dcrf_workspace_set_device(workspace, "cuda", &error);
  *   dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, &error);
  *
- * The code for a device is in a library of its own (libdcrf-cuda), which is loaded when a device is
- * first asked for: next to this library, where the loader looks, or where the environment variable
- * DCRF_CUDA_LIBRARY says.
+ * The code for a device is in a separate library (libdcrf-cuda), loaded on first use: from the
+ * folder of this library, the loader's search path, or the path in the environment variable
+ * DCRF_CUDA_LIBRARY.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_DEVICE_H
@@ -33,41 +33,41 @@ typedef struct dcrf_device_info {
     unsigned char reserved[64];
 } dcrf_device_info;
 
-/* How many devices there are beside the CPU. An error says why there is none: no libdcrf-cuda, no
- * driver, one that is too old, no device. */
+/* The number of devices besides the CPU. The error says why there is none: no libdcrf-cuda, no
+ * driver, a driver that is too old, or no device. */
 DCRF_API dcrf_status dcrf_device_count(size_t *count, dcrf_error *error);
 DCRF_API dcrf_status dcrf_device_describe(size_t index, dcrf_device_info *info, dcrf_error *error);
 
-/* Let what is planned with this workspace from now on be on a device: "cpu", "cuda" (the first one)
- * or "cuda:1". What was planned before stays where it is. On failure the workspace is as it was. */
+/* Use a device for everything planned with this workspace from now on: "cpu", "cuda" (the first
+ * one) or "cuda:1". Existing plans stay where they are. On failure the workspace is unchanged. */
 DCRF_API dcrf_status dcrf_workspace_set_device(dcrf_workspace *workspace, const char *device,
                                                dcrf_error *error);
 
-/* The name of the workspace's device: "cpu" where there is none. */
+/* The name of the workspace's device; "cpu" if it has none. */
 DCRF_API const char *dcrf_workspace_device(const dcrf_workspace *workspace);
 
-/* ---- arrays on a device: what dcrf/mean_field.h takes and gives
- * ---------------------------------- */
+/* ---- arrays on a device, for dcrf/mean_field.h ---------------------------------------------- */
 
-/* Where an array is: "cuda:0", or "cpu" for memory of the host. `name` has room for
+/* Where an array is: "cuda:0", or "cpu" for host memory. `name` has room for
  * DCRF_DEVICE_NAME_BYTES. */
 DCRF_API dcrf_status dcrf_device_find(const void *data, char *name, dcrf_error *error);
 
-/* Memory on the device of a workspace, which need not outlive it; any thread may free it. What
- * other libraries do with it must be done by then, or be in the default stream. Memory that was
- * allocated in any other way is as good. */
+/* Memory on the workspace's device. It may outlive the workspace, and any thread may free it.
+ * Before that, other libraries' work on it must be done, or queued in the default stream. Device
+ * memory allocated in any other way works as well. */
 typedef struct dcrf_device_memory dcrf_device_memory;
 DCRF_API dcrf_status dcrf_device_memory_new(dcrf_device_memory **memory, dcrf_workspace *workspace,
                                             size_t bytes, dcrf_error *error);
 DCRF_API void dcrf_device_memory_free(dcrf_device_memory **memory);
 DCRF_API void *dcrf_device_memory_data(const dcrf_device_memory *memory);
 
-/* Copy between the host and the workspace's device, either way; comes back when it is done. */
+/* Copy between the host and the workspace's device, in either direction. Returns when the copy is
+ * complete. */
 DCRF_API dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *from,
                                       size_t bytes, dcrf_error *error);
 
-/* Let what is asked of the workspace's device from now on wait for what is in a stream now: a
- * cudaStream_t; (void *)1 is the default stream, (void *)2 that of the calling thread. */
+/* Later work on the workspace's device waits for what is already queued in `stream`, a
+ * cudaStream_t: (void *)1 is the default stream, (void *)2 that of the calling thread. */
 DCRF_API dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error);
 
 #ifdef __cplusplus

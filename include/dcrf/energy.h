@@ -1,7 +1,7 @@
 /* The energy of a labelling.
  *
- * All pairwise terms go through the operators of the plan: a plan of kind DCRF_OPERATOR_EXACT gives
- * the exact sums, any other the sums of its fast operators.
+ * All pairwise terms use the operators of the plan: exact sums for DCRF_OPERATOR_EXACT, otherwise
+ * those of the fast operators.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_ENERGY_H
@@ -16,22 +16,22 @@ extern "C" {
 typedef struct dcrf_energy {
     double total;
     double unary;
-    double pairwise; /* of all kernels together */
+    double pairwise; /* all kernels together */
     double cliques;
 } dcrf_energy;
 
-/* The energy of a labelling (one label a variable). `pairwise_of_kernel` may be NULL or has room
- * for one value a kernel. */
+/* The energy of a labelling: one label per variable. `pairwise_of_kernel` receives one value per
+ * kernel, or is NULL. */
 DCRF_API dcrf_status dcrf_energy_of_labels(const dcrf_plan *plan, dcrf_workspace *workspace,
                                            const uint16_t *labels, dcrf_energy *energy,
                                            double *pairwise_of_kernel, dcrf_error *error);
 
-/* What the energy of a labelling is at most: summed up in double, and the total rounded up by all
- * that this can be off from the energy of the operators' own matrices, or for DCRF_OPERATOR_EXACT
- * from that of the formula (dcrf/model.h), with the features as they were given. It is the number
- * that solvers and certificates report of a labelling; its parts are not rounded up. Where a kernel
- * that counts has a compatibility that is negative somewhere or not zero on its diagonal, it is
- * what dcrf_energy_of_labels says. */
+/* An upper bound on the energy of a labelling: summed in double, with the total rounded up by a
+ * bound on the rounding error. It bounds the energy of the plan's operator matrices or, for
+ * DCRF_OPERATOR_EXACT, that of the formula (dcrf/model.h) with the features as given. Solvers and
+ * certificates report this value. Its parts are not rounded up. If a kernel with nonzero weight has
+ * a compatibility with a negative entry or a nonzero diagonal, the result is that of
+ * dcrf_energy_of_labels. */
 DCRF_API dcrf_status dcrf_energy_at_most(const dcrf_plan *plan, dcrf_workspace *workspace,
                                          const uint16_t *labels, dcrf_energy *energy,
                                          double *pairwise_of_kernel, dcrf_error *error);

@@ -1,10 +1,9 @@
-/* For studies: single operators, the ordered filter, the relaxed objectives. dcrf/dcrf.h does not
- * include this header, and what is in it may change with any version.
+/* For research: single operators, the ordered filter, the relaxed objectives. dcrf/dcrf.h does not
+ * include this header, and its contents may change in any version.
  *
- * A block is an array of one row of floats per variable: row a starts at a * stride, its first
- * `channels` floats count, and stride is at least dcrf_padded(channels) and a multiple of
- * DCRF_NARROW_LANES. What lies in the padding of the output is unspecified; the padding of the
- * input must be finite.
+ * A block is an array with one row of floats per variable: row a starts at a * stride, and its
+ * first `channels` floats are used. The stride is a multiple of DCRF_NARROW_LANES and at least
+ * dcrf_padded(channels). The padding of inputs must be finite; that of outputs is unspecified.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_EXPERIMENTAL_H
@@ -20,22 +19,21 @@ extern "C" {
 #define DCRF_NARROW_LANES 4
 #define DCRF_LANES 8
 
-/* DCRF_NARROW_LANES for as many channels or fewer; else `channels` rounded up to a multiple of
- * DCRF_LANES. */
+/* DCRF_NARROW_LANES if that is enough for `channels`; otherwise `channels` rounded up to a multiple
+ * of DCRF_LANES. */
 DCRF_API size_t dcrf_padded(size_t channels);
 
 /* ---- operators ------------------------------------------------------------------------------ */
 
 /* The matrix K of one kernel, with its normalization but without its weight; see dcrf/plan.h.
- * Immutable, and may be shared between threads. */
+ * Immutable; threads may share it. */
 typedef struct dcrf_operator dcrf_operator;
 
-/* Which matrix to apply. The exact and the grid operator are symmetric, so all three are one there;
- * on the lattice a one-way blur is not symmetric, and the model's operator is the symmetrized one.
- */
+/* Which matrix to apply. The exact and grid operators are symmetric, so all three are the same. On
+ * the lattice a one-way blur is not symmetric; the model uses the symmetrized operator. */
 typedef enum dcrf_direction {
     DCRF_SYMMETRIC = 0, /* the model's operator */
-    DCRF_FORWARD,       /* one way through the lattice */
+    DCRF_FORWARD,       /* the one-way blur */
     DCRF_ADJOINT        /* the transpose of DCRF_FORWARD */
 } dcrf_direction;
 /* "symmetric", "forward", "adjoint". */
@@ -50,10 +48,10 @@ DCRF_API void dcrf_operator_free(dcrf_operator **op);
 
 DCRF_API dcrf_operator_kind dcrf_operator_kind_of(const dcrf_operator *op);
 DCRF_API size_t dcrf_operator_variables(const dcrf_operator *op);
-DCRF_API size_t dcrf_operator_bytes(const dcrf_operator *op);    /* memory held by the plan */
-DCRF_API size_t dcrf_operator_vertices(const dcrf_operator *op); /* of the lattice; 0 elsewhere */
+DCRF_API size_t dcrf_operator_bytes(const dcrf_operator *op);    /* memory held by the operator */
+DCRF_API size_t dcrf_operator_vertices(const dcrf_operator *op); /* lattice only; otherwise 0 */
 
-/* out = K in, for a block of channels. in and out must not overlap. */
+/* out = K in, for a block of channels. `in` and `out` must not overlap. */
 DCRF_API dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                                          dcrf_direction direction, const float *in, float *out,
                                          size_t channels, size_t stride, dcrf_error *error);
@@ -66,45 +64,46 @@ DCRF_API dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_worksp
 
 /* ---- the ordered filter --------------------------------------------------------------------- */
 
-/* The most bins a level set may have. */
+/* The maximum number of bins. */
 #define DCRF_MAX_BINS 256
 
-/* How values are told apart. `table` = NULL: values are sorted into `count` bins by the count - 1
- * ascending thresholds `levels`, and F(y_a, y_b) is the sign of bin(y_b) - bin(y_a). Otherwise
- * `levels` are `count` ascending nodes and F is given at pairs of nodes, table[h * count + k] =
- * F(levels[h], levels[k]), interpolated linearly in both arguments and constant beyond the first
- * and last node. The table must be antisymmetric, so that F(u, v) = -F(v, u). */
+/* How values are compared. If `table` is NULL, the count - 1 ascending thresholds `levels` divide
+ * values into `count` bins, and F(y_a, y_b) is the sign of bin(y_b) - bin(y_a). Otherwise `levels`
+ * are `count` ascending nodes and table[h * count + k] = F(levels[h], levels[k]). F is interpolated
+ * linearly in both arguments and constant beyond the first and last node. The table must be
+ * antisymmetric: F(u, v) = -F(v, u). */
 typedef struct dcrf_levels {
     size_t count;
     const float *levels;
     const float *table;
 } dcrf_levels;
 
-/* out_a = sum_b K_ab F(y_a, y_b), with the symmetric operator, for a block of channels; each
- * channel is filtered by itself, so any stride of at least `channels` will do. */
+/* out_a = sum_b K_ab F(y_a, y_b), with the symmetric operator, for a block of channels. Each
+ * channel is filtered separately, so any stride of at least `channels` is valid. */
 DCRF_API dcrf_status dcrf_operator_ordered(const dcrf_operator *op, dcrf_workspace *workspace,
                                            const dcrf_levels *levels, const float *y, float *out,
                                            size_t channels, size_t stride, dcrf_error *error);
 
-/* The operator of a kernel of a plan, which owns it. */
+/* The operator of a plan's kernel; the plan owns it. */
 DCRF_API const dcrf_operator *dcrf_plan_operator(const dcrf_plan *plan, size_t kernel);
 
 /* ---- relaxed objectives --------------------------------------------------------------------- */
 
-/* The QP objective of y, a block of one channel per label. Rows are distributions over labels,
- * which is checked to within 1e-3: phi'y + sum_m w_m sum_{a != b} k_ab sum_ij mu(i, j) y_ai y_bj +
- * cliques, the clique variables z at their minimum and the constant (M - 1) sum_p C_p subtracted:
- *   sum_p C_p ( sum_i min(1, sum_{a in p} (1 - y_ai)) - (M - 1) ).
- * Equal to the energy where y is integral. */
+/* The QP objective of y, a block with one channel per label. Rows must be distributions over labels
+ * to within 1e-3:
+ *   phi'y + sum_m w_m sum_{a != b} k_ab sum_ij mu(i, j) y_ai y_bj
+ *         + sum_p C_p ( sum_i min(1, sum_{a in p} (1 - y_ai)) - (M - 1) ).
+ * M is the number of labels. The clique variables z are at their minimum, and the constant (M - 1)
+ * sum_p C_p is subtracted. Equal to the energy if y is integral. */
 DCRF_API dcrf_status dcrf_energy_qp(const dcrf_plan *plan, dcrf_workspace *workspace,
                                     const float *y, size_t stride, dcrf_energy *energy,
                                     dcrf_error *error);
 
 /* The LP objective of y:
  *   phi'y + sum_m w_m sum_{a < b} k_ab sum_i |y_ai - y_bi| + cliques.
- * Potts only. Values of y are told apart by uniform bins of width 1 / bins on [0, 1] (2 <= bins <=
- * DCRF_MAX_BINS): pairs in one bin count as equal, so the pairwise part is low by at most
- * sum_{a < b} K_ab / bins a label, and exact where y is integral. */
+ * Potts only. Values of y are sorted into uniform bins of width 1 / bins on [0, 1] (2 <= bins <=
+ * DCRF_MAX_BINS), and pairs in one bin count as equal. The pairwise part is therefore low by at
+ * most sum_{a < b} K_ab / bins per label, and exact if y is integral. */
 DCRF_API dcrf_status dcrf_energy_lp(const dcrf_plan *plan, dcrf_workspace *workspace,
                                     const float *y, size_t stride, size_t bins,
                                     dcrf_clique_form form, dcrf_energy *energy, dcrf_error *error);

@@ -1,25 +1,25 @@
-/* Derivatives, for learning: of mean field with a fixed number of updates, and of the relaxed
+/* Derivatives for learning: of mean field with a fixed number of updates, and of the relaxed
  * pairwise energy, with respect to unary energies, weights, compatibilities, sigmas and features.
- * They are products of a vector with a Jacobian, as reverse-mode frameworks want them, and cost a
- * few filters each; memory is linear in the number of variables.
+ * They are vector-Jacobian products, as in reverse-mode differentiation. Each costs a few filters;
+ * memory is linear in the number of variables.
  *
  *   q_0 = softmax(-phi),  q_t = softmax(-phi - 2 sum_m w_m mu_m (K_m - diag) q_{t-1})
  *
- * as in dcrf/solver.h without damping, stopping and cliques.
+ * as in dcrf/solver.h without damping, stopping rules and cliques.
  *
- * With respect to unary energies, weights and compatibilities the derivatives are those of the
- * operators that the plan applies, whatever they are. With respect to features and sigmas, the
- * normalization included, they are
+ * With respect to unary energies, weights and compatibilities, the derivatives are those of the
+ * plan's operators, of any kind. With respect to features and sigmas, normalization included, they
+ * are
  *
  *   exact on an exact plan, from dk_ab = -k_ab (f_a - f_b)'(df_a - df_b);
- *   the same on a grid, exact but for its truncation;
- *   on a lattice, whose own derivative jumps where a point changes its simplex: for sigmas of
- *   channels the difference of the operators at 1.2 sigma and sigma / 1.2; for sigmas of positions
- *   and for features the same formula with the lattice's values of k_ab, which for features has the
- *   right signs but can be a third of the right size.
+ *   the same on a grid, exact except for its truncation;
+ *   approximate on a lattice, whose own derivative jumps where a point changes its simplex: for
+ *   sigmas of channels, the difference of the operators at 1.2 sigma and sigma / 1.2; for sigmas of
+ *   positions and for features, the formula above with the lattice's values of k_ab. For features
+ *   the signs are right, but the size can be a third of the true one.
  *
- * The formula without the normalization: Kraehenbuehl and Koltun, Parameter Learning and Convergent
- * Inference for Dense Random Fields, ICML 2013.
+ * For the formula without normalization see Kraehenbuehl and Koltun, Parameter Learning and
+ * Convergent Inference for Dense Random Fields, ICML 2013.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_GRADIENT_H
@@ -31,21 +31,22 @@
 extern "C" {
 #endif
 
-/* Where derivatives are written; NULL: not wanted. Those of features cost 2 d filters a step for
- * d features, those of sigmas one for each, or on a lattice two for each channel and two lattices;
- * the others one or two. */
+/* Output arrays; NULL: not wanted. Per step, d features cost 2 d filters and each sigma costs one.
+ * On a lattice, each channel's sigma costs two filters and two lattices. The others cost one or two
+ * filters. */
 typedef struct dcrf_derivatives {
-    float *unary;           /* a block of one channel a label, with the stride of the call */
+    float *unary;           /* a block with one channel per label and the stride of the call */
     double *weight;         /* one per kernel */
-    double *compatibility;  /* kernels x labels x labels: for mu_m(i, j), whatever its kind, as if
-                             * all entries were free; a symmetric matrix takes both (i, j), (j, i) */
+    double *compatibility;  /* kernels x labels x labels: for mu_m(i, j) of any kind, as if all
+                             * entries were independent; a symmetric matrix needs the sum for (i, j)
+                             * and (j, i) */
     double *sigma;          /* kernels x DCRF_MAX_FEATURES: axes (x first), then channels; zero for
-                             * kernels of the caller's features */
+                             * kernels with the caller's features */
     float *const *features; /* per kernel a pointer (or NULL) to variables x dimension floats: for
                              * the features as the kernel uses them, divided by their sigmas */
-    int channels_share_sigma; /* not 0: all channels of a kernel have one sigma. On a lattice its
-                               * derivative is then found at once, as that of the first channel, and
-                               * the others are zero */
+    int channels_share_sigma; /* nonzero: all channels of a kernel share one sigma. On a lattice its
+                               * derivative is then computed at once and stored for the first
+                               * channel; the others are zero */
     unsigned char reserved[60];
 } dcrf_derivatives;
 
@@ -53,27 +54,27 @@ typedef struct dcrf_derivatives {
 
 typedef struct dcrf_unrolled dcrf_unrolled;
 
-/* Takes memory for iterations + 1 distributions and a few more. Weights, compatibilities and unary
- * energies are read when it runs. Models with cliques are refused. */
+/* Allocates iterations + 1 distributions and a few more. Weights, compatibilities and unary
+ * energies are read at each run. Fails if the model has cliques. */
 DCRF_API dcrf_status dcrf_unrolled_new(dcrf_unrolled **unrolled, const dcrf_plan *plan,
                                        dcrf_workspace *workspace, size_t iterations,
                                        dcrf_error *error);
 DCRF_API void dcrf_unrolled_free(dcrf_unrolled **unrolled);
 
-/* Run all updates and write the last q, a block of one channel a label. `mask` (NULL: none) has one
- * byte per variable: where it is 0, the variable neither sends nor receives messages, and its row
- * of q is zero. */
+/* Run all updates and write the last q, a block with one channel per label. `mask` (may be NULL)
+ * has one byte per variable. Variables whose byte is 0 neither send nor receive messages, and their
+ * rows of q are zero. */
 DCRF_API dcrf_status dcrf_unrolled_forward(dcrf_unrolled *unrolled, const uint8_t *mask, float *q,
                                            size_t stride, dcrf_error *error);
 
-/* ln q of the last forward run, made of the energies and not of q: finite where q is too small for
- * a float. Rows of variables that the mask leaves out are zero. */
+/* ln q of the last forward run, computed from the energies and not from q, so it is finite even
+ * where q underflows. Rows of masked variables are zero. */
 DCRF_API dcrf_status dcrf_unrolled_log_q(dcrf_unrolled *unrolled, float *log_q, size_t stride,
                                          dcrf_error *error);
 
-/* From the derivative of a loss with respect to the last q to all others. The model must be as it
- * was in the forward run. Derivatives with respect to entries of q that are zero, those of masked
- * variables among them, do not count and may be anything. It can be called again. */
+/* From the derivative of a loss with respect to the last q, compute all others. The model must be
+ * as it was in the forward run. Derivatives for zero entries of q, including those of masked
+ * variables, are ignored and may be anything. Can be called repeatedly. */
 DCRF_API dcrf_status dcrf_unrolled_backward(dcrf_unrolled *unrolled, const float *q_derivative,
                                             size_t stride, const dcrf_derivatives *derivatives,
                                             dcrf_error *error);
@@ -86,10 +87,10 @@ DCRF_API dcrf_status dcrf_unrolled_backward_log_q(dcrf_unrolled *unrolled,
 
 /* ---- the relaxed pairwise energy ------------------------------------------------------------ */
 
-/* sum_m w_m sum_{a != b} k_m(a, b) sum_ij mu_m(i, j) y_ai y_bj, for Potts y'K(1 - y) summed over
- * labels where rows of y add up to one; y is a block of any finite values, and a row of zeros is a
- * variable that is left out. `y_derivative` (NULL: not wanted) is a block of the same stride;
- * derivatives->unary must be NULL. */
+/* The energy sum_m w_m sum_{a != b} k_m(a, b) sum_ij mu_m(i, j) y_ai y_bj and its derivatives. For
+ * Potts and rows of y that sum to one, it is y'K(1 - y) summed over labels. y is a block of any
+ * finite values; a row of zeros leaves its variable out. `y_derivative` (may be NULL) is a block
+ * with the same stride; derivatives->unary must be NULL. */
 DCRF_API dcrf_status dcrf_pairwise_gradient(const dcrf_plan *plan, dcrf_workspace *workspace,
                                             const float *y, size_t stride, double *energy,
                                             float *y_derivative,

@@ -1,11 +1,14 @@
 /* Grids, and views of the caller's arrays.
  *
- * A grid has 1 to 3 axes; axis 0 (x) varies fastest, so variable (x, y, z) of a grid of size
- * {w, h, d} has the index (z * h + y) * w + x. A point set is a grid with one axis.
+ * A grid has 1 to 3 axes. Axis 0 (x) varies fastest: variable (x, y, z) of a grid of size {w, h, d}
+ * has the index (z * h + y) * w + x. A point set is a grid with one axis.
  *
- * A view describes an array of the caller without copying it: element c of variable (x, y, z) lies
- * at data + x * stride[0] + y * stride[1] + z * stride[2] + c * channel_stride    (bytes), which
- * covers height x width x channels, channels x height x width, padded rows and flipped axes.
+ * A view describes the caller's array without copying it. Channel c of variable (x, y, z) is at the
+ * byte address
+ *
+ *   data + x * stride[0] + y * stride[1] + z * stride[2] + c * channel_stride
+ *
+ * which covers height x width x channels, channels x height x width, padded rows and flipped axes.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_GRID_H
@@ -33,8 +36,8 @@ typedef enum dcrf_type {
     DCRF_I32,
     DCRF_F32,
     DCRF_F64,
-    DCRF_F16, /* half precision, as in IEEE 754 */
-    DCRF_BF16 /* the upper half of a float */
+    DCRF_F16, /* IEEE 754 half precision */
+    DCRF_BF16 /* bfloat16: the upper half of a float */
 } dcrf_type;
 /* "u8", "u16", "i16", "i32", "f32", "f64", "f16", "bf16". */
 DCRF_API const char *dcrf_type_name(dcrf_type type);
@@ -53,11 +56,11 @@ DCRF_API dcrf_grid dcrf_grid_1d(size_t count);
 DCRF_API dcrf_grid dcrf_grid_2d(size_t width, size_t height);
 DCRF_API dcrf_grid dcrf_grid_3d(size_t width, size_t height, size_t depth);
 
-/* Bytes of one element; 0 for a value that is no type. */
+/* Bytes per element; 0 for an unknown type. */
 DCRF_API size_t dcrf_type_bytes(dcrf_type type);
 
-/* Views of contiguous arrays over a grid: the channels of a variable next to each other (HWC), or
- * one plane after the other (CHW). */
+/* Views of contiguous arrays over a grid: channels interleaved (HWC), or one plane per channel
+ * (CHW). */
 DCRF_API dcrf_view dcrf_view_interleaved(const void *data, dcrf_type type, const dcrf_grid *grid,
                                          size_t channels);
 DCRF_API dcrf_view dcrf_view_planar(const void *data, dcrf_type type, const dcrf_grid *grid,

@@ -1,14 +1,13 @@
-/* From a rough label map to energies: a mask is an opinion about where things are, not about every
- * pixel. Near its borders it knows little, far from them much; the colours of its labels are known
- * from it; and where the picture says that all of a border lies some pixels further out or in, it
- * is believed.
+/* Unary energies from a rough label map. The map is trusted far from its borders and less near
+ * them. It provides the colours of its labels. If the image shows that a whole border lies a few
+ * pixels further out or in, the border is shifted.
  *
  *   dcrf_mask_energies(&grid, &image, &map, label_count, NULL, NULL, workspace, energies, &found,
  *                      &error);
  *   ... dcrf_model_set_unary with the energies, dcrf_mask_kernels for the kernels ...
  *
- * Images and volumes, any number of labels. All lengths are in proportion to the picture and to the
- * thickness of its objects, so a picture of twice the size has the same borders, twice as large.
+ * For images and volumes, with any number of labels. All lengths scale with the image and with the
+ * thickness of its objects, so an image of twice the size gives the same borders at twice the size.
  * The energies do not depend on the number of threads.
  *
  * SPDX-License-Identifier: MIT */
@@ -22,40 +21,40 @@
 extern "C" {
 #endif
 
-/* A picture of 481 x 321 pixels is this many units wide, by the geometric mean of its sides. All
- * lengths below are in such units. */
+/* The geometric mean of an image's sides, in the units of the lengths below: one unit is one pixel
+ * of an image of 481 x 321. */
 #define DCRF_MASK_EXTENT 393.0
-/* What a pixel of which the map is certain pays for any other label. */
+/* What any other label costs where the map is certain. */
 #define DCRF_MASK_BINDING_ENERGY 1e6
 #define DCRF_MASK_KERNELS 2
 
-/* The defaults are those of docs/masks.md; `reserved` must stay zero. */
+/* See docs/masks.md for the defaults. `reserved` must stay zero. */
 typedef struct dcrf_mask_settings {
-    size_t rounds;         /* of energies and mean field; at least 1 */
-    size_t iterations;     /* of mean field after each round but the last */
-    double first_sigma;    /* of the error of a border in the first round, in units, */
-    double later_sigma;    /* and once its common offset is known */
-    double offset_factor;  /* of the offset that was measured; 0: none */
-    double band;           /* colours are learned beyond this from a border, in units */
-    double colour_weight;  /* of a nat of the difference of log-likelihoods of colours */
-    double colour_limit;   /* what colour costs at most, in nats, before it is weighted */
-    double spatial_sigma;  /* the kernels: in units, */
+    size_t rounds;         /* rounds of energies and mean field; at least 1 */
+    size_t iterations;     /* mean-field updates after each round except the last */
+    double first_sigma;    /* standard deviation of a border's error in the first round, in units */
+    double later_sigma;    /* the same once the common offset of the border is known */
+    double offset_factor;  /* factor on the measured offset; 0: no shift */
+    double band;           /* colours are learned beyond this distance from a border, in units */
+    double colour_weight;  /* factor on differences of log-likelihoods of colours */
+    double colour_limit;   /* maximum cost of a colour, in nats, before weighting */
+    double spatial_sigma;  /* the kernels: sigmas in units */
     double spatial_weight; /* normalized symmetrically */
     double bilateral_sigma;
-    double bilateral_channel_sigma; /* of a photograph from 0 to 255; see dcrf/scribbles.h */
+    double bilateral_channel_sigma; /* for an image on the scale 0 to 255; see dcrf/scribbles.h */
     double bilateral_weight;
     unsigned char reserved[64];
 } dcrf_mask_settings;
 
 DCRF_API void dcrf_mask_settings_defaults(dcrf_mask_settings *settings);
 
-/* What was found, and what belongs to the energies. */
+/* What was found, and the parameters of the kernels. */
 typedef struct dcrf_mask_info {
     double unit;        /* in the unit of the grid's spacing */
-    double offset;      /* of the borders, mean over the labels' own, outwards above zero, in the
-                         * unit of the grid's spacing: what the later rounds allowed for */
-    size_t known;       /* variables whose label the map knows */
-    size_t labels_used; /* labels that the map has; no other is given to a variable */
+    double offset;      /* of the borders, the mean over labels, in the unit of the grid's spacing;
+                         * positive is outwards. The later rounds correct for it. */
+    size_t known;       /* variables with a known label in the map */
+    size_t labels_used; /* labels that occur in the map; variables get no others */
     double spatial_sigma;
     double bilateral_sigma;
     double bilateral_channel_sigma;
@@ -65,11 +64,10 @@ typedef struct dcrf_mask_info {
     unsigned char reserved[64];
 } dcrf_mask_info;
 
-/* The energies of a map of one channel of an integer type: the label of each variable, negative
- * where it is not known. At least one label must occur. `confidence` may be NULL, or is a view of
- * one channel from 0 (the map says nothing here) to 1 (its label binds here). `energies` has room
- * for `labels` floats per variable; on failure they are unspecified. settings = NULL: the defaults.
- * `info` may be NULL. */
+/* The energies for a map of one channel of an integer type: the label of each variable, or negative
+ * if unknown. At least one label must occur. `confidence` (may be NULL) has one channel, from 0
+ * (ignore the map here) to 1 (the label is binding). `energies` receives `labels` floats per
+ * variable; on failure they are unspecified. settings = NULL: the defaults. `info` may be NULL. */
 DCRF_API dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *image,
                                         const dcrf_view *map, size_t labels,
                                         const dcrf_view *confidence,
@@ -77,17 +75,16 @@ DCRF_API dcrf_status dcrf_mask_energies(const dcrf_grid *grid, const dcrf_view *
                                         dcrf_workspace *workspace, float *energies,
                                         dcrf_mask_info *info, dcrf_error *error);
 
-/* The kernels that belong to such energies; returns how many there are. The image must outlive
- * them. */
+/* The kernels for such energies; returns their number. The image must outlive them. */
 DCRF_API size_t dcrf_mask_kernels(const dcrf_mask_info *info, const dcrf_view *image,
                                   dcrf_kernel kernels[DCRF_MASK_KERNELS]);
 
-/* How far a labelling has moved from a map. */
+/* How far a labelling differs from a map. */
 typedef struct dcrf_mask_moves {
-    size_t changed;     /* variables whose label is another one than the map's, of those known */
+    size_t changed;     /* known variables whose label differs from the map's */
     size_t border;      /* variables at a border of the labelling */
-    double mean_offset; /* of these from the nearest border of the map, mean of the sizes, in the
-                         * unit of the grid's spacing */
+    double mean_offset; /* mean distance of these from the nearest border of the map, in the unit of
+                         * the grid's spacing */
     unsigned char reserved[64];
 } dcrf_mask_moves;
 

@@ -5,11 +5,11 @@
  *        + sum_p C_p [clique p is not unanimous]
  *
  *   k(a, b) = exp(-|f_a - f_b|^2 / 2), with the features f already divided by their sigmas, or its
- *   symmetric normalization k(a, b) / sqrt(n_a n_b) with n_a = sum_b k(a, b). What is below 2^-126,
- *   the least normal float, may count as anything from 0 to that.
+ *   symmetric normalization k(a, b) / sqrt(n_a n_b) with n_a = sum_b k(a, b). A value below 2^-126,
+ *   the smallest normal float, may count as anything from 0 to 2^-126.
  *
- * A model is a description: everything is checked and copied when it is given, so the caller's
- * arrays can be freed at once, and a call that fails leaves the model as it was.
+ * A model checks and copies everything it is given, so the caller's arrays can be freed at once. A
+ * call that fails leaves the model unchanged.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_MODEL_H
@@ -45,15 +45,17 @@ typedef enum dcrf_normalization {
 DCRF_API const char *dcrf_normalization_name(dcrf_normalization normalization);
 DCRF_API int dcrf_normalization_from_name(const char *name, dcrf_normalization *normalization);
 
-/* The most feature dimensions a kernel may have (grid axes and channels together). */
+/* The maximum number of feature dimensions of a kernel: grid axes plus channels. */
 #define DCRF_MAX_FEATURES 16
 
 typedef struct dcrf_kernel {
     dcrf_kernel_kind kind;
     dcrf_normalization normalization;
     double weight;
-    double sigma[DCRF_MAX_AXES]; /* spatial, bilateral: per axis, in units of the spacing */
-    double channel_sigma[DCRF_MAX_FEATURES]; /* bilateral: per channel of the image */
+    double sigma[DCRF_MAX_AXES]; /* spatial, bilateral: kernel bandwidth per axis, in the unit of
+                                  * the grid's spacing */
+    double channel_sigma[DCRF_MAX_FEATURES]; /* bilateral: kernel bandwidth per channel, in the unit
+                                              * of the image */
     dcrf_view channels;                      /* bilateral: the image; features: the features */
 } dcrf_kernel;
 
@@ -77,13 +79,13 @@ DCRF_API int dcrf_compatibility_from_name(const char *name, dcrf_compatibility *
 
 /* ---- the model ------------------------------------------------------------------------------ */
 
-/* Everywhere in the library, a handle that is NULL where one is needed gives DCRF_ERROR_ARGUMENT,
- * an empty answer (0, NULL, NaN) from what cannot fail, and nothing from what frees.
+/* Throughout the library, NULL for a required handle gives DCRF_ERROR_ARGUMENT. Functions that
+ * cannot fail return 0, NULL or NaN instead, and functions that free do nothing.
  *
- * Handles hold what they stand on: a plan its model, a solver its plan. Each may be freed when its
- * maker is done with it, in any order; only a workspace must outlive what was made with it. */
+ * A plan keeps its model and a solver its plan alive, so they may be freed in any order. Only a
+ * workspace must outlive what was made with it. */
 
-/* A model over the variables of a grid; the unary energies are zero and there are no kernels. */
+/* A model over the variables of a grid, with unary energies of zero and no kernels. */
 DCRF_API dcrf_status dcrf_model_new(dcrf_model **model, const dcrf_grid *grid, size_t labels,
                                     dcrf_error *error);
 DCRF_API void dcrf_model_free(dcrf_model **model);
@@ -94,27 +96,29 @@ DCRF_API size_t dcrf_model_kernels(const dcrf_model *model);
 DCRF_API size_t dcrf_model_cliques(const dcrf_model *model);
 DCRF_API const dcrf_grid *dcrf_model_grid(const dcrf_model *model);
 
-/* Where the grid lies in a larger one that it is a window of: the place of its first variable
- * there, 0 at first. Kernels depend on differences of places alone, but a lattice is laid over
- * coordinates: with the same origin as in the whole, a window's lattice has the whole's vertices.
- * For use before a plan is made. */
+/* For a grid that is a window of a larger one: set the coordinates of its first variable there
+ * (initially 0). Kernels depend on differences of coordinates only, but a lattice depends on the
+ * coordinates themselves: with the right origin, a window's lattice has the same vertices as that
+ * of the whole grid. Call this before making a plan. */
 DCRF_API dcrf_status dcrf_model_set_origin(dcrf_model *model, const size_t origin[DCRF_MAX_AXES],
                                            dcrf_error *error);
 
-/* The unary energies as the model holds them: one row of *stride floats a variable, the first of
- * which are those of the labels. Valid until they are replaced. */
+/* The model's unary energies: one row of *stride floats per variable, starting with one float per
+ * label. Valid until they are replaced. */
 DCRF_API const float *dcrf_model_unary(const dcrf_model *model, size_t *stride);
 
-/* Replace the unary energies; the view has one channel a label. The model keeps floats: doubles and
- * 32-bit integers are rounded to the nearest, and every energy and bound is about what is kept. */
+/* Replace the unary energies; the view has one channel per label. They are stored as floats:
+ * doubles and 32-bit integers are rounded to nearest. Energies and bounds refer to the stored
+ * values. */
 DCRF_API dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies,
                                           dcrf_error *error);
 
-/* Add a kernel; kernels are numbered from 0 in the order in which they are added. */
+/* Add a kernel. Kernels are numbered from 0 in the order they are added. */
 DCRF_API dcrf_status dcrf_model_add_kernel(dcrf_model *model, const dcrf_kernel *kernel,
                                            dcrf_error *error);
 
-/* Change what multiplies a kernel. Plans built for the model stay valid and use the new values. */
+/* Replace the weight or the compatibility of a kernel. Existing plans stay valid and use the new
+ * values. */
 DCRF_API dcrf_status dcrf_model_set_weight(dcrf_model *model, size_t kernel, double weight,
                                            dcrf_error *error);
 DCRF_API dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kernel,
@@ -122,24 +126,24 @@ DCRF_API dcrf_status dcrf_model_set_compatibility(dcrf_model *model, size_t kern
                                                   const float *values, dcrf_error *error);
 
 /* Replace the cliques. Clique p has the members members[offsets[p]] .. members[offsets[p + 1] - 1]
- * and the cost costs[p] >= 0; a variable may be in one clique at most. count = 0 removes all
+ * and the cost costs[p] >= 0. A variable may be in at most one clique. count = 0 removes all
  * cliques. */
 DCRF_API dcrf_status dcrf_model_set_cliques(dcrf_model *model, size_t count, const size_t *offsets,
                                             const size_t *members, const double *costs,
                                             dcrf_error *error);
 
-/* The same from a map of region numbers (integer types): variables with equal numbers form a
- * clique, negative numbers belong to none, numbers need not be consecutive. Cliques are numbered in
- * the order of their region numbers. All costs are `cost`. */
+/* The same from a map of region numbers (integer types). Variables with equal numbers form a
+ * clique; negative numbers belong to none. Numbers need not be consecutive; cliques are numbered in
+ * their order. All cliques cost `cost`. */
 DCRF_API dcrf_status dcrf_model_set_clique_map(dcrf_model *model, const dcrf_view *map, double cost,
                                                dcrf_error *error);
 
-/* Set every clique's cost to gamma * exp(-variance / eta), where the variance is the mean squared
- * Euclidean distance of the clique's colours from their mean (summed over the channels). */
+/* Set every clique's cost to gamma * exp(-variance / eta). The variance is the mean squared
+ * Euclidean distance of the clique's colours from their mean, summed over channels. */
 DCRF_API dcrf_status dcrf_model_set_clique_costs(dcrf_model *model, const dcrf_view *image,
                                                  double gamma, double eta, dcrf_error *error);
 
-/* The cost of one clique and the number of its members; NaN and 0 where there is no such clique. */
+/* The cost of a clique and the number of its members; NaN and 0 if there is no such clique. */
 DCRF_API double dcrf_model_clique_cost(const dcrf_model *model, size_t clique);
 DCRF_API size_t dcrf_model_clique_size(const dcrf_model *model, size_t clique);
 

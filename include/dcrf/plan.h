@@ -1,13 +1,13 @@
-/* The plan of a model: what makes its kernels fast. Plan once, solve many times.
+/* The plan of a model: its kernels, prepared for fast filtering. Plan once, solve many times.
  *
  * Every kernel of a model is an N x N matrix that is never stored. A plan has an operator for each,
- * in one of three implementations:
- *   exact    the sum itself, O(N^2), but for pairs that are too far apart to matter: at most 2^-22
- *            of a row sum is left out;
- *   grid     the separable truncated Gaussian of a spatial kernel: exact but for its truncation;
- *   lattice  the permutohedral lattice (Adams, Baek, Davis 2010) for everything else, calibrated so
- *            that a weight means what the formula says.
- * Plans are immutable and may be shared between threads.
+ * of one of three kinds:
+ *   exact    the sum itself, O(N^2), without pairs too far apart to matter: at most 2^-22 of a row
+ *            sum is omitted;
+ *   grid     the separable truncated Gaussian of a spatial kernel: exact except for truncation;
+ *   lattice  the permutohedral lattice (Adams, Baek, Davis 2010) for all other kernels, calibrated
+ *            so that weights mean what the formula says.
+ * Plans are immutable; threads may share them.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_PLAN_H
@@ -32,11 +32,12 @@ DCRF_API int dcrf_operator_kind_from_name(const char *name, dcrf_operator_kind *
 
 typedef struct dcrf_plan dcrf_plan;
 
-/* The operators of all kernels of a model. Weights and compatibilities are read from the model when
- * the plan is used, so changing them costs nothing; after another kernel or origin every call with
- * the plan fails. Where the workspace has a time limit (dcrf_workspace_set_limit) and the model
- * half a million variables or more, a part of the plan is made first: if the whole would not be
- * ready in time, the error DCRF_ERROR_INTERRUPTED says at once how long it takes. */
+/* Build the operators of all kernels of a model. Weights and compatibilities are read from the
+ * model when the plan is used, so changing them is free. After adding a kernel or changing the
+ * origin, every call with the plan fails. If the workspace has a time limit
+ * (dcrf_workspace_set_limit) and the model has half a million variables or more, a part of the plan
+ * is built first: if the whole would not be ready in time, the call fails early with
+ * DCRF_ERROR_INTERRUPTED, and the message says how long it would take. */
 DCRF_API dcrf_status dcrf_plan_new(dcrf_plan **plan, const dcrf_model *model,
                                    dcrf_operator_kind kind, dcrf_workspace *workspace,
                                    dcrf_error *error);

@@ -1,10 +1,10 @@
 /* Proofs for single variables: which labels can an optimal labelling have there?
  *
- * After a run of the LP most variables can be decided: every labelling of least energy has the same
- * label there. A proof says for every variable which labels are still possible; what it excludes
- * occurs in no optimal labelling, ties included, with all rounding errors accounted for. It
- * needs nothing but the model: no ground truth, no probabilities. It is a statement about the
- * operators that the plan has, as the bound is.
+ * After a run of the LP most variables can be decided: every labelling of lowest energy has the
+ * same label there. A proof says which labels each variable can still have. Labels it excludes
+ * occur in no optimal labelling, ties included, with all rounding errors accounted for. It needs
+ * only the model: no ground truth, no probabilities. Like the bound, it holds for the plan's
+ * operators.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_PROOF_H
@@ -19,12 +19,12 @@ extern "C" {
 typedef struct dcrf_proof dcrf_proof;
 
 typedef struct dcrf_proof_settings {
-    double time_limit_s;         /* 0: none */
-    size_t sweeps;               /* over all labels, at most */
-    int certificate;             /* make a certificate: then only what can be checked is used
-                                  * (docs/certificate.md). After a run with DCRF_PROVE_CERTIFICATE that is
-                                  * the run's own bound, too. */
-    dcrf_cancel_callback cancel; /* NULL: none; what is proven so far is the result */
+    double time_limit_s;         /* wall time; 0: no limit */
+    size_t sweeps;               /* maximum number of sweeps over all labels */
+    int certificate;             /* make a certificate, using only what can be checked
+                                  * (docs/certificate.md); after a run with DCRF_PROVE_CERTIFICATE
+                                  * that includes the run's own bound */
+    dcrf_cancel_callback cancel; /* NULL: none. What is proven so far is kept. */
     void *cancel_user;
     unsigned char reserved[64];
 } dcrf_proof_settings;
@@ -37,8 +37,8 @@ DCRF_API void dcrf_proof_settings_defaults(dcrf_proof_settings *settings);
 typedef struct dcrf_proof_info {
     size_t variables;
     size_t proven;        /* variables with one possible label */
-    size_t proven_by_gap; /* of these, by their reduced costs and the gap alone */
-    size_t possible;      /* labels that are left, of all variables together */
+    size_t proven_by_gap; /* of these, by reduced costs and the gap alone */
+    size_t possible;      /* possible labels, summed over all variables */
     dcrf_energy energy;   /* of the proof's labelling */
     double lower_bound;   /* on the energy of every labelling */
     double relative_gap;  /* dcrf_relative_gap of the two; 0: the labelling is optimal */
@@ -47,31 +47,30 @@ typedef struct dcrf_proof_info {
     unsigned char reserved[64];
 } dcrf_proof_info;
 
-/* The proof that a run has made, or NULL: it was not asked for (`proof` of dcrf_settings), or cut
- * short before it began. It is the solver's, until the next run. */
+/* The proof made by the last run; NULL if the settings did not ask for one (`proof` of
+ * dcrf_settings) or the run was stopped first. Owned by the solver; valid until the next run. */
 DCRF_API const dcrf_proof *dcrf_solver_proof(const dcrf_solver *solver);
 
-/* Prove more after a run of the LP: by another clock, that of these settings. Labels, energy, bound
- * and gap of the solver become those of the proof. */
+/* Prove more after a run of the LP, with the time limit of these settings. The solver's labels,
+ * energy, bound and gap become those of the proof. */
 DCRF_API dcrf_status dcrf_proof_new(dcrf_proof **proof, dcrf_solver *solver,
                                     const dcrf_proof_settings *settings, dcrf_error *error);
 DCRF_API void dcrf_proof_free(dcrf_proof **proof);
 
 DCRF_API void dcrf_proof_get_info(const dcrf_proof *proof, dcrf_proof_info *info);
 
-/* The best labelling known: that of the solver, or a better one met on the way. */
+/* The best labelling known: the solver's, or a better one found by the proof. */
 DCRF_API void dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels);
 
-/* One byte for every variable and label, the labels of a variable next to each other: 1 where the
- * label is possible, 0 where it is proven to occur in no optimal labelling. Valid until the proof
- * is freed. */
+/* One byte per variable and label, with the labels of a variable adjacent: 1 if the label is
+ * possible, 0 if it is proven to occur in no optimal labelling. Valid until the proof is freed. */
 DCRF_API const uint8_t *dcrf_proof_possible(const dcrf_proof *proof);
 
-/* The certificate, *size bytes: what dcrf_verify_certificate (dcrf/verify.h) checks. Valid until
- * the proof is freed; NULL where the settings did not ask for one. */
+/* The certificate, *size bytes, for dcrf_verify_certificate (dcrf/verify.h). Valid until the proof
+ * is freed; NULL if the settings did not ask for one. */
 DCRF_API const uint8_t *dcrf_proof_certificate(const dcrf_proof *proof, size_t *size);
 
-/* How many labels are possible, one number for every variable: 1 is proven. */
+/* The number of possible labels per variable; 1: proven. */
 DCRF_API void dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts);
 
 #ifdef __cplusplus
