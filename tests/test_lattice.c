@@ -357,7 +357,7 @@ static void distant_points_give_the_identity(void **state) {
 static void check_segments(const struct dcrf_lattice *lattice, size_t threads) {
     struct dcrf_lattice_segments segments;
     dcrf_lattice_divide(lattice, threads, &segments);
-    assert_in_range(segments.count, 2, threads);
+    assert_true(segments.count >= 2 && segments.count <= threads);
     assert_int_equal(segments.first[0], 0);
     for (size_t i = 0; i < segments.count; i++)
         assert_true(segments.first[i] < segments.first[i + 1]);

@@ -304,7 +304,7 @@ static void copy_channel(decoding *d, picture *decoded, size_t x, size_t y, size
                          size_t target) {
     const size_t step = d->planes_apart ? 1 : d->file_channels;
     const size_t first = d->planes_apart ? 0 : source;
-    const uint16_t top = (uint16_t)((1u << d->bits) - 1);
+    const uint16_t top = d->is_deep ? UINT16_MAX : (uint16_t)((1u << d->bits) - 1);
     for (size_t row = 0; row < d->block_height && y + row < d->height; row++)
         for (size_t column = 0; column < d->block_width && x + column < d->width; column++) {
             const uint8_t *from = d->block + row * d->block_row_bytes;
