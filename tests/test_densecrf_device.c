@@ -107,7 +107,7 @@ static void assert_expected(const struct both *both, size_t updates) {
         expected[k] = (double)q[k];
     assert_int_equal(dcrf_densecrf_divergence(both->crf, both->workspace, q, &divergence, NULL),
                      DCRF_OK);
-    assert_true(fabs(divergence - expect_divergence(both, expected)) <= SIZE * ROUNDING);
+    assert_true(fabs(divergence - expect_divergence(both, expected)) <= (double)SIZE * ROUNDING);
     assert_int_equal(dcrf_densecrf_step(both->crf, both->workspace, q, NULL), DCRF_OK);
     expect(both, true, 1, expected);
     for (size_t k = 0; k < SIZE; k++)

@@ -44,7 +44,8 @@ static void thresholds_draw_the_marginals(void **state) {
     }
     for (size_t k = 0; k < VARIABLES * LABELS; k++) {
         const double p = (double)rows[k];
-        assert_true(fabs((double)counts[k] - DRAWS * p) <= 5 * sqrt(DRAWS * p * (1 - p)) + 0.5);
+        assert_true(fabs((double)counts[k] - (double)DRAWS * p) <=
+                    5 * sqrt((double)DRAWS * p * (1 - p)) + 0.5);
     }
     dcrf_thresholds_free(thresholds);
 }

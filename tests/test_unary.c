@@ -290,9 +290,9 @@ static void small_arrays_are_enlarged(void **state) {
                                              0, &to, NULL, energies, NULL),
                          DCRF_OK);
         for (size_t v = 0; v < BIG_D * BIG_H * BIG_W; v++) {
-            const double px = ((double)(v % BIG_W) + 0.5) * W / BIG_W;
-            const double py = ((double)(v / BIG_W % BIG_H) + 0.5) * H / BIG_H;
-            const double pz = ((double)(v / (BIG_W * BIG_H)) + 0.5) * D / BIG_D;
+            const double px = ((double)(v % BIG_W) + 0.5) * (double)W / (double)BIG_W;
+            const double py = ((double)(v / BIG_W % BIG_H) + 0.5) * (double)H / (double)BIG_H;
+            const double pz = ((double)(v / (BIG_W * BIG_H)) + 0.5) * (double)D / (double)BIG_D;
             double wanted[LABELS], sum = 0;
             for (size_t i = 0; i < LABELS; i++) {
                 double planes[D];
@@ -337,8 +337,8 @@ static void images_guide(void **state) {
         DCRF_OK);
     long double means[H * W][CHANNELS] = {{0}}, members[H * W] = {0}, centre[CHANNELS] = {0};
     for (size_t v = 0; v < BIG_W * BIG_H; v++) {
-        const size_t cx = (size_t)(((double)(v % BIG_W) + 0.5) * W / BIG_W);
-        const size_t cy = (size_t)(((double)(v / BIG_W) + 0.5) * H / BIG_H);
+        const size_t cx = (size_t)(((double)(v % BIG_W) + 0.5) * (double)W / (double)BIG_W);
+        const size_t cy = (size_t)(((double)(v / BIG_W) + 0.5) * (double)H / (double)BIG_H);
         members[cy * W + cx]++;
         for (size_t c = 0; c < CHANNELS; c++) {
             means[cy * W + cx][c] += (long double)image[v * CHANNELS + c];
@@ -350,8 +350,10 @@ static void images_guide(void **state) {
         for (size_t c = 0; c < CHANNELS; c++)
             variance += powl((long double)image[v * CHANNELS + c] - centre[c], 2) / (BIG_W * BIG_H);
     for (size_t v = 0; v < BIG_W * BIG_H; v++) {
-        const long double px = ((long double)(v % BIG_W) + 0.5L) * W / BIG_W;
-        const long double py = ((long double)(v / BIG_W) + 0.5L) * H / BIG_H;
+        const long double px =
+            ((long double)(v % BIG_W) + 0.5L) * (long double)W / (long double)BIG_W;
+        const long double py =
+            ((long double)(v / BIG_W) + 0.5L) * (long double)H / (long double)BIG_H;
         long double sum[LABELS] = {0}, total = 0;
         for (size_t k = 0; k < W * H; k++) {
             const long double dx = (long double)(k % W) + 0.5L - px;

@@ -25,7 +25,7 @@ static double mean_error(int of_noisy) {
     double sum = 0;
     for (int a = 0; a < COUNT; a++)
         sum += fabs((of_noisy ? (double)noisy[a] : (double)clean[a]) - true_level(a));
-    return sum / COUNT;
+    return sum / (double)COUNT;
 }
 
 int main(void) {

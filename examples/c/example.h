@@ -38,7 +38,7 @@ static inline double accuracy(const uint16_t *labels) {
     int right = 0;
     for (int p = 0; p < PIXELS; p++)
         right += labels[p] == true_label(p % WIDTH, p / WIDTH);
-    return 100.0 * right / PIXELS;
+    return 100.0 * right / (double)PIXELS;
 }
 
 /* Errors are values with a message; a program decides what to do with them. */
