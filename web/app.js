@@ -362,8 +362,7 @@ async function openArray(file, name = file.name, kind = $('unary-kind').value) {
 async function openMask(file, name = file.name) {
   needPicture('mask');
   const { picture } = state, read = await readLabelMap(file, name, picture.width, picture.height);
-  const atWork = (map) => map && resized(map, picture, picture.sizes.full);
-  useUnary({ map: atWork(read.map), sureness: atWork(read.sureness), labels: read.labels, name, blob: file, note: read.note }, read.colours);
+  useUnary({ map: resized(read.map, picture, picture.sizes.full), labels: read.labels, name, blob: file, note: read.note }, read.colours);
 }
 
 async function openStrokes(file, name = file.name) {

@@ -50,11 +50,12 @@ function isSoftMask(greys, width, isRounded) {
   return (shades === 1 && sum(...TRIMAP) === between) || 2 * changes > between || (shades >= SHADES && SHADE_WIDTH * changes > between);
 }
 
-/* Between black and white a soft mask does not know; white is sure of the second label, and binds nothing. */
-const UNKNOWN_SURENESS = 0.05, NEARLY_SURE = 1 - 2 ** -24;
-const surenessOf = (grey) => Math.abs(2 * grey / 255 - 1);
-const softMask = (greys) => ({ map: greys.map((grey) => (surenessOf(grey) < UNKNOWN_SURENESS ? UNKNOWN : grey > 127 ? 1 : 0)), labels: 2,
-  sureness: Float32Array.from(greys, (grey) => Math.min(surenessOf(grey), NEARLY_SURE)), note: 'a mask with soft edges, white is the second label' });
+/* A shade belongs to the label that it is nearer to, but for the one grey of a trimap, which is unknown. */
+function softMask(greys) {
+  const shades = [...countsOf(greys).keys()].filter((grey) => grey > 0 && grey < 255);
+  const isUnknown = (grey) => shades.length === 1 && grey >= TRIMAP[0] && grey <= TRIMAP[1];
+  return { map: greys.map((grey) => (isUnknown(grey) ? UNKNOWN : grey > 127 ? 1 : 0)), labels: 2, note: 'a mask with soft edges, white is the second label' };
+}
 
 /* Numbers from 0 to 255: a mask, a soft mask, or labels with 255 for unknown. */
 function mapOfGreys(greys, name, width, isRounded) {
@@ -71,7 +72,7 @@ function mapOfGreys(greys, name, width, isRounded) {
 const isJpeg = async (blob) => new Uint16Array(await blob.slice(0, 2).arrayBuffer())[0] === 0xd8ff;
 
 /**
- * A rough mask or label map: { map, labels, sureness, note }, the map negative where it is not known. 0 and 255 are a mask of two
+ * A rough mask or label map: { map, labels, note }, the map negative where it is not known. 0 and 255 are a mask of two
  * labels, also with greys between; grey numbers mean themselves, and 255 unknown; other colours are numbered from dark to light.
  */
 export async function readLabelMap(blob, name, width, height) {

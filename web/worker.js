@@ -44,7 +44,7 @@ function confidenceOf({ labels, marginals }, count) {
 function setModel(session, { unary, strength, cliques }) {
   const kernels = unary ? undefined : session.scribbleKernels;
   const isPlain = !unary && strength === 1 && cliques === 'none';
-  if (unary?.map) session.setMask(unary.map, strength, unary.sureness);
+  if (unary?.map) session.setMask(unary.map, strength);
   else if (unary) {
     session.setUnary(unary.values, unary);
     session.useDefaultKernels(strength);
