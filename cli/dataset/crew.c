@@ -85,9 +85,12 @@ static void take_verdict(crew *c, crew_verdict verdict, const cli_problem *probl
 
 /* ---- a worker ------------------------------------------------------------------------------- */
 
-/* Wait for an image; false: there are no more. */
+/* Give back the bytes of the image before, and wait for another one; false: there are no more. Both
+ * at once: a dealer that saw room and nobody idle would call one more worker, with a workspace of
+ * its own. */
 static bool take_image(crew *c, size_t *image, size_t *bytes) {
     pthread_mutex_lock(&c->mutex);
+    c->bytes_in_flight -= *bytes;
     c->idle++;
     pthread_cond_broadcast(&c->changed);
     while (!c->dealt && !c->no_more)
@@ -101,9 +104,8 @@ static bool take_image(crew *c, size_t *image, size_t *bytes) {
     return taken;
 }
 
-static void give_back(crew *c, size_t bytes, crew_verdict verdict, const cli_problem *problem) {
+static void tell_verdict(crew *c, crew_verdict verdict, const cli_problem *problem) {
     pthread_mutex_lock(&c->mutex);
-    c->bytes_in_flight -= bytes;
     take_verdict(c, verdict, problem);
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
@@ -125,12 +127,12 @@ static void *work(void *given) {
     crew *c = given;
     dcrf_workspace *workspace = NULL;
     cli_problem problem = {0};
-    size_t image, bytes;
+    size_t image, bytes = 0;
     if (!start_workspace(c, &workspace, &problem))
-        give_back(c, 0, CREW_STOP, &problem);
+        tell_verdict(c, CREW_STOP, &problem);
     while (workspace && take_image(c, &image, &bytes)) {
         const crew_verdict verdict = c->task->work(c->task->user, image, workspace, &problem);
-        give_back(c, bytes, verdict, &problem);
+        tell_verdict(c, verdict, &problem);
     }
     dcrf_workspace_free(&workspace);
     pthread_mutex_lock(&c->mutex);
