@@ -26,6 +26,9 @@ size_t dcrf_align(size_t bytes) {
 #ifdef DCRF_HAS_HUGE_PAGES
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HUGE_FROM_BYTES (HUGE_PAGE_BYTES / 2)
+/* What is left of the last huge page stays small pages, which are not cleared before they are used.
+ */
+#define ROUND_BYTES ((size_t)64 << 10)
 #define MOST_BLOCKS 64
 #define KEPT_SHARE 4
 
@@ -121,7 +124,7 @@ static void *take_huge(size_t bytes) {
 }
 
 static void *allocate_huge(size_t size) {
-    const size_t bytes = (size + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    const size_t bytes = (size + ROUND_BYTES - 1) / ROUND_BYTES * ROUND_BYTES;
     if (MOST_KEPT_BYTES == 0)
         return take_huge(bytes);
     follow_forks_once();
