@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 17u
+#define DCRF_BACKEND_VERSION 18u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512

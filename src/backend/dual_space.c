@@ -85,8 +85,12 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     const size_t n = plan->model->variables;
     const struct dcrf_cliques *cliques = &plan->model->cliques;
     const bool has_cliques = cliques->count > 0;
-    *space = (struct dcrf_dual_space){
-        .plan = plan, .workspace = workspace, .variables = n, .form = form};
+    *space = (struct dcrf_dual_space){.plan = plan,
+                                      .workspace = workspace,
+                                      .variables = n,
+                                      .labels = plan->model->labels,
+                                      .stride = plan->model->stride,
+                                      .form = form};
     const dcrf_status has_columns = dcrf_columns_new(&space->columns, plan->model, error);
     if (has_columns < 0)
         return has_columns;

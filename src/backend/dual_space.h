@@ -50,6 +50,8 @@ struct dcrf_dual_space {
     const dcrf_plan *plan;
     dcrf_workspace *workspace;
     size_t variables;
+    size_t labels, stride; /* of the rows of points: the model's, but for backend/cpu/lp_blocks.h */
+    const float *unary;    /* of such rows; NULL: the model's */
     dcrf_clique_form form;
     double *sums;         /* of the rows: sum_m w_m reach_m (K_m 1)_a, reach_m = 1 for Potts */
     float *row_sums;      /* the same, rounded up */

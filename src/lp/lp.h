@@ -44,13 +44,15 @@ extern const struct dcrf_lp_schedule_interface dcrf_lp_huber, dcrf_lp_proximal;
 struct dcrf_lp_huber {
     const struct dcrf_backend_lp_methods *methods;
     dcrf_backend_lp *blocks;
-    float *y_copy;              /* NULL where the host can read y itself */
-    bool has_best_copy;         /* in lp->best */
-    bool is_y_old, is_best_old; /* of the copies */
-    bool has_stepped;           /* since the start */
-    struct dcrf_dual current;   /* of z; without its blocks, as the next one */
-    struct dcrf_dual average;   /* of `current` since the last change of epsilon */
-    double average_weight;      /* sum of the weights in it */
+    /* Copies of y and of the best point: empty until there is one, or where the host can read these
+     * themselves. */
+    float *y_copy;
+    struct dcrf_dual best_copy;
+    bool is_y_old, is_best_old;
+    bool has_stepped;         /* since the start */
+    struct dcrf_dual current; /* of z; without its blocks, as the next one */
+    struct dcrf_dual average; /* of `current` since the last change of epsilon */
+    double average_weight;    /* sum of the weights in it */
     double epsilon;
     size_t steps_at_epsilon;
     double unary_floor;  /* of the model */

@@ -58,27 +58,14 @@ static dcrf_status make_blocks(void *user, const struct dcrf_backend *backend,
 }
 
 static dcrf_status init(struct dcrf_lp *lp, dcrf_error *error) {
-    struct dcrf_lp_huber *huber = &lp->huber;
-    const dcrf_model *model = lp->problem->model;
-    dcrf_status status =
-        dcrf_backend_make(lp->problem->plan, lp->problem->workspace, NULL, make_blocks, lp, error);
-    if (status < 0)
-        return status;
-    if (!huber->methods->view_best(huber->blocks, &lp->best.pairwise, &lp->best.clique)) {
-        huber->has_best_copy = true;
-        status = dcrf_dual_init(&lp->best, &lp->space, error);
-    }
-    if (status == DCRF_OK && !huber->methods->view(huber->blocks)) {
-        huber->y_copy = dcrf_allocate(model->variables, model->stride * sizeof *huber->y_copy);
-        status = huber->y_copy ? DCRF_OK : dcrf_fail_memory(error, "the LP relaxation");
-    }
-    return status;
+    return dcrf_backend_make(lp->problem->plan, lp->problem->workspace, NULL, make_blocks, lp,
+                             error);
 }
 
 static void clear(struct dcrf_lp *lp) {
     struct dcrf_lp_huber *huber = &lp->huber;
-    if (!huber->has_best_copy)
-        lp->best.pairwise = lp->best.clique = NULL;
+    lp->best.pairwise = lp->best.clique = NULL;
+    dcrf_dual_clear(&huber->best_copy);
     if (huber->blocks)
         huber->methods->free(huber->blocks);
     dcrf_release(huber->y_copy);
@@ -97,20 +84,38 @@ static dcrf_status write_best(struct dcrf_lp *lp, const double *pairwise, dcrf_e
     return lp->huber.methods->write_best(lp->huber.blocks, pairwise, error);
 }
 
+/* Memory for a copy is taken when there is something to copy. */
 static dcrf_status fetch_y(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
-    dcrf_status status = DCRF_OK;
-    if (huber->y_copy && huber->is_y_old)
-        status = huber->methods->read(huber->blocks, DCRF_BACKEND_Y, huber->y_copy, error);
+    const dcrf_model *model = lp->problem->model;
+    if ((lp->y = huber->methods->view(huber->blocks)))
+        return DCRF_OK;
+    if (!huber->y_copy)
+        huber->y_copy = dcrf_allocate(model->variables, model->stride * sizeof *huber->y_copy);
+    if (!huber->y_copy)
+        return dcrf_fail_memory(error, "the LP's marginals");
+    lp->y = huber->y_copy;
+    const dcrf_status status =
+        huber->is_y_old ? huber->methods->read(huber->blocks, DCRF_BACKEND_Y, huber->y_copy, error)
+                        : DCRF_OK;
     huber->is_y_old = status < 0;
-    lp->y = huber->y_copy ? huber->y_copy : huber->methods->view(huber->blocks);
     return status;
 }
 
 static dcrf_status fetch_best(struct dcrf_lp *lp, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
+    double *pairwise, *clique;
+    if (huber->methods->view_best(huber->blocks, &pairwise, &clique)) {
+        lp->best.pairwise = pairwise;
+        lp->best.clique = clique;
+        return DCRF_OK;
+    }
     dcrf_status status = DCRF_OK;
-    if (huber->has_best_copy && huber->is_best_old)
+    if (!huber->best_copy.pairwise)
+        status = dcrf_dual_init(&huber->best_copy, &lp->space, error);
+    lp->best.pairwise = huber->best_copy.pairwise;
+    lp->best.clique = huber->best_copy.clique;
+    if (status == DCRF_OK && huber->is_best_old)
         status =
             huber->methods->read_best(huber->blocks, lp->best.pairwise, lp->best.clique, error);
     huber->is_best_old = status < 0;

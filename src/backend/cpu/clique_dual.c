@@ -273,8 +273,8 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
         struct clique p = {.members = model->cliques.members + first,
                            .size = model->cliques.offsets[index + 1] - first,
                            .cost = model->cliques.costs[index],
-                           .labels = model->labels,
-                           .stride = model->stride,
+                           .labels = space->labels,
+                           .stride = space->stride,
                            .base = c->base,
                            .y = c->y,
                            .step = c->step,
@@ -302,11 +302,10 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
 
 static void run(struct clique_context *context, struct dcrf_dual *out) {
     const struct dcrf_dual_space *space = context->cliques->space;
-    const dcrf_model *model = space->plan->model;
     context->out = out->clique;
-    memset(out->clique, 0, model->variables * model->stride * sizeof *out->clique);
-    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), model->cliques.count, GRAIN,
-                      work_on_cliques, context);
+    memset(out->clique, 0, space->variables * space->stride * sizeof *out->clique);
+    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->cliques.count,
+                      GRAIN, work_on_cliques, context);
     out->roundings.clique = dcrf_clique_roundings(space);
 }
 

@@ -14,11 +14,10 @@
 
 dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,
                            dcrf_error *error) {
-    const dcrf_model *model = space->plan->model;
     *dual = (struct dcrf_dual){0};
-    dual->pairwise = dcrf_allocate(model->variables, model->stride * sizeof(double));
+    dual->pairwise = dcrf_allocate(space->variables, space->stride * sizeof(double));
     if (space->clique_cost)
-        dual->clique = dcrf_allocate(model->variables, model->stride * sizeof(double));
+        dual->clique = dcrf_allocate(space->variables, space->stride * sizeof(double));
     if (!dual->pairwise || (space->clique_cost && !dual->clique)) {
         dcrf_dual_clear(dual);
         return dcrf_fail_memory(error, "a point of the dual");
@@ -33,14 +32,13 @@ void dcrf_dual_forget(struct dcrf_dual *dual, const struct dcrf_dual_space *spac
 }
 
 void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
-    const dcrf_model *model = space->plan->model;
-    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
+    memset(dual->pairwise, 0, space->variables * space->stride * sizeof *dual->pairwise);
     dcrf_dual_forget(dual, space);
     if (!dual->clique)
         return;
-    for (size_t a = 0; a < model->variables; a++)
-        for (size_t i = 0; i < model->stride; i++)
-            dual->clique[a * model->stride + i] =
+    for (size_t a = 0; a < space->variables; a++)
+        for (size_t i = 0; i < space->stride; i++)
+            dual->clique[a * space->stride + i] =
                 space->form == DCRF_CLIQUE_MIN ? (double)space->clique_weight[a] : 0;
 }
 
@@ -56,6 +54,7 @@ void dcrf_dual_clear(struct dcrf_dual *dual) {
 struct bound_context {
     const struct dcrf_dual_space *space;
     const struct dcrf_dual *dual;
+    const float *unary;
     double pairwise_error, clique_error; /* relative */
 };
 
@@ -64,6 +63,7 @@ static struct bound_context make_context(const struct dcrf_dual_space *space,
     return (struct bound_context){
         .space = space,
         .dual = dual,
+        .unary = dcrf_dual_unary(space),
         .pairwise_error = dual->roundings.pairwise * DCRF_DUAL_UNIT * (1 + DCRF_DUAL_SLACK),
         .clique_error = dual->roundings.clique * DCRF_DUAL_UNIT * (1 + DCRF_DUAL_SLACK),
     };
@@ -71,9 +71,8 @@ static struct bound_context make_context(const struct dcrf_dual_space *space,
 
 /* A reduced cost, but for errors that all labels of the variable share. */
 static inline double reduced_cost(const struct bound_context *c, size_t a, size_t label) {
-    const dcrf_model *model = c->space->plan->model;
-    const size_t k = a * model->stride + label;
-    const double cost = (double)model->unary[k] - c->dual->pairwise[k];
+    const size_t k = a * c->space->stride + label;
+    const double cost = (double)c->unary[k] - c->dual->pairwise[k];
     if (!c->dual->clique)
         return cost;
     const double per_value = c->space->form == DCRF_CLIQUE_MIN ? c->clique_error : 0;
@@ -81,7 +80,7 @@ static inline double reduced_cost(const struct bound_context *c, size_t a, size_
 }
 
 static double lowest_reduced_cost(const struct bound_context *c, size_t a) {
-    const size_t labels = c->space->plan->model->labels;
+    const size_t labels = c->space->labels;
     double lowest = INFINITY;
     for (size_t i = 0; i < labels; i++) {
         const double cost = reduced_cost(c, a, i);
@@ -104,7 +103,7 @@ static void sum_bound(void *context, size_t begin, size_t end, double *sums) {
 }
 
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual) {
-    const size_t n = space->plan->model->variables;
+    const size_t n = space->variables;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     struct bound_context context = make_context(space, dual);
     double sums[BOUND_SUMS];
@@ -116,7 +115,7 @@ double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_du
 
 static double lowest_cost(const struct bound_context *context, size_t variable) {
     double lowest = INFINITY;
-    for (size_t i = 0; i < context->space->plan->model->labels; i++)
+    for (size_t i = 0; i < context->space->labels; i++)
         lowest = fmin(lowest, reduced_cost(context, variable, i));
     return lowest;
 }
@@ -133,7 +132,7 @@ void dcrf_dual_exclude(const struct dcrf_dual_space *space, const struct dcrf_du
                        size_t variable, double excess, uint8_t *possible) {
     const struct bound_context context = make_context(space, dual);
     const double lowest = lowest_cost(&context, variable);
-    for (size_t i = 0; i < space->plan->model->labels; i++)
+    for (size_t i = 0; i < space->labels; i++)
         if (is_excluded(&context, variable, i, lowest, excess))
             possible[i] = 0;
 }
@@ -143,7 +142,7 @@ size_t dcrf_dual_count(const struct dcrf_dual_space *space, const struct dcrf_du
     const struct bound_context context = make_context(space, dual);
     const double lowest = lowest_cost(&context, variable);
     size_t count = 0;
-    for (size_t i = 0; i < space->plan->model->labels; i++) {
+    for (size_t i = 0; i < space->labels; i++) {
         const bool is_possible = !is_excluded(&context, variable, i, lowest, excess);
         count += is_possible;
         if (i == label)
@@ -164,7 +163,7 @@ struct mix_context {
 static void mix_rows(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct mix_context *c = context;
-    const size_t stride = c->space->plan->model->stride;
+    const size_t stride = c->space->stride;
     for (size_t k = begin * stride; k < end * stride; k++)
         c->into[k] += c->weight * (c->from[k] - c->into[k]);
 }
@@ -172,8 +171,8 @@ static void mix_rows(void *context, size_t begin, size_t end, size_t worker) {
 static void mix_blocks(const struct dcrf_dual_space *space, double *into, const double *from,
                        double weight) {
     struct mix_context context = {space, into, from, weight};
-    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->variables, GRAIN,
-                      mix_rows, &context);
+    dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->variables, GRAIN, mix_rows,
+                      &context);
 }
 
 void dcrf_dual_mix_errors(struct dcrf_dual *into, const struct dcrf_dual *from, double weight) {
@@ -193,6 +192,7 @@ void dcrf_dual_mix(const struct dcrf_dual_space *space, struct dcrf_dual *into,
 struct line_context {
     const struct dcrf_dual_space *space;
     const struct dcrf_dual *from, *to;
+    const float *unary;
     double at;
 };
 
@@ -200,7 +200,7 @@ struct line_context {
 static inline void find_line(const struct line_context *c, size_t k, double *base, double *change) {
     const double from = c->from->pairwise[k];
     *change = c->to->pairwise[k] - from;
-    *base = (double)c->space->plan->model->unary[k] - from;
+    *base = (double)c->unary[k] - from;
     if (c->from->clique) {
         *change += c->to->clique[k] - c->from->clique[k];
         *base -= c->from->clique[k];
@@ -214,10 +214,10 @@ enum { SETTLED, FAR_END, LINE_SUMS };
 
 static void settle_variables(void *context, size_t begin, size_t end, double *sums) {
     const struct line_context *c = context;
-    const dcrf_model *model = c->space->plan->model;
+    const size_t labels = c->space->labels, stride = c->space->stride;
     for (size_t a = begin; a < end; a++) {
         double lowest_near = INFINITY, lowest_far = INFINITY, near = 0, far = 0;
-        for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
+        for (size_t k = a * stride; k < a * stride + labels; k++) {
             double base, change;
             find_line(c, k, &base, &change);
             near = base < lowest_near ? -change : near;
@@ -233,13 +233,13 @@ static void settle_variables(void *context, size_t begin, size_t end, double *su
 
 static double sum_open_slopes(void *context, size_t begin, size_t end) {
     const struct line_context *c = context;
-    const dcrf_model *model = c->space->plan->model;
+    const size_t labels = c->space->labels, stride = c->space->stride;
     double sum = 0;
     for (size_t a = begin; a < end; a++) {
         if (!c->space->is_open[a])
             continue;
         double lowest = INFINITY, slope = 0;
-        for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
+        for (size_t k = a * stride; k < a * stride + labels; k++) {
             double base, change;
             find_line(c, k, &base, &change);
             slope = base - c->at * change < lowest ? -change : slope;
@@ -252,8 +252,7 @@ static double sum_open_slopes(void *context, size_t begin, size_t end) {
 
 void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                     const struct dcrf_dual *candidate, double *bound) {
-    const dcrf_model *model = space->plan->model;
-    const size_t bytes = model->variables * model->stride * sizeof *best->pairwise;
+    const size_t bytes = space->variables * space->stride * sizeof *best->pairwise;
     const double proven = dcrf_dual_bound(space, candidate);
     if (!(proven > *bound))
         return;
@@ -271,9 +270,9 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
  * point from a more precise filter is worth more. */
 double dcrf_dual_improve(const struct dcrf_dual_space *space, struct dcrf_dual *best,
                          const struct dcrf_dual *candidate, double *bound) {
-    const size_t n = space->plan->model->variables;
+    const size_t n = space->variables;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
-    struct line_context line = {space, best, candidate, 1};
+    struct line_context line = {space, best, candidate, dcrf_dual_unary(space), 1};
     double low = 0, high = 1, sums[LINE_SUMS];
     dcrf_parallel_sums(pool, n, settle_variables, &line, sums, LINE_SUMS);
     const double settled =

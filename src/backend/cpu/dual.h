@@ -7,7 +7,7 @@
 #include "filter/plan.h"
 
 struct dcrf_dual {
-    double *pairwise; /* A alpha: a block with the model's stride */
+    double *pairwise; /* A alpha: a block with the stride of the space */
     double *clique;   /* v; NULL without cliques */
     struct dcrf_roundings roundings;
     /* Where the LP keeps what its points are made of (lp_mixture.h): how much of each part is in
@@ -15,6 +15,11 @@ struct dcrf_dual {
     double *part_weights;
     size_t part_room;
 };
+
+/* Of the rows that points of the space have. */
+static inline const float *dcrf_dual_unary(const struct dcrf_dual_space *space) {
+    return space->unary ? space->unary : space->plan->model->unary;
+}
 
 /* Memory for a point, which is none yet. */
 dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space *space,

@@ -1,7 +1,7 @@
 /* The steps of the LP by Huber continuation on the CPU (the mathematics: lp/lp_huber.c). */
 #include "backend/cpu/clique_dual.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/pair_dual.h"
+#include "backend/cpu/lp_blocks.h"
 #include "backend/cpu/simplex.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -13,15 +13,10 @@
 #define GRAIN 1024
 
 struct dcrf_backend_lp {
-    const struct dcrf_dual_space *space;
     const dcrf_model *model;
     dcrf_pool *pool;
-    struct dcrf_pair_filter pairs;
+    struct dcrf_lp_blocks blocks;
     struct dcrf_clique_dual cliques;
-    struct dcrf_dual dual[DCRF_BACKEND_DUALS];
-    float *y;            /* the iterate: rows are distributions */
-    float *previous;     /* y before the last step */
-    float *z;            /* where the gradient is taken */
     const float *metric; /* the caller's */
     double epsilon;      /* of the step in hand */
     float beta;          /* likewise */
@@ -30,29 +25,9 @@ struct dcrf_backend_lp {
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static void free_lp(dcrf_backend_lp *lp) {
-    dcrf_pair_filter_clear(&lp->pairs);
     dcrf_clique_dual_clear(&lp->cliques);
-    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
-        dcrf_dual_clear(&lp->dual[k]);
-    dcrf_release(lp->y);
-    dcrf_release(lp->previous);
-    dcrf_release(lp->z);
+    dcrf_lp_blocks_clear(&lp->blocks);
     dcrf_release(lp);
-}
-
-static dcrf_status take_memory(dcrf_backend_lp *lp, dcrf_error *error) {
-    const size_t n = lp->model->variables, row = lp->model->stride * sizeof(float);
-    lp->y = dcrf_allocate_zero(n, row);
-    lp->previous = dcrf_allocate_zero(n, row);
-    lp->z = dcrf_allocate_zero(n, row);
-    if (!lp->y || !lp->previous || !lp->z)
-        return dcrf_fail_memory(error, "the LP relaxation");
-    dcrf_status status = dcrf_pair_filter_init(&lp->pairs, lp->space, error);
-    if (status == DCRF_OK)
-        status = dcrf_clique_dual_init(&lp->cliques, lp->space, error);
-    for (size_t k = 0; k < DCRF_BACKEND_DUALS && status == DCRF_OK; k++)
-        status = dcrf_dual_init(&lp->dual[k], lp->space, error);
-    return status;
 }
 
 static dcrf_status make_lp(dcrf_backend_lp **out, dcrf_backend_device *device,
@@ -63,10 +38,11 @@ static dcrf_status make_lp(dcrf_backend_lp **out, dcrf_backend_device *device,
     dcrf_backend_lp *lp = dcrf_allocate_zero(1, sizeof *lp);
     if (!lp)
         return dcrf_fail_memory(error, "the LP relaxation");
-    lp->space = space;
     lp->model = model->plan->model;
     lp->pool = dcrf_workspace_pool(model->workspace);
-    const dcrf_status status = take_memory(lp, error);
+    dcrf_status status = dcrf_lp_blocks_init(&lp->blocks, space, error);
+    if (status == DCRF_OK)
+        status = dcrf_clique_dual_init(&lp->cliques, &lp->blocks.space, error);
     if (status < 0)
         free_lp(lp);
     else
@@ -76,77 +52,102 @@ static dcrf_status make_lp(dcrf_backend_lp **out, dcrf_backend_device *device,
 
 /* ---- from and to the caller ----------------------------------------------------------------- */
 
+/* Labels that occur in y, or in the labelling. */
+static void want_labels(dcrf_backend_lp *lp, const float *y, const uint16_t *labels) {
+    const dcrf_model *model = lp->model;
+    bool *is_wanted = lp->blocks.is_wanted;
+    for (size_t a = 0; a < model->variables; a++)
+        if (!y)
+            is_wanted[labels[a]] = true;
+        else
+            for (size_t i = 0; i < model->labels; i++)
+                is_wanted[i] |= y[a * model->stride + i] > 0;
+}
+
 static dcrf_status start(dcrf_backend_lp *lp, const float *y, const uint16_t *labels,
                          const float *metric, dcrf_error *error) {
-    (void)error;
-    const dcrf_model *model = lp->model;
+    struct dcrf_lp_blocks *blocks = &lp->blocks;
     lp->metric = metric;
-    dcrf_dual_reset(&lp->dual[DCRF_BACKEND_AVERAGE], lp->space);
-    if (y)
-        memcpy(lp->y, y, model->variables * model->stride * sizeof *y);
-    else
-        dcrf_round_inverse(labels, model->variables, model->stride, lp->y);
+    want_labels(lp, y, labels);
+    const dcrf_status status = dcrf_lp_blocks_widen(blocks, error);
+    if (status < 0)
+        return status;
+    dcrf_dual_reset(&blocks->dual[DCRF_BACKEND_AVERAGE], &blocks->space);
+    if (y) {
+        dcrf_lp_blocks_write(blocks, y, blocks->y);
+        return DCRF_OK;
+    }
+    memset(blocks->y, 0, lp->model->variables * blocks->space.stride * sizeof *blocks->y);
+    for (size_t a = 0; a < lp->model->variables; a++)
+        blocks->y[a * blocks->space.stride + blocks->column_of[labels[a]]] = 1;
     return DCRF_OK;
 }
 
 static dcrf_status restart(dcrf_backend_lp *lp, dcrf_error *error) {
     (void)error;
-    memcpy(lp->z, lp->y, lp->model->variables * lp->model->stride * sizeof *lp->z);
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    memcpy(blocks->z, blocks->y, lp->model->variables * blocks->space.stride * sizeof *blocks->z);
     return DCRF_OK;
 }
 
 static const float *view(const dcrf_backend_lp *lp) {
-    return lp->y;
+    return dcrf_lp_blocks_share(&lp->blocks) ? NULL : lp->blocks.y;
 }
 
 static dcrf_status read_marginals(dcrf_backend_lp *lp, enum dcrf_backend_marginals which,
                                   float *block, dcrf_error *error) {
     (void)error;
-    memcpy(block, which == DCRF_BACKEND_Y ? lp->y : lp->z,
-           lp->model->variables * lp->model->stride * sizeof *block);
+    dcrf_lp_blocks_read(&lp->blocks, which == DCRF_BACKEND_Y ? lp->blocks.y : lp->blocks.z, block);
     return DCRF_OK;
 }
 
 static dcrf_status read_labels(dcrf_backend_lp *lp, uint16_t *labels, dcrf_error *error) {
     (void)error;
-    const dcrf_model *model = lp->model;
-    const struct dcrf_marginals rows = {lp->y, model->variables, model->labels, model->stride};
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    const struct dcrf_marginals rows = {blocks->y, lp->model->variables, blocks->space.labels,
+                                        blocks->space.stride};
     dcrf_round_largest(&rows, lp->pool, labels);
+    dcrf_lp_blocks_name(blocks, labels);
     return DCRF_OK;
 }
 
 static bool view_best(const dcrf_backend_lp *lp, double **pairwise, double **clique) {
-    *pairwise = lp->dual[DCRF_BACKEND_BEST].pairwise;
-    *clique = lp->dual[DCRF_BACKEND_BEST].clique;
+    if (dcrf_lp_blocks_share(&lp->blocks))
+        return false;
+    *pairwise = lp->blocks.dual[DCRF_BACKEND_BEST].pairwise;
+    *clique = lp->blocks.dual[DCRF_BACKEND_BEST].clique;
     return true;
 }
 
 static dcrf_status read_best(dcrf_backend_lp *lp, double *pairwise, double *clique,
                              dcrf_error *error) {
     (void)error;
-    const struct dcrf_dual *best = &lp->dual[DCRF_BACKEND_BEST];
-    const size_t bytes = lp->model->variables * lp->model->stride * sizeof *pairwise;
-    memcpy(pairwise, best->pairwise, bytes);
+    const struct dcrf_dual *best = &lp->blocks.dual[DCRF_BACKEND_BEST];
+    dcrf_lp_blocks_read_double(&lp->blocks, best->pairwise, pairwise);
     if (best->clique)
-        memcpy(clique, best->clique, bytes);
+        dcrf_lp_blocks_read_double(&lp->blocks, best->clique, clique);
     return DCRF_OK;
 }
 
 static dcrf_status reset_best(dcrf_backend_lp *lp, struct dcrf_roundings roundings, double *bound,
                               dcrf_error *error) {
-    (void)error;
-    struct dcrf_dual *best = &lp->dual[DCRF_BACKEND_BEST];
-    dcrf_dual_reset(best, lp->space);
+    const dcrf_status status = dcrf_lp_blocks_widen(&lp->blocks, error);
+    if (status < 0)
+        return status;
+    struct dcrf_dual *best = &lp->blocks.dual[DCRF_BACKEND_BEST];
+    dcrf_dual_reset(best, &lp->blocks.space);
     best->roundings = roundings;
-    *bound = dcrf_dual_bound(lp->space, best);
+    *bound = dcrf_dual_bound(&lp->blocks.space, best);
     return DCRF_OK;
 }
 
 static dcrf_status write_best(dcrf_backend_lp *lp, const double *pairwise, dcrf_error *error) {
-    (void)error;
-    memcpy(lp->dual[DCRF_BACKEND_BEST].pairwise, pairwise,
-           lp->model->variables * lp->model->stride * sizeof *pairwise);
-    return DCRF_OK;
+    memset(lp->blocks.is_wanted, true, lp->model->labels * sizeof *lp->blocks.is_wanted);
+    const dcrf_status status = dcrf_lp_blocks_widen(&lp->blocks, error);
+    if (status == DCRF_OK)
+        memcpy(lp->blocks.dual[DCRF_BACKEND_BEST].pairwise, pairwise,
+               lp->model->variables * lp->model->stride * sizeof *pairwise);
+    return status;
 }
 
 /* ---- the point of z ------------------------------------------------------------------------- */
@@ -154,14 +155,15 @@ static dcrf_status write_best(dcrf_backend_lp *lp, const double *pairwise, dcrf_
 static dcrf_status find_point(dcrf_backend_lp *lp, const struct dcrf_pair_shape *shape,
                               double threshold, const struct dcrf_interrupt *interrupt,
                               dcrf_error *error) {
-    lp->pairs.interrupt = interrupt;
-    return dcrf_pair_dual(&lp->pairs, shape, lp->z, threshold, &lp->dual[DCRF_BACKEND_CURRENT],
-                          error);
+    lp->blocks.pairs.interrupt = interrupt;
+    return dcrf_pair_dual(&lp->blocks.pairs, shape, lp->blocks.z, threshold,
+                          &lp->blocks.dual[DCRF_BACKEND_CURRENT], error);
 }
 
 static dcrf_status find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error *error) {
     (void)error;
-    dcrf_clique_project(&lp->cliques, NULL, lp->z, epsilon, 0, &lp->dual[DCRF_BACKEND_CURRENT]);
+    dcrf_clique_project(&lp->cliques, NULL, lp->blocks.z, epsilon, 0,
+                        &lp->blocks.dual[DCRF_BACKEND_CURRENT]);
     return DCRF_OK;
 }
 
@@ -169,86 +171,119 @@ static dcrf_status find_cliques(dcrf_backend_lp *lp, double epsilon, dcrf_error 
 
 /* phi'z + the smoothed pairwise and clique terms as the dual point sees them. */
 static double sum_objective(void *context, size_t begin, size_t end) {
-    const dcrf_backend_lp *lp = context;
-    const dcrf_model *model = lp->model;
-    const struct dcrf_dual *current = &lp->dual[DCRF_BACKEND_CURRENT];
+    const struct dcrf_lp_blocks *blocks = context;
+    const struct dcrf_dual_space *space = &blocks->space;
+    const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
+    const float *unary = dcrf_dual_unary(space);
     double sum = 0;
     for (size_t a = begin; a < end; a++)
-        for (size_t k = a * model->stride; k < a * model->stride + model->labels; k++) {
+        for (size_t k = a * space->stride; k < a * space->stride + space->labels; k++) {
             const double dual = current->pairwise[k] + (current->clique ? current->clique[k] : 0);
-            sum += (double)lp->z[k] * ((double)model->unary[k] - dual);
+            sum += (double)blocks->z[k] * ((double)unary[k] - dual);
         }
     return sum;
 }
 
-/* y = P(z + tau (A alpha + v - phi)); returns sum_a D_a <z - y, y - previous>, which is positive
- * where the momentum points uphill. */
-static double descend(void *context, size_t begin, size_t end) {
+/* y = P(z + tau (A alpha + v - phi)). The sums: sum_a D_a <z - y, y - previous>, which is positive
+ * where the momentum points uphill, and the number of variables whose y uses the shared column. */
+enum { UPHILL, NEW_LABELS, DESCEND_SUMS };
+
+static void descend(void *context, size_t begin, size_t end, double *sums) {
     const dcrf_backend_lp *lp = context;
-    const dcrf_model *model = lp->model;
-    const struct dcrf_dual *current = &lp->dual[DCRF_BACKEND_CURRENT];
-    double uphill = 0;
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    const struct dcrf_dual_space *space = &blocks->space;
+    const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
+    const float *unary = dcrf_dual_unary(space);
     for (size_t a = begin; a < end; a++) {
-        const size_t row = a * model->stride;
+        const size_t row = a * space->stride;
         const float tau = (float)lp->epsilon / lp->metric[a];
-        float *y = lp->y + row;
-        const float *z = lp->z + row;
-        for (size_t i = 0; i < model->labels; i++)
-            y[i] = z[i] + tau * ((float)current->pairwise[row + i] - model->unary[row + i]);
+        float *y = blocks->y + row;
+        const float *z = blocks->z + row;
+        for (size_t i = 0; i < space->labels; i++)
+            y[i] = z[i] + tau * ((float)current->pairwise[row + i] - unary[row + i]);
         if (current->clique)
-            for (size_t i = 0; i < model->labels; i++)
+            for (size_t i = 0; i < space->labels; i++)
                 y[i] += tau * (float)current->clique[row + i];
-        dcrf_simplex_project(y, model->labels);
+        dcrf_simplex_project(y, space->labels);
         float sum = 0;
-        for (size_t i = 0; i < model->labels; i++)
-            sum += (z[i] - y[i]) * (y[i] - lp->previous[row + i]);
-        uphill += (double)(lp->metric[a] * sum);
+        for (size_t i = 0; i < space->labels; i++)
+            sum += (z[i] - y[i]) * (y[i] - blocks->previous[row + i]);
+        sums[UPHILL] += (double)(lp->metric[a] * sum);
+        sums[NEW_LABELS] += dcrf_lp_blocks_share(blocks) && y[blocks->used] > 0;
     }
-    return uphill;
+}
+
+/* Where y uses the shared column: the labels that would have a part of it. */
+static void want_new_labels(dcrf_backend_lp *lp) {
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    for (size_t a = 0; a < lp->model->variables; a++) {
+        const size_t row = a * blocks->space.stride;
+        const float share = blocks->y[row + blocks->used];
+        const float lowest = blocks->unary[row + blocks->used];
+        const float tau = (float)lp->epsilon / lp->metric[a];
+        for (size_t i = 0; i < lp->model->labels && share > 0; i++)
+            blocks->is_wanted[i] |=
+                blocks->column_of[i] == blocks->used &&
+                tau * (lp->model->unary[a * lp->model->stride + i] - lowest) < share;
+    }
+}
+
+static dcrf_status find_y(dcrf_backend_lp *lp, double *uphill, dcrf_error *error) {
+    double sums[DESCEND_SUMS];
+    for (;;) {
+        dcrf_parallel_sums(lp->pool, lp->model->variables, descend, lp, sums, DESCEND_SUMS);
+        *uphill = sums[UPHILL];
+        if (sums[NEW_LABELS] == 0)
+            return DCRF_OK;
+        want_new_labels(lp);
+        const dcrf_status status = dcrf_lp_blocks_widen(&lp->blocks, error);
+        if (status < 0)
+            return status;
+    }
 }
 
 static void extrapolate(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_backend_lp *lp = context;
-    const size_t stride = lp->model->stride;
-    const float *y = lp->y, *previous = lp->previous, beta = lp->beta;
-    float *z = lp->z;
+    const size_t stride = lp->blocks.space.stride;
+    const float *y = lp->blocks.y, *previous = lp->blocks.previous, beta = lp->beta;
+    float *z = lp->blocks.z;
     for (size_t k = begin * stride; k < end * stride; k++) {
         const float value = y[k] + beta * (y[k] - previous[k]);
         z[k] = value < 0 ? 0 : value > 1 ? 1 : value;
     }
 }
 
-static void improve(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
+static void improve(struct dcrf_lp_blocks *blocks, const struct dcrf_backend_advance *how,
                     struct dcrf_backend_advanced *done) {
     static const enum dcrf_backend_dual targets[] = {DCRF_BACKEND_CURRENT, DCRF_BACKEND_AVERAGE};
-    dcrf_dual_mix(lp->space, &lp->dual[DCRF_BACKEND_AVERAGE], &lp->dual[DCRF_BACKEND_CURRENT],
-                  how->average_weight);
+    dcrf_dual_mix(&blocks->space, &blocks->dual[DCRF_BACKEND_AVERAGE],
+                  &blocks->dual[DCRF_BACKEND_CURRENT], how->average_weight);
     for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
-        lp->dual[k].roundings = how->roundings[k];
+        blocks->dual[k].roundings = how->roundings[k];
     for (size_t t = 0; t < DCRF_BACKEND_TARGETS; t++) {
         done->weights[t] = 0;
         done->bounds[t] = -(double)INFINITY;
         if (t == DCRF_BACKEND_TO_CURRENT || how->has_average)
-            done->weights[t] = dcrf_dual_improve(lp->space, &lp->dual[DCRF_BACKEND_BEST],
-                                                 &lp->dual[targets[t]], &done->bounds[t]);
+            done->weights[t] = dcrf_dual_improve(&blocks->space, &blocks->dual[DCRF_BACKEND_BEST],
+                                                 &blocks->dual[targets[t]], &done->bounds[t]);
     }
 }
 
 static dcrf_status advance(dcrf_backend_lp *lp, const struct dcrf_backend_advance *how,
                            struct dcrf_backend_advanced *done, dcrf_error *error) {
-    (void)error;
     const size_t n = lp->model->variables;
-    float *swap = lp->previous;
-    improve(lp, how, done);
-    done->objective = dcrf_parallel_sum(lp->pool, n, sum_objective, lp);
-    lp->previous = lp->y;
-    lp->y = swap;
+    struct dcrf_lp_blocks *blocks = &lp->blocks;
+    float *swap = blocks->previous;
+    improve(blocks, how, done);
+    done->objective = dcrf_parallel_sum(lp->pool, n, sum_objective, blocks);
+    blocks->previous = blocks->y;
+    blocks->y = swap;
     lp->epsilon = how->epsilon;
-    done->uphill = dcrf_parallel_sum(lp->pool, n, descend, lp);
+    const dcrf_status status = find_y(lp, &done->uphill, error);
     lp->beta = done->uphill > 0 ? 0 : how->beta;
     dcrf_parallel_for(lp->pool, n, GRAIN, extrapolate, lp);
-    return DCRF_OK;
+    return status;
 }
 
 const struct dcrf_backend_lp_methods dcrf_cpu_lp = {

@@ -16,10 +16,10 @@
 
 dcrf_status dcrf_pair_filter_init(struct dcrf_pair_filter *filter,
                                   const struct dcrf_dual_space *space, dcrf_error *error) {
-    const dcrf_model *model = space->plan->model;
-    const size_t n = model->variables, chunks = (n + GRAIN - 1) / GRAIN;
-    const size_t most = space->columns->most, row = dcrf_padded(most) * sizeof(float);
+    const size_t n = space->variables, chunks = (n + GRAIN - 1) / GRAIN;
     const bool has_cuts = !dcrf_columns_are_labels(space->columns);
+    const size_t most = has_cuts ? space->columns->most : space->stride;
+    const size_t row = dcrf_padded(most) * sizeof(float);
     *filter = (struct dcrf_pair_filter){.space = space};
     filter->packed = dcrf_allocate(n, row);
     filter->filtered = dcrf_allocate(n, row);
@@ -54,7 +54,7 @@ struct pack_context {
     struct dcrf_pair_filter *filter;
     const struct dcrf_column_group *group; /* in hand */
     const float *y;                        /* its columns, rows y_stride apart */
-    size_t y_stride;
+    size_t y_stride, columns;
     size_t stride; /* of the packed blocks */
     double weight;
     double *out;
@@ -70,7 +70,7 @@ struct column_pass {
 static void fill_columns(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct column_pass *pass = context;
-    const size_t stride = pass->filter->space->plan->model->stride;
+    const size_t stride = pass->filter->space->stride;
     for (size_t a = begin; a < end; a++)
         dcrf_cuts_columns(pass->cuts, pass->y + a * stride,
                           pass->filter->columns + a * pass->stride);
@@ -79,14 +79,15 @@ static void fill_columns(void *context, size_t begin, size_t end, size_t worker)
 /* The columns of a group of kernels. */
 static void choose_columns(struct pack_context *context, const float *y) {
     const struct dcrf_pair_filter *filter = context->filter;
-    const dcrf_model *model = filter->space->plan->model;
     context->y = y;
-    context->y_stride = model->stride;
+    context->y_stride = filter->space->stride;
+    context->columns = filter->space->labels;
     if (!context->group->cuts)
         return;
+    context->columns = context->group->count;
     struct column_pass pass = {filter, context->group->cuts, y, dcrf_padded(context->group->count)};
-    dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace), model->variables, GRAIN,
-                      fill_columns, &pass);
+    dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace), filter->space->variables,
+                      GRAIN, fill_columns, &pass);
     context->y = filter->columns;
     context->y_stride = pass.stride;
 }
@@ -96,7 +97,7 @@ static void choose_columns(struct pack_context *context, const float *y) {
 static void find_largest(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct pack_context *c = context;
-    const size_t columns = c->group->count;
+    const size_t columns = c->columns;
     float *largest = c->filter->largest + 2 * (begin / GRAIN) * columns;
     float *smallest = largest + columns;
     for (size_t i = 0; i < columns; i++) {
@@ -113,7 +114,7 @@ static void find_largest(void *context, size_t begin, size_t end, size_t worker)
 
 static bool is_alive(const struct pack_context *context, size_t column, double threshold) {
     const size_t n = context->filter->space->plan->model->variables;
-    const size_t columns = context->group->count;
+    const size_t columns = context->columns;
     float largest = 0, smallest = context->group->cuts ? 1 : 0;
     for (size_t chunk = 0; chunk * GRAIN < n; chunk++) {
         const float *range = context->filter->largest + 2 * chunk * columns;
@@ -128,7 +129,7 @@ static void find_alive(struct pack_context *context, double threshold) {
     dcrf_parallel_for(dcrf_workspace_pool(filter->space->workspace),
                       filter->space->plan->model->variables, GRAIN, find_largest, context);
     filter->alive_count = 0;
-    for (size_t i = 0; i < context->group->count; i++)
+    for (size_t i = 0; i < context->columns; i++)
         if (is_alive(context, i, threshold))
             filter->alive[filter->alive_count++] = i;
 }
@@ -155,7 +156,7 @@ static void add_labels(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct addition *addition = context;
     const struct pack_context *c = addition->context;
-    const size_t stride = c->filter->space->plan->model->stride;
+    const size_t stride = c->filter->space->stride;
     const size_t *alive = c->filter->alive + addition->first;
     for (size_t a = begin; a < end; a++) {
         double *out = c->out + a * stride;
@@ -173,7 +174,7 @@ static void add_cuts(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct addition *addition = context;
     const struct pack_context *c = addition->context;
-    const size_t stride = c->filter->space->plan->model->stride;
+    const size_t stride = c->filter->space->stride;
     const size_t *alive = c->filter->alive + addition->first;
     double values[DCRF_CUTS_MOST];
     memset(values, 0, c->group->count * sizeof *values);
@@ -362,10 +363,9 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error) {
     const struct dcrf_dual_space *space = filter->space;
-    const dcrf_model *model = space->plan->model;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     const dcrf_levels levels = find_levels(filter, shape);
-    memset(dual->pairwise, 0, model->variables * model->stride * sizeof *dual->pairwise);
+    memset(dual->pairwise, 0, space->variables * space->stride * sizeof *dual->pairwise);
     dual->roundings.pairwise = dcrf_pair_roundings(space, shape);
     dcrf_status status = DCRF_OK;
     for (size_t g = 0; g < space->columns->group_count && status == DCRF_OK; g++) {
@@ -374,7 +374,7 @@ dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pa
         choose_columns(&context, y);
         find_alive(&context, threshold);
         context.stride = dcrf_padded(filter->alive_count);
-        dcrf_parallel_for(pool, model->variables, GRAIN, pack, &context);
+        dcrf_parallel_for(pool, space->variables, GRAIN, pack, &context);
         status = filter_group(&context, shape, &levels, g, error);
     }
     return status;

@@ -1,0 +1,258 @@
+#include "backend/cpu/lp_blocks.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define GRAIN 1024
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+dcrf_status dcrf_lp_blocks_init(struct dcrf_lp_blocks *blocks, const struct dcrf_dual_space *space,
+                                dcrf_error *error) {
+    *blocks = (struct dcrf_lp_blocks){.all = space, .space = *space};
+    blocks->column_of = dcrf_allocate_zero(space->labels, sizeof *blocks->column_of);
+    blocks->label_of = dcrf_allocate_zero(space->labels, sizeof *blocks->label_of);
+    blocks->is_wanted = dcrf_allocate_zero(space->labels, sizeof *blocks->is_wanted);
+    return blocks->column_of && blocks->label_of && blocks->is_wanted
+               ? DCRF_OK
+               : dcrf_fail_memory(error, "the LP relaxation");
+}
+
+/* All that has rows. */
+static void release_rows(struct dcrf_lp_blocks *blocks) {
+    dcrf_pair_filter_clear(&blocks->pairs);
+    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++)
+        dcrf_dual_clear(&blocks->dual[k]);
+    dcrf_release(blocks->unary);
+    dcrf_release(blocks->y);
+    dcrf_release(blocks->previous);
+    dcrf_release(blocks->z);
+}
+
+void dcrf_lp_blocks_clear(struct dcrf_lp_blocks *blocks) {
+    release_rows(blocks);
+    dcrf_release(blocks->column_of);
+    dcrf_release(blocks->label_of);
+    dcrf_release(blocks->is_wanted);
+    *blocks = (struct dcrf_lp_blocks){0};
+}
+
+static dcrf_status take_rows(struct dcrf_lp_blocks *blocks, dcrf_error *error) {
+    const size_t n = blocks->space.variables, row = blocks->space.stride * sizeof(float);
+    const bool is_shared = blocks->used < blocks->all->labels;
+    blocks->y = dcrf_allocate_zero(n, row);
+    blocks->previous = dcrf_allocate_zero(n, row);
+    blocks->z = dcrf_allocate_zero(n, row);
+    if (is_shared)
+        blocks->unary = dcrf_allocate(n, row);
+    if (!blocks->y || !blocks->previous || !blocks->z || (is_shared && !blocks->unary))
+        return dcrf_fail_memory(error, "the LP relaxation");
+    dcrf_status status = dcrf_pair_filter_init(&blocks->pairs, &blocks->space, error);
+    for (size_t k = 0; k < DCRF_BACKEND_DUALS && status == DCRF_OK; k++)
+        status = dcrf_dual_init(&blocks->dual[k], &blocks->space, error);
+    return status;
+}
+
+/* ---- other columns -------------------------------------------------------------------------- */
+
+static bool is_used(const struct dcrf_lp_blocks *blocks, size_t label) {
+    return blocks->y && (blocks->column_of[label] < blocks->used || !blocks->unary);
+}
+
+/* The first labelling is not known when the first rows are made. */
+#define FEWEST_COLUMNS 8
+
+static size_t stride_of(size_t columns) {
+    return dcrf_padded(columns > FEWEST_COLUMNS ? columns : FEWEST_COLUMNS);
+}
+
+/* How many labels have columns afterwards: all of them where sharing one would not shorten a row.
+ */
+static size_t count_used(const struct dcrf_lp_blocks *blocks) {
+    const size_t labels = blocks->all->labels;
+    size_t count = 0;
+    for (size_t i = 0; i < labels; i++)
+        count += is_used(blocks, i) || blocks->is_wanted[i];
+    return blocks->all->is_potts && stride_of(count + 1) < blocks->all->stride ? count : labels;
+}
+
+/* From columns to columns. */
+struct change {
+    struct dcrf_lp_blocks *blocks; /* with the new columns */
+    const size_t *source;          /* per new column, the old one; they ascend */
+    size_t columns, stride;        /* the new ones */
+    size_t old_shared, old_stride;
+};
+
+/* Entries of `size` bytes. From the last column on, so that rows may stay where they are: columns
+ * only move backwards. */
+static void move_rows(const struct change *c, const void *from, void *to, size_t size) {
+    for (size_t a = 0; from && a < c->blocks->space.variables; a++) {
+        const char *old = (const char *)from + a * c->old_stride * size;
+        char *row = (char *)to + a * c->stride * size, shared[sizeof(double)];
+        memcpy(shared, old + c->old_shared * size, size);
+        memset(row + c->columns * size, 0, (c->stride - c->columns) * size);
+        for (size_t k = c->columns; k-- > 0;)
+            memmove(row + k * size,
+                    c->source[k] == c->old_shared ? shared : old + c->source[k] * size, size);
+    }
+}
+
+static void move_all(const struct change *c, struct dcrf_lp_blocks *from) {
+    struct dcrf_lp_blocks *to = c->blocks;
+    move_rows(c, from->y, to->y, sizeof(float));
+    move_rows(c, from->previous, to->previous, sizeof(float));
+    move_rows(c, from->z, to->z, sizeof(float));
+    for (size_t k = 0; k < DCRF_BACKEND_DUALS; k++) {
+        move_rows(c, from->dual[k].pairwise, to->dual[k].pairwise, sizeof(double));
+        move_rows(c, from->dual[k].clique, to->dual[k].clique, sizeof(double));
+        to->dual[k].roundings = from->dual[k].roundings;
+    }
+}
+
+static void fill_unary(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_lp_blocks *blocks = context;
+    const size_t labels = blocks->all->labels, stride = blocks->space.stride;
+    const float *all = dcrf_dual_unary(blocks->all);
+    for (size_t a = begin; a < end; a++) {
+        const float *phi = all + a * blocks->all->stride;
+        float *row = blocks->unary + a * stride, lowest = INFINITY;
+        memset(row, 0, stride * sizeof *row);
+        for (size_t i = 0; i < labels; i++) {
+            const size_t column = blocks->column_of[i];
+            if (column < blocks->used)
+                row[column] = phi[i];
+            else
+                lowest = phi[i] < lowest ? phi[i] : lowest;
+        }
+        row[blocks->used] = lowest;
+    }
+}
+
+/* The labels that are wanted get their columns, and source[] the old ones. */
+static void assign_columns(struct dcrf_lp_blocks *blocks, size_t used, size_t *source) {
+    const size_t labels = blocks->all->labels, old_shared = blocks->used;
+    size_t column = 0;
+    for (size_t i = 0; i < labels; i++) {
+        const bool was_used = is_used(blocks, i), has_own = used == labels || was_used;
+        if (has_own || blocks->is_wanted[i]) {
+            source[column] = was_used ? blocks->column_of[i] : old_shared;
+            blocks->is_wanted[i] = true;
+        }
+        column += blocks->is_wanted[i];
+    }
+    source[column] = old_shared; /* of those that still share one */
+    column = 0;
+    for (size_t i = 0; i < labels; i++) {
+        blocks->column_of[i] = blocks->is_wanted[i] ? column++ : used;
+        if (blocks->is_wanted[i])
+            blocks->label_of[blocks->column_of[i]] = (uint16_t)i;
+    }
+    blocks->used = used;
+}
+
+/* The space with rows for so many labels. */
+static struct dcrf_dual_space make_space(const struct dcrf_lp_blocks *blocks, size_t used) {
+    struct dcrf_dual_space space = *blocks->all;
+    if (used < space.labels) {
+        space.labels = used + 1;
+        space.stride = stride_of(space.labels);
+        space.unary = blocks->unary;
+    }
+    return space;
+}
+
+/* Rows in the place of `old`, of the same length or new ones. */
+static dcrf_status make_rows(const struct dcrf_lp_blocks *old, size_t used,
+                             struct dcrf_lp_blocks *made, dcrf_error *error) {
+    *made = *old;
+    made->space = make_space(old, used);
+    made->used = used;
+    if (old->y && made->space.stride == old->space.stride)
+        return DCRF_OK;
+    made->pairs = (struct dcrf_pair_filter){0};
+    memset(made->dual, 0, sizeof made->dual);
+    made->unary = made->y = made->previous = made->z = NULL;
+    const dcrf_status status = take_rows(made, error);
+    if (status < 0)
+        release_rows(made);
+    return status;
+}
+
+static dcrf_status widen(struct dcrf_lp_blocks *blocks, size_t used, size_t *source,
+                         dcrf_error *error) {
+    struct dcrf_lp_blocks old = *blocks, made;
+    const dcrf_status status = make_rows(&old, used, &made, error);
+    if (status < 0)
+        return status;
+    assign_columns(blocks, used, source);
+    const struct change change = {.blocks = &made,
+                                  .source = source,
+                                  .columns = made.space.labels,
+                                  .stride = made.space.stride,
+                                  .old_shared = old.used,
+                                  .old_stride = old.space.stride};
+    move_all(&change, &old);
+    if (made.y != old.y)
+        release_rows(&old);
+    *blocks = made;
+    blocks->pairs.space = &blocks->space;
+    return DCRF_OK;
+}
+
+dcrf_status dcrf_lp_blocks_widen(struct dcrf_lp_blocks *blocks, dcrf_error *error) {
+    const size_t used = count_used(blocks);
+    dcrf_status status = DCRF_OK;
+    if (!blocks->y || used > blocks->used) {
+        size_t *source = dcrf_allocate(blocks->all->labels + 1, sizeof *source);
+        status = source ? widen(blocks, used, source, error)
+                        : dcrf_fail_memory(error, "the LP relaxation");
+        dcrf_release(source);
+        if (status == DCRF_OK && blocks->unary)
+            dcrf_parallel_for(dcrf_workspace_pool(blocks->all->workspace), blocks->all->variables,
+                              GRAIN, fill_unary, blocks);
+    }
+    if (status == DCRF_OK)
+        blocks->space = make_space(blocks, blocks->used);
+    memset(blocks->is_wanted, 0, blocks->all->labels * sizeof *blocks->is_wanted);
+    return status;
+}
+
+/* ---- from and to the model's rows ----------------------------------------------------------- */
+
+void dcrf_lp_blocks_read(const struct dcrf_lp_blocks *blocks, const float *from, float *to) {
+    const size_t labels = blocks->all->labels, stride = blocks->all->stride;
+    for (size_t a = 0; a < blocks->all->variables; a++) {
+        for (size_t i = 0; i < labels; i++)
+            to[a * stride + i] = from[a * blocks->space.stride + blocks->column_of[i]];
+        memset(to + a * stride + labels, 0, (stride - labels) * sizeof *to);
+    }
+}
+
+void dcrf_lp_blocks_read_double(const struct dcrf_lp_blocks *blocks, const double *from,
+                                double *to) {
+    const size_t labels = blocks->all->labels, stride = blocks->all->stride;
+    for (size_t a = 0; a < blocks->all->variables; a++) {
+        for (size_t i = 0; i < labels; i++)
+            to[a * stride + i] = from[a * blocks->space.stride + blocks->column_of[i]];
+        memset(to + a * stride + labels, 0, (stride - labels) * sizeof *to);
+    }
+}
+
+void dcrf_lp_blocks_write(const struct dcrf_lp_blocks *blocks, const float *from, float *to) {
+    const size_t labels = blocks->all->labels, stride = blocks->space.stride;
+    memset(to, 0, blocks->all->variables * stride * sizeof *to);
+    for (size_t a = 0; a < blocks->all->variables; a++)
+        for (size_t i = 0; i < labels; i++)
+            if (blocks->column_of[i] < blocks->used)
+                to[a * stride + blocks->column_of[i]] = from[a * blocks->all->stride + i];
+}
+
+void dcrf_lp_blocks_name(const struct dcrf_lp_blocks *blocks, uint16_t *labels) {
+    for (size_t a = 0; a < blocks->all->variables; a++)
+        labels[a] = blocks->label_of[labels[a]];
+}
