@@ -4,11 +4,12 @@
  * ...]
  *
  * For each photograph (or a drawn picture of 500 x 375) and settings that people publish: ten
- * iterations, set-up included, all labels alive. The reference is tests/naive_densecrf.c, compiled
- * with the flags of this build for any processor, the best of three. One thread is measured in
- * processor time, two in the time that passes, the best of N (default 20) each; memory is the most
- * that the process held in the first call, the caller's arrays included, by what the system says
- * (0: it does not say). The last column is the largest difference from the naive program.
+ * iterations, set-up included, all labels alive. The reference is tests/oracle/naive_densecrf.c,
+ * compiled with the flags of this build for any processor, the best of three. One thread is
+ * measured in processor time, two in the time that passes, the best of N (default 20) each; memory
+ * is the most that the process held in the first call, the caller's arrays included, by what the
+ * system says (0: it does not say). The last column is the largest difference from the naive
+ * program.
  *
  * --setting: only that one, counted from 1. --no-naive, --no-two: without the naive program,
  * without two threads (their columns say 0). --steps: what setting unary energies, each kernel and

@@ -6,7 +6,7 @@ The pictures are two photographs of PASCAL VOC, one of them with much grain, whe
 repository; else one is made: octaves of smooth noise, edges, and grain as a sensor has it. --image takes yours (.npy,
 or what PIL reads). Grain fills the lattice with vertices and takes longer.
 
-The reference of the same run is tests/naive_densecrf.c: plain C in one thread, compiled with -O3 for any x86-64, in the
+The reference of the same run is tests/oracle/naive_densecrf.c: plain C in one thread, compiled with -O3 for any x86-64, in the
 order of operations of the original. Times of processor are compared, which others on the machine disturb least; the
 time that passes is given for two threads. Every label is alive everywhere, the worst case for the filters; with
 --few-labels five share the picture and the others have about 1e-7, as after a sharp network. Each figure is the best of
@@ -197,7 +197,7 @@ def main():
         show("")
     if options.save:
         text = (f"# python\n\nMean field through the drop-in for pydensecrf, {ITERATIONS} iterations, set-up included, next to the "
-                f"naive program (tests/naive_densecrf.c). Measured on {time.strftime('%Y-%m-%d')} by "
+                f"naive program (tests/oracle/naive_densecrf.c). Measured on {time.strftime('%Y-%m-%d')} by "
                 "`script/bench-python --save`; docs/notes/speed.md says what the figures mean.\n\n")
         (ROOT / "docs" / "results" / "python.md").write_text(text + "\n".join(lines).rstrip() + "\n", encoding="utf-8")
 

@@ -5,7 +5,7 @@
  *
  * A lattice is no Gaussian: its values k_ab with the formula dk_ab = k_ab (f_a - f_b)^2 dln sigma
  * gave a tenth of the true derivative by a colour's sigma on a drawn photograph
- * (tests/test_gradient.c); and its own derivative jumps where a point changes its simplex. A
+ * (tests/unit/test_gradient.c); and its own derivative jumps where a point changes its simplex. A
  * difference over a tenth or two of a sigma is smooth, includes the normalization, and costs two
  * lattices and two filters a step for each sigma. */
 #include "core/error.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--device and dcrf devices: with a device that is none (tests/fake_backend.c), and without any."""
+"""--device and dcrf devices: with a device that is none (tests/device/fake_backend.c), and without any."""
 
 import json
 import os

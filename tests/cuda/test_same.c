@@ -4,7 +4,7 @@
  * Both have the same vertices and weights up to the rounding of the row sums, so an application
  * differs by the order of its sums: a few times 2^-24 of the row sum, and AGREEMENT leaves room for
  * the longest of them. */
-#include "../unit.h"
+#include "unit.h"
 
 #include "core/rng.h"
 #include "round/polisher.h"

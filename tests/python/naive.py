@@ -1,4 +1,4 @@
-"""The drop-in's oracle, tests/naive_densecrf.c, with the calls of pydensecrf: for the tests and for
+"""The drop-in's oracle, tests/oracle/naive_densecrf.c, with the calls of pydensecrf: for the tests and for
 script/bench-python. NAIVE_DENSECRF names the shared library."""
 
 import ctypes

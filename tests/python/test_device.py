@@ -1,4 +1,4 @@
-"""device=, DCRF_DEVICE and dcrf.devices(): with a device that is none (tests/fake_backend.c), and without any.
+"""device=, DCRF_DEVICE and dcrf.devices(): with a device that is none (tests/device/fake_backend.c), and without any.
 
 The library of a device is found once in a process, so every environment has a process of its own.
 """
@@ -224,7 +224,7 @@ class WithDevice(unittest.TestCase):
 
 class DropIn(unittest.TestCase):
     """dcrf.pydensecrf. The fake device has the Gaussian itself for the lattice, so its numbers are near those of
-    the CPU only; that they are the right ones is a matter for tests/test_densecrf_device.c."""
+    the CPU only; that they are the right ones is a matter for tests/device/test_densecrf_device.c."""
 
     PROGRAM = """
         import dcrf.pydensecrf.densecrf as densecrf

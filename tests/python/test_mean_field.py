@@ -1,4 +1,4 @@
-"""dcrf.mean_field, and arrays on a GPU: with a device that is none (tests/fake_backend.c). It believes an array of numpy
+"""dcrf.mean_field, and arrays on a GPU: with a device that is none (tests/device/fake_backend.c). It believes an array of numpy
 that says it is on a GPU, and what is read, waited for and freed can be seen. Its own memory cannot be read from here."""
 
 import ctypes

@@ -1,4 +1,4 @@
-"""The drop-in on photographs, with the settings that people publish, against tests/naive_densecrf.c;
+"""The drop-in on photographs, with the settings that people publish, against tests/oracle/naive_densecrf.c;
 and that oracle against the recordings of the original. Both lie in shared/data beside the repository;
 without them the test exits with 77, which counts as skipped.
 

@@ -1,4 +1,4 @@
-"""The unit tests that WebAssembly can run: one line for each, its name and the sources in tests/ that make it.
+"""The unit tests that WebAssembly can run: one line for each, its name and the sources that make it, without their ending.
 
 Usage: meson introspect build --targets | programs.py
 Left out is what needs files, processes, signals, the command, or another library than libdcrf.
@@ -28,5 +28,5 @@ for target in json.load(sys.stdin):
         continue  # loads a library
     sources = [path for group in groups for path in group.get("sources", [])]
     folders = {os.path.relpath(os.path.dirname(path)) for path in sources}
-    if folders == {"tests"}:
-        print(name, *(os.path.basename(path).removesuffix(".c") for path in sources))
+    if folders <= {"tests/unit", "tests/oracle"}:
+        print(name, *(os.path.relpath(path).removesuffix(".c") for path in sources))

@@ -1,4 +1,4 @@
-/* For tests of arrays here and on a device: the fake one (tests/fake_backend.c), or what the
+/* For tests of arrays here and on a device: the fake one (tests/device/fake_backend.c), or what the
  * environment variable DCRF_TEST_DEVICE names. */
 #ifndef DCRF_TESTS_PLACES_H
 #define DCRF_TESTS_PLACES_H

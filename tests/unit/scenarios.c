@@ -399,7 +399,7 @@ static dcrf_status use_slic_of_a_volume(dcrf_error *error) {
 
 /* ---- the compatible mean field -------------------------------------------------------------- */
 
-/* More than the fake device has room for: tests/fake_compat.c. */
+/* More than the fake device has room for: tests/device/fake_compat.c. */
 #define MANY_FEATURES 7
 
 /* The last kernel cannot be on the device, so the model comes back. */

@@ -1,5 +1,5 @@
 /* The compatible mean field through the seam of src/backend/backend.h, with a device that is none
- * (tests/fake_compat.c), which has the Gaussian itself for the lattice: so the formulas of
+ * (tests/device/fake_compat.c), which has the Gaussian itself for the lattice: so the formulas of
  * dcrf/densecrf.h, written down once more here over dense matrices in double, say what has to come
  * out. And what happens to models that the device cannot have. */
 #include "core/rng.h"

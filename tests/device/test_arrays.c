@@ -1,6 +1,6 @@
 /* Mean field from arrays to arrays (dcrf/mean_field.h): the same marginals and labels for every
  * layout, type and place of the arrays, on the CPU and on a device. The device is
- * tests/fake_backend.c, whose mean field is one of dense matrices in double, or what
+ * tests/device/fake_backend.c, whose mean field is one of dense matrices in double, or what
  * DCRF_TEST_DEVICE names. */
 #include "places.h"
 

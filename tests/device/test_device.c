@@ -1,6 +1,6 @@
 /* Devices through the seam of src/backend/backend.h, with a device that is none
- * (tests/fake_backend.c): operators and energies are those of the CPU, and what fails there is said
- * here. What methods do there is in test_device_methods.c. */
+ * (tests/device/fake_backend.c): operators and energies are those of the CPU, and what fails there
+ * is said here. What methods do there is in test_device_methods.c. */
 #include "elsewhere.h"
 #include "places.h"
 

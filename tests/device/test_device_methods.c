@@ -1,6 +1,6 @@
 /* Methods through the seam of src/backend/backend.h, with a device that is none
- * (tests/fake_backend.c): the course of each is that of the CPU, bounds hold, and certificates are
- * checked. */
+ * (tests/device/fake_backend.c): the course of each is that of the CPU, bounds hold, and
+ * certificates are checked. */
 #include "elsewhere.h"
 
 #include "places.h"
@@ -196,7 +196,7 @@ static void relaxations_hold(void **state) {
             assert_true(info.energy.total >= optimum - 1e-5);
             if (method == DCRF_METHOD_LP) {
                 assert_true(info.lower_bound <= optimum);
-                /* Toys of this strength have small gaps on the CPU, too (tests/test_lp.c). */
+                /* Toys of this strength have small gaps on the CPU, too (tests/unit/test_lp.c). */
                 assert_true(info.relative_gap <= 0.2);
             }
             dcrf_solver_free(&solver);

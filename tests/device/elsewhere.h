@@ -1,4 +1,4 @@
-/* Toys here and on the fake device (tests/fake_backend.c). */
+/* Toys here and on the fake device (tests/device/fake_backend.c). */
 #ifndef DCRF_TESTS_ELSEWHERE_H
 #define DCRF_TESTS_ELSEWHERE_H
 
