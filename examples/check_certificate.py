@@ -5,7 +5,7 @@
 
 UNARY.npy holds energies (height, width, labels). For every kernel, in their order, KERNEL is `-` for
 a spatial one, or the image of a bilateral one as .npy (height, width, channels). All pairs of pixels
-are held in memory, so a few thousand pixels are the limit. docs/certificate.md says what is checked.
+are held in memory, so a few thousand pixels are the limit. docs/reference/certificate.md says what is checked.
 
 Nothing that the file says is believed. What it says about the model is printed: look whether that is
 the model you mean. Comparisons are written so that a NaN never passes.

@@ -2,7 +2,7 @@
 
     PYTHONPATH=build/python python3 examples/learn_weights.py DATASET [--seconds S] [--command build/dcrf]
 
-DATASET is a folder as docs/datasets.md describes it, with splits val and test, and unaries as dataset.json
+DATASET is a folder as docs/reference/formats.md describes it, with splits val and test, and unaries as dataset.json
 says. The parameters are learned on the validation images by the cross-entropy of mean field's
 tempered probabilities at the true labels, with Adam; then `dcrf tune` looks for them on the same images with the same method
 for the same processor time, and both are scored on the test images. All start at the same point.

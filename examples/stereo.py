@@ -19,7 +19,7 @@ import numpy as np
 
 import dcrf
 
-# Chosen on two pairs, each by the errors on the other (docs/stereo.md).
+# Chosen on two pairs, each by the errors on the other (docs/howto/stereo.md).
 COLOUR, MOST_COLOUR = 0.15, 20
 GRADIENT, MOST_GRADIENT = 1.05, 6
 SPATIAL, BILATERAL = (2, 0.3), (12, 8, 2)

@@ -149,10 +149,11 @@ static bool infer_description(dataset *data, cli_problem *problem) {
                          "has masks/ and no dataset.json; masks are refined by: dcrf solve "
                          "%s/images --labels-prior-dir %s/masks -o out/",
                          data->folder, data->folder);
-    return bad_input(problem, data->folder,
-                     "has neither a dataset.json nor images/ with arrays of floats of their names "
-                     "in unaries/, from which it would follow; docs/datasets.md and the manual "
-                     "(man dcrf, Data sets) say what a data set is");
+    return bad_input(
+        problem, data->folder,
+        "has neither a dataset.json nor images/ with arrays of floats of their names "
+        "in unaries/, from which it would follow; docs/reference/formats.md and the manual "
+        "(man dcrf, Data sets) say what a data set is");
 }
 
 static bool read_description(dataset *data, cli_problem *problem) {

@@ -2,7 +2,7 @@
  *
  * Everything runs on the CPU unless a workspace is given a device. Plans made with that workspace
  * then live on the device, and solvers iterate there. Their reports, stopping rules and proofs do
- * not change. docs/gpu.md says what runs where.
+ * not change. docs/howto/gpu.md says what runs where.
  *
  *   dcrf_workspace_new(&workspace, 0, &error);
  *   dcrf_workspace_set_device(workspace, "cuda", &error);

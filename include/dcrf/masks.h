@@ -28,7 +28,7 @@ extern "C" {
 #define DCRF_MASK_BINDING_ENERGY 1e6
 #define DCRF_MASK_KERNELS 2
 
-/* See docs/masks.md for the defaults. `reserved` must stay zero. */
+/* See docs/explain/strokes-and-masks.md for the defaults. `reserved` must stay zero. */
 typedef struct dcrf_mask_settings {
     size_t rounds;         /* rounds of energies and mean field; at least 1 */
     size_t iterations;     /* mean-field updates after each round except the last */

@@ -22,7 +22,7 @@ typedef struct dcrf_proof_settings {
     double time_limit_s;         /* wall time; 0: no limit */
     size_t sweeps;               /* maximum number of sweeps over all labels */
     int certificate;             /* make a certificate, using only what can be checked
-                                  * (docs/certificate.md); after a run with DCRF_PROVE_CERTIFICATE
+                                  * (docs/reference/certificate.md); after a run with DCRF_PROVE_CERTIFICATE
                                   * that includes the run's own bound */
     dcrf_cancel_callback cancel; /* NULL: none. What is proven so far is kept. */
     void *cancel_user;

@@ -49,7 +49,7 @@ DCRF_API int dcrf_scribbles_stage_from_name(const char *name, dcrf_scribbles_sta
  * update. */
 typedef int (*dcrf_scribbles_callback)(void *user, size_t round, dcrf_scribbles_stage stage);
 
-/* See docs/scribbles.md for the defaults. `reserved` must stay zero. */
+/* See docs/explain/strokes-and-masks.md for the defaults. `reserved` must stay zero. */
 typedef struct dcrf_scribbles_settings {
     size_t components;      /* maximum number of Gaussians per label */
     double colour_weight;   /* factor on differences of log-likelihoods of colours */

@@ -36,7 +36,7 @@ extern "C" {
 /* ---- the tiling ----------------------------------------------------------------------------- */
 
 /* How far windows extend beyond a tile on each side, in sigmas of the widest kernel. See
- * docs/large-images.md for measurements. */
+ * docs/howto/large-images.md for measurements. */
 #define DCRF_TILE_OVERLAP_SIGMAS 2
 
 typedef struct dcrf_tiling {

@@ -3,8 +3,8 @@
  * The check shares no code with the solvers and proofs, and computes in double. For the exact
  * operator it computes the kernels itself; for the fast ones it builds its own plan and trusts the
  * application of its matrices. It runs on the CPU, whatever device the workspace has.
- * docs/certificate.md describes the format and the checks; examples/check_certificate.py does the
- * same in numpy.
+ * docs/reference/certificate.md describes the format and the checks; examples/check_certificate.py
+ * does the same in numpy.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DCRF_VERIFY_H

@@ -103,7 +103,7 @@ def batch(
 ):
     """Solve many images by several methods and compare them: what ``dcrf batch`` does, with the same figures.
 
-    ``problems`` is the folder of a data set (docs/datasets.md; ``split`` names a list of images), a ``DataSet``, or an
+    ``problems`` is the folder of a data set (docs/reference/formats.md; ``split`` names a list of images), a ``DataSet``, or an
     iterable of dictionaries as for ``solve_many``, with ``truths`` beside it, one label map for each (``ignore``: not
     scored). A method is a solver, how many iterations, and whether with cliques: "mf5", "qp", "lp+cliques"; the unaries
     alone are always there. ``cliques`` are what "+cliques" means, other ``options`` go to ``Model`` and ``Model.solve``. With

@@ -1,4 +1,4 @@
-"""A folder with a data set, as ``dcrf batch`` reads it (docs/datasets.md)."""
+"""A folder with a data set, as ``dcrf batch`` reads it (docs/reference/formats.md)."""
 
 import importlib
 import json

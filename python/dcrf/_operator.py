@@ -16,8 +16,8 @@ _DIRECTIONS = {"symmetric": 0, "forward": 1, "adjoint": 2}
 
 class Operator:
     """The N x N matrix K of one Gaussian kernel over N pixels, planned once, applied many times and never
-    stored: k(a, b) = exp(-|f_a - f_b|^2 / 2), with ``normalize="symmetric"`` divided by the square roots of
-    its row sums on both sides.
+    stored: ``k(a, b) = exp(-|f_a - f_b|^2 / 2)``, with ``normalize="symmetric"`` divided by the square roots
+    of its row sums on both sides.
 
     ``Operator(shape=(H, W), sigma=3)`` is a spatial kernel, ``Operator(image, sigma=80, channel_sigma=13)`` a
     bilateral one, ``Operator(features=f)`` one over your own features (..., d), already divided by their

@@ -6,7 +6,7 @@ Potts, with gradients to y, the picture and the parameters.
 
 Batches are (B, labels, H, W) with pictures (B, channels, H, W), or volumes with one axis more. The work
 is done on the CPU in single precision by the C library (``dcrf/gradient.h``), on all cores, whatever the type and device of the
-tensors; memory grows linearly with the number of pixels. Gradients are those of the operators in use; docs/python.md says how
+tensors; memory grows linearly with the number of pixels. Gradients are those of the operators in use; docs/howto/train.md says how
 good those by sigmas and pictures are on a lattice. With ``operator="exact"``, double precision and at most 4096 pixels
 everything is done in double, and ``torch.autograd.gradcheck`` passes.
 

@@ -23,8 +23,8 @@
  *
  * On a lattice k_ab is the lattice's, which is no Gaussian. For positions these sums are closer to
  * the exact operator's than differences of lattices with other sigmas, whose points change their
- * simplices; for colours they are not (docs/python.md has figures), so that the steps are kept for
- * differences (sigma_difference.c). */
+ * simplices; for colours they are not (docs/howto/train.md has figures), so that the steps are kept
+ * for differences (sigma_difference.c). */
 #include "energy/pair_gradient.h"
 
 #include "core/error.h"

@@ -31,7 +31,7 @@
 /* Where 256 bins resolve it no more. */
 #define FINEST_EPSILON (1.0 / 512)
 /* Objective minus bound is the duality gap of the smoothed problem. A width is exhausted when that
- * is at most this part of the gap to the best labelling (docs/lp.md). */
+ * is at most this part of the gap to the best labelling (docs/explain/relaxations.md). */
 #define EXHAUSTED 0.3
 /* A width may be left earlier where the relative gap is at most this times epsilon. Where it is
  * wider y is far from its optimum, and steps, which are as long as epsilon, would never lead there.

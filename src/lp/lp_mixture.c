@@ -2,7 +2,8 @@
  * of neighbours with one epsilon, the two that weigh least become the point of their mean y. It is
  * not the mean of their points, but the line is straight where it is not clipped, and where both
  * are clipped to the same side the mean is so too: little is lost, and less with more parts
- * (docs/certificate.md has figures). Every y is feasible, so what is kept proves what it proves. */
+ * (docs/reference/certificate.md has figures). Every y is feasible, so what is kept proves what it
+ * proves. */
 #include "lp/lp_mixture.h"
 
 #include "core/error.h"

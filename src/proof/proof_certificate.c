@@ -1,6 +1,6 @@
 /* What a certificate of a proof holds: the LP's dual point, the groups round by round, the values
- * that they stand on, and the bound of the rest (docs/certificate.md). Only what a check will find
- * is claimed. */
+ * that they stand on, and the bound of the rest (docs/reference/certificate.md). Only what a check
+ * will find is claimed. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "proof/kept.h"

@@ -323,7 +323,7 @@ static dcrf_status draw(dcrf_solver *solver, dcrf_rng *rng, size_t draws, dcrf_e
 
 /* A method with a bound gets its labellings polished on the way too: what the gap is measured by
  * should not be what keeps it open. Its marginals know more than the largest of them say, so some
- * draws are tried as well (docs/lp.md). */
+ * draws are tried as well (docs/explain/relaxations.md). */
 #define MOVES_EVERY 16
 #define DRAWS 6
 

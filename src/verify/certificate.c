@@ -1,4 +1,4 @@
-/* The bytes of a certificate, little-endian (docs/certificate.md):
+/* The bytes of a certificate, little-endian (docs/reference/certificate.md):
  *
  *   "DCRFCERT", u32 version, u32 exact?, u64 variables, u64 labels, u64 kernels, u64 cliques,
  *   u64 rounds, u64 proven, u64 mixtures, f64 energy, f64 bound, sha256 of the unaries, sha256 of

@@ -1,5 +1,5 @@
-/* A certificate: the proof of dcrf/proof.h in a form that others can check. docs/certificate.md
- * describes the bytes. */
+/* A certificate: the proof of dcrf/proof.h in a form that others can check.
+ * docs/reference/certificate.md describes the bytes. */
 #ifndef DCRF_VERIFY_CERTIFICATE_H
 #define DCRF_VERIFY_CERTIFICATE_H
 

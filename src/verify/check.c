@@ -1,4 +1,4 @@
-/* The check of a certificate, by the rules of docs/certificate.md.
+/* The check of a certificate, by the rules of docs/reference/certificate.md.
  *
  * Round after round, the variables that the certificate decides there must either have one possible
  * label left (after mixtures and dead ends have excluded others) or be a group whose margins are

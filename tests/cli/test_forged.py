@@ -274,7 +274,7 @@ class ForgedTest(Case):
         return numbers and [float(number) for number in numbers.groups()]
 
     def test_limits(self):
-        """As docs/certificate.md has them; test_certificate_bytes.c has the same of the command's reader."""
+        """As docs/reference/certificate.md has them; test_certificate_bytes.c has the same of the command's reader."""
         np = self.numpy
 
         def is_read(rounds=1, mixtures=1, points=1, nodes=0, levels=1, empty=None, after=(0,)):

@@ -98,7 +98,7 @@ class DatasetTest(Case):
         os.makedirs(self.path("set/images"))
         os.makedirs(self.path("set/unaries"))
         self.write("set/images/a.png", formats.png(IMAGE))
-        words = "docs/datasets.md and the manual (man dcrf, Data sets) say what a data set is"
+        words = "docs/reference/formats.md and the manual (man dcrf, Data sets) say what a data set is"
         self.bad("set", words, "batch", "set", "--out", "res")
         self.write("set/unaries/a.npy", formats.npy([1] * (WIDTH * HEIGHT * LABELS), (HEIGHT, WIDTH, LABELS), "|u1"))
         self.bad("set", words, "batch", "set", "--out", "res")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rough masks of real photographs are refined by so much at least; docs/masks.md has all figures, script/bench-masks makes them.
+"""Rough masks of real photographs are refined by so much at least; docs/explain/strokes-and-masks.md has all figures, script/bench-masks makes them.
 
 The floors are one point below what was measured when this was written: blocks 0.952 (rough 0.886), shrunk 0.943 (rough 0.685)."""
 

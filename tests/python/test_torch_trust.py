@@ -38,9 +38,9 @@ def scene(batch=2, size=(HEIGHT, WIDTH), channels=3, dtype=torch.float32):
 
 class Masks(unittest.TestCase):
     def test_recipe_of_the_documentation(self):
-        """The lines of docs/python.md, as they stand there."""
-        page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
-        lines = re.search(r"## Training\n+```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
+        """The lines of docs/howto/train.md, as they stand there."""
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "howto" / "train.md"
+        lines = re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
         torch.manual_seed(1)
         logits = torch.randn(2, 21, 8, 9, requires_grad=True)
         image = 255 * torch.rand(2, 3, 8, 9)

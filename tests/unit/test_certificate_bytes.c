@@ -331,7 +331,7 @@ static bool is_read_with(size_t rounds, size_t mixtures, size_t points) {
     return answer;
 }
 
-/* As docs/certificate.md says. */
+/* As docs/reference/certificate.md says. */
 static void there_are_limits(void **state) {
     (void)state;
     assert_true(is_read_with(4096, 1, 1) && !is_read_with(4097, 1, 1));

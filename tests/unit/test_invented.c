@@ -3,7 +3,8 @@
  *
  *   bound = sum_a min_i (theta_ai - sum_p w_p sum_b K_ab F_p(v_ai, v_bi) - shares_ai) + sum_p C_p,
  *
- * the last two only where the mixture has shares; F is the clipped line of docs/certificate.md. */
+ * the last two only where the mixture has shares; F is the clipped line of
+ * docs/reference/certificate.md. */
 #include "toy.h"
 
 #include "core/memory.h"

@@ -193,7 +193,7 @@ static void test_against_the_oracle(void **state) {
                 assert_near(found.rho, sums.differing / sums.expected, 0.01 * found.rho);
                 const double temperature = calibrating_temperature(&p);
                 assert_near(found.temperature, temperature, 0.01 * temperature);
-                /* As docs/strength.md has it. */
+                /* As docs/explain/strength.md has it. */
                 assert_near(found.strength,
                             14 * found.temperature / (1 + 2 * found.temperature / found.margin),
                             1e-12 * found.strength);
