@@ -4,6 +4,7 @@
 
 #include "model/model_options.h"
 #include "progress.h"
+#include "report/flicker.h"
 
 #include <dcrf/proof.h>
 
@@ -45,6 +46,8 @@ typedef struct tiles_facts {
     size_t plan_bytes;      /* the largest plan */
     double vertices;        /* of the lattice per pixel, the most in a sample */
     double largest_gap;     /* of a tile's own problem; NaN: no bound */
+    flicker flicker_before; /* of a video, by the unaries alone */
+    flicker flicker_after;
 } tiles_facts;
 
 typedef struct solution {

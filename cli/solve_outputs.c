@@ -362,39 +362,64 @@ static bool write_one(writing *w, const char *file,
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-static bool write_frame(const char *file, FILE *stream, const writing *w, size_t frame,
-                        bool is_overlay) {
-    const cli_image *video = &w->results->built->image;
-    const uint16_t *labels = w->results->found->labels + frame * video->width * video->height;
-    if (is_overlay)
-        return write_overlay(file, stream, w);
-    return w->outputs->label_format == LABELS_INDEXED
-               ? png_write_labels(stream, file, labels, video->width, video->height,
-                                  w->results->colours->rgb, w->problem)
-               : png_write_samples(stream, file, labels, video->width, video->height, 1,
-                                   w->problem);
+/* A picture with the name of a frame, in a folder that is made where there is none. */
+typedef struct frame_file {
+    char *path;
+    cli_outputs files;
+    FILE *stream;
+} frame_file;
+
+static bool frame_begin(frame_file *file, const char *folder, const cli_image *video, size_t frame,
+                        cli_problem *problem) {
+    *file = (frame_file){0};
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return failure(problem, folder, "cannot be made: %s", strerror(errno));
+    file->path = path_beside(folder, video->frames.lines[frame], ".png");
+    return file->path ? output_begin(&file->files, file->path, &file->stream, problem)
+                      : out_of_memory(problem, folder);
 }
 
-/* A picture for each frame, with its name. */
-static bool write_frames(writing *w, const char *folder, bool is_overlay) {
+static bool frame_end(frame_file *file, bool done, cli_problem *problem) {
+    done = done && outputs_commit(&file->files, problem);
+    outputs_discard(&file->files);
+    free(file->path);
+    return done;
+}
+
+bool solve_outputs_write_frame(const solve_outputs *outputs, const cli_image *video,
+                               const palette *colours, size_t frame, const uint16_t *labels,
+                               cli_problem *problem) {
+    frame_file file;
+    bool done = frame_begin(&file, outputs->labels_file, video, frame, problem);
+    if (done)
+        done = outputs->label_format == LABELS_INDEXED
+                   ? png_write_labels(file.stream, file.path, labels, video->width, video->height,
+                                      colours->rgb, problem)
+                   : png_write_samples(file.stream, file.path, labels, video->width, video->height,
+                                       1, problem);
+    return frame_end(&file, done, problem);
+}
+
+static bool write_overlay_frame(writing *w, const cli_image *video, size_t frame) {
+    frame_file file;
+    scene_move(&w->shown, video, frame);
+    const bool done = frame_begin(&file, w->outputs->overlay_file, video, frame, w->problem) &&
+                      write_overlay(file.path, file.stream, w);
+    return frame_end(&file, done, w->problem);
+}
+
+static bool write_frames(writing *w) {
     const cli_image *video = &w->results->built->image;
-    if (!folder || format_of(folder) != FOLDER)
-        return true;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return failure(w->problem, folder, "cannot be made: %s", strerror(errno));
+    const solve_outputs *o = w->outputs;
+    const bool in_folder = o->labels_file && format_of(o->labels_file) == FOLDER;
+    const bool overlays = o->overlay_file && format_of(o->overlay_file) == FOLDER;
     bool done = true;
-    for (size_t frame = 0; done && frame < video->depth; frame++) {
-        cli_outputs files = {0};
-        FILE *stream;
-        char *file = path_beside(folder, video->frames.lines[frame], ".png");
-        scene_move(&w->shown, video, frame);
-        done = file ? output_begin(&files, file, &stream, w->problem) &&
-                          write_frame(file, stream, w, frame, is_overlay) &&
-                          outputs_commit(&files, w->problem)
-                    : out_of_memory(w->problem, folder);
-        outputs_discard(&files);
-        free(file);
-    }
+    for (size_t i = 0; (in_folder || overlays) && done && i < video->depth; i++)
+        done = (!in_folder || solve_outputs_write_frame(o, video, w->results->colours, i,
+                                                        w->results->found->labels +
+                                                            i * video->width * video->height,
+                                                        w->problem)) &&
+               (!overlays || write_overlay_frame(w, video, i));
     return done;
 }
 
@@ -449,8 +474,7 @@ bool solve_outputs_write(const solve_outputs *outputs, const solve_results *resu
                 write_one(&w, outputs->marginals_file, write_marginals) &&
                 write_one(&w, outputs->trace_file, write_trace_file) &&
                 write_one(&w, outputs->report_file, write_report);
-    done = done && write_frames(&w, outputs->labels_file, false) &&
-           write_frames(&w, outputs->overlay_file, true) && finish(&w);
+    done = done && write_frames(&w) && finish(&w);
     outputs_discard(&w.files);
     scene_free(&w.shown);
     free(w.world_file);

@@ -53,6 +53,11 @@ bool solve_outputs_fit(const solve_outputs *outputs, const cli_image *image, cli
 bool solve_outputs_colours(const solve_outputs *outputs, built_model *built, palette *colours,
                            cli_problem *problem);
 
+/* The labels of one frame of a video, a picture in the folder of the labels. */
+bool solve_outputs_write_frame(const solve_outputs *outputs, const cli_image *video,
+                               const palette *colours, size_t frame, const uint16_t *labels,
+                               cli_problem *problem);
+
 /* Does one of them go to the standard output? */
 bool solve_outputs_take_stdout(const solve_outputs *outputs);
 

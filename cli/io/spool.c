@@ -22,6 +22,11 @@ typedef struct spooling {
     cli_problem *problem;
 } spooling;
 
+static bool cannot_store(const char *file, cli_problem *problem) {
+    return failure(problem, file, "its pixels cannot be stored in a temporary file: %s",
+                   strerror(errno));
+}
+
 static bool take_row(spooling *s, const uint16_t *samples, size_t count) {
     for (size_t i = 0; i < count; i++) {
         s->row[s->sample_bytes * i] = (uint8_t)samples[i];
@@ -29,8 +34,7 @@ static bool take_row(spooling *s, const uint16_t *samples, size_t count) {
             s->row[2 * i + 1] = (uint8_t)(samples[i] >> 8);
     }
     return fwrite(s->row, s->sample_bytes, count, s->stream) == count ||
-           failure(s->problem, s->file, "its pixels cannot be stored in a temporary file: %s",
-                   strerror(errno));
+           cannot_store(s->file, s->problem);
 }
 
 static bool take_rows(void *user, const picture *described, const uint16_t *samples, size_t rows) {
@@ -51,8 +55,7 @@ static bool take_rows(void *user, const picture *described, const uint16_t *samp
     return done;
 }
 
-/* A file that is gone when it is closed, however the program ends. */
-static FILE *open_nameless(const char *folder_of) {
+FILE *spool_open(const char *folder_of) {
     char *name;
     const int descriptor = output_create_beside(folder_of, &name);
     if (descriptor < 0)
@@ -65,11 +68,26 @@ static FILE *open_nameless(const char *folder_of) {
     return stream;
 }
 
+bool spool_floats(FILE *stream, const float *floats, size_t count, const char *file,
+                  cli_problem *problem) {
+    return fwrite(floats, sizeof *floats, count, stream) == count || cannot_store(file, problem);
+}
+
+int spool_close(FILE *stream, const char *file, cli_problem *problem) {
+    int descriptor = -1;
+    if (fflush(stream) != 0)
+        cannot_store(file, problem);
+    else if ((descriptor = dup(fileno(stream))) < 0)
+        failure(problem, file, "cannot be kept open: %s", strerror(errno));
+    fclose(stream);
+    return descriptor;
+}
+
 bool spool_picture(const uint8_t *data, size_t size, picture_purpose purpose, const char *file,
                    const char *folder_of, spooled *stored, cli_problem *problem) {
     picture described;
     spooling s = {.file = file,
-                  .stream = open_nameless(folder_of),
+                  .stream = spool_open(folder_of),
                   .are_colours = purpose == PICTURE_AS_COLOURS,
                   .problem = problem};
     const picture_sink sink = {take_rows, &s, BAND_BYTES_MAX};
@@ -78,20 +96,18 @@ bool spool_picture(const uint8_t *data, size_t size, picture_purpose purpose, co
         return failure(problem, file, "no temporary file can be made for its pixels: %s",
                        strerror(errno));
     bool done = picture_decode_rows(data, size, purpose, file, &sink, &described, problem);
-    if (done && fflush(s.stream) != 0)
-        done = failure(problem, file, "its pixels cannot be stored in a temporary file: %s",
-                       strerror(errno));
     if (done) {
-        stored->descriptor = dup(fileno(s.stream));
+        stored->descriptor = spool_close(s.stream, file, problem);
+        s.stream = NULL;
         stored->width = described.width;
         stored->height = described.height;
         stored->channels = described.channels;
         stored->sample_bytes = s.sample_bytes;
         stored->scale = sample_scale_of(s.range, &described);
-        done = stored->descriptor >= 0 ||
-               failure(problem, file, "cannot be kept open: %s", strerror(errno));
+        done = stored->descriptor >= 0;
     }
-    fclose(s.stream);
+    if (s.stream)
+        fclose(s.stream);
     free(s.row);
     free(s.range);
     return done;

@@ -1,8 +1,10 @@
 #include "large/inputs.h"
 
 #include "io/file.h"
+#include "io/frames.h"
 #include "io/label_map.h"
 #include "io/nifti.h"
+#include "large/frames.h"
 #include "prior/look.h"
 #include "prior/map.h"
 
@@ -46,6 +48,8 @@ static bool open_volume(large_inputs *inputs, cli_problem *problem) {
 }
 
 static bool open_image(large_inputs *inputs, const char *folder_of, cli_problem *problem) {
+    if (path_is_folder(inputs->image_file))
+        return large_frames_open(inputs, problem);
     if (!image_measure(inputs->image_file, &inputs->image))
         return open_volume(inputs, problem);
     if (!raster_from_picture(inputs->image_file, PICTURE_AS_COLOURS, folder_of, &inputs->colours,
@@ -185,6 +189,8 @@ static bool recognize(const char *path, file_kind *kind, bool *is_rounded, cli_p
 static bool open_numbers(large_inputs *inputs, const char *folder_of, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     file_kind kind;
+    if (large_frames_have_energies(inputs))
+        return true;
     if (!recognize(unary_file(unary), &kind, &inputs->is_map_rounded, problem))
         return false;
     if (unary->prior_file)
@@ -250,7 +256,7 @@ bool large_inputs_numbers(const large_inputs *inputs, const raster_window *windo
         return false;
     for (size_t i = 0; i < count; i++)
         if (!isfinite(numbers[i]))
-            return bad_input(problem, inputs->options->unary.array_file,
+            return bad_input(problem, unary_file(&inputs->options->unary),
                              "the unary array holds %g at %s, channel %zu", (double)numbers[i],
                              image_place_text(&inputs->image,
                                               pixel_of_image(inputs, window, i / inputs->labels),
@@ -276,6 +282,8 @@ bool large_inputs_energies(const large_inputs *inputs, const raster_window *wind
                            cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     dcrf_error error;
+    if (inputs->are_energies)
+        return large_inputs_numbers(inputs, window, energies, problem);
     if (unary->prior_file)
         return energies_of_map(inputs, window, energies, problem);
     if (inputs->kind == DCRF_UNARY_ENERGIES && (unary->scale == 0 || unary->scale == 1))

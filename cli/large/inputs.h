@@ -13,6 +13,7 @@ typedef struct large_inputs {
     raster colours;
     raster numbers;      /* the array, or the label map */
     void *own_numbers;   /* of a NIfTI array or map, which is read whole */
+    bool are_energies;   /* the numbers are what is to be minimized, whatever they come from */
     bool holds_integers; /* an array of them */
     bool is_map_rounded; /* by its format */
     size_t labels;

@@ -1,7 +1,7 @@
 #include "large/large.h"
 
 #include "io/frames.h"
-
+#include "io/video.h"
 #include "large/run.h"
 #include "large/sample.h"
 #include "ranks/ranks.h"
@@ -52,10 +52,15 @@ static size_t labels_by_headers(const large_task *task, const cli_image *image) 
 
 static bool fits_by_headers(const large_task *task, double vertices) {
     cli_image image;
-    if (!image_measure(task->image_file, &image))
+    cli_problem ignored;
+    if (!(path_is_folder(task->image_file) ? video_measure(task->image_file, &image, &ignored)
+                                           : image_measure(task->image_file, &image)))
         return false;
-    return bytes_of_whole(task, (double)image_pixels(&image), labels_by_headers(task, &image),
-                          IMAGE_CHANNELS, vertices) <= (double)task->limits->memory_bytes;
+    const bool fits =
+        bytes_of_whole(task, (double)image_pixels(&image), labels_by_headers(task, &image),
+                       IMAGE_CHANNELS, vertices) <= (double)task->limits->memory_bytes;
+    image_free(&image);
+    return fits;
 }
 
 /* ---- the tiling ----------------------------------------------------------------------------- */
@@ -64,23 +69,58 @@ static double bytes_of_tiles(const large_run *run, const dcrf_tiling *tiling) {
     const cli_image *image = &run->inputs.image;
     const double per_pixel = dcrf_bytes_per_variable(
         (dcrf_method)run->task->solver->method, run->inputs.labels, image->channels, run->vertices);
-    /* Volumes are read whole. */
-    const double kept = image_is_volume(image)
+    /* Volumes are read whole, but for videos. */
+    const double kept = image_is_volume(image) && !image_is_video(image)
                             ? (double)image_pixels(image) *
                                   (double)(sizeof(float) * (image->channels + run->inputs.labels))
                             : 0;
     return FIXED_BYTES + kept + per_pixel * (double)dcrf_tiling_largest(tiling) +
-           large_outputs_bytes(run->task->outputs, tiling, image_is_volume(image),
-                               run->inputs.labels);
+           large_outputs_bytes(run->task->outputs, tiling, image, run->inputs.labels);
 }
 
-static bool make_tiling(const large_run *run, size_t side, dcrf_tiling *tiling, dcrf_error *error) {
+static bool make_tiling(const large_run *run, size_t side, size_t slices, dcrf_tiling *tiling,
+                        dcrf_error *error) {
     const dcrf_grid grid = image_grid(&run->inputs.image);
-    const size_t window[DCRF_MAX_AXES] = {side, side, side};
+    const size_t window[DCRF_MAX_AXES] = {side, side, slices};
     size_t overlap[DCRF_MAX_AXES];
     dcrf_tiling_overlap(&grid, run->built.kernels, run->built.kernel_count,
                         DCRF_TILE_OVERLAP_SIGMAS, overlap);
     return dcrf_tiling_make(tiling, &grid, window, overlap, error) >= 0;
+}
+
+/* Take a cut with windows of these sides, and say whether memory has room for it; `is_cut` is false
+ * where it cannot be made. */
+static bool try_tiling(large_run *run, size_t side, size_t slices, bool *is_cut, double *needed) {
+    dcrf_tiling tried;
+    dcrf_error error;
+    *is_cut = make_tiling(run, side, slices, &tried, &error);
+    if (!*is_cut)
+        return false;
+    run->tiling = tried;
+    *needed = bytes_of_tiles(run, &tried);
+    return *needed <= (double)run->task->limits->memory_bytes;
+}
+
+/* A video is cut along time first, so that frames stay whole, as long as no more of a window is
+ * overlap than not; then frames are cut, and last of all time again. */
+static bool choose_video_tiling(large_run *run, double *needed) {
+    const cli_image *video = &run->inputs.image;
+    const size_t whole = video->width > video->height ? video->width : video->height;
+    bool is_cut = true;
+    size_t overlap[DCRF_MAX_AXES];
+    const dcrf_grid grid = image_grid(video);
+    dcrf_tiling_overlap(&grid, run->built.kernels, run->built.kernel_count,
+                        DCRF_TILE_OVERLAP_SIGMAS, overlap);
+    for (size_t slices = video->depth; slices > 4 * overlap[2]; slices--)
+        if (try_tiling(run, whole, slices, &is_cut, needed))
+            return true;
+    for (size_t slices = 4 * overlap[2] + 1; slices > 2 * overlap[2]; slices--) {
+        is_cut = true;
+        for (size_t side = whole; is_cut; side -= side / 32 + 1)
+            if (try_tiling(run, side, slices, &is_cut, needed))
+                return true;
+    }
+    return false;
 }
 
 /* The largest windows that the memory has room for. */
@@ -88,20 +128,19 @@ static bool choose_tiling(large_run *run, cli_problem *problem) {
     const large_options *limits = run->task->limits;
     const cli_image *image = &run->inputs.image;
     size_t side = image->width > image->height ? image->width : image->height;
-    dcrf_tiling tried;
     dcrf_error error;
     double needed = NAN;
+    bool is_cut = true;
     if (image->depth > side)
         side = image->depth;
     if (limits->tile_px > 0)
-        return make_tiling(run, limits->tile_px, &run->tiling, &error) ||
+        return make_tiling(run, limits->tile_px, limits->tile_px, &run->tiling, &error) ||
                library_problem(problem, "--tile", &error);
-    for (; make_tiling(run, side, &tried, &error); side -= side / 32 + 1) {
-        run->tiling = tried;
-        needed = bytes_of_tiles(run, &tried);
-        if (needed <= (double)limits->memory_bytes)
+    if (image_is_video(image) && choose_video_tiling(run, &needed))
+        return true;
+    for (; is_cut && !image_is_video(image); side -= side / 32 + 1)
+        if (try_tiling(run, side, side, &is_cut, &needed))
             return true;
-    }
     return bad_input(problem, "--memory",
                      "tiles as wide as the kernels need them take about %.0f MiB; give that much, "
                      "or smaller sigmas",
@@ -147,7 +186,8 @@ static bool prepare(large_run *run, cli_problem *problem) {
            solve_outputs_colours(task->outputs, &run->built, &run->colours, problem) &&
            choose_tiling(run, problem) &&
            large_outputs_new(&run->outputs, task->outputs, &run->tiling, &run->inputs.image,
-                             run->inputs.labels, &run->colours, &run->files, problem);
+                             run->inputs.labels, &run->colours, &run->inputs.colours, &run->files,
+                             problem);
 }
 
 /* Together. */
@@ -227,9 +267,9 @@ static bool decide(const large_task *task, bool *may_be_tiled, cli_problem *prob
     if (limits->tile_px == 0 &&
         (limits->memory_bytes == 0 || fits_by_headers(task, MOST_VERTICES(features))))
         return true;
-    if (path_is_folder(task->image_file))
+    if (path_is_folder(task->image_file) && ranks_count() > 1)
         return bad_input(problem, limits->tile_px > 0 ? "--tile" : "--memory",
-                         "a folder of frames is solved as a whole; give fewer frames at a time");
+                         "the tiles of a folder of frames are solved by one process");
     if (!model_check_kernels(task->model, problem) ||
         !unary_check_options(&task->model->unary, problem))
         return false;

@@ -1,9 +1,11 @@
 #include "large/outputs.h"
 
+#include "io/frames.h"
 #include "io/nifti.h"
 #include "io/npy.h"
 #include "io/png_format.h"
 #include "io/tiff_write.h"
+#include "large/frame_outputs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,21 +50,28 @@ struct large_outputs {
     const cli_image *image;
     size_t labels;
     field_file files[FIELDS];
-    /* The band: rows of a picture, or all of a volume. */
+    /* The band: rows of a picture, frames of a video, or all of a volume. */
     size_t band_first; /* its first row */
     size_t band_rows;
+    size_t band_first_frame;
     uint16_t *band_labels;
+    uint16_t *band_unary; /* the unary minimum, of a video */
+    frame_outputs frames;
     float *band_confidence;
     float *band_marginals; /* the labels of a pixel next to each other */
     uint16_t *grey;        /* a row of a picture of the confidence */
 };
 
-static size_t band_pixels(const dcrf_tiling *tiling, bool is_volume) {
+/* Tiles of an axis differ by one at most. */
+static size_t longest_tile(const dcrf_tiling *tiling, size_t axis) {
+    return (tiling->grid.size[axis] + tiling->count[axis] - 1) / tiling->count[axis];
+}
+
+static size_t band_pixels(const dcrf_tiling *tiling, const cli_image *image) {
     const size_t *size = tiling->grid.size;
-    if (is_volume)
-        return size[0] * size[1] * size[2];
-    /* Tiles of an axis differ by one at most. */
-    return size[0] * (size[1] / tiling->count[1] + (size[1] % tiling->count[1] != 0));
+    if (image_is_video(image))
+        return size[0] * size[1] * longest_tile(tiling, 2);
+    return image_is_volume(image) ? size[0] * size[1] * size[2] : size[0] * longest_tile(tiling, 1);
 }
 
 /* Of what is written, before it is. */
@@ -72,21 +81,27 @@ static size_t bytes_per_pixel(const solve_outputs *options, size_t labels) {
     return (options->labels_file ? sizeof(uint16_t) : 0) + floats * sizeof(float);
 }
 
-double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tiling, bool is_volume,
-                           size_t labels) {
-    return (double)band_pixels(tiling, is_volume) * (double)bytes_per_pixel(options, labels);
+double large_outputs_bytes(const solve_outputs *options, const dcrf_tiling *tiling,
+                           const cli_image *image, size_t labels) {
+    const size_t of_video = image_is_video(image) ? 2 * sizeof(uint16_t) : 0;
+    return (double)band_pixels(tiling, image) *
+           (double)(of_video + bytes_per_pixel(options, labels));
 }
 
 static bool allocate(large_outputs *o) {
-    const size_t pixels = band_pixels(o->tiling, image_is_volume(o->image));
-    if (o->files[FIELD_LABELS].path)
+    const size_t pixels = band_pixels(o->tiling, o->image);
+    const bool is_video = image_is_video(o->image);
+    if (is_video)
+        o->band_unary = malloc(pixels * sizeof *o->band_unary);
+    if (o->files[FIELD_LABELS].path || is_video)
         o->band_labels = malloc(pixels * sizeof *o->band_labels);
     if (o->files[FIELD_CONFIDENCE].path)
         o->band_confidence = malloc(pixels * sizeof *o->band_confidence);
     if (o->files[FIELD_MARGINALS].path)
         o->band_marginals = malloc(pixels * o->labels * sizeof *o->band_marginals);
     o->grey = malloc(o->image->width * sizeof *o->grey);
-    return o->grey && (o->band_labels || !o->files[FIELD_LABELS].path) &&
+    return o->grey && (!is_video || (o->band_unary && o->band_labels)) &&
+           (o->band_labels || !o->files[FIELD_LABELS].path) &&
            (o->band_confidence || !o->files[FIELD_CONFIDENCE].path) &&
            (o->band_marginals || !o->files[FIELD_MARGINALS].path);
 }
@@ -125,7 +140,7 @@ static bool begin_file(large_outputs *o, field what, const palette *colours, cli
     field_file *file = &o->files[what];
     size_t shape[NPY_MAX_AXES];
     size_t axes = image_shape(o->image, shape);
-    if (!file->path)
+    if (!file->path || path_names_folder(file->path))
         return true;
     if (!output_begin(files, file->path, &file->stream, problem))
         return false;
@@ -147,7 +162,8 @@ static bool begin_file(large_outputs *o, field what, const palette *colours, cli
 
 bool large_outputs_new(large_outputs **made, const solve_outputs *options,
                        const dcrf_tiling *tiling, const cli_image *image, size_t labels,
-                       const palette *colours, cli_outputs *files, cli_problem *problem) {
+                       const palette *label_colours, const raster *colours, cli_outputs *files,
+                       cli_problem *problem) {
     large_outputs *o = *made = calloc(1, sizeof *o);
     if (!o)
         return out_of_memory(problem, "outputs");
@@ -158,9 +174,12 @@ bool large_outputs_new(large_outputs **made, const solve_outputs *options,
     o->files[FIELD_LABELS].path = options->labels_file;
     o->files[FIELD_CONFIDENCE].path = options->confidence_file;
     o->files[FIELD_MARGINALS].path = options->marginals_file;
-    bool done = allocate(o) || out_of_memory(problem, "outputs");
+    bool done =
+        (allocate(o) && (!image_is_video(image) ||
+                         frame_outputs_init(&o->frames, options, image, label_colours, colours))) ||
+        out_of_memory(problem, "outputs");
     for (int what = 0; done && what < FIELDS; what++)
-        done = begin_file(o, (field)what, colours, files, problem);
+        done = begin_file(o, (field)what, label_colours, files, problem);
     if (!done)
         large_outputs_free(made);
     return done;
@@ -177,7 +196,9 @@ void large_outputs_free(large_outputs **outputs) {
         return;
     for (int what = 0; what < FIELDS; what++)
         field_free(&o->files[what]);
+    frame_outputs_clear(&o->frames);
     free(o->band_labels);
+    free(o->band_unary);
     free(o->band_confidence);
     free(o->band_marginals);
     free(o->grey);
@@ -231,7 +252,7 @@ static bool write_planes(large_outputs *o, const field_file *file, cli_problem *
 static bool write_field(large_outputs *o, field what, size_t pixels, cli_problem *problem) {
     const field_file *file = &o->files[what];
     const bool nifti = file->path && nifti_is_name(file->path);
-    if (!file->path)
+    if (!file->path || path_names_folder(file->path))
         return true;
     switch (what) {
     case FIELD_LABELS:
@@ -271,6 +292,7 @@ static bool write_band(large_outputs *o, size_t pixels, bool is_last, cli_proble
 /* Where a row of a tile's inner region goes; NULL: it is not wanted. */
 typedef struct field_row {
     uint16_t *labels;
+    uint16_t *unary;
     float *confidence;
     float *marginals;
 } field_row;
@@ -290,9 +312,11 @@ static size_t place_in_window(const dcrf_tile *tile, size_t row) {
 static field_row row_of_band(const large_outputs *o, const dcrf_tile *tile, size_t row) {
     const size_t y = tile->first[1] + tile->inner_first[1] + row % tile->inner_size[1];
     const size_t z = tile->first[2] + tile->inner_first[2] + row / tile->inner_size[1];
-    const size_t place = (z * o->image->height + y - o->band_first) * o->image->width +
-                         tile->first[0] + tile->inner_first[0];
+    const size_t place =
+        ((z - o->band_first_frame) * o->image->height + y - o->band_first) * o->image->width +
+        tile->first[0] + tile->inner_first[0];
     return (field_row){o->band_labels ? o->band_labels + place : NULL,
+                       o->band_unary ? o->band_unary + place : NULL,
                        o->band_confidence ? o->band_confidence + place : NULL,
                        o->band_marginals ? o->band_marginals + place * o->labels : NULL};
 }
@@ -304,6 +328,8 @@ static void take_row(const dcrf_tile_result *result, size_t row, size_t label_co
     const float *marginals = result->marginals + from * result->stride;
     if (to->labels)
         memcpy(to->labels, labels, count * sizeof *labels);
+    if (to->unary)
+        memcpy(to->unary, result->unary_labels + from, count * sizeof *labels);
     for (size_t i = 0; to->confidence && i < count; i++)
         to->confidence[i] = marginals[i * result->stride + labels[i]];
     for (size_t i = 0; to->marginals && i < count; i++)
@@ -313,15 +339,29 @@ static void take_row(const dcrf_tile_result *result, size_t row, size_t label_co
 
 /* The band that a tile belongs to. */
 static void begin_tile(large_outputs *o, const dcrf_tile *tile) {
+    if (image_is_video(o->image))
+        o->band_first_frame = tile->first[2] + tile->inner_first[2];
     if (image_is_volume(o->image))
         return;
     o->band_first = tile->first[1] + tile->inner_first[1];
     o->band_rows = tile->inner_size[1];
 }
 
+/* With the last tile of its frames a band of a video is complete. */
+static bool end_frames(large_outputs *o, const dcrf_tile *tile, bool is_last,
+                       cli_problem *problem) {
+    const size_t frames = tile->inner_size[2];
+    return (tile->index + 1) % (o->tiling->count[0] * o->tiling->count[1]) != 0 ||
+           (frame_outputs_take(&o->frames, o->band_first_frame, frames, o->band_labels,
+                               o->band_unary, problem) &&
+            write_band(o, frames * o->image->width * o->image->height, is_last, problem));
+}
+
 /* With its last tile a band is complete. */
 static bool end_tile(large_outputs *o, const dcrf_tile *tile, cli_problem *problem) {
     const bool is_last = tile->index + 1 == dcrf_tiling_count(o->tiling);
+    if (image_is_video(o->image))
+        return end_frames(o, tile, is_last, problem);
     if (image_is_volume(o->image))
         return !is_last || write_band(o, image_pixels(o->image), true, problem);
     return (tile->index + 1) % o->tiling->count[0] != 0 ||
@@ -338,6 +378,11 @@ bool large_outputs_take(large_outputs *o, const dcrf_tile_result *result, cli_pr
     return end_tile(o, tile, problem);
 }
 
+void large_outputs_flicker(const large_outputs *o, flicker *before, flicker *after) {
+    *before = o->frames.before;
+    *after = o->frames.after;
+}
+
 /* ---- by way of a file ----------------------------------------------------------------------- */
 
 size_t large_outputs_stored_bytes(const solve_outputs *options, const dcrf_tile *tile,
@@ -348,7 +393,7 @@ size_t large_outputs_stored_bytes(const solve_outputs *options, const dcrf_tile 
 bool large_outputs_store(const solve_outputs *options, const dcrf_tile_result *result,
                          size_t labels, FILE *stream, cli_problem *problem) {
     const size_t count = result->tile->inner_size[0];
-    const field_row row = {options->labels_file ? malloc(count * sizeof *row.labels) : NULL,
+    const field_row row = {options->labels_file ? malloc(count * sizeof *row.labels) : NULL, NULL,
                            options->confidence_file ? malloc(count * sizeof *row.confidence) : NULL,
                            options->marginals_file ? malloc(count * labels * sizeof *row.marginals)
                                                    : NULL};

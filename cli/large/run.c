@@ -145,6 +145,7 @@ static bool describe(large_run *run, const dcrf_settings *settings, const dcrf_t
     tiles->solved = info->solved;
     tiles->largest_gap = info->largest_gap;
     tiles->plan_bytes = info->plan_bytes;
+    large_outputs_flicker(run->outputs, &tiles->flicker_before, &tiles->flicker_after);
     return dcrf_changes_of_counts(run->built.model, found->pixels, info->changed, found->before,
                                   found->after, &run->built.strength.measured, &found->changes,
                                   &error) >= 0 ||

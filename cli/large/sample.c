@@ -53,7 +53,8 @@ static bool sheet_new(const large_inputs *inputs, sheet *s, cli_problem *problem
                            .height = rows * WINDOWS,
                            .depth = 1,
                            .channels = inputs->colours.channels,
-                           .spacing_mm = {1, 1, 1}},
+                           .spacing_mm = {1, 1, 1},
+                           .frames = inputs->image.frames}, /* time has a sigma of its own */
                  .window_pixels = window.size[0] * window.size[1],
                  .step_pixels = window.size[0] * rows};
     const size_t pixels = s->step_pixels * WINDOWS;
@@ -68,7 +69,7 @@ static bool settle_kind(large_inputs *inputs, cli_problem *problem) {
     const raster_window first = window_at(&inputs->image, 0);
     const size_t pixels = first.size[0] * first.size[1];
     pixel_array array = {.integers = inputs->holds_integers, .channel_axis = true};
-    if (!unary->array_file)
+    if (!unary->array_file || inputs->are_energies)
         return true;
     float *numbers = malloc(pixels * WINDOWS * inputs->labels * sizeof *numbers);
     bool done = numbers != NULL || out_of_memory(problem, "sample");

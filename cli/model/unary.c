@@ -351,59 +351,84 @@ static bool unary_from_array(const unary_options *options, const cli_image *imag
     return done;
 }
 
-/* The energies of one frame, to their place in those of the video. */
-static bool take_frame(const unary_options *options, const cli_image *frame, const char *path,
-                       size_t *labels, const cli_image *video, float **energies, size_t index,
-                       unary_facts *facts, cli_problem *problem) {
+/* The numbers of an array, the labels of a pixel next to each other. */
+static void gather(const pixel_array *array, size_t width, size_t pixels, float *energies) {
+    const size_t labels = array->view.channels;
+    for (size_t i = 0; i < pixels; i++)
+        for (size_t label = 0; label < labels; label++)
+            energies[i * labels + label] =
+                *(const float *)(const void *)((const char *)array->view.data +
+                                               (ptrdiff_t)(i % width) * array->view.stride[0] +
+                                               (ptrdiff_t)(i / width) * array->view.stride[1] +
+                                               (ptrdiff_t)label * array->view.channel_stride);
+}
+
+static bool read_frame_from(const unary_options *options, const cli_image *frame, const char *path,
+                            size_t *labels, unary_facts *facts, float **energies,
+                            cli_problem *problem) {
     unary_options one = *options;
     pixel_array array = {0};
     const size_t pixels = image_pixels(frame);
     unary_facts found = {.kind = DCRF_UNARY_AUTO};
     one.array_file = path;
-    /* What the first frame's numbers are, all are. */
-    if (index > 0 && options->kind == DCRF_UNARY_AUTO)
+    if (*labels > 0 && options->kind == DCRF_UNARY_AUTO)
         one.kind = (int)facts->kind;
     if (!unary_from_array(&one, frame, &array, &found, problem))
         return false;
-    if (index == 0)
+    bool done = *labels == 0 || array.view.channels == *labels ||
+                bad_input(problem, path, "has %zu labels, and the first frame %zu",
+                          array.view.channels, *labels);
+    if (*labels == 0)
         *facts = found;
+    *labels = array.view.channels;
+    *energies = done ? malloc(pixels * *labels * sizeof **energies) : NULL;
+    done = done && (*energies || out_of_memory(problem, path));
+    if (done)
+        gather(&array, frame->width, pixels, *energies);
+    pixel_array_free(&array);
+    return done;
+}
+
+bool unary_read_frame(const unary_options *options, const cli_image *video, size_t index,
+                      const cli_image *frame, size_t *labels, unary_facts *facts, float **energies,
+                      cli_problem *problem) {
+    const char *folder = options->array_file;
+    char *path = path_partner(folder, video->frames.lines[index], PARTNER_ARRAY);
+    const bool done = path ? read_frame_from(options, frame, path, labels, facts, energies, problem)
+                           : bad_input(problem, folder, "has no array (.npy, .npz) for %s",
+                                       video->frames.lines[index]);
+    free(path);
+    return done;
+}
+
+/* The energies of one frame, to their place in those of the video. */
+static bool take_frame(const unary_options *options, const cli_image *video, size_t index,
+                       size_t *labels, float **energies, unary_facts *facts, cli_problem *problem) {
+    const cli_image frame = video_frame(video, index);
+    float *one;
+    if (!unary_read_frame(options, video, index, &frame, labels, facts, &one, problem))
+        return false;
     bool done = true;
     if (!*energies) {
-        *labels = array.view.channels;
-        done = unary_check_room(video, *labels, path, problem);
+        done = unary_check_room(video, *labels, options->array_file, problem);
         *energies = done ? calloc(image_pixels(video), *labels * sizeof **energies) : NULL;
-        done = done && (*energies || out_of_memory(problem, path));
+        done = done && (*energies || out_of_memory(problem, options->array_file));
     }
-    if (done && array.view.channels != *labels)
-        done = bad_input(problem, path, "has %zu labels, and the first frame %zu",
-                         array.view.channels, *labels);
-    for (size_t i = 0; done && i < pixels; i++)
-        for (size_t label = 0; label < *labels; label++)
-            (*energies)[(index * pixels + i) * *labels + label] = *(
-                const float *)(const void *)((const char *)array.view.data +
-                                             (ptrdiff_t)(i % frame->width) * array.view.stride[0] +
-                                             (ptrdiff_t)(i / frame->width) * array.view.stride[1] +
-                                             (ptrdiff_t)label * array.view.channel_stride);
-    pixel_array_free(&array);
+    const size_t numbers = image_pixels(&frame) * *labels;
+    if (done)
+        memcpy(*energies + index * numbers, one, numbers * sizeof *one);
+    free(one);
     return done;
 }
 
 /* One array for each frame of a video. */
 static bool unary_from_frames(const unary_options *options, const cli_image *video,
                               pixel_array *unary, unary_facts *facts, cli_problem *problem) {
-    const char *folder = options->array_file;
     float *energies = NULL;
     size_t labels = 0;
     bool done = true;
-    for (size_t i = 0; done && i < video->depth; i++) {
-        const cli_image frame = video_frame(video, i);
-        char *path = path_partner(folder, video->frames.lines[i], PARTNER_ARRAY);
-        done = path
-                   ? take_frame(options, &frame, path, &labels, video, &energies, i, facts, problem)
-                   : bad_input(problem, folder, "has no array (.npy, .npz) for %s",
-                               video->frames.lines[i]);
-        free(path);
-    }
+    for (size_t i = 0; done && i < video->depth; i++)
+        done = take_frame(options, video, i, &labels, &energies, facts, problem);
     if (!done) {
         free(energies);
         return false;

@@ -72,6 +72,12 @@ bool unary_check_size(const unary_options *options, const char *image_file, cli_
 bool unary_read(const unary_options *options, const cli_image *image, pixel_array *unary,
                 unary_facts *facts, cli_problem *problem);
 
+/* The energies of one frame of a video, of the array in a folder that has its name: *energies is to
+ * be freed. *labels is 0 before the first; what its numbers are, all are. */
+bool unary_read_frame(const unary_options *options, const cli_image *video, size_t index,
+                      const cli_image *frame, size_t *labels, unary_facts *facts, float **energies,
+                      cli_problem *problem);
+
 /* What reading an array consists of: is there an axis of labels, and what are the numbers? The
  * latter from any sample of its pixels. */
 bool unary_check_array(const unary_options *options, const pixel_array *unary,

@@ -12,15 +12,24 @@ static bool is_still(const float *now, const float *next, size_t channels) {
     return true;
 }
 
+void flicker_add(flicker *measured, const float *colours, const float *next_colours,
+                 size_t channels, const uint16_t *labels, const uint16_t *next_labels,
+                 size_t pixels) {
+    for (size_t i = 0; i < pixels; i++) {
+        if (!is_still(colours + i * channels, next_colours + i * channels, channels))
+            continue;
+        measured->still++;
+        measured->changed += labels[i] != next_labels[i];
+    }
+}
+
 flicker flicker_of(const cli_image *video, const uint16_t *labels) {
     const size_t pixels = video->width * video->height;
     flicker measured = {0};
-    for (size_t i = 0; i + pixels < image_pixels(video); i++) {
-        const float *now = video->colours + i * video->channels;
-        if (!is_still(now, now + pixels * video->channels, video->channels))
-            continue;
-        measured.still++;
-        measured.changed += labels[i] != labels[i + pixels];
+    for (size_t first = 0; first + pixels < image_pixels(video); first += pixels) {
+        const float *colours = video->colours + first * video->channels;
+        flicker_add(&measured, colours, colours + pixels * video->channels, video->channels,
+                    labels + first, labels + first + pixels, pixels);
     }
     return measured;
 }

@@ -9,6 +9,11 @@ typedef struct flicker {
     size_t changed; /* of these, with another label there */
 } flicker;
 
+/* Count one frame and the next; `pixels` of each. */
+void flicker_add(flicker *measured, const float *colours, const float *next_colours,
+                 size_t channels, const uint16_t *labels, const uint16_t *next_labels,
+                 size_t pixels);
+
 flicker flicker_of(const cli_image *video, const uint16_t *labels);
 
 /* changed / still; 0 where nothing is still. */

@@ -157,8 +157,11 @@ void print_device(FILE *stream, const built_model *built) {
 }
 
 static void print_flicker(FILE *stream, const built_model *built, const solution *found) {
-    const flicker now = flicker_of(&built->image, found->labels);
-    const flicker before = flicker_of(&built->image, found->unary_labels);
+    const bool in_tiles = found->tiles.count > 0;
+    const flicker now =
+        in_tiles ? found->tiles.flicker_after : flicker_of(&built->image, found->labels);
+    const flicker before =
+        in_tiles ? found->tiles.flicker_before : flicker_of(&built->image, found->unary_labels);
     fprintf(
         stream,
         "%-14s%16.4f %%  of the pixels that look the same in the next frame change their label; "

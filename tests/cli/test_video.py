@@ -95,6 +95,35 @@ class VideoTest(Case):
         self.good("solve", "frames", "--unary", "u", "-o", "c.npy", "--temporal", "0.1", "-q", *LOCAL)
         self.assertNotEqual(formats.read_npy(self.read("c.npy"), "|u1")[1], values)
 
+    def test_in_tiles(self):
+        """Cut along time by --memory, and in all directions by --tile: nearly the labels of the whole, and flicker counted across cuts."""
+        common = ("solve", "frames", "--unary-dir", "u", "--temporal", "0.5", *LOCAL[:-1], "2.5")  # weak enough for some flicker
+        self.good(*common, "-o", "whole/", "-q")
+        whole = self.frames_of("whole")
+        for options, cut in ((("--memory", "72M"), r"in 2 tiles, 1 x 1 x 2; windows of 64 x 48 x 5"),
+                             (("--tile", "44"), "in 12 tiles, 4 x 3 x 1;")):
+            said = self.good(*common, *options, "-o", "out/")
+            self.assertRegex(said, cut)
+            frames = self.frames_of("out")
+            wrong = sum(frames[t][y][x] != whole[t][y][x] for t in range(FRAMES) for y in range(HEIGHT) for x in range(WIDTH))
+            self.assertLess(wrong, 0.02 * WIDTH * HEIGHT * FRAMES, cut)
+            still = sum(TRUTH[t][y][x] == TRUTH[t + 1][y][x] for t in range(FRAMES - 1) for y in range(HEIGHT) for x in range(WIDTH))
+            told = [float(v) for v in re.search(r"(?m)^flicker +([0-9.]+) %.*; ([0-9.]+) %", said).groups()]
+            self.assertAlmostEqual(told[0], 100 * self.flicker(frames) / still, delta=5e-5)
+            self.assertGreater(told[0], 0)
+            self.assertLess(told[0], 0.3 * told[1])
+            self.good(*common, *options, "-o", "out.npy", "-q")
+            shape, values = formats.read_npy(self.read("out.npy"), "|u1")
+            self.assertEqual(shape, (FRAMES, HEIGHT, WIDTH))
+            self.assertEqual(list(values), [v for frame in frames for row in frame for v in row])
+
+    def test_masks_in_tiles(self):
+        for t in (0, 4, 7):
+            self.write("masks/f%d.png" % (t + 5), formats.number_png([[255 * v for v in row] for row in TRUTH[t]]))
+        said = self.good("solve", "frames", "--labels-prior-dir", "masks", "--temporal", "1", "--tile", "44", "-o", "out/", *LOCAL)
+        self.assertIn("tiles do not refine the borders", said)
+        self.assertLess(self.errors(self.frames_of("out")), 0.015 * WIDTH * HEIGHT * FRAMES)
+
     def test_masks_on_some_frames(self):
         for t in (0, 4, 7):
             self.write("masks/f%d.png" % (t + 5), formats.number_png([[255 * v for v in row] for row in TRUTH[t]]))
@@ -124,7 +153,10 @@ class VideoTest(Case):
         self.bad("masks", "has no array (.npy, .npz) for frames/f5.png", "solve", "frames", "--unary", "masks")
         self.bad("masks", "has no map with the name of a frame", "solve", "frames", "--labels-prior", "masks")
         self.bad("masks", "has no pictures", "solve", "masks", "--unary", "u")
-        self.bad("--tile", "a folder of frames is solved as a whole", *start, "--tile", "30")
+        self.bad("--tile", "window", *start, "--tile", "3")
+        self.bad("--memory", "tiles as wide as the kernels need them", *start, "--memory", "10M", *LOCAL)
+        self.bad("--overlay", "needs the whole image, which is solved in tiles", *start, "--memory", "66M", "--overlay", "over/")
+        self.bad("--scribbles", "strokes are looked at in the whole image", "solve", "frames", "--scribbles", "masks", "--tile", "40")
         self.write("frames/f99.png", formats.png([[(1, 2, 3)] * 5] * 5))
         self.bad("frames/f99.png", "is 5 x 5 pixels, and the first frame 64 x 48", *start)
 
