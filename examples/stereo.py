@@ -155,7 +155,7 @@ def main():
     model = stereo_model(reference, costs, options.compatibility)
     settings = {"gap": 1e-3, "time_limit_s": options.time_limit} if options.method == "lp" else {}
     result = model.solve(options.method, **settings)
-    print(f"energy {result.energy:.1f}" + (f", at most {100 * result.gap:.3f} % above the lowest" if options.method == "lp" else ""))
+    print(f"energy {result.energy:.1f}" + (f", at most {100 * result.relative_gap:.3f} % above the lowest" if options.method == "lp" else ""))
     write_png(options.output, (256 * result.labels.astype(np.uint32)).astype(np.uint16))
     if options.picture:
         write_png(options.picture, in_colours(result.labels, options.disparities - 1))

@@ -24,6 +24,8 @@ static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, dcrf_e
         space->sums[a] += reach * image[a];
         space->curvature[a] += (float)(stiffness * image[a]);
     }
+    for (size_t a = 0; a < n && status == DCRF_OK && space->group_sums; a++)
+        space->group_sums[space->columns->group_of[kernel] * n + a] += (float)(weight * image[a]);
     return status;
 }
 
@@ -36,6 +38,8 @@ static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
         space->sums[a] = 0;
         space->curvature[a] = 0;
     }
+    for (size_t k = 0; k < n * space->columns->group_count && space->group_sums; k++)
+        space->group_sums[k] = 0;
     for (size_t m = 0; m < space->plan->kernel_count && status == DCRF_OK; m++)
         status = add_rows(space, m, error);
     space->total = 0;
@@ -98,6 +102,8 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
     space->sums = dcrf_allocate(n, sizeof(double));
     space->row_sums = dcrf_allocate(n, sizeof(float));
     space->curvature = dcrf_allocate(n, sizeof(float));
+    if (!space->is_potts)
+        space->group_sums = dcrf_allocate(n, space->columns->group_count * sizeof(float));
     space->scratch = dcrf_allocate(n, 2 * sizeof(double));
     space->is_open = dcrf_allocate(n, sizeof *space->is_open);
     for (size_t p = 0; p < cliques->count; p++) {
@@ -110,6 +116,7 @@ dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan 
         space->stiffness = dcrf_allocate(cliques->count, sizeof(double));
     }
     if (space->sums && space->row_sums && space->curvature && space->scratch && space->is_open &&
+        (space->is_potts || space->group_sums) &&
         (!has_cliques || (space->clique_cost && space->clique_weight && space->stiffness)))
         return DCRF_OK;
     dcrf_dual_space_clear(space);
@@ -128,6 +135,7 @@ void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
     dcrf_release(space->sums);
     dcrf_release(space->row_sums);
     dcrf_release(space->curvature);
+    dcrf_release(space->group_sums);
     dcrf_columns_free(&space->columns);
     dcrf_release(space->scratch);
     dcrf_release(space->is_open);

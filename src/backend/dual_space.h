@@ -66,7 +66,9 @@ struct dcrf_dual_space {
     double constant;
     struct dcrf_columns *columns; /* energy/columns.h */
     bool is_potts;                /* the columns are the labels */
-    float *curvature; /* per variable: sum_m w_m stiffness_m (K_m 1)_a, the row sum for Potts */
+    float *curvature;  /* per variable: sum_m w_m stiffness_m (K_m 1)_a, the row sum for Potts */
+    float *group_sums; /* sum_m w_m (K_m 1)_a over the kernels of a group, group by group; NULL for
+                          Potts */
 };
 
 /* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel has no cuts. Before anything

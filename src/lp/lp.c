@@ -65,7 +65,8 @@ void dcrf_solver_experiment(dcrf_solver *solver, const struct dcrf_lp_experiment
 
 /* The curvature of the smoothed problem at a variable is at most about (row sum + stiffness of its
  * clique) / epsilon: K is nearly positive semidefinite, so D - K is below D. Variables that nothing
- * holds get a small one, so that their step is long but finite. */
+ * holds get a small one, so that their step is long but finite. With cuts the metric is a matrix
+ * (backend/cpu/cut_step.c), and these numbers are what is added to it. */
 static void make_metric(struct dcrf_lp *lp) {
     const size_t n = lp->problem->model->variables;
     const struct dcrf_cliques *cliques = &lp->problem->model->cliques;
@@ -78,7 +79,10 @@ static void make_metric(struct dcrf_lp *lp) {
         mean += (double)lp->metric[a] / (double)n;
     const float floor = mean > 0 ? (float)(1e-3 * mean) : 1e-3f;
     for (size_t a = 0; a < n; a++)
-        lp->metric[a] = lp->metric[a] > floor ? lp->metric[a] : floor;
+        if (!lp->space.is_potts)
+            lp->metric[a] = lp->metric[a] - lp->space.curvature[a] + floor;
+        else
+            lp->metric[a] = lp->metric[a] > floor ? lp->metric[a] : floor;
     lp->mean_metric = mean;
 }
 

@@ -1,6 +1,7 @@
 /* The steps of the LP by Huber continuation on the CPU (the mathematics: lp/lp_huber.c). */
 #include "backend/cpu/clique_dual.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/cut_step.h"
 #include "backend/cpu/lp_blocks.h"
 #include "backend/cpu/simplex.h"
 #include "core/error.h"
@@ -17,6 +18,7 @@ struct dcrf_backend_lp {
     dcrf_pool *pool;
     struct dcrf_lp_blocks blocks;
     struct dcrf_clique_dual cliques;
+    struct dcrf_cut_step cut_step;
     const float *metric; /* the caller's */
     double epsilon;      /* of the step in hand */
     float beta;          /* likewise */
@@ -26,6 +28,7 @@ struct dcrf_backend_lp {
 
 static void free_lp(dcrf_backend_lp *lp) {
     dcrf_clique_dual_clear(&lp->cliques);
+    dcrf_cut_step_clear(&lp->cut_step);
     dcrf_lp_blocks_clear(&lp->blocks);
     dcrf_release(lp);
 }
@@ -43,6 +46,8 @@ static dcrf_status make_lp(dcrf_backend_lp **out, dcrf_backend_device *device,
     dcrf_status status = dcrf_lp_blocks_init(&lp->blocks, space, error);
     if (status == DCRF_OK)
         status = dcrf_clique_dual_init(&lp->cliques, &lp->blocks.space, error);
+    if (status == DCRF_OK)
+        status = dcrf_cut_step_init(&lp->cut_step, space, error);
     if (status < 0)
         free_lp(lp);
     else
@@ -213,6 +218,30 @@ static void descend(void *context, size_t begin, size_t end, double *sums) {
     }
 }
 
+/* The same in the metric of the cuts, which lp->metric adds to; all labels have their columns. */
+static void descend_cuts(void *context, size_t begin, size_t end, double *sums) {
+    const dcrf_backend_lp *lp = context;
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    const struct dcrf_dual_space *space = &blocks->space;
+    const struct dcrf_dual *current = &blocks->dual[DCRF_BACKEND_CURRENT];
+    const float *unary = dcrf_dual_unary(space);
+    double slope[DCRF_CUTS_MOST_LABELS], gradient[DCRF_CUTS_MOST_LABELS];
+    for (size_t a = begin; a < end; a++) {
+        const size_t row = a * space->stride;
+        float *y = blocks->y + row;
+        const float *previous = blocks->previous + row;
+        for (size_t i = 0; i < space->labels; i++) {
+            const double dual =
+                current->pairwise[row + i] + (current->clique ? current->clique[row + i] : 0);
+            slope[i] = gradient[i] = lp->epsilon * ((double)unary[row + i] - dual);
+        }
+        memcpy(y, previous, space->labels * sizeof *y);
+        dcrf_cut_step_take(&lp->cut_step, a, (double)lp->metric[a], blocks->z + row, y, gradient);
+        for (size_t i = 0; i < space->labels; i++)
+            sums[UPHILL] += (slope[i] - gradient[i]) * (double)(y[i] - previous[i]);
+    }
+}
+
 /* Where y uses the shared column: the labels that would have a part of it. */
 static void want_new_labels(dcrf_backend_lp *lp) {
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
@@ -231,7 +260,9 @@ static void want_new_labels(dcrf_backend_lp *lp) {
 static dcrf_status find_y(dcrf_backend_lp *lp, double *uphill, dcrf_error *error) {
     double sums[DESCEND_SUMS];
     for (;;) {
-        dcrf_parallel_sums(lp->pool, lp->model->variables, descend, lp, sums, DESCEND_SUMS);
+        dcrf_parallel_sums(lp->pool, lp->model->variables,
+                           lp->blocks.space.is_potts ? descend : descend_cuts, lp, sums,
+                           DESCEND_SUMS);
         *uphill = sums[UPHILL];
         if (sums[NEW_LABELS] == 0)
             return DCRF_OK;
