@@ -17,7 +17,7 @@ myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 4
 exclude_patterns = ["site"]
 suppress_warnings = ["myst.header"]
-nitpicky = False
+smartquotes = False  # -- is an option, not a dash
 
 html_theme = "furo"
 html_title = f"dcrf {release}"

@@ -80,7 +80,9 @@ def volume(folder):
     z, y, x = np.mgrid[:20, :64, :64]
     inside = (((z - 10) * 3) ** 2 + (y - 26) ** 2 + (x - 26) ** 2 < 17**2) | ((abs(y - 50) < 5) & (abs(x - 40) < 18) & (z > 4))
     likely = np.clip(0.5 + 0.22 * np.where(inside, 1, -1) + rng.normal(0, 0.2, inside.shape), 0.03, 0.97)
-    nifti(folder / "scan.nii.gz", 200 * inside + rng.normal(0, 45, inside.shape), (1, 1, 3))
+    scan = 200 * inside + rng.normal(0, 45, inside.shape)
+    nifti(folder / "scan.nii.gz", scan, (1, 1, 3))
+    save(folder / "scan-slice.png", np.clip(scan[10] / 1.6 + 60, 0, 255).astype(np.uint8))
     nifti(folder / "opinion.nii.gz", np.stack([1 - likely, likely]), (1, 1, 3))
 
 

@@ -71,6 +71,18 @@ def leave_out_links(source):
         page.write_text(re.sub(rf"\[([^]]+)\]\({re.escape(up)}[^)]+\)", r"\1", text), encoding="utf-8")
 
 
+def keep_underscores(source):
+    """Formulas in the text, such as sum_{a < b} K_ab, have underscores that must not become emphasis."""
+    kept = re.compile(r"^```.*?^```|^<!--.*?-->|`[^`\n]+`|\]\([^)]*\)|<!--.*?-->", re.M | re.S)
+    for page in source.rglob("*.md"):
+        text, done, parts = page.read_text(encoding="utf-8"), 0, []
+        for match in kept.finditer(text):
+            parts += [re.sub(r"(?m)^(?!    ).*_.*$", lambda line: line[0].replace("_", r"\_"), text[done : match.start()]), match[0]]
+            done = match.end()
+        parts.append(re.sub(r"(?m)^(?!    ).*_.*$", lambda line: line[0].replace("_", r"\_"), text[done:]))
+        page.write_text("".join(parts), encoding="utf-8")
+
+
 def command_page(source):
     """The manual as Markdown."""
     text = subprocess.run(["mandoc", "-T", "markdown", ROOT / "docs/dcrf.1"], check=True, capture_output=True, text=True).stdout
@@ -96,6 +108,7 @@ def main():
             shutil.copy(picture, target)
     link_results(source, results_page(source))
     leave_out_links(source)
+    keep_underscores(source)
     command_page(source)
 
 
