@@ -184,8 +184,9 @@ static bool write_picture(const filtering *f, FILE *stream, cli_problem *problem
         const double mean = f->sum[i] / f->row_sums[i / f->channels];
         samples[i] = mean >= 255 ? 255 : mean > 0 ? (uint16_t)lround(mean) : 0;
     }
-    const bool done = png_write_samples(stream, file, samples, f->image.width, f->image.height,
-                                        f->channels, problem);
+    const png_layout layout = {
+        .width = f->image.width, .height = f->image.height, .channels = f->channels};
+    const bool done = png_write(stream, file, samples, layout, problem);
     free(samples);
     return done;
 }

@@ -176,6 +176,7 @@ bool solve_outputs_take_stdout(const solve_outputs *outputs) {
 typedef struct writing {
     const solve_outputs *outputs;
     const solve_results *results;
+    bool is_hurried; /* pictures are compressed little */
     cli_outputs files;
     scene shown;
     char *world_file; /* the name of it */
@@ -218,8 +219,16 @@ static bool write_tiff(const char *file, FILE *stream, const writing *w, const u
     return done;
 }
 
+static png_layout label_layout(const solve_outputs *outputs, const cli_image *image,
+                               const palette *colours, bool is_hurried) {
+    return (png_layout){.width = image->width,
+                        .height = image->height,
+                        .channels = 1,
+                        .palette = outputs->label_format == LABELS_INDEXED ? colours->rgb : NULL,
+                        .is_fast = is_hurried};
+}
+
 static bool write_labels(const char *file, FILE *stream, const writing *w) {
-    const cli_image *image = &w->results->built->image;
     const uint16_t *labels = w->results->found->labels;
     const bool is_indexed = w->outputs->label_format == LABELS_INDEXED;
     if (format_of(file) == TIFF)
@@ -227,10 +236,9 @@ static bool write_labels(const char *file, FILE *stream, const writing *w) {
                           is_indexed ? w->results->colours->rgb : NULL);
     if (format_of(file) == NIFTI || format_of(file) == NPY)
         return write_label_numbers(file, stream, w, labels);
-    return is_indexed ? png_write_labels(stream, file, labels, image->width, image->height,
-                                         w->results->colours->rgb, w->problem)
-                      : png_write_samples(stream, file, labels, image->width, image->height, 1,
-                                          w->problem);
+    const png_layout layout =
+        label_layout(w->outputs, &w->results->built->image, w->results->colours, w->is_hurried);
+    return png_write(stream, file, labels, layout, w->problem);
 }
 
 /* The place of a picture that cannot say it itself, in a file beside it. */
@@ -251,8 +259,11 @@ static bool write_place(writing *w, const char *picture_file) {
 /* Write a picture and free it. */
 static bool write_picture(const char *file, FILE *stream, const writing *w, uint16_t *picture,
                           size_t channels) {
-    const bool done = picture ? png_write_samples(stream, file, picture, w->shown.width,
-                                                  w->shown.height, channels, w->problem)
+    const png_layout layout = {.width = w->shown.width,
+                               .height = w->shown.height,
+                               .channels = channels,
+                               .is_fast = w->is_hurried};
+    const bool done = picture ? png_write(stream, file, picture, layout, w->problem)
                               : out_of_memory(w->problem, file);
     free(picture);
     return done;
@@ -349,7 +360,7 @@ static bool write_json(const char *file, FILE *stream, const writing *w) {
 
 static bool write_report(const char *file, FILE *stream, const writing *w) {
     const solve_results *r = w->results;
-    return html_report_write(stream, file, r, &w->shown, r->colours, w->problem);
+    return html_report_write(stream, file, r, w->is_hurried, w->problem);
 }
 
 /* Frames go into a folder of their own, one after the other (write_frames). */
@@ -391,12 +402,8 @@ bool solve_outputs_write_frame(const solve_outputs *outputs, const cli_image *vi
                                cli_problem *problem) {
     frame_file file;
     bool done = frame_begin(&file, outputs->labels_file, video, frame, problem);
-    if (done)
-        done = outputs->label_format == LABELS_INDEXED
-                   ? png_write_labels(file.stream, file.path, labels, video->width, video->height,
-                                      colours->rgb, problem)
-                   : png_write_samples(file.stream, file.path, labels, video->width, video->height,
-                                       1, problem);
+    done = done && png_write(file.stream, file.path, labels,
+                             label_layout(outputs, video, colours, false), problem);
     return frame_end(&file, done, problem);
 }
 
@@ -453,15 +460,17 @@ static bool is_hurried(const built_model *built) {
 /* Is there a file for which the image is brought into the form of a screen? */
 static bool shows_image(const solve_outputs *outputs) {
     return outputs->overlay_file || outputs->boundaries_file || outputs->confidence_file ||
-           outputs->proof_file || outputs->report_file ||
+           outputs->proof_file ||
            (outputs->labels_file && format_of(outputs->labels_file) == FOLDER);
 }
 
 bool solve_outputs_write(const solve_outputs *outputs, const solve_results *results,
                          cli_problem *problem) {
-    writing w = {.outputs = outputs, .results = results, .problem = problem};
-    png_write_fast(is_hurried(results->built));
-    if (shows_image(outputs) && !scene_new(&w.shown, &results->built->image))
+    writing w = {.outputs = outputs,
+                 .results = results,
+                 .is_hurried = is_hurried(results->built),
+                 .problem = problem};
+    if (shows_image(outputs) && !scene_new(&w.shown, &results->built->image, 1))
         return out_of_memory(problem, "pictures");
     bool done = write_one(&w, outputs->labels_file, write_labels) &&
                 write_place(&w, outputs->labels_file) &&

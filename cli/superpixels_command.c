@@ -70,14 +70,14 @@ static bool write_regions_short(const segmentation *s, FILE *stream, cli_problem
                          "a %s can number 65536 regions and there are %zu; write a .npy, or ask "
                          "for larger ones with --min-region",
                          volume ? "NIfTI file" : "PNG", s->count);
+    const png_layout layout = {.width = s->image.width, .height = s->image.height, .channels = 1};
     uint16_t *samples = malloc(pixels * sizeof *samples);
     if (!samples)
         return out_of_memory(problem, file);
     for (size_t i = 0; i < pixels; i++)
         samples[i] = (uint16_t)s->regions[i];
     const bool done = volume ? nifti_write_labels(stream, file, s->image.geometry, samples, problem)
-                             : png_write_samples(stream, file, samples, s->image.width,
-                                                 s->image.height, 1, problem);
+                             : png_write(stream, file, samples, layout, problem);
     free(samples);
     return done;
 }
@@ -106,8 +106,9 @@ static bool encode_boundaries(const segmentation *s, const uint8_t *boundary, FI
     for (size_t i = 0; i < count; i++)
         samples[i] = boundary[i / IMAGE_CHANNELS] ? line_colour[i % IMAGE_CHANNELS]
                                                   : (uint16_t)lroundf(s->image.colours[i]);
-    const bool done = png_write_samples(stream, file, samples, s->image.width, s->image.height,
-                                        IMAGE_CHANNELS, problem);
+    const png_layout layout = {
+        .width = s->image.width, .height = s->image.height, .channels = IMAGE_CHANNELS};
+    const bool done = png_write(stream, file, samples, layout, problem);
     free(samples);
     return done;
 }

@@ -310,8 +310,9 @@ static bool encode_labels(const outcome *o, const palette *colours, const char *
     FILE *memory = open_memstream(&png->bytes, &png->size);
     if (!memory)
         return out_of_memory(problem, file);
-    bool done =
-        png_write_labels(memory, file, o->labels, o->width, o->height, colours->rgb, problem);
+    const png_layout layout = {
+        .width = o->width, .height = o->height, .channels = 1, .palette = colours->rgb};
+    bool done = png_write(memory, file, o->labels, layout, problem);
     if (fclose(memory) != 0 && done)
         done = out_of_memory(problem, file);
     return done;

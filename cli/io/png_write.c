@@ -10,12 +10,6 @@ bool is_png_name(const char *path) {
     return length >= 4 && strcmp(path + length - 4, ".png") == 0;
 }
 
-static bool is_fast;
-
-void png_write_fast(bool is_wanted) {
-    is_fast = is_wanted;
-}
-
 struct png_writer {
     png_session session;
     FILE *stream;
@@ -26,6 +20,7 @@ struct png_writer {
     bool wide;                                 /* 16 bits a sample */
     png_color colours[PNG_MAX_PALETTE_LENGTH]; /* of an indexed picture */
     bool is_indexed;
+    bool is_fast;
     uint8_t *row; /* room for one */
 
     /* The rows in hand. */
@@ -57,7 +52,7 @@ static void write_header(png_session *session, void *argument) {
     png_set_IHDR(png, session->info, (png_uint_32)w->width, (png_uint_32)w->height,
                  w->wide ? 16 : 8, colour_type(w), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
-    if (is_fast) {
+    if (w->is_fast) {
         png_set_compression_level(png, 1);
         png_set_compression_strategy(png, Z_RLE);
         png_set_filter(png, PNG_FILTER_TYPE_BASE, w->is_indexed ? PNG_FILTER_NONE : PNG_FILTER_SUB);
@@ -108,6 +103,7 @@ bool png_writer_new(png_writer **made, FILE *stream, const char *file, const png
     w->channels = layout->channels;
     w->wide = layout->wide;
     w->is_indexed = layout->palette && !layout->wide;
+    w->is_fast = layout->is_fast;
     for (size_t i = 0; w->is_indexed && i < PNG_MAX_PALETTE_LENGTH; i++)
         w->colours[i] =
             (png_color){layout->palette[i][0], layout->palette[i][1], layout->palette[i][2]};
@@ -153,27 +149,14 @@ static bool need_16_bits(const uint16_t *samples, size_t count) {
     return false;
 }
 
-static bool encode(FILE *stream, const char *file, const uint16_t *samples,
-                   const png_layout *layout, cli_problem *problem) {
+bool png_write(FILE *stream, const char *file, const uint16_t *samples, png_layout layout,
+               cli_problem *problem) {
     png_writer *writer;
-    if (!png_writer_new(&writer, stream, file, layout, problem))
+    layout.wide = need_16_bits(samples, layout.width * layout.height * layout.channels);
+    if (!png_writer_new(&writer, stream, file, &layout, problem))
         return false;
-    const bool done = png_writer_rows(writer, samples, layout->height, problem) &&
-                      png_writer_end(writer, problem);
+    const bool done =
+        png_writer_rows(writer, samples, layout.height, problem) && png_writer_end(writer, problem);
     png_writer_free(&writer);
     return done;
-}
-
-bool png_write_samples(FILE *stream, const char *file, const uint16_t *samples, size_t width,
-                       size_t height, size_t channels, cli_problem *problem) {
-    const bool wide = need_16_bits(samples, width * height * channels);
-    const png_layout layout = {width, height, channels, wide, NULL};
-    return encode(stream, file, samples, &layout, problem);
-}
-
-bool png_write_labels(FILE *stream, const char *file, const uint16_t *labels, size_t width,
-                      size_t height, const uint8_t palette[256][3], cli_problem *problem) {
-    const bool wide = need_16_bits(labels, width * height);
-    const png_layout layout = {width, height, 1, wide, palette};
-    return encode(stream, file, labels, &layout, problem);
 }

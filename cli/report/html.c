@@ -133,10 +133,10 @@ static void write_data(FILE *stream, const char *type, const uint8_t *data, size
     }
 }
 
-size_t html_picture_step(const html_picture *shown) {
-    const size_t most = shown->is_small ? HTML_SMALL_PICTURE_PIXELS : HTML_PICTURE_PIXELS;
+size_t html_picture_step(size_t width, size_t height, bool is_small) {
+    const size_t most = is_small ? HTML_SMALL_PICTURE_PIXELS : HTML_PICTURE_PIXELS;
     size_t step = 1;
-    while ((shown->width / step) * (shown->height / step) > most)
+    while (((width - 1) / step + 1) * ((height - 1) / step + 1) > most)
         step++;
     return step;
 }
@@ -160,10 +160,13 @@ static bool thin_out(html_picture *shown, size_t step, uint16_t **samples) {
 
 static bool encode(FILE *stream, const char *file, const html_picture *shown,
                    cli_problem *problem) {
-    return shown->channels == 0 ? png_write_labels(stream, file, shown->samples, shown->width,
-                                                   shown->height, shown->colours->rgb, problem)
-                                : png_write_samples(stream, file, shown->samples, shown->width,
-                                                    shown->height, shown->channels, problem);
+    const bool is_labels = shown->channels == 0;
+    const png_layout layout = {.width = shown->width,
+                               .height = shown->height,
+                               .channels = is_labels ? 1 : shown->channels,
+                               .palette = is_labels ? shown->colours->rgb : NULL,
+                               .is_fast = shown->is_fast};
+    return png_write(stream, file, shown->samples, layout, problem);
 }
 
 bool html_write_picture(FILE *stream, const char *file, const html_picture *given,
@@ -172,7 +175,7 @@ bool html_write_picture(FILE *stream, const char *file, const html_picture *give
     size_t bytes = 0;
     uint16_t *fewer = NULL;
     html_picture shown = *given;
-    const size_t step = html_picture_step(given);
+    const size_t step = html_picture_step(given->width, given->height, false);
     if (!shown.samples || (step > 1 && !thin_out(&shown, step, &fewer)))
         return out_of_memory(problem, file);
     FILE *memory = open_memstream(&png, &bytes);

@@ -33,14 +33,14 @@ typedef struct html_picture {
     size_t channels;         /* 0: labels; 1: grey; 3: RGB */
     const uint16_t *samples; /* NULL: memory was out when it was made */
     const palette *colours;  /* of labels */
-    bool is_small;           /* there is no time for more */
+    bool is_fast;            /* compressed little, as there is no time */
 } html_picture;
 
 /* Pictures on pages have no more pixels, small ones no more than the second: of larger ones every
  * second row and column is there, every third, ... This is the step. */
 #define HTML_PICTURE_PIXELS 4000000
 #define HTML_SMALL_PICTURE_PIXELS 300000
-size_t html_picture_step(const html_picture *shown);
+size_t html_picture_step(size_t width, size_t height, bool is_small);
 
 /* `file` is the page, for messages. */
 bool html_write_picture(FILE *stream, const char *file, const html_picture *shown,

@@ -19,10 +19,11 @@ typedef struct page_picture {
 static bool write_picture(const page *p, const page_picture *picture) {
     const html_picture drawn = {p->shown->width,  p->shown->height, picture->channels,
                                 picture->samples, p->colours,       p->is_hurried};
+    const cli_image *image = &p->results->built->image;
     fprintf(p->stream, "<figure><img id='picture-%s' class='%s' alt='", picture->id,
             picture->channels == 0 ? "pixels" : "");
     html_write_escaped(p->stream, picture->caption);
-    fprintf(p->stream, "' width='%zu' height='%zu' src='", drawn.width, drawn.height);
+    fprintf(p->stream, "' width='%zu' height='%zu' src='", image->width, image->height);
     const bool done = html_write_picture(p->stream, p->file, &drawn, p->problem);
     fputs("'><figcaption>", p->stream);
     html_write_escaped(p->stream, picture->caption);
@@ -35,8 +36,7 @@ static bool write_picture(const page *p, const page_picture *picture) {
 typedef struct picture_set {
     page_picture of[PICTURES_MAX];
     size_t count;
-    uint16_t
-        *drawn[PICTURES_MAX]; /* NULL: the samples belong to somebody else, or memory was out */
+    uint16_t *drawn[PICTURES_MAX]; /* NULL: the samples are the scene's, or memory was out */
 } picture_set;
 
 static void add_picture(picture_set *set, page_picture added, uint16_t *drawn) {
@@ -48,7 +48,6 @@ static void add_picture(picture_set *set, page_picture added, uint16_t *drawn) {
 
 static picture_set draw_pictures(const page *p, const scene *shown) {
     const solution *found = p->results->found;
-    const size_t first = shown->first;
     picture_set set = {.count = 0};
     add_picture(&set, (page_picture){"image", "image", "the image", IMAGE_CHANNELS, shown->colours},
                 NULL);
@@ -57,11 +56,10 @@ static picture_set draw_pictures(const page *p, const scene *shown) {
                     picture_strokes(shown, p->results->built->model, p->colours));
     add_picture(&set,
                 (page_picture){"unary", "unary minimum",
-                               "the unary minimum: every pixel for itself", 0,
-                               found->unary_labels + first},
-                NULL);
-    add_picture(&set, (page_picture){"result", "result", "the result", 0, found->labels + first},
-                NULL);
+                               "the unary minimum: every pixel for itself", 0, NULL},
+                picture_labels(shown, found->unary_labels));
+    add_picture(&set, (page_picture){"result", "result", "the result", 0, NULL},
+                picture_labels(shown, found->labels));
     add_picture(
         &set,
         (page_picture){"overlay", "overlay", "the result over the image", IMAGE_CHANNELS, NULL},
@@ -91,11 +89,8 @@ static void free_pictures(picture_set *set) {
 }
 
 static void say_step(const page *p) {
-    const html_picture shown = {
-        .width = p->shown->width, .height = p->shown->height, .is_small = p->is_hurried};
-    const size_t step = html_picture_step(&shown);
-    if (step > 1)
-        fprintf(p->stream, "<p class='soft'>One of %zu rows and columns%s.</p>\n", step,
+    if (p->shown->step > 1)
+        fprintf(p->stream, "<p class='soft'>One of %zu rows and columns%s.</p>\n", p->shown->step,
                 p->is_hurried ? ", as there was no time for more" : "");
 }
 
@@ -144,7 +139,7 @@ static bool write_slices(const page *p) {
     scene shown;
     if (!image_is_volume(image))
         return true;
-    if (!scene_new(&shown, image))
+    if (!scene_new(&shown, image, p->shown->step))
         return out_of_memory(p->problem, p->file);
     fputs("<script type='application/json' id='slices'>[\n", p->stream);
     bool done = true;
@@ -225,8 +220,10 @@ static bool write_strip(const page *p) {
         snprintf(caption, sizeof caption, "strength %.3g%s: %.1f %% change, %zu of %zu labels left",
                  point->nats, point->factor == 1 ? " (in force)" : "", 100 * point->changed_share,
                  point->changes.labels_after, point->changes.labels_before);
-        const page_picture picture = {id, NULL, caption, 0, point->labels + p->shown->first};
+        uint16_t *labels = picture_labels(p->shown, point->labels);
+        const page_picture picture = {id, NULL, caption, 0, labels};
         done = write_picture(p, &picture);
+        free(labels);
     }
     fputs("</div></section>\n", p->stream);
     return done;

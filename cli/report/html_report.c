@@ -1,6 +1,5 @@
 #include "report/html_report.h"
 
-#include "interrupt.h"
 #include "report/html.h"
 #include "report/html_pictures.h"
 #include "report/html_plot.h"
@@ -201,23 +200,32 @@ static void write_subtitle(const page *p) {
     fprintf(p->stream, ", dcrf %s</p>\n", dcrf_version());
 }
 
-bool html_report_write(FILE *stream, const char *file, const solve_results *results,
-                       const scene *shown, const palette *colours, cli_problem *problem) {
-    const bool is_hurried = interrupt_came() || time_is_over(&results->built->time);
-    const page p = {stream, file, results, shown, colours, is_hurried, problem};
-    html_begin_style(stream, image_name(&p));
-    html_begin_body(stream, image_name(&p));
-    write_subtitle(&p);
-    write_headline(&p);
-    write_labels(&p);
-    if (!html_pictures_write(&p))
+static bool write_page(const page *p) {
+    html_begin_style(p->stream, image_name(p));
+    html_begin_body(p->stream, image_name(p));
+    write_subtitle(p);
+    write_headline(p);
+    write_labels(p);
+    if (!html_pictures_write(p))
         return false;
-    write_figures(&p);
-    write_plot(&p);
-    write_energies(&p);
-    write_explanation(&p);
-    if (!write_settings(&p))
+    write_figures(p);
+    write_plot(p);
+    write_energies(p);
+    write_explanation(p);
+    if (!write_settings(p))
         return false;
-    html_end_page(stream, HTML_COMPARES | HTML_ZOOMS);
+    html_end_page(p->stream, HTML_COMPARES | HTML_ZOOMS);
     return true;
+}
+
+bool html_report_write(FILE *stream, const char *file, const solve_results *results,
+                       bool is_hurried, cli_problem *problem) {
+    const cli_image *image = &results->built->image;
+    scene shown;
+    if (!scene_new(&shown, image, html_picture_step(image->width, image->height, is_hurried)))
+        return out_of_memory(problem, file);
+    const page p = {stream, file, results, &shown, results->colours, is_hurried, problem};
+    const bool done = write_page(&p);
+    scene_free(&shown);
+    return done;
 }

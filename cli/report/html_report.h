@@ -2,10 +2,10 @@
 #ifndef DCRF_CLI_REPORT_HTML_REPORT_H
 #define DCRF_CLI_REPORT_HTML_REPORT_H
 
-#include "report/pictures.h"
 #include "solve_outputs.h"
 
+/* Pictures are small where it is hurried. */
 bool html_report_write(FILE *stream, const char *file, const solve_results *results,
-                       const scene *shown, const palette *colours, cli_problem *problem);
+                       bool is_hurried, cli_problem *problem);
 
 #endif

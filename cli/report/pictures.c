@@ -7,11 +7,22 @@
 #define OVERLAY_OPACITY 0.55
 
 static uint16_t to_sample(double value) {
-    return (uint16_t)lround(fmin(fmax(value, 0), 255));
+    return !(value > 0) ? 0 : value < 255 ? (uint16_t)(value + 0.5) : 255;
+}
+
+static size_t scene_pixels(const scene *shown) {
+    return shown->width * shown->height;
 }
 
 static uint16_t *new_picture(const scene *shown) {
-    return calloc(shown->width * shown->height, IMAGE_CHANNELS * sizeof(uint16_t));
+    return malloc(scene_pixels(shown) * IMAGE_CHANNELS * sizeof(uint16_t));
+}
+
+/* The pixel of the image that pixel `a` of the scene is. */
+static size_t pixel_of(const scene *shown, size_t a) {
+    if (shown->step == 1)
+        return shown->first + a;
+    return shown->first + (a / shown->width * shown->image_width + a % shown->width) * shown->step;
 }
 
 /* ---- the scene ------------------------------------------------------------------------------ */
@@ -33,20 +44,22 @@ static void find_range(const cli_image *image, double *low, double *high) {
 }
 
 void scene_move(scene *shown, const cli_image *image, size_t slice) {
-    const size_t pixels = shown->width * shown->height;
-    shown->first = slice * pixels;
-    for (size_t a = 0; a < pixels; a++)
+    shown->first = slice * image->width * image->height;
+    for (size_t a = 0; a < scene_pixels(shown); a++)
         for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
             const size_t channel = c < image->channels ? c : image->channels - 1;
             const double value =
-                (double)image->colours[(shown->first + a) * image->channels + channel];
+                (double)image->colours[pixel_of(shown, a) * image->channels + channel];
             shown->colours[a * IMAGE_CHANNELS + c] =
                 to_sample(255 * (value - shown->darkest) / (shown->brightest - shown->darkest));
         }
 }
 
-bool scene_new(scene *shown, const cli_image *image) {
-    *shown = (scene){.width = image->width, .height = image->height};
+bool scene_new(scene *shown, const cli_image *image, size_t step) {
+    *shown = (scene){.width = (image->width - 1) / step + 1,
+                     .height = (image->height - 1) / step + 1,
+                     .step = step,
+                     .image_width = image->width};
     shown->colours = new_picture(shown);
     if (!shown->colours)
         return false;
@@ -70,8 +83,8 @@ static bool is_background(const palette *colours, uint16_t label) {
 
 uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours) {
     uint16_t *picture = new_picture(shown);
-    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
-        const uint16_t label = labels[shown->first + a];
+    for (size_t a = 0; picture && a < scene_pixels(shown); a++) {
+        const uint16_t label = labels[pixel_of(shown, a)];
         const double opacity = is_background(colours, label) ? 0 : OVERLAY_OPACITY;
         for (size_t c = 0; c < IMAGE_CHANNELS; c++) {
             const double below = shown->colours[a * IMAGE_CHANNELS + c];
@@ -82,11 +95,19 @@ uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const pale
     return picture;
 }
 
+uint16_t *picture_labels(const scene *shown, const uint16_t *labels) {
+    uint16_t *picture = malloc(scene_pixels(shown) * sizeof *picture);
+    for (size_t a = 0; picture && a < scene_pixels(shown); a++)
+        picture[a] = labels[pixel_of(shown, a)];
+    return picture;
+}
+
 /* Does the label change to the right of or below a pixel? */
 static bool is_boundary(const scene *shown, const uint16_t *labels, size_t x, size_t y) {
-    const size_t a = shown->first + y * shown->width + x;
-    return (x + 1 < shown->width && labels[a] != labels[a + 1]) ||
-           (y + 1 < shown->height && labels[a] != labels[a + shown->width]);
+    const size_t a = y * shown->width + x;
+    const uint16_t label = labels[pixel_of(shown, a)];
+    return (x + 1 < shown->width && label != labels[pixel_of(shown, a + 1)]) ||
+           (y + 1 < shown->height && label != labels[pixel_of(shown, a + shown->width)]);
 }
 
 static void paint(const scene *shown, uint16_t *picture, size_t x, size_t y, uint16_t sample) {
@@ -102,7 +123,7 @@ static void paint_rim(const scene *shown, uint16_t *picture, size_t x, size_t y)
 
 uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels) {
     uint16_t *picture = new_picture(shown);
-    for (size_t i = 0; picture && i < shown->width * shown->height * IMAGE_CHANNELS; i++)
+    for (size_t i = 0; picture && i < scene_pixels(shown) * IMAGE_CHANNELS; i++)
         picture[i] = shown->colours[i];
     for (int pass = 0; picture && pass < 2; pass++)
         for (size_t y = 0; y < shown->height; y++)
@@ -125,9 +146,9 @@ static double pale(const uint16_t rgb[IMAGE_CHANNELS]) {
 uint16_t *picture_proof(const scene *shown, const uint16_t *labels_left) {
     static const double colours[][IMAGE_CHANNELS] = {{255, 150, 0}, {220, 30, 0}, {120, 0, 140}};
     uint16_t *picture = new_picture(shown);
-    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
+    for (size_t a = 0; picture && a < scene_pixels(shown); a++) {
         const uint16_t *below = shown->colours + a * IMAGE_CHANNELS;
-        const size_t left = labels_left[shown->first + a];
+        const size_t left = labels_left[pixel_of(shown, a)];
         for (size_t c = 0; c < IMAGE_CHANNELS; c++)
             picture[a * IMAGE_CHANNELS + c] =
                 to_sample(left <= 1 ? pale(below) : colours[left > 4 ? 2 : left - 2][c]);
@@ -153,8 +174,8 @@ uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const pal
     const float *unary = dcrf_model_unary(model, &stride);
     const size_t labels = dcrf_model_labels(model);
     uint16_t *picture = new_picture(shown);
-    for (size_t a = 0; picture && a < shown->width * shown->height; a++) {
-        const size_t label = bound_label(unary + (shown->first + a) * stride, labels);
+    for (size_t a = 0; picture && a < scene_pixels(shown); a++) {
+        const size_t label = bound_label(unary + pixel_of(shown, a) * stride, labels);
         for (size_t c = 0; c < IMAGE_CHANNELS; c++)
             picture[a * IMAGE_CHANNELS + c] =
                 label < labels ? colours->rgb[label % PALETTE_COLOURS][c]
@@ -164,9 +185,8 @@ uint16_t *picture_strokes(const scene *shown, const dcrf_model *model, const pal
 }
 
 uint16_t *picture_grey(const scene *shown, const float *numbers) {
-    const size_t pixels = shown->width * shown->height;
-    uint16_t *picture = calloc(pixels, sizeof *picture);
-    for (size_t a = 0; picture && a < pixels; a++)
-        picture[a] = to_sample(255 * (double)numbers[shown->first + a]);
+    uint16_t *picture = malloc(scene_pixels(shown) * sizeof *picture);
+    for (size_t a = 0; picture && a < scene_pixels(shown); a++)
+        picture[a] = to_sample(255 * (double)numbers[pixel_of(shown, a)]);
     return picture;
 }

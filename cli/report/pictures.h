@@ -10,10 +10,12 @@
 #include <stdint.h>
 
 /* What pictures show: the photograph, or a slice of a volume, from the volume's darkest to its
- * brightest voxel. */
+ * brightest voxel; every `step`th row and column of it. */
 typedef struct scene {
     size_t width;
     size_t height;
+    size_t step;
+    size_t image_width;
     size_t first; /* pixel of the image */
     uint16_t *colours;
     double darkest;
@@ -21,7 +23,7 @@ typedef struct scene {
 } scene;
 
 /* The photograph or the middle slice; false when memory is out. */
-bool scene_new(scene *shown, const cli_image *image);
+bool scene_new(scene *shown, const cli_image *image, size_t step);
 
 /* Show another slice of the same volume. */
 void scene_move(scene *shown, const cli_image *image, size_t slice);
@@ -30,6 +32,9 @@ void scene_free(scene *shown);
 /* Each returns an array to be freed, NULL when memory is out. Labels and confidence are those of
  * the whole image. */
 uint16_t *picture_overlay(const scene *shown, const uint16_t *labels, const palette *colours);
+
+/* The labels themselves. */
+uint16_t *picture_labels(const scene *shown, const uint16_t *labels);
 
 /* The scene with lines where labels change, dark with a light rim, visible on any ground. */
 uint16_t *picture_boundaries(const scene *shown, const uint16_t *labels);

@@ -76,6 +76,20 @@ class Limits(case.Case):
         self.assertNotEqual(ignored["stop"], "cancelled")
         self.assertGreater(ignored["iterations"], 1)
 
+    def effort(self, name):
+        """How much zlib has tried, as a picture's first compressed bytes say: 0 is least, 2 usual."""
+        data = self.read(name)
+        return data[data.index(b"IDAT") + 5] >> 6
+
+    # That the pixels are the same is tested by test_cli_io.
+    def test_pictures_of_runs_that_end_early(self):
+        pictures = ("--overlay", "o.png", "--boundaries", "b.png", "--confidence-map", "c.png", "--proof", "p.png")
+        self.assertEqual(self.run_and_signal(signal.SIG_DFL, "-n", "1000", *pictures)["stop"], "cancelled")
+        files = ("found.png", *pictures[1::2])
+        self.assertEqual([self.effort(name) for name in files], [0] * 5)
+        self.run_and_signal(signal.SIG_IGN, "-n", "1", *pictures)
+        self.assertEqual([self.effort(name) for name in files], [2] * 5)
+
     # A report is still written then, of what is known, and with pictures of few pixels.
     def test_reports_of_runs_that_end_early(self):
         width, height = 704, 448

@@ -14,26 +14,34 @@
 
 /* ---- writers -------------------------------------------------------------------------------- */
 
-static void assert_png_round_trip(const uint16_t *samples, size_t width, size_t height,
-                                  size_t channels, size_t expected_depth) {
+static void assert_png_is_read(const uint16_t *samples, png_layout layout, size_t expected_depth) {
     cli_problem problem = {0, ""};
     char *file = NULL;
     size_t bytes = 0;
     FILE *stream = open_memstream(&file, &bytes);
     assert_non_null(stream);
-    assert_true(png_write_samples(stream, "out", samples, width, height, channels, &problem));
+    assert_true(png_write(stream, "out", samples, layout, &problem));
     assert_int_equal(fclose(stream), 0);
 
     picture pixels;
     assert_true(
         picture_decode((const uint8_t *)file, bytes, PICTURE_AS_IS, "in", &pixels, &problem));
-    assert_int_equal(pixels.width, width);
-    assert_int_equal(pixels.height, height);
-    assert_int_equal(pixels.channels, channels);
+    assert_int_equal(pixels.width, layout.width);
+    assert_int_equal(pixels.height, layout.height);
+    assert_int_equal(pixels.channels, layout.channels);
     assert_int_equal(pixels.largest, expected_depth == 16 ? UINT16_MAX : UINT8_MAX);
-    assert_memory_equal(pixels.samples, samples, width * height * channels * sizeof *samples);
+    assert_memory_equal(pixels.samples, samples,
+                        layout.width * layout.height * layout.channels * sizeof *samples);
     picture_free(&pixels);
     free(file);
+}
+
+static void assert_png_round_trip(const uint16_t *samples, size_t width, size_t height,
+                                  size_t channels, size_t expected_depth) {
+    png_layout layout = {.width = width, .height = height, .channels = channels};
+    assert_png_is_read(samples, layout, expected_depth);
+    layout.is_fast = true;
+    assert_png_is_read(samples, layout, expected_depth);
 }
 
 static void test_png_round_trip(void **state) {
