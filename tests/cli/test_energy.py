@@ -6,8 +6,10 @@ import json
 import os
 import struct
 import unittest
+from decimal import Decimal, localcontext
 
 import formats
+import volumes
 from case import (
     HEIGHT, IMAGE, LABELLING, LABELS, PIXELS, REGIONS, SHARED_DATA, UNARY, WIDTH, Case, clique_energy, kernel_matrix,
     pairwise_energy, unary_energy,
@@ -48,6 +50,29 @@ class EnergyTest(Case):
         cliques = self.write("regions.png", formats.number_png(REGIONS))
         self.assertEqual(self.energy("--cliques", cliques),
                          self.energy("--cliques", cliques, "--gamma", "auto", "--eta", "500"))
+
+    def test_voxels_far_from_zero(self):
+        """Values with an offset: not below the true energy, which is summed in 50 digits, and near it."""
+        size = (3, 4, 2)
+        voxels = list(itertools.product(*(range(n) for n in reversed(size))))  # z, y, x
+        labels = [(7 * k * k + k // 5) % 3 for k in range(len(voxels))]
+        unary = [((5 * k + k // 3) % 16) / 8 for k in range(3 * len(voxels))]
+        arguments = ("--unary", self.write("u.npy", formats.npy(unary, (*reversed(size), 3))), "--unary-kind", "energies", "--labels",
+                     self.write("l.nii", volumes.nifti(labels, size, volumes.U8)), "--operator", "exact", "--spatial", "none",
+                     "--bilateral", "4,16,.5", "--normalize", "none", "--json", "-")
+        for offset in (0, 10**4, 10**6):
+            values = [offset + k * k % 61 / 2 for k in range(len(voxels))]
+            found = json.loads(self.good("energy", self.write("far.nii", volumes.nifti(values, size)), *arguments))
+            with localcontext() as context:
+                context.prec = 50
+                true = Decimal(sum(unary[3 * k + label] for k, label in enumerate(labels)))
+                for a, b in itertools.permutations(range(len(voxels)), 2):
+                    if labels[a] != labels[b]:
+                        squared = Decimal(sum((p - q) ** 2 for p, q in zip(voxels[a], voxels[b]))) / 16 + \
+                            Decimal(values[a] - values[b]) ** 2 / 256
+                        true += (-squared / 2).exp() / 2
+                self.assertGreaterEqual(Decimal(found["energy"]), true)
+                self.assertLess(Decimal(found["energy"]), true + Decimal("1e-8"))
 
     def test_kernels_can_be_off(self):
         both = self.energy("--operator", "exact", "--spatial", "2,1")

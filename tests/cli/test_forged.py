@@ -301,17 +301,17 @@ class ForgedTest(Case):
             self.assertTrue(is_read(rounds=3) and not is_read(rounds=3, empty=empty))
 
     def test_many_small_rounds_count(self):
-        """Pixel 0 costs 2^20 with either label. The last one pulls it to label 1 by 100 units in the last place, 300 others to
-        label 0 by 0.45 of one each: 135 in all, of which nothing is left where each is taken off 2^20 by itself."""
+        """Pixel 0 costs 1.5 times 2^20 with either label. The last one pulls it to label 1 by 100 units in the last place, 300 others to
+        label 0 by 0.45 of one each: 135 in all, of which nothing is left where each is taken off by itself."""
         np, n = self.numpy, 302
         unary, k = np.zeros((n, 2)), np.zeros((n, n))
-        unary[0], unary[1:-1, 1], unary[-1, 0] = 2.0**20, 1e4, 1e4
+        unary[0], unary[1:-1, 1], unary[-1, 0] = 1.5 * 2.0**20, 1e4, 1e4
         k[0, 1:-1] = k[1:-1, 0] = 0.225 * 2.0**-32
         k[0, -1] = k[-1, 0] = 50 * 2.0**-32
         for own, is_true in ((1, False), (0, True)):
             x = np.array([own] + [0] * (n - 2) + [1])
             claim = {"x": x, "round": np.array([n, *range(1, n)]), "epsilon": [0.25] * n, "values": np.zeros((n, 2), int), "mixtures": [],
-                     "energy": 2.0**20 + 1, "bound": 0.0, "proven": n * is_true}
+                     "energy": 1.5 * 2.0**20 + 1, "bound": 0.0, "proven": n * is_true}
             with redirect_stdout(io.StringIO()):
                 try:
                     self.check.Check(claim, unary, k).run()

@@ -150,6 +150,25 @@ class ProofTest(Case):
         self.bad("proof.cert", "the time limit ended while ", "verify", self.image, "--unary", self.unary,
                  "--unary-kind", "energies", "--certificate", "proof.cert", *MODEL, "--time-limit", "1e-9", status=1)
 
+    def test_enormous_weights(self):
+        """Rounding errors of the pairs are larger than all unaries then: less is proven, never less than the unaries alone prove, and both
+        checkers accept it."""
+        floor = sum(min(UNARY[k:k + LABELS]) for k in range(0, len(UNARY), LABELS))
+        python, image = python_with_numpy(), self.write("image.npy", formats.npy([c for row in IMAGE for rgb in row for c in rgb],
+                                                                                 (HEIGHT, WIDTH, 3)))
+        for weight in ("1e6", "1e12", "1e20", "1e37"):
+            for normalize in ("none", "symmetric"):
+                model = ("--spatial", "2," + weight, "--bilateral", "4,50," + weight, "--normalize", normalize)
+                run = self.solve(*model)
+                found = self.verify(model=model)
+                for number in ("energy", "lower_bound"):
+                    self.assertEqual(found[number], run[number])
+                self.assertGreater(run["lower_bound"], floor - 1e-9)
+                if python:
+                    done = subprocess.run([python, SCRIPT, self.unary, self.path("proof.cert"), "-", image], capture_output=True, text=True,
+                                          check=False)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_labels_excluded_again_and_again(self):
         """A proof whose rounds need labels that were excluded in several passes between them."""
         folder = os.path.join(SHARED_DATA, "eval-set-corel")

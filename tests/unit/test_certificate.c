@@ -462,16 +462,16 @@ static void free_claim(struct claim *claim) {
     dcrf_workspace_free(&claim->workspace);
 }
 
-/* Variable 0 costs 2^20 with either label. The last one pulls it to label 1 by 100 units in the
- * last place, 300 others to label 0 by 0.45 of one each: 135 in all, of which nothing is left where
- * each is taken off 2^20 by itself. */
+/* Variable 0 costs 1.5 times 2^20 with either label. The last one pulls it to label 1 by 100 units
+ * in the last place, 300 others to label 0 by 0.45 of one each: 135 in all, of which nothing is
+ * left where each is taken off by itself. */
 static void many_small_rounds_count(void **state) {
     (void)state;
     double unary[2 * CROWD], feature[CROWD];
     struct claim claim;
     dcrf_verification found;
     dcrf_error error = {0};
-    unary[0] = unary[1] = 0x1p20;
+    unary[0] = unary[1] = 0x1.8p20;
     feature[0] = 0;
     for (size_t a = 1; a < CROWD; a++) {
         const bool is_last = a + 1 == CROWD;
@@ -486,7 +486,7 @@ static void many_small_rounds_count(void **state) {
         claim.labels[a] = a == 0 || a + 1 == CROWD;
         claim.epsilon[a] = 0.25;
     }
-    claim.content.energy = 0x1p20 + 1;
+    claim.content.energy = 0x1.8p20 + 1;
     claim.content.lower_bound = 0;
     assert_fails(DCRF_ERROR_ARGUMENT, "round 302", error, check_claim(&claim, &found, &error));
     /* The truth passes. */

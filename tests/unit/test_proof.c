@@ -26,7 +26,9 @@ static struct seen see(struct toy *toy, dcrf_operator_kind kind) {
     const size_t n = toy->variables;
     double unit[MOST_VARIABLES], column[MOST_VARIABLES];
     assert_int_equal(dcrf_plan_new(&seen.plan, toy->model, kind, toy->workspace, NULL), DCRF_OK);
-    for (size_t m = 0; m < seen.plan->kernel_count; m++)
+    for (size_t m = 0; m < seen.plan->kernel_count; m++) {
+        const long double factor = m == 1 && toy->values ? (long double)toy->values[1] : 1;
+        const long double weight = (long double)toy->model->kernels[m].given_weight * factor;
         for (size_t b = 0; b < n; b++) {
             const dcrf_operator *op = seen.plan->kernels[m].op;
             for (size_t a = 0; a < n; a++)
@@ -34,9 +36,9 @@ static struct seen see(struct toy *toy, dcrf_operator_kind kind) {
             assert_int_equal(op->methods->apply_double(op, toy->workspace, unit, column, 1, NULL),
                              DCRF_OK);
             for (size_t a = 0; a < n; a++)
-                seen.matrix[a * n + b] +=
-                    (long double)toy->model->kernels[m].weight * (long double)column[a];
+                seen.matrix[a * n + b] += weight * (long double)column[a];
         }
+    }
     for (size_t k = 0; k < MOST_VARIABLES * MOST_LABELS; k++)
         seen.lowest[k] = (long double)INFINITY;
     return seen;
@@ -145,14 +147,15 @@ static void check(struct seen *seen, size_t iterations, const uint16_t *start,
     dcrf_plan_free(&seen->plan);
 }
 
-static struct count check_toys(uint64_t first, uint64_t many, dcrf_operator_kind kind) {
+static struct count check_toys(uint64_t first, uint64_t many, dcrf_operator_kind kind,
+                               enum toy_pairs pairs) {
     const double strengths[] = {0.05, 0.2, 0.6, 3, 100};
     const size_t iterations[] = {1, 4, 40};
     struct count count = {0};
     for (uint64_t seed = first; seed < first + many; seed++) {
         const size_t labels = 2 + seed % 3;
         struct toy toy = new_toy(seed, (labels == 4 ? 4 : 5) + seed % 3, labels, seed / 2 % 4,
-                                 strengths[seed / 3 % 5], TOY_POTTS, 1);
+                                 strengths[seed / 3 % 5], pairs, 1);
         struct seen seen = see(&toy, kind);
         enumerate(&seen);
         check(&seen, iterations[seed / 7 % 3], NULL, &count);
@@ -166,12 +169,19 @@ static struct count check_toys(uint64_t first, uint64_t many, dcrf_operator_kind
 /* A proof that proves nothing is not wrong, but of no use. */
 static void excluded_labels_are_in_no_optimum(void **state) {
     (void)state;
-    struct count count = check_toys(0, 1500, DCRF_OPERATOR_EXACT);
+    struct count count = check_toys(0, 1500, DCRF_OPERATOR_EXACT, TOY_POTTS);
     assert_true(count.proven * 10 > count.variables * 8);
     assert_true(count.proven > count.by_gap);
-    count = check_toys(10000, 1500, DCRF_OPERATOR_LATTICE);
+    count = check_toys(10000, 1500, DCRF_OPERATOR_LATTICE, TOY_POTTS);
     assert_true(count.proven * 10 > count.variables * 8);
     assert_true(count.proven > count.by_gap);
+}
+
+/* A matrix c (1 - I) is Potts, and proofs are for Potts models alone. */
+static void multiples_of_potts_are_proven(void **state) {
+    (void)state;
+    const struct count count = check_toys(20000, 300, DCRF_OPERATOR_EXACT, TOY_MULTIPLE);
+    assert_true(count.proven * 10 > count.variables * 8);
 }
 
 /* Two labels with the same unaries: nothing may tell them apart. */
@@ -529,6 +539,7 @@ static void what_is_potts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(excluded_labels_are_in_no_optimum),
+        cmocka_unit_test(multiples_of_potts_are_proven),
         cmocka_unit_test(ties_stay),
         cmocka_unit_test(constants_that_tie),
         cmocka_unit_test(limits_and_errors),
