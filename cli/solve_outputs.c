@@ -382,7 +382,8 @@ typedef struct frame_file {
 
 static bool frame_begin(frame_file *file, const char *folder, const cli_image *video, size_t frame,
                         cli_problem *problem) {
-    *file = (frame_file){0};
+    /* A link there may lead to a frame that was read. */
+    *file = (frame_file){.files = {.place = OUTPUT_IN_STORE}};
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return failure(problem, folder, "cannot be made: %s", strerror(errno));
     file->path = path_beside(folder, video->frames.lines[frame], ".png");

@@ -61,6 +61,8 @@ static char *name_in_folder(const char *path) {
  * spellings of one path give one name. NULL with errno set. */
 static char *target_of(const char *path) {
     char *at = strdup(path), link[PATH_MAX];
+    for (size_t length = at ? strlen(at) : 0; length > 1 && at[length - 1] == '/'; length--)
+        at[length - 1] = '\0';
     for (int links = 0; at; links++) {
         const ssize_t length = readlink(at, link, sizeof link - 1);
         if (length < 0)
@@ -212,7 +214,9 @@ bool output_is_same_file(const char *output, const char *other, bool other_is_ou
     const bool exists = look_at(output, true, &info);
     if (look_at(other, other_is_output, &other_info) != exists)
         return false;
-    if (exists && S_ISREG(info.st_mode) && S_ISREG(other_info.st_mode))
+    const bool are_files = S_ISREG(info.st_mode) && S_ISREG(other_info.st_mode);
+    const bool are_folders = S_ISDIR(info.st_mode) && S_ISDIR(other_info.st_mode);
+    if (exists && (are_files || are_folders))
         return info.st_dev == other_info.st_dev && info.st_ino == other_info.st_ino;
     /* An input that is called "-" is not the standard output. */
     return (other_is_output || !output_is_standard(output)) && same_name(output, other);

@@ -23,7 +23,7 @@ typedef struct cli_output {
 
 typedef enum output_place {
     OUTPUT_OF_USER, /* a link is followed and stays */
-    OUTPUT_IN_STORE /* in a folder of dcrf's own, where a link is replaced: it may lead anywhere */
+    OUTPUT_IN_STORE /* one of many in a folder, where a link is replaced: it may lead anywhere */
 } output_place;
 
 typedef struct cli_outputs {

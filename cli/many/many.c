@@ -243,12 +243,30 @@ static bool check_single(const job *j) {
     return true;
 }
 
+/* A link among the outputs may lead to what another picture is made of. */
+static bool check_links(const job *j, const char *picture) {
+    bool done = true;
+    for (size_t i = 0; done && i < j->count; i++) {
+        const argument_part *part = &j->parts[i];
+        const char *name;
+        struct stat info;
+        if (!part->option || output_of(part->option) == OUTPUTS)
+            continue;
+        char *file = value_for(j, part, picture, &name);
+        done = file && (lstat(file, &info) != 0 || !S_ISLNK(info.st_mode) ||
+                        bad_input(j->problem, file,
+                                  "is a link; results of several pictures replace files alone"));
+        free(file);
+    }
+    return done;
+}
+
 /* Has every picture what it needs? Before any is solved. */
 static bool check_lines(const job *j) {
     bool done = true;
     for (size_t i = 0; done && i < j->pictures.count; i++) {
         line_list line;
-        done = make_line(j, j->pictures.lines[i], &line);
+        done = check_links(j, j->pictures.lines[i]) && make_line(j, j->pictures.lines[i], &line);
         if (done)
             lines_free(&line);
     }

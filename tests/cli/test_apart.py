@@ -114,6 +114,41 @@ class ApartTest(Case):
         self.good("solve", self.image, "--unary", self.unary, "--json", "-", "--trace", "/dev/null",
                   stdin=subprocess.DEVNULL)
 
+    def frames(self):
+        for folder, content in (("frames", "image.png"), ("maps", "labels.png")):
+            os.mkdir(self.path(folder))
+            for name in ("a.png", "b.png"):
+                self.write(os.path.join(folder, name), self.read(content))
+        return {name: self.read(name) for name in ("frames/a.png", "frames/b.png", "maps/a.png", "maps/b.png")}
+
+    def test_folders_of_frames(self):
+        before = self.frames()
+        os.symlink("frames", self.path("other"))
+        video = ("solve", "frames", "--labels-prior", "maps", "--temporal", "1", "--quiet")
+        for option in ("--output", "--overlay"):
+            for spelling in ("frames", "frames/", "./maps/../frames/", "other/", "maps/", self.path("frames/")):
+                done = self.run_dcrf(*video, option, spelling)
+                self.assertEqual(done.returncode, 2, (option, spelling))
+                self.assertIn("which would be replaced", done.stderr)
+        self.bad("./new/", "is named for two outputs", *video, "-o", "new/", "--overlay", "./new/")
+        # Links in a folder of results lead nowhere.
+        os.mkdir(self.path("out"))
+        os.symlink("../frames/a.png", self.path("out/b.png"))
+        self.good(*video, "-o", "out")
+        self.assertFalse(os.path.islink(self.path("out/b.png")))
+        self.assertEqual({name: self.read(name) for name in before}, before)
+
+    def test_several_pictures(self):
+        """An output of one picture is no input of another."""
+        before = self.frames()
+        many = ("solve", "frames/a.png", "frames/b.png", "--labels-prior-dir", "maps", "--quiet")
+        for more in (("-o", "frames/"), ("-o", "maps/"), ("-o", "out/", "--overlay", "maps"), ("-o", "out/", "--overlay", "out")):
+            self.assertEqual(self.run_dcrf(*many, *more).returncode, 2, more)
+        os.symlink("../frames/b.png", self.path("out/a.png"))
+        for option in ("-o", "--overlay"):
+            self.bad("out/a.png", "is a link", *many, "-o", "other/", option, "out/")
+        self.assertEqual({name: self.read(name) for name in before}, before)
+
     def test_settings_of_a_file(self):
         """Names that come from a file are names all the same."""
         self.write("run.json", json.dumps({"unary": "u.npy", "output": "u.npy"}).encode())
