@@ -18,46 +18,14 @@
 
 #define DCRF_DSP_WIDTH 32
 
-/* out row r = factor * sum_e weight[e] * in row index[e], over the entries e of row r: first[r] ..
- * first[r + 1] - 1, or r * entries .. (r + 1) * entries - 1 where first is NULL. Splatting and
- * slicing are this. Entries are added up one after the other. */
-struct dcrf_gather {
-    const size_t *first;
-    size_t entries;
-    const uint32_t *index;
-    const float *weight;
-    const float *in;
-    size_t in_stride;
-    float *out;
-    size_t out_stride;
-    size_t width;
-    float factor;
-    bool accumulate; /* add to out */
-    bool is_near;    /* the input is in a cache near by: its rows are not asked for ahead */
-};
-
-/* The transpose of a gather: out row index[e] += weight[e] * in row r over the entries e of row r,
- * r * entries .. (r + 1) * entries - 1, one row after the other. From zero these are the bits that
- * a gather makes, with a factor of one, of lists in which entries have the same order. */
-struct dcrf_scatter {
-    size_t entries;
-    const uint32_t *index;
-    const float *weight;
-    const float *in;
-    size_t in_stride;
-    float *out; /* rows of `width` floats */
-    size_t width;
-    bool is_near; /* the output is in a cache near by: its rows are not asked for ahead */
-};
-
 /* Runs of variables that share a simplex, and with it their vertices:
  *
  *   splat   vertices row v += sum of weight * variables row a
  *   slice   variables row a = factor * sum of weight * vertices row v, or += that
  *
  * over the places of a run (the variables a) and its corners (the vertices v). The rows of a run
- * are loaded once for all of its variables. Rows as short as two or four floats are loaded faster
- * than runs are found to end: there `first` is NULL where every variable is a run of its own. */
+ * are loaded once for all of its variables. Or every variable is a run of its own, and `first` is
+ * NULL: rows as short as two or four floats are loaded faster than runs are found to end. */
 struct dcrf_runs {
     size_t corners;
     const uint32_t *first;    /* the places of run r: first[r] .. first[r + 1] - 1 */
@@ -73,7 +41,8 @@ struct dcrf_runs {
     float factor;    /* of a slice */
     bool accumulate; /* in a slice */
     bool is_single;  /* in a ring: run r has one place, r */
-    bool is_near;    /* the variables are in a cache near by: vertices are asked for ahead */
+    bool is_near;    /* the variables are in a cache near by, or come one after the other: vertices
+                        are asked for ahead */
 };
 
 /* out row v = centre * in row v + side * (in row n[2 v] + in row n[2 v + 1]), plus the same of a
@@ -246,8 +215,6 @@ struct dcrf_run_part {
 struct dcrf_dsp {
     dcrf_cpu cpu;
     size_t ring_piece; /* see below */
-    void (*gather)(const struct dcrf_gather *gather, size_t begin, size_t end);
-    void (*scatter)(const struct dcrf_scatter *scatter, size_t begin, size_t end);
     void (*embed_single)(const struct dcrf_embed *embed);
     void (*embed_double)(const struct dcrf_embed *embed);
     void (*splat_runs)(const struct dcrf_runs *runs, size_t begin, size_t end);

@@ -15,30 +15,6 @@ static void store_row(float *out, const float *sum, size_t width, float factor, 
             out[i] = factor * sum[i];
 }
 
-static void gather(const struct dcrf_gather *g, size_t begin, size_t end) {
-    for (size_t r = begin; r < end; r++) {
-        const size_t first = g->first ? g->first[r] : r * g->entries;
-        const size_t last = g->first ? g->first[r + 1] : first + g->entries;
-        float sum[DCRF_DSP_WIDTH] = {0};
-        for (size_t e = first; e < last; e++) {
-            const float *row = g->in + g->index[e] * g->in_stride;
-            for (size_t i = 0; i < g->width; i++)
-                sum[i] += g->weight[e] * row[i];
-        }
-        store_row(g->out + r * g->out_stride, sum, g->width, g->factor, g->accumulate);
-    }
-}
-
-static void scatter(const struct dcrf_scatter *s, size_t begin, size_t end) {
-    for (size_t r = begin; r < end; r++)
-        for (size_t e = r * s->entries; e < (r + 1) * s->entries; e++) {
-            const float *in = s->in + r * s->in_stride;
-            float *out = s->out + s->index[e] * s->width;
-            for (size_t i = 0; i < s->width; i++)
-                out[i] += s->weight[e] * in[i];
-        }
-}
-
 /* The first place of a run, and the variable of a place. */
 static size_t first_of(const struct dcrf_runs *runs, size_t run) {
     return runs->first ? runs->first[run] : run;
@@ -346,8 +322,6 @@ void dcrf_plain_embed_double(const struct dcrf_embed *embed) {
 
 const struct dcrf_dsp dcrf_dsp_c = {
     .cpu = DCRF_CPU_C,
-    .gather = gather,
-    .scatter = scatter,
     .embed_single = dcrf_plain_embed_single,
     .embed_double = dcrf_plain_embed_double,
     .splat_runs = dcrf_plain_splat_runs,

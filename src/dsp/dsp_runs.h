@@ -178,7 +178,11 @@ INLINE void slice_all(const struct dcrf_runs *given, size_t begin, size_t end, s
         slice_usual(runs, begin, end, RUN_CORNERS, false, wide, tail);
 }
 
-/* Every variable a run of its own: rows of two floats or four. */
+/* Every variable a run of its own: rows of two floats or four; and longer ones. */
+#include "dsp/dsp_singles.h"
+
+#define IS_SHORT(runs) ((runs)->width <= HALF_LANES)
+
 INLINE half_vector load_short(const float *at, size_t width) {
     return width == PAIR ? load_pairs(at, NULL) : load_half(at);
 }
@@ -252,16 +256,20 @@ INLINE void slice_short(const struct dcrf_runs *given, size_t begin, size_t end,
 OPTIONAL void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     if (runs->first) {
         FOR_LONG(splat_all, runs, begin, end)
-    } else {
+    } else if (IS_SHORT(runs)) {
         FOR_SHORT(splat_short, runs, begin, end)
+    } else {
+        FOR_FOURS(runs->width, splat_singles, runs, begin, end)
     }
 }
 
 OPTIONAL void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end) {
     if (runs->first) {
         FOR_LONG(slice_all, runs, begin, end)
-    } else {
+    } else if (IS_SHORT(runs)) {
         FOR_SHORT(slice_short, runs, begin, end)
+    } else {
+        FOR_FOURS(runs->width, slice_singles, runs, begin, end)
     }
 }
 
@@ -345,7 +353,9 @@ OPTIONAL void splat_parts(const struct dcrf_runs *runs, const struct dcrf_run_pa
         FOR_LONG(splat_long_parts, runs, parts, count)
     } else if (runs->width == PAIR) {
         splat_short_parts(runs, parts, count, PAIR);
-    } else {
+    } else if (IS_SHORT(runs)) {
         splat_short_parts(runs, parts, count, HALF_LANES);
+    } else {
+        FOR_FOURS(runs->width, splat_single_parts, runs, parts, count)
     }
 }

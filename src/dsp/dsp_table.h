@@ -6,9 +6,6 @@
  * but this table. */
 #include "dsp/plain.h"
 
-#ifndef DSP_SCATTER
-#define DSP_SCATTER scatter
-#endif
 #ifndef DSP_CONVOLVE
 #define DSP_CONVOLVE convolve
 #endif
@@ -23,8 +20,6 @@
 
 const struct dcrf_dsp DSP_TABLE = {
     .cpu = DSP_CPU,
-    .gather = gather,
-    .scatter = DSP_SCATTER,
 #if DSP_LANES > 4
     .embed_single = embed_single,
     .embed_double = embed_double,

@@ -336,8 +336,6 @@ INLINE void row_times(struct row *row, float weight, const struct row *other, si
         row->half = weight * other->half;
 }
 
-#include "dsp/dsp_gather.h"
-
 #include "dsp/dsp_runs.h"
 #if DSP_LANES == 16
 #include "dsp/dsp_ring.h"

@@ -35,105 +35,6 @@ static size_t fours_width(uint64_t number) {
     return 4 * (1 + number % (DCRF_DSP_WIDTH / 4));
 }
 
-static struct dsp_result run_gather(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                    double *time_s) {
-    dcrf_rng rng;
-    dcrf_rng_seed(&rng, number);
-    const size_t width = row_width(number), sources = 50, rows = 1 + random_below(&rng, 40);
-    const size_t in_stride = width + 8 * random_below(&rng, 3);
-    const size_t out_stride = width + 8 * random_below(&rng, 3);
-    const bool by_lists = number / 4 % 2;
-    const size_t entries = random_below(&rng, 10), most = 24;
-    size_t *first = malloc((rows + 1) * sizeof *first);
-    first[0] = 0;
-    for (size_t r = 0; r < rows; r++)
-        first[r + 1] = first[r] + random_below(&rng, most);
-    const size_t total = by_lists ? first[rows] : rows * entries;
-    uint32_t *index = malloc((total + 1) * sizeof *index);
-    for (size_t e = 0; e < total; e++)
-        index[e] = (uint32_t)random_below(&rng, sources);
-    float *weight = random_floats(total + 1, number + 1),
-          *in = random_floats(sources * in_stride, 2);
-    float *size_weight = absolutes(weight, total + 1),
-          *size_in = absolutes(in, sources * in_stride);
-    struct dsp_result r = {.count = rows * out_stride, .operations = most + 2};
-    r.value = random_floats(r.count, 3);
-    r.size = absolutes(r.value, r.count);
-    struct dcrf_gather g = {.first = by_lists ? first : NULL,
-                            .entries = entries,
-                            .index = index,
-                            .weight = weight,
-                            .in = in,
-                            .in_stride = in_stride,
-                            .out = r.value,
-                            .out_stride = out_stride,
-                            .width = width,
-                            .factor = -1.5f,
-                            .accumulate = number / 8 % 2};
-    /* In two parts: the first rows, then the others. */
-    const double start_s = dcrf_time_s();
-    for (size_t i = 0; i < repeats; i++) {
-        dsp->gather(&g, 0, rows / 3);
-        dsp->gather(&g, rows / 3, rows);
-    }
-    *time_s = clocked(start_s, repeats);
-    g.weight = size_weight;
-    g.in = size_in;
-    g.out = r.size;
-    g.factor = 1.5f;
-    dcrf_dsp_for(DCRF_CPU_C)->gather(&g, 0, rows);
-    free(first);
-    free(index);
-    free(weight);
-    free(in);
-    free(size_weight);
-    free(size_in);
-    return r;
-}
-
-static struct dsp_result run_scatter(const struct dcrf_dsp *dsp, uint64_t number, size_t repeats,
-                                     double *time_s) {
-    dcrf_rng rng;
-    dcrf_rng_seed(&rng, number);
-    const size_t width = row_width(number), rows = 1 + random_below(&rng, 40);
-    const size_t entries = number % 3 == 0 ? 6 : 1 + random_below(&rng, 8);
-    const size_t sources = random_below(&rng, 60), stride = width + 8 * random_below(&rng, 3);
-    uint32_t *index = malloc((sources * entries + 1) * sizeof *index);
-    for (size_t e = 0; e < sources * entries; e++)
-        index[e] = (uint32_t)random_below(&rng, rows);
-    float *weight = random_floats(sources * entries + 1, number + 1);
-    float *in = random_floats(sources * stride + 1, 2);
-    float *size_weight = absolutes(weight, sources * entries + 1);
-    float *size_in = absolutes(in, sources * stride + 1);
-    struct dsp_result r = {.count = rows * width, .operations = 2 * sources * entries + 1};
-    r.value = random_floats(r.count, 3);
-    r.size = absolutes(r.value, r.count);
-    struct dcrf_scatter s = {.entries = entries,
-                             .index = index,
-                             .weight = weight,
-                             .in = in,
-                             .in_stride = stride,
-                             .out = r.value,
-                             .width = width,
-                             .is_near = number / 8 % 2};
-    const double start_s = dcrf_time_s();
-    for (size_t i = 0; i < repeats; i++) { /* in two parts */
-        dsp->scatter(&s, 0, sources / 3);
-        dsp->scatter(&s, sources / 3, sources);
-    }
-    *time_s = clocked(start_s, repeats);
-    s.weight = size_weight;
-    s.in = size_in;
-    s.out = r.size;
-    dcrf_dsp_for(DCRF_CPU_C)->scatter(&s, 0, sources);
-    free(index);
-    free(weight);
-    free(in);
-    free(size_weight);
-    free(size_in);
-    return r;
-}
-
 /* Take rows of vertices apart into two pieces, as a ring has them, or put them together again.
  * Returns where the second pieces begin. */
 static size_t divide_rows(const struct dcrf_dsp *dsp, float *rows, size_t count, size_t width,
@@ -172,7 +73,8 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
     dcrf_rng_seed(&rng, number);
     const bool is_short = number % 3 == 0; /* every variable a run of its own, in their order */
     const bool is_single = is_short || number % 5 < 2; /* the same in any order */
-    const size_t width = is_short ? 2 + number / 3 % 2 * 2 : fours_width(number);
+    const bool is_narrow = is_short && (in_ring || number / 3 % 3 < 2);
+    const size_t width = is_narrow ? 2 + number / 3 % 3 % 2 * 2 : fours_width(number);
     const size_t corners = 1 + number / 4 % 9;
     const size_t count = random_below(&rng, 20), stride = width + 8 * random_below(&rng, 3);
     const size_t vertices = 1 + random_below(&rng, 40);
@@ -513,8 +415,6 @@ static struct dsp_result run_read(const struct dcrf_dsp *dsp, uint64_t number, s
 }
 
 const struct dsp_entry dsp_filter_entries[DSP_FILTER_ENTRIES] = {
-    {"gather", run_gather},
-    {"scatter", run_scatter},
     {"splat_runs", run_splat_runs},
     {"slice_runs", run_slice_runs},
     {"splat_parts", run_splat_parts},

@@ -24,7 +24,7 @@ struct dsp_entry {
 };
 
 /* Every entry of the table, by what it serves. */
-#define DSP_FILTER_ENTRIES 13
+#define DSP_FILTER_ENTRIES 11
 #define DSP_POINT_ENTRIES 4
 #define DSP_SOFTMAX_ENTRIES 5
 #define DSP_PAIR_ENTRIES 14

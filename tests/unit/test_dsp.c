@@ -41,7 +41,7 @@ static const struct dsp_entry *entry(size_t e) {
 }
 
 /* The table is the set it belongs to and functions, every one of which has a case. */
-_Static_assert(sizeof(struct dcrf_dsp) - offsetof(struct dcrf_dsp, gather) ==
+_Static_assert(sizeof(struct dcrf_dsp) - offsetof(struct dcrf_dsp, embed_single) ==
                    DSP_ENTRIES * sizeof(void (*)(void)),
                "an entry of the table has no case");
 
@@ -89,55 +89,51 @@ static void sets_agree_with_plain_c(void **state) {
         }
 }
 
-/* A splat variable by variable and one vertex by vertex: the same bytes, with every set. */
-static void scattering_is_gathering(void **state) {
+/* Where each variable is a run, splats by tasks that have vertices of their own are the same bits
+ * as one variable after the other. */
+static void parts_make_the_same_sums(void **state) {
     (void)state;
-    enum { VERTICES = 37, VARIABLES = 300, CORNERS = 6, MOST = VARIABLES * CORNERS };
-    const size_t widths[] = {4, 8, 16, 24, 32};
+    enum { VERTICES = 37, VARIABLES = 300, CORNERS = 6, TASKS = 3, MOST = VARIABLES * CORNERS };
+    const size_t widths[] = {4, 8, 12, 16, 24, 32};
     dcrf_rng rng;
     dcrf_rng_seed(&rng, 8);
     for (dcrf_cpu cpu = DCRF_CPU_C; dcrf_cpu_name(cpu); cpu++)
-        for (size_t w = 0; dcrf_dsp_for(cpu) && w < 5; w++) {
+        for (size_t w = 0; dcrf_dsp_for(cpu) && w < 6; w++) {
             const struct dcrf_dsp *dsp = dcrf_dsp_for(cpu);
             const size_t width = widths[w], corners = w % 2 ? 3 : CORNERS;
-            uint32_t vertex[MOST], variable[MOST];
-            size_t first[VERTICES + 1] = {0}, place = 0;
-            float by_vertex[MOST];
+            uint32_t vertex[MOST];
             float *weight = random_block(VARIABLES, corners, 0, 1, w);
             float *in = random_block(VARIABLES, width, -1, 1, 3);
             for (size_t e = 0; e < VARIABLES * corners; e++)
                 vertex[e] = (uint32_t)(dcrf_rng_uniform(&rng) * (double)VERTICES);
-            for (size_t v = 0; v < VERTICES; v++, first[v] = place)
-                for (size_t e = 0; e < VARIABLES * corners; e++)
-                    if (vertex[e] == v) {
-                        variable[place] = (uint32_t)(e / corners);
-                        by_vertex[place++] = weight[e];
-                    }
-            float gathered[VERTICES * 32], scattered[VERTICES * 32];
-            const struct dcrf_gather gather = {.first = first,
-                                               .index = variable,
-                                               .weight = by_vertex,
-                                               .in = in,
-                                               .in_stride = width,
-                                               .out = gathered,
-                                               .out_stride = width,
-                                               .width = width,
-                                               .factor = 1};
-            dsp->gather(&gather, 0, VERTICES);
+            float whole[VERTICES * 32], divided[VERTICES * 32];
+            struct dcrf_runs runs = {.corners = corners,
+                                     .vertex = vertex,
+                                     .weight = weight,
+                                     .places = VARIABLES,
+                                     .vertices = whole,
+                                     .variables = in,
+                                     .stride = width,
+                                     .width = width,
+                                     .factor = 1};
+            memset(divided, 0, sizeof divided);
             for (int is_near = 0; is_near < 2; is_near++) {
-                const struct dcrf_scatter scatter = {.entries = corners,
-                                                     .index = vertex,
-                                                     .weight = weight,
-                                                     .in = in,
-                                                     .in_stride = width,
-                                                     .out = scattered,
-                                                     .width = width,
-                                                     .is_near = is_near};
-                memset(scattered, 0, sizeof scattered);
-                dsp->scatter(&scatter, 0, VARIABLES / 3);
-                dsp->scatter(&scatter, VARIABLES / 3, VARIABLES);
-                assert_memory_equal(scattered, gathered, VERTICES * width * sizeof(float));
+                runs.is_near = is_near;
+                memset(whole, 0, sizeof whole);
+                dsp->splat_runs(&runs, 0, VARIABLES / 3);
+                dsp->splat_runs(&runs, VARIABLES / 3, VARIABLES);
             }
+            runs.vertices = divided;
+            for (size_t task = TASKS; task-- > 0;) {
+                struct dcrf_run_part parts[MOST];
+                size_t count = 0;
+                for (size_t e = 0; e < VARIABLES * corners; e++)
+                    if (vertex[e] % TASKS == task)
+                        parts[count++] = (struct dcrf_run_part){(uint32_t)(e / corners),
+                                                                (uint16_t)(e % corners), 1};
+                dsp->splat_parts(&runs, parts, count);
+            }
+            assert_memory_equal(whole, divided, VERTICES * width * sizeof(float));
             free(weight);
             free(in);
         }
@@ -159,10 +155,10 @@ static void tables_are_complete(void **state) {
                         dsp->slice_ring != dcrf_dsp_for(DCRF_CPU_C)->slice_ring &&
                         dsp->blur_ring != dcrf_dsp_for(DCRF_CPU_C)->blur_ring);
 #endif
-        assert_true(dsp->gather && dsp->scatter && dsp->splat_runs && dsp->slice_runs &&
-                    dsp->splat_parts && dsp->blur && dsp->convolve && dsp->scale && dsp->weigh &&
-                    dsp->read && dsp->gaussian_sum && dsp->softmax && dsp->shared_softmax &&
-                    dsp->negative_exponential && dsp->log_sums && dsp->smallest && dsp->sum_window);
+        assert_true(dsp->splat_runs && dsp->slice_runs && dsp->splat_parts && dsp->blur &&
+                    dsp->convolve && dsp->scale && dsp->weigh && dsp->read && dsp->gaussian_sum &&
+                    dsp->softmax && dsp->shared_softmax && dsp->negative_exponential &&
+                    dsp->log_sums && dsp->smallest && dsp->sum_window);
         assert_true(dsp->pairs.values && dsp->pairs.product && dsp->pairs.transpose &&
                     dsp->pairs.add && dsp->pairs.line);
         assert_true(dsp->pairs_double.values && dsp->pairs_double.product &&
@@ -299,8 +295,10 @@ int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "--is-in-use") == 0)
         return strcmp(argv[2], dcrf_cpu_name(dcrf_cpu_in_use())) != 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scattering_is_gathering), cmocka_unit_test(logarithms_of_sums_are_precise),
-        cmocka_unit_test(tables_are_complete),     cmocka_unit_test(sets_agree_with_plain_c),
+        cmocka_unit_test(parts_make_the_same_sums),
+        cmocka_unit_test(logarithms_of_sums_are_precise),
+        cmocka_unit_test(tables_are_complete),
+        cmocka_unit_test(sets_agree_with_plain_c),
         cmocka_unit_test(limits_are_kept),
 #ifdef CAN_FORK
         cmocka_unit_test(the_environment_limits),

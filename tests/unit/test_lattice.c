@@ -438,7 +438,7 @@ static void ring_is_lattice(void **state) {
     dcrf_workspace_free(&workspace);
 }
 
-/* One thread splats variable by variable, several vertex by vertex. */
+/* Two threads splat halves of the variables, more of them vertices of their own. */
 static void all_threads_give_the_same_bytes(void **state) {
     (void)state;
     const size_t threads[] = {1, 2, 3, 7}, channels[] = {3, 21, 40}, n = 3000;

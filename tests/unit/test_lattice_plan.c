@@ -113,20 +113,18 @@ static void check_runs(const struct dcrf_lattice *lattice, uint32_t *vertex, flo
     free(seen);
 }
 
-static void check_entries(const struct dcrf_lattice *lattice) {
-    const size_t corners = lattice->corners, entries = lattice->base.variables * corners;
-    assert_int_equal(lattice->first[0], 0);
-    assert_int_equal(lattice->first[lattice->vertices], entries);
-    for (size_t v = 0; v < lattice->vertices; v++)
-        for (size_t e = lattice->first[v]; e < lattice->first[v + 1]; e++) {
-            const size_t a = lattice->entry_variable[e];
-            size_t k = 0;
-            while (k < corners && lattice->corner_vertex[a * corners + k] != v)
-                k++;
-            assert_true(k < corners);
-            assert_true(lattice->entry_weight[e] == lattice->corner_weight[a * corners + k]);
-            assert_true(e == lattice->first[v] || lattice->entry_variable[e - 1] < a);
-        }
+/* The same where each variable is a run. */
+static void check_singles(const struct dcrf_lattice *lattice, uint32_t *vertex, float *weight) {
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
+    const size_t n = lattice->base.variables, corners = lattice->corners;
+    assert_null(runs->first);
+    assert_int_equal(runs->count, n);
+    assert_int_equal(runs->band[runs->band_count], n);
+    for (size_t band = 0; band < runs->band_count; band++)
+        assert_int_equal(runs->band[band], band * runs->band_variables);
+    for (size_t a = 0; a < n; a++)
+        run_vertices(lattice, a, vertex + a * corners);
+    memcpy(weight, runs->weight, n * corners * sizeof *weight);
 }
 
 static void check_plan(const struct dcrf_features *features, struct dcrf_refinement refinement,
@@ -153,13 +151,10 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
     size_t *number = malloc(list.count * sizeof *number);
     uint32_t *vertex = malloc(n * corners * sizeof *vertex);
     float *weight = malloc(n * corners * sizeof *weight);
-    if (refinement.runs) {
+    if (refinement.runs)
         check_runs(lattice, vertex, weight);
-    } else {
-        check_entries(lattice);
-        memcpy(vertex, lattice->corner_vertex, n * corners * sizeof *vertex);
-        memcpy(weight, lattice->corner_weight, n * corners * sizeof *weight);
-    }
+    else
+        check_singles(lattice, vertex, weight);
     for (size_t i = 0; i < list.count; i++)
         number[i] = NONE;
     /* Rows of a ring are not vertices: test_lattice.c filters through them. */
@@ -188,8 +183,8 @@ static void check_plan(const struct dcrf_features *features, struct dcrf_refinem
 }
 
 /* From points that share simplices to spreads of millions of sigmas, where a code takes several
- * words: all dimensions, both precisions, runs and entries, rings, and the origin. More than one
- * chunk of variables, and not a multiple of anything. */
+ * words: all dimensions, both precisions, runs of one variable and of several, rings, and the
+ * origin. More than one chunk of variables, and not a multiple of anything. */
 static void plans_are_those_of_plain_programs(void **state) {
     (void)state;
     const double spreads[] = {0.5, 8, 3e3, 2e6};

@@ -1,6 +1,7 @@
 /* The inner loops for WebAssembly's vectors of 128 bits. */
 #define DSP_LANES 4
 #include "dsp/dsp_vector.h"
+#include "dsp/plain.h"
 
 /* One row of the output after the other. The windows of dsp_vector.h need many registers that
  * move, which a browser's compiler keeps in memory instead: thirty times slower. */
@@ -26,25 +27,63 @@ static void convolve_rowwise(const struct dcrf_convolve *c) {
         convolve_row(c, q);
 }
 
-/* Four floats after the other, for rows of all lengths: one copy of the loop instead of one for
- * each. */
-static void scatter_fours(const struct dcrf_scatter *s, size_t begin, size_t end) {
-    for (size_t r = begin; r < end; r++)
-        for (size_t e = r * s->entries; e < (r + 1) * s->entries; e++) {
-            const float *in = s->in + r * s->in_stride;
-            float *out = s->out + s->index[e] * s->width;
-            for (size_t at = 0; at < s->width; at += DSP_LANES)
-                store_wide(out + at, load_wide(out + at) + s->weight[e] * load_wide(in + at));
+/* Where every variable is a run of its own, four floats after the other for rows of all lengths:
+ * one copy of each loop. Nothing on a page has other runs. */
+static void splat_corner(const struct dcrf_runs *runs, size_t variable, size_t e) {
+    const float *in = runs->variables + variable * runs->stride;
+    float *out = runs->vertices + runs->vertex[e] * runs->width;
+    for (size_t at = 0; at < runs->width; at += DSP_LANES)
+        store_wide(out + at, load_wide(out + at) + runs->weight[e] * load_wide(in + at));
+}
+
+static bool has_fours(const struct dcrf_runs *runs) {
+    return !runs->first && runs->width % DSP_LANES == 0;
+}
+
+static void splat_fours(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    if (!has_fours(runs)) {
+        dcrf_plain_splat_runs(runs, begin, end);
+        return;
+    }
+    for (size_t a = begin; a < end; a++)
+        for (size_t k = 0; k < runs->corners; k++)
+            splat_corner(runs, a, a * runs->corners + k);
+}
+
+static void splat_parts_by_fours(const struct dcrf_runs *runs, const struct dcrf_run_part *parts,
+                                 size_t count) {
+    if (!has_fours(runs)) {
+        dcrf_plain_splat_parts(runs, parts, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < parts[i].corners; k++)
+            splat_corner(runs, parts[i].run, parts[i].run * runs->corners + parts[i].corner + k);
+}
+
+static void slice_fours(const struct dcrf_runs *runs, size_t begin, size_t end) {
+    if (!has_fours(runs)) {
+        dcrf_plain_slice_runs(runs, begin, end);
+        return;
+    }
+    for (size_t a = begin; a < end; a++)
+        for (size_t at = 0; at < runs->width; at += DSP_LANES) {
+            float *out = runs->variables + a * runs->stride + at;
+            wide_vector sum = {0};
+            for (size_t e = a * runs->corners; e < (a + 1) * runs->corners; e++)
+                sum += runs->weight[e] *
+                       load_wide(runs->vertices + runs->vertex[e] * runs->width + at);
+            sum *= runs->factor;
+            store_wide(out, runs->accumulate ? load_wide(out) + sum : sum);
         }
 }
 
 #define DSP_TABLE dcrf_dsp_simd128
 #define DSP_CPU DCRF_CPU_SIMD128
 #define DSP_CONVOLVE convolve_rowwise
-#define DSP_SCATTER scatter_fours
-/* The bytes of a module count; these are called by tests, and plain C will do. */
+#define DSP_SPLAT_RUNS splat_fours
+#define DSP_SLICE_RUNS slice_fours
+#define DSP_SPLAT_PARTS splat_parts_by_fours
+/* The bytes of a module count; this is called by tests, and plain C will do. */
 #define DSP_SHARED_SOFTMAX dcrf_plain_shared_softmax
-#define DSP_SPLAT_RUNS dcrf_plain_splat_runs
-#define DSP_SLICE_RUNS dcrf_plain_slice_runs
-#define DSP_SPLAT_PARTS dcrf_plain_splat_parts
 #include "dsp/dsp_table.h"

@@ -5,14 +5,16 @@
  *   lattice_set.c     codes of vertices, entered by all threads together (lattice_set.h)
  *   lattice_code.c    vertices as numbers, their order and neighbours
  *   lattice_simplices.c  simplices of the variables and their vertices
- *   lattice_build.c   the plan: embed, number, invert, connect
+ *   lattice_build.c   the plan: embed, number, make runs, connect
  *   lattice_calibrate.c  its scale
- *   lattice_runs.c    variables by their simplices: another way to splat and to slice
+ *   lattice_bands.c   runs of variables, by which all filters splat and slice
+ *   lattice_runs.c    runs of several variables that share a simplex
  *   lattice_groups.c  runs of two threads, which add to rows of their own
  *   lattice_parts.c   runs of more threads, which have rows of their own
  *   lattice_ring.c    large lattices: splat, blur and slice in one sweep
  *   lattice_blur.c    the blur, axis after axis or all in one sweep
- *   lattice.c         the operator: splat, blur, slice, in its directions; ordered
+ *   lattice.c         the operator: splat, blur, slice, in its directions
+ *   lattice_ordered.c  the ordered filter, by histograms
  *   lattice_diagonal.c  its diagonal
  *   lattice_double.c  the symmetric operator in double
  *   lattice_oneway.c  the filter one way, by runs */
@@ -44,8 +46,8 @@ struct dcrf_refinement {
     size_t rounds;
     bool is_single;  /* embed in single precision; one round only */
     bool has_origin; /* the simplex of a feature vector of zeros is there too, whatever is in it */
-    /* Splat and slice by runs, for the calls of lattice_runs.c and lattice_oneway.c only:
-     * &dcrf_lattice_by_runs. NULL: by vertices. */
+    /* Runs of several variables and rings, for the calls of lattice_bands.c and lattice_oneway.c
+     * only: &dcrf_lattice_by_runs. NULL: each variable is a run of its own. */
     const struct dcrf_lattice_runs_methods *runs;
     size_t row_floats;     /* of the rows that will be filtered, about; 0: not known */
     size_t band_variables; /* of a band of runs; 0: not known */
@@ -67,7 +69,7 @@ struct dcrf_lattice_parts {
     struct dcrf_run_part *part;
 };
 
-/* The variables in the order of their simplices, band after band of them (see lattice_runs.c). */
+/* Runs of variables, band after band of them (see lattice_bands.c). */
 struct dcrf_lattice_runs {
     size_t count;
     uint32_t *first;    /* count + 1: the places of a run; NULL: each variable is one */
@@ -115,16 +117,11 @@ struct dcrf_lattice {
     size_t dimension;
     size_t corners; /* of a simplex, and axes of the blur: dimension + 1 */
     size_t vertices;
-    size_t rounds;           /* of the blur */
-    bool is_large;           /* the rows of the vertices do not fit in the cache */
-    uint32_t *corner_vertex; /* variables x corners; NULL where there are runs */
-    float *corner_weight;    /* barycentric, times the square root of the operator's scale */
-    size_t *first; /* vertices + 1: the entries of a vertex, by the inverse of corner_vertex */
-    uint32_t *entry_variable;
-    float *entry_weight;
+    size_t rounds;        /* of the blur */
+    bool is_large;        /* the rows of the vertices do not fit in the cache */
     uint32_t *neighbours; /* corners x vertices x 2: along each axis, one step back and one ahead */
     struct dcrf_lattice_layers layers;
-    struct dcrf_lattice_runs runs; /* instead of the entries by vertex, where there are any */
+    struct dcrf_lattice_runs runs;
     struct dcrf_lattice_ring ring;
 };
 
@@ -326,21 +323,32 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* How runs are made: who does not refer to this does not have them in his program. */
+/* How longer runs are made: who does not refer to this does not have them in his program. */
 struct dcrf_lattice_runs_methods {
     /* From the simplices of the variables: a band for each chunk, or one for all in a large
-     * lattice. Takes over what is weighted, or copies it. `is_short`: every variable is a run of
-     * its own, for rows of two floats or four. */
+     * lattice. Takes over what is weighted, or copies it. */
     dcrf_status (*make)(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                        bool is_short, dcrf_pool *pool, dcrf_error *error);
+                        dcrf_pool *pool, dcrf_error *error);
     /* When neighbours and layers are known, for a large lattice: a ring, or else bands of so many
      * variables. */
     dcrf_status (*make_ring)(struct dcrf_lattice *lattice, size_t band_variables, dcrf_pool *pool,
                              dcrf_error *error);
-    size_t (*bytes)(const struct dcrf_lattice *lattice);
 };
 extern const struct dcrf_lattice_runs_methods dcrf_lattice_by_runs;
+
+/* ---- lattice_bands.c ------------------------------------------------------------------------ */
+
+/* Begin with no runs, and bands of so many variables; and divide bands with runs among threads. */
+void dcrf_lattice_bands_init(struct dcrf_lattice *lattice, size_t band_variables);
+dcrf_status dcrf_lattice_bands_share(struct dcrf_lattice *lattice, dcrf_pool *pool,
+                                     dcrf_error *error);
+
+/* Make each variable a run. Takes over what is in the simplices. */
+dcrf_status dcrf_lattice_singles_new(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
+                                     size_t band_variables, dcrf_pool *pool, dcrf_error *error);
+
 void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs);
+size_t dcrf_lattice_runs_bytes(const struct dcrf_lattice *lattice);
 
 /* What splat_runs and slice_runs take, but for the rows. */
 struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width);
@@ -369,6 +377,11 @@ static inline size_t dcrf_lattice_rows(const struct dcrf_lattice *lattice) {
     return lattice->vertices + 1 + lattice->runs.shared_count;
 }
 
+/* The vertex whose row this is. */
+static inline size_t dcrf_lattice_vertex(const struct dcrf_lattice *lattice, size_t row) {
+    return row > lattice->vertices ? lattice->runs.shared[row - lattice->vertices - 1] : row;
+}
+
 /* Clear all rows before a splat; add second rows to the first after it; copy what becomes of those
  * to the second before a slice. */
 void dcrf_lattice_clear(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
@@ -386,11 +399,28 @@ dcrf_status dcrf_lattice_parts_new(struct dcrf_lattice *lattice, dcrf_pool *pool
 void dcrf_lattice_parts_clear(struct dcrf_lattice_parts *parts);
 size_t dcrf_lattice_parts_bytes(const struct dcrf_lattice *lattice);
 
-/* Add S in to the vertices: all tasks, in any order or at the same time. The same bits as band by
- * band in each group. */
+/* Add S in to the vertices: all tasks, in any order or at the same time, each band by band. The
+ * same bits as band by band in each group. */
 size_t dcrf_lattice_splat_tasks(const struct dcrf_lattice *lattice);
+void dcrf_lattice_splat_task_band(const struct dcrf_lattice *lattice, size_t task, size_t band,
+                                  const float *in, size_t in_stride, size_t width, float *vertices);
 void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, const float *in,
                              size_t in_stride, size_t width, float *vertices);
+
+/* What a task splats of a band, where each variable is a run: parts of `first` and the variables
+ * that follow it. */
+struct dcrf_lattice_pieces {
+    const struct dcrf_run_part *part; /* NULL: all corners of each variable */
+    size_t first, count;
+    size_t corners;
+};
+struct dcrf_lattice_pieces dcrf_lattice_pieces_of(const struct dcrf_lattice *lattice, size_t task,
+                                                  size_t band);
+static inline struct dcrf_run_part dcrf_lattice_piece(const struct dcrf_lattice_pieces *pieces,
+                                                      size_t i) {
+    return pieces->part ? pieces->part[i]
+                        : (struct dcrf_run_part){(uint32_t)i, 0, (uint16_t)pieces->corners};
+}
 
 /* ---- lattice_ring.c ------------------------------------------------------------------------- */
 
@@ -427,10 +457,22 @@ dcrf_status dcrf_lattice_layers_new(struct dcrf_lattice *lattice,
 float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
                          const float *in, bool upwards, size_t count, float *one, float *other);
 
+/* Blur buffer[0] in one direction, along all axes as often as the lattice asks for. Returns the
+ * buffer that holds the result, doubled where it is the symmetric one. */
+#define DCRF_LATTICE_BUFFERS 3
+float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                             dcrf_direction direction, float *const *buffer);
+
 /* ---- lattice.c ------------------------------------------------------------------------------ */
 
 extern const struct dcrf_operator_methods dcrf_lattice_methods;
 void dcrf_lattice_free(dcrf_operator *base);
+
+/* ---- lattice_ordered.c ---------------------------------------------------------------------- */
+
+dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *workspace,
+                                 const struct dcrf_ordered *channel, dcrf_error *error);
+size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins);
 
 /* ---- lattice_diagonal.c --------------------------------------------------------------------- */
 

@@ -245,3 +245,34 @@ float *dcrf_lattice_blur(const struct dcrf_lattice *lattice, dcrf_pool *pool, si
     }
     return other;
 }
+
+static void blur_task(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    dcrf_dsp()->blur(context, begin, end);
+}
+
+/* The first pass of one order and the last of the other cannot be shared, but both last passes are
+ * one. */
+float *dcrf_lattice_blur_all(const struct dcrf_lattice *lattice, dcrf_pool *pool, size_t width,
+                             dcrf_direction direction, float *const *buffer) {
+    const size_t axes = lattice->corners, count = lattice->rounds * axes;
+    for (size_t i = 0; i < DCRF_LATTICE_BUFFERS; i++)
+        memset(buffer[i] + lattice->vertices * width, 0, width * sizeof *buffer[i]);
+    if (direction != DCRF_SYMMETRIC)
+        return dcrf_lattice_blur(lattice, pool, width, buffer[0], direction == DCRF_FORWARD, count,
+                                 buffer[1], buffer[0]);
+    float *up =
+        dcrf_lattice_blur(lattice, pool, width, buffer[0], true, count - 1, buffer[1], buffer[2]);
+    float *spare = up == buffer[1] ? buffer[2] : buffer[1];
+    float *down =
+        dcrf_lattice_blur(lattice, pool, width, buffer[0], false, count - 1, spare, buffer[0]);
+    struct dcrf_blur blur = {.neighbour = {dcrf_lattice_neighbours(lattice, axes - 1),
+                                           dcrf_lattice_neighbours(lattice, 0)},
+                             .in = {up, down},
+                             .out = down == spare ? buffer[0] : spare,
+                             .width = width,
+                             .centre = DCRF_LATTICE_CENTRE,
+                             .side = DCRF_LATTICE_SIDE};
+    dcrf_parallel_for(pool, lattice->vertices, GRAIN, blur_task, &blur);
+    return blur.out;
+}

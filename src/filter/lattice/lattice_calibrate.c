@@ -83,10 +83,8 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
             raw += (double)lattice_sums[sampled_variable(&sample, i)];
         }
         const float factor = (float)sqrt(exact / raw);
-        for (size_t e = 0; e < n * lattice->corners; e++) {
-            lattice->corner_weight[e] *= factor;
-            lattice->entry_weight[e] *= factor;
-        }
+        for (size_t e = 0; e < n * lattice->corners; e++)
+            lattice->runs.weight[e] *= factor;
     }
     dcrf_release(sample.row_sum);
     dcrf_release(sample.planes);

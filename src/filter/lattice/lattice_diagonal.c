@@ -190,11 +190,14 @@ INLINE void fill_diagonal(const struct context *context, size_t corners, size_t 
     for (size_t place = begin; place < end; place++) {
         if (place + FORESIGHT < end) {
             const size_t next = context->order[place + FORESIGHT] * corners;
-            __builtin_prefetch(lattice->corner_vertex + next);
-            __builtin_prefetch(lattice->corner_weight + next);
+            __builtin_prefetch(lattice->runs.vertex + next);
+            __builtin_prefetch(lattice->runs.weight + next);
         }
         const size_t a = context->order[place];
-        const uint32_t *vertex = lattice->corner_vertex + a * corners;
+        uint32_t vertex[DCRF_MAX_CORNERS];
+        for (size_t k = 0; k < corners; k++)
+            vertex[k] =
+                (uint32_t)dcrf_lattice_vertex(lattice, lattice->runs.vertex[a * corners + k]);
         /* Variables near each other often share a simplex, and with it the responses. */
         uint32_t hash = 0;
         for (size_t k = 0; k < corners; k++)
@@ -204,7 +207,7 @@ INLINE void fill_diagonal(const struct context *context, size_t corners, size_t 
             memcpy(memory->vertex, vertex, bytes);
             fill_responses(context, corners, vertex, memory->responses);
         }
-        context->out[a] = weigh(lattice->corner_weight + a * corners, memory->responses, corners);
+        context->out[a] = weigh(lattice->runs.weight + a * corners, memory->responses, corners);
     }
 }
 
@@ -234,10 +237,11 @@ static bool order_variables(struct context *context) {
     context->order = dcrf_allocate(n, sizeof *context->order);
     const bool is_done = next && lowest && context->order;
     for (size_t a = 0; is_done && a < n; a++) {
-        const uint32_t *vertex = lattice->corner_vertex + a * corners;
-        lowest[a] = vertex[0];
-        for (size_t k = 1; k < corners; k++)
-            lowest[a] = vertex[k] < lowest[a] ? vertex[k] : lowest[a];
+        lowest[a] = UINT32_MAX;
+        for (size_t e = a * corners; e < (a + 1) * corners; e++) {
+            const uint32_t vertex = (uint32_t)dcrf_lattice_vertex(lattice, lattice->runs.vertex[e]);
+            lowest[a] = vertex < lowest[a] ? vertex : lowest[a];
+        }
         next[lowest[a] + 1]++;
     }
     for (size_t v = 0; is_done && v < lattice->vertices; v++)

@@ -60,17 +60,31 @@ struct double_sums {
 static void splat_double(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct double_sums *s = context;
-    for (size_t v = begin; v < end; v++) {
-        double *row = s->splat + v * s->channels;
-        for (size_t c = 0; c < s->channels; c++)
-            row[c] = 0;
-        for (size_t e = s->lattice->first[v]; e < s->lattice->first[v + 1]; e++) {
-            const double weight = (double)s->lattice->entry_weight[e];
-            const double *in = s->in + s->lattice->entry_variable[e] * s->channels;
-            for (size_t c = 0; c < s->channels; c++)
-                row[c] += weight * in[c];
+    const size_t corners = s->lattice->corners, channels = s->channels;
+    for (size_t task = begin; task < end; task++)
+        for (size_t band = 0; band < s->lattice->runs.band_count; band++) {
+            const struct dcrf_lattice_pieces pieces =
+                dcrf_lattice_pieces_of(s->lattice, task, band);
+            for (size_t i = 0; i < pieces.count; i++) {
+                const struct dcrf_run_part part = dcrf_lattice_piece(&pieces, i);
+                const size_t a = pieces.first + part.run;
+                for (size_t k = part.corner; k < (size_t)part.corner + part.corners; k++) {
+                    const double weight = (double)s->lattice->runs.weight[a * corners + k];
+                    double *row = s->splat + s->lattice->runs.vertex[a * corners + k] * channels;
+                    for (size_t c = 0; c < channels; c++)
+                        row[c] += weight * s->in[a * channels + c];
+                }
+            }
         }
-    }
+}
+
+static void join_double(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct double_sums *s = context;
+    for (size_t i = begin; i < end; i++)
+        for (size_t c = 0; c < s->channels; c++)
+            s->splat[s->lattice->runs.shared[i] * s->channels + c] +=
+                s->splat[(s->lattice->vertices + 1 + i) * s->channels + c];
 }
 
 /* Half of what one order of the axes gives; both orders make the symmetric operator. */
@@ -83,8 +97,10 @@ static void slice_double(void *context, size_t begin, size_t end, size_t worker)
         for (size_t c = 0; c < s->channels; c++)
             out[c] = s->accumulate ? out[c] : 0;
         for (size_t e = a * corners; e < (a + 1) * corners; e++) {
-            const double weight = 0.5 * (double)s->lattice->corner_weight[e];
-            const double *in = s->blurred + s->lattice->corner_vertex[e] * s->channels;
+            const double weight = 0.5 * (double)s->lattice->runs.weight[e];
+            const double *in =
+                s->blurred +
+                dcrf_lattice_vertex(s->lattice, s->lattice->runs.vertex[e]) * s->channels;
             for (size_t c = 0; c < s->channels; c++)
                 out[c] += weight * in[c];
         }
@@ -95,21 +111,23 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
                                       const double *in, double *out, size_t channels,
                                       dcrf_error *error) {
     const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
-    const size_t rows = lattice->vertices + 1, row_bytes = channels * sizeof *in;
+    const size_t rows = dcrf_lattice_rows(lattice), row_bytes = channels * sizeof *in;
     double *buffer = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows, BUFFERS * row_bytes);
     if (!buffer)
         return dcrf_fail_memory(error, "a lattice filter");
-    for (size_t i = 0; i < BUFFERS; i++)
+    for (size_t i = 1; i < BUFFERS; i++)
         memset(buffer + (i * rows + lattice->vertices) * channels, 0, row_bytes);
     double *one = buffer + rows * channels, *other = one + rows * channels;
     struct double_sums sums = {
         .lattice = lattice, .in = in, .splat = buffer, .out = out, .channels = channels};
     struct double_blur blur = {.lattice = lattice, .channels = channels};
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    memset(buffer, 0, rows * row_bytes);
     bool goes_on =
-        dcrf_parallel_while(workspace, lattice->vertices, VERTEX_GRAIN, splat_double, &sums);
+        dcrf_parallel_while(workspace, dcrf_lattice_splat_tasks(lattice), 1, splat_double, &sums);
+    dcrf_parallel_for(pool, lattice->runs.shared_count, VERTEX_GRAIN, join_double, &sums);
     for (int upwards = 0; goes_on && upwards < 2; upwards++) {
-        sums.blurred =
-            blur_double(&blur, dcrf_workspace_pool(workspace), buffer, upwards == 1, one, other);
+        sums.blurred = blur_double(&blur, pool, buffer, upwards == 1, one, other);
         sums.accumulate = upwards == 1;
         goes_on =
             dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN, slice_double, &sums);

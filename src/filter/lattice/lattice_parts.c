@@ -145,28 +145,52 @@ size_t dcrf_lattice_splat_tasks(const struct dcrf_lattice *lattice) {
     return lattice->runs.parts.part ? lattice->runs.parts.tasks : DCRF_LATTICE_GROUPS;
 }
 
-void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, const float *in,
-                             size_t in_stride, size_t width, float *vertices) {
+/* Does a group have a band? */
+static bool has_band(size_t bands, size_t group, size_t band) {
+    return band >= dcrf_lattice_group_first(bands, group) &&
+           band < dcrf_lattice_group_first(bands, group + 1);
+}
+
+void dcrf_lattice_splat_task_band(const struct dcrf_lattice *lattice, size_t task, size_t band,
+                                  const float *in, size_t in_stride, size_t width,
+                                  float *vertices) {
     const struct dcrf_lattice_runs *runs = &lattice->runs;
-    const size_t bands = runs->band_count, step = runs->band_variables * in_stride;
+    const float *rows = in + band * runs->band_variables * in_stride;
     if (!runs->parts.part) {
-        for (size_t band = dcrf_lattice_group_first(bands, task);
-             band < dcrf_lattice_group_first(bands, task + 1); band++)
-            dcrf_lattice_splat_band(lattice, band, in + band * step, in_stride, width, vertices);
+        if (has_band(runs->band_count, task, band))
+            dcrf_lattice_splat_band(lattice, band, rows, in_stride, width, vertices);
         return;
     }
-    for (size_t band = 0; band < bands; band++) {
-        const size_t *first = runs->parts.first + task * bands + band;
-        const size_t run = runs->band[band];
-        struct dcrf_runs of_band = dcrf_lattice_runs_of(lattice, width);
-        of_band.vertices = vertices;
-        of_band.variables = (float *)(in + band * step); /* a splat only reads them */
-        of_band.stride = in_stride;
-        of_band.vertex += run * lattice->corners;
-        if (of_band.first)
-            of_band.first += run;
-        else
-            of_band.weight += run * lattice->corners;
-        dcrf_dsp()->splat_parts(&of_band, runs->parts.part + first[0], first[1] - first[0]);
+    const size_t *first = runs->parts.first + task * runs->band_count + band;
+    struct dcrf_runs of_band = dcrf_lattice_runs_of(lattice, width);
+    of_band.vertices = vertices;
+    of_band.variables = (float *)rows; /* a splat only reads them */
+    of_band.stride = in_stride;
+    of_band.vertex += runs->band[band] * lattice->corners;
+    if (of_band.first)
+        of_band.first += runs->band[band];
+    else
+        of_band.weight += runs->band[band] * lattice->corners;
+    dcrf_dsp()->splat_parts(&of_band, runs->parts.part + first[0], first[1] - first[0]);
+}
+
+void dcrf_lattice_splat_task(const struct dcrf_lattice *lattice, size_t task, const float *in,
+                             size_t in_stride, size_t width, float *vertices) {
+    for (size_t band = 0; band < lattice->runs.band_count; band++)
+        dcrf_lattice_splat_task_band(lattice, task, band, in, in_stride, width, vertices);
+}
+
+struct dcrf_lattice_pieces dcrf_lattice_pieces_of(const struct dcrf_lattice *lattice, size_t task,
+                                                  size_t band) {
+    const struct dcrf_lattice_runs *runs = &lattice->runs;
+    struct dcrf_lattice_pieces pieces = {.first = runs->band[band], .corners = lattice->corners};
+    assert(!runs->first);
+    if (runs->parts.part) {
+        const size_t *first = runs->parts.first + task * runs->band_count + band;
+        pieces.part = runs->parts.part + first[0];
+        pieces.count = first[1] - first[0];
+    } else if (has_band(runs->band_count, task, band)) {
+        pieces.count = runs->band[band + 1] - runs->band[band];
     }
+    return pieces;
 }

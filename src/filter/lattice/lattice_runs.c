@@ -1,23 +1,12 @@
-/* Splatting and slicing by runs: variables in the order of their simplices.
+/* Runs of several variables: those of a band in the order of their simplices.
  *
- * By vertices, a splat reads the row of every variable once for each corner, from anywhere in the
- * picture. By runs it reads the row once, sums all corners in registers while the simplex stays the
- * same, and adds the sums to rows of vertices. A slice is the same the other way round.
+ * A splat then reads the row of a variable once, sums all corners in registers while the simplex
+ * stays the same, and adds the sums to rows of vertices. A slice is the same the other way round.
  *
- * That order is kept within bands, ranges of variables whose rows stay in the cache while a caller
- * does several things with them: slice them from lattices, change them, splat them. Where the
- * variables of a band are a square of a picture, a small one is enough for most of the runs that
- * there can be: in a grainy photograph at 80/13, squares of 32 x 32 pixels have 1.77 pixels to a
- * run, the whole picture has 2.03, and 1024 pixels along its rows have 1.43.
- *
- * With rows as short as four floats there is nothing to gain from runs: telling where one ends
- * takes longer than loading six rows. There each variable is a run of its own, in the order of the
- * variables.
- *
- * Runs that add to one vertex must not do so at the same time, nor in an order that depends on the
- * threads: bands come in two groups (lattice_groups.c), or more threads have vertices of their own
- * (lattice_parts.c). A lattice that goes through a ring
- * (lattice_ring.c) has one band, splat layer by layer. */
+ * Where the variables of a band are a square of a picture, a small one is enough for most of the
+ * runs that there can be: in a grainy photograph at 80/13, squares of 32 x 32 pixels have 1.77
+ * pixels to a run, the whole picture has 2.03, and 1024 pixels along its rows have 1.43. A lattice
+ * that goes through a ring (lattice_ring.c) has one band, splat layer by layer. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -282,53 +271,6 @@ static size_t order_all(struct builder *builder, dcrf_pool *pool) {
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Begin with no runs, and bands of so many variables. */
-static void divide_into_bands(struct dcrf_lattice *lattice, size_t band_variables) {
-    struct dcrf_lattice_runs *runs = &lattice->runs;
-    const size_t n = lattice->base.variables;
-    dcrf_lattice_runs_clear(runs);
-    runs->band_variables = band_variables;
-    runs->band_count = (n + band_variables - 1) / band_variables;
-}
-
-/* Divide bands among threads. */
-static dcrf_status share_out(struct dcrf_lattice *lattice, dcrf_pool *pool, dcrf_error *error) {
-    const dcrf_status status = dcrf_lattice_share(lattice, pool, error);
-    return status == DCRF_OK ? dcrf_lattice_parts_new(lattice, pool, error) : status;
-}
-
-static void fill_short_runs(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct builder *builder = context;
-    const struct dcrf_simplices *simplices = builder->simplices;
-    const size_t corners = builder->lattice->corners;
-    const uint32_t *corner =
-        simplices->corner + simplices->first[begin / simplices->chunk] * corners;
-    for (size_t a = begin; a < end; a++)
-        dcrf_copy_corners(builder->runs->vertex + a * corners, corner + simplices->of[a] * corners,
-                          corners);
-}
-
-static dcrf_status make_short_runs(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                                   dcrf_pool *pool, dcrf_error *error) {
-    struct dcrf_lattice_runs *runs = &lattice->runs;
-    const size_t n = lattice->base.variables;
-    divide_into_bands(lattice, simplices->chunk);
-    runs->count = n;
-    runs->band = dcrf_allocate(runs->band_count + 1, sizeof *runs->band);
-    runs->vertex = dcrf_allocate(n, lattice->corners * sizeof *runs->vertex);
-    if (!runs->band || !runs->vertex)
-        return dcrf_fail_memory(error, "the plan of a lattice");
-    struct builder builder = {.lattice = lattice, .runs = runs, .simplices = simplices};
-    for (size_t band = 0; band < runs->band_count; band++)
-        runs->band[band] = (uint32_t)(band * simplices->chunk);
-    runs->band[runs->band_count] = (uint32_t)n;
-    dcrf_parallel_for(pool, n, simplices->chunk, fill_short_runs, &builder);
-    runs->weight = simplices->weight;
-    simplices->weight = NULL;
-    return share_out(lattice, pool, error);
-}
-
 static dcrf_status fill_runs(struct builder *builder, bool has_bands, dcrf_pool *pool,
                              dcrf_error *error) {
     const struct dcrf_lattice *lattice = builder->lattice;
@@ -362,7 +304,7 @@ static dcrf_status make_runs(struct dcrf_lattice *lattice, struct dcrf_simplices
                              bool has_bands, dcrf_pool *pool, dcrf_error *error) {
     struct builder builder = {.lattice = lattice, .runs = &lattice->runs, .simplices = simplices};
     const size_t count = simplices->count, threads = dcrf_pool_threads(pool);
-    divide_into_bands(lattice, has_bands ? simplices->chunk : lattice->base.variables);
+    dcrf_lattice_bands_init(lattice, has_bands ? simplices->chunk : lattice->base.variables);
     builder.lowest = dcrf_allocate(count, sizeof *builder.lowest);
     builder.next = dcrf_allocate(count, sizeof *builder.next);
     const size_t own = has_bands ? threads * simplices->chunk : 0;
@@ -379,19 +321,7 @@ static dcrf_status make_runs(struct dcrf_lattice *lattice, struct dcrf_simplices
     dcrf_release(builder.weight);
     dcrf_release(builder.sorted);
     dcrf_release(builder.pieces);
-    return status == DCRF_OK && has_bands ? share_out(lattice, pool, error) : status;
-}
-
-void dcrf_lattice_runs_clear(struct dcrf_lattice_runs *runs) {
-    dcrf_release(runs->first);
-    dcrf_release(runs->vertex);
-    dcrf_release(runs->variable);
-    dcrf_release(runs->weight);
-    dcrf_release(runs->weight_out);
-    dcrf_release(runs->band);
-    dcrf_release(runs->shared);
-    dcrf_lattice_parts_clear(&runs->parts);
-    *runs = (struct dcrf_lattice_runs){0};
+    return status == DCRF_OK && has_bands ? dcrf_lattice_bands_share(lattice, pool, error) : status;
 }
 
 /* The simplices of the chunks from runs of all: `of` holds runs at first. */
@@ -444,20 +374,9 @@ static dcrf_status undo_runs(struct dcrf_lattice *lattice, struct dcrf_simplices
     return is_done ? DCRF_OK : dcrf_fail_memory(error, "the plan of a lattice");
 }
 
-static size_t runs_bytes(const struct dcrf_lattice *lattice) {
-    const struct dcrf_lattice_runs *runs = &lattice->runs;
-    const size_t n = lattice->base.variables, corners = lattice->corners;
-    const size_t order =
-        runs->first ? n * sizeof *runs->variable + runs->count * sizeof *runs->first : 0;
-    return order + n * corners * sizeof *runs->weight +
-           runs->count * corners * sizeof *runs->vertex + runs->band_count * sizeof *runs->band +
-           runs->shared_count * sizeof *runs->shared + dcrf_lattice_parts_bytes(lattice);
-}
-
 static dcrf_status make(struct dcrf_lattice *lattice, struct dcrf_simplices *simplices,
-                        bool is_short, dcrf_pool *pool, dcrf_error *error) {
-    return is_short ? make_short_runs(lattice, simplices, pool, error)
-                    : make_runs(lattice, simplices, !lattice->is_large, pool, error);
+                        dcrf_pool *pool, dcrf_error *error) {
+    return make_runs(lattice, simplices, !lattice->is_large, pool, error);
 }
 
 static dcrf_status make_ring(struct dcrf_lattice *lattice, size_t band_variables, dcrf_pool *pool,
@@ -474,58 +393,5 @@ static dcrf_status make_ring(struct dcrf_lattice *lattice, size_t band_variables
     return status;
 }
 
-const struct dcrf_lattice_runs_methods dcrf_lattice_by_runs = {
-    .make = make, .make_ring = make_ring, .bytes = runs_bytes};
-
-struct dcrf_runs dcrf_lattice_runs_of(const struct dcrf_lattice *lattice, size_t width) {
-    const struct dcrf_lattice_runs *runs = &lattice->runs;
-    assert(runs->first || width <= DCRF_NARROW_LANES);
-    return (struct dcrf_runs){.corners = lattice->corners,
-                              .first = runs->first,
-                              .vertex = runs->vertex,
-                              .variable = runs->variable,
-                              .weight = runs->weight,
-                              .places = lattice->base.variables,
-                              .width = width,
-                              .factor = 1};
-}
-
-/* ---- bands ---------------------------------------------------------------------------------- */
-
-/* Runs that are variables are counted from the first of their band. */
-static void for_band(const struct dcrf_lattice *lattice, size_t band, struct dcrf_runs *runs,
-                     void (*work)(const struct dcrf_runs *, size_t, size_t)) {
-    size_t begin = lattice->runs.band[band], end = lattice->runs.band[band + 1];
-    if (!runs->first) {
-        runs->vertex += begin * runs->corners;
-        runs->weight += begin * runs->corners;
-        end -= begin;
-        begin = 0;
-    }
-    work(runs, begin, end);
-}
-
-void dcrf_lattice_splat_band(const struct dcrf_lattice *lattice, size_t band, const float *in,
-                             size_t in_stride, size_t width, float *vertices) {
-    struct dcrf_runs runs = dcrf_lattice_runs_of(lattice, width);
-    runs.vertices = vertices;
-    runs.variables = (float *)in; /* a splat only reads them */
-    runs.stride = in_stride;
-    runs.is_near = true;
-    for_band(lattice, band, &runs, dcrf_dsp()->splat_runs);
-}
-
-void dcrf_lattice_slice_band(const struct dcrf_lattice *lattice, size_t band, const float *vertices,
-                             size_t width, float factor, bool accumulate, float *out,
-                             size_t out_stride) {
-    struct dcrf_runs runs = dcrf_lattice_runs_of(lattice, width);
-    if (lattice->runs.weight_out)
-        runs.weight = lattice->runs.weight_out;
-    runs.vertices = (float *)vertices; /* a slice only reads them */
-    runs.variables = out;
-    runs.stride = out_stride;
-    runs.factor = factor;
-    runs.accumulate = accumulate;
-    runs.is_near = true;
-    for_band(lattice, band, &runs, dcrf_dsp()->slice_runs);
-}
+const struct dcrf_lattice_runs_methods dcrf_lattice_by_runs = {.make = make,
+                                                               .make_ring = make_ring};

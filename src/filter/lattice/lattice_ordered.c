@@ -1,0 +1,191 @@
+/* The ordered filter of the lattice: histograms of bins at the vertices, blurred, and read where
+ * each variable has its own bin.
+ *
+ * Histograms are summed up in double: a vertex may have thousands of variables, and their rounding
+ * would weigh on the lower bound. The doubles are where the blur has two of its buffers later. */
+#include "core/error.h"
+#include "filter/lattice/lattice.h"
+
+/* Rows a task takes. */
+#define VERTEX_GRAIN 128
+#define VARIABLE_GRAIN 1024
+
+struct histograms {
+    const struct dcrf_lattice *lattice;
+    const struct dcrf_ordered *ordered;
+    double *sums;   /* the bins first .. first + width - 1 of every row */
+    float *splat;   /* the same of every vertex, rounded */
+    float *blurred; /* the same after the blur */
+    size_t first, width;
+    float *all; /* all bins of every vertex, `row` floats each; later F times them */
+    size_t row;
+};
+
+/* Add a variable to some of its corners, whose entries begin at e: the fraction of it that is in
+ * the upper one of two bins, and the rest. Bins wrap below the block. */
+static inline void add_variable(const struct histograms *h, size_t variable, size_t e,
+                                size_t corners) {
+    const struct dcrf_lattice_runs *runs = &h->lattice->runs;
+    const size_t low = h->ordered->bin[variable] - h->first, high = low + 1;
+    const float fraction = h->ordered->table ? h->ordered->fraction[variable] : 0;
+    for (size_t k = e; k < e + corners; k++) {
+        double *row = h->sums + runs->vertex[k] * h->width;
+        const float weight = runs->weight[k], upper = fraction * weight;
+        if (low < h->width)
+            row[low] += (double)(weight - upper);
+        if (fraction > 0 && high < h->width)
+            row[high] += (double)upper;
+    }
+}
+
+static void splat_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    const size_t corners = h->lattice->corners;
+    for (size_t task = begin; task < end; task++)
+        for (size_t band = 0; band < h->lattice->runs.band_count; band++) {
+            const struct dcrf_lattice_pieces pieces =
+                dcrf_lattice_pieces_of(h->lattice, task, band);
+            for (size_t i = 0; i < pieces.count; i++) {
+                const struct dcrf_run_part part = dcrf_lattice_piece(&pieces, i);
+                const size_t variable = pieces.first + part.run;
+                add_variable(h, variable, variable * corners + part.corner, part.corners);
+            }
+        }
+}
+
+static void clear_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    memset(h->sums + begin * h->width, 0, (end - begin) * h->width * sizeof *h->sums);
+}
+
+static void join_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    for (size_t i = begin; i < end; i++) {
+        double *row = h->sums + h->lattice->runs.shared[i] * h->width;
+        const double *second = h->sums + (h->lattice->vertices + 1 + i) * h->width;
+        for (size_t k = 0; k < h->width; k++)
+            row[k] += second[k];
+    }
+}
+
+static void round_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    for (size_t i = begin * h->width; i < end * h->width; i++)
+        h->splat[i] = (float)h->sums[i];
+}
+
+/* The bins of a block at every vertex. */
+static bool sum_histograms(struct histograms *h, dcrf_workspace *workspace) {
+    const struct dcrf_lattice *lattice = h->lattice;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    dcrf_parallel_for(pool, dcrf_lattice_rows(lattice), VERTEX_GRAIN, clear_sums, h);
+    if (!dcrf_parallel_while(workspace, dcrf_lattice_splat_tasks(lattice), 1, splat_histograms, h))
+        return false;
+    dcrf_parallel_for(pool, lattice->runs.shared_count, VERTEX_GRAIN, join_sums, h);
+    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, round_sums, h);
+    return true;
+}
+
+static void collect_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    for (size_t v = begin; v < end; v++)
+        memcpy(h->all + v * h->row + h->first, h->blurred + v * h->width,
+               h->width * sizeof *h->all);
+}
+
+/* Replace the histogram of a vertex by what a variable in each of its bins sees: sum_k F(h, k)
+ * histogram_k. For the sign that is (all above) - (all below). */
+static void weigh_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    const size_t bins = h->ordered->bins;
+    if (h->ordered->table) {
+        const struct dcrf_histograms histograms = {bins, h->row, h->ordered->table, h->all};
+        dcrf_dsp()->weigh(&histograms, begin, end);
+        return;
+    }
+    for (size_t v = begin; v < end; v++) {
+        float *row = h->all + v * h->row;
+        float seen[DCRF_MAX_BINS];
+        float below = 0, above = 0;
+        for (size_t i = 0; i < bins; i++) {
+            seen[i] = -below;
+            below += row[i];
+        }
+        for (size_t i = bins; i-- > 0;) {
+            seen[i] += above;
+            above += row[i];
+        }
+        memcpy(row, seen, bins * sizeof *row);
+    }
+}
+
+static void slice_histograms(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct histograms *h = context;
+    const struct dcrf_lattice *lattice = h->lattice;
+    for (size_t a = begin; a < end; a++) {
+        const size_t bin = h->ordered->bin[a];
+        const float fraction = h->ordered->table ? h->ordered->fraction[a] : 0;
+        const size_t next = fraction > 0 ? bin + 1 : bin;
+        float low = 0, high = 0;
+        for (size_t e = a * lattice->corners; e < (a + 1) * lattice->corners; e++) {
+            const size_t vertex = dcrf_lattice_vertex(lattice, lattice->runs.vertex[e]);
+            const float *row = h->all + vertex * h->row;
+            low += lattice->runs.weight[e] * row[bin];
+            high += lattice->runs.weight[e] * row[next];
+        }
+        h->ordered->out[a] = 0.5f * (low + fraction * (high - low));
+    }
+}
+
+dcrf_status dcrf_lattice_ordered(const dcrf_operator *base, dcrf_workspace *workspace,
+                                 const struct dcrf_ordered *channel, dcrf_error *error) {
+    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    const size_t rows = dcrf_lattice_rows(lattice);
+    struct histograms h = {
+        .lattice = lattice, .ordered = channel, .row = dcrf_bin_row(channel->bins)};
+    /* Where all bins are one block, they stay where the blur leaves them. */
+    const bool is_one_block = h.row <= DCRF_DSP_WIDTH;
+    if (!is_one_block && !(h.all = dcrf_workspace_slot(workspace, &dcrf_histogram_slot,
+                                                       lattice->vertices, h.row * sizeof *h.all)))
+        return dcrf_fail_memory(error, "the ordered filter");
+    for (h.first = 0; h.first < h.row; h.first += h.width) {
+        const size_t left = h.row - h.first;
+        h.width = left < DCRF_DSP_WIDTH ? left : DCRF_DSP_WIDTH;
+        double *memory = dcrf_workspace_slot(workspace, &dcrf_operator_slot, rows,
+                                             DCRF_LATTICE_BUFFERS * h.width * sizeof(float));
+        if (!memory)
+            return dcrf_fail_memory(error, "a lattice filter");
+        float *one = (float *)memory, *other = one + rows * h.width;
+        h.sums = memory;
+        h.splat = other + rows * h.width;
+        if (!sum_histograms(&h, workspace))
+            return dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
+        float *const buffer[DCRF_LATTICE_BUFFERS] = {h.splat, one, other};
+        h.blurred = dcrf_lattice_blur_all(lattice, pool, h.width, DCRF_SYMMETRIC, buffer);
+        if (is_one_block)
+            h.all = h.blurred;
+        else
+            dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, collect_histograms, &h);
+    }
+    dcrf_parallel_for(pool, lattice->vertices, VERTEX_GRAIN, weigh_histograms, &h);
+    return dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN, slice_histograms, &h)
+               ? DCRF_OK
+               : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
+}
+
+/* Two for the fraction, one to float; two along each axis, and two more where both orders meet; a
+ * product and its sum over the bins; a product and its sum over the corners; five between two
+ * nodes. */
+size_t dcrf_lattice_ordered_roundings(const dcrf_operator *base, size_t bins) {
+    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)base;
+    const size_t corners = lattice->corners;
+    return 3 + 2 * corners * lattice->rounds + 2 + bins + 1 + corners + 1 + 5;
+}
