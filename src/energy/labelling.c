@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define ROWS_AT_ONCE 64
+#define ROWS_PER_CHUNK 4096
 
 struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels) {
     double sum = 0, magnitude = 0;
@@ -97,6 +98,22 @@ static dcrf_status add_constant_pairs(const dcrf_plan *plan, dcrf_workspace *wor
     return DCRF_OK;
 }
 
+struct columns {
+    const dcrf_model *model;
+    double *partial; /* chunks x labels */
+};
+
+static void sum_columns(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct columns *columns = context;
+    const dcrf_model *model = columns->model;
+    double *sums = columns->partial + begin / ROWS_PER_CHUNK * model->labels;
+    memset(sums, 0, model->labels * sizeof *sums);
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < model->labels; i++)
+            sums[i] += (double)model->unary[a * model->stride + i];
+}
+
 dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace, uint16_t *label,
                                dcrf_energy *energy, dcrf_error *error) {
     if (!plan || !workspace || !label || !energy)
@@ -108,16 +125,18 @@ dcrf_status dcrf_best_constant(const dcrf_plan *plan, dcrf_workspace *workspace,
     dcrf_status status = dcrf_plan_check(plan, error);
     if (status < 0)
         return status;
-    double *unary =
-        dcrf_workspace_slot(workspace, &dcrf_energy_slot2, model->labels, 2 * sizeof *unary);
+    const size_t chunks = (model->variables + ROWS_PER_CHUNK - 1) / ROWS_PER_CHUNK;
+    double *unary = dcrf_workspace_slot(workspace, &dcrf_energy_slot2, chunks + 2,
+                                        model->labels * sizeof *unary);
     if (!unary)
         return dcrf_fail_memory(error, "the energy of a constant labelling");
     double *pairwise = unary + model->labels;
-    for (size_t i = 0; i < 2 * model->labels; i++)
-        unary[i] = 0;
-    for (size_t a = 0; a < model->variables; a++)
-        for (size_t i = 0; i < model->labels; i++)
-            unary[i] += (double)model->unary[a * model->stride + i];
+    struct columns columns = {model, pairwise + model->labels};
+    dcrf_parallel_for(dcrf_workspace_pool(workspace), model->variables, ROWS_PER_CHUNK, sum_columns,
+                      &columns);
+    memset(unary, 0, 2 * model->labels * sizeof *unary);
+    for (size_t k = 0; k < chunks * model->labels; k++)
+        unary[k % model->labels] += columns.partial[k];
     if ((status = add_constant_pairs(plan, workspace, pairwise, error)) < 0)
         return status;
     size_t best = 0;

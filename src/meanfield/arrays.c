@@ -132,26 +132,55 @@ static void write_label(char *at, dcrf_type type, uint16_t label) {
         memcpy(at, &wide, sizeof wide);
 }
 
+/* Results on their way into the caller's arrays. */
+struct results {
+    const dcrf_arrays *arrays;
+    const struct dcrf_marginals *rows;
+    const uint16_t *labels;
+};
+
+/* Variables that are written together: label by label, since the array may have planes. */
+#define WRITTEN_TOGETHER 256
+
+static void write_marginals(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct results *results = context;
+    const struct dcrf_marginals *rows = results->rows;
+    const dcrf_view *out = &results->arrays->marginals;
+    char *at[WRITTEN_TOGETHER];
+    for (size_t a = begin; a < end; a++)
+        at[a - begin] = element(out, &results->arrays->grid, a);
+    for (size_t i = 0; i < rows->labels; i++)
+        for (size_t a = begin; a < end; a++)
+            memcpy(at[a - begin] + (ptrdiff_t)i * out->channel_stride,
+                   &rows->values[a * rows->stride + i], sizeof(float));
+}
+
+static void write_labels(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct results *results = context;
+    const dcrf_view *out = &results->arrays->labels;
+    for (size_t a = begin; a < end; a++)
+        write_label(element(out, &results->arrays->grid, a), out->type, results->labels[a]);
+}
+
 static dcrf_status write_results(const struct here *here, const dcrf_arrays *arrays,
                                  dcrf_workspace *workspace, dcrf_error *error) {
     const dcrf_model *model = here->model;
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
     const struct dcrf_marginals rows = {dcrf_mean_field.marginals(here->state), model->variables,
                                         model->labels, model->stride};
-    const dcrf_view *out = &arrays->marginals;
-    for (size_t a = 0; out->data && a < model->variables; a++) {
-        char *at = element(out, &arrays->grid, a);
-        for (size_t i = 0; i < model->labels; i++)
-            memcpy(at + (ptrdiff_t)i * out->channel_stride, &rows.values[a * model->stride + i],
-                   sizeof(float));
-    }
+    struct results results = {.arrays = arrays, .rows = &rows};
+    if (arrays->marginals.data)
+        dcrf_parallel_for(pool, model->variables, WRITTEN_TOGETHER, write_marginals, &results);
     if (!arrays->labels.data)
         return DCRF_OK;
     uint16_t *labels = dcrf_allocate(model->variables, sizeof *labels);
     if (!labels)
         return dcrf_fail_memory(error, "labels");
-    dcrf_round_largest(&rows, dcrf_workspace_pool(workspace), labels);
-    for (size_t a = 0; a < model->variables; a++)
-        write_label(element(&arrays->labels, &arrays->grid, a), arrays->labels.type, labels[a]);
+    dcrf_round_largest(&rows, pool, labels);
+    results.labels = labels;
+    dcrf_parallel_for(pool, model->variables, WRITTEN_TOGETHER, write_labels, &results);
     dcrf_release(labels);
     return DCRF_OK;
 }

@@ -17,7 +17,7 @@ struct dcrf_backend_flow {
     dcrf_pool *pool;
     const float *row_sums, *metric;          /* per variable, the caller's */
     float *u, *residual, *direction, *image; /* blocks; u is the caller's */
-    double *partial;                         /* chunks x labels */
+    double *partial;                         /* chunks x 2 x labels */
     double *mean, *rho, *curvature, *low, *scale, *excess;
     const float *left, *right; /* blocks of a product in hand; right = NULL: ones */
     const float *divisor;      /* per variable, or NULL */
@@ -112,21 +112,28 @@ static void turn(void *context, size_t begin, size_t end, size_t worker) {
     }
 }
 
-static void begin_flow(dcrf_backend_flow *flow) {
-    const size_t n = flow->model->variables, stride = flow->model->stride;
-    const size_t labels = flow->model->labels;
-    memset(flow->u, 0, n * stride * sizeof(float));
-    memset(flow->direction, 0, n * stride * sizeof(float));
-    memset(flow->residual, 0, n * stride * sizeof(float));
-    memset(flow->image, 0, n * stride * sizeof(float));
-    memset(flow->mean, 0, labels * sizeof *flow->mean);
-    for (size_t a = 0; a < n; a++)
-        for (size_t i = 0; i < labels; i++)
-            flow->mean[i] += (double)flow->model->unary[a * stride + i] / (double)n;
-    for (size_t a = 0; a < n; a++)
+/* residual = unary - its mean of the label, and all else zero. */
+static void fill_residual(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const dcrf_backend_flow *flow = context;
+    const size_t stride = flow->model->stride, labels = flow->model->labels;
+    const size_t first = begin * stride, bytes = (end - begin) * stride * sizeof(float);
+    memset(flow->u + first, 0, bytes);
+    memset(flow->direction + first, 0, bytes);
+    memset(flow->image + first, 0, bytes);
+    memset(flow->residual + first, 0, bytes);
+    for (size_t a = begin; a < end; a++)
         for (size_t i = 0; i < labels; i++)
             flow->residual[a * stride + i] =
                 (float)((double)flow->model->unary[a * stride + i] - flow->mean[i]);
+}
+
+static void begin_flow(dcrf_backend_flow *flow) {
+    const size_t n = flow->model->variables, labels = flow->model->labels;
+    multiply(flow, flow->model->unary, NULL, NULL, flow->mean);
+    for (size_t i = 0; i < labels; i++)
+        flow->mean[i] /= (double)n;
+    dcrf_parallel_for(flow->pool, n, GRAIN, fill_residual, flow);
     multiply(flow, flow->residual, flow->residual, flow->metric, flow->rho);
     memset(flow->curvature, 0, labels * sizeof *flow->curvature);
     dcrf_parallel_for(flow->pool, n, GRAIN, turn, flow);
@@ -157,18 +164,37 @@ static dcrf_status step(dcrf_backend_flow *flow, dcrf_error *error) {
 
 /* ---- what it promises ----------------------------------------------------------------------- */
 
+/* The smallest and the largest u of each label among some variables. */
+static void find_range(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const dcrf_backend_flow *flow = context;
+    const size_t labels = flow->model->labels, stride = flow->model->stride;
+    double *low = flow->partial + 2 * (begin / GRAIN) * labels, *high = low + labels;
+    for (size_t i = 0; i < labels; i++) {
+        low[i] = (double)INFINITY;
+        high[i] = -(double)INFINITY;
+    }
+    for (size_t a = begin; a < end; a++)
+        for (size_t i = 0; i < labels; i++) {
+            const double value = (double)flow->u[a * stride + i];
+            low[i] = value < low[i] ? value : low[i];
+            high[i] = value > high[i] ? value : high[i];
+        }
+}
+
 /* scale[i] = 1, or what brings the spread of u_i down to 1. */
 static void measure_spread(dcrf_backend_flow *flow) {
-    const size_t stride = flow->model->stride;
-    for (size_t i = 0; i < flow->model->labels; i++) {
-        float low = INFINITY, high = -INFINITY;
-        for (size_t a = 0; a < flow->model->variables; a++) {
-            const float value = flow->u[a * stride + i];
-            low = value < low ? value : low;
-            high = value > high ? value : high;
+    const size_t labels = flow->model->labels;
+    dcrf_parallel_for(flow->pool, flow->model->variables, GRAIN, find_range, flow);
+    for (size_t i = 0; i < labels; i++) {
+        double low = (double)INFINITY, high = -(double)INFINITY;
+        for (size_t chunk = 0; chunk < chunk_count(flow); chunk++) {
+            const double *range = flow->partial + 2 * chunk * labels;
+            low = range[i] < low ? range[i] : low;
+            high = range[labels + i] > high ? range[labels + i] : high;
         }
-        const double spread = (double)high - (double)low;
-        flow->low[i] = (double)low;
+        const double spread = high - low;
+        flow->low[i] = low;
         /* A NaN gives 0: no flow. */
         flow->scale[i] = spread <= 1 ? 1 : spread > 1 && isfinite(spread) ? 1 / spread : 0;
     }
@@ -216,13 +242,13 @@ static bool take_memory(dcrf_backend_flow *flow) {
     flow->residual = dcrf_allocate(n, row);
     flow->direction = dcrf_allocate(n, row);
     flow->image = dcrf_allocate(n, row);
-    flow->partial = dcrf_allocate(chunks + 6, labels * sizeof *flow->partial);
+    flow->partial = dcrf_allocate(2 * chunks + 6, labels * sizeof *flow->partial);
     if (!flow->residual || !flow->direction || !flow->image || !flow->partial)
         return false;
     double **const rows[] = {&flow->mean, &flow->rho,   &flow->curvature,
                              &flow->low,  &flow->scale, &flow->excess};
     for (size_t k = 0; k < 6; k++)
-        *rows[k] = flow->partial + (chunks + k) * labels;
+        *rows[k] = flow->partial + (2 * chunks + k) * labels;
     return true;
 }
 

@@ -23,7 +23,7 @@
 #define FEWEST_IN_LAYER 256
 /* Both buffers together, for each thread: below that they fit in its second-level cache. */
 #define LARGE_BYTES ((size_t)1 << 19)
-/* Rows of a step of the sweep and of a chunk, along one axis: about, and at least. */
+/* Rows along one axis: of a thread in a step of the sweep, about, and of a chunk, at least. */
 #define LAYER_BYTES ((size_t)1 << 16)
 #define LEAST_BYTES ((size_t)1 << 14)
 /* Threads that work on one step, at most. */
@@ -169,6 +169,7 @@ static void sweep_step(dcrf_pool *pool, const struct sweep_part *parts, size_t c
     }
     struct step step = {.parts = parts, .count = count};
     step.lanes = threads < MOST_LANES ? threads : MOST_LANES;
+    step.lanes = chunks < step.lanes ? chunks : step.lanes; /* nobody is woken in vain */
     for (size_t i = 0; i < step.lanes; i++)
         atomic_init(&step.lane[i].next, 0);
     dcrf_parallel_for(pool, step.lanes, 1, run_lanes, &step);
@@ -208,7 +209,7 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
  * many that a thread has enough to do in a step. */
 static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width, size_t threads) {
     const size_t bytes = lattice->vertices * width * sizeof(float);
-    const size_t layers = lattice->layers.count, wanted = bytes / LAYER_BYTES;
+    const size_t layers = lattice->layers.count, wanted = bytes / (threads * LAYER_BYTES);
     if (2 * bytes / threads <= LARGE_BYTES || wanted == 0)
         return layers;
     return wanted < layers ? layers / wanted : 1;

@@ -39,7 +39,7 @@
 #define DIGIT_BITS 11
 #define DIGITS ((size_t)1 << DIGIT_BITS)
 /* Numbers that a thread sorts, at least, and threads at most. */
-#define SORT_GRAIN 16384
+#define SORT_GRAIN 4096
 #define MOST_CHUNKS 16
 
 /* ---- codes ---------------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ bool dcrf_sort(uint64_t **values, size_t count, unsigned from_bit, unsigned to_b
     const size_t threads = dcrf_pool_threads(pool);
     struct sorter s = {.count = count, .value = *values};
     s.chunks = threads < MOST_CHUNKS ? threads : MOST_CHUNKS;
-    s.chunks = count / s.chunks < SORT_GRAIN ? 1 : s.chunks;
+    s.chunks = count / SORT_GRAIN < s.chunks ? count / SORT_GRAIN + 1 : s.chunks;
     s.spare = dcrf_allocate(count, sizeof *s.spare);
     s.counts = dcrf_allocate(s.chunks, sizeof *s.counts);
     const bool is_done = s.spare && s.counts;

@@ -47,7 +47,7 @@ struct context {
     float left[DCRF_MAX_CORNERS + 1];    /* of a unit after steps along so many of the axes */
     float response[DCRF_MAX_CORNERS][4]; /* to them, by whether there is a way ahead, and back */
     struct memory *memories;             /* REMEMBERED for each worker */
-    uint32_t *order;                     /* the variables by their lowest vertices */
+    uint64_t *order;                     /* the variables by their lowest vertices, above them */
     float *out;
 };
 
@@ -189,11 +189,11 @@ INLINE void fill_diagonal(const struct context *context, size_t corners, size_t 
     const size_t bytes = corners * sizeof(uint32_t);
     for (size_t place = begin; place < end; place++) {
         if (place + FORESIGHT < end) {
-            const size_t next = context->order[place + FORESIGHT] * corners;
+            const size_t next = (uint32_t)context->order[place + FORESIGHT] * corners;
             __builtin_prefetch(lattice->runs.vertex + next);
             __builtin_prefetch(lattice->runs.weight + next);
         }
-        const size_t a = context->order[place];
+        const size_t a = (uint32_t)context->order[place];
         uint32_t vertex[DCRF_MAX_CORNERS];
         for (size_t k = 0; k < corners; k++)
             vertex[k] =
@@ -228,29 +228,28 @@ static void diagonal_chunk(void *argument, size_t begin, size_t end, size_t work
     }
 }
 
-/* Sort the variables by counting. */
-static bool order_variables(struct context *context) {
+static void find_lowest(void *argument, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct context *context = argument;
     const struct dcrf_lattice *lattice = context->lattice;
-    const size_t n = lattice->base.variables, corners = lattice->corners;
-    uint32_t *next = dcrf_allocate_zero(lattice->vertices + 1, sizeof *next);
-    uint32_t *lowest = dcrf_allocate(n, sizeof *lowest);
-    context->order = dcrf_allocate(n, sizeof *context->order);
-    const bool is_done = next && lowest && context->order;
-    for (size_t a = 0; is_done && a < n; a++) {
-        lowest[a] = UINT32_MAX;
-        for (size_t e = a * corners; e < (a + 1) * corners; e++) {
-            const uint32_t vertex = (uint32_t)dcrf_lattice_vertex(lattice, lattice->runs.vertex[e]);
-            lowest[a] = vertex < lowest[a] ? vertex : lowest[a];
+    for (size_t a = begin; a < end; a++) {
+        size_t lowest = SIZE_MAX;
+        for (size_t e = a * lattice->corners; e < (a + 1) * lattice->corners; e++) {
+            const size_t vertex = dcrf_lattice_vertex(lattice, lattice->runs.vertex[e]);
+            lowest = vertex < lowest ? vertex : lowest;
         }
-        next[lowest[a] + 1]++;
+        context->order[a] = (uint64_t)lowest << 32 | a;
     }
-    for (size_t v = 0; is_done && v < lattice->vertices; v++)
-        next[v + 1] += next[v];
-    for (size_t a = 0; is_done && a < n; a++)
-        context->order[next[lowest[a]]++] = (uint32_t)a;
-    dcrf_release(next);
-    dcrf_release(lowest);
-    return is_done;
+}
+
+static bool order_variables(struct context *context, dcrf_pool *pool) {
+    const struct dcrf_lattice *lattice = context->lattice;
+    const size_t n = lattice->base.variables;
+    context->order = dcrf_allocate(n, sizeof *context->order);
+    if (!context->order)
+        return false;
+    dcrf_parallel_for(pool, n, GRAIN, find_lowest, context);
+    return dcrf_sort(&context->order, n, 32, 32 + dcrf_bits_of(lattice->vertices), pool);
 }
 
 dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspace, float *out,
@@ -275,7 +274,7 @@ dcrf_status dcrf_lattice_diagonal(const dcrf_operator *base, dcrf_workspace *wor
         context.ways = dcrf_workspace_slot(workspace, &dcrf_operator_slot2,
                                            context.lattice->vertices, sizeof *context.ways);
     if (!context.memories || (corners <= MOST_AXES && !context.ways) ||
-        !order_variables(&context)) {
+        !order_variables(&context, dcrf_workspace_pool(workspace))) {
         dcrf_release(context.order);
         return dcrf_fail_memory(error, "the diagonal of a lattice");
     }
