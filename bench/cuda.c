@@ -122,7 +122,8 @@ static dcrf_status whole_mean_field(struct subject *s, dcrf_error *error) {
     for (size_t k = 0; k < 10 && status >= 0; k++)
         status = dcrf_solver_step(solver, error);
     if (status >= 0)
-        status = dcrf_solver_marginals(solver, s->out, STRIDE, error);
+        status = dcrf_solver_marginals(solver, s->out, dcrf_model_variables(s->model) * STRIDE,
+                                       STRIDE, error);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     return status;

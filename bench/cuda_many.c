@@ -165,7 +165,8 @@ static dcrf_status solve(struct worker *w, const struct image *image) {
     if (status == DCRF_OK)
         status = dcrf_solver_run(solver, error);
     if (status >= 0)
-        status = dcrf_solver_marginals(solver, w->marginals, labels, error);
+        status = dcrf_solver_marginals(solver, w->marginals, w->subject->variables * labels, labels,
+                                       error);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);

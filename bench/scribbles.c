@@ -129,7 +129,7 @@ static void run(struct task *task, const int32_t *strokes) {
     must(dcrf_scribbles_update(task->scribbles, &error), &error);
     const double update_processor_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - processor_s;
     const double update_wall_s = clock_s(CLOCK_MONOTONIC) - wall_s;
-    must(dcrf_scribbles_labels(task->scribbles, mask, &error), &error);
+    must(dcrf_scribbles_labels(task->scribbles, mask, task->pixels, &error), &error);
     printf("%.4f %.4f %.4f %.4f %.4f\n", score(task, mask), task->new_processor_s,
            update_processor_s, task->new_wall_s, update_wall_s);
     free(mask);

@@ -96,7 +96,8 @@ static bool is_too_long(double known, dcrf_energy *energy, const dcrf_error *err
 static bool find_unary_minimum(const dcrf_plan *plan, const built_model *built, solution *found,
                                cli_problem *problem) {
     dcrf_error error;
-    dcrf_label_by_unary(built->model, found->unary_labels);
+    dcrf_label_by_unary(built->model, found->unary_labels, dcrf_model_variables(built->model),
+                        NULL);
     return dcrf_energy_at_most(plan, built->workspace, found->unary_labels,
                                &found->unary_minimum.energy, NULL, &error) >= 0 ||
            is_too_long(found->info.candidates[DCRF_CANDIDATE_UNARY].energy,
@@ -149,7 +150,7 @@ static bool take_certificate(const dcrf_proof *proof, solution *found, cli_probl
 static bool take_proof(const dcrf_solver *solver, solution *found, cli_problem *problem) {
     const dcrf_proof *proof = dcrf_solver_proof(solver);
     dcrf_error error;
-    if (dcrf_solver_labels_left(solver, found->labels_left, &error) < 0)
+    if (dcrf_solver_labels_left(solver, found->labels_left, found->pixels, &error) < 0)
         return library_problem(problem, "proof", &error);
     found->has_proof = true;
     found->proven = (dcrf_proof_info){.variables = found->pixels,
@@ -166,11 +167,12 @@ static bool take_results(const dcrf_solver *solver, size_t variables, solution *
                          cli_problem *problem) {
     dcrf_error error;
     dcrf_solver_get_info(solver, &found->info);
-    dcrf_solver_labels(solver, found->labels);
+    dcrf_solver_labels(solver, found->labels, variables, NULL);
     if (found->was_cut_short) { /* there may be no marginals: those of the labels */
         for (size_t a = 0; a < variables; a++)
             found->marginals[a * found->stride + found->labels[a]] = 1;
-    } else if (dcrf_solver_marginals(solver, found->marginals, found->stride, &error) < 0) {
+    } else if (dcrf_solver_marginals(solver, found->marginals, variables * found->stride,
+                                     found->stride, &error) < 0) {
         return library_problem(problem, "marginals", &error);
     }
     for (size_t a = 0; a < variables; a++)

@@ -15,6 +15,6 @@ extern dcrf_tile_callbacks callbacks;
 extern dcrf_settings tile_settings;
 extern dcrf_kernel kernels[DCRF_DEFAULT_KERNELS];
 extern dcrf_measured_strength measured;
-extern size_t width, height, label_count;
+extern size_t width, height, variables, label_count;
 extern float *logits, *q;
 extern uint16_t *labels;

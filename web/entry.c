@@ -280,9 +280,10 @@ EXPORT(dcrf_status, dcrf_web_scribble)(struct session *s) {
         status = dcrf_scribbles_update(s->scribbles, &last_error);
     if (status != DCRF_OK)
         return status;
-    status = dcrf_scribbles_labels(s->scribbles, s->labelling, &last_error);
+    status = dcrf_scribbles_labels(s->scribbles, s->labelling, s->pixels, &last_error);
     if (status >= 0)
-        status = dcrf_scribbles_marginals(s->scribbles, s->marginals, s->stride, &last_error);
+        status = dcrf_scribbles_marginals(s->scribbles, s->marginals, s->pixels * s->stride,
+                                          s->stride, &last_error);
     size_t stride;
     const float *energies = dcrf_model_unary(dcrf_scribbles_model(s->scribbles), &stride);
     dcrf_view view = dcrf_view_interleaved(energies, DCRF_F32, &s->grid, stride);
@@ -438,8 +439,10 @@ EXPORT(dcrf_status, dcrf_web_step)(struct session *s) {
 
 /* The labels and marginals of the run as it is, for a look in between. */
 EXPORT(dcrf_status, dcrf_web_read)(struct session *s) {
-    dcrf_solver_labels(s->solver, s->labelling);
-    return dcrf_solver_marginals(s->solver, s->marginals, s->stride, &last_error);
+    const dcrf_status status = dcrf_solver_labels(s->solver, s->labelling, s->pixels, &last_error);
+    return status < 0 ? status
+                      : dcrf_solver_marginals(s->solver, s->marginals, s->pixels * s->stride,
+                                              s->stride, &last_error);
 }
 
 /* Round, polish, and read. */
@@ -462,8 +465,8 @@ EXPORT(dcrf_status, dcrf_web_prove)(struct session *s, double time_limit_s) {
     dcrf_proof *proof = NULL;
     const dcrf_status status = dcrf_proof_new(&proof, s->solver, &settings, &last_error);
     if (status >= 0) {
-        dcrf_solver_labels(s->solver, s->labelling);
-        dcrf_proof_counts(proof, s->counts);
+        dcrf_solver_labels(s->solver, s->labelling, s->pixels, NULL);
+        dcrf_proof_counts(proof, s->counts, s->pixels, NULL);
     }
     dcrf_proof_free(&proof);
     return status;

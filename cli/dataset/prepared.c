@@ -316,7 +316,8 @@ static bool round_marginals(const prepared_image *p, const dcrf_solver *solver, 
         *error = (dcrf_error){DCRF_ERROR_MEMORY, "out of memory"};
         return false;
     }
-    const bool done = dcrf_solver_marginals(solver, marginals, stride, error) >= 0;
+    const bool done =
+        dcrf_solver_marginals(solver, marginals, variables * stride, stride, error) >= 0;
     if (done)
         dcrf_label_by_marginals(marginals, variables, count, stride, labels);
     free(marginals);
@@ -389,7 +390,7 @@ static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
     if (done) {
         interrupt_limit(workspace, &(time_frame){0}); /* what is left to do is little */
         take_info(&info, found);
-        dcrf_solver_labels(solver, found->labels);
+        dcrf_solver_labels(solver, found->labels, dcrf_model_variables(p->model), NULL);
         /* What the LP's bound proves of single pixels, at no further work. */
         found->proven_share = isnan(found->lower_bound)
                                   ? NAN
@@ -407,7 +408,7 @@ static bool run_solver(const prepared_image *p, dcrf_workspace *workspace,
 static bool take_unary(const prepared_image *p, dcrf_workspace *workspace, outcome *found,
                        dcrf_error *error) {
     const double began_s = seconds_now();
-    dcrf_label_by_unary(p->model, found->labels);
+    dcrf_label_by_unary(p->model, found->labels, dcrf_model_variables(p->model), NULL);
     found->solve_s = seconds_now() - began_s;
     found->lower_bound = found->relative_gap = found->proven_share = NAN;
     found->stop = DCRF_OK;
@@ -447,7 +448,7 @@ static bool count_changed(const prepared_image *p, outcome *found) {
     uint16_t *unary_labels = calloc(variables, sizeof *unary_labels);
     if (!unary_labels)
         return false;
-    dcrf_label_by_unary(p->model, unary_labels);
+    dcrf_label_by_unary(p->model, unary_labels, variables, NULL);
     for (size_t a = 0; a < variables; a++)
         found->changed += found->labels[a] != unary_labels[a];
     free(unary_labels);

@@ -368,7 +368,7 @@ bool model_read_labels(const built_model *built, const char *path, const unknown
     if (done && !(*labels = malloc(count * sizeof **labels)))
         done = out_of_memory(problem, path);
     if (done && has_void)
-        dcrf_label_by_unary(built->model, *labels);
+        dcrf_label_by_unary(built->model, *labels, count, NULL);
     for (size_t i = 0; done && i < count; i++)
         if (!has_void || numbers[i] != no_label)
             (*labels)[i] = (uint16_t)numbers[i];

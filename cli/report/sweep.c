@@ -24,7 +24,7 @@ static bool solve_point(const built_model *built, const dcrf_plan *plan, sweep_p
     const bool done = dcrf_solver_new(&solver, plan, built->workspace, &settings, error) >= 0 &&
                       run_whole(solver, error);
     if (done)
-        dcrf_solver_labels(solver, point->labels);
+        dcrf_solver_labels(solver, point->labels, dcrf_model_variables(built->model), NULL);
     dcrf_solver_free(&solver);
     if (!done || dcrf_changes_of(built->model, point->labels, &built->strength.measured, NULL, NULL,
                                  &point->changes, error) < 0)

@@ -58,7 +58,7 @@ int main(void) {
     settings.iterations = 100;
     check(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
     check(dcrf_solver_run(solver, &error), &error);
-    dcrf_solver_labels(solver, clean);
+    check(dcrf_solver_labels(solver, clean, COUNT, &error), &error);
     dcrf_solver_get_info(solver, &info);
     printf(
         "mean error before %.2f, after %.2f levels; energy %.1f, no labelling has less than %.1f\n",

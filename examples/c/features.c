@@ -41,7 +41,7 @@ int main(void) {
     settings.iterations = 50;
     check(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
     check(dcrf_solver_run(solver, &error), &error);
-    dcrf_solver_labels(solver, labels);
+    check(dcrf_solver_labels(solver, labels, POINTS, &error), &error);
     int right = 0;
     for (int p = 0; p < POINTS; p++)
         right += labels[p] == p % 2;

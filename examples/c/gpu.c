@@ -26,7 +26,7 @@ int main(void) {
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     check(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
     check(dcrf_solver_run(solver, &error), &error);
-    dcrf_solver_labels(solver, labels);
+    check(dcrf_solver_labels(solver, labels, PIXELS, &error), &error);
     printf("on %s: accuracy %.1f %%\n", dcrf_workspace_device(workspace), accuracy(labels));
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);

@@ -29,7 +29,7 @@ int main(void) {
         check(dcrf_model_set_weight(model, 1, 2 * confidence, &error), &error);
         check(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
         check(dcrf_solver_run(solver, &error), &error);
-        dcrf_solver_labels(solver, labels);
+        check(dcrf_solver_labels(solver, labels, PIXELS, &error), &error);
         printf("logits times %d: accuracy %.1f %%\n", confidence, accuracy(labels));
         dcrf_solver_free(&solver);
     }

@@ -44,9 +44,9 @@ int main(void) {
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     check(dcrf_solver_new(&solver, plan, workspace, &settings, &error), &error);
     check(dcrf_solver_run(solver, &error), &error);
-    dcrf_solver_labels(solver, after);
+    check(dcrf_solver_labels(solver, after, PIXELS, &error), &error);
 
-    dcrf_label_by_unary(model, before);
+    check(dcrf_label_by_unary(model, before, PIXELS, &error), &error);
     printf("accuracy of the classifier %.1f %%, of dcrf %.1f %%\n", accuracy(before),
            accuracy(after));
     dcrf_solver_free(&solver);

@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 /* Give every variable its label of lowest unary energy, the first if several tie. */
-DCRF_API void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels);
+DCRF_API dcrf_status dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels, size_t count,
+                                         dcrf_error *error);
 
 /* Give every variable the label of its largest marginal, the first if several tie. `marginals` has
  * `variables` rows of `label_count` floats, with `stride` floats from one row to the next. */

@@ -60,7 +60,8 @@ DCRF_API void dcrf_proof_free(dcrf_proof **proof);
 DCRF_API void dcrf_proof_get_info(const dcrf_proof *proof, dcrf_proof_info *info);
 
 /* The best labelling known: the solver's, or a better one found by the proof. */
-DCRF_API void dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels);
+DCRF_API dcrf_status dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels, size_t count,
+                                       dcrf_error *error);
 
 /* One byte per variable and label, with the labels of a variable adjacent: 1 if the label is
  * possible, 0 if it is proven to occur in no optimal labelling. Valid until the proof is freed. */
@@ -71,7 +72,8 @@ DCRF_API const uint8_t *dcrf_proof_possible(const dcrf_proof *proof);
 DCRF_API const uint8_t *dcrf_proof_certificate(const dcrf_proof *proof, size_t *size);
 
 /* The number of possible labels per variable; 1: proven. */
-DCRF_API void dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts);
+DCRF_API dcrf_status dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts, size_t count,
+                                       dcrf_error *error);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
  *   dcrf_scribbles_new(&scribbles, &grid, &image, label_count, NULL, workspace, &error);
  *   dcrf_scribbles_set_strokes(scribbles, &strokes, &error);
  *   dcrf_scribbles_update(scribbles, &error);
- *   dcrf_scribbles_labels(scribbles, labels, &error);
+ *   dcrf_scribbles_labels(scribbles, labels, width * height, &error);
  *   ... more strokes, another update ...
  *   dcrf_scribbles_free(&scribbles);
  *
@@ -108,11 +108,11 @@ DCRF_API int dcrf_scribbles_is_ready(const dcrf_scribbles *scribbles);
 
 /* The mask: one label per variable. */
 DCRF_API dcrf_status dcrf_scribbles_labels(const dcrf_scribbles *scribbles, uint16_t *labels,
-                                           dcrf_error *error);
+                                           size_t count, dcrf_error *error);
 
 /* The marginals: a block of distributions over labels, as in dcrf/experimental.h. */
 DCRF_API dcrf_status dcrf_scribbles_marginals(const dcrf_scribbles *scribbles, float *marginals,
-                                              size_t stride, dcrf_error *error);
+                                              size_t count, size_t stride, dcrf_error *error);
 
 /* The model behind the mask, with its unary energies and kernels, and its plan, for use with any
  * solver. Owned by the object; an update replaces the unary energies. */

@@ -4,7 +4,7 @@
  *   dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
  *   dcrf_solver_new(&solver, plan, workspace, &settings, &error);
  *   dcrf_solver_run(solver, &error);
- *   dcrf_solver_labels(solver, labels);
+ *   dcrf_solver_labels(solver, labels, variables, &error);
  *   dcrf_solver_free(&solver);
  *
  * A solver always holds the labelling of lowest energy found so far. The candidates include the
@@ -255,17 +255,21 @@ typedef struct dcrf_solver_info {
 
 DCRF_API void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info);
 
-/* The best labelling found: one label per variable. */
-DCRF_API void dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels);
+/* Arrays for results come with the number of elements they hold. Too few: an error, and nothing is
+ * written.
+ *
+ * The best labelling found: one label per variable. */
+DCRF_API dcrf_status dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels, size_t count,
+                                        dcrf_error *error);
 
 /* The number of labels per variable that an optimal labelling can have, as far as the run has
  * proven: 1 means decided. Without a bound all labels are possible. */
 DCRF_API dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
-                                             dcrf_error *error);
+                                             size_t count, dcrf_error *error);
 
-/* The method's last iterate: a block of distributions over labels. */
+/* The method's last iterate: a block of distributions over labels, `count` floats in all. */
 DCRF_API dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals,
-                                           size_t stride, dcrf_error *error);
+                                           size_t count, size_t stride, dcrf_error *error);
 
 /* The recorded moments, *count of them, oldest first; valid until the next step. A long run keeps
  * every second one, then every fourth, and so on. */

@@ -50,7 +50,7 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
         status = dcrf_solver_run(run->solver, error);
     if (status < 0)
         return status;
-    dcrf_solver_labels(run->solver, run->labels);
+    dcrf_solver_labels(run->solver, run->labels, dcrf_model_variables(self->model), NULL);
     if (run->possible) { /* all are, where there was no time for a proof */
         const uint8_t *possible = dcrf_proof_possible(dcrf_solver_proof(run->solver));
         const size_t size = dcrf_model_variables(self->model) * dcrf_model_labels(self->model);
@@ -63,6 +63,7 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
         return DCRF_OK; /* nobody waits for the rest */
     status = DCRF_OK;
     dcrf_measured_strength measured;
+    const size_t stride = dcrf_padded(dcrf_model_labels(self->model));
     if (run->judge_strength)
         status = dcrf_model_measure_strength(self->model, self->workspace, &measured, error);
     if (status == DCRF_OK)
@@ -70,7 +71,7 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
                                  NULL, NULL, &run->changes, error);
     if (status == DCRF_OK && run->marginals)
         status = dcrf_solver_marginals(run->solver, run->marginals,
-                                       dcrf_padded(dcrf_model_labels(self->model)), error);
+                                       dcrf_model_variables(self->model) * stride, stride, error);
     return status;
 }
 

@@ -187,7 +187,8 @@ static PyObject *labels(PyObject *object, PyObject *array) {
     uint16_t *out = dcrf_py_contiguous(array, "the labels", 'H', variables_of(self), 1, &buffer);
     if (!out)
         return dcrf_py_abandon(&self->is_busy);
-    const dcrf_status status = dcrf_scribbles_labels(self->scribbles, out, &error);
+    const dcrf_status status =
+        dcrf_scribbles_labels(self->scribbles, out, variables_of(self), &error);
     PyBuffer_Release(&buffer);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }
@@ -203,7 +204,8 @@ static PyObject *marginals(PyObject *object, PyObject *array) {
                                     1, &buffer);
     if (!out)
         return dcrf_py_abandon(&self->is_busy);
-    const dcrf_status status = dcrf_scribbles_marginals(self->scribbles, out, self->labels, &error);
+    const dcrf_status status = dcrf_scribbles_marginals(
+        self->scribbles, out, variables_of(self) * self->labels, self->labels, &error);
     PyBuffer_Release(&buffer);
     return dcrf_py_finish(&self->is_busy, status, &error);
 }

@@ -19,6 +19,14 @@ dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what);
 /* `what` ("the plan or the workspace") is NULL, which a caller can cause. */
 dcrf_status dcrf_fail_null(dcrf_error *error, const char *what);
 
+/* Does the caller's array hold `needed` elements? `what` names it ("the labels"). */
+dcrf_status dcrf_check_room(const void *array, size_t count, size_t needed, const char *what,
+                            dcrf_error *error);
+
+/* The same of rows of `width` elements, `stride` apart, the last of which may be the last. */
+dcrf_status dcrf_check_rows(const void *array, size_t count, size_t rows, size_t width,
+                            size_t stride, const char *what, dcrf_error *error);
+
 /* Are the reserved bytes of the caller's settings zero? `what` names the settings. */
 dcrf_status dcrf_check_reserved(const unsigned char *reserved, size_t bytes, const char *what,
                                 dcrf_error *error);

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,26 @@ dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what) {
 
 dcrf_status dcrf_fail_null(dcrf_error *error, const char *what) {
     return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is NULL", what);
+}
+
+dcrf_status dcrf_check_room(const void *array, size_t count, size_t needed, const char *what,
+                            dcrf_error *error) {
+    if (!array)
+        return dcrf_fail_null(error, what);
+    return count >= needed
+               ? DCRF_OK
+               : dcrf_fail(error, DCRF_ERROR_SIZE,
+                           "%s: the array holds %zu elements, %zu are needed", what, count, needed);
+}
+
+dcrf_status dcrf_check_rows(const void *array, size_t count, size_t rows, size_t width,
+                            size_t stride, const char *what, dcrf_error *error) {
+    if (stride < width)
+        return dcrf_fail(error, DCRF_ERROR_SIZE,
+                         "%s have %zu floats per variable; the stride is %zu", what, width, stride);
+    if (rows > 0 && stride > (SIZE_MAX - width) / rows)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%s: the stride %zu is too large", what, stride);
+    return dcrf_check_room(array, count, rows > 0 ? (rows - 1) * stride + width : 0, what, error);
 }
 
 dcrf_status dcrf_check_reserved(const unsigned char *reserved, size_t bytes, const char *what,

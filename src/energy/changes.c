@@ -62,7 +62,7 @@ dcrf_status dcrf_changes_of(const dcrf_model *model, const uint16_t *labels,
         counts && unary_labels ? DCRF_OK : dcrf_fail_memory(error, "the changes of a labelling");
     dcrf_changes found = {0};
     if (status >= 0)
-        dcrf_label_by_unary(model, unary_labels);
+        dcrf_label_by_unary(model, unary_labels, model->variables, NULL);
     for (size_t a = 0; status >= 0 && a < model->variables; a++) {
         if (labels[a] >= model->labels) {
             status = dcrf_fail(error, DCRF_ERROR_ARGUMENT,

@@ -32,9 +32,15 @@ struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, uint16_t *
     return (struct dcrf_unary_minimum){sum, ((double)model->variables + 8) * 0x1p-53 * magnitude};
 }
 
-void dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels) {
-    if (model && labels)
+dcrf_status dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels, size_t count,
+                                dcrf_error *error) {
+    if (!model)
+        return dcrf_fail_null(error, "the model");
+    const dcrf_status status =
+        dcrf_check_room(labels, count, model->variables, "the labels", error);
+    if (status == DCRF_OK)
         dcrf_unary_minimum(model, labels);
+    return status;
 }
 
 double dcrf_unary_floor(const dcrf_model *model) {

@@ -234,9 +234,15 @@ void dcrf_proof_get_info(const dcrf_proof *proof, dcrf_proof_info *info) {
     *info = proof ? proof->info : (dcrf_proof_info){0};
 }
 
-void dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels) {
-    if (proof && labels)
+dcrf_status dcrf_proof_labels(const dcrf_proof *proof, uint16_t *labels, size_t count,
+                              dcrf_error *error) {
+    if (!proof)
+        return dcrf_fail_null(error, "the proof");
+    const dcrf_status status =
+        dcrf_check_room(labels, count, proof->info.variables, "the labels", error);
+    if (status == DCRF_OK)
         memcpy(labels, proof->known.labels, proof->info.variables * sizeof *labels);
+    return status;
 }
 
 const uint8_t *dcrf_proof_possible(const dcrf_proof *proof) {
@@ -248,11 +254,17 @@ const uint8_t *dcrf_proof_certificate(const dcrf_proof *proof, size_t *size) {
     return proof ? proof->certificate : NULL;
 }
 
-void dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts) {
-    const size_t labels = proof ? proof->labels : 0; /* the model may be gone */
-    for (size_t a = 0; proof && counts && a < proof->info.variables; a++) {
+dcrf_status dcrf_proof_counts(const dcrf_proof *proof, uint16_t *counts, size_t count,
+                              dcrf_error *error) {
+    if (!proof)
+        return dcrf_fail_null(error, "the proof");
+    const dcrf_status status =
+        dcrf_check_room(counts, count, proof->info.variables, "the counts", error);
+    const size_t labels = proof->labels; /* the model may be gone */
+    for (size_t a = 0; status == DCRF_OK && a < proof->info.variables; a++) {
         counts[a] = 0;
         for (size_t i = 0; i < labels; i++)
             counts[a] = (uint16_t)(counts[a] + proof->known.possible[a * labels + i]);
     }
+    return status;
 }

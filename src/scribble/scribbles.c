@@ -402,25 +402,24 @@ static dcrf_status check_ready(const dcrf_scribbles *s, dcrf_error *error) {
                                    "the scribbles have not been updated: there is no mask yet");
 }
 
-dcrf_status dcrf_scribbles_labels(const dcrf_scribbles *s, uint16_t *labels, dcrf_error *error) {
-    const dcrf_status status = check_ready(s, error);
-    if (status < 0)
-        return status;
-    if (!labels)
-        return dcrf_fail_null(error, "the place for the labels");
-    memcpy(labels, s->mask, s->variables * sizeof *labels);
-    return DCRF_OK;
+dcrf_status dcrf_scribbles_labels(const dcrf_scribbles *s, uint16_t *labels, size_t count,
+                                  dcrf_error *error) {
+    dcrf_status status = check_ready(s, error);
+    if (status == DCRF_OK)
+        status = dcrf_check_room(labels, count, s->variables, "the labels", error);
+    if (status == DCRF_OK)
+        memcpy(labels, s->mask, s->variables * sizeof *labels);
+    return status;
 }
 
-dcrf_status dcrf_scribbles_marginals(const dcrf_scribbles *s, float *marginals, size_t stride,
-                                     dcrf_error *error) {
-    const dcrf_status status = check_ready(s, error);
+dcrf_status dcrf_scribbles_marginals(const dcrf_scribbles *s, float *marginals, size_t count,
+                                     size_t stride, dcrf_error *error) {
+    dcrf_status status = check_ready(s, error);
+    if (status == DCRF_OK)
+        status = dcrf_check_rows(marginals, count, s->variables, s->labels, stride, "the marginals",
+                                 error);
     if (status < 0)
         return status;
-    if (!marginals || stride < s->labels)
-        return dcrf_fail(error, DCRF_ERROR_SIZE,
-                         "marginals need room for %zu floats per variable; the stride is %zu",
-                         s->labels, stride);
     for (size_t a = 0; a < s->variables; a++)
         memcpy(marginals + a * stride, s->marginals + a * s->stride, s->labels * sizeof *marginals);
     return DCRF_OK;

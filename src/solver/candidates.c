@@ -34,7 +34,8 @@ static dcrf_status try_unary(dcrf_solver *solver, dcrf_candidate *candidate, dcr
     dcrf_energy energy;
     uint16_t *labels = solver->best; /* what it is when the solver is new */
     if (isfinite(solver->info.energy.total))
-        dcrf_label_by_unary(solver->problem.model, labels = solver->candidate);
+        dcrf_label_by_unary(solver->problem.model, labels = solver->candidate,
+                            solver->problem.model->variables, NULL);
     const dcrf_status status = dcrf_solver_consider(solver, labels, &energy, error);
     if (status == DCRF_OK)
         candidate->energy = energy.total;

@@ -70,7 +70,7 @@ dcrf_status dcrf_fast_start(dcrf_solver *solver, dcrf_error *error) {
     if (status == DCRF_OK)
         status = dcrf_solver_run(fast, error);
     if (status >= 0)
-        dcrf_solver_labels(fast, solver->candidate);
+        dcrf_solver_labels(fast, solver->candidate, solver->problem.model->variables, NULL);
     dcrf_solver_free(&fast);
     dcrf_plan_free(&plan);
     return status < 0 ? status : DCRF_OK;

@@ -40,8 +40,9 @@ struct dcrf_step_report {
     const uint16_t *labels; /* this iteration's labelling; NULL: the largest marginals */
 };
 
-/* What `labels` returns where there is no shorter way than the marginals; no error. */
-#define DCRF_NO_LABELS ((dcrf_status)1)
+/* What `labels` returns where there is no shorter way than the marginals: neither an error nor the
+ * value of a reason to stop. */
+#define DCRF_NO_LABELS ((dcrf_status)0x7f)
 
 struct dcrf_method_interface {
     const char *name;

@@ -21,24 +21,32 @@ void dcrf_solver_get_info(const dcrf_solver *solver, dcrf_solver_info *info) {
     hide_unknown(&info->unpolished);
 }
 
-void dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels) {
-    if (solver && labels)
-        memcpy(labels, solver->best, solver->problem.model->variables * sizeof *labels);
+dcrf_status dcrf_solver_labels(const dcrf_solver *solver, uint16_t *labels, size_t count,
+                               dcrf_error *error) {
+    if (!solver)
+        return dcrf_fail_null(error, "the solver");
+    const size_t variables = solver->problem.model->variables;
+    const dcrf_status status = dcrf_check_room(labels, count, variables, "the labels", error);
+    if (status == DCRF_OK)
+        memcpy(labels, solver->best, variables * sizeof *labels);
+    return status;
 }
 
-dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts,
+dcrf_status dcrf_solver_labels_left(const dcrf_solver *solver, uint16_t *counts, size_t count,
                                     dcrf_error *error) {
-    if (!solver || !counts)
-        return dcrf_fail_null(error, "the solver or the counts");
+    if (!solver)
+        return dcrf_fail_null(error, "the solver");
+    const size_t variables = solver->problem.model->variables;
+    const dcrf_status status = dcrf_check_room(counts, count, variables, "the counts", error);
+    if (status < 0)
+        return status;
     struct dcrf_judgement judgement = {.counts = counts};
-    if (solver->proof) {
-        dcrf_proof_counts(solver->proof, counts);
-        return DCRF_OK;
-    }
+    if (solver->proof)
+        return dcrf_proof_counts(solver->proof, counts, count, error);
     if (solver->has_started && solver->method->lower_bound)
         return dcrf_lp_judge(solver->state, solver->info.energy.total, solver->best, &judgement,
                              error);
-    for (size_t a = 0; a < solver->problem.model->variables; a++)
+    for (size_t a = 0; a < variables; a++)
         counts[a] = (uint16_t)solver->problem.model->labels;
     return DCRF_OK;
 }
@@ -47,8 +55,8 @@ const dcrf_proof *dcrf_solver_proof(const dcrf_solver *solver) {
     return solver ? solver->proof : NULL;
 }
 
-dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, size_t stride,
-                                  dcrf_error *error) {
+dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, size_t count,
+                                  size_t stride, dcrf_error *error) {
     if (!solver)
         return dcrf_fail_null(error, "the solver");
     const dcrf_model *model = solver->problem.model;
@@ -56,16 +64,16 @@ dcrf_status dcrf_solver_marginals(const dcrf_solver *solver, float *marginals, s
     if (!solver->has_started && !has_labels_only)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the solver has not started: there are no marginals yet");
-    if (!marginals || stride < model->labels)
-        return dcrf_fail(error, DCRF_ERROR_SIZE,
-                         "marginals need room for %zu floats a variable; the stride is %zu",
-                         model->labels, stride);
+    dcrf_status status = dcrf_check_rows(marginals, count, model->variables, model->labels, stride,
+                                         "the marginals", error);
+    if (status < 0)
+        return status;
     for (size_t a = 0; a < model->variables && has_labels_only; a++)
         for (size_t i = 0; i < model->labels; i++)
             marginals[a * stride + i] = i == solver->best[a];
     if (has_labels_only)
         return DCRF_OK;
-    const dcrf_status status = dcrf_method_fetch(solver->method, solver->state, error);
+    status = dcrf_method_fetch(solver->method, solver->state, error);
     if (status < 0)
         return status;
     const float *rows = solver->method->marginals(solver->state);

@@ -147,8 +147,9 @@ static dcrf_status run_solver(struct run *run, const dcrf_plan *plan, const dcrf
         run->stop = DCRF_STOP_CANCELLED;
     if (status >= 0) {
         note_solver(run, solver, plan);
-        dcrf_solver_labels(solver, arrays->labels);
-        status = dcrf_solver_marginals(solver, arrays->marginals, model->stride, error);
+        dcrf_solver_labels(solver, arrays->labels, model->variables, NULL);
+        status = dcrf_solver_marginals(solver, arrays->marginals, model->variables * model->stride,
+                                       model->stride, error);
     }
     dcrf_solver_free(&solver);
     return status;
@@ -202,7 +203,7 @@ static dcrf_status solve_tile(struct run *run, const dcrf_tile *tile, const dcrf
     if (status < 0)
         return status;
     mark_inner(tile, arrays->inner);
-    dcrf_label_by_unary(model, arrays->unary_labels);
+    dcrf_label_by_unary(model, arrays->unary_labels, model->variables, NULL);
     if (!is_stopped(run))
         status = solve_window(run, tile, model, error);
     if (status < 0)

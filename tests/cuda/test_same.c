@@ -250,8 +250,10 @@ static struct outcome solve(dcrf_workspace *workspace, const struct problem *pro
                               .labels = calloc(VARIABLES, sizeof(uint16_t))};
     assert_non_null(outcome.labels);
     dcrf_solver_get_info(solver, &outcome.info);
-    dcrf_solver_labels(solver, outcome.labels);
-    assert_int_equal(dcrf_solver_marginals(solver, outcome.marginals, STRIDE, &error), DCRF_OK);
+    dcrf_solver_labels(solver, outcome.labels, VARIABLES, NULL);
+    assert_int_equal(
+        dcrf_solver_marginals(solver, outcome.marginals, VARIABLES * STRIDE, STRIDE, &error),
+        DCRF_OK);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
@@ -405,7 +407,7 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
     if (dcrf_plan_new(&plan, model, problem->kind, workspace, &error) < 0 ||
         dcrf_polisher_new(&polisher, plan, workspace, &error) < 0)
         fail_msg("%s", error.message);
-    dcrf_label_by_unary(model, moved->labels);
+    dcrf_label_by_unary(model, moved->labels, VARIABLES, NULL);
     assert_int_equal(dcrf_polisher_load(polisher, moved->labels, 100, &error), DCRF_OK);
     moved->before = polisher->energy;
     if (make) {

@@ -51,7 +51,7 @@ static void solve_expected(void) {
     settings.damping = settings.stationarity = 0;
     must(dcrf_solver_new(&solver, plan, cpu, &settings, &error), &error);
     must(dcrf_solver_run(solver, &error), &error);
-    must(dcrf_solver_marginals(solver, expected, LABELS, &error), &error);
+    must(dcrf_solver_marginals(solver, expected, NUMBERS, LABELS, &error), &error);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);

@@ -224,18 +224,18 @@ static void plans_meet_other_workspaces(void **state) {
     dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
     dcrf_solver *expected = run_solver(toy.plan, toy.workspace, &settings, NULL);
     uint16_t labels[2][MOST];
-    dcrf_solver_labels(expected, labels[0]);
+    dcrf_solver_labels(expected, labels[0], MOST, NULL);
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
         dcrf_workspace *other;
         assert_int_equal(dcrf_workspace_new(&other, 1, NULL), DCRF_OK);
         assert_int_equal(dcrf_workspace_set_device(other, devices[i], NULL), DCRF_OK);
         dcrf_solver *solver = run_solver(there.plan, other, &settings, NULL);
-        dcrf_solver_labels(solver, labels[1]);
+        dcrf_solver_labels(solver, labels[1], MOST, NULL);
         assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
         dcrf_solver_free(&solver);
         /* And a plan of the CPU with a workspace that has a device. */
         solver = run_solver(toy.plan, other, &settings, NULL);
-        dcrf_solver_labels(solver, labels[1]);
+        dcrf_solver_labels(solver, labels[1], MOST, NULL);
         assert_memory_equal(labels[1], labels[0], toy.variables * sizeof labels[0][0]);
         dcrf_solver_free(&solver);
         dcrf_workspace_free(&other);
@@ -266,7 +266,7 @@ static void assert_told(const struct toy *toy, dcrf_method method, const char *e
     if (status == DCRF_OK)
         status = dcrf_solver_run(solver, &error);
     if (status >= 0)
-        status = dcrf_solver_marginals(solver, q, toy->labels, &error);
+        status = dcrf_solver_marginals(solver, q, MOST * 8, toy->labels, &error);
     if (status >= 0 && method == DCRF_METHOD_LP)
         status = dcrf_proof_new(&proof, solver, &limits, &error);
     unsetenv("FAKE_FAILURE");

@@ -25,9 +25,10 @@ static void compare_courses(const struct toy *toy, const dcrf_settings *settings
     size_t count[2];
     for (size_t k = 0; k < 2; k++) {
         dcrf_solver_get_info(solvers[k], &info[k]);
-        dcrf_solver_labels(solvers[k], labels[k]);
+        dcrf_solver_labels(solvers[k], labels[k], MOST, NULL);
         moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
-        assert_int_equal(dcrf_solver_marginals(solvers[k], q[k], toy->labels, NULL), DCRF_OK);
+        assert_int_equal(dcrf_solver_marginals(solvers[k], q[k], MOST * 8, toy->labels, NULL),
+                         DCRF_OK);
     }
     assert_int_equal(info[1].iterations, info[0].iterations);
     assert_int_equal(info[1].stop, info[0].stop);
@@ -128,7 +129,8 @@ static void the_lp_is_the_same(void **state) {
         const double size = fabs(toy_optimum(&toy, NULL)) + 1;
         for (size_t k = 0; k < 2; k++) {
             moments[k] = dcrf_solver_trace(solvers[k], &count[k]);
-            assert_int_equal(dcrf_solver_marginals(solvers[k], y[k], toy.labels, NULL), DCRF_OK);
+            assert_int_equal(dcrf_solver_marginals(solvers[k], y[k], MOST * 8, toy.labels, NULL),
+                             DCRF_OK);
         }
         assert_int_equal(count[0], count[1]);
         for (size_t i = 0; i < count[0]; i++) {
@@ -191,7 +193,7 @@ static void relaxations_hold(void **state) {
             dcrf_settings_defaults(&settings, method);
             dcrf_solver *solver = run_solver(there.plan, there.workspace, &settings, NULL);
             dcrf_solver_get_info(solver, &info);
-            dcrf_solver_labels(solver, labels);
+            dcrf_solver_labels(solver, labels, MOST, NULL);
             assert_near(info.energy.total, toy_energy(&toy, labels), 1e-5);
             assert_true(info.energy.total >= optimum - 1e-5);
             if (method == DCRF_METHOD_LP) {
@@ -298,7 +300,7 @@ static void copies_follow_the_steps(void **state) {
             for (size_t k = 0; k < 2; k++) {
                 struct dcrf_lp *lp = solvers[k]->state;
                 assert_true(dcrf_solver_step(solvers[k], &error) >= 0);
-                must(dcrf_solver_marginals(solvers[k], y[k], toy.labels, &error), &error);
+                must(dcrf_solver_marginals(solvers[k], y[k], MOST * 8, toy.labels, &error), &error);
                 must(dcrf_lp_fetch_best(lp, &error), &error);
                 assert_near(dcrf_dual_bound(&lp->space, &lp->best), lp->bound,
                             1e-6 * (1 + fabs(lp->bound)));

@@ -169,7 +169,7 @@ static dcrf_status run_solver(dcrf_solver *solver, dcrf_error *error) {
     dcrf_solver_info info;
     dcrf_status status = dcrf_solver_run(solver, error);
     dcrf_solver_get_info(solver, &info);
-    dcrf_solver_labels(solver, labels);
+    dcrf_solver_labels(solver, labels, WIDTH * HEIGHT, NULL);
     for (size_t a = 0; a < WIDTH * HEIGHT; a++)
         assert_true(labels[a] < LABELS);
     /* What could be left out was, and the run went on to its end. */

@@ -89,7 +89,7 @@ static void certificates_hold(void **state) {
         assert_int_equal(dcrf_plan_new(&plan, toy.model, kind, toy.workspace, NULL), DCRF_OK);
         dcrf_proof *proof = prove(&toy, plan);
         dcrf_proof_get_info(proof, &info);
-        dcrf_proof_labels(proof, labels);
+        dcrf_proof_labels(proof, labels, 10, NULL);
         const uint8_t *bytes = dcrf_proof_certificate(proof, &size);
         assert_non_null(bytes);
         const dcrf_status status = dcrf_verify_certificate(bytes, size, toy.model, toy.workspace,

@@ -408,7 +408,7 @@ static void forward_is_mean_field(void **state) {
         settings.polish = 0;
         assert_int_equal(dcrf_solver_new(&solver, h.plan, h.workspace, &settings, NULL), DCRF_OK);
         assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_ITERATIONS);
-        assert_int_equal(dcrf_solver_marginals(solver, q, STRIDE, NULL), DCRF_OK);
+        assert_int_equal(dcrf_solver_marginals(solver, q, N * STRIDE, STRIDE, NULL), DCRF_OK);
         for (size_t k = 0; k < N * M; k++)
             assert_true(q[k / M * STRIDE + k % M] == f->q[k / M * STRIDE + k % M]);
         dcrf_solver_free(&solver);

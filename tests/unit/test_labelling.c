@@ -16,7 +16,7 @@ static void constants_and_minima(void **state) {
         float rows[32 * 8] = {0};
         dcrf_energy energy;
         double best = (double)INFINITY, floor = 0;
-        dcrf_label_by_unary(toy.model, labels);
+        dcrf_label_by_unary(toy.model, labels, 32, NULL);
         for (size_t a = 0; a < toy.variables; a++) {
             const double *unary = toy.unary + a * toy.labels;
             for (size_t i = 0; i < toy.labels; i++) {

@@ -307,8 +307,10 @@ static void runs_end_with_what_they_have(void **state) {
                 is_whole = patience.asked <= most;
                 assert_true(is_whole ? stop > 0 && stop != DCRF_STOP_CANCELLED : stop > 0);
                 dcrf_solver_get_info(solver, &info);
-                dcrf_solver_labels(solver, labels);
-                assert_int_equal(dcrf_solver_marginals(solver, marginals, 3, NULL), DCRF_OK);
+                dcrf_solver_labels(solver, labels, scene.variables, NULL);
+                assert_int_equal(
+                    dcrf_solver_marginals(solver, marginals, scene.variables * 3, 3, NULL),
+                    DCRF_OK);
                 assert_int_equal(
                     dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, NULL),
                     DCRF_OK);

@@ -35,8 +35,9 @@ static struct solved experiment_with(const dcrf_plan *plan, dcrf_workspace *work
         dcrf_solver_experiment(solver, experiment);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     dcrf_solver_get_info(solver, &solved.info);
-    dcrf_solver_labels(solver, solved.labels);
-    assert_int_equal(dcrf_solver_marginals(solver, solved.marginals, labels, NULL), DCRF_OK);
+    dcrf_solver_labels(solver, solved.labels, n, NULL);
+    assert_int_equal(dcrf_solver_marginals(solver, solved.marginals, n * labels, labels, NULL),
+                     DCRF_OK);
     dcrf_solver_free(&solver);
     return solved;
 }
@@ -179,7 +180,7 @@ static void proximal_objective_falls(void **state) {
         dcrf_solver_experiment(solver, &experiment);
         for (int k = 0; k < 10; k++) {
             assert_true(dcrf_solver_step(solver, NULL) >= 0);
-            assert_int_equal(dcrf_solver_marginals(solver, y, 3, NULL), DCRF_OK);
+            assert_int_equal(dcrf_solver_marginals(solver, y, 60, 3, NULL), DCRF_OK);
             const double objective = toy_lp_objective(&toy, y, settings.lp.clique_form);
             if (!(objective <= before * 1.005))
                 fail_msg("seed %d, step %d: %.9g after %.9g", (int)seed, k, objective, before);
@@ -302,7 +303,7 @@ static void warm_starts(void **state) {
         assert_true(info.lower_bound <= optimum + AGREEMENT * 10 * (1 + fabs(optimum)));
         /* Again, from where it ended. */
         const double ended = info.energy.total;
-        assert_int_equal(dcrf_solver_marginals(solver, y, 3, NULL), DCRF_OK);
+        assert_int_equal(dcrf_solver_marginals(solver, y, 27, 3, NULL), DCRF_OK);
         assert_int_equal(dcrf_solver_start_marginals(solver, y, 3, NULL), DCRF_OK);
         assert_true(dcrf_solver_run(solver, NULL) > 0);
         dcrf_solver_get_info(solver, &info);

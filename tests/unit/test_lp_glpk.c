@@ -136,7 +136,7 @@ static void compare(uint64_t seed, size_t variables, size_t labels, double stren
     dcrf_solver_experiment(solver, &experiment);
     assert_true(dcrf_solver_run(solver, NULL) > 0);
     dcrf_solver_get_info(solver, &info);
-    assert_int_equal(dcrf_solver_marginals(solver, y, labels, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_marginals(solver, y, variables * labels, labels, NULL), DCRF_OK);
     const double objective = toy_lp_objective(&toy, y, form);
     print_message("%zu x %zu, seed %d, form %d, schedule %d: GLPK %.6f, bound %.6f, y %.6f, energy "
                   "%.6f\n",

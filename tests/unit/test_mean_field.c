@@ -108,7 +108,9 @@ static double distance(dcrf_solver *solver, const struct naive *naive) {
     const size_t labels = naive->toy->labels;
     float marginals[MOST_VARIABLES * MOST_LABELS];
     double largest = 0;
-    assert_int_equal(dcrf_solver_marginals(solver, marginals, labels, NULL), DCRF_OK);
+    assert_int_equal(
+        dcrf_solver_marginals(solver, marginals, MOST_VARIABLES * MOST_LABELS, labels, NULL),
+        DCRF_OK);
     for (size_t k = 0; k < naive->toy->variables * labels; k++)
         largest = fmax(largest, fabs((double)marginals[k] - naive->q[k]));
     return largest;
@@ -150,7 +152,9 @@ static void limits_are_fixed_points(void **state) {
             float marginals[MOST_VARIABLES * MOST_LABELS];
             dcrf_solver *solver = new_solver(&toy, dampings[k]);
             assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_STATIONARY);
-            assert_int_equal(dcrf_solver_marginals(solver, marginals, toy.labels, NULL), DCRF_OK);
+            assert_int_equal(dcrf_solver_marginals(solver, marginals, MOST_VARIABLES * MOST_LABELS,
+                                                   toy.labels, NULL),
+                             DCRF_OK);
             for (size_t j = 0; j < toy.variables * toy.labels; j++)
                 limit.q[j] = (double)marginals[j];
             naive_update(&limit, &next);
@@ -199,7 +203,8 @@ static void damping_ends_oscillation(void **state) {
         *(1 / (1 + exp(-(0.5 - 38 * (2 * q - 1)))) > q ? &low : &high) = q;
     }
     float marginals[VARIABLES * LABELS];
-    assert_int_equal(dcrf_solver_marginals(solver, marginals, LABELS, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_marginals(solver, marginals, VARIABLES * LABELS, LABELS, NULL),
+                     DCRF_OK);
     for (size_t a = 0; a < VARIABLES; a++)
         assert_true(fabs((double)marginals[2 * a] - low) <= 1e-4);
     dcrf_solver_free(&solver);
@@ -244,7 +249,8 @@ static void a_large_clique_neither_under_nor_overflows(void **state) {
             assert_true(dcrf_solver_step(solver, NULL) >= 0);
         }
         float *marginals = malloc(VARIABLES * LABELS * sizeof *marginals);
-        assert_int_equal(dcrf_solver_marginals(solver, marginals, LABELS, NULL), DCRF_OK);
+        assert_int_equal(dcrf_solver_marginals(solver, marginals, VARIABLES * LABELS, LABELS, NULL),
+                         DCRF_OK);
         dcrf_solver_info info;
         dcrf_solver_get_info(solver, &info);
         assert_true(isfinite(info.objective));
@@ -284,7 +290,9 @@ static void enormous_unaries_are_survived(void **state) {
         for (int is_damped = 0; is_damped < 2; is_damped++) {
             dcrf_solver *solver = new_solver(&toy, is_damped ? 0.5 : 0);
             assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_STATIONARY);
-            assert_int_equal(dcrf_solver_marginals(solver, marginals, LABELS, NULL), DCRF_OK);
+            assert_int_equal(
+                dcrf_solver_marginals(solver, marginals, VARIABLES * LABELS, LABELS, NULL),
+                DCRF_OK);
             for (size_t a = 0; a < VARIABLES; a++) {
                 double sum = 0;
                 for (size_t i = 0; i < LABELS; i++)

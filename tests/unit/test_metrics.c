@@ -273,7 +273,9 @@ static void solve(dcrf_model *model, dcrf_method method, float *marginals, dcrf_
     assert_true(dcrf_solver_run(solver, NULL) >= 0);
     dcrf_solver_get_info(solver, &info);
     *energy = info.energy;
-    assert_int_equal(dcrf_solver_marginals(solver, marginals, model->labels, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_marginals(solver, marginals, model->variables * model->labels,
+                                           model->labels, NULL),
+                     DCRF_OK);
     dcrf_solver_free(&solver);
     dcrf_plan_free(&plan);
     dcrf_workspace_free(&workspace);

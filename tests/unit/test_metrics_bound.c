@@ -281,7 +281,7 @@ static struct found run_lp(const struct problem *p, uint64_t seed) {
     assert_true(dcrf_solver_run(solver, NULL) >= 0);
     dcrf_solver_get_info(solver, &info);
     found = (struct found){.bound = info.lower_bound, .energy = info.energy.total};
-    dcrf_solver_labels(solver, found.labels);
+    dcrf_solver_labels(solver, found.labels, sizeof found.labels / sizeof *found.labels, NULL);
     dcrf_solver_free(&solver);
     return found;
 }

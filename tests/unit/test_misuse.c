@@ -156,7 +156,7 @@ static void null_for_a_solver(void **state) {
     assert_null_is_refused(dcrf_solver_start_labels(NULL, s.labels, &error));
     assert_null_is_refused(dcrf_solver_start_labels(s.solver, NULL, &error));
     assert_null_is_refused(dcrf_solver_start_marginals(NULL, marginals, LABELS, &error));
-    assert_null_is_refused(dcrf_solver_marginals(NULL, marginals, LABELS, &error));
+    assert_null_is_refused(dcrf_solver_marginals(NULL, marginals, PIXELS * LABELS, LABELS, &error));
     assert_null_is_refused(
         dcrf_energy_of_labels(NULL, s.workspace, s.labels, &energy, NULL, &error));
     assert_null_is_refused(dcrf_energy_of_labels(s.plan, s.workspace, NULL, &energy, NULL, &error));
@@ -164,7 +164,41 @@ static void null_for_a_solver(void **state) {
     assert_int_equal(count, 0);
     dcrf_solver_get_info(NULL, &info);
     assert_int_equal(info.iterations, 0);
-    dcrf_solver_labels(NULL, s.labels);
+    dcrf_solver_labels(NULL, s.labels, PIXELS, NULL);
+    destroy(&s);
+}
+
+/* Arrays for results that are one element short: refused, and nothing is written. */
+static void arrays_too_small(void **state) {
+    (void)state;
+    struct scene s;
+    dcrf_error error;
+    dcrf_proof *proof = NULL;
+    dcrf_proof_settings settings;
+    float marginals[PIXELS * LABELS] = {9};
+    uint16_t out[PIXELS] = {9};
+    make(&s);
+    assert_true(dcrf_solver_run(s.solver, &error) > 0);
+    dcrf_proof_settings_defaults(&settings);
+    assert_int_equal(dcrf_proof_new(&proof, s.solver, &settings, &error), DCRF_OK);
+    const size_t few = PIXELS - 1, few_floats = PIXELS * LABELS - 1;
+    assert_fails(DCRF_ERROR_SIZE, "the labels", error,
+                 dcrf_solver_labels(s.solver, out, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the counts", error,
+                 dcrf_solver_labels_left(s.solver, out, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the labels", error, dcrf_proof_labels(proof, out, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the counts", error, dcrf_proof_counts(proof, out, few, &error));
+    assert_fails(DCRF_ERROR_SIZE, "the labels", error,
+                 dcrf_label_by_unary(s.model, out, few, &error));
+    assert_int_equal(out[0], 9);
+    assert_fails(DCRF_ERROR_SIZE, "the marginals", error,
+                 dcrf_solver_marginals(s.solver, marginals, few_floats, LABELS, &error));
+    assert_fails(DCRF_ERROR_SIZE, "too large", error,
+                 dcrf_solver_marginals(s.solver, marginals, few_floats, SIZE_MAX / 2, &error));
+    assert_true(marginals[0] == 9);
+    assert_int_equal(dcrf_solver_marginals(s.solver, marginals, few_floats + 1, LABELS, &error),
+                     DCRF_OK);
+    dcrf_proof_free(&proof);
     destroy(&s);
 }
 
@@ -189,9 +223,9 @@ static void null_for_a_proof(void **state) {
     assert_null(dcrf_proof_certificate(NULL, &size));
     assert_int_equal(size, 0);
     s.labels[0] = 9;
-    dcrf_proof_labels(NULL, s.labels);
+    dcrf_proof_labels(NULL, s.labels, PIXELS, NULL);
     assert_int_equal(s.labels[0], 9);
-    dcrf_proof_counts(NULL, counts);
+    dcrf_proof_counts(NULL, counts, PIXELS, NULL);
     assert_int_equal(counts[0], 7);
     destroy(&s);
 }
@@ -242,16 +276,16 @@ static void any_order_of_freeing(void **state) {
     dcrf_proof_settings_defaults(&settings);
     settings.certificate = 1;
     assert_int_equal(dcrf_proof_new(&proof, s.solver, &settings, &error), DCRF_OK);
-    dcrf_solver_labels(s.solver, s.labels);
+    dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
     dcrf_solver_free(&s.solver);
     assert_int_equal(dcrf_unrolled_forward(unrolled, NULL, block, 8, &error), DCRF_OK);
     dcrf_unrolled_free(&unrolled);
     dcrf_workspace_free(&s.workspace);
     dcrf_proof_get_info(proof, &info);
-    dcrf_proof_labels(proof, s.labels);
-    dcrf_proof_counts(proof, NULL);
-    dcrf_proof_labels(proof, NULL);
-    dcrf_proof_counts(proof, counts);
+    dcrf_proof_labels(proof, s.labels, PIXELS, NULL);
+    dcrf_proof_counts(proof, NULL, PIXELS, NULL);
+    dcrf_proof_labels(proof, NULL, PIXELS, NULL);
+    dcrf_proof_counts(proof, counts, PIXELS, NULL);
     for (size_t a = 0; a < PIXELS; a++)
         assert_true(counts[a] >= 1 && dcrf_proof_possible(proof)[a * LABELS + s.labels[a]]);
     dcrf_proof_free(&proof);
@@ -405,7 +439,7 @@ static void a_model_changes_under_a_solver(void **state) {
         assert_int_equal(dcrf_proof_new(&proof, s.solver, &limits, &error), DCRF_ERROR_ARGUMENT);
         assert_non_null(strstr(error.message, "has changed"));
         assert_null(proof);
-        dcrf_solver_labels(s.solver, s.labels);
+        dcrf_solver_labels(s.solver, s.labels, PIXELS, NULL);
         /* Another weight is no other plan. */
         assert_int_equal(
             dcrf_energy_of_labels(s.plan, s.workspace, s.labels, &energy, NULL, &error) == DCRF_OK,
@@ -428,6 +462,7 @@ int main(void) {
         cmocka_unit_test(null_for_a_model),
         cmocka_unit_test(null_for_an_operator),
         cmocka_unit_test(null_for_a_solver),
+        cmocka_unit_test(arrays_too_small),
         cmocka_unit_test(null_for_a_proof),
         cmocka_unit_test(null_for_a_certificate),
         cmocka_unit_test(any_order_of_freeing),

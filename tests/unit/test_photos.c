@@ -58,7 +58,7 @@ static void check_claims(dcrf_solver *solver, const dcrf_solver_info *info, cons
     dcrf_verification found;
     size_t size;
     const uint8_t *bytes = dcrf_proof_certificate(dcrf_solver_proof(solver), &size);
-    dcrf_solver_labels(solver, labels);
+    dcrf_solver_labels(solver, labels, dcrf_model_variables(model), NULL);
     assert_non_null(bytes);
     assert_int_equal(
         dcrf_verify_certificate(bytes, size, model, workspace, labels, NULL, &found, NULL),

@@ -108,8 +108,8 @@ static void check(struct seen *seen, size_t iterations, const uint16_t *start,
     assert_int_equal(dcrf_proof_new(&proof, solver, &limits, NULL), DCRF_OK);
     dcrf_solver_free(&solver);
     dcrf_proof_get_info(proof, &info);
-    dcrf_proof_labels(proof, found);
-    dcrf_proof_counts(proof, counts);
+    dcrf_proof_labels(proof, found, MOST_VARIABLES, NULL);
+    dcrf_proof_counts(proof, counts, MOST_VARIABLES, NULL);
     const uint8_t *possible = dcrf_proof_possible(proof);
     const long double scale = 1 + fabsl(seen->optimum);
     size_t single = 0, left = 0;
@@ -306,8 +306,8 @@ static void a_stage_of_the_run(void **state) {
                          DCRF_OK);
         assert_true(dcrf_solver_run(solver, NULL) > 0);
         assert_null(dcrf_solver_proof(solver));
-        dcrf_solver_labels(solver, before);
-        assert_int_equal(dcrf_solver_labels_left(solver, counts, NULL), DCRF_OK);
+        dcrf_solver_labels(solver, before, 9, NULL);
+        assert_int_equal(dcrf_solver_labels_left(solver, counts, 9, NULL), DCRF_OK);
         dcrf_solver_get_info(solver, &info);
         size_t single = 0;
         for (size_t a = 0; a < 9; a++)
@@ -321,10 +321,10 @@ static void a_stage_of_the_run(void **state) {
         const dcrf_proof *proof = dcrf_solver_proof(solver);
         assert_non_null(proof);
         dcrf_proof_get_info(proof, &proven);
-        dcrf_proof_labels(proof, of_proof);
+        dcrf_proof_labels(proof, of_proof, 9, NULL);
         dcrf_solver_get_info(solver, &info);
-        dcrf_solver_labels(solver, labels);
-        assert_int_equal(dcrf_solver_labels_left(solver, counts, NULL), DCRF_OK);
+        dcrf_solver_labels(solver, labels, 9, NULL);
+        assert_int_equal(dcrf_solver_labels_left(solver, counts, 9, NULL), DCRF_OK);
         assert_int_equal(info.proof_stop, DCRF_OK);
         assert_int_equal(info.proven, proven.proven);
         bool is_constant = true;
@@ -369,7 +369,7 @@ static void a_proof_that_is_cut_short(void **state) {
     assert_true(isfinite(info.energy.total));
     assert_int_equal(info.proof_stop, DCRF_STOP_CANCELLED);
     assert_null(dcrf_solver_proof(solver));
-    assert_int_equal(dcrf_solver_labels_left(solver, counts, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_labels_left(solver, counts, 9, NULL), DCRF_OK);
     dcrf_solver_free(&solver);
     settings.method = DCRF_METHOD_MF;
     dcrf_error error;
@@ -463,7 +463,7 @@ static void a_proof_outlives_all(void **state) {
     dcrf_plan_free(&plan);
     dcrf_model_free(&model);
     dcrf_workspace_free(&workspace);
-    dcrf_proof_counts(proof, counts);
+    dcrf_proof_counts(proof, counts, COUNT, NULL);
     for (size_t a = 0; a < COUNT; a++)
         assert_int_equal(counts[a], a < TIED ? 2 : 1);
     dcrf_proof_free(&proof);

@@ -63,7 +63,7 @@ static void find_mask(dcrf_scribbles *scribbles, const struct picture *picture,
     dcrf_error error;
     assert_int_equal(dcrf_scribbles_set_strokes(scribbles, &view, &error), DCRF_OK);
     assert_int_equal(dcrf_scribbles_update(scribbles, &error), DCRF_OK);
-    assert_int_equal(dcrf_scribbles_labels(scribbles, mask, &error), DCRF_OK);
+    assert_int_equal(dcrf_scribbles_labels(scribbles, mask, picture->pixels, &error), DCRF_OK);
     for (size_t a = 0; a < picture->pixels; a++)
         assert_true(strokes[a] == VOID_LABEL || strokes[a] == mask[a]);
 }

@@ -67,9 +67,9 @@ struct result {
 
 static void take(const dcrf_scribbles *scribbles, struct result *result) {
     dcrf_error error;
-    CHECK(dcrf_scribbles_labels(scribbles, result->labels, &error));
+    CHECK(dcrf_scribbles_labels(scribbles, result->labels, PIXELS, &error));
     memset(result->marginals, 0, sizeof result->marginals);
-    CHECK(dcrf_scribbles_marginals(scribbles, result->marginals, STRIDE, &error));
+    CHECK(dcrf_scribbles_marginals(scribbles, result->marginals, PIXELS * STRIDE, STRIDE, &error));
 }
 
 static void run(const struct scene *scene, const dcrf_view *image, size_t labels, size_t threads,
@@ -331,7 +331,8 @@ static void test_mistakes(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
                  dcrf_scribbles_set_strokes(NULL, &scene->stroke_view, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error, dcrf_scribbles_update(NULL, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error, dcrf_scribbles_labels(NULL, labels, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "NULL", error,
+                 dcrf_scribbles_labels(NULL, labels, PIXELS, &error));
     assert_null(dcrf_scribbles_model(NULL));
     assert_null(dcrf_scribbles_plan(NULL));
     assert_false(dcrf_scribbles_is_ready(NULL));
@@ -352,7 +353,8 @@ static void test_mistakes(void **state) {
     CHECK(dcrf_scribbles_new(&s, &scene->grid, image, 3, NULL, ws, &error));
     assert_false(dcrf_scribbles_is_ready(s));
     assert_fails(DCRF_ERROR_ARGUMENT, "no strokes", error, dcrf_scribbles_update(s, &error));
-    assert_fails(DCRF_ERROR_ARGUMENT, "no mask", error, dcrf_scribbles_labels(s, labels, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "no mask", error,
+                 dcrf_scribbles_labels(s, labels, PIXELS, &error));
     CHECK(dcrf_scribbles_set_strokes(s, &scene->stroke_view, &error));
     CHECK(dcrf_scribbles_update(s, &error));
     assert_true(dcrf_scribbles_is_ready(s));
@@ -365,7 +367,7 @@ static void test_mistakes(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "one label only", error,
                  dcrf_scribbles_set_strokes(s, &scene->stroke_view, &error));
     CHECK(dcrf_scribbles_update(s, &error));
-    CHECK(dcrf_scribbles_labels(s, labels, &error));
+    CHECK(dcrf_scribbles_labels(s, labels, PIXELS, &error));
     assert_true(errors_of(labels) < 80);
     dcrf_scribbles_free(&s);
     dcrf_workspace_free(&ws);
@@ -461,7 +463,7 @@ static void test_odd_images(void **state) {
                 CHECK(dcrf_scribbles_new(&s, &grids[g], &image, 2, NULL, ws, &error));
                 CHECK(dcrf_scribbles_set_strokes(s, &view, &error));
                 CHECK(dcrf_scribbles_update(s, &error));
-                CHECK(dcrf_scribbles_labels(s, labels, &error));
+                CHECK(dcrf_scribbles_labels(s, labels, 120, &error));
                 assert_int_equal(labels[0], 1);
                 assert_int_equal(labels[count - 1], 0);
                 dcrf_scribbles_free(&s);

@@ -35,7 +35,7 @@ static double run_and_check(const struct toy *toy, dcrf_solver *solver, uint16_t
     if (dcrf_solver_run(solver, &error) <= 0)
         fail_msg("%s", error.message);
     dcrf_solver_get_info(solver, &info);
-    dcrf_solver_labels(solver, labels);
+    dcrf_solver_labels(solver, labels, toy->variables, NULL);
     const double energy = toy_energy(toy, labels);
     assert_true(fabs(info.energy.total - energy) <= TOLERANCE);
     assert_true(fabs(info.energy.unary + info.energy.pairwise + info.energy.cliques - energy) <=
@@ -172,8 +172,10 @@ static void thread_counts_give_the_same_bytes(void **state) {
                              DCRF_OK);
             assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
             assert_true(dcrf_solver_run(solver, NULL) > 0);
-            dcrf_solver_labels(solver, labels[side]);
-            assert_int_equal(dcrf_solver_marginals(solver, marginals[side], LABELS, NULL), DCRF_OK);
+            dcrf_solver_labels(solver, labels[side], VARIABLES, NULL);
+            assert_int_equal(
+                dcrf_solver_marginals(solver, marginals[side], VARIABLES * LABELS, LABELS, NULL),
+                DCRF_OK);
             if (side) {
                 assert_memory_equal(labels[0], labels[1], VARIABLES * 2);
                 assert_memory_equal(marginals[0], marginals[1], VARIABLES * LABELS * 4);
@@ -231,11 +233,11 @@ static void bad_starts_are_refused(void **state) {
     uint16_t labels[] = {0, 1, 2, 3, 0};
     float marginals[15], out[15];
     uint16_t before[5], after[5];
-    dcrf_solver_labels(solver, before);
+    dcrf_solver_labels(solver, before, 5, NULL);
     for (size_t k = 0; k < 15; k++)
         marginals[k] = 1.0f / 3;
     assert_fails(DCRF_ERROR_ARGUMENT, "not started", error,
-                 dcrf_solver_marginals(solver, out, 3, &error));
+                 dcrf_solver_marginals(solver, out, 15, 3, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "variable 3 has label 3", error,
                  dcrf_solver_start_labels(solver, labels, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "no labels", error,
@@ -248,7 +250,7 @@ static void bad_starts_are_refused(void **state) {
         assert_fails(DCRF_ERROR_ARGUMENT, "variable 2", error,
                      dcrf_solver_start_marginals(solver, marginals, 3, &error));
     }
-    dcrf_solver_labels(solver, after);
+    dcrf_solver_labels(solver, after, 5, NULL);
     assert_memory_equal(before, after, sizeof before);
     dcrf_solver_free(&solver);
     free_toy(&toy);
@@ -283,7 +285,7 @@ static void callbacks_cancel(void **state) {
         assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_CANCELLED);
         dcrf_solver_info info;
         dcrf_solver_get_info(solver, &info);
-        dcrf_solver_labels(solver, labels);
+        dcrf_solver_labels(solver, labels, MOST_VARIABLES, NULL);
         assert_int_equal(info.iterations, 3);
         assert_int_equal(info.stop, DCRF_STOP_CANCELLED);
         assert_true(fabs(info.energy.total - toy_energy(&toy, labels)) <= TOLERANCE);
@@ -312,7 +314,7 @@ static void limits_stop(void **state) {
             dcrf_solver_get_info(solver, &info);
             settings.time_limit_s *= 4;
         } while (info.iterations == 0 && settings.time_limit_s < 100);
-        dcrf_solver_labels(solver, labels);
+        dcrf_solver_labels(solver, labels, MOST_VARIABLES, NULL);
         assert_true(info.iterations > 0);
         assert_true(fabs(info.energy.total - toy_energy(&toy, labels)) <= TOLERANCE);
         dcrf_solver_free(&solver);

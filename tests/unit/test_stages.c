@@ -215,7 +215,7 @@ static void cancelling_works_at_every_question(void **state) {
                              DCRF_OK);
             const dcrf_status stop = dcrf_solver_run(solver, NULL);
             const dcrf_solver_info info = info_of(solver);
-            dcrf_solver_labels(solver, labels);
+            dcrf_solver_labels(solver, labels, scene.variables, NULL);
             assert_int_equal(
                 dcrf_energy_of_labels(scene.plan, scene.workspace, labels, &energy, NULL, NULL),
                 DCRF_OK);
@@ -259,7 +259,7 @@ static void no_time_at_all(void **state) {
                          DCRF_OK);
         assert_int_equal(dcrf_solver_run(solver, NULL), DCRF_STOP_TIME);
         const dcrf_solver_info info = info_of(solver);
-        dcrf_solver_labels(solver, labels);
+        dcrf_solver_labels(solver, labels, 60, NULL);
         assert_int_equal(
             dcrf_energy_of_labels(toy.plan, toy.workspace, labels, &floats, NULL, NULL), DCRF_OK);
         assert_int_equal(info.iterations, 0);

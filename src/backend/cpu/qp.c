@@ -256,7 +256,7 @@ dcrf_status dcrf_cpu_qp_start(dcrf_backend_iterate *iterate, const float *y, dou
     if (y) {
         memcpy(iterate->y, y, bytes);
     } else { /* the minimum of the unary energies */
-        dcrf_label_by_unary(model, qp->vertex_of);
+        dcrf_label_by_unary(model, qp->vertex_of, model->variables, NULL);
         dcrf_round_inverse(qp->vertex_of, model->variables, model->stride, iterate->y);
     }
     const dcrf_status status = dcrf_coupling_field(iterate->coupling, iterate->y, qp->field, error);
