@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Check a certificate of `dcrf solve --operator exact --certificate FILE` with numpy alone.
 
-    check_certificate.py UNARY.npy CERTIFICATE KERNEL...
+    check_certificate.py [--distance MATRIX.npy] UNARY.npy CERTIFICATE KERNEL...
 
 UNARY.npy holds energies (height, width, labels). For every kernel, in their order, KERNEL is `-` for
 a spatial one, or the image of a bilateral one as .npy (height, width, channels). All pairs of pixels
-are held in memory, so a few thousand pixels are the limit. docs/reference/certificate.md says what is checked.
+are held in memory, so a few thousand pixels are the limit. MATRIX.npy is the distance between labels, of all kernels; without
+it the model is Potts. docs/reference/certificate.md says what is checked.
 
 Nothing that the file says is believed. What it says about the model is printed: look whether that is
 the model you mean. Comparisons are written so that a NaN never passes.
@@ -20,6 +21,8 @@ NODES, STEPS = 14, 16  # of the values in rounds, which go from 0 to 208
 MOST_ROUNDS, MOST_MIXTURES, MOST_POINTS, MOST_LEVELS = 4096, 64, 64, 2**24 - 1
 ELIMINATIONS = 16  # in a row, at most
 FEW = 2.0**-50  # a few roundings to double, relative
+MOST_CUTS = 4096
+SLACK = 2.0**-39  # of sums of lengths
 
 
 def refuse(why):
@@ -67,6 +70,18 @@ class Reader:
             values += [previous] * run
         return np.array(values, dtype=int)
 
+    def cuts(self, labels, rounds):
+        """Lengths, and a row of zeros and ones for each cut."""
+        (count,) = self.take("I")
+        need(count <= MOST_CUTS and rounds == 0, "it has too many cuts, or rounds besides")
+        lengths, sets = np.zeros(count), np.zeros((count, labels))
+        for c in range(count):
+            (lengths[c],) = self.take("d")
+            bits = np.frombuffer(self.bytes((labels + 7) // 8), np.uint8)
+            sets[c] = np.unpackbits(bits, bitorder="little")[:labels]
+        need((lengths >= 0).all() and (lengths <= np.finfo(np.float32).max).all(), "the length of a cut is out of range")
+        return lengths, sets
+
     def planes(self, count, labels, size, most):
         """A matrix (size, labels); labels without a plane are zero."""
         need(count <= labels, "there are too many planes")
@@ -88,7 +103,7 @@ def read_certificate(path, shape, kernel_count):
     need(data[:8] == b"DCRFCERT" and hashlib.sha256(data[:-32]).digest() == data[-32:], "this is no whole certificate")
     f, c = Reader(data[8:-32]), {}
     version, exact, n, labels, kernels, cliques, rounds, c["proven"], mixtures = f.take("II7Q")
-    need(version == 2 and exact == 1 and cliques == 0, "only the exact operator without cliques is checked here")
+    need(version in (2, 3) and exact == 1 and cliques == 0, "only the exact operator without cliques is checked here")
     need((n, labels, kernels) == (shape[0] * shape[1], shape[2], kernel_count), "it is about another size, or another number of kernels")
     need(rounds <= MOST_ROUNDS and mixtures <= MOST_MIXTURES, "it has too many rounds or mixtures")
     c["energy"], c["bound"], c["unary"], no_cliques = f.take("dd32s32s")
@@ -100,6 +115,7 @@ def read_certificate(path, shape, kernel_count):
         need(0 <= weight < np.inf and normalization in (0, 1) and matrix == bytes(32), "a kernel is out of range")
         need(np.isfinite(factor).all() and (factor > 0).all(), "a sigma is out of range")
         c["kernels"].append((weight, normalization, digest, factor))
+    c["cuts"] = f.cuts(labels, rounds) if version == 3 else None
     c["epsilon"] = f.take(f"{rounds}d")
     need(all(is_width(e) for e in c["epsilon"]), "a width is not between 0 and 1")
     c["x"], c["round"] = f.packed(n, labels - 1), f.packed(n, rounds)
@@ -173,20 +189,45 @@ def pair_sums(k, values, epsilon, nodes, levels):
     return out
 
 
+def check_cuts(cuts, distance):
+    """Do the cuts between two labels add up to no more than their distance?"""
+    need((cuts is None) == (distance is None), "it is about another kind of distance between labels")
+    if cuts is None:
+        return
+    lengths, sets = cuts
+    for i in range(len(distance)):
+        sums = lengths @ (sets != sets[:, i : i + 1])
+        need((sums <= distance[i] * (1 + SLACK)).all(), "its cuts are longer than the distance between two labels")
+
+
+def cut_sums(k, cuts, values, epsilon, nodes, levels):
+    """The same with cuts: their values are sums of those of their labels."""
+    lengths, sets = cuts
+    columns = np.minimum(values @ sets.T.astype(int), levels)
+    return pair_sums(k, columns, epsilon, nodes, levels) * (2 * lengths * (1 - 2 * SLACK)) @ sets
+
+
 class Check:
-    def __init__(self, c, unary, k):
-        self.c, self.unary, self.k = c, unary, k
+    def __init__(self, c, unary, k, distance=None):
+        self.c, self.unary, self.k, self.cuts = c, unary, k, c.get("cuts")
         n, labels = unary.shape
+        check_cuts(self.cuts, distance)
+        self.distance = 1 - np.eye(labels) if distance is None else distance
         self.possible, self.undecided = np.ones((n, labels), bool), np.ones(n, bool)
         self.taken = np.zeros((n, labels))  # sum of K_ab over decided b with label i
         self.excess = np.inf
         # A unary less sums of K_ab times at most 2 is right to this, whatever the rounds so far.
         self.sum_error = 4 * ((n + 64) * 2.0**-52 + 1e-12) * k.sum(1)
+        if self.cuts:
+            lengths = self.cuts[0]
+            self.sum_error *= 4 * max(1 + 2 * lengths.sum(), np.abs(distance).max()) * (1 + len(lengths) / 64)
         self.error = FEW * np.abs(unary) + self.sum_error[:, None]
         self.own = np.arange(labels) == c["x"][:, None]
 
     def eliminate(self):
-        """Labels that are worse than another one whatever the undecided others do."""
+        """Labels that are worse than another one whatever the undecided others do; for Potts."""
+        if self.cuts:
+            return
         cost = self.unary - 2 * self.taken
         worst = 2 * self.k @ (self.possible & self.undecided[:, None])
         best = (cost + self.error).min(1, keepdims=True)
@@ -222,15 +263,20 @@ class Check:
         self.possible[members] = self.own[members]
         self.taken += self.k[:, members] @ self.own[members]
 
+    def pairs(self, k, own):
+        """What the pairs of each pixel cost."""
+        return ((k @ own) * self.distance[own.argmax(1)]).sum(1)
+
     def mixture(self, points):
         """A bound on what is undecided, and the labels that it leaves no room for."""
         need(sum(weight for weight, *_ in points) <= 1, "the weights of a mixture are more than 1")
         u = self.undecided
         k, own, cost = self.k[np.ix_(u, u)], self.own[u], self.unary[u] - 2 * self.taken[u]
-        r = cost - sum(w * pair_sums(k, values, e, nodes, levels) for w, e, nodes, levels, values in points)
+        sums = (lambda *point: cut_sums(k, self.cuts, *point)) if self.cuts else (lambda *point: pair_sums(k, *point))
+        r = cost - sum(w * sums(values, e, nodes, levels) for w, e, nodes, levels, values in points)
         r = np.where(self.possible[u], r - self.error[u], np.inf)
         lowest = r.min(1)
-        pairs = np.where(own, 0, k @ own).sum(1) + self.error[u][own]
+        pairs = self.pairs(k, own) + self.error[u][own]
         terms = cost[own] + pairs - lowest
         excess = max(0.0, terms.sum() + len(terms) * 2.0**-52 * (np.abs(cost[own]) + pairs + np.abs(lowest)).sum())
         self.excess = min(self.excess, excess)
@@ -238,7 +284,7 @@ class Check:
 
     def energy(self):
         """Of x, from below and from above."""
-        pairs = np.where(self.own, 0, self.k @ self.own).sum(1)
+        pairs = self.pairs(self.k, self.own)
         energy = self.unary[self.own].sum() + pairs.sum()
         error = self.sum_error.sum() + len(pairs) * 2.0**-52 * (np.abs(self.unary[self.own]) + pairs).sum()
         return energy - error, energy + error, (np.abs(self.unary[self.own]) + pairs).sum()
@@ -267,16 +313,21 @@ class Check:
 
 
 def main():
-    need(len(sys.argv) > 2, __doc__)
-    unary = np.load(sys.argv[1], allow_pickle=False).astype("<f4")
+    words, distance = sys.argv[1:], None
+    if words[:1] == ["--distance"] and len(words) > 1:
+        distance = np.load(words[1], allow_pickle=False).astype("<f4").astype(float)
+        words = words[2:]
+    need(len(words) > 1, __doc__)
+    unary = np.load(words[0], allow_pickle=False).astype("<f4")
     need(unary.ndim == 3 and np.isfinite(unary).all(), "the unary energies are not (height, width, labels)")
-    images = [None if name == "-" else np.load(name, allow_pickle=False).astype("<f8") for name in sys.argv[3:]]
-    c = read_certificate(sys.argv[2], unary.shape, len(images))
+    images = [None if name == "-" else np.load(name, allow_pickle=False).astype("<f8") for name in words[2:]]
+    c = read_certificate(words[1], unary.shape, len(images))
     need(hashlib.sha256(np.ascontiguousarray(unary).tobytes()).digest() == c["unary"], "the unary energies are others")
     height, width, labels = unary.shape
+    need(distance is None or distance.shape == (labels, labels), "the distance is not (labels, labels)")
     print(f"{width} x {height} pixels, {labels} labels, exact operator, no cliques")
     k = kernel_matrix(c, unary.shape, images)
-    Check(c, unary.reshape(-1, labels).astype(float), k).run()
+    Check(c, unary.reshape(-1, labels).astype(float), k, distance).run()
 
 
 if __name__ == "__main__":

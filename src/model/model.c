@@ -336,6 +336,31 @@ double dcrf_model_largest_distance(const dcrf_model *model, size_t kernel) {
     return largest;
 }
 
+dcrf_status dcrf_model_find_distance(const dcrf_model *model, const char *method,
+                                     const float **distance, dcrf_error *error) {
+    const struct dcrf_model_kernel *first = NULL;
+    const size_t bytes = model->labels * model->labels * sizeof(float);
+    *distance = NULL;
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const struct dcrf_model_kernel *kernel = &model->kernels[m];
+        if (kernel->weight == 0)
+            continue;
+        first = first ? first : kernel;
+        if (kernel->compatibility == DCRF_COMPATIBILITY_VECTOR)
+            return dcrf_model_require_potts(model, method, error);
+        if (kernel->compatibility != first->compatibility ||
+            (kernel->compatibility == DCRF_COMPATIBILITY_MATRIX &&
+             memcmp(kernel->compatibility_values, first->compatibility_values, bytes) != 0))
+            return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                             "%s needs one distance between labels for all kernels; kernel %zu has "
+                             "another one",
+                             method, m);
+        if (kernel->compatibility == DCRF_COMPATIBILITY_MATRIX)
+            *distance = kernel->compatibility_values;
+    }
+    return DCRF_OK;
+}
+
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
                                      dcrf_error *error) {
     for (size_t m = 0; m < model->kernel_count; m++) {

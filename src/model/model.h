@@ -84,6 +84,10 @@ double dcrf_model_largest_distance(const dcrf_model *model, size_t kernel);
 
 /* Are the compatibilities of all kernels that count Potts? If not, the error says that `method`
  * ("the LP relaxation") needs them to be, and names the first kernel that has another. */
+/* The matrix that all kernels with a weight have for a distance; NULL: Potts. An error says that
+ * `method` takes no other. */
+dcrf_status dcrf_model_find_distance(const dcrf_model *model, const char *method,
+                                     const float **distance, dcrf_error *error);
 dcrf_status dcrf_model_require_potts(const dcrf_model *model, const char *method,
                                      dcrf_error *error);
 

@@ -90,7 +90,8 @@ dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *p
     const size_t n = model->variables;
     *known = (struct dcrf_knowledge){
         .plan = plan, .model = model, .workspace = workspace, .undecided = n, .member_count = n};
-    dcrf_status status = dcrf_model_require_potts(model, "a proof for single variables", error);
+    dcrf_status status =
+        dcrf_model_find_distance(model, "a proof for single variables", &known->distance, error);
     if (status < 0)
         return status;
     known->labels = dcrf_allocate(n, sizeof *known->labels);

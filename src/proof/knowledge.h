@@ -39,6 +39,7 @@ struct dcrf_knowledge {
     dcrf_operator **parts;
     uint32_t *members;
     size_t member_count;
+    const float *distance; /* the model's; NULL: Potts */
     uint8_t *packed_bin;
     float *packed_fraction;
     double *packed; /* 2 n: before and after a filter in double */
@@ -50,7 +51,8 @@ struct dcrf_knowledge {
     float *table; /* DCRF_VALUE_NODES + 2 rows */
 };
 
-/* Nothing is known but the labelling. Potts compatibilities only. */
+/* Nothing is known but the labelling. What is decided, and all below, is for Potts; with another
+ * distance for all kernels labels are excluded, and nothing is decided. */
 dcrf_status dcrf_knowledge_init(struct dcrf_knowledge *known, const dcrf_plan *plan,
                                 dcrf_workspace *workspace, const uint16_t *labels,
                                 dcrf_error *error);

@@ -88,8 +88,9 @@ static bool count_possible(const struct dcrf_knowledge *known, dcrf_proof_info *
 
 static dcrf_status conclude(struct dcrf_proof_run *run, dcrf_proof_info *info, dcrf_error *error) {
     struct dcrf_knowledge *known = run->known;
-    double excess, error_of;
-    dcrf_status status = dcrf_groups_excess(&run->groups, &excess, error);
+    double excess = INFINITY, error_of;
+    dcrf_status status =
+        known->distance ? DCRF_OK : dcrf_groups_excess(&run->groups, &excess, error);
     if (status == DCRF_OK)
         status = dcrf_energy_in_double(known->plan, known->workspace, known->labels, &info->energy,
                                        NULL, &error_of, error);
@@ -183,6 +184,7 @@ static dcrf_status make(dcrf_proof **out, dcrf_solver *solver, const dcrf_proof_
                                  .is_exact = is_exact(solver->problem.plan),
                                  .excess = (double)INFINITY,
                                  .kept_bound = -(double)INFINITY,
+                                 .scale = 1,
                                  .began_s = began_s};
     if (stop)
         run.until_s = began_s + SEARCHING_PART * (stop->deadline_s - began_s);

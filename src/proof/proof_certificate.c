@@ -3,6 +3,7 @@
  * will find is claimed. */
 #include "core/error.h"
 #include "core/memory.h"
+#include "energy/columns.h"
 #include "proof/kept.h"
 #include "proof/proof_run.h"
 #include "verify/check.h"
@@ -21,8 +22,26 @@ static double allowance(const struct dcrf_proof_run *run) {
     }
     for (size_t m = 0; m < model->kernel_count; m++)
         weights += fabs(model->kernels[m].weight);
-    return 16 * ((3 * n + 2000) * 0x1p-52 + 1e-12) * rows + 16 * n * n * 5e-18 * weights +
+    return run->scale *
+               (16 * ((3 * n + 2000) * 0x1p-52 + 1e-12) * rows + 16 * n * n * 5e-18 * weights) +
            0x1p-46 * unaries;
+}
+
+/* The cuts that stand for the model's distance in the LP. */
+static dcrf_status take_cuts(const struct dcrf_proof_run *run,
+                             struct dcrf_certificate_content *content, dcrf_error *error) {
+    if (!run->known->distance)
+        return DCRF_OK;
+    const struct dcrf_cuts *cuts = run->lp->space.columns->groups[0].cuts;
+    content->has_cuts = true;
+    content->cut_count = cuts->count;
+    content->cut_lengths = dcrf_allocate(cuts->count, sizeof *content->cut_lengths);
+    content->cut_sets = dcrf_allocate(cuts->count, cuts->labels);
+    if (!content->cut_lengths || !content->cut_sets)
+        return dcrf_fail_memory(error, "a certificate");
+    memcpy(content->cut_lengths, cuts->lengths, cuts->count * sizeof *cuts->lengths);
+    dcrf_cuts_sets(cuts, content->cut_sets);
+    return DCRF_OK;
 }
 
 /* Where there is no time for it, the certificate does without. */
@@ -38,14 +57,19 @@ dcrf_status dcrf_proof_exclude_by_kept(struct dcrf_proof_run *run, double energy
     double excess = INFINITY;
     dcrf_plan *plan = run->is_exact ? NULL : (dcrf_plan *)known->plan;
     DCRF_WATCH(known->workspace, &interrupt);
-    status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess,
-                              known->possible, error);
+    status = take_cuts(run, &content, error);
+    run->scale = dcrf_check_cuts_scale(&content, known->distance, known->model->labels);
+    if (status == DCRF_OK)
+        status = dcrf_check_first(&content, known->model, plan, known->workspace, &excess,
+                                  known->possible, error);
+    dcrf_release(content.cut_lengths);
+    dcrf_release(content.cut_sets);
     if (status == DCRF_ERROR_INTERRUPTED) {
         run->kept.size = 0; /* not checked, not claimed */
         return DCRF_OK;
     }
     run->kept_bound = energy - excess - 2 * allowance(run);
-    return status < 0 ? status : dcrf_knowledge_decide(known, NULL, error);
+    return status < 0 || known->distance ? status : dcrf_knowledge_decide(known, NULL, error);
 }
 
 /* The sum of the lowest unaries, which has no part in the errors of the pairs: not above what
@@ -95,7 +119,8 @@ static bool pack_values(const struct dcrf_proof_run *run,
     content->plane = dcrf_allocate_zero(labels, sizeof *content->plane);
     if (!content->plane)
         return false;
-    content->plane_count = find_planes(run, false, content->plane);
+    if (!run->known->distance)
+        content->plane_count = find_planes(run, false, content->plane);
     content->values = dcrf_allocate(content->plane_count, n);
     for (size_t i = 0; i < labels && content->values; i++)
         for (size_t a = 0; a < n && content->plane[i] > 0; a++)
@@ -108,7 +133,7 @@ static bool pack_values(const struct dcrf_proof_run *run,
 static bool pack_rest(const struct dcrf_proof_run *run, struct dcrf_certificate_content *content) {
     const struct dcrf_knowledge *known = run->known;
     const size_t n = known->model->variables, labels = known->model->labels;
-    if (known->undecided == 0)
+    if (known->undecided == 0 || known->distance)
         return true;
     struct dcrf_certificate_mixture *rest = &content->mixtures[content->mixture_count];
     rest->after = known->rounds;
@@ -157,7 +182,8 @@ dcrf_status dcrf_proof_encode(struct dcrf_proof_run *run, const dcrf_proof_info 
                                                 known->workspace, error);
     if (status < 0)
         return status;
-    if (!content.identity.is_exact)
+    status = take_cuts(run, &content, error);
+    if (status == DCRF_OK && !content.identity.is_exact)
         status =
             dcrf_identity_take_matrices(&content.identity, known->plan, known->workspace, error);
     if (status < 0) {

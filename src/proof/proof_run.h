@@ -19,6 +19,7 @@
 struct dcrf_proof_run {
     struct dcrf_certificate_mixture kept; /* of a certificate: the LP's dual point */
     double kept_bound;                    /* what it proves */
+    double scale;                         /* of errors with a distance; 1 for Potts */
     struct dcrf_knowledge *known;
     struct dcrf_groups groups;
     const dcrf_solver *solver;

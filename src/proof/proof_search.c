@@ -61,7 +61,20 @@ static dcrf_status exclude_by_gap(struct dcrf_proof_run *run, dcrf_error *error)
     if (exclusion.excess >= 0) /* else something is wrong with the bound: claim nothing */
         dcrf_parallel_for(dcrf_workspace_pool(known->workspace), known->model->variables, 1024,
                           exclude, &exclusion);
-    return dcrf_knowledge_decide(known, NULL, error);
+    return known->distance ? DCRF_OK : dcrf_knowledge_decide(known, NULL, error);
+}
+
+/* Variables with one possible label. */
+static size_t count_single(const struct dcrf_knowledge *known) {
+    const size_t labels = known->model->labels;
+    size_t single = 0;
+    for (size_t a = 0; a < known->model->variables; a++) {
+        size_t count = 0;
+        for (size_t i = 0; i < labels; i++)
+            count += known->possible[a * labels + i];
+        single += count == 1;
+    }
+    return single;
 }
 
 /* Where x is constant no pair has a slack, whatever the dual point: the best one may show that
@@ -217,6 +230,11 @@ static dcrf_status prove_groups(struct dcrf_proof_run *run, dcrf_error *error) {
 }
 
 dcrf_status dcrf_proof_search(struct dcrf_proof_run *run, size_t *by_gap, dcrf_error *error) {
+    if (run->known->distance) { /* groups are for Potts */
+        const dcrf_status excluded = exclude_by_gap(run, error);
+        *by_gap = count_single(run->known);
+        return excluded;
+    }
     dcrf_status status =
         dcrf_groups_init(&run->groups, run->known, DCRF_PROOF_FIRST_EPSILON, error);
     if (status < 0)

@@ -48,8 +48,10 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
     if (!methods[settings->method])
         return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED, "the method %s is not in this build",
                          dcrf_method_name(settings->method));
+    const float *distance;
     if (settings->proof != DCRF_PROVE_BY_GAP &&
-        (status = dcrf_model_require_potts(plan->model, "a proof for single variables", error)) < 0)
+        (status = dcrf_model_find_distance(plan->model, "a proof for single variables", &distance,
+                                           error)) < 0)
         return status;
     dcrf_solver *solver = dcrf_allocate_zero(1, sizeof *solver);
     if (!solver)

@@ -5,6 +5,8 @@
  *   the cliques,
  *   for every kernel  f64 weight, u32 normalization, u32 d, sha256 of the features, sha256 of the
  *   matrix, d x f64 factor,
+ *   (version 3: u32 cuts, for every cut  f64 length, a bit for every label, the lowest first, in
+ *   whole bytes)
  *   f64 epsilon of every round,
  *   the labels, the rounds of the variables: packed,
  *   u64 count of labels with values, u16 each, then for each of them the values, packed,
@@ -21,11 +23,13 @@
 #include "core/error.h"
 #include "core/memory.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 static const char magic[8] = {'D', 'C', 'R', 'F', 'C', 'E', 'R', 'T'};
 #define VERSION 2
+#define VERSION_WITH_CUTS 3
 
 void dcrf_certificate_mixture_clear(struct dcrf_certificate_mixture *mixture) {
     for (size_t k = 0; k < mixture->point_count && mixture->points; k++) {
@@ -47,6 +51,8 @@ void dcrf_certificate_clear(struct dcrf_certificate_content *content) {
     dcrf_release(content->round);
     dcrf_release(content->plane);
     dcrf_release(content->values);
+    dcrf_release(content->cut_lengths);
+    dcrf_release(content->cut_sets);
     *content = (struct dcrf_certificate_content){0};
 }
 
@@ -167,10 +173,26 @@ static void put_mixture(struct sink *sink, const struct dcrf_certificate_mixture
         put_u32s(sink, mixture->shares + i * mixture->size, mixture->size);
 }
 
+static void put_cuts(struct sink *sink, const struct dcrf_certificate_content *content) {
+    const size_t labels = content->identity.labels;
+    if (!content->has_cuts)
+        return;
+    put_number(sink, content->cut_count, 4);
+    for (size_t c = 0; c < content->cut_count; c++) {
+        put_double(sink, content->cut_lengths[c]);
+        for (size_t i = 0; i < labels; i += 8) {
+            uint64_t bits = 0;
+            for (size_t k = i; k < labels && k < i + 8; k++)
+                bits |= (uint64_t)(content->cut_sets[c * labels + k] != 0) << (k - i);
+            put_number(sink, bits, 1);
+        }
+    }
+}
+
 static void put_content(struct sink *sink, const struct dcrf_certificate_content *content) {
     const struct dcrf_identity *identity = &content->identity;
     put(sink, magic, sizeof magic);
-    put_number(sink, VERSION, 4);
+    put_number(sink, content->has_cuts ? VERSION_WITH_CUTS : VERSION, 4);
     put_number(sink, identity->is_exact, 4);
     put_number(sink, identity->variables, 8);
     put_number(sink, identity->labels, 8);
@@ -193,6 +215,7 @@ static void put_content(struct sink *sink, const struct dcrf_certificate_content
         for (size_t i = 0; i < kernel->dimension; i++)
             put_double(sink, kernel->factor[i]);
     }
+    put_cuts(sink, content);
     for (size_t r = 0; r < content->rounds; r++)
         put_double(sink, content->epsilon[r]);
     put_u16s(sink, content->labels, identity->variables);
@@ -357,6 +380,32 @@ static dcrf_status take_kernels(struct dcrf_identity *identity, struct source *s
     return DCRF_OK;
 }
 
+static dcrf_status take_cuts(struct dcrf_certificate_content *content, struct source *source,
+                             dcrf_error *error) {
+    const size_t labels = content->identity.labels;
+    if (!content->has_cuts)
+        return DCRF_OK;
+    const size_t count = (size_t)take_number(source, 4);
+    if (count > DCRF_MOST_CUTS || count > source->left / 9 || content->rounds > 0)
+        return broken("it has too many cuts, or rounds besides", error);
+    content->cut_count = count;
+    content->cut_lengths = dcrf_allocate(count, sizeof *content->cut_lengths);
+    content->cut_sets = dcrf_allocate(count, labels);
+    if (!content->cut_lengths || !content->cut_sets)
+        return dcrf_fail_memory(error, "a certificate");
+    for (size_t c = 0; c < count; c++) {
+        content->cut_lengths[c] = take_double(source);
+        if (!(content->cut_lengths[c] >= 0 && content->cut_lengths[c] <= (double)FLT_MAX))
+            return broken("the length of a cut is negative or not finite", error);
+        for (size_t i = 0; i < labels; i += 8) {
+            const uint64_t bits = take_number(source, 1);
+            for (size_t k = i; k < labels && k < i + 8; k++)
+                content->cut_sets[c * labels + k] = bits >> (k - i) & 1;
+        }
+    }
+    return DCRF_OK;
+}
+
 /* plane[label], for the labels that follow; there is room for `labels`. */
 static dcrf_status take_planes(struct source *source, uint16_t *plane, size_t count, size_t labels,
                                dcrf_error *error) {
@@ -498,8 +547,10 @@ static dcrf_status take_mixtures(struct dcrf_certificate_content *content, struc
 static dcrf_status take_content(struct dcrf_certificate_content *content, size_t variables,
                                 size_t labels, struct source *source, dcrf_error *error) {
     struct dcrf_identity *identity = &content->identity;
-    if (take_number(source, 4) != VERSION)
+    const uint64_t version = take_number(source, 4);
+    if (version != VERSION && version != VERSION_WITH_CUTS)
         return broken("its version is another one", error);
+    content->has_cuts = version == VERSION_WITH_CUTS;
     const uint64_t is_exact = take_number(source, 4);
     identity->is_exact = is_exact == 1;
     identity->variables = take_size(source);
@@ -520,6 +571,8 @@ static dcrf_status take_content(struct dcrf_certificate_content *content, size_t
     dcrf_status status = dcrf_identity_compare_sizes(identity, variables, labels, error);
     if (status == DCRF_OK)
         status = take_kernels(identity, source, error);
+    if (status == DCRF_OK)
+        status = take_cuts(content, source, error);
     if (status == DCRF_OK)
         status = take_arrays(content, source, error);
     if (status == DCRF_OK)

@@ -86,6 +86,13 @@ struct dcrf_certificate_content {
     uint8_t *values;    /* planes x variables */
     size_t mixture_count;
     struct dcrf_certificate_mixture *mixtures; /* by their `after` */
+    /* Of a distance between labels: cuts that add up to no more than it. Then there are no rounds,
+     * and alpha has cuts in place of labels; the value of a cut is the sum of its labels' values,
+     * at most `levels`. */
+    bool has_cuts;
+    size_t cut_count;
+    double *cut_lengths;
+    uint8_t *cut_sets; /* cuts x labels: 1 for the labels of the cut */
 };
 
 /* What no honest certificate comes near: a round is a pass over all pairs. */
@@ -93,6 +100,7 @@ struct dcrf_certificate_content {
 #define DCRF_MOST_MIXTURES 64
 #define DCRF_MOST_POINTS 64
 #define DCRF_MOST_LEVELS 0xffffff
+#define DCRF_MOST_CUTS 4096
 
 static inline uint8_t dcrf_certificate_value(const struct dcrf_certificate_content *content,
                                              size_t variable, size_t label) {

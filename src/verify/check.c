@@ -330,6 +330,8 @@ static dcrf_status check_round(struct dcrf_check *check, size_t round, dcrf_erro
 static dcrf_status eliminate_rest(struct dcrf_check *check, dcrf_error *error) {
     size_t excluded = 1, undecided = 0;
     dcrf_status status = DCRF_OK;
+    if (check->distance) /* dead ends are for Potts */
+        return DCRF_OK;
     for (size_t a = 0; a < check->model->variables; a++)
         undecided += !check->is_decided[a];
     for (int k = 0; k < MOST_ELIMINATIONS && undecided > 0 && excluded > 0 && status == DCRF_OK;
@@ -428,7 +430,9 @@ dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
                              double *excess, uint8_t *possible, dcrf_error *error) {
     struct dcrf_check check = {
         .model = model, .content = content, .workspace = workspace, .plan = plan};
-    dcrf_status status = allocate(&check, error);
+    dcrf_status status = dcrf_check_cuts(&check, error);
+    if (status == DCRF_OK)
+        status = allocate(&check, error);
     if (status == DCRF_OK)
         status = dcrf_check_kernels_init(&check, error);
     if (status == DCRF_OK)
@@ -472,10 +476,8 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
                                  dcrf_error *error) {
     const double began_s = dcrf_time_s();
     struct dcrf_certificate_content content;
-    dcrf_status status = dcrf_model_require_potts(model, "a certificate", error);
-    if (status == DCRF_OK)
-        status =
-            dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, error);
+    dcrf_status status =
+        dcrf_certificate_decode(&content, model->variables, model->labels, bytes, size, error);
     if (status < 0)
         return status;
     struct dcrf_check check = {.model = model, .content = &content, .workspace = workspace};
@@ -486,7 +488,9 @@ static dcrf_status verify_on_cpu(const uint8_t *bytes, size_t size, const dcrf_m
                               .claimed_proven = content.proven,
                               .labels_energy = (double)NAN,
                               .labels_gap = (double)NAN};
-    status = compare_models(&check, error);
+    status = dcrf_check_cuts(&check, error);
+    if (status == DCRF_OK)
+        status = compare_models(&check, error);
     if (status == DCRF_OK)
         status = run(&check, labels, &made, error);
     if (status == DCRF_OK && possible)

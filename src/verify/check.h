@@ -19,11 +19,14 @@ struct dcrf_check {
     const dcrf_model *model;
     const struct dcrf_certificate_content *content;
     dcrf_workspace *workspace;
-    dcrf_plan *plan;   /* of the fast operators; NULL: exact */
-    double **features; /* exact: of every kernel, variables x dimension, scaled */
-    double **scale;    /* exact: of every kernel, 1 / sqrt(row sum) or 1 */
-    double *in, *out;  /* fast: blocks of CHECK_CHANNELS */
-    /* A sum of K_ab times at most 2 for variable a is right to sum_error[a]. */
+    dcrf_plan *plan;       /* of the fast operators; NULL: exact */
+    double **features;     /* exact: of every kernel, variables x dimension, scaled */
+    double **scale;        /* exact: of every kernel, 1 / sqrt(row sum) or 1 */
+    double *in, *out;      /* fast: blocks of CHECK_CHANNELS */
+    const float *distance; /* labels x labels: the model's; NULL: Potts */
+    uint32_t *columns;     /* exact, of a mixture with cuts: points x cuts x variables */
+    /* A sum of K_ab times at most 2 for variable a is right to sum_error[a]; with a distance, one
+     * of K_ab times any sum of its cuts' lengths, or the distance. */
     double *sum_error;
     uint8_t *possible;
     uint8_t *is_decided;
@@ -71,6 +74,20 @@ bool dcrf_check_may_agree(const struct dcrf_check *check, size_t clique, size_t 
 dcrf_status dcrf_check_first(const struct dcrf_certificate_content *content,
                              const dcrf_model *model, dcrf_plan *plan, dcrf_workspace *workspace,
                              double *excess, uint8_t *possible, dcrf_error *error);
+
+/* ---- check_cuts.c --------------------------------------------------------------------------- */
+
+/* The model has one distance, and the cuts add up to no more than that; for Potts there are none.
+ */
+dcrf_status dcrf_check_cuts(struct dcrf_check *check, dcrf_error *error);
+/* By what errors of sums are larger with a distance. */
+double dcrf_check_cuts_scale(const struct dcrf_certificate_content *content, const float *distance,
+                             size_t labels);
+/* The values of a cut at the variables of the mixture, for one of its points. */
+void dcrf_check_fill_column(const struct dcrf_check *check, size_t point, size_t cut,
+                            uint32_t *column);
+/* sums[i] += value for the labels of a cut, times twice its length. */
+void dcrf_check_spread(const struct dcrf_check *check, size_t cut, double value, double *sums);
 
 /* ---- check_bound.c -------------------------------------------------------------------------- */
 

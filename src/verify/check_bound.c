@@ -32,7 +32,10 @@ static double pairs_of(const struct dcrf_check *check, size_t a, size_t label) {
     const size_t labels = check->model->labels;
     double sum = 0;
     for (size_t i = 0; i < labels; i++)
-        sum += i != label ? check->sums[a * labels + i] : 0;
+        sum += check->distance
+                   ? (double)check->distance[label * labels + i] * check->sums[a * labels + i]
+               : i != label ? check->sums[a * labels + i]
+                            : 0;
     return sum;
 }
 

@@ -78,6 +78,37 @@ static double kernel_value(const struct dcrf_check *check, size_t a, size_t b) {
     return sum;
 }
 
+/* All points of a mixture, cut by cut: what a pair adds to each. */
+static void add_cuts(const struct dcrf_check *check, size_t a, size_t b, double k, double *sums) {
+    const size_t cuts = check->content->cut_count, size = check->mixture->size;
+    for (size_t p = 0; p < check->mixture->point_count; p++)
+        for (size_t c = 0; c < cuts; c++) {
+            const uint32_t *column = check->columns + (p * cuts + c) * size;
+            const uint32_t v = column[check->place[a]], w = column[check->place[b]];
+            if (v != w)
+                sums[c] += check->mixture->points[p].weight * k *
+                           line_of(&check->mixture->points[p], v, w);
+        }
+}
+
+static void add_exactly_by_cuts(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct dcrf_check *check = context;
+    const size_t labels = check->model->labels, cuts = check->content->cut_count;
+    double by_cut[DCRF_MOST_CUTS];
+    for (size_t a = begin; a < end; a++) {
+        memset(by_cut, 0, cuts * sizeof *by_cut);
+        memset(check->sums + a * labels, 0, labels * sizeof *check->sums);
+        for (size_t b = 0; b < check->model->variables && check->wanted[a]; b++) {
+            const double k = check->counts[b] && b != a ? kernel_value(check, a, b) : 0;
+            if (k > 0)
+                add_cuts(check, a, b, k, by_cut);
+        }
+        for (size_t c = 0; c < cuts; c++)
+            dcrf_check_spread(check, c, by_cut[c], check->sums + a * labels);
+    }
+}
+
 static void add_pair(const struct dcrf_check *check, size_t a, size_t b, double k, double *sums) {
     const size_t labels = check->model->labels;
     if (check->kind == DCRF_CHECK_LABELS) {
@@ -286,11 +317,11 @@ static dcrf_status add_group(struct dcrf_check *check, dcrf_error *error) {
     return DCRF_OK;
 }
 
-/* The points of one label, a block of nodes at a time. */
-static dcrf_status add_points(struct dcrf_check *check, size_t label, size_t p, dcrf_error *error) {
+/* One plane of a point, that of a label or of a cut, a block of nodes at a time. */
+static dcrf_status add_plane(struct dcrf_check *check, size_t p, const uint32_t *plane,
+                             size_t label_or_cut, dcrf_error *error) {
     const size_t n = check->model->variables, labels = check->model->labels;
     const struct dcrf_certificate_point *point = &check->mixture->points[p];
-    const uint32_t *plane = plane_of(check->mixture, p, label);
     for (size_t first = 0; plane && first < point->nodes; first += CHECK_CHANNELS) {
         const size_t left = point->nodes - first;
         const size_t channels = left < CHECK_CHANNELS ? left : CHECK_CHANNELS;
@@ -315,7 +346,11 @@ static dcrf_status add_points(struct dcrf_check *check, size_t label, size_t p, 
             double sum = 0;
             for (size_t h = 0; h < channels; h++)
                 sum += line_to_node(point, node, part, first + h) * check->out[a * channels + h];
-            check->sums[a * labels + label] += point->weight * sum;
+            if (check->distance)
+                dcrf_check_spread(check, label_or_cut, point->weight * sum,
+                                  check->sums + a * labels);
+            else
+                check->sums[a * labels + label_or_cut] += point->weight * sum;
         }
     }
     return DCRF_OK;
@@ -323,10 +358,15 @@ static dcrf_status add_points(struct dcrf_check *check, size_t label, size_t p, 
 
 static dcrf_status add_mixture(struct dcrf_check *check, dcrf_error *error) {
     const size_t count = check->model->variables * check->model->labels;
+    const size_t planes = check->distance ? check->content->cut_count : check->model->labels;
     memset(check->sums, 0, count * sizeof *check->sums);
-    for (size_t i = 0; i < check->model->labels; i++)
+    for (size_t i = 0; i < planes; i++)
         for (size_t p = 0; p < check->mixture->point_count; p++) {
-            const dcrf_status status = add_points(check, i, p, error);
+            if (check->distance)
+                dcrf_check_fill_column(check, p, i, check->columns);
+            const dcrf_status status = add_plane(
+                check, p, check->distance ? check->columns : plane_of(check->mixture, p, i), i,
+                error);
             if (status < 0)
                 return status;
         }
@@ -351,7 +391,26 @@ static dcrf_status init_fast(struct dcrf_check *check, dcrf_error *error) {
 /* ---- either --------------------------------------------------------------------------------- */
 
 dcrf_status dcrf_check_kernels_init(struct dcrf_check *check, dcrf_error *error) {
-    return check->content->identity.is_exact ? init_exact(check, error) : init_fast(check, error);
+    const dcrf_status status =
+        check->content->identity.is_exact ? init_exact(check, error) : init_fast(check, error);
+    const double scale =
+        dcrf_check_cuts_scale(check->content, check->distance, check->model->labels);
+    for (size_t a = 0; a < check->model->variables && status == DCRF_OK; a++)
+        check->sum_error[a] *= scale;
+    return status;
+}
+
+/* One column at a time, or all of them, which every pair needs. */
+static dcrf_status take_columns(struct dcrf_check *check, dcrf_error *error) {
+    const size_t size = check->mixture->size, cuts = check->content->cut_count;
+    const size_t points = check->mixture->point_count;
+    dcrf_release(check->columns);
+    check->columns = dcrf_allocate(check->plan ? 1 : points * cuts, size * sizeof *check->columns);
+    if (!check->columns)
+        return dcrf_fail_memory(error, "the check of a certificate");
+    for (size_t k = 0; k < points * cuts && !check->plan; k++)
+        dcrf_check_fill_column(check, k / cuts, k % cuts, check->columns + k * size);
+    return DCRF_OK;
 }
 
 void dcrf_check_kernels_clear(struct dcrf_check *check) {
@@ -365,14 +424,21 @@ void dcrf_check_kernels_clear(struct dcrf_check *check) {
     dcrf_release(check->scale);
     dcrf_release(check->in);
     dcrf_release(check->out);
+    dcrf_release(check->columns);
     dcrf_plan_free(&check->plan);
 }
 
 static dcrf_status add_gaussians(struct dcrf_check *check, dcrf_error *error) {
-    return for_all_rows(check, add_exactly, check, error);
+    const bool has_cuts = check->kind == DCRF_CHECK_MIXTURE && check->distance;
+    return for_all_rows(check, has_cuts ? add_exactly_by_cuts : add_exactly, check, error);
 }
 
 dcrf_status dcrf_check_add_up(struct dcrf_check *check, dcrf_error *error) {
+    if (check->kind == DCRF_CHECK_MIXTURE && check->distance) {
+        const dcrf_status status = take_columns(check, error);
+        if (status < 0)
+            return status;
+    }
     if (!check->plan)
         return add_gaussians(check, error);
     return check->kind == DCRF_CHECK_GROUP     ? add_group(check, error)

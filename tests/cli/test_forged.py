@@ -63,12 +63,18 @@ def planes(values):
 
 
 def encode(c):
-    out = b"DCRFCERT" + struct.pack("<II7Q", 2, 1, len(c["x"]), LABELS, len(c["kernels"]), 0, len(c["epsilon"]),
+    out = b"DCRFCERT" + struct.pack("<II7Q", 3 if c.get("cuts") else 2, 1, len(c["x"]), LABELS, len(c["kernels"]), 0, len(c["epsilon"]),
                                     c["proven"], len(c["mixtures"]))
     out += struct.pack("<dd", c["energy"], c["bound"]) + c["unary"] + hashlib.sha256(b"").digest()
     for weight, normalization, digest, factor in c["kernels"]:
         out += struct.pack("<dII", weight, normalization, len(factor)) + digest + bytes(32)
         out += struct.pack(f"<{len(factor)}d", *factor)
+    if c.get("cuts"):
+        lengths, sets = c["cuts"]
+        out += struct.pack("<I", len(lengths))
+        for length, members in zip(lengths, sets):
+            bits = sum(int(held) << i for i, held in enumerate(members))
+            out += struct.pack("<d", length) + bits.to_bytes((LABELS + 7) // 8, "little")
     out += struct.pack(f"<{len(c['epsilon'])}d", *c["epsilon"])
     out += packed(c["x"].tolist()) + packed(c["round"].tolist())
     used, data = planes(c["values"])
@@ -213,7 +219,7 @@ class ForgedTest(Case):
             self.skipTest("no numpy")
         self.check, self.numpy = check_certificate, numpy
 
-    def make(self, seed, strength=1):
+    def make(self, seed, strength=1, more=()):
         """An honest certificate, its model, and where both are."""
         at = random.Random(seed)
         image = [[tuple(at.randrange(256) for _ in range(3)) for _ in range(WIDTH)]]
@@ -222,7 +228,7 @@ class ForgedTest(Case):
         self.unary = self.write("strip.npy", formats.npy(unary, (1, WIDTH, LABELS)))
         self.colours = self.numpy.array(image, float)
         self.phi = self.numpy.array(unary, "<f4").reshape(1, WIDTH, LABELS)
-        self.model = "--spatial", f"2,{0.4 * strength}", "--bilateral", f"3,40,{0.6 * strength}"
+        self.model = "--spatial", f"2,{0.4 * strength}", "--bilateral", f"3,40,{0.6 * strength}", *more
         self.good("solve", self.image, "--unary", self.unary, "--unary-kind", "energies", "--method", "lp", "--operator",
                   "exact", *self.model, "--certificate", "c.cert", "-o", "l.png")
         return self.check.read_certificate(self.path("c.cert"), self.phi.shape, 2)
@@ -247,11 +253,11 @@ class ForgedTest(Case):
         decided = c["round"] > 0
         self.assertTrue((best[:, decided] == c["x"][decided]).all())
 
-    def said_in_numpy(self):
+    def said_in_numpy(self, *words):
         """Why the script refuses the certificate; nothing: it does not."""
         colours = self.write("colours.npy", formats.npy(self.colours.ravel().tolist(), self.colours.shape))
         with redirect_stdout(io.StringIO()), self.numpy.errstate(all="ignore"), \
-                mock.patch.object(sys, "argv", ["", self.unary, self.path("c.cert"), "-", colours]):
+                mock.patch.object(sys, "argv", ["", *words, self.unary, self.path("c.cert"), "-", colours]):
             try:
                 self.check.main()
             except SystemExit as refusal:
@@ -272,6 +278,42 @@ class ForgedTest(Case):
         """Energy, bound and number of proven pixels, from what is said of a certificate that claims more; None: it fails before."""
         numbers = re.search(r"(?:where|proves: energy) (\S+), (?:bound )?(\S+) and (\d+) (?:pixels )?were found", text)
         return numbers and [float(number) for number in numbers.groups()]
+
+    def test_cuts(self):
+        """Of a distance between labels: honest ones hold, and longer, negative or missing ones are refused by both."""
+        np = self.numpy
+        matrix = [float(abs(i - j)) for i in range(LABELS) for j in range(LABELS)]
+        distance = "--distance", self.write("distance.npy", formats.npy(matrix, (LABELS, LABELS)))
+
+        def longer(c):
+            c["cuts"][0][0] *= 1.001
+
+        def negative(c):
+            c["cuts"][0][0] *= -1
+
+        def not_finite(c):
+            c["cuts"][0][0] = np.nan
+
+        def twice(c):
+            c["cuts"][1][0] = 1 - c["cuts"][1][1]
+
+        def none_at_all(c):
+            c["cuts"] = None
+
+        def claim(c):
+            c["bound"] += 0.01 * abs(c["bound"])
+
+        for seed in range(6):
+            honest = self.make(seed, more=("--compatibility", "linear"))
+            self.assertEqual(self.said_in_numpy(*distance), "")
+            self.assertTrue(self.accepts_in_c())
+            self.assertIn("distance", self.said_in_numpy())
+            for forge in (longer, negative, not_finite, twice, none_at_all, claim):
+                c = copy.deepcopy(honest)
+                forge(c)
+                self.write("c.cert", encode(c))
+                self.assertNotEqual(self.said_in_numpy(*distance), "", (seed, forge))
+                self.assertFalse(self.accepts_in_c(), (seed, forge))
 
     def test_limits(self):
         """As docs/reference/certificate.md has them; test_certificate_bytes.c has the same of the command's reader."""

@@ -523,7 +523,7 @@ static void what_is_potts(void **state) {
         dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
         settings.proof = DCRF_PROVE_VARIABLES;
         if (k == 2) {
-            assert_fails(DCRF_ERROR_UNSUPPORTED, "kernel 1 has a matrix", error,
+            assert_fails(DCRF_ERROR_UNSUPPORTED, "kernel 1 has another one", error,
                          dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, &error));
         } else {
             assert_int_equal(dcrf_solver_new(&solver, toy.plan, toy.workspace, &settings, NULL),

@@ -1,0 +1,184 @@
+/* Certificates of models with distances between labels: what the check accepts is true by
+ * enumeration (oracle/metric_toy.h), and cuts that were changed are refused. */
+#include "unit.h"
+
+#include "core/memory.h"
+#include "metric_toy.h"
+#include "model/model.h"
+#include "verify/certificate.h"
+
+#include <dcrf/experimental.h>
+#include <math.h>
+
+struct certificate {
+    uint8_t *bytes;
+    size_t size;
+};
+
+/* The run's own certificate, to be released. */
+static struct certificate certify(const struct metric_toy *toy) {
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_proof *proof;
+    dcrf_proof_settings how;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.iterations = 60;
+    settings.gap = 0;
+    settings.proof = DCRF_PROVE_CERTIFICATE;
+    assert_int_equal(dcrf_solver_new(&solver, toy->plan, toy->workspace, &settings, NULL), DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) >= 0);
+    dcrf_proof_settings_defaults(&how);
+    how.certificate = 1;
+    assert_int_equal(dcrf_proof_new(&proof, solver, &how, NULL), DCRF_OK);
+    struct certificate made;
+    const uint8_t *bytes = dcrf_proof_certificate(proof, &made.size);
+    made.bytes = dcrf_allocate(made.size, 1);
+    memcpy(made.bytes, bytes, made.size);
+    dcrf_proof_free(&proof);
+    dcrf_solver_free(&solver);
+    return made;
+}
+
+static dcrf_status verify(const struct metric_toy *toy, const struct certificate *certificate,
+                          uint8_t *possible, dcrf_verification *found) {
+    return dcrf_verify_certificate(certificate->bytes, certificate->size, toy->model,
+                                   toy->workspace, NULL, possible, found, NULL);
+}
+
+/* What was accepted is true. */
+static void compare(const struct metric_toy *toy, const dcrf_verification *found,
+                    const uint8_t *possible) {
+    uint16_t best[METRIC_TOY_VARIABLES];
+    const long double optimum = metric_toy_optimum(toy, best);
+    assert_true((long double)found->lower_bound <= optimum);
+    assert_true((long double)found->energy >= optimum);
+    for (size_t a = 0; a < toy->variables; a++)
+        assert_true(possible[a * toy->labels + best[a]]);
+}
+
+/* ---- forgeries ------------------------------------------------------------------------------ */
+
+enum forgery { LONGER, OTHER_SET, NEGATIVE, NOT_FINITE, NO_CUTS, MORE_CUTS, FORGERIES };
+
+static void forge(struct dcrf_certificate_content *content, enum forgery kind, dcrf_rng *rng) {
+    const size_t labels = content->identity.labels;
+    const size_t cut = dcrf_rng_next(rng) % content->cut_count;
+    switch (kind) {
+    case LONGER:
+        content->cut_lengths[cut] *= 1.0001;
+        content->cut_lengths[cut] += 1e-5;
+        break;
+    case OTHER_SET:
+        content->cut_sets[cut * labels + dcrf_rng_next(rng) % labels] ^= 1;
+        break;
+    case NEGATIVE:
+        content->cut_lengths[cut] = -1;
+        break;
+    case NOT_FINITE:
+        content->cut_lengths[cut] = (double)NAN;
+        break;
+    case NO_CUTS:
+        content->has_cuts = false; /* as if for Potts */
+        break;
+    default:
+        content->cut_lengths[cut] *= 2;
+    }
+    content->lower_bound += 1e-3 * fabs(content->lower_bound);
+}
+
+static void try_forgery(const struct metric_toy *toy, const struct certificate *honest,
+                        enum forgery kind, dcrf_rng *rng) {
+    struct dcrf_certificate_content content;
+    struct certificate forged;
+    dcrf_verification found;
+    uint8_t possible[METRIC_TOY_VARIABLES * METRIC_TOY_LABELS];
+    assert_int_equal(dcrf_certificate_decode(&content, toy->variables, toy->labels, honest->bytes,
+                                             honest->size, NULL),
+                     DCRF_OK);
+    if (content.cut_count > 0) {
+        forge(&content, kind, rng);
+        assert_int_equal(dcrf_certificate_encode(&content, &forged.bytes, &forged.size, NULL),
+                         DCRF_OK);
+        const dcrf_status status = verify(toy, &forged, possible, &found);
+        if (kind == LONGER || kind == MORE_CUTS || kind == NEGATIVE || kind == NOT_FINITE ||
+            kind == NO_CUTS)
+            assert_true(status < 0);
+        if (status == DCRF_OK)
+            compare(toy, &found, possible);
+        dcrf_release(forged.bytes);
+    }
+    dcrf_certificate_clear(&content);
+}
+
+/* ---- the tests ------------------------------------------------------------------------------ */
+
+static bool has_distance(const struct metric_toy *toy) {
+    const float *distance;
+    assert_int_equal(dcrf_model_find_distance(toy->model, "a test", &distance, NULL), DCRF_OK);
+    return distance != NULL;
+}
+
+static void test_certificates(void **state) {
+    (void)state;
+    size_t models = 0, close = 0, proven = 0;
+    for (uint64_t seed = 5000; seed < 5200; seed++) {
+        dcrf_rng rng;
+        dcrf_rng_seed(&rng, seed);
+        struct metric_toy toy = metric_toy_make(seed, METRIC_TOY_SAME, seed % 5 == 0, &rng);
+        uint8_t possible[METRIC_TOY_VARIABLES * METRIC_TOY_LABELS];
+        dcrf_verification found;
+        if (has_distance(&toy)) {
+            struct certificate made = certify(&toy);
+            assert_int_equal(verify(&toy, &made, possible, &found), DCRF_OK);
+            compare(&toy, &found, possible);
+            models++;
+            close += found.relative_gap < 0.02;
+            proven += found.proven == toy.variables;
+            for (enum forgery kind = 0; kind < FORGERIES; kind++)
+                try_forgery(&toy, &made, kind, &rng);
+            dcrf_release(made.bytes);
+        }
+        metric_toy_clear(&toy);
+    }
+    /* A check that finds nothing would pass too. */
+    assert_true(models >= 100);
+    assert_true(close >= models / 2);
+    assert_true(proven >= models / 3);
+}
+
+/* Kernels with different distances: refused before the run. */
+static void test_two_distances(void **state) {
+    (void)state;
+    const dcrf_grid grid = dcrf_grid_1d(4);
+    const dcrf_kernel kernel = dcrf_kernel_spatial(1, 0.7);
+    dcrf_model *model;
+    dcrf_workspace *workspace;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_error error;
+    assert_int_equal(dcrf_model_new(&model, &grid, 3, NULL), DCRF_OK);
+    for (size_t k = 0; k < 2; k++) {
+        assert_int_equal(dcrf_model_add_kernel(model, &kernel, NULL), DCRF_OK);
+        assert_int_equal(dcrf_model_set_linear(model, k, k == 0 ? INFINITY : 1.5, NULL), DCRF_OK);
+    }
+    const float unary[12] = {0};
+    const dcrf_view view = dcrf_view_interleaved(unary, DCRF_F32, &grid, 3);
+    assert_int_equal(dcrf_model_set_unary(model, &view, NULL), DCRF_OK);
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_EXACT, workspace, NULL), DCRF_OK);
+    dcrf_settings_defaults(&settings, DCRF_METHOD_LP);
+    settings.proof = DCRF_PROVE_CERTIFICATE;
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, &error),
+                     DCRF_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "one distance"));
+    dcrf_plan_free(&plan);
+    dcrf_workspace_free(&workspace);
+    dcrf_model_free(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_certificates),
+                                       cmocka_unit_test(test_two_distances)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
