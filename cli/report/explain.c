@@ -109,12 +109,15 @@ static void measure_unary(const built_model *built, const float *strength, float
 
 static void write_kernel(FILE *stream, const built_model *built, const measurements *m, size_t k) {
     const dcrf_kernel *kernel = &built->kernels[k];
-    fprintf(stream, "The %s kernel joins a pixel to about %.0f others, up to %.0f pixels away",
-            kernel_name(kernel), fmax(m->reach[k] - 1, 0), ceil(2 * kernel->sigma[0]));
+    const bool in_mm = built->image.geometry != NULL;
+    const char *one = in_mm ? "voxel" : "pixel";
+    fprintf(stream, "The %s kernel joins a %s to about %.0f others, up to %.0f %s away",
+            kernel_name(kernel), one, fmax(m->reach[k] - 1, 0), ceil(2 * kernel->sigma[0]),
+            in_mm ? "mm" : "pixels");
     if (kernel->kind == DCRF_KERNEL_BILATERAL)
-        fprintf(stream, " and up to %.0f grey levels apart in colour",
-                ceil(2 * kernel->channel_sigma[0]));
-    fprintf(stream, " (two sigmas). A pixel that disagrees with all of them pays %.3g.\n",
+        fprintf(stream, " and up to %.0f %s", ceil(2 * kernel->channel_sigma[0]),
+                in_mm ? "apart in value" : "grey levels apart in colour");
+    fprintf(stream, " (two sigmas). A %s that disagrees with all of them pays %.3g.\n", one,
             m->strength[k]);
 }
 

@@ -109,7 +109,7 @@ static void print_mask(FILE *stream, const built_model *built, const solution *f
     const dcrf_mask_info *info = &built->mask.info;
     const dcrf_grid grid = image_grid(&built->image);
     const dcrf_view map = dcrf_view_interleaved(built->mask.map, DCRF_I32, &grid, 1);
-    const char *unit = built->image.depth > 1 ? "mm" : "pixels";
+    const char *unit = built->image.geometry ? "mm" : "pixels";
     dcrf_mask_moves moves;
     dcrf_error error;
     if (built->has_own_kernels)

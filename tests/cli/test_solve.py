@@ -8,6 +8,7 @@ import json
 import unittest
 
 import formats
+import volumes
 from case import HEIGHT, LABELLING, LABELS, REGIONS, WIDTH, Case, kernel_value
 
 KEYS = {"method", "width", "height", "labels", "cliques", "energy", "energy_unary",
@@ -227,6 +228,12 @@ class SolveTest(SolveCase):
         text = self.good("solve", image, "--unary", unary, "--explain", "--bilateral", "none",
                          "--spatial", "2,1", "--normalize", "none")
         self.assertRegex(text, r"to about (19|20|21) others, up to 4 pixels")
+        # Sigmas of a volume are in millimetres.
+        scan = self.write("scan.nii", volumes.nifti([0.0] * 300, (10, 10, 3), spacing=(1, 1, 3)))
+        unary = self.write("v.npy", formats.npy([0, 2] * 300, (3, 10, 10, 2)))
+        text = self.good("solve", scan, "--unary", unary, "--explain", "-o", "v.nii")
+        self.assertRegex(text, r"spatial kernel joins a voxel to about \d+ others, up to 4 mm away")
+        self.assertIn("apart in value", text)
 
     def test_trace(self):
         result = self.solve("--trace", "t.csv", "-n", "7", "--gap", "1e-13")
