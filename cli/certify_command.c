@@ -19,9 +19,9 @@ typedef struct certified {
 
 static const cli_option limits_table[] = {
     {"iterations", 'n', "N", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_ITERATIONS), false,
-     parse_positive_count, offsetof(certify_settings, iterations), "at most"},
+     parse_positive_count, offsetof(certify_settings, iterations), "maximum number of iterations"},
     {"time-limit", 't', "S", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_TIME_LIMIT_S), false,
-     parse_positive_number, offsetof(certify_settings, time_limit_s), "seconds"},
+     parse_positive_number, offsetof(certify_settings, time_limit_s), "wall time in seconds"},
     {"gap", 0, "G", NUMBER_TEXT(DCRF_DEFAULT_CERTIFY_GAP), false, parse_fraction,
      offsetof(certify_settings, gap),
      "stop when the labelling is proven to be within the fraction G of the optimum"},
@@ -124,11 +124,10 @@ static const option_group groups[] = {
 
 const cli_command certify_command = {
     {"certify", judged_operand_table, groups},
-    "a proof of how good a labelling is",
-    "Prints the energy of a labelling, whatever program it comes from, and a lower bound: no "
-    "labelling whatsoever has less energy than that. The gap between the two tells how far the "
-    "labelling is from the best one at most.\n"
-    "Ctrl-C ends the search for a higher bound; what is proven so far is printed.",
+    "prove how good a labelling is",
+    "Prints the energy of a labelling from any program, and a lower bound: no labelling has lower "
+    "energy. The gap between the two says how far the labelling can be from the best one.\nCtrl-C "
+    "stops the search for a higher bound and prints what is proven so far.",
     sizeof(certify_settings),
     run_certify,
 };

@@ -234,9 +234,9 @@ static const option_group groups[] = {{0}};
 
 const cli_command completion_command = {
     {"completion", operands, groups},
-    "a script that completes commands and options in a shell",
+    "print a script that completes commands and options in a shell",
     "Prints a script for bash, zsh or fish. In bash, for example: eval \"$(dcrf completion "
-    "bash)\". An installation puts the scripts where the shells look for them.",
+    "bash)\". An installation puts the scripts where the shells find them.",
     sizeof(completion_settings),
     run_completion,
 };

@@ -51,10 +51,9 @@ static const option_group groups[] = {{0}};
 
 const cli_command devices_command = {
     {"devices", operands, groups},
-    "what --device can be on this machine",
-    "Lists the CPU with its instructions and threads, and every GPU with its memory; where there "
-    "is "
-    "none, why.",
+    "list what --device can be on this machine",
+    "Lists the CPU with its instruction set and threads, and every GPU with its memory; without a "
+    "GPU, it says why.",
     sizeof(devices_settings),
     run_devices,
 };

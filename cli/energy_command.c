@@ -87,7 +87,7 @@ static const option_group groups[] = {
 
 const cli_command energy_command = {
     {"energy", judged_operand_table, groups},
-    "the energy of a labelling, part by part",
+    "print the energy of a labelling, part by part",
     "Prints the energy of a labelling under the model that the options describe: the total, the "
     "unary part, the pairwise part (of all kernels and of each) and the part of the cliques. Pairs "
     "are counted in both orders.\n"

@@ -263,8 +263,8 @@ static const cli_option operands[] = {
 
 static const cli_option options[] = {
     {"input", 0, "FILE", NULL, false, parse_input, offsetof(filter_settings, input_file),
-     "the field to filter, a .npy: (H, W), (H, W, C) or (C, H, W); for a volume also a NIfTI; the "
-     "image itself where not given"},
+     "the field to filter, a .npy: (H, W), (H, W, C) or (C, H, W); for a volume also a NIfTI; by "
+     "default the image itself"},
     {"row-sums", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, row_sums),
      "write the row sums of the weighted operators instead"},
     {"diagonal", 0, NULL, NULL, false, parse_switch, offsetof(filter_settings, diagonal),
@@ -274,7 +274,7 @@ static const cli_option options[] = {
      "a "
      ".nii or .nii.gz"},
     {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(filter_settings, layout),
-     "order of the input's axes where its shape fits both"},
+     "order of the input's axes if its shape is ambiguous"},
     {0},
 };
 

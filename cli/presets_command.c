@@ -25,10 +25,10 @@ static const option_group groups[] = {{0}};
 
 const cli_command presets_command = {
     {"presets", operands, groups},
-    "the settings that --preset knows",
+    "list the presets",
     "Lists the presets: kernels and cliques that others published, with their weights converted to "
-    "the energy used here, which counts a pair of pixels in both orders. The method stays your "
-    "choice; what each was published with is told.",
+    "the energy used here, which counts a pair of pixels in both orders. The method is up to you; "
+    "the output says which one each was published with.",
     sizeof(presets_settings),
     run_presets,
 };

@@ -8,9 +8,9 @@
 
 const cli_option feedback_option_table[] = {
     {"verbose", 'v', NULL, NULL, false, parse_switch, offsetof(feedback_options, verbose),
-     "say on the standard error what every iteration does"},
+     "print every iteration to the standard error"},
     {"quiet", 'q', NULL, NULL, false, parse_switch, offsetof(feedback_options, quiet),
-     "no summary and no progress; problems are still reported"},
+     "no summary or progress; errors are still reported"},
     {0},
 };
 

@@ -30,25 +30,24 @@ const cli_option method_option_table[] = {
 const cli_option solver_option_table[] = {
     {"iterations", 'n', "N", NULL, false, parse_positive_count,
      offsetof(solver_options, iterations),
-     "at most; where neither this nor a time limit is given, mf " NUMBER_TEXT(DCRF_DEFAULT_MF_ITERATIONS) ", qp " NUMBER_TEXT(
+     "maximum number of iterations; without this and a time limit: mf " NUMBER_TEXT(DCRF_DEFAULT_MF_ITERATIONS) ", qp " NUMBER_TEXT(
          DCRF_DEFAULT_QP_ITERATIONS) ", lp " NUMBER_TEXT(DCRF_DEFAULT_LP_ITERATIONS)},
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
      offsetof(solver_options, time_limit_s),
-     "seconds for all of it: reading, set-up, candidates, iterations and polishing; where they end "
-     "before "
-     "there is a labelling with a known energy, that is an error"},
+     "wall time in seconds for the whole run: reading, set-up, candidates, iterations and "
+     "polishing; it is an error if the time is up before there is a labelling with a known energy"},
     {"gap", 0, "G", NULL, false, parse_fraction, offsetof(solver_options, gap),
-     "stop when the energy is proven to be within the fraction G of the optimum, 0.01 or 1%; "
-     "it is pursued until the time limit, or for " NUMBER_TEXT(
-         GAP_TIME_S) " s; where not given, " NUMBER_TEXT(DCRF_DEFAULT_LP_GAP)},
+     "stop when the energy is proven to be within the fraction G of the optimum (0.01 or 1%); "
+     "pursued until the time limit, or for " NUMBER_TEXT(GAP_TIME_S) " s; by default " NUMBER_TEXT(
+         DCRF_DEFAULT_LP_GAP)},
     {"no-polish", 0, NULL, NULL, false, parse_switch, offsetof(solver_options, no_polish),
      "do not improve the labelling by moves of pixels, classes and cliques at the end"},
     {"draws", 0, "K", "0", false, parse_count, offsetof(solver_options, rounding_draws),
-     "random threshold roundings to try besides the largest marginals"},
+     "random threshold roundings to try in addition to the largest marginals"},
     {"seed", 0, "S", "1", false, parse_count, offsetof(solver_options, seed), "of --draws"},
     {"lp-schedule", 0, "huber|proximal|paper", "huber", false, parse_choice,
      offsetof(solver_options, lp_schedule),
-     "how lp moves: smoothed and accelerated, by proximal steps, or by the paper's own ones"},
+     "how lp iterates: smoothed and accelerated, by proximal steps, or by the paper's own steps"},
     {0},
 };
 

@@ -131,14 +131,13 @@ static const option_group groups[] = {
 
 const cli_command solve_command = {
     {"solve", operands, groups},
-    "the best labelling of an image, and how good it is",
-    "Looks for the labelling of least energy under the model that the options describe, and prints "
-    "its energy. With --method lp it also prints a lower bound: no labelling whatsoever has less "
-    "energy than that, so the gap tells how far the result is from the best one at most.\n"
-    "Ctrl-C ends the iterations; the best labelling so far is then written.\n"
-    "\n"
-    "Several pictures, or a folder of them, are solved one after the other: dcrf solve *.jpg "
-    "--labels-prior-dir masks/ -o out/. With --temporal a folder of frames is one video.",
+    "find the best labelling of an image",
+    "Finds a labelling of low energy under the model that the options describe, and prints its "
+    "energy. With --method lp it also prints a lower bound: no labelling has lower energy. The gap "
+    "says how far the result can be from the best labelling.\nCtrl-C stops the iterations and "
+    "writes the best labelling so far.\n\nSeveral pictures, or a folder of them, are solved one "
+    "after the other: dcrf solve *.jpg --labels-prior-dir masks/ -o out/. With --temporal a folder "
+    "of frames is one video.",
     sizeof(solve_settings),
     run_solve,
 };

@@ -23,9 +23,8 @@ const cli_option solve_output_table[] = {
      "a .npy of integers, for a volume a NIfTI file (.nii, .nii.gz), for frames a folder"},
     {"label-format", 0, "indexed|grey", "indexed", false, parse_choice,
      offsetof(solve_outputs, label_format),
-     "what a PNG or TIFF of labels is: indexed, in the colours of the palette, its indices the "
-     "labels; or "
-     "grey, its values the labels, as programs read it that look palettes up (OpenCV)"},
+     "how a PNG or TIFF stores labels: indexed, as indices into the palette; or grey, as grey "
+     "values, for programs that replace indices by colours, such as OpenCV"},
     {"overlay", 0, "FILE.png", NULL, false, parse_output, offsetof(solve_outputs, overlay_file),
      "the image with the labels' colours laid over it"},
     {"boundaries", 0, "FILE.png", NULL, false, parse_output,
@@ -36,17 +35,17 @@ const cli_option solve_output_table[] = {
      "or for "
      "a volume a NIfTI file"},
     {"proof", 0, "FILE", NULL, false, parse_output, offsetof(solve_outputs, proof_file),
-     "prove as many pixels as can be, and write which: a PNG, grey where every optimal labelling "
-     "has the label and coloured where more labels are left, or their number in a .npy or for a "
-     "volume a NIfTI file; lp only"},
+     "prove as many pixels as possible and write which: a PNG, grey where every optimal labelling "
+     "has the label and coloured where two (orange), three (red) or more labels (purple) are left; "
+     "or the number of labels left, in a .npy or, for a volume, a NIfTI file; lp only"},
     {"certificate", 0, "FILE", NULL, false, parse_output, offsetof(solve_outputs, certificate_file),
      "the same proof in a form that dcrf verify and others can check; lp only"},
     {"marginals", 0, "FILE", NULL, false, parse_output, offsetof(solve_outputs, marginals_file),
      "the method's last distributions: a .npy of the shape (H, W, labels), or for a volume a "
      "NIfTI file"},
     {"palette", 0, "FILE", NULL, false, parse_input, offsetof(solve_outputs, palette_file),
-     "colours of the labels, one per line: #rrggbb or R G B, and a name where there is one; or "
-     "settings that the page saved; the default suits colour-blind eyes"},
+     "colours of the labels, one per line: #rrggbb or R G B, optionally with a name; or settings "
+     "saved by the page; the default suits colour-blind readers"},
     {"trace", 0, "FILE.csv", NULL, false, parse_output, offsetof(solve_outputs, trace_file),
      "time, objective, energies and bound of every iteration"},
     {"json", 0, "FILE|-", NULL, false, parse_output, offsetof(solve_outputs, json_file),
@@ -55,7 +54,7 @@ const cli_option solve_output_table[] = {
     {"report", 0, "FILE.html", NULL, false, parse_output, offsetof(solve_outputs, report_file),
      "a page to look at: pictures to compare, energy against time, settings"},
     {"explain", 0, NULL, NULL, false, parse_switch, offsetof(solve_outputs, explain),
-     "say also what the settings mean for this image"},
+     "also print what the settings mean for this image"},
     {0},
 };
 

@@ -189,11 +189,11 @@ static const cli_option operands[] = {
 
 static const cli_option files[] = {
     {"output", 'o', "FILE", NULL, true, parse_output, offsetof(superpixels_settings, regions_file),
-     "where the region of every pixel goes: a grey .png (of a volume: a NIfTI) of 8 bits, or of 16 "
-     "where there are more than 256 regions, or a .npy of int32"},
+     "the file for the regions: a grey .png (for a volume a NIfTI) of 8 bits, or 16 bits for more "
+     "than 256 regions, or a .npy of int32"},
     {"boundaries", 0, "FILE", NULL, false, parse_output,
      offsetof(superpixels_settings, boundaries_file),
-     "also write the image with lines where regions meet, as a .png; of a volume a NIfTI with 1 "
+     "also write the image with lines where regions meet, as a .png; for a volume a NIfTI with 1 "
      "there"},
     {0},
 };
@@ -204,8 +204,8 @@ static const cli_option options[] = {
      "meanshift: regions of any shape that keep to edges; slic: compact ones, much faster"},
     {"min-region", 0, "PIXELS", "0", false, parse_count,
      offsetof(superpixels_settings, min_region_px),
-     "smaller regions join the neighbour of the most similar colour; 0: 20 for meanshift, a "
-     "quarter of the square (in volumes: of the cube) of --region-size for slic"},
+     "minimum size; smaller regions are merged into the neighbour of most similar colour; 0: 20 "
+     "for meanshift, a quarter of the square (in volumes: of the cube) of --region-size for slic"},
     {"spatial-bandwidth", 0, "PIXELS", "8", false, parse_positive_number,
      offsetof(superpixels_settings, spatial_bandwidth_px),
      "meanshift: the radius of its window in the image"},
@@ -214,12 +214,12 @@ static const cli_option options[] = {
      "meanshift: the radius of its window among the colours, in units of CIE Luv"},
     {"region-size", 0, "PIXELS", "16", false, parse_positive_number,
      offsetof(superpixels_settings, region_size_px),
-     "slic: about how wide regions are; in volumes in voxels along the axis of smallest spacing"},
+     "slic: approximate width of regions; in volumes in voxels along the axis of smallest spacing"},
     {"compactness", 0, "M", "10", false, parse_positive_number,
      offsetof(superpixels_settings, compactness),
      "slic: the weight of position against colour; more gives rounder regions"},
     {"threads", 0, "T", "0", false, parse_count, offsetof(superpixels_settings, threads),
-     "threads to use, 0: one for each core; the result does not depend on it"},
+     "number of threads; 0: one per core; results do not depend on it"},
     {0},
 };
 
@@ -231,7 +231,7 @@ static const option_group groups[] = {
 
 const cli_command superpixels_command = {
     {"superpixels", operands, groups},
-    "the superpixels of an image",
+    "cut an image into superpixels",
     "Cuts the image into connected regions of similar colour, by mean shift or SLIC, and writes "
     "the number of every pixel's region, from 0 in the order of their first pixels. Such a file "
     "can be given to --cliques of other commands.",

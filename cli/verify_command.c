@@ -17,7 +17,7 @@ static const cli_option certificate_table[] = {
      "what dcrf solve --certificate wrote"},
     {"time-limit", 't', "S", NULL, false, parse_positive_number,
      offsetof(verify_settings, time_limit_s),
-     "seconds; a check that takes longer fails, for nothing is known then"},
+     "seconds; a check that takes longer fails, because nothing is known then"},
     {0},
 };
 
@@ -113,7 +113,7 @@ static bool run_verify(const void *settings, cli_problem *problem) {
 
 static const option_group groups[] = {
     {"Certificate", certificate_table, 0},
-    {"A labelling to hold against it", judged_optional_labels_table, 0},
+    {"A labelling to compare with it", judged_optional_labels_table, 0},
     JUDGED_OPTION_GROUPS,
     {"Feedback", feedback_option_table, offsetof(judged_settings, feedback)},
     {0},
@@ -121,15 +121,13 @@ static const option_group groups[] = {
 
 const cli_command verify_command = {
     {"verify", judged_operand_table, groups},
-    "check a certificate against the image, by code of its own",
-    "Computes again, from the image, the unaries and the settings, what a certificate of dcrf "
-    "solve "
-    "claims: energy, lower bound, and which pixels are proven. The code shares nothing with the "
-    "solvers. A certificate that was changed, belongs to another image or other settings, or "
-    "claims "
-    "more than it proves is refused. It runs on the CPU, whatever device was used before. The "
-    "operator is the one that the certificate names, and --operator must name the same; with the "
-    "exact one the time grows with the square of the number of pixels.",
+    "check a certificate against the image, with separate code",
+    "Recomputes from the image, the unaries and the settings what a certificate of dcrf solve "
+    "claims: energy, lower bound and proven pixels. The code shares nothing with the solvers. A "
+    "certificate that was changed, belongs to another image or other settings, or claims more than "
+    "it proves is refused. It always runs on the CPU. The operator is the one that the certificate "
+    "names, and --operator must agree; with the exact operator the time grows with the square of "
+    "the number of pixels.",
     sizeof(verify_settings),
     run_verify,
 };

@@ -173,9 +173,9 @@ bool parse_preset(const cli_option *option, const char *text, void *value, cli_p
 
 const cli_option source_option_table[] = {
     {"config", 0, "FILE", NULL, false, parse_config, offsetof(source_options, record),
-     "take settings from a JSON file: one written with --json, or an object with names of options; "
-     "options on the command line win"},
+     "read settings from a JSON file: one written by --json, or an object keyed by option names; "
+     "options on the command line take precedence"},
     {"preset", 0, "NAME", NULL, false, parse_preset, offsetof(source_options, preset),
-     "kernels and cliques as others published them; 'dcrf presets' lists the names"},
+     "published kernels and cliques; 'dcrf presets' lists the names"},
     {0},
 };

@@ -33,21 +33,21 @@ typedef struct batch_settings {
 static const cli_option batch_option_table[] = {
     {"methods", 'm', "METHOD,...", "mf5,qp,lp", false, parse_methods,
      offsetof(batch_options, methods),
-     "what to compare: mf, qp or lp, with a number of iterations behind it if it is not to be the "
-     "usual one, and +cliques for a model with cliques; the unaries alone always come first"},
+     "the methods to compare: mf, qp or lp, optionally followed by a number of iterations, and "
+     "+cliques for a model with cliques; the unaries alone always come first"},
     {"split", 0, "NAME", NULL, false, parse_text, offsetof(batch_options, split),
-     "only the images that splits/NAME.txt names"},
+     "only the images listed in splits/NAME.txt"},
     {"out", 'o', "FOLDER", NULL, true, parse_folder, offsetof(batch_options, out),
-     "where results go; those already there and still right are kept"},
+     "the folder for the results; results that are still valid are kept"},
     {"band", 0, "PIXELS", "8", false, parse_band, offsetof(batch_options, band_px),
-     "accuracy is also counted within 1 to so many pixels of true boundaries"},
+     "also count accuracy within 1 to this many pixels of true boundaries"},
     {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(batch_options, rounded),
-     "take the largest marginals of a method's last iteration, as papers do, and not the best "
-     "labelling it has seen, polished"},
+     "take the largest marginals of a method's last iteration, as papers do, instead of the best "
+     "labelling, polished"},
     {"pictures", 0, "N", "6", false, parse_count, offsetof(batch_options, pictures),
-     "images to show, side by side with truth and labels: those that change most"},
+     "number of images to show beside their truth and labels: those that change most"},
     {"curves", 0, "N", "1", false, parse_count, offsetof(batch_options, curves),
-     "images whose energy is drawn against time; each is solved once more for that"},
+     "number of images whose energy is plotted against time; each is solved once more"},
     {0},
 };
 
@@ -226,14 +226,13 @@ static const option_group groups[] = {
 
 const cli_command batch_command = {
     {"batch", operands, groups},
-    "methods compared on all images of a data set",
+    "compare methods on all images of a data set",
     "Solves every image by every method and writes labels and a JSON result for each, and over all "
     "images summary.csv, summary.json, summary.md, times.csv, curves.svg, pictures.svg and "
-    "report.html: energies, bounds, times and, where there is a truth, accuracy and IoU.\n"
-    "\n"
-    "A result is keyed by the contents of its inputs and by the settings. A second run does only "
-    "what is missing or has changed, so a run that was killed goes on where it was. An image that "
-    "cannot be read is skipped, and the exit status is then 3. Ctrl-C gives up the images in work.",
+    "report.html: energies, bounds, times and, where there is a truth, accuracy and IoU.\n\nA "
+    "result is keyed by the contents of its inputs and by the settings. A second run does only "
+    "what is missing or has changed, so a killed run can be continued. An image that cannot be "
+    "read is skipped, and the exit status is then 3. Ctrl-C abandons the images in work.",
     sizeof(batch_settings),
     run_batch,
 };

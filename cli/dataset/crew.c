@@ -20,10 +20,10 @@
 
 const cli_option crew_option_table[] = {
     {"jobs", 'j', "J", "0", false, parse_count, offsetof(crew_options, jobs),
-     "images to work on at a time, 0: one for each core; --threads are those of one image, 0: the "
-     "cores that are left over"},
+     "images to solve at a time; 0: one per core; --threads counts threads per image, 0: the "
+     "remaining cores"},
     {"memory", 0, "BYTES", NULL, false, parse_bytes, offsetof(crew_options, memory_bytes),
-     "about how much memory the images worked on may take together, such as 4G; one that needs "
+     "approximate memory limit of all images in work together, such as 4G; an image that needs "
      "more by itself is skipped"},
     {0},
 };

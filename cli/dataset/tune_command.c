@@ -45,33 +45,32 @@ _Static_assert(TUNE_ACCURACY == 0 && TUNE_MEAN_IOU == 1 && TUNE_BAND_ACCURACY ==
 
 static const cli_option tune_option_table[] = {
     {"method", 'm', "METHOD", "qp", false, parse_method, offsetof(tune_options, method),
-     "what to tune: mf, qp or lp, with a number of iterations behind it if it is not to be the "
-     "usual one, and +cliques for a model with cliques"},
+     "the method to tune: mf, qp or lp, optionally followed by a number of iterations, and "
+     "+cliques for a model with cliques"},
     {"objective", 0, "accuracy|iou|band", "accuracy", false, parse_choice,
      offsetof(tune_options, objective),
-     "what is to be large: the part of pixels that are right, the mean IoU of the classes, or the "
+     "the score to maximize: the fraction of correct pixels, the mean IoU of the classes, or the "
      "accuracy near true boundaries"},
     {"budget", 'b', "N", NULL, true, parse_positive_count, offsetof(tune_options, budget),
-     "evaluations; each solves all images of the split"},
+     "number of evaluations; each solves all images of the split"},
     {"split", 0, "NAME", "val", false, parse_text, offsetof(tune_options, split),
-     "the images to tune on, which splits/NAME.txt names"},
+     "the images to tune on, listed in splits/NAME.txt"},
     {"held-out", 0, "NAME", NULL, false, parse_text, offsetof(tune_options, held_out),
-     "the images to compare start and best on afterwards; where not given, test if there is such a "
-     "split; none: no comparison"},
+     "the images on which start and best are compared afterwards; by default test, if there is "
+     "such a split; none: no comparison"},
     {"parameters", 0, PARAMETERS_FORM, NULL, false, parse_parameters,
      offsetof(tune_options, parameters),
-     "what to change, and between which bounds: strength-factor (or strength, where it is given), "
+     "the parameters to change, and their bounds: strength-factor (or strength, if it is given), "
      "spatial-share, spatial-sigma, bilateral-sigma, bilateral-colour, the spatial-weight and "
-     "bilateral-weight of kernels that "
-     "have one of their own, and of a method with cliques min-region, gamma, eta; where not given, "
-     "all that the model has"},
+     "bilateral-weight of kernels that have one of their own, and for a method with cliques "
+     "min-region, gamma, eta; by default all that the model has"},
     {"band", 0, "PIXELS", "8", false, parse_band, offsetof(tune_options, band_px),
-     "how far from true boundaries pixels are near them"},
+     "the distance up to which pixels count as near true boundaries"},
     {"rounded", 0, NULL, NULL, false, parse_switch, offsetof(tune_options, rounded),
-     "score the largest marginals of a method's last iteration, as papers do, not the best "
-     "labelling it has seen, polished"},
+     "score the largest marginals of a method's last iteration, as papers do, instead of the best "
+     "labelling, polished"},
     {"out", 'o', "FOLDER", NULL, true, parse_folder, offsetof(tune_options, out),
-     "where the log and the results go; a search begun there goes on"},
+     "the folder for the log and the results; a search begun there is continued"},
     {0},
 };
 
@@ -325,16 +324,15 @@ static const option_group groups[] = {
 
 const cli_command tune_command = {
     {"tune", operands, groups},
-    "good parameters for a data set",
-    "Looks for the kernels and cliques with the best score on a split of a data set, beginning "
-    "with those that the options describe: first over the whole box of bounds, then around the "
-    "best point, by NLopt. --seed is also that of the search.\n"
-    "\n"
-    "log.csv has every evaluation as soon as it is done. The same command goes on where a run was "
-    "stopped or killed, and a larger budget goes on from the end. best.json is a file for --config "
-    "of solve and batch; tune.md compares start and best, also on images that were not tuned on; "
-    "search.svg shows the search, and strength.svg the score against the strength, which is looked "
-    "at first. Ctrl-C gives up the images in work.",
+    "find good parameters for a data set",
+    "Searches for the kernels and cliques with the best score on a split of a data set, starting "
+    "from those that the options describe: first over the whole box of bounds, then around the "
+    "best point, by NLopt. --seed also seeds the search.\n\nlog.csv has every evaluation as soon "
+    "as it is done. The same command continues a run that was stopped or killed, and a larger "
+    "budget continues a finished one. best.json is a file for --config of solve and batch; tune.md "
+    "compares start and best, also on held-out images; search.svg shows the search, and "
+    "strength.svg the score against the strength, which is searched first. Ctrl-C abandons the "
+    "images in work.",
     sizeof(tune_settings),
     run_tune,
 };

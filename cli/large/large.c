@@ -12,10 +12,10 @@
 
 const cli_option large_option_table[] = {
     {"memory", 0, "BYTES", NULL, false, parse_bytes, offsetof(large_options, memory_bytes),
-     "about how much memory may be used, such as 4G; an image that needs more is solved in tiles "
-     "that overlap, read and written piece by piece; of one rank, where MPI has started several"},
+     "approximate memory limit, such as 4G; an image that needs more is solved in overlapping "
+     "tiles, and read and written piece by piece; with MPI, the limit of one rank"},
     {"tile", 0, "PIXELS", NULL, false, parse_positive_count, offsetof(large_options, tile_px),
-     "solve in tiles, the windows of which have this side, overlap included, whatever the memory"},
+     "solve in tiles whose windows have this side, including the overlap, regardless of --memory"},
     {0},
 };
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #define FOLDER_HELP(what, option)                                                                  \
-    "of several pictures, or of a folder of them: " what " for each, by the picture's name; "      \
+    "for several pictures or a folder of pictures: " what " for each, with the picture's name; "   \
     "see --" option
 
 const cli_option many_option_table[] = {

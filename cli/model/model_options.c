@@ -72,15 +72,15 @@ static bool parse_operator(const cli_option *option, const char *text, void *val
 const cli_option kernel_option_table[] = {
     {"spatial", 0, "SIGMA[,W]", NUMBER_TEXT(DCRF_DEFAULT_SPATIAL_SIGMA), false, parse_spatial,
      offsetof(kernel_options, spatial),
-     "kernel over pixel distance, sigma in pixels (volumes: mm), and its weight, if it is to have "
-     "one of its own; none: off"},
+     "kernel over pixel distance, sigma in pixels (volumes: mm), and optionally a weight of its "
+     "own; none: off"},
     {"bilateral", 0, "SIGMA_XY,SIGMA_RGB[,W]",
      NUMBER_TEXT(DCRF_DEFAULT_BILATERAL_SIGMA) "," NUMBER_TEXT(DCRF_DEFAULT_COLOUR_SIGMA), false,
      parse_bilateral, offsetof(kernel_options, bilateral),
-     "kernel over pixel and colour distance, colours from 0 to 255 (volumes: as stored), and its "
-     "weight, if it is to have one of its own; none: off"},
+     "kernel over pixel and colour distance, colours from 0 to 255 (volumes: as stored), and "
+     "optionally a weight of its own; none: off"},
     {"temporal", 0, "FRAMES", "2", false, parse_positive_number, offsetof(kernel_options, temporal),
-     "of a folder of frames: sigma of both kernels along time"},
+     "for a folder of frames: sigma of both kernels along time, in frames"},
     {"normalize", 0, "none|symmetric", "symmetric", false, parse_choice,
      offsetof(kernel_options, normalization),
      "symmetric divides a kernel by the square roots of its row sums on both sides"},
@@ -88,7 +88,7 @@ const cli_option kernel_option_table[] = {
      offsetof(kernel_options, operator_kind),
      "how kernels are applied: by fast filters, or by the exact sum over all pairs"},
     {"threads", 0, "T", "0", false, parse_count, offsetof(kernel_options, threads),
-     "threads to use, 0: one for each core; the result does not depend on it"},
+     "number of threads; 0: one per core; results do not depend on it"},
     {0},
 };
 
@@ -132,9 +132,9 @@ const char *kernel_name(const dcrf_kernel *kernel) {
 const cli_option label_option_table[] = {
     {"compatibility", 0, "potts|linear|truncated-linear:T|tree:FILE|FILE.npy", "potts", false,
      parse_input, offsetof(model_options, compatibility),
-     "what unlike labels i and j of a pair cost: 1, |i - j|, min(|i - j|, T), the way between them "
-     "in a tree (lines 'label group length', 'group group length'), or what a symmetric matrix "
-     "says"},
+     "cost of a pair with different labels i and j: 1, |i - j|, min(|i - j|, T), the path length "
+     "in a tree (lines 'label group length', 'group group length'), or the entry of a symmetric "
+     "matrix"},
     {0},
 };
 
@@ -145,10 +145,10 @@ const cli_option clique_option_table[] = {
      "regions, a "
      "picture with one channel, an integer .npy or a NIfTI volume; negative numbers: in no region"},
     {"min-region", 0, "PIXELS", "0", false, parse_count, offsetof(model_options, min_region_px),
-     "least size of a superpixel; smaller ones join the neighbour of the most similar colour; 0: "
-     "20 for meanshift, 64 for slic, 1024 in volumes"},
+     "minimum size of a superpixel; smaller ones are merged into the neighbour of most similar "
+     "colour; 0: 20 for meanshift, 64 for slic, 1024 in volumes"},
     {"gamma", 0, "auto|G", "auto", false, parse_number_or_auto, offsetof(model_options, gamma),
-     "a region that is not of one label costs G * exp(-variance / E); auto: " NUMBER_TEXT(
+     "a region with more than one label costs G * exp(-variance / E); auto: " NUMBER_TEXT(
          DCRF_DEFAULT_GAMMA_PER_STRENGTH) " times the strength of the kernels"},
     {"eta", 0, "E", NUMBER_TEXT(DCRF_DEFAULT_ETA), false, parse_positive_number,
      offsetof(model_options, eta),

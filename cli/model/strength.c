@@ -18,16 +18,15 @@ const cli_option strength_option_table[] = {
     {"strength", 0, "auto|NATS", "auto", false, parse_number_or_auto,
      offsetof(strength_options, nats),
      "what it costs a pixel to disagree with everything around it, in the unit of the unary "
-     "energies; kernels without a weight of their own share it; auto: measured, so that it suits "
-     "the unaries"},
+     "energies; kernels without a weight of their own share it; auto: measured from the unaries"},
     {"strength-factor", 0, "F", "1", false, parse_positive_number,
-     offsetof(strength_options, factor), "an automatic strength is multiplied by F"},
+     offsetof(strength_options, factor), "multiply the automatic strength by F"},
     {"spatial-share", 0, "P", NUMBER_TEXT(DCRF_DEFAULT_SPATIAL_SHARE), false, parse_share,
      offsetof(strength_options, spatial_share),
-     "the part of the strength that is the spatial kernel's, where both share it"},
+     "the spatial kernel's share of the strength, if both kernels share it"},
     {"temperature", 0, "T", "1", false, parse_positive_number,
      offsetof(strength_options, temperature),
-     "unary energies are divided by T; above 1 for a network that is too sure of itself"},
+     "divide unary energies by T; use a value above 1 for an overconfident network"},
     {0},
 };
 

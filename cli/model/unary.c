@@ -62,44 +62,44 @@ bool parse_unknown(const cli_option *option, const char *text, void *value, cli_
 const cli_option unary_option_table[] = {
     {"unary", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, array_file),
      "a .npy with one number per pixel and label: (H, W, labels) or (labels, H, W), or smaller "
-     "with "
-     "the image's proportions, as networks answer; for volumes also a NIfTI with the labels on the "
-     "fourth axis"},
+     "with the same proportions, as many networks return it; for volumes also a NIfTI with the "
+     "labels on the fourth axis"},
     {"unary-kind", 0, "auto|energies|probabilities|logits", "auto", false, parse_choice,
      offsetof(unary_options, kind),
      "what the numbers are: energies (low is likely), probabilities p (-ln p, p at least 1e-6), or "
-     "logits (-ln softmax); auto: as they look, where that is plain"},
+     "logits (-ln softmax); auto: recognized, if unambiguous"},
     {"unary-scale", 0, "S", NULL, false, parse_positive_number, offsetof(unary_options, scale),
-     "numbers count times S; needed where the file holds integers, for example 0.05 if energies "
-     "were stored times 20; otherwise 1"},
+     "multiply the numbers by S; required for integers, for example 0.05 if energies were stored "
+     "times 20; otherwise 1"},
     {"layout", 0, "auto|hwc|chw", "auto", false, parse_choice, offsetof(unary_options, layout),
-     "order of the axes where the shape fits both"},
+     "order of the axes if the shape is ambiguous"},
     {"labels-prior", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, prior_file),
      "instead of --unary: a rough label map; energies follow from the distance to its borders and "
      "from the colours of its labels, or from --confidence"},
     {"confidence", 0, "auto|P", "auto", false, parse_confidence,
      offsetof(unary_options, confidence),
-     "P: the map is right with this probability at every pixel, whatever is around it: its label "
-     "costs -ln P, any other -ln((1 - P) / (labels - 1)); auto: sure far from its borders"},
+     "P: the map is right with this probability at every pixel, regardless of its surroundings: "
+     "its label costs -ln P, any other -ln((1 - P) / (labels - 1)); auto: more certain away from "
+     "its borders"},
     {"label-count", 0, "M", "0", false, parse_count, offsetof(unary_options, label_count),
-     "labels of the model with --labels-prior; 0: the largest in the map and one more"},
+     "number of labels with --labels-prior; 0: the largest label in the map plus one"},
     {"prior-unknown", 0, "auto|none|VALUE", "auto", false, parse_unknown,
      offsetof(unary_options, prior_unknown),
-     "the number in the map where all labels are equally likely; auto: 255 where it occurs"},
+     "the number in the map that means unknown, where all labels are equally likely; auto: 255 if "
+     "it occurs"},
     {"prior-confidence", 0, "FILE", NULL, false, parse_input,
      offsetof(unary_options, prior_confidence_file),
-     "how sure the map is at each pixel: a grey picture, black not at all and white as sure as "
-     "ever, or a .npy from 0 to 1"},
+     "how certain the map is at each pixel: a grey picture (black: not at all, white: as certain "
+     "as without this option) or a .npy from 0 to 1"},
     {"prior-sure", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, prior_sure_file),
      "where the map is known to be right: pixels that are not 0 keep their labels"},
     {"scribbles", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, scribbles_file),
      "instead of --unary: strokes in colours or numbers on a map, which keep their labels; "
-     "energies "
-     "follow from the colours under each label's strokes and the ways to them"},
+     "energies follow from the colours under each label's strokes and the distances to them"},
     {"scribble-unknown", 0, "auto|none|VALUE|#RRGGBB", "auto", false, parse_unknown,
      offsetof(unary_options, scribble_unknown),
-     "where there is no stroke; auto: 255 where it occurs, else 0; in colours the more frequent of "
-     "black and white"},
+     "the value that means no stroke; auto: 255 if it occurs, otherwise 0; among colours the more "
+     "frequent of black and white"},
     {"classes", 0, "FILE", NULL, false, parse_input, offsetof(unary_options, classes_file),
      "names of the labels, one per line, for legends, summaries and JSON; a palette may have them "
      "too"},

@@ -25,14 +25,15 @@ const cli_option judged_operand_table[] = {
     {                                                                                              \
         "labels", 0, "FILE", NULL, is_required, parse_input,                                       \
             offsetof(judged_settings, labels_file),                                                \
-            "the labelling, of any origin: a grey or indexed picture, an integer .npy of the "     \
+            "the labelling, from any program: a grey or indexed picture, an integer .npy of the "  \
             "shape (H, W), or a NIfTI volume"                                                      \
     }
 #define VOID_OPTION                                                                                \
     {                                                                                              \
         "void", 0, "none|VALUE", "none", false, parse_void,                                        \
             offsetof(judged_settings, void_number),                                                \
-            "the number of pixels without a label; they get the label of their smallest unary"     \
+            "the number that marks pixels without a label; they get the label of their smallest "  \
+            "unary"                                                                                \
     }
 
 const cli_option judged_labels_table[] = {LABELS_OPTION(true), VOID_OPTION, {0}};

@@ -5,9 +5,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import unittest
 
-from case import Case
+from case import COMMAND, Case
 
 MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/dcrf.1")
 
@@ -71,6 +72,13 @@ class CompletionTest(Case):
             self.assertIn(".Cm %s\n" % command, manual)
             for option in self.options(command):
                 self.assertRegex(manual, r"Fl -%s\b" % option, (command, option))
+
+    def test_manual_is_that_of_the_tables(self):
+        """`python3 docs/site/manual.py build/dcrf >docs/dcrf.1` makes it."""
+        maker = os.path.join(os.path.dirname(MANUAL), "site", "manual.py")
+        made = subprocess.run([sys.executable, maker, COMMAND], capture_output=True, text=True, check=True).stdout
+        with open(MANUAL, encoding="utf-8") as stream:
+            self.assertEqual(stream.read(), made)
 
     def test_bad_shell(self):
         self.bad("SHELL", "is not one of bash|zsh|fish", "completion", "tcsh")
