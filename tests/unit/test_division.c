@@ -147,8 +147,19 @@ static void count_chunks(void *user, const struct dcrf_chunk *chunk) {
     }
 }
 
-/* Of the loops of an inference, only those over few rows of vertices have fewer chunks than there
+/* Of the loops from `first` on, only those over few rows of vertices have fewer chunks than there
  * are threads. */
+static void check_loops(const struct loops *loops, size_t first, size_t least) {
+    const size_t count = atomic_load(&loops->count);
+    assert_true(count >= least);
+    for (size_t i = first; i < count; i++) {
+        const size_t indices = loops->indices[i], chunks = atomic_load(&loops->chunks[i]);
+        const bool is_small = indices > THREADS && chunks * MOST_ROWS >= indices;
+        if (chunks < THREADS && !is_small)
+            fail_msg("loop %zu: %zu indices in %zu chunks", i, indices, chunks);
+    }
+}
+
 static void every_stage_of_mean_field_is_divided(void **state) {
     (void)state;
     unsigned char *rgb = draw_picture();
@@ -161,14 +172,8 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
     assert_int_equal(dcrf_densecrf_infer(crf, workspace, 5, q, NULL, NULL, NULL), DCRF_OK);
     dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
-    const size_t count = crf->there ? 1 : atomic_load(&loops->count);
-    assert_true(crf->there || count >= 5 * 10);
-    for (size_t i = 1; i < count; i++) { /* the first one looks at a few bands */
-        const size_t indices = loops->indices[i], chunks = atomic_load(&loops->chunks[i]);
-        const bool is_small = indices > THREADS && chunks * MOST_ROWS >= indices;
-        if (chunks < THREADS && !is_small)
-            fail_msg("loop %zu: %zu indices in %zu chunks", i, indices, chunks);
-    }
+    if (!crf->there)
+        check_loops(loops, 1, 5 * 10); /* the first one looks at a few bands */
     dcrf_densecrf_free(&crf);
     dcrf_workspace_free(&workspace);
     free(loops);
@@ -176,8 +181,65 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     free(q);
 }
 
+struct observed {
+    dcrf_pool *pool;
+    struct loops *loops;
+};
+
+static int observe_later(void *user, const dcrf_moment *moment) {
+    const struct observed *observed = user;
+    if (moment->iteration == 1)
+        dcrf_pool_observe(observed->pool, count_chunks, observed->loops);
+    if (moment->iteration == 5)
+        dcrf_pool_observe(observed->pool, NULL, NULL);
+    return 0;
+}
+
+/* The same of the library's own, from its second update to the fifth. */
+static void every_stage_of_own_mean_field_is_divided(void **state) {
+    (void)state;
+    unsigned char *rgb = draw_picture();
+    const size_t labels = 21;
+    float *unary = calloc(VARIABLES * labels, sizeof *unary);
+    struct loops *loops = calloc(1, sizeof *loops);
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const dcrf_view energies = dcrf_view_planar(unary, DCRF_F32, &grid, labels);
+    const dcrf_kernel kernels[2] = {
+        dcrf_kernel_spatial(3, 1),
+        dcrf_kernel_bilateral(60, 12, dcrf_view_interleaved(rgb, DCRF_U8, &grid, 3), 1)};
+    dcrf_workspace *workspace;
+    dcrf_model *model;
+    dcrf_plan *plan;
+    dcrf_solver *solver;
+    dcrf_settings settings;
+    dcrf_settings_defaults(&settings, DCRF_METHOD_MF);
+    settings.iterations = 5;
+    settings.stationarity = 0;
+    settings.polish = 0;
+    assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
+    struct observed observed = {dcrf_workspace_pool(workspace), loops};
+    settings.progress = observe_later;
+    settings.progress_user = &observed;
+    assert_int_equal(dcrf_model_new(&model, &grid, labels, NULL), DCRF_OK);
+    assert_int_equal(dcrf_model_set_unary(model, &energies, NULL), DCRF_OK);
+    for (size_t m = 0; m < 2; m++)
+        assert_int_equal(dcrf_model_add_kernel(model, &kernels[m], NULL), DCRF_OK);
+    assert_int_equal(dcrf_plan_new(&plan, model, DCRF_OPERATOR_FAST, workspace, NULL), DCRF_OK);
+    assert_int_equal(dcrf_solver_new(&solver, plan, workspace, &settings, NULL), DCRF_OK);
+    assert_true(dcrf_solver_run(solver, NULL) >= 0);
+    check_loops(loops, 0, 4 * 10);
+    dcrf_solver_free(&solver);
+    dcrf_plan_free(&plan);
+    dcrf_model_free(&model);
+    dcrf_workspace_free(&workspace);
+    free(loops);
+    free(unary);
+    free(rgb);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(splats_are_divided_evenly),
-                                       cmocka_unit_test(every_stage_of_mean_field_is_divided)};
+                                       cmocka_unit_test(every_stage_of_mean_field_is_divided),
+                                       cmocka_unit_test(every_stage_of_own_mean_field_is_divided)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

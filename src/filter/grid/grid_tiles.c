@@ -19,9 +19,14 @@
 #define RING_BYTES ((size_t)400 << 10)
 /* Lines between the one that is convolved along x and the one that is asked for. */
 #define LINES_AHEAD 2
-/* Lines of a tile are at least so many, and so many times the radius. */
+/* Lines of a tile are at least so many, and so many times the radius: those near a border are
+ * convolved along x twice. */
 #define FEWEST_LINES 64
 #define FEWEST_RADII 4
+/* Where there are too few of those for the threads, tiles are narrower: down to so many columns,
+ * and so much of a line. */
+#define FEWEST_COLUMNS 32
+#define LEAST_LINE_BYTES ((size_t)1 << 9)
 /* Tiles for each thread, so that none waits long for the last one. */
 #define TILES_PER_THREAD 4
 #define ORDERED_LINES 128
@@ -388,11 +393,15 @@ static void choose_tiles(struct sweep *sweep, size_t width, size_t threads) {
     const size_t *size = op->shape.size, unit = DCRF_CONVOLVE_ROWS;
     sweep->ring_lines = 2 * op->radius[1] + unit;
     const size_t fitting = RING_BYTES / (sweep->ring_lines * width * sizeof(float));
-    const size_t across = divide_up(size[0], larger(fitting, 2 * unit));
-    sweep->columns = divide_up(divide_up(size[0], across), unit) * unit;
+    const size_t narrowest = larger(FEWEST_COLUMNS, LEAST_LINE_BYTES / (width * sizeof(float)));
     const size_t fewest = larger(FEWEST_LINES, FEWEST_RADII * op->radius[1]);
-    const size_t wanted = threads > 1 ? divide_up(TILES_PER_THREAD * threads, across * size[2]) : 1;
-    size_t down = smaller(wanted, larger(size[1] / fewest, 1));
+    const size_t most_down = larger(size[1] / fewest, 1);
+    const size_t tiles = threads > 1 ? divide_up(TILES_PER_THREAD * threads, size[2]) : 1;
+    size_t across = divide_up(size[0], larger(fitting, 2 * unit));
+    if (across * most_down < tiles && !sweep->filter.ordered)
+        across = larger(across, smaller(divide_up(tiles, most_down), size[0] / narrowest));
+    sweep->columns = divide_up(divide_up(size[0], across), unit) * unit;
+    size_t down = smaller(divide_up(tiles, across), most_down);
     if (sweep->filter.ordered)
         down = divide_up(size[1], larger(ORDERED_LINES, fewest));
     sweep->lines = divide_up(divide_up(size[1], down), unit) * unit;
