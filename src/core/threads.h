@@ -47,6 +47,10 @@ void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user)
  */
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context);
 
+/* memcpy, and memset to zero, by all threads. */
+void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes);
+void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes);
+
 /* The sum of task over all chunks, added up in the order of the indices. The chunk size depends on
  * count alone. */
 double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context);

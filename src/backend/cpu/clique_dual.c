@@ -303,7 +303,8 @@ static void work_on_cliques(void *context, size_t begin, size_t end, size_t work
 static void run(struct clique_context *context, struct dcrf_dual *out) {
     const struct dcrf_dual_space *space = context->cliques->space;
     context->out = out->clique;
-    memset(out->clique, 0, space->variables * space->stride * sizeof *out->clique);
+    dcrf_parallel_clear(dcrf_workspace_pool(space->workspace), out->clique,
+                        space->variables * space->stride * sizeof *out->clique);
     dcrf_parallel_for(dcrf_workspace_pool(space->workspace), space->plan->model->cliques.count,
                       GRAIN, work_on_cliques, context);
     out->roundings.clique = dcrf_clique_roundings(space);

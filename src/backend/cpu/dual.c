@@ -32,7 +32,8 @@ void dcrf_dual_forget(struct dcrf_dual *dual, const struct dcrf_dual_space *spac
 }
 
 void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space) {
-    memset(dual->pairwise, 0, space->variables * space->stride * sizeof *dual->pairwise);
+    dcrf_parallel_clear(dcrf_workspace_pool(space->workspace), dual->pairwise,
+                        space->variables * space->stride * sizeof *dual->pairwise);
     dcrf_dual_forget(dual, space);
     if (!dual->clique)
         return;
@@ -257,9 +258,10 @@ void dcrf_dual_keep(const struct dcrf_dual_space *space, struct dcrf_dual *best,
     if (!(proven > *bound))
         return;
     *bound = proven;
-    memcpy(best->pairwise, candidate->pairwise, bytes);
+    dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
+    dcrf_parallel_copy(pool, best->pairwise, candidate->pairwise, bytes);
     if (best->clique)
-        memcpy(best->clique, candidate->clique, bytes);
+        dcrf_parallel_copy(pool, best->clique, candidate->clique, bytes);
     best->roundings = candidate->roundings;
 }
 

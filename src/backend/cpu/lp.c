@@ -82,7 +82,8 @@ static dcrf_status start(dcrf_backend_lp *lp, const float *y, const uint16_t *la
         dcrf_lp_blocks_write(blocks, y, blocks->y);
         return DCRF_OK;
     }
-    memset(blocks->y, 0, lp->model->variables * blocks->space.stride * sizeof *blocks->y);
+    dcrf_parallel_clear(lp->pool, blocks->y,
+                        lp->model->variables * blocks->space.stride * sizeof *blocks->y);
     for (size_t a = 0; a < lp->model->variables; a++)
         blocks->y[a * blocks->space.stride + blocks->column_of[labels[a]]] = 1;
     return DCRF_OK;
@@ -91,7 +92,8 @@ static dcrf_status start(dcrf_backend_lp *lp, const float *y, const uint16_t *la
 static dcrf_status restart(dcrf_backend_lp *lp, dcrf_error *error) {
     (void)error;
     const struct dcrf_lp_blocks *blocks = &lp->blocks;
-    memcpy(blocks->z, blocks->y, lp->model->variables * blocks->space.stride * sizeof *blocks->z);
+    dcrf_parallel_copy(lp->pool, blocks->z, blocks->y,
+                       lp->model->variables * blocks->space.stride * sizeof *blocks->z);
     return DCRF_OK;
 }
 

@@ -54,21 +54,14 @@ static bool take_cliques(struct mean_field *mf) {
     return mf->extra && mf->scratch && mf->agreement;
 }
 
-static void clear_blocks(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct mean_field *mf = context;
-    const size_t row = mf->base.model->stride;
-    memset(mf->base.y + begin * row, 0, (end - begin) * row * sizeof(float));
-    memset(mf->message + begin * row, 0, (end - begin) * row * sizeof(float));
-}
-
 static bool take_memory(struct mean_field *mf, enum dcrf_backend_use use) {
     const size_t n = mf->base.model->variables, row = mf->base.model->stride * sizeof(float);
     mf->base.y = dcrf_allocate(n, row);
     mf->message = dcrf_allocate(n, row);
     if (!mf->base.y || !mf->message)
         return false;
-    dcrf_parallel_for(mf->base.pool, n, ROWS_PER_CHUNK, clear_blocks, mf);
+    dcrf_parallel_clear(mf->base.pool, mf->base.y, n * row);
+    dcrf_parallel_clear(mf->base.pool, mf->message, n * row);
     if (use == DCRF_BACKEND_FOR_DAMPED_MEAN_FIELD && !(mf->logits = dcrf_allocate(n, row)))
         return false;
     if (use == DCRF_BACKEND_FOR_ANNEALING && !(mf->cold_unary = dcrf_allocate(n, row)))

@@ -359,20 +359,14 @@ static dcrf_status filter_group(struct pack_context *context, const struct dcrf_
     return DCRF_OK;
 }
 
-static void clear_point(void *context, size_t begin, size_t end, size_t worker) {
-    (void)worker;
-    const struct dcrf_dual *dual = context;
-    memset(dual->pairwise + begin, 0, (end - begin) * sizeof *dual->pairwise);
-}
-
 dcrf_status dcrf_pair_dual(struct dcrf_pair_filter *filter, const struct dcrf_pair_shape *shape,
                            const float *y, double threshold, struct dcrf_dual *dual,
                            dcrf_error *error) {
     const struct dcrf_dual_space *space = filter->space;
     dcrf_pool *pool = dcrf_workspace_pool(space->workspace);
     const dcrf_levels levels = find_levels(filter, shape);
-    dcrf_parallel_for(pool, space->variables * space->stride, GRAIN * DCRF_LANES, clear_point,
-                      dual);
+    dcrf_parallel_clear(pool, dual->pairwise,
+                        space->variables * space->stride * sizeof *dual->pairwise);
     dual->roundings.pairwise = dcrf_pair_roundings(space, shape);
     dcrf_status status = DCRF_OK;
     for (size_t g = 0; g < space->columns->group_count && status == DCRF_OK; g++) {

@@ -1,0 +1,30 @@
+/* Large arrays copied and cleared by all threads. */
+#include "core/threads.h"
+
+#include <string.h>
+
+/* Bytes that a task takes. */
+#define GRAIN ((size_t)1 << 16)
+
+struct copy {
+    char *to;
+    const char *from; /* NULL: zeros */
+};
+
+static void copy_some(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct copy *copy = context;
+    if (copy->from)
+        memcpy(copy->to + begin, copy->from + begin, end - begin);
+    else
+        memset(copy->to + begin, 0, end - begin);
+}
+
+void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes) {
+    struct copy copy = {to, from};
+    dcrf_parallel_for(pool, bytes, GRAIN, copy_some, &copy);
+}
+
+void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes) {
+    dcrf_parallel_copy(pool, to, NULL, bytes);
+}
