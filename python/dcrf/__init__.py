@@ -5,8 +5,7 @@
          + sum_p C_p [the pixels of clique p do not all agree]    cliques, often superpixels
 
 ``solve`` makes a model and solves it; ``Model`` keeps it; ``solve_many`` uses all cores for
-many images; ``batch`` compares methods on them. ``mean_field`` goes from arrays to arrays, on a GPU
-where they are.
+many images; ``batch`` compares methods on them. ``mean_field`` goes from arrays to arrays, also on a GPU.
 Programs written for pydensecrf use ``dcrf.pydensecrf``.
 """
 

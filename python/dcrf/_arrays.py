@@ -16,7 +16,7 @@ _NATIVE = tuple(np.dtype(code) for code in ("u1", "u2", "i2", "i4", "f4", "f8"))
 
 
 def array(values, what, integers=False):
-    """An array of a type that the library reads: a view where that is possible, else a copy."""
+    """An array of a type that the library reads: a view if possible, otherwise a copy."""
     values = _detached(values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(

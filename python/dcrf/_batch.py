@@ -27,7 +27,7 @@ class Comparison:
     class_accuracy, iou, band_accuracy (within 1, 2, ... pixels of a true boundary), and the confusion, a matrix of truth
     by labels (with more than 256 labels, as ``metrics.confusion_pairs``). ``images`` is how many were solved,
     ``failures`` the errors of the others, ``labels`` and ``classes`` are as given, and ``labellings``, where they are kept, the
-    labels of every method, one array for each image (None: it failed)."""
+    labels of every method, one array per image (None: it failed)."""
 
     def __init__(self, methods, images, labels, classes, failures, labellings):
         self.methods = methods
@@ -66,7 +66,7 @@ class Comparison:
         return table(rows, head)
 
     def report(self, title="dcrf"):
-        """A page with the figures: HTML as a string that needs no other file."""
+        """An HTML page with the figures, as a string; it needs no other file."""
         body = f"<p>{self.images} images, means over them; scores over all their pixels.</p>{self._repr_html_()}"
         scored = {name: figures for name, figures in self.methods.items() if "iou" in figures}
         if scored:
@@ -105,10 +105,10 @@ def batch(
 
     ``problems`` is the folder of a data set (docs/reference/formats.md; ``split`` names a list of images), a ``DataSet``, or an
     iterable of dictionaries as for ``solve_many``, with ``truths`` beside it, one label map for each (``ignore``: not
-    scored). A method is a solver, how many iterations, and whether with cliques: "mf5", "qp", "lp+cliques"; the unaries
-    alone are always there. ``cliques`` are what "+cliques" means, other ``options`` go to ``Model`` and ``Model.solve``. With
-    ``keep`` the labellings are kept. An image that fails raises ``ProblemError``, or with ``errors="return"`` is left out and
-    listed in ``failures``.
+    scored). A method is a solver, how many iterations, and whether with cliques: "mf5", "qp", "lp+cliques"; the
+    unaries alone are always included. ``cliques`` are what "+cliques" means, other ``options`` go to ``Model`` and
+    ``Model.solve``. With ``keep`` the labellings are kept. An image that fails raises ``ProblemError``, or with
+    ``errors="return"`` is left out and listed in ``failures``.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from ._arrays import array
 
 
 class Tree:
-    """Distances in a tree: unlike labels cost the length of the way between them.
+    """Distances in a tree: different labels cost the length of the path between them.
 
     ``edges`` are (node, node, length). Whole numbers are labels; any other node, such as a word, is a group.
 
@@ -40,9 +40,9 @@ class Tree:
 
 
 class Cuts:
-    """A sum of cuts: ``lengths[c]`` for every pair of which ``sets[c]`` holds one label and not the other.
+    """A sum of cuts: a pair costs ``lengths[c]`` if ``sets[c]`` holds exactly one of its two labels.
 
-    ``sets`` has a row of booleans, one for each label, per cut.
+    ``sets`` has one row per cut, with one boolean per label.
     """
 
     def __init__(self, sets, lengths):

@@ -14,7 +14,7 @@ _MAPS = (".png", ".npy", ".pgm", ".tif", ".tiff")
 
 
 class DataSet:
-    """A data set: a sequence of problems for ``batch``, ``solve_many`` and ``tune``, read as they are asked for.
+    """A data set: a sequence of problems for ``batch``, ``solve_many`` and ``tune``, read on demand.
 
     ``names`` are those of the split, or of all images; ``labels`` how many there are, ``classes`` their names, ``void``
     the number in the truth that is not scored. A problem is a dictionary with ``image`` and its unary numbers; the truth
@@ -57,7 +57,7 @@ class DataSet:
         return problem
 
     def truth(self, index):
-        """The truth of an image, or None where the data set has none."""
+        """The ground truth of an image, or None if the data set has none."""
         if not self.has_truth:
             return None
         path = self._find("gt", self.names[index], _MAPS)

@@ -19,8 +19,8 @@ class Device:
 
 
 def devices():
-    """The devices beside the CPU, as a list of ``Device``; empty where there is none, and then
-    ``device="cuda"`` raises a ``DeviceError`` that says why.
+    """The devices beside the CPU, as a list of ``Device``; if it is empty, ``device="cuda"`` raises a
+    ``DeviceError`` that says why.
 
     >>> all(device.name.startswith("cuda:") for device in devices())
     True

@@ -13,11 +13,12 @@ _GONE = ("one label wins", "a label is gone")
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """``kernels``: for each, as a dictionary, its ``kind``, how many other pixels it joins a pixel to (``reach``), and what a
-    pixel pays that disagrees with them all (``price``). ``margin`` is what a typical pixel's own opinion is worth, the
-    median difference between its two best energies; ``price`` what it costs on average to disagree with everything
-    around; ``persuadable_share`` the part of the pixels that their surroundings can overrule. ``measured`` is
-    ``Model.measured_strength()``. ``sweep`` is what mean field makes of other strengths, a list of dictionaries.
+    """``kernels``: for each, as a dictionary, its ``kind``, how many other pixels it joins a pixel to
+    (``reach``), and the cost of disagreeing with all of them (``price``). ``margin`` is the median difference
+    between a pixel's two best energies; ``price`` the mean cost of disagreeing with all surroundings;
+    ``persuadable_share`` the fraction of pixels that their surroundings can overrule. ``measured`` is
+    ``Model.measured_strength()``. ``sweep`` has the results of mean field at other strengths, a list of
+    dictionaries.
     """
 
     kernels: list

@@ -22,13 +22,13 @@ _TYPES = "uint8, uint16, int16, int32, float16, float32, float64 and bfloat16"
 
 
 class DeviceArray:
-    """An array on a GPU. Other libraries take it as it is, without a copy:
+    """An array on a GPU. Other libraries use it without a copy:
 
         torch.from_dlpack(array), cupy.asarray(array), jax.dlpack.from_dlpack(array)
 
-    and ``numpy.asarray(array)`` copies it to the host. What is in it is complete: there is no stream to wait for.
-    Its memory is freed when nobody has it any more; work that another library then still has to do with it must
-    be in the default stream, or done.
+    and ``numpy.asarray(array)`` copies it to the host. Its contents are complete: there is no stream to wait
+    for. Its memory is freed with the last reference; work of another library that still uses it then must be in
+    the default stream.
     """
 
     def __init__(self, owner, address, dtype, shape, strides, device, stream=0, is_bfloat=False, is_read_only=False):

@@ -23,14 +23,13 @@ class ProblemError(ValueError):
 
 @with_options_of(solve)
 def solve_each(problems, *, threads=0, errors="raise", device=None, **options):
-    """Solve problems one after the other over all cores, and give each result as soon as it and those before it
-    are there. Problems are read as they are needed, so they may come from a generator of any length.
+    """Solve problems one after the other over all cores, and yield each result as soon as it and its predecessors
+    are ready. Problems are read on demand, so they may come from a generator of any length.
 
     A problem is a dictionary of options of ``solve`` (with ``image``, if there is one); ``options`` are common to
-    all. A problem that cannot be solved raises ``ProblemError`` with its index, or with ``errors="return"`` is
-    given in place of its result while the others go on. Ctrl-C, or closing the generator, stops the
-    problems that are being solved within an iteration. With ``device="cuda"`` and several GPUs the problems
-    are spread over them.
+    all. A problem that cannot be solved raises ``ProblemError`` with its index, or with ``errors="return"`` takes
+    the place of its result, and the others continue. Ctrl-C, or closing the generator, stops the problems that are
+    being solved within an iteration. With ``device="cuda"`` and several GPUs the problems are spread over them.
 
     >>> import numpy as np
     >>> problems = [{"unary": np.zeros((2, 4, 5))}, {"unary": "nonsense"}, {"unary": np.ones((2, 4, 5))}]

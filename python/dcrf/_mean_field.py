@@ -22,8 +22,8 @@ IMAGE = "the image"
 
 @dataclasses.dataclass(frozen=True)
 class MeanFieldResult:
-    """``marginals`` is float32, (labels, ...), and ``labels`` int32: arrays of numpy, or where an array that was given
-    is on a GPU each a ``DeviceArray``; or the arrays that were given for them. What was not asked for is None."""
+    """``marginals`` is float32, (labels, ...), and ``labels`` int32: numpy arrays, ``DeviceArray`` objects if
+    an input is on a GPU, or the output arrays that were given. Outputs that were not requested are None."""
 
     marginals: Any
     labels: Any
@@ -53,20 +53,20 @@ def mean_field(
     device=None,
     _calls=None,
 ):
-    """The marginals and labels of ``iterations`` mean-field updates, and nothing else of a solver: no energy and no
-    bound is computed, no other labelling is tried, nothing stops the updates early. The options are those of
-    ``Model``; the unary array has the size of the picture.
+    """The marginals and labels of ``iterations`` mean-field updates, and nothing else: no energy, no bound, no
+    other candidates, no early stop. The options are those of ``Model``; the unary array has the size of the
+    picture.
 
-    Arrays on a GPU (of torch, cupy, jax, or anything with DLPack or ``__cuda_array_interface__``) are taken where
-    they are, and the results are ``DeviceArray``s there. Work that is still in a stream of the arrays' library is
-    waited for on the GPU; ``stream``, a number, is one more to wait for. The colours of an image on a GPU are taken
-    as they are, on the scale of the sigmas.
+    Arrays on a GPU (of torch, cupy, jax, or anything with DLPack or ``__cuda_array_interface__``) are used in
+    place, and results are ``DeviceArray`` objects on the same GPU. The GPU waits for work queued in the arrays'
+    streams; ``stream``, a number, adds one more. Colours of an image on a GPU are not rescaled: they must be on
+    the scale of the sigmas.
 
-    ``marginals`` and ``labels`` say what is wanted: True, False, or an array to write into, of numpy or on the GPU
+    ``marginals`` and ``labels`` select the outputs: True, False, or an array to write into, of numpy or on the GPU
     (float32, (labels, ...); int32, uint16 or uint8).
 
-    Kernels without weights share the ``strength``. "auto" measures it on the host, which takes a copy of arrays
-    that are on a GPU: give weights, or a number, where every millisecond counts.
+    Kernels without weights share the ``strength``. "auto" measures it on the host, which copies arrays from a GPU:
+    give weights or a number if every millisecond counts.
 
     >>> import numpy as np
     >>> image = np.zeros((6, 8, 3), np.uint8); image[:, 4:] = 200

@@ -27,9 +27,9 @@ def mean_field_many(problems, *, threads=0, errors="raise", device=None, **optio
     ``errors`` is that of ``solve_each``, ``threads`` how many work. With ``device="cuda"`` and several GPUs problems whose arrays are on the host are spread
     over them.
 
-    On a GPU problems of one shape with the same options, one after the other, are worked on together, with the same results as
-    one by one: small images are bound by the launches that they share then. Their results share memory, which is
-    freed when the last one is let go.
+    On a GPU consecutive problems of one shape with equal options are processed together, with the same results as
+    one by one, because launches dominate the time of small images. Their results share memory, which is freed with
+    the last of them.
 
     >>> import numpy as np
     >>> problems = [{"logits": np.random.default_rng(i).random((2, 5, 6))} for i in range(4)]
@@ -56,8 +56,8 @@ def mean_field_many(problems, *, threads=0, errors="raise", device=None, **optio
 
 @with_options_of(mean_field)
 def mean_field_batch(images=None, *, unary=None, probabilities=None, logits=None, marginals=True, labels=True, **options):
-    """``mean_field`` of a batch in arrays of one more axis, the first, which is that of the images: (images, labels, ...),
-    and so are the results. ``options`` are those of ``mean_field``. On a GPU the images share launches, with the same
+    """``mean_field`` of a batch: arrays, and results, have one more axis for the images, the first: (images,
+    labels, ...). ``options`` are those of ``mean_field``. On a GPU the images share launches, with the same
     results as one by one.
 
     >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Model, solve and their friends."""
+"""Models, and the functions that make and solve one."""
 
 import copy
 import math
@@ -45,29 +45,29 @@ def _labelling(labels, grid, count):
 class Model:
     """A model that is solved more than once: change a weight and keep the lattice.
 
-    What is known about the labels comes as ``unary`` energies, ``probabilities`` or ``logits``, at the size of
-    the picture or smaller; or as ``labels_prior``, a rough label map (255 or masked: unknown; 0 and 255 alone: a
-    mask). Its borders are then moved to where the picture has them: energies follow from the distance to them and
-    the colours of the labels, and kernels, unless others are given, are for such energies. With a ``confidence``,
-    or without a picture, the map is right with this probability (0.7) at every pixel, whatever is around it.
+    The labels' likelihood is given as ``unary`` energies, ``probabilities`` or ``logits``, at the size of the
+    picture or smaller; or as ``labels_prior``, a rough label map (255 or masked: unknown; only 0 and 255: a mask),
+    whose borders move to the picture's edges: energies follow from the distance to the borders and the labels'
+    colours, with kernels that suit them unless others are given. With a ``confidence``, or without a picture
+    (0.7), the map is right with this probability at every pixel, regardless of its surroundings.
 
     ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume; the energies (labels, ...) or
     (..., labels). ``spatial`` is a sigma, (sigma, weight) or None, ``bilateral`` is (sigma, channel
-    sigma), (sigma, channel sigma, weight) or None; a sigma is a number or one for each axis, slowest
-    first. Kernels are numbered in that order.
+    sigma), (sigma, channel sigma, weight) or None; a sigma is a number, or one number per axis, slowest first.
+    Kernels are numbered in that order.
 
-    A kernel without a weight has a part of the ``strength``: what it costs a pixel to disagree with
-    everything around it, in the unit of the energies. "auto" measures what suits the energies (see
-    ``measured_strength``), times ``strength_factor``; ``spatial_share`` is the spatial kernel's part where two kernels share it.
-    The energies are divided by ``temperature``. ``normalize`` is "symmetric" (what None means) or "none".
+    Kernels without a weight share the ``strength``: the cost of disagreeing with all surroundings, in the unit of
+    the energies. "auto" measures it from the energies (see ``measured_strength``), times ``strength_factor``;
+    ``spatial_share`` is the spatial kernel's share if two kernels share it. The energies are divided by
+    ``temperature``. ``normalize`` is "symmetric" (the default) or "none".
 
-    ``preset`` is a name of ``dcrf.PRESETS``: its kernels, normalization and cliques are used where none are given
-    (``cliques=False``: none), and its method and iterations where ``solve`` is asked for no others.
+    ``preset`` is a name of ``dcrf.PRESETS``: its kernels, normalization and cliques are used unless others are
+    given (``cliques=False``: none), and so are its method and iterations.
 
-    What has one label, a map of the foreground, is of two: 0 is the rest.
+    A single label, a foreground map, becomes two: 0 is the background.
 
-    ``device`` is "cpu", "cuda" or "cuda:1": where kernels are applied and methods iterate. None is what the
-    environment variable DCRF_DEVICE says, and without it the CPU.
+    ``device`` is "cpu", "cuda" or "cuda:1": where kernels are applied and methods iterate. None means the
+    environment variable DCRF_DEVICE, or the CPU if it is not set.
 
     >>> import numpy as np
     >>> unary = np.zeros((2, 4, 5)); unary[1] = 0.1; unary[0, 2, 2] = 1
@@ -275,29 +275,28 @@ class Model:
         return number
 
     def set_weight(self, kernel, weight):
-        """Change the weight of a kernel; nothing has to be built again."""
+        """Change the weight of a kernel; nothing is rebuilt."""
         self._core.set_weight(kernel, float(weight))
         self._sharing.pop(kernel, None)
 
     @property
     def strength(self):
-        """What it costs a pixel to disagree with everything around it: twice the sum of the weights."""
+        """The cost of disagreeing with all surroundings: twice the sum of the weights."""
         return self._core.strength()[0]
 
     def set_strength(self, strength="auto"):
-        """Change the strength that kernels without weights of their own share, a number or "auto";
-        nothing has to be built again."""
+        """Change the strength that kernels without weights of their own share, a number or "auto"; nothing is
+        rebuilt."""
         self._strength = check_strength(strength)
         if not self._sharing:
             raise ValueError("every kernel has a weight of its own; use set_weight")
         self._share_strength()
 
     def measured_strength(self):
-        """What suits the energies, as a dictionary: ``strength``, the one that "auto" takes; ``rho``, how
-        often neighbours of like colour disagree, as a part of what independent errors with the
-        probability that the energies state would give; ``temperature``, what the energies would have
-        to be divided by to make that 1; ``margin``, the geometric mean of the differences between the
-        two best energies; ``pairs``, the neighbours that were compared."""
+        """The measured strength, as a dictionary: ``strength``, the value that "auto" uses; ``rho``, how often
+        neighbours of similar colour disagree, relative to independent errors with the stated probabilities;
+        ``temperature``, the divisor of the energies that makes this ratio 1; ``margin``, the geometric mean of
+        the differences between the two best energies; ``pairs``, the neighbours that were compared."""
         return self._core.measure_strength()
 
     def _share_strength(self):
@@ -311,7 +310,7 @@ class Model:
             self._core.set_weight(number, strength / 2 * part)
 
     def set_sigma(self, kernel, sigma=None, channel_sigma=None):
-        """Change the sigmas of a kernel, of its axes or its channels; the kernel is built again."""
+        """Change the sigmas of a kernel, of its axes or its channels; the kernel is rebuilt."""
         kernels = self._core.kernels()
         if not 0 <= kernel < len(kernels):
             raise ValueError(f"there is no kernel {kernel}: there are {len(kernels)}")
@@ -346,7 +345,7 @@ class Model:
         return f"<dcrf.Model over {self.shape}, {self.labels} labels; kernels: {kernels or 'none'}{where}>"
 
     def set_compatibility(self, kernel, compatibility):
-        """What unlike labels cost: None or "potts" (1), "linear" (the difference of their numbers),
+        """The cost of different labels: None or "potts" (1), "linear" (the difference of their numbers),
         "truncated-linear:4" (at most 4), a ``Tree``, ``Cuts``, a symmetric matrix or a vector (its diagonal)."""
         self._core.set_compatibility(kernel, prepare(compatibility, self.labels))
 
@@ -362,11 +361,11 @@ class Model:
             self.set_compatibility(kernel, one)
 
     def set_cliques(self, cliques, cost=None):
-        """Regions that are to agree: a map of region numbers (negative: none), the name of a method
-        of ``superpixels`` ("slic", "meanshift"), or None.
+        """Regions that should agree: a map of region numbers (negative: none), the name of a method of
+        ``superpixels`` ("slic", "meanshift"), or None.
 
-        ``cost`` is a number, or (gamma, eta) for gamma * exp(-variance of the colours / eta); without
-        one, gamma goes with the strength of the kernels as it is now.
+        ``cost`` is a number, or (gamma, eta) for gamma * exp(-variance of the colours / eta); without one,
+        gamma follows the present strength of the kernels.
         """
         self._set_cliques(cliques, cost, None)
 
@@ -421,19 +420,20 @@ class Model:
         polish_rounds=None,
         lp_schedule=None,
     ):
-        """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound. None is the
-        method of the model's preset, and without one "mf".
+        """The best labelling that a method finds: "mf", "qp" or "lp", the last with a lower bound. None means the
+        method of the model's preset, or "mf".
 
-        ``progress`` is called after every iteration with a dictionary; the answer ``dcrf.STOP`` stops the run
-        with what there is, an exception goes through. ``out`` is an array for the labels.
+        ``progress`` is called after every iteration with a dictionary; returning ``dcrf.STOP`` ends the run with
+        the best labelling so far, and exceptions propagate. ``out`` is an array for the labels.
 
-        The settings, None being the library's choice: ``iterations``, ``time_limit_s``, ``gap``, ``stationarity``, ``damping``,
-        ``evaluate_every``, ``rounding_draws``, ``seed``, ``polish_rounds``, ``lp_schedule`` ("huber", "proximal" or
-        "paper"). Moves that improve the labelling (``polish``) and the figures of every iteration (``trace``) take time:
-        "mf" from the answer of a network, without cliques, has them where they are asked for; all else has them, as in the command.
+        Settings (None: the library's default): ``iterations``, ``time_limit_s``, ``gap``, ``stationarity``,
+        ``damping``, ``evaluate_every``, ``rounding_draws``, ``seed``, ``polish_rounds``, ``lp_schedule`` ("huber",
+        "proximal" or "paper"). Moves that improve the labelling (``polish``) and the figures of every iteration
+        (``trace``) take time: "mf" on a network's output without cliques does them only on request; everything
+        else does them, like the command.
 
-        ``proof`` says which labels are possible at every pixel, ``certificate`` the same so that
-        others can check it; both need the method "lp".
+        ``proof`` finds which labels are possible at every pixel; ``certificate`` does the same in a form that
+        others can check. Both need the method "lp".
         """
         settings = {name: value for name, value in locals().items() if name in _SETTINGS}
         return self._solve(
@@ -479,14 +479,14 @@ class Model:
         return result
 
     def explain(self):
-        """What the settings mean for this image: how far kernels reach, what they cost against what the energies
-        say, and what mean field makes of weaker and stronger ones. ``print`` it."""
+        """What the settings mean for this image: how far kernels reach, how strong they are relative to the
+        energies, and the results of mean field with weaker and stronger ones. ``print`` it."""
         return explain(self)
 
     def verify(self, certificate, labels=None, void=None):
-        """Check a certificate (bytes) of ``solve(..., certificate=True)``, and hold a labelling against it.
-        Raises ValueError where it was changed, is about another model, or does not hold. The check is made on the
-        CPU, whatever the device of the model."""
+        """Check a certificate (bytes) of ``solve(..., certificate=True)``, and compare a labelling with it.
+        Raises ValueError if it was changed, belongs to another model, or does not hold. The check always runs
+        on the CPU."""
         possible = np.empty(self.shape + (self.labels,), np.uint8)
         if labels is not None:
             labels = self._complete(labels, void)
@@ -510,8 +510,7 @@ class Model:
         return _labelling(values, self.shape, self.labels)
 
     def certify(self, labels, *, void=None, time_limit_s=None, gap=None, iterations=None, progress=None):
-        """A proof of how good a labelling is, wherever it comes from: a lower bound on the energy of
-        every labelling."""
+        """A proof of how good a labelling from any program is: a lower bound on the energy of every labelling."""
         return Certificate(
             **self._core.certify(
                 self._complete(labels, void),

@@ -120,7 +120,7 @@ class Operator:
 
     @property
     def vertices(self):
-        """Of the lattice; 0 elsewhere."""
+        """The number of lattice vertices; 0 for other operators."""
         return self._core.info()["vertices"]
 
     @property
@@ -132,7 +132,7 @@ class Operator:
         """K times values over the grid, or over the grid with channels as a last axis: float32.
 
         On the lattice a single pass is not symmetric: "forward" is one, "adjoint" its transpose, and
-        "symmetric" their mean, which is what models use. Elsewhere all three are one.
+        "symmetric" their mean, which is what models use. For other operators all three are the same.
         """
         given = array(values, "values")
         if given.shape == self.grid:
@@ -157,7 +157,7 @@ class Operator:
         return self.apply(values, out, "adjoint")
 
     def matvec(self, values):
-        """K times a vector of N numbers, or (N, 1); float32, as scipy's linear operators want it."""
+        """K times a vector of N numbers, or (N, 1); float32, as scipy's linear operators expect."""
         given = np.asarray(values)
         if given.shape not in (self.shape[:1], (self.shape[0], 1)):
             raise ValueError(f"values has the shape {given.shape}; {self.shape[:1]} is needed")

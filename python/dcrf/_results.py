@@ -47,7 +47,7 @@ class Certificate:
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What a certificate proves, computed again. ``possible`` is bool (labels, ...), ``proven`` bool."""
+    """What a certificate proves, recomputed. ``possible`` is bool (labels, ...), ``proven`` bool."""
 
     is_exact: bool
     energy: float
@@ -73,14 +73,15 @@ class Result:
 
     ``labels`` uint16 over the grid; ``marginals`` float32 (labels, ...) or None: the method's last
     distributions; ``energy``, ``energies`` (its parts), ``lower_bound`` and ``relative_gap`` (NaN where
-    the method has none); ``iterations``, ``stop`` (why the run ended), ``is_constant`` (one label
-    everywhere: the weights drown the unary energies); ``trace``, a dictionary of arrays; ``seconds``;
-    ``changes``, a dictionary of what became of the unary minimum (``pixels_changed``, ``labels_before``,
-    ``labels_after``, ``labels_vanished``, ``largest_label``, ``largest_share``), and ``warnings``, a list
-    of texts: reasons to look twice; ``proven_share``, the part of the pixels whose label is proven to be that of
-    every optimal labelling (NaN without a bound); ``rounded_energy``, that of the last marginals rounded. After ``solve(..., proof=True)``: ``possible`` bool (labels, ...), the
-    labels that an optimal labelling can have, and ``proven`` bool, where that is one; with
-    ``certificate=True`` also ``certificate``, bytes for ``dcrf.verify``. Else these are None.
+    the method has none); ``iterations``, ``stop`` (why the run ended), ``is_constant`` (one label everywhere:
+    the weights outweigh the unary energies); ``trace``, a dictionary of arrays; ``seconds``; ``changes``, a
+    dictionary of what changed from the unary minimum (``pixels_changed``, ``labels_before``, ``labels_after``,
+    ``labels_vanished``, ``largest_label``, ``largest_share``), and ``warnings``, a list of texts that point out
+    suspicious results; ``proven_share``, the fraction of pixels whose label is proven to be that of every
+    optimal labelling (NaN without a bound); ``rounded_energy``, that of the last marginals rounded. After
+    ``solve(..., proof=True)``: ``possible`` bool (labels, ...), the labels that an optimal labelling can have,
+    and ``proven`` bool, where that is one; with ``certificate=True`` also ``certificate``, bytes for
+    ``dcrf.verify``. Else these are None.
     """
 
     def __init__(self, labels, marginals, info, image=None, possible=None):
@@ -142,8 +143,8 @@ class Result:
         return palette(np.atleast_2d(labels))
 
     def report(self, image=None, classes=None, title="dcrf"):
-        """A page with the pictures, the figures and what happened over time: HTML as a string that needs no other
-        file. ``classes`` are names of the labels."""
+        """An HTML page with pictures, figures and the course of the run, as a string; it needs no other file.
+        ``classes`` are names of the labels."""
         return page_of_result(self, image, classes, title)
 
     def figures(self):

@@ -46,12 +46,12 @@ def count_labels(strokes):
 
 
 class Scribbles:
-    """An image on which somebody draws: a few strokes for each label give every pixel one.
+    """Interactive segmentation: a few strokes per label give every pixel a label.
 
-    ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume with its ``spacing``; pass ``shape``
-    where it cannot be told which axis holds the channels. What depends on the image alone is computed
-    once, so an update after one more stroke is fast; it does not depend on earlier strokes. Settings
-    are those of ``dcrf_scribbles_settings`` in C, None being the default.
+    ``image`` may be (H, W), (H, W, C) or (C, H, W), or a volume with its ``spacing``; pass ``shape`` if the
+    channel axis is ambiguous. What depends on the image alone is computed once, so an update after one more stroke
+    is fast; it does not depend on earlier strokes. Settings are those of ``dcrf_scribbles_settings`` in C; None
+    means the default.
 
     >>> import numpy as np
     >>> image = np.zeros((20, 30, 3), np.uint8); image[:, 15:] = 200

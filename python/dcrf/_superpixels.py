@@ -43,7 +43,7 @@ def superpixels(
     spacing=1.0,
     threads=0,
 ):
-    """Regions of one colour: int32, numbered from 0. ``method`` is "slic" or "meanshift".
+    """Superpixels, regions of similar colour: int32, numbered from 0. ``method`` is "slic" or "meanshift".
 
     The image is (H, W), (H, W, 3) or (3, H, W), on the scale 0 to 255. A volume, for "slic", is (D, H, W) with
     ``shape=volume.shape``, on any scale; distances are then in units of the smallest ``spacing``.

@@ -21,13 +21,14 @@ def _score(results, truths, count, objective, ignore):
 
 @with_options_of(solve)
 def tune(problems, truths, *, objective="iou", budget=40, ignore=255, method="mf", threads=0, progress=None, **options):
-    """Options of ``solve`` with which the problems score best: the strength's factor and the sigmas of the default
-    kernels, by a pattern search over their logarithms that begins at the defaults.
+    """Search for the options of ``solve`` with the best score: the strength factor and the sigmas of the default
+    kernels, by a pattern search over their logarithms, starting from the defaults.
 
     ``problems`` are as for ``solve_many``, ``truths`` their label maps (``ignore``: not scored). ``objective`` is
-    "iou", the mean over classes, or "accuracy"; ``budget`` is how often all problems are solved at most.
-    ``progress`` is called with the dictionary of every evaluation. Returns the best options, their score, the
-    score of the start, and all evaluations; score the options on other problems before you believe them.
+    "iou", the mean over classes, or "accuracy"; ``budget`` is the maximum number of evaluations, each of which
+    solves all problems. ``progress`` is called with the dictionary of every evaluation. Returns the best options,
+    their score, the score of the start, and all evaluations; score the options on other problems before you trust
+    them.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

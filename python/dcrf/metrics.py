@@ -48,13 +48,13 @@ def confusion_pairs(labels, truth, count=None, ignore=255):
 
 
 def accuracy(labels, truth, ignore=255):
-    """The fraction of labels that are right; NaN where nothing is scored."""
+    """The fraction of correct labels; NaN if nothing is scored."""
     labels, truth, _ = _scored(labels, truth, None, ignore)
     return float((labels == truth).mean()) if truth.size else float("nan")
 
 
 def class_accuracy(labels, truth, count=None, ignore=255):
-    """For each class the fraction that is right; NaN for classes without truth."""
+    """The fraction of correct labels per class; NaN for classes without truth."""
     right, of_truth, _ = class_counts(labels, truth, count, ignore)
     return _divide(right, of_truth)
 
@@ -65,7 +65,7 @@ def iou(labels, truth, count=None, ignore=255):
 
 
 def mean_iou(labels, truth, count=None, ignore=255):
-    """The mean of ``iou`` over the classes that the truth has; NaN where nothing is scored."""
+    """The mean of ``iou`` over the classes in the truth; NaN if nothing is scored."""
     return mean_over_classes(iou(labels, truth, count, ignore))
 
 
@@ -84,7 +84,7 @@ def iou_from_counts(counts):
 
 
 def mean_over_classes(values):
-    """The mean over the classes that have a value; NaN where none has."""
+    """The mean over the classes that have a value; NaN if none has."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
 

@@ -1,14 +1,15 @@
-"""Dense CRFs as parts of a network, for PyTorch (which has to be there; the rest of dcrf does without).
+"""Dense CRFs as parts of a network, for PyTorch (needed by this module only).
 
 ``MeanField`` is a layer: mean field with a fixed number of updates, with gradients to the logits, the picture, the
 weights, the compatibility and the sigmas. ``CRFLoss`` is a loss: the relaxed energy, y'K(1 - y) for
 Potts, with gradients to y, the picture and the parameters.
 
 Batches are (B, labels, H, W) with pictures (B, channels, H, W), or volumes with one axis more. The work
-is done on the CPU in single precision by the C library (``dcrf/gradient.h``), on all cores, whatever the type and device of the
-tensors; memory grows linearly with the number of pixels. Gradients are those of the operators in use; docs/howto/train.md says how
-good those by sigmas and pictures are on a lattice. With ``operator="exact"``, double precision and at most 4096 pixels
-everything is done in double, and ``torch.autograd.gradcheck`` passes.
+is done on the CPU in single precision by the C library (``dcrf/gradient.h``), on all cores, for every type and
+device of the tensors; memory grows linearly with the number of pixels. Gradients are those of the operators in
+use; docs/howto/train.md says how accurate those of sigmas and pictures are on the lattice. With
+``operator="exact"``, double precision and at most 4096 pixels everything is computed in double, and
+``torch.autograd.gradcheck`` passes.
 
 >>> import torch
 >>> from dcrf.torch import MeanField
@@ -149,8 +150,8 @@ class _Kernels(torch.nn.Module):
 
     @property
     def used_compatibility(self):
-        """The matrix that unlike labels cost: symmetric; where it is learned and ``constrained``, with a diagonal of zero and
-        a mean of 1 elsewhere. None: Potts."""
+        """The compatibility matrix: symmetric; if it is learned and ``constrained``, with a zero diagonal and a
+        mean of 1 elsewhere. None: Potts."""
         if self.compatibility is None:
             return None
         matrix = _wide(self.compatibility)
@@ -162,8 +163,8 @@ class _Kernels(torch.nn.Module):
         return matrix
 
     def penalty(self):
-        """How far the compatibility is from Potts: the mean square of the difference over pairs of labels. Added to a loss, times a
-        factor, it keeps a matrix that few pictures say little about where it was."""
+        """How far the compatibility is from Potts: the mean square of the difference over pairs of labels.
+        Added to a loss, times a factor, it keeps the matrix near Potts where the data say little."""
         matrix = self.used_compatibility
         if matrix is None:
             return self.log_weights.new_zeros(())
