@@ -136,8 +136,8 @@ const cli_command solve_command = {
     "energy. With --method lp it also prints a lower bound: no labelling has lower energy. The gap "
     "says how far the result can be from the best labelling.\nCtrl-C stops the iterations and "
     "writes the best labelling so far.\n\nSeveral pictures, or a folder of them, are solved one "
-    "after the other: dcrf solve *.jpg --labels-prior-dir masks/ -o out/. With --temporal a folder "
-    "of frames is one video.",
+    "after the other: dcrf solve *.jpg --labels-prior-dir masks/ -o out/. A time limit is for each "
+    "of them; Ctrl-C ends them all. With --temporal a folder of frames is one video.",
     sizeof(solve_settings),
     run_solve,
 };

@@ -101,6 +101,7 @@ void print_program_help(FILE *stream) {
     fputs("\n", stream);
     print_entry(stream, "  --version", "the version");
     print_entry(stream, "  --help", "this text");
-    fputs("\nExit status: 0 success, 1 out of memory or a failed write, 2 bad input or usage.\n",
+    fputs("\nExit status: 0 success, 1 out of memory or a failed write, 2 bad input or usage,\n"
+          "3 some images failed or there was no time for a certificate, 130 interrupted.\n",
           stream);
 }

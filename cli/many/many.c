@@ -1,5 +1,6 @@
 #include "many/many.h"
 
+#include "interrupt.h"
 #include "io/frames.h"
 #include "io/tiff_write.h"
 
@@ -295,11 +296,21 @@ static bool run_video(const job *j) {
     return done;
 }
 
+static bool say_interrupted(const job *j, size_t next) {
+    failure(j->problem, j->pictures.lines[next], "interrupted: %zu of %zu pictures were solved",
+            next, j->pictures.count);
+    j->problem->exit_status = EXIT_STATUS_INTERRUPTED;
+    return false;
+}
+
 static bool run_all(job *j) {
     bool done =
         list_pictures(j) && check_single(j) && check_stems(j) && check_lines(j) && make_folders(j);
-    for (size_t i = 0; done && i < j->pictures.count; i++)
+    for (size_t i = 0; done && i < j->pictures.count; i++) {
         done = run_one(j, j->pictures.lines[i]);
+        if (done && interrupt_came() && i + 1 < j->pictures.count)
+            done = say_interrupted(j, i + 1);
+    }
     lines_free(&j->pictures);
     return done;
 }

@@ -3,8 +3,11 @@
 
 import json
 import os
+import signal
+import subprocess
 import unittest
 
+import case
 import formats
 import pictures
 from case import HEIGHT, IMAGE, LABELS, UNARY, WIDTH, Case
@@ -51,6 +54,18 @@ class ManyTest(Case):
         wanted = self.alone("--unary", "u", ".npy", "--strength", "1")
         self.good("solve", "--strength", "1", "photos/", "--unary-dir", "u", "-o", "out/", "-q")
         self.assertEqual(self.in_folder("out"), wanted)
+
+    def test_the_first_signal_ends_them_all(self):
+        command = [case.COMMAND, "solve", "photos", "--unary-dir", "u", "-o", "out/", "-m", "lp", "--strength", "1", "--gap", "1e-15",
+                   "-n", "1000000000", "--verbose"]
+        with subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as run:
+            while "iteration 1:" not in run.stderr.readline() and run.poll() is None:
+                pass
+            run.send_signal(signal.SIGINT)
+            said = run.stderr.read()
+            self.assertEqual(run.wait(timeout=case.HANG_S), 130, said)
+        self.assertEqual(said.splitlines()[-1], "dcrf: photos/b 2.png: interrupted: 1 of 3 pictures were solved")
+        self.assertEqual(os.listdir(self.path("out")), ["a.png"])
 
     def test_names_that_go_on(self):
         """photo_mask.png belongs to photo.jpg, where it is the only one."""
