@@ -145,15 +145,15 @@ struct dcrf_backend_advanced {
     /* best += weights[t] (target - best): up to where the bound falls, in steps of 1 / 128. The
      * slope of the bound along the way has that of the roundings' errors in it. */
     double weights[DCRF_BACKEND_TARGETS];
-    /* What best proves afterwards; it means nothing where the weight is 0. */
+    /* The bound of best afterwards; unspecified where the weight is 0. */
     double bounds[DCRF_BACKEND_TARGETS];
     double objective; /* sum z (phi - current) */
     double uphill;    /* sum metric <z - y, y - previous> */
 };
 
 /* The steps of the LP, each a few passes over the backend's blocks; sums are in double, of any
- * order, but always the same one. A point of the dual is A alpha + v. Bounds have the errors of all
- * roundings taken off (backend/dual_space.h). */
+ * order, but always the same one. A point of the dual is A alpha + v. A bound on the rounding error
+ * is subtracted from all bounds (backend/dual_space.h). */
 struct dcrf_backend_lp_methods {
     /* The space outlives the LP, and is measured before the first of the steps. */
     dcrf_status (*make)(dcrf_backend_lp **lp, dcrf_backend_device *device,
@@ -325,7 +325,7 @@ struct dcrf_backend_compat_run {
     size_t updates;
     float *to; /* may be `from`; not written where the run fails */
     /* Called after each update; other than 0 ends the run with DCRF_STOP_CANCELLED, and the result
-     * so far. NULL: nobody wants to know. */
+     * so far. May be NULL. */
     int (*after)(void *user, size_t updates);
     void *user;
 };

@@ -19,13 +19,13 @@
  * changes a sum of terms t by at most n u / (1 - n u) sum |t| (Higham, "Accuracy and Stability of
  * Numerical Algorithms", section 3.1), u = 2^-24; for A alpha, sum |t| <= sum_b K_ab, the row sum,
  * times the reach of the columns.
- * So with e_ai = n u (1 + DCRF_DUAL_SLACK) (row sum + ...) taken off every reduced cost,
+ * So with e_ai = n u (1 + DCRF_DUAL_SLACK) (row sum + ...) subtracted from every reduced cost,
  *
  *   E(x) >= constant + sum_a min_i (phi_ai - pairwise_ai - clique_ai) - sum_a e_a
  *
  * holds for all x. Values below the smallest normal float are flushed to zero: DCRF_DUAL_TINY a
  * variable. The sums themselves are in double, and their own error, below count * 2^-53 of the sum
- * of magnitudes, is taken off too. */
+ * of magnitudes, is subtracted too. */
 #ifndef DCRF_BACKEND_DUAL_SPACE_H
 #define DCRF_BACKEND_DUAL_SPACE_H
 
@@ -137,7 +137,7 @@ static inline double dcrf_dual_error_slope(const struct dcrf_dual_space *space,
 }
 
 /* The bound from sums over the variables, of the lowest reduced costs and of their magnitudes,
- * added up in double in any order: with the errors of all roundings taken off. The row sums with
+ * added in double in any order, after subtracting a bound on the rounding error. The row sums with
  * their roundings are below the sum with twice as many; no |v| is above C. */
 static inline double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space,
                                              struct dcrf_roundings roundings, double lowest,

@@ -10,7 +10,7 @@ static inline void dcrf_hold(size_t *holders) {
     __atomic_fetch_add(holders, 1, __ATOMIC_RELAXED);
 }
 
-/* True where nobody is left, and the handle is to be freed. */
+/* True if this was the last holder: the handle must be freed. */
 static inline bool dcrf_let_go(size_t *holders) {
     return __atomic_fetch_sub(holders, 1, __ATOMIC_ACQ_REL) == 0;
 }

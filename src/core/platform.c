@@ -339,8 +339,7 @@ void dcrf_library_problem(char *text, size_t bytes) {
     snprintf(text, bytes, "%s", said ? said : "it does not load");
 }
 
-/* The file that this code is in. What a program is called by says nothing: whoever starts it may
- * call it as he likes. */
+/* The file that contains this code. argv[0] is not reliable: the caller of exec chooses it. */
 static bool find_own_file(char *path, size_t bytes) {
     static const char inside = 0;
     Dl_info own;

@@ -1,12 +1,12 @@
 /* The pool: workers wait for a generation counter to change, go in while the door of the loop is
  * open, take chunks from a shared counter, and leave. The caller works too, shuts the door when no
- * chunk is left, and waits for those inside only: a worker that the system had not yet let run
- * delays nobody.
+ * chunk is left, and waits for those inside only: a worker that the system has not scheduled yet
+ * delays no one.
  *
  * Loops follow each other within microseconds (a filter is a dozen of them), so a worker spins for
  * a short while before it sleeps; not when there are more threads than cores. A loop that comes and
- * goes without a chunk for the worker does not make that while longer: threads that small work has
- * no use for are soon asleep, and stay so. Sleepers are woken for chunks that nobody is awake for,
+ * goes without a chunk for the worker does not make that while longer: threads that small work does
+ * not need soon sleep, and stay asleep. Sleepers are woken for chunks that have no running thread,
  * a few by the caller and more by each of those while chunks are left. */
 #include "core/threads.h"
 

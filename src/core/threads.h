@@ -37,8 +37,8 @@ struct dcrf_chunk {
     bool is_done;
 };
 
-/* For traces, and tests of how work is divided: is told of every loop by the caller and of every
- * chunk by the thread that works on it. NULL: nobody is. Not in WebAssembly. */
+/* For traces, and tests of how work is divided: called for every loop by the caller and for every
+ * chunk by the thread that works on it. NULL: none. Not in WebAssembly. */
 typedef void (*dcrf_pool_observer)(void *user, const struct dcrf_chunk *chunk);
 void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user);
 

@@ -9,8 +9,8 @@
  *   divergence.c   the objective
  *   device.c       all of that on a device
  *
- * The first kernel decides where a model is, if nobody has said it before: on the device of the
- * workspace that it is added with, or here. */
+ * Unless it was set before, the first kernel decides where a model lives: on the device of the
+ * workspace it is added with, or on the CPU. */
 #ifndef DCRF_DENSECRF_DENSECRF_H
 #define DCRF_DENSECRF_DENSECRF_H
 
@@ -78,7 +78,7 @@ struct dcrf_densecrf {
 dcrf_status dcrf_densecrf_row_sum(struct dcrf_densecrf_term *term, dcrf_pool *pool, float *row_sum,
                                   dcrf_error *error);
 
-/* What a progress callback is told. */
+/* What a progress callback receives. */
 static inline dcrf_moment dcrf_densecrf_moment(double start_s, size_t iteration) {
     return (dcrf_moment){.time_s = dcrf_time_s() - start_s,
                          .iteration = iteration,

@@ -251,7 +251,7 @@ static void put_rings(const struct dcrf_rings *rings) {
     }
 }
 
-/* Does nobody read what another thread writes? */
+/* True if no thread reads what another one writes. */
 bool dcrf_rings_in_place(const struct dcrf_rings *rings) {
     const dcrf_densecrf *crf = rings->field->crf;
     for (size_t m = 0; m < crf->term_count; m++)

@@ -135,7 +135,7 @@ struct dcrf_view_of_bins {
  *   s = damping logits + (1 - damping) (extra - unary - factor m)
  *   next = softmax(s), its padding zero; it may be q.
  *
- * The message is overwritten. `logits` (NULL: no damping) keeps s. diagonal: one a row, or NULL;
+ * The message is overwritten. `logits` (NULL: no damping) keeps s. diagonal: one per row, or NULL;
  * extra: a block, or NULL. The sums are over all rows:
  *
  *   energy    sum_i q_i unary_i + m_i (all_factor + own_factor q_i)

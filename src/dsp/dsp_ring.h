@@ -20,7 +20,7 @@ INLINE float *last_piece(float *rows, size_t tails, size_t row, size_t tail) {
     return rows + tails + row * tail * HALF_LANES;
 }
 
-/* Ask for the row of a variable, or of the last one. */
+/* Prefetch the row of a variable, or of the last one. */
 INLINE void ask_for_place(const struct dcrf_runs *runs, size_t place, size_t last, size_t width) {
     const size_t variable = runs->variable[place < last ? place : last];
     ask_for(runs->variables + variable * runs->stride, width, true);

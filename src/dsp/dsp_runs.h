@@ -15,7 +15,7 @@
 /* Places between the one that is read and the one whose row is asked for. */
 #define RUN_AHEAD 64
 
-/* Ask for the row of a variable. */
+/* Prefetch the row of a variable. */
 INLINE void ask_for_row(const struct dcrf_runs *runs, size_t place, size_t width) {
     if (place >= runs->places)
         return;

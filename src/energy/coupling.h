@@ -51,7 +51,7 @@ dcrf_status dcrf_coupling_sum_others(const struct dcrf_coupling *coupling, size_
                                      const float *in, float *out, size_t channels, size_t stride,
                                      dcrf_error *error);
 
-/* The field B of y: blocks of one channel a label with the model's stride. */
+/* The field B of y: blocks of one channel per label with the model's stride. */
 dcrf_status dcrf_coupling_field(const struct dcrf_coupling *coupling, const float *y, float *field,
                                 dcrf_error *error);
 

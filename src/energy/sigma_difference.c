@@ -7,7 +7,7 @@
  * gave a tenth of the true derivative by a colour's sigma on a drawn photograph
  * (tests/unit/test_gradient.c); and its own derivative jumps where a point changes its simplex. A
  * difference over a tenth or two of a sigma is smooth, includes the normalization, and costs two
- * lattices and two filters a step for each sigma. */
+ * lattices and two filters per step and sigma. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "energy/pair_gradient.h"

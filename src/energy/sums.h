@@ -17,7 +17,7 @@ bool dcrf_labels_are_constant(const uint16_t *labels, size_t count);
 extern const struct dcrf_slot dcrf_energy_slot, dcrf_energy_slot2, dcrf_energy_slot3;
 
 /* A sum over kernels, labels and variables. For each kernel with a weight and each block of labels,
- * `fill` writes the block `in` (one channel a label), `in` goes through the operator into `out`,
+ * `fill` writes the block `in` (one channel per label), `in` goes through the operator into `out`,
  * and `sum` adds up what it makes of the two. Blocks are narrow, so that 65535 labels never need
  * 65535 channels of memory. fill and sum get the struct as their context. */
 struct dcrf_pair_sum {

@@ -34,8 +34,8 @@ struct dcrf_ordered {
     size_t bins;
     const float
         *table; /* bins rows of dcrf_bin_row(bins) floats (dsp/dsp.h), zero in the padding */
-    const uint8_t *bin;    /* one a variable */
-    const float *fraction; /* one a variable; with a table only */
+    const uint8_t *bin;    /* one per variable */
+    const float *fraction; /* one per variable; only with a table */
     float *out;
 };
 
@@ -47,8 +47,8 @@ struct dcrf_line {
     const float *y;
     float *out;
     size_t channels, stride; /* of y and out */
-    const uint8_t *wanted;   /* one a variable: rows of out that are not (0) are left as they are;
-                                NULL: all are */
+    const uint8_t
+        *wanted; /* one per variable: rows of out with 0 are left unchanged; NULL: all are wanted */
 };
 
 struct dcrf_operator_methods {
@@ -83,8 +83,8 @@ struct dcrf_operator_methods {
     /* How far kernel values and sums in double can be from the kernel's formula, relative, but for
      * what is left out. NULL: the operator is not that of the formula. */
     double (*double_error)(const dcrf_operator *op);
-    /* sums[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one a variable, in
-     * float or in double. An ordered filter that leaves a pair out is one with F = 0 there, so a
+    /* sums[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one per variable,
+     * in float or in double. An ordered filter that leaves a pair out is one with F = 0 there, so a
      * bound stays one without a word of this; an energy does not. NULL: it leaves nothing out. */
     dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, bool in_double,
                             double *sums, dcrf_error *error);

@@ -2,7 +2,7 @@
  *
  *   out = sum_m w_m (K_m - diag(K_m)) in.
  *
- * The diagonal is taken off after the sum: it belongs to pairs (a, a), which the energy does not
+ * The diagonal is subtracted after the sum: it belongs to pairs (a, a), which the energy does not
  * have. */
 #include "filter/plan.h"
 

@@ -1,4 +1,4 @@
-/* The plan of a model: one operator a kernel, and its diagonal. */
+/* The plan of a model: one operator per kernel, and its diagonal. */
 #ifndef DCRF_FILTER_PLAN_H
 #define DCRF_FILTER_PLAN_H
 
@@ -8,7 +8,7 @@
 
 struct dcrf_plan_kernel {
     dcrf_operator *op;
-    float *diagonal; /* of the symmetric operator, one a variable; without the kernel's weight */
+    float *diagonal; /* of the symmetric operator, one per variable; without the kernel's weight */
 };
 
 struct dcrf_plan {

@@ -136,7 +136,7 @@ static dcrf_status go_on(const struct dcrf_lp *lp, dcrf_error *error) {
 static dcrf_status lp_start(void *state, const struct dcrf_start *start, dcrf_error *error) {
     struct dcrf_lp *lp = state;
     const struct dcrf_dual_space *space;
-    /* Each of these is a pass over memory that nobody has touched yet. */
+    /* Each of these is the first pass over its memory. */
     dcrf_status status = go_on(lp, error);
     if (status < 0 || (status = dcrf_lp_space(lp, &space, error)) < 0 ||
         (status = go_on(lp, error)) < 0)

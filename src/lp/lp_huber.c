@@ -1,6 +1,6 @@
 /* The LP by Huber continuation with acceleration.
  *
- * |t| is replaced by the Huber function of width epsilon and the clique terms by the like (see
+ * |t| is replaced by the Huber function of width epsilon and the clique terms correspondingly (see
  * backend/cpu/clique_dual.c). The smoothed problem is minimized over the product of simplices by
  * accelerated projected gradient steps (Beck and Teboulle 2009, restarted as O'Donoghue and Candes
  * 2015)
@@ -8,7 +8,7 @@
  *   y^{k+1} = P( z^k - tau_a grad F_eps(z^k) ),   tau_a = epsilon / D_a,
  *   z^{k+1} = y^{k+1} + (t_k - 1) / t_{k+1} (y^{k+1} - y^k)   clipped to [0, 1],
  *
- * with D_a the row sums: one step length a variable, so the projection stays the plain one. Then
+ * with D_a the row sums: one step length per variable, so the projection stays the plain one. Then
  * epsilon is halved: after a few steps where the gap is small already, else when the smoothed
  * problem is solved as far as it pays.
  *
@@ -139,7 +139,7 @@ static dcrf_status find_energy(struct dcrf_lp *lp, dcrf_energy *energy, dcrf_err
 
 /* ---- widths --------------------------------------------------------------------------------- */
 
-/* The momentum and the average start anew, at y. */
+/* Restart the momentum and the average at y. */
 static dcrf_status begin_at(struct dcrf_lp *lp, double epsilon, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     huber->epsilon = epsilon;

@@ -314,8 +314,8 @@ dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_ar
         dcrf_grid_check(&batch.arrays->grid, &batch.variables, NULL);
         if (batch.count > 1 && dcrf_arrays_run_there(&batch, NULL) == DCRF_OK)
             continue;
-        /* Whatever it is, one by one it is found who has it, or the others are done at least: a
-         * batch also takes more memory, and more bits of a lattice. */
+        /* Solve them one by one: this finds the problem at fault, or at least solves the others; a
+         * batch also takes more memory and more lattice bits. */
         for (size_t k = begin; k < begin + batch.count; k++) {
             const dcrf_status status = dcrf_mean_field_arrays(workspace, &arrays[k], error);
             *failed = k;

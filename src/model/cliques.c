@@ -70,7 +70,7 @@ static dcrf_status check_offsets_and_costs(size_t count, const size_t *offsets, 
     return DCRF_OK;
 }
 
-/* owner: one number a variable, the clique it is in plus one; zero at first. Stops at the latest
+/* owner: one number per variable, its clique plus one; zero at first. Stops at the latest
  * with the first member too many, so nothing is read that a wrong offset points to far away. */
 static dcrf_status check_members(size_t count, const size_t *offsets, const size_t *members,
                                  size_t variables, uint32_t *owner, dcrf_error *error) {

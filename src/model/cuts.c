@@ -197,8 +197,8 @@ void dcrf_cuts_columns(const struct dcrf_cuts *cuts, const float *row, float *co
     }
 }
 
-/* A value goes to all places of a run: it is added where the run begins and taken off where it
- * ends, and the sums over places are what they get. */
+/* A value goes to all places of a run: it is added where the run begins and subtracted where it
+ * ends; prefix sums then give every place its value. */
 static inline void spread(const struct dcrf_cuts *cuts, size_t c, double value, double *changes) {
     for (size_t r = cuts->offsets[c]; r < cuts->offsets[c + 1]; r++) {
         changes[cuts->runs[r].begin] += value;

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A zeroed array of one padded row of unary energies a variable. */
+/* A zeroed array with one padded row of unary energies per variable. */
 static dcrf_status allocate_unary(float **unary, size_t variables, size_t labels, size_t stride,
                                   dcrf_error *error) {
     size_t row_bytes, bytes;

@@ -24,7 +24,7 @@
  * what was measured.
  *
  * X is needed at many temperatures. They are T_k = m 2^k, so that going from one to the next below
- * it squares exp(-(phi_i - min phi) / T): one exponential a label for all of them. Between two of
+ * it squares exp(-(phi_i - min phi) / T): one exponential per label for all of them. Between two of
  * them ln X is taken to be linear in ln T.
  *
  * The sample is of runs of pixels along the first axis, spread evenly; a small image is taken

@@ -4,7 +4,7 @@
  * E(y) > E(p(y)) for every y that differs from x on A, then every optimal labelling is x there
  * (an improving mapping: Shekhovtsov, "Maximum persistency in energy minimization", CVPR 2014;
  * Swoboda et al., "Partial optimality by pruning for MAP-inference with general graphical models",
- * CVPR 2014). For any y whatsoever, alpha_ab:i = K_ab clip((y_bi - y_ai) / epsilon) is
+ * CVPR 2014). For every y, alpha_ab:i = K_ab clip((y_bi - y_ai) / epsilon) is
  * antisymmetric and at most K_ab, and
  *
  *   2 K_ab [i != j] + alpha_ab:i - alpha_ab:j >= 0,   = 0 where i = j,
@@ -84,7 +84,8 @@ static void fill_table(const struct dcrf_groups *groups, float *table) {
             table[h * row + k] = (float)fmax(-1, fmin(1, line));
         }
         table[h * row + MAY] = h <= low ? 2 : 0;
-        table[MAY * row + h] = -table[h * row + MAY]; /* read by nobody; the filter wants it so */
+        table[MAY * row + h] =
+            -table[h * row + MAY]; /* never read; the filter requires an antisymmetric table */
     }
 }
 

@@ -23,7 +23,7 @@ struct clique {
     double cost;
 };
 
-/* The margin of a member for a label, less all errors. */
+/* The margin of a member for a label, after subtracting all errors. */
 static double margin_of(const struct clique *c, size_t a, size_t label) {
     const struct dcrf_knowledge *known = c->groups->known;
     const double *reduced = c->groups->reduced + a * known->model->labels;

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums in double differ by no more than this, whoever adds them up (check_sums.c). */
+/* Sums in double differ by no more than this, in any order of addition (check_sums.c). */
 static double allowance(const struct dcrf_proof_run *run) {
     const dcrf_model *model = run->known->model;
     const double n = (double)model->variables;

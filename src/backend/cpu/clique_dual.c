@@ -1,10 +1,9 @@
 /* The dual set of one clique p with cost C (Joy et al., section 5; the min form is ours).
  *
  *   min form     v_i >= 0 and sum_{a in p} v_ai = C for every label i. The projection is one onto a
- *                simplex a label, the vertex with the smallest <v, y> has C where y_ai is smallest.
- *   spread form  sum_{a in p} v_ai = 0 for every label, (1/2) sum_i sum_{a in p} |v_ai| <= C. The
- *                vertex has C at the smallest and -C at the largest entry of the one label with the
- *                widest spread.
+ * simplex per label; the vertex with the smallest <v, y> has C where y_ai is smallest. spread form
+ * sum_{a in p} v_ai = 0 for every label, (1/2) sum_i sum_{a in p} |v_ai| <= C. The vertex has C at
+ * the smallest and -C at the largest entry of the one label with the widest spread.
  *
  * The projection of w onto the set of the spread form: with Lagrange multipliers m_i for the sums
  * and tau >= 0 for the size, v_ai = w_ai - m_i shrunk towards 0 by tau. So for every label the sum

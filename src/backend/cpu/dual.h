@@ -28,7 +28,8 @@ dcrf_status dcrf_dual_init(struct dcrf_dual *dual, const struct dcrf_dual_space 
 void dcrf_dual_reset(struct dcrf_dual *dual, const struct dcrf_dual_space *space);
 void dcrf_dual_clear(struct dcrf_dual *dual);
 
-/* The bound, with the errors of all roundings taken off: never above the energy of any labelling.
+/* The bound after subtracting a bound on the rounding error: never above the energy of any
+ * labelling.
  */
 double dcrf_dual_bound(const struct dcrf_dual_space *space, const struct dcrf_dual *dual);
 

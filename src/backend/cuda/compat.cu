@@ -1,9 +1,9 @@
 /* The compatible mean field (dcrf/densecrf.h) on a device.
  *
  * Q <- softmax(-unary - message) is the update of mean_field.cu with the message for its field: the
- * operators are lattices one way (lattice.cuh), and nothing is taken off for their diagonals. All
- * labels are filtered always. What is here turns the planes of the caller into rows and back, and
- * sums up the objective.
+ * operators are lattices one way (lattice.cuh), and their diagonals are not subtracted. All labels
+ * are always filtered. What is here turns the planes of the caller into rows and back, and sums up
+ * the objective.
  *
  * Several threads may run objects of one device; each call has its turn until it is done. */
 #include "backend/cuda/compat.cuh"

@@ -116,7 +116,7 @@ static dcrf_status make_streams(dcrf_backend_device *device, dcrf_error *error) 
     return status;
 }
 
-/* ---- those that nobody has ------------------------------------------------------------------ */
+/* ---- unused devices ------------------------------------------------------------------------ */
 
 #define MOST_IDLE 64
 

@@ -44,8 +44,8 @@ static double double_error(const dcrf_operator *base) {
     return ERROR_OF_DOUBLES * (exact_of(base)->is_normalized ? 2 : 1);
 }
 
-/* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x). The
- * sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. */
+/* The effect of the errors of the kernel values on a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x).
+ * The sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. */
 static double row_roundings(const struct exact_operator *op) {
     const double n = (double)op->base.base.variables;
     return value_roundings(op, fmax(1, log(n / op->least_row_sum))) + ERROR_OF_DOUBLES * 0x1p24;

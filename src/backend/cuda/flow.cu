@@ -405,7 +405,7 @@ static dcrf_status flow_make(dcrf_backend_flow **out, dcrf_backend_device *devic
     return DCRF_OK;
 }
 
-/* A few iterations take milliseconds here: nobody need interrupt them. */
+/* A few iterations take milliseconds here, so they need not be interruptible. */
 static dcrf_status flow_iterate(dcrf_backend_flow *flow, size_t iterations,
                                 const struct dcrf_interrupt *interrupt, double *residual,
                                 double *estimate, dcrf_error *error) {

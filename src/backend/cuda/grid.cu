@@ -3,9 +3,9 @@
  *
  * A thread makes OUTPUTS neighbours along the axis for four channels. The lanes of a warp are next
  * to each other across the axis, and the warps of a block along it: the block brings the inputs of
- * all of them into shared memory, TILE at a time, so that nobody waits for single ones. As all
- * lanes of a warp are at the same place of the axis, each input needs one tap more than the last
- * did, and OUTPUTS of them stay in registers. */
+ * all of them into shared memory, TILE at a time, so that no thread waits for a single input. As
+ * all lanes of a warp are at the same place of the axis, each input needs one tap more than the
+ * last did, and OUTPUTS of them stay in registers. */
 #include "backend/cuda/device.cuh"
 #include "backend/cuda/ordered.cuh"
 #include "filter/grid/grid_taps.h"

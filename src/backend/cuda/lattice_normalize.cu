@@ -20,7 +20,8 @@ static __device__ float scale_of(const struct rescaling &r, const float *scales,
     return scales ? scales[variable] : r.factors ? r.factors[variable / r.picture_variables] : 1;
 }
 
-/* A point that is no variable has corners that nobody reads, and entries that put nothing in. */
+/* A point that is not a variable has corners that are never read, and entries that contribute
+ * nothing. */
 static __global__ void rescale(struct rescaling r, size_t corner_count, size_t entry_count,
                                uint32_t corners, const uint32_t *entry_variable,
                                float *corner_weight, float *entry_weight) {

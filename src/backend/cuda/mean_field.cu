@@ -25,7 +25,7 @@ struct update {
     float4 *q, *logits;                   /* logits: NULL without damping */
     const struct dcrf_backend_update *how;
     bool is_start;          /* softmax(-coldness unary): there is no field, and no q */
-    double *partial, *sums; /* sums: NULL where nobody wants them */
+    double *partial, *sums; /* sums: NULL if not needed */
     unsigned *blocks_done;
 };
 

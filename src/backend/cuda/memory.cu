@@ -30,7 +30,7 @@ void device_release(dcrf_backend_device *device, void *memory) {
 
 #define WHAT "a copy"
 
-/* Who gives pinned memory wants it to be used. For small copies asking takes longer than the copy.
+/* Use the caller's pinned memory. For small copies the query takes longer than the copy.
  */
 static bool is_pinned(const void *memory, size_t bytes) {
     cudaPointerAttributes attributes = {};

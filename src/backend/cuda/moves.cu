@@ -301,7 +301,7 @@ struct table_sums {
 };
 
 /* A thread has some columns of both tables, and adds up the rows of its block one after the other;
- * it needs no others, so nobody waits. */
+ * it needs no others, so there is no synchronization. */
 static __global__ void sum_tables(struct table_sums t) {
     extern __shared__ double shared[];
     __shared__ uint32_t size[MOST_CLASSES];

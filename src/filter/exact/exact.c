@@ -64,9 +64,9 @@ double dcrf_exact_value_roundings(const struct dcrf_exact *op, double exponent) 
            op->rounded_features * 0x1p24 * (2 * exponent + 1);
 }
 
-/* What the errors of the kernel values make of a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x). The
- * sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. The scales
- * have the error of the row sums. No sum is off by more than twice its row sum, however many
+/* The effect of the errors of the kernel values on a row: sum_b K_ab (c + x_ab e), K_ab = exp(-x).
+ * The sum of K x is at most R ln(N / R), R the sum of K, by Jensen's inequality for -K ln K. The
+ * scales have the error of the row sums. No sum is off by more than twice its row sum, however many
  * roundings features with an enormous offset would have: MOST is more than that. */
 #define MOST 0x1p30
 

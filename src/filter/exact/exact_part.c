@@ -1,8 +1,8 @@
 /* The exact operator of some of the variables: the rows and columns of the whole one that are kept.
  *
  * The kept variables stay in the order of the tree, so that those of a tile are near each other
- * still, and keep their scales: the normalization is that of the whole. What may be left out is
- * decided anew, by the row sums of the part, so that it is a small part of those too. */
+ * still, and keep their scales: the normalization is that of the whole. Which pairs are left out is
+ * decided again by the row sums of the part, so that their share is small there too. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/exact/exact.h"

@@ -1,5 +1,5 @@
 /* All pairs of blocks in rounds, as a tournament is played: with one block fixed and the others
- * moving on by one each round (the circle method), every two meet once and nobody plays twice in a
+ * moving on by one each round (the circle method), every two meet once and none plays twice in a
  * round. So the pairs of a round can run at the same time, and what is summed up for a block comes
  * in the order of the rounds, whatever the number of threads. */
 #include "filter/exact/exact.h"

@@ -323,7 +323,7 @@ dcrf_status dcrf_lattice_calibrate(dcrf_operator *base, const struct dcrf_featur
 
 /* ---- lattice_runs.c ------------------------------------------------------------------------- */
 
-/* How longer runs are made: who does not refer to this does not have them in his program. */
+/* How longer runs are made; linked only if referenced. */
 struct dcrf_lattice_runs_methods {
     /* From the simplices of the variables: a band for each chunk, or one for all in a large
      * lattice. Takes over what is weighted, or copies it. */
@@ -504,8 +504,8 @@ struct dcrf_lattice_filter {
 size_t dcrf_lattice_filter_floats(const struct dcrf_lattice *lattice, size_t width, size_t threads);
 void dcrf_lattice_filter(const struct dcrf_lattice_filter *filter);
 
-/* Multiply what variables put in by `in` and what they take out by `out`: one factor a variable, or
- * NULL. */
+/* Multiply what variables put in by `in` and what they take out by `out`: one factor per variable,
+ * or NULL. */
 dcrf_status dcrf_lattice_scale(struct dcrf_lattice *lattice, dcrf_pool *pool, const float *in,
                                const float *out, dcrf_error *error);
 

@@ -102,7 +102,7 @@ struct sweep_part {
 };
 
 /* Each thread has a lane: an even share of every part, so that it finds in its own cache what it
- * wrote one step before. Who is done with his own takes chunks from the others. */
+ * wrote one step before. A thread that has finished its own share takes chunks from the others. */
 struct lane {
     _Alignas(DCRF_ALIGNMENT) atomic_size_t next; /* chunk, of all parts */
 };
@@ -169,7 +169,7 @@ static void sweep_step(dcrf_pool *pool, const struct sweep_part *parts, size_t c
     }
     struct step step = {.parts = parts, .count = count};
     step.lanes = threads < MOST_LANES ? threads : MOST_LANES;
-    step.lanes = chunks < step.lanes ? chunks : step.lanes; /* nobody is woken in vain */
+    step.lanes = chunks < step.lanes ? chunks : step.lanes; /* wake no thread in vain */
     for (size_t i = 0; i < step.lanes; i++)
         atomic_init(&step.lane[i].next, 0);
     dcrf_parallel_for(pool, step.lanes, 1, run_lanes, &step);

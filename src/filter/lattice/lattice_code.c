@@ -1,9 +1,9 @@
 /* Vertices of a lattice as numbers, their order, and their neighbours by merging.
  *
- * A vertex is told by d of its d + 1 coordinates c_0 ... c_d, which sum to zero. They are packed
- * into words of 64 bits (one word, as a rule) as fields that have room for steps beyond what there
- * is, so that a step along an axis, which adds 1 to every coordinate but that of the axis and takes
- * d from that one, is the addition of a constant to the code, and nothing wraps. A field lies
+ * A vertex is identified by d of its d + 1 coordinates c_0 ... c_d, which sum to zero. They are
+ * packed into words of 64 bits (one word, as a rule) as fields that have room for steps beyond what
+ * there is, so that a step along an axis, which adds 1 to every coordinate but that of the axis and
+ * takes d from that one, is the addition of a constant to the code, and nothing wraps. A field lies
  * within one word; words are compared one after the other.
  *
  * Vertices are numbered in the order of their codes. Adding a constant does not change an order:

@@ -64,8 +64,8 @@ static void rename_bands(void *context, size_t begin, size_t end, size_t worker)
         vertex[i] = sharing->row[vertex[i]];
 }
 
-/* List the vertices that both groups touch, and name the rows of the second group: without
- * questions, since nobody can guess which these are. */
+/* List the vertices that both groups touch, and name the rows of the second group. Branch-free: the
+ * branch would be unpredictable. */
 static bool list_shared(const struct sharing *sharing) {
     struct dcrf_lattice_runs *runs = &sharing->lattice->runs;
     const size_t n = sharing->lattice->vertices;

@@ -10,9 +10,9 @@
  *
  * Runs are splat and sliced with the layer of their lowest vertex. Threads share the layers out in
  * segments, and each goes through its own with a ring of its own, beginning and ending so many
- * layers further away that all that its slices depend on is there. Layers near a border are so
- * worked on twice, but nobody waits, and every value is the same sum in the same order however many
- * segments there are. */
+ * layers further away that all that its slices depend on is there. So layers near a border are
+ * computed twice, but no thread waits, and every value is the same sum in the same order however
+ * many segments there are. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "filter/lattice/lattice.h"
@@ -296,7 +296,7 @@ static void clear_rows(const struct sweep *sweep, float *ring, size_t row, size_
     memset(ring + sweep->tails + row * rest, 0, count * rest * sizeof *ring);
 }
 
-/* Clear the rows of the layers first .. last - 1, in two pieces where rows begin anew. */
+/* Clear the rows of the layers first .. last - 1, in two pieces if the ring wraps around. */
 static void clear_layers(const struct sweep *sweep, size_t first, size_t last) {
     const uint32_t *begin_of = sweep->lattice->layers.first;
     const size_t rows = sweep->lattice->ring.rows;
@@ -319,7 +319,7 @@ static void splat_layer(const struct sweep *sweep, size_t layer) {
     dcrf_dsp()->splat_ring(&sweep->splat, lattice->ring.run[layer], lattice->ring.run[layer + 1]);
 }
 
-/* One pass of the blur through one layer: in two pieces where its rows begin anew. */
+/* One pass of the blur through one layer: in two pieces if the ring wraps around. */
 static void blur_layer(const struct sweep *sweep, size_t axis, size_t layer) {
     const struct dcrf_lattice *lattice = sweep->lattice;
     const size_t rows = lattice->ring.rows, end = lattice->layers.first[layer + 1];

@@ -1,6 +1,6 @@
 /* The set: open addressing, linear probing, at most three quarters full. A code that is new goes
- * into the first free slot by one comparison and exchange; nothing else is ever changed, so nobody
- * waits. */
+ * into the first free slot by one comparison and exchange; nothing else is ever changed, so it is
+ * lock-free. */
 #include "filter/lattice/lattice_set.h"
 
 #include "core/error.h"
@@ -60,8 +60,8 @@ void dcrf_code_set_clear(struct dcrf_code_set *set) {
 
 /* ---- entering ------------------------------------------------------------------------------- */
 
-/* The slot of a code; adds one to `entered` where it is new. One thread by itself does not ask
- * whether it is, which nobody could guess, but writes it in any case. */
+/* The slot of a code; adds one to `entered` where it is new. A single thread writes it
+ * unconditionally: the branch would be unpredictable. */
 DCRF_FOR_CONSTANTS size_t enter(_Atomic uint64_t *slot, unsigned shift, uint64_t code,
                                 bool is_shared, size_t *entered) {
     const size_t mask = ((size_t)1 << (64 - shift)) - 1;
@@ -146,7 +146,7 @@ struct listing {
 static void count_some(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct listing *listing = context;
-    /* which nobody changes any more */
+    /* no longer changing */
     const uint64_t *slot = (const uint64_t *)listing->set->slot;
     const uint8_t *is_taken = (const uint8_t *)listing->set->is_taken;
     size_t count = 0;

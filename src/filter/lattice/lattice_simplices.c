@@ -1,9 +1,9 @@
 /* The simplices of the variables, and the vertices that they touch.
  *
- * A simplex is told by the vertex of remainder 0 and the ranks of its coordinates, the axes along
- * which its corners follow each other: a code and some bits more, by which equal ones are found.
- * Variables near each other often share a simplex, so looking up simplices first saves most of the
- * work of looking up their corners.
+ * A simplex is identified by the vertex of remainder 0 and the ranks of its coordinates, the axes
+ * along which its corners follow each other: a code and some bits more, by which equal ones are
+ * found. Variables near each other often share a simplex, so looking up simplices first saves most
+ * of the work of looking up their corners.
  *
  * Chunks of variables are embedded in parallel, and each numbers its simplices for itself, in a
  * table that stays in the nearest cache. Simplices of two chunks may be the same: who would find
