@@ -7,10 +7,10 @@
  * For each photograph (or a drawn picture of 320 x 213 and one of 500 x 375): 21 labels that are
  * all alive, as logits, plane by plane, and the colours as bytes, as networks give and take them;
  * spatial 3 and bilateral 80/13, 10 updates; marginals and labels come back. Times are by the clock
- * and of whole calls, plans included. The arrays are on the device, or in memory of the host that
- * nobody has pinned. Images per second are of workers with a workspace of one thread each, over
- * DISTINCT sets of arrays in turn. `solver` is what solve_many does for every image: model, plan,
- * solver with its candidates and energies, marginals.
+ * and of whole calls, plans included. The arrays are on the device, or in pageable memory of the
+ * host. Images per second are of workers with a workspace of one thread each, over DISTINCT sets of
+ * arrays in turn. `solver` is what solve_many does for every image: model, plan, solver with its
+ * candidates and energies, marginals.
  *
  * `--together`: images per second of small images, one by one and with so many in one call. */
 #include "core/timer.h"

@@ -33,7 +33,7 @@ static dcrf_workspace *workspace;
 
 /* ---- the peak ------------------------------------------------------------------------------- */
 
-/* Multiply-adds of one float a second, by one thread; 0 where nobody wrote it down. */
+/* Multiply-adds of one float per second, by one thread; 0 if unknown. */
 #if defined(__x86_64__)
 #define TURNS 3000000
 #define CHAINS 12

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ITERATIONS_WITH_A_TIME_LIMIT 1000000
-/* For a gap that is asked for, where nobody says how long. */
+/* For a requested gap without a time limit. */
 #define GAP_TIME_S 600
 
 /* ---- options -------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ dcrf_settings settings_from_options(const solver_options *options, bool trace) {
         settings.iterations = options->iterations;
     if (options->time_limit_s > 0) {
         settings.time_limit_s = options->time_limit_s;
-        /* Who gives a time wants it used, as long as the method has something to do. */
+        /* Use the whole time limit as long as the method can improve. */
         if (options->iterations == 0)
             settings.iterations = ITERATIONS_WITH_A_TIME_LIMIT;
     }

@@ -71,7 +71,7 @@ typedef struct solution {
     size_t *after;        /* and in the labelling */
     bool has_proof;       /* LP only */
     dcrf_proof_info proven;
-    uint16_t *labels_left; /* labels that an optimal labelling can have, one number a pixel; 1 is
+    uint16_t *labels_left; /* labels that an optimal labelling can have, one number per pixel; 1 is
                               proven */
     uint8_t *certificate;  /* NULL: not wanted, or not made */
     size_t certificate_size;

@@ -73,7 +73,7 @@ export interface Result {
   marginals: Float32Array;
   energy: Energy;
   objective: number;
-  /** No labelling whatsoever has less energy. NaN without 'lp'. */
+  /** No labelling has lower energy. NaN without 'lp'. */
   lowerBound: number;
   relativeGap: number;
   iterations: number;

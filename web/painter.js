@@ -37,7 +37,7 @@ export class Painter {
     this.redraw();
   }
 
-  /* The view moved, strokes were taken away or changed colour: all of them anew. */
+  /* The view moved, strokes were removed or changed colour: draw all of them again. */
   redraw() {
     this.drawn = 0;
     this.draw();

@@ -19,7 +19,7 @@ static bool is_input(const option_value *value) {
            (value->option->parse == parse_input && !is_word(value));
 }
 
-/* The file of an input: what follows the prefix where the form has "tree:FILE" or the like. */
+/* The file of an input: what follows the prefix in forms such as "tree:FILE". */
 static const char *input_path(const option_value *value) {
     static const char file[] = ":FILE";
     for (const char *word = value->option->form, *end; word; word = *end ? end + 1 : NULL) {

@@ -50,7 +50,7 @@ static void print_option(FILE *stream, const cli_option *option) {
     print_entry(stream, left, help);
 }
 
-/* Who reads the beginning of a help text has had enough: that is no failure. */
+/* A reader that closes the pipe early, such as head, is not a failure. */
 static void end_with_reader(void) {
     signal(SIGPIPE, SIG_DFL);
 }

@@ -115,7 +115,7 @@ static void write_main_table(const batch_page *p) {
         p->stream);
 }
 
-/* The heads of a table with one column a method. */
+/* The heads of a table with one column per method. */
 static void begin_method_columns(const batch_page *p, const char *first) {
     fprintf(p->stream, "<div class='scroll'><table class='shaded'>\n<tr><th>%s</th>", first);
     for (size_t m = 0; m < p->found->row_count; m++)

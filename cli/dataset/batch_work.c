@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Results of other versions or layouts are made anew. */
+/* Results of other versions or layouts are computed again. */
 #define KEY_FORMAT "dcrf " DCRF_VERSION " batch 3"
 
 /* ---- settings of a method ------------------------------------------------------------------- */

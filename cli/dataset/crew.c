@@ -86,8 +86,8 @@ static void take_verdict(crew *c, crew_verdict verdict, const cli_problem *probl
 /* ---- a worker ------------------------------------------------------------------------------- */
 
 /* Give back the bytes of the image before, and wait for another one; false: there are no more. Both
- * at once: a dealer that saw room and nobody idle would call one more worker, with a workspace of
- * its own. */
+ * at once: a dealer that saw room and no idle worker would start one more, with a workspace of its
+ * own. */
 static bool take_image(crew *c, size_t *image, size_t *bytes) {
     pthread_mutex_lock(&c->mutex);
     c->bytes_in_flight -= *bytes;
@@ -321,8 +321,9 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
     terminal_line_wipe(&d.line);
     pthread_cond_destroy(&c.changed);
     pthread_mutex_destroy(&c.mutex);
-    /* From here on ranks wait for each other, also where all were told to end: nobody cuts off what
-     * others are finishing. Where one is dead, whoever told the others to end will kill them. */
+    /* From here on ranks wait for each other, even if all were told to end: none cuts off what
+     * others are finishing. If one is dead, the launcher that told the others to end will kill
+     * them. */
     if (d.counter)
         ranks_counters_free(d.counter);
     uint64_t sums[] = {c.done, c.skipped, interrupt_came()};

@@ -14,8 +14,8 @@ typedef struct crew_options {
 
 extern const cli_option crew_option_table[];
 
-/* How images are dealt out among ranks: by a shared counter to whoever is free, or always the same
- * ones to the same rank, which then may keep what it knows of them. */
+/* How images are dealt out among ranks: by a shared counter to the next free rank, or always the
+ * same ones to the same rank, which can then keep what it has prepared. */
 typedef enum crew_deal { CREW_DEAL_FREE, CREW_DEAL_FIXED } crew_deal;
 
 typedef enum crew_verdict {

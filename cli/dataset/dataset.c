@@ -111,7 +111,7 @@ bool dataset_parse_description(const uint8_t *bytes, size_t size, const char *pa
     return done;
 }
 
-/* How many labels the first image's array has; 0: nobody can tell. */
+/* How many labels the first image's array has; 0: unknown. */
 static size_t labels_of_first(const dataset *data) {
     char path[PATH_BYTES];
     line_list images;

@@ -1,13 +1,11 @@
 /* A data set: a folder of images, unary energies and, if there is one, the truth.
  *
  *   images/NAME.png          the pictures (.png .jpg .jpeg .ppm .pgm .tif .tiff)
- *   unaries/NAME.npy         one number a pixel and label
- *   gt/NAME.png              the truth: one label a pixel, grey, indexed (as of Pascal VOC) or .npy
- *   splits/SPLIT.txt         names, one a line
- *   classes.txt              names of the labels, one a line
- *   palette.txt              colours of the labels, one a line
- *   dataset.json             {"labels": 21, "void": 255,
- *                             "unary": {"kind": "energies", "energy_per_unit": 0.05}}
+ *   unaries/NAME.npy         one number per pixel and label
+ *   gt/NAME.png              the truth: one label per pixel, grey, indexed (as in Pascal VOC) or
+ * .npy splits/SPLIT.txt         names, one per line classes.txt              names of the labels,
+ * one a line palette.txt              colours of the labels, one a line dataset.json {"labels": 21,
+ * "void": 255, "unary": {"kind": "energies", "energy_per_unit": 0.05}}
  *
  * gt/, splits/, classes.txt and palette.txt may be missing. In dataset.json only "labels" is
  * needed: void is 255, numbers are energies, and each counts as it stands. */
@@ -53,7 +51,7 @@ bool dataset_check_apart(const dataset *data, const char *out, cli_problem *prob
 bool dataset_parse_description(const uint8_t *bytes, size_t size, const char *path, dataset *data,
                                cli_problem *problem);
 
-/* The map of one number a pixel for an image in another folder, to be freed; NULL: there is none.
+/* The map of one number per pixel for an image in another folder, to be freed; NULL: there is none.
  */
 char *dataset_find_map(const char *folder, const char *name);
 

@@ -30,7 +30,7 @@ typedef struct parameter {
     double high_unnormalized;
 } parameter;
 
-/* Superpixels are found anew for every size: a few sizes have to do. */
+/* Every size needs new superpixels, so there are only a few sizes. */
 #define REGION_STEP 1.4142135623730951
 
 static const parameter table[] = {

@@ -44,8 +44,8 @@ typedef struct score {
 bool score_new(score *s, size_t classes, size_t band_px);
 void score_free(score *s);
 
-/* Count a labelling. The truth has one number a pixel: a class, or TRUTH_VOID. False when memory is
- * out; then nothing was counted. */
+/* Count a labelling. The truth has one number per pixel: a class, or TRUTH_VOID. False when out of
+ * memory; then nothing was counted. */
 bool score_count(score *s, const uint16_t *labels, const int32_t *truth, size_t width,
                  size_t height);
 

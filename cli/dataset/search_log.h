@@ -5,8 +5,8 @@
  *
  * `score` is the one that is to be large; it comes again among the others at the end. Numbers have
  * as many digits as give them back exactly. `check` is the begin of a hash of what stands before
- * it: a line that has changed is refused. Whoever is killed leaves at most a last line that is cut;
- * it is dropped when the log is opened. */
+ * it: a line that has changed is refused. A killed run leaves at most a truncated last line, which
+ * is dropped when the log is opened. */
 #ifndef DCRF_CLI_DATASET_SEARCH_LOG_H
 #define DCRF_CLI_DATASET_SEARCH_LOG_H
 

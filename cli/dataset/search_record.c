@@ -74,7 +74,7 @@ bool search_record_claim(const char *path, json_t *subject, bool anew, size_t bu
     json_t *record = NULL, *array = json_array();
     *budgets = NULL;
     bool done = (subject && array) || out_of_memory(problem, path);
-    /* Evaluations of which nobody knows what they are of are nobody's. */
+    /* Evaluations of an unknown search belong to none. */
     if (done && !anew)
         done = read_record(path, &record, problem) && same_search(path, record, subject, problem);
     done = done && take_budgets(path, record, budget, array, problem);

@@ -1,7 +1,7 @@
 /* What a search is of: search.json.
  *
- * An object of whatever the course of the search depends on, and "budgets": the evaluations that
- * were wished for, each time more. A folder holds one search: another one is refused. */
+ * An object with everything that the search depends on, and "budgets": the requested numbers of
+ * evaluations, in increasing order. A folder holds one search: another one is refused. */
 #ifndef DCRF_CLI_DATASET_SEARCH_RECORD_H
 #define DCRF_CLI_DATASET_SEARCH_RECORD_H
 

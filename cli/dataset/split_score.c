@@ -138,7 +138,7 @@ bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *t
     if (done && count.interrupted)
         done = crew_was_interrupted(problem, "tune");
     if (done) {
-        /* All values are made of these; nobody asks for pairs of classes. */
+        /* All values follow from these; pairs of classes are not needed. */
         ranks_sum(total->of_class, SCORE_CLASS_COUNTS * classes);
         ranks_sum(total->band_pixels, SCORE_BAND_MAX_PX + 1);
         ranks_sum(total->band_right, SCORE_BAND_MAX_PX + 1);

@@ -115,8 +115,8 @@ static bool is_from_the_begin(const char *path, const char *name) {
     return strcmp(name, LOCK) == 0 || temporary_is_name(name);
 }
 
-/* Does the folder belong to the command `owner`, or to nobody? Nothing is written: a folder that is
- * somebody's own stays as it is. */
+/* Does the folder belong to the command `owner`, or to none? Nothing is written: other folders stay
+ * unchanged. */
 static bool check_owner(const store *s, const char *owner, bool *is_marked, cli_problem *problem) {
     char path[PATH_BYTES];
     if (!path_in(s, "", "", MARKER, "", path))

@@ -9,8 +9,8 @@
  * The key is a hash of everything the result depends on: the bytes of the inputs, the settings in
  * force and the version. Files appear by rename, the JSON last, and the JSON holds a hash of the
  * labels' file and one of itself: so a result is there whole and as it was written, or it is not
- * there. Whoever is killed leaves temporary files, which the next run removes; one run at a time
- * holds the folder. */
+ * there. A killed run leaves temporary files, which the next run removes; one run at a time holds
+ * the folder. */
 #ifndef DCRF_CLI_DATASET_STORE_H
 #define DCRF_CLI_DATASET_STORE_H
 

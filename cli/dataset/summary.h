@@ -1,4 +1,4 @@
-/* What a batch found, over all images: one row a method. */
+/* What a batch found, over all images: one row per method. */
 #ifndef DCRF_CLI_DATASET_SUMMARY_H
 #define DCRF_CLI_DATASET_SUMMARY_H
 

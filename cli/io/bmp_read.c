@@ -1,7 +1,7 @@
 /* BMP pictures: with a palette of 1, 4 or 8 bits, or colours of 16, 24 or 32, uncompressed.
  *
  * A file is a header of 14 bytes, a description whose length is its first field (40 bytes or more;
- * 12 in files of OS/2, which nobody writes any more), masks or a palette, and rows that are padded
+ * 12 in files of OS/2, which are no longer written), masks or a palette, and rows that are padded
  * to 4 bytes, from the bottom up where the height is positive. */
 #include "io/picture_formats.h"
 

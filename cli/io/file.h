@@ -23,9 +23,10 @@ bool file_is_standard(const char *path);
 /* Read a file, a pipe or the standard input. Devices are refused: they need not end. */
 bool file_read(const char *path, file_bytes *bytes, cli_problem *problem);
 
-/* The same without a copy where that pays, in large regular files: they are mapped. Whoever cuts
- * such a file meanwhile ends the program (file_explain_cut) and whoever writes to it changes what
- * is read, so this is for readers that check the size once and can live with any elements. */
+/* The same without a copy where that pays, in large regular files: they are mapped. If another
+ * program truncates such a file meanwhile, this one ends (file_explain_cut), and if it writes to
+ * the file, what is read changes, so this is for readers that check the size once and can live with
+ * any elements. */
 bool file_map(const char *path, file_bytes *bytes, cli_problem *problem);
 
 /* From now on, a mapped file that is cut ends the program with a message and the status of bad

@@ -28,7 +28,7 @@ typedef struct cli_image {
     sample_scale scale;              /* of a photograph: how its numbers became colours */
     size_t bands;                    /* of its file, where there are more than are used; else 0 */
     uint8_t *nodata;                 /* 1 for pixels without data; NULL: all have some */
-    geo_reference *geo;              /* where a photograph lies; NULL: nobody knows */
+    geo_reference *geo;              /* where a photograph lies; NULL: unknown */
     int orientation;                 /* of a photograph, before it was turned upright (io/exif.h) */
     line_list frames;                /* of a video: the files of its frames; else none */
     struct nifti_geometry *geometry; /* of a volume, to write others like it; NULL: a photograph */

@@ -14,7 +14,7 @@
 void room_limit(size_t bytes);
 
 /* Bytes that can be taken: what the machine has free, what the limits of the process and of its
- * control group leave, and what was asked for. SIZE_MAX where nobody says. */
+ * control group leave, and what was requested. SIZE_MAX: no limit is known. */
 size_t room_bytes(void);
 
 /* Is there room for what a file needs when it is decoded? */

@@ -1,8 +1,8 @@
 /* Temporary files: what becomes an output when it is complete.
  *
- * They lie in the folder of their target, so that a rename puts them in place, under a name that
- * nobody else uses. A signal that ends the command removes them first; only a kill that cannot be
- * caught, or a power cut, leaves one behind. */
+ * They lie in the folder of their target, so that a rename puts them in place, under a unique name.
+ * A signal that ends the command removes them first; only a kill that cannot be caught, or a power
+ * cut, leaves one behind. */
 #ifndef DCRF_CLI_IO_TEMPORARY_H
 #define DCRF_CLI_IO_TEMPORARY_H
 

@@ -5,7 +5,7 @@
  * temporary file that rank 0 has made beside the outputs: every tile has its place in it, so that
  * they can come in any order. Rank 0 takes them from there in the order of their index, as soon as
  * they are complete, and adds up what is known of them in that order: the outputs are those of one
- * process, whoever has solved what.
+ * process, whichever rank solved a tile.
  *
  * Only the main thread may call these; calls marked "together" must be made by all ranks. */
 #ifndef DCRF_CLI_LARGE_EXCHANGE_H
@@ -32,7 +32,7 @@ bool tile_exchange_take(tile_exchange *exchange, large_outputs *outputs, dcrf_ti
                         cli_problem *problem);
 size_t tile_exchange_taken(const tile_exchange *exchange);
 
-/* All are told that this rank has failed, so that nobody begins another tile. */
+/* Tell all ranks that this one has failed, so that none begins another tile. */
 void tile_exchange_fail(tile_exchange *exchange);
 bool tile_exchange_has_failed(tile_exchange *exchange);
 

@@ -16,7 +16,7 @@ typedef struct many_options {
 extern const cli_option many_option_table[];
 
 /* Run the command for every picture, where the arguments are of that kind; *was_run says whether
- * they are. Arguments that cannot be taken apart are left to who reads them next. */
+ * they are. Arguments that cannot be parsed are left to the next reader. */
 bool run_many(const cli_command *command, int count, char **arguments, bool *was_run,
               cli_problem *problem);
 

@@ -35,13 +35,13 @@ typedef struct unary_options {
     bool in_dataset; /* kind and scale come from a data set's description, not from options */
 } unary_options;
 
-/* Of pictures that are solved tile by tile, where nobody has seen all of the map. */
+/* For pictures that are solved tile by tile, where the whole map is never seen at once. */
 #define USUAL_CONFIDENCE 0.7
 
 /* What an array or a map turned out to be, to be said. */
 typedef struct unary_facts {
     dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: it was no array */
-    bool is_recognized;   /* nobody had said it */
+    bool is_recognized;   /* it was not given */
     char reason[DCRF_UNARY_REASON_BYTES];
     bool is_foreground; /* an array of one label, which is taken for two */
     bool is_mask;       /* a label map of 0 and 255 */

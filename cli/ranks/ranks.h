@@ -1,7 +1,7 @@
 /* Processes that work on one task together.
  *
  * dcrf is one process, its rank 0 of 1 (ranks_alone.c). dcrf-mpi is as many as mpirun starts
- * (ranks_mpi.c). Whoever uses this header does not see the difference.
+ * (ranks_mpi.c). Users of this header do not see the difference.
  *
  * Only the main thread of a process may call these, and calls marked "together" must be made by
  * all ranks in the same order. */
@@ -31,8 +31,8 @@ typedef struct ranks_counters ranks_counters;
 ranks_counters *ranks_counters_new(size_t count, cli_problem *problem);
 void ranks_counters_free(ranks_counters *counters); /* together */
 
-/* A number before `more` is added to it: 0 for the first who asks. With 0 it is only read. Waits
- * for nobody. */
+/* Fetch and add: the number before `more` is added. With 0 it is only read. Does not wait for other
+ * ranks. */
 uint64_t ranks_counters_add(ranks_counters *counters, size_t index, uint64_t more);
 
 /* Let the counters work for others while this rank has nothing to ask. */

@@ -171,7 +171,7 @@ static void set_to_zero(ranks_counters *counters) {
                        counters->window);
         MPI_Win_flush(0, counters->window);
     }
-    ranks_any(false); /* nobody counts before they are zero */
+    ranks_any(false); /* none counts before they are zero */
 }
 
 ranks_counters *ranks_counters_new(size_t count, cli_problem *problem) {

@@ -83,7 +83,7 @@ static int compare_floats(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* `margins` has room for one float a pixel. */
+/* `margins` has room for one float per pixel. */
 static void measure_unary(const built_model *built, const float *strength, float *margins,
                           measurements *m) {
     size_t stride, persuadable = 0;

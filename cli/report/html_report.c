@@ -32,8 +32,8 @@ static void write_headline(const page *p) {
         }
 }
 
-/* Who is who, and what became of them: how much of the image each label has, before and after, and
- * how sure the method is of it. */
+/* The labels: how much of the image each one has before and after, and how certain the method is of
+ * it. */
 static void write_labels(const page *p) {
     const solution *found = p->results->found;
     const double pixels = found->pixels > 0 ? (double)found->pixels : 1;

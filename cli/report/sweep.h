@@ -1,6 +1,6 @@
 /* Would weaker kernels be better? A few strengths, each solved by mean field.
  *
- * Without a truth nobody can tell which labelling is right, but how much an image changes, and when
+ * Without ground truth the right labelling is unknown, but how much an image changes, and when
  * labels begin to vanish, shows what the strength does. */
 #ifndef DCRF_CLI_REPORT_SWEEP_H
 #define DCRF_CLI_REPORT_SWEEP_H
