@@ -165,7 +165,7 @@ static bool do_files_fit(const segmentation *s, cli_problem *problem) {
     return image_fits_file(&s->image, s->settings->regions_file, problem) &&
            image_fits_file(&s->image, boundaries, problem) &&
            (!boundaries || !image_is_volume(&s->image) || nifti_is_name(boundaries) ||
-            bad_input(problem, boundaries, "is to be a .nii or .nii.gz, as the image is a volume"));
+            bad_input(problem, boundaries, "must be a .nii or .nii.gz, as the image is a volume"));
 }
 
 static bool run_superpixels(const void *given, cli_problem *problem) {

@@ -47,11 +47,12 @@ static bool unknown_name(const char *path, const char *name, const option_set *s
     for (const option_group *g = set->groups; g->title; g++)
         for (const cli_option *o = g->options; o->name; o++)
             nearest_offer(&nearest, o->name);
-    return nearest.best ? bad_input(problem, path, "'%s' is no option of %s; did you mean '%s'?",
-                                    name, set->command, nearest.best)
-                        : bad_input(problem, path,
-                                    "'%s' is no option of %s; 'dcrf help %s' lists the options",
-                                    name, set->command, set->command);
+    return nearest.best
+               ? bad_input(problem, path, "'%s' is not an option of %s; did you mean '%s'?", name,
+                           set->command, nearest.best)
+               : bad_input(problem, path,
+                           "'%s' is not an option of %s; 'dcrf help %s' lists the options", name,
+                           set->command, set->command);
 }
 
 /* The settings of one command serve another: what it lacks does not matter to it. */

@@ -39,7 +39,7 @@ crew_verdict crew_failed(crew_verdict verdict) {
 }
 
 bool crew_was_interrupted(cli_problem *problem, const char *subject) {
-    failure(problem, subject, "interrupted; what is done is kept, and the same command goes on");
+    failure(problem, subject, "interrupted; what is done is kept, and the same command continues");
     problem->exit_status = EXIT_STATUS_INTERRUPTED;
     return false;
 }

@@ -40,7 +40,7 @@ static const char *const map_endings[] = {".png", ".npy", ".pgm", ".tif", ".tiff
 static bool check_plain(const char *path, cli_problem *problem) {
     return !path || file_is_plain(path) ||
            bad_input(problem, path,
-                     "is no plain file; data sets hold no pipes, devices or folders "
+                     "is not a regular file; data sets hold no pipes, devices or folders "
                      "in its place");
 }
 

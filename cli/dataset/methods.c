@@ -48,7 +48,7 @@ bool parse_method(const cli_option *option, const char *text, void *value, cli_p
     if (method_from_name(text, value))
         return true;
     snprintf(subject, sizeof subject, "--%s", option->name);
-    return bad_input(problem, subject, "'%s' is no method; methods are " METHOD_EXAMPLES, text);
+    return bad_input(problem, subject, "'%s' is not a method; methods are " METHOD_EXAMPLES, text);
 }
 
 static bool is_listed(const method_list *list, const char *name) {

@@ -62,7 +62,7 @@ static bool check_part(const store *s, const char *part, const char *method, cha
         return bad_input(problem, s->folder, "is too long");
     path[strlen(path) - 1] = '\0'; /* a slash, behind which a link is not seen */
     return lstat(path, &info) != 0 || S_ISDIR(info.st_mode) ||
-           bad_input(problem, path, "is %s where the folder of results is to be; remove it",
+           bad_input(problem, path, "is %s where the folder of results should be; remove it",
                      S_ISLNK(info.st_mode) ? "a link" : "a file");
 }
 

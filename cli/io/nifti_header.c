@@ -119,9 +119,10 @@ static bool check_spacing(const header_reader *r, size_t axes, nifti_volume *vol
             axis < axes ? real_at(r, at->pixdim + (axis + 1) * at->real_bytes, at->real_bytes) : 1;
         volume->spacing_mm[axis] = fabs(stored) * unit_mm;
         if (!(volume->spacing_mm[axis] > 0) || !isfinite(volume->spacing_mm[axis]))
-            return bad_input(r->problem, r->file,
-                             "its header is broken: the voxel spacing %g of axis %zu is no length",
-                             stored, axis + 1);
+            return bad_input(
+                r->problem, r->file,
+                "its header is broken: the voxel spacing %g of axis %zu is not a length", stored,
+                axis + 1);
     }
     return true;
 }

@@ -65,7 +65,7 @@ static bool decode_stored(const uint8_t *data, size_t size, picture_purpose purp
 
 static bool not_grey(const char *file, cli_problem *problem) {
     return bad_input(problem, file,
-                     "has colours where one number a pixel is needed; save it as a grey or an "
+                     "has colours where one number per pixel is needed; save it as a grey or an "
                      "indexed PNG");
 }
 

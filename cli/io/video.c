@@ -68,7 +68,7 @@ bool video_measure(const char *folder, cli_image *video, cli_problem *problem) {
     if (!frames_list(folder, &video->frames, problem))
         return false;
     if (!image_measure(video->frames.lines[0], &first)) {
-        bad_input(problem, video->frames.lines[0], "is no picture that can be read");
+        bad_input(problem, video->frames.lines[0], "is not a readable picture");
         image_free(video);
         return false;
     }

@@ -39,7 +39,7 @@ static bool read_array(const char *path, const cli_image *image, float *confiden
         return false;
     bool done =
         array.view.channels == 1 ||
-        bad_input(problem, path, "has %zu numbers a pixel; one is needed", array.view.channels);
+        bad_input(problem, path, "has %zu numbers per pixel; one is needed", array.view.channels);
     for (size_t i = 0; done && i < image_pixels(image); i++) {
         confidence[i] = array.values[i];
         if (!(confidence[i] >= 0 && confidence[i] <= 1))

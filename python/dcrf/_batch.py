@@ -179,7 +179,7 @@ def _parse(name):
     if name == "unary":
         return None, None, False
     if not found or found[2].startswith("0"):
-        raise ValueError(f"{name!r} is no method; such are 'mf5', 'qp', 'lp+cliques' and 'unary'")
+        raise ValueError(f"{name!r} is not a method; methods are for example 'mf5', 'qp', 'lp+cliques' and 'unary'")
     return found[1], int(found[2]) if found[2] else None, found[3] is not None
 
 

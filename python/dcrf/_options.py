@@ -34,7 +34,7 @@ def with_options_of(*functions, without=()):
 
 
 def check_options(function, options):
-    """Refuse what is no option of a function of ``with_options_of``."""
+    """Refuse what is not an option of a function of ``with_options_of``."""
     for name in options:
         if name not in function._handed_on:
             known = [name for name in function.__signature__.parameters if not name.startswith("_")]

@@ -289,7 +289,7 @@ MALFORMED_PALETTES = (
 # (bytes, words of the message) of files that `dcrf solve --config` refuses
 MALFORMED_SETTINGS = (
     (b"hello", "is not JSON: line 1"), (b"", "is not JSON: line 1"), (b"[1]", "is not an object"),
-    (b'{"frobnicate": 1}', "'frobnicate' is no option of solve"),
+    (b'{"frobnicate": 1}', "'frobnicate' is not an option of solve"),
     (b'{"spatal": "3,1"}', "did you mean 'spatial'?"),
     (b'{"spatial": "3,"}', "--spatial: '3,' is not SIGMA[,W]"),
     (b'{"spatial": {"sigma": 3}}', "is not a text, a number or a list"),

@@ -113,7 +113,7 @@ class BadEnergyInputTest(Case):
         self.bad(floats, "integers are needed", *self.energy_of(labels=floats))
         void = self.write("l.png", formats.number_png([[0] * 6] * 4 + [[0, 0, 255, 0, 0, 0]]))
         self.bad(void, "label 255 at x = 2, y = 4", *self.energy_of(labels=void))
-        self.bad(self.image, "one number a pixel", *self.energy_of(labels=self.image))
+        self.bad(self.image, "one number per pixel", *self.energy_of(labels=self.image))
         text = self.write("l.txt", b"0 1 2\n")
         self.bad(text, "neither a picture nor a .npy", *self.energy_of(labels=text))
 

@@ -356,9 +356,9 @@ class BadInputTest(BatchCase):
         self.bad(self.path("nowhere"), "is not a folder", *self.batch(data=self.path("nowhere")))
 
     def test_bad_options(self):
-        self.bad("--methods", "'mf5+clique' is no method", *self.batch(methods="mf5+clique"))
+        self.bad("--methods", "'mf5+clique' is not a method", *self.batch(methods="mf5+clique"))
         self.bad("--methods", "'qp' stands there twice", *self.batch(methods="qp,lp,qp"))
-        self.bad("--methods", "'lp05' is no method", *self.batch(methods="lp05"))
+        self.bad("--methods", "'lp05' is not a method", *self.batch(methods="lp05"))
         self.bad("--band", "64 is the most", *self.batch("--band", "65"))
         self.bad("--memory", "'lots' is not a number of bytes", *self.batch("--memory", "lots"))
         self.bad("batch", "--out FOLDER is missing", "batch", self.data)

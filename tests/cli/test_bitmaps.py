@@ -45,7 +45,7 @@ class BitmapTest(Case):
         file = self.write("l.bmp", bitmaps.bmp(LABELLING, 8, grey))
         self.assertEqual(self.energy(labels=file), self.energy())
         file = self.write("l.bmp", bitmaps.bmp(IMAGE))
-        self.bad(file, "one number a pixel", "energy", self.image, "--unary", self.unary, "--labels", file)
+        self.bad(file, "one number per pixel", "energy", self.image, "--unary", self.unary, "--labels", file)
 
     def test_malformed(self):
         cases = bitmaps.malformed_bmp(WIDTH, HEIGHT)
@@ -63,7 +63,7 @@ class BitmapTest(Case):
             self.assertEqual(done.returncode, 2)
             self.skipTest("built without libwebp")
         self.assertEqual(self.energy(image=file), self.energy())
-        self.bad(file, "has colours where one number a pixel is needed", "energy", self.image, "--unary", self.unary, "--labels", file)
+        self.bad(file, "has colours where one number per pixel is needed", "energy", self.image, "--unary", self.unary, "--labels", file)
         unary = self.write("u16.npy", formats.npy([0, 2] * 256, (16, 16, 2)))
         self.good("solve", self.write("j.webp", bitmaps.LOSSY_WEBP), "--unary", unary, "--overlay", "o.png", "-q")
         # Lossy, but a picture of one colour stays close to it: red most, blue least.
@@ -155,7 +155,7 @@ class PlainFileTest(Case):
             os.rename(path, self.path("kept"))
             for make in (os.mkfifo, lambda p: os.symlink("/dev/zero", p), os.mkdir):
                 make(path)
-                self.bad(message, "is no plain file", "batch", "data", "--methods", "mf", "--out", "out")
+                self.bad(message, "is not a regular file", "batch", "data", "--methods", "mf", "--out", "out")
                 self.assertFalse(os.path.exists(self.path("out")))
                 (os.rmdir if make is os.mkdir else os.unlink)(path)
             os.rename(self.path("kept"), path)

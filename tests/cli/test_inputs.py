@@ -103,7 +103,7 @@ class PictureTest(Case):
             self.assertEqual(self.energy(labels=self.write("l", data)), expected)
         for data in (pictures.pnm(IMAGE, 6), pictures.tiff(IMAGE)):
             file = self.write("l", data)
-            self.bad(file, "one number a pixel", "energy", self.image, "--unary", self.unary,
+            self.bad(file, "one number per pixel", "energy", self.image, "--unary", self.unary,
                      "--labels", file)
 
 
@@ -212,7 +212,7 @@ class UnaryTest(Case):
         self.bad(zero, "gives 1 labels", "energy", self.image, "--labels", self.labels,
                  "--labels-prior", zero)
         self.bad("--label-count", "gives 70000 labels", *arguments, "--label-count=70000")
-        self.bad(self.image, "one number a pixel", "energy", self.image, "--labels", self.labels,
+        self.bad(self.image, "one number per pixel", "energy", self.image, "--labels", self.labels,
                  "--labels-prior", self.image)
 
 

@@ -105,7 +105,7 @@ class SoftMaskTest(Case):
         rows[5][7] = (255, 0, 0)
         file = self.write("red.png", formats.png(rows))
         for more in ((), ("--tile", "64")):
-            self.bad(file, "has colours where one number a pixel is needed", "solve", self.photo, "--labels-prior", file, *more)
+            self.bad(file, "has colours where one number per pixel is needed", "solve", self.photo, "--labels-prior", file, *more)
 
     def test_jpeg(self):
         """Blocks of 8 x 8 in black and white, and in greys, which a JPEG does not keep."""

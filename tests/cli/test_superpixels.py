@@ -148,7 +148,7 @@ class VolumeTest(Case):
         self.bad(self.volume, "mean shift is for grids of one or two axes", "superpixels", self.volume, "-o", "r.npy")
         self.bad("r.png", "the image is a volume", *self.start, "-o", "r.png")
         self.bad("b.png", "the image is a volume", *self.start, "-o", "r.npy", "--boundaries", "b.png")
-        self.bad("b.npy", "is to be a .nii", *self.start, "-o", "r.npy", "--boundaries", "b.npy")
+        self.bad("b.npy", "must be a .nii", *self.start, "-o", "r.npy", "--boundaries", "b.npy")
         self.bad("r.nii", "the image is a photograph", "superpixels", self.image, "-o", "r.nii")
 
 

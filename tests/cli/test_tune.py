@@ -261,7 +261,7 @@ class Resuming(TuneCase):
             run.send_signal(signal.SIGINT)
             output, errors = run.communicate(timeout=case.HANG_S)
         self.assertEqual((run.returncode, output), (130, ""), errors)
-        self.assertIn("the same command goes on", errors)
+        self.assertIn("the same command continues", errors)
         self.assertFalse(os.path.exists(self.path("out/best.json")))
         self.assertGreaterEqual(self.lines_of("out"), 3)
 
@@ -289,7 +289,7 @@ class Problems(TuneCase):
         out = self.arguments("out")
         for subject, words, more in (
                 ("--method", "has nothing to tune", ("--method", "unary")),
-                ("--method", "is no method", ("--method", "sgd")),
+                ("--method", "is not a method", ("--method", "sgd")),
                 ("--objective", "is not one of", ("--objective", "speed")),
                 ("--budget", "above zero", ("--budget", "0")),
                 ("--band", "too many", ("--band", "100")),

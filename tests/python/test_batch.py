@@ -141,7 +141,7 @@ class BatchTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "as many truths as problems"):
             dcrf.batch(problems[:2], truths, methods=["mf5"])
         for name in ("mf0", "sgd", "lp+", "unary+cliques"):
-            with self.assertRaisesRegex(ValueError, "is no method"):
+            with self.assertRaisesRegex(ValueError, "is not a method"):
                 dcrf.batch(problems[:1], methods=[name])
         with self.assertRaisesRegex(dcrf.ProblemError, "the truth has the shape"):
             dcrf.batch(problems[:1], [truths[0].T], methods=["mf5"])
