@@ -13,23 +13,38 @@
 #define ROWS_AT_ONCE 64
 #define ROWS_PER_CHUNK 4096
 
-struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels) {
-    double sum = 0, magnitude = 0;
+struct smallest {
+    const dcrf_model *model;
+    uint16_t *labels; /* or NULL */
+};
+
+enum { SMALLEST, MAGNITUDE, SMALLEST_SUMS };
+
+static void sum_smallest(void *context, size_t first, size_t last, double *sums) {
+    const struct smallest *smallest = context;
+    const dcrf_model *model = smallest->model;
     float values[ROWS_AT_ONCE];
     uint16_t places[ROWS_AT_ONCE];
-    for (size_t begin = 0; begin < model->variables; begin += ROWS_AT_ONCE) {
-        const size_t left = model->variables - begin;
-        const size_t count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+    for (size_t begin = first; begin < last; begin += ROWS_AT_ONCE) {
+        const size_t count = last - begin < ROWS_AT_ONCE ? last - begin : ROWS_AT_ONCE;
         dcrf_dsp()->smallest(model->unary + begin * model->stride, model->labels, model->stride,
                              count, values, places);
         for (size_t r = 0; r < count; r++) {
-            sum += (double)values[r];
-            magnitude += fabs((double)values[r]);
+            sums[SMALLEST] += (double)values[r];
+            sums[MAGNITUDE] += fabs((double)values[r]);
         }
-        if (labels)
-            memcpy(labels + begin, places, count * sizeof *labels);
+        if (smallest->labels)
+            memcpy(smallest->labels + begin, places, count * sizeof *places);
     }
-    return (struct dcrf_unary_minimum){sum, ((double)model->variables + 8) * 0x1p-53 * magnitude};
+}
+
+struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, dcrf_pool *pool,
+                                             uint16_t *labels) {
+    struct smallest smallest = {model, labels};
+    double sums[SMALLEST_SUMS];
+    dcrf_parallel_sums(pool, model->variables, sum_smallest, &smallest, sums, SMALLEST_SUMS);
+    return (struct dcrf_unary_minimum){sums[SMALLEST],
+                                       ((double)model->variables + 8) * 0x1p-53 * sums[MAGNITUDE]};
 }
 
 dcrf_status dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels, size_t count,
@@ -39,12 +54,12 @@ dcrf_status dcrf_label_by_unary(const dcrf_model *model, uint16_t *labels, size_
     const dcrf_status status =
         dcrf_check_room(labels, count, model->variables, "the labels", error);
     if (status == DCRF_OK)
-        dcrf_unary_minimum(model, labels);
+        dcrf_unary_minimum(model, NULL, labels);
     return status;
 }
 
 double dcrf_unary_floor(const dcrf_model *model) {
-    return model ? dcrf_unary_minimum(model, NULL).sum : 0;
+    return model ? dcrf_unary_minimum(model, NULL, NULL).sum : 0;
 }
 
 void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,

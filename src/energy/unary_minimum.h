@@ -2,6 +2,7 @@
 #ifndef DCRF_ENERGY_UNARY_MINIMUM_H
 #define DCRF_ENERGY_UNARY_MINIMUM_H
 
+#include "core/threads.h"
 #include "model/model.h"
 
 /* dcrf_unary_floor, and how far it can be off by roundings. */
@@ -10,6 +11,7 @@ struct dcrf_unary_minimum {
 };
 
 /* With dcrf_label_by_unary, where the labels are wanted; else NULL. */
-struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, uint16_t *labels);
+struct dcrf_unary_minimum dcrf_unary_minimum(const dcrf_model *model, dcrf_pool *pool,
+                                             uint16_t *labels);
 
 #endif

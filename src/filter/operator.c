@@ -153,22 +153,44 @@ dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *work
     return op->methods->diagonal(op, workspace, diagonal, error);
 }
 
+#define ROWS_PER_CHUNK 4096
+
+/* Rows of one channel. */
+struct row_sums {
+    float *ones, *sums;
+    float *out;
+};
+
+static void fill_ones(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct row_sums *rows = context;
+    for (size_t k = begin * DCRF_NARROW_LANES; k < end * DCRF_NARROW_LANES; k++)
+        rows->ones[k] = k % DCRF_NARROW_LANES == 0;
+}
+
+static void take_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct row_sums *rows = context;
+    for (size_t a = begin; a < end; a++)
+        rows->out[a] = rows->sums[a * DCRF_NARROW_LANES];
+}
+
 dcrf_status dcrf_operator_row_sums(const dcrf_operator *op, dcrf_workspace *workspace,
                                    float *row_sums, dcrf_error *error) {
     if (!op || !workspace || !row_sums)
         return dcrf_fail_null(error, "the operator, the workspace or the room for row sums");
     DCRF_ENTER(workspace, error);
     const size_t n = op->variables;
-    float *block = dcrf_allocate_zero(n, 2 * DCRF_NARROW_LANES * sizeof *block);
+    dcrf_pool *pool = dcrf_workspace_pool(workspace);
+    float *block = dcrf_allocate(n, 2 * DCRF_NARROW_LANES * sizeof *block);
     if (!block)
         return dcrf_fail_memory(error, "the row sums of a kernel");
-    float *sums = block + n * DCRF_NARROW_LANES;
-    for (size_t a = 0; a < n; a++)
-        block[a * DCRF_NARROW_LANES] = 1;
-    const dcrf_status status = dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, block, sums, 1,
-                                                   DCRF_NARROW_LANES, error);
-    for (size_t a = 0; status == DCRF_OK && a < n; a++)
-        row_sums[a] = sums[a * DCRF_NARROW_LANES];
+    struct row_sums rows = {block, block + n * DCRF_NARROW_LANES, row_sums};
+    dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, fill_ones, &rows);
+    const dcrf_status status = dcrf_operator_apply(op, workspace, DCRF_SYMMETRIC, rows.ones,
+                                                   rows.sums, 1, DCRF_NARROW_LANES, error);
+    if (status == DCRF_OK)
+        dcrf_parallel_for(pool, n, ROWS_PER_CHUNK, take_sums, &rows);
     dcrf_release(block);
     return status;
 }

@@ -114,18 +114,24 @@ dcrf_status dcrf_model_set_unary(dcrf_model *model, const dcrf_view *energies, d
     if (energies->channels != model->labels)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; the model has %zu labels",
                          what, energies->channels, model->labels);
-    float *unary;
-    dcrf_status status =
-        allocate_unary(&unary, model->variables, model->labels, model->stride, error);
+    float *unary = model->unary; /* zeros, which a call that fails leaves there */
+    dcrf_status status = DCRF_OK;
+    if (model->has_unary)
+        status = allocate_unary(&unary, model->variables, model->labels, model->stride, error);
     if (status < 0)
         return status;
     status = dcrf_view_copy(energies, &model->grid, what, NULL, unary, model->stride, error);
     if (status < 0) {
-        dcrf_release(unary);
+        if (model->has_unary)
+            dcrf_release(unary);
+        else
+            memset(unary, 0, model->variables * model->stride * sizeof *unary);
         return status;
     }
-    dcrf_release(model->unary);
+    if (model->has_unary)
+        dcrf_release(model->unary);
     model->unary = unary;
+    model->has_unary = true;
     model->revision++;
     return DCRF_OK;
 }

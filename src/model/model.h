@@ -40,8 +40,9 @@ struct dcrf_model {
     size_t origin[DCRF_MAX_AXES];
     size_t variables;
     size_t labels;
-    size_t stride; /* floats in a row of `unary`: dcrf_padded(labels) */
-    float *unary;  /* variables rows, padding zero */
+    size_t stride;  /* floats in a row of `unary`: dcrf_padded(labels) */
+    float *unary;   /* variables rows, padding zero */
+    bool has_unary; /* else they are zero */
     size_t kernel_count;
     struct dcrf_model_kernel *kernels;
     struct dcrf_cliques cliques;

@@ -81,7 +81,8 @@ dcrf_status dcrf_solver_new(dcrf_solver **out, const dcrf_plan *plan, dcrf_works
         dcrf_solver_free(&solver);
         return status;
     }
-    const struct dcrf_unary_minimum floor = dcrf_unary_minimum(plan->model, solver->best);
+    const struct dcrf_unary_minimum floor =
+        dcrf_unary_minimum(plan->model, dcrf_workspace_pool(workspace), solver->best);
     solver->info.unary_floor = floor.sum;
     solver->unary_floor_error = floor.error;
     *out = solver;
