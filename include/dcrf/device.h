@@ -66,6 +66,12 @@ DCRF_API void *dcrf_device_memory_data(const dcrf_device_memory *memory);
 DCRF_API dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *from,
                                       size_t bytes, dcrf_error *error);
 
+/* From now on all work of the workspace's device goes into `stream`, a cudaStream_t (NULL: the
+ * default stream), which must outlive the workspace and all that is made with it. Calls that give
+ * the host nothing return when their work is queued. */
+DCRF_API dcrf_status dcrf_device_use_stream(dcrf_workspace *workspace, void *stream,
+                                            dcrf_error *error);
+
 /* Later work on the workspace's device waits for what is already queued in `stream`, a
  * cudaStream_t: (void *)1 is the default stream, (void *)2 that of the calling thread. */
 DCRF_API dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error);

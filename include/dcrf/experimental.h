@@ -51,7 +51,20 @@ DCRF_API size_t dcrf_operator_variables(const dcrf_operator *op);
 DCRF_API size_t dcrf_operator_bytes(const dcrf_operator *op);    /* memory held by the operator */
 DCRF_API size_t dcrf_operator_vertices(const dcrf_operator *op); /* lattice only; otherwise 0 */
 
-/* out = K in, for a block of channels. `in` and `out` must not overlap. */
+/* The lattices of `pictures` pictures as one operator, from features on the workspace's device: one
+ * row of `dimension` floats per variable, already divided by the sigmas, the pictures one after the
+ * other and equally large. It is normalized symmetrically, or with is_symmetric = 0 neither
+ * normalized nor calibrated. With is_waiting = 0 the host does not wait for the device; memory is
+ * then taken for as many vertices as there could be, dcrf_operator_vertices says how many those
+ * are, and features that are not finite or too large for a lattice give NaN instead of an error. */
+DCRF_API dcrf_status dcrf_operator_new_there(dcrf_operator **op, const float *features,
+                                             size_t variables, size_t dimension, size_t pictures,
+                                             int is_symmetric, int is_waiting,
+                                             dcrf_workspace *workspace, dcrf_error *error);
+
+/* out = K in, for a block of channels. `in` and `out` must not overlap. An operator on a device
+ * also takes two blocks there: the call returns when its work is queued. The same holds for the
+ * diagonal. */
 DCRF_API dcrf_status dcrf_operator_apply(const dcrf_operator *op, dcrf_workspace *workspace,
                                          dcrf_direction direction, const float *in, float *out,
                                          size_t channels, size_t stride, dcrf_error *error);

@@ -293,6 +293,16 @@ struct dcrf_backend_arrays_methods {
     dcrf_status (*find)(const void *data, size_t *index, dcrf_error *error);
     /* What is asked of the device from now on waits for what is in a stream of the caller's now. */
     dcrf_status (*wait_for)(dcrf_backend_device *device, void *stream, dcrf_error *error);
+    /* All work of the device goes into a stream of the caller's, until it is closed. */
+    void (*use_stream)(dcrf_backend_device *device, void *stream);
+    /* The lattice of rows of features that are on the device, as many in each picture, normalized
+     * symmetrically, or neither normalized nor calibrated. If it is not waiting, the host waits for
+     * nothing: there is room for as many vertices as there could be, and features that no lattice
+     * can have give weights that are not numbers. */
+    dcrf_status (*lattice_of_rows)(dcrf_operator **op, dcrf_backend_device *device,
+                                   const float *rows, size_t variables, size_t dimension,
+                                   size_t pictures, bool is_symmetric, bool is_waiting,
+                                   dcrf_error *error);
     /* The device need not outlive it, and any thread may free it. */
     dcrf_status (*memory_new)(dcrf_backend_memory **memory, void **data,
                               dcrf_backend_device *device, size_t bytes, dcrf_error *error);

@@ -265,6 +265,14 @@ dcrf_status dcrf_device_copy(dcrf_workspace *workspace, void *to, const void *fr
                       : device->backend->arrays->copy(device->opened, to, from, bytes, error);
 }
 
+dcrf_status dcrf_device_use_stream(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
+    const struct dcrf_device *device;
+    const dcrf_status status = need_device(workspace, &device, error);
+    if (status == DCRF_OK)
+        device->backend->arrays->use_stream(device->opened, stream);
+    return status;
+}
+
 dcrf_status dcrf_device_wait(dcrf_workspace *workspace, void *stream, dcrf_error *error) {
     const struct dcrf_device *device;
     const dcrf_status status = need_device(workspace, &device, error);

@@ -84,6 +84,28 @@ dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const d
     return status;
 }
 
+dcrf_status dcrf_operator_new_there(dcrf_operator **op, const float *features, size_t variables,
+                                    size_t dimension, size_t pictures, int is_symmetric,
+                                    int is_waiting, dcrf_workspace *workspace, dcrf_error *error) {
+    if (!op || !features || !workspace)
+        return dcrf_fail_null(error, "the operator, the features or the workspace");
+    DCRF_ENTER(workspace, error);
+    *op = NULL;
+    if (dimension == 0 || dimension > DCRF_MAX_FEATURES)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%zu features; 1 to %d are possible", dimension,
+                         DCRF_MAX_FEATURES);
+    if (variables == 0 || pictures == 0 || variables % pictures != 0)
+        return dcrf_fail(error, DCRF_ERROR_SIZE, "%zu variables are not %zu equal pictures",
+                         variables, pictures);
+    const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
+    if (!device || !device->backend->arrays->lattice_of_rows)
+        return dcrf_fail(error, DCRF_ERROR_UNSUPPORTED,
+                         "lattices of several pictures are made on a GPU only");
+    return device->backend->arrays->lattice_of_rows(op, device->opened, features, variables,
+                                                    dimension, pictures, is_symmetric != 0,
+                                                    is_waiting != 0, error);
+}
+
 void dcrf_operator_free(dcrf_operator **op) {
     if (!op || !*op)
         return;

@@ -54,6 +54,11 @@ static dcrf_status wait_for(dcrf_backend_device *device, void *stream, dcrf_erro
     return fake_refuse("wait_for", error);
 }
 
+static void use_stream(dcrf_backend_device *device, void *stream) {
+    (void)device;
+    atomic_store(&waited_for, stream);
+}
+
 static dcrf_status memory_new(dcrf_backend_memory **out, void **data, dcrf_backend_device *device,
                               size_t bytes, dcrf_error *error) {
     dcrf_status status = fake_refuse("memory_new", error);
@@ -245,6 +250,7 @@ static dcrf_status mean_field(dcrf_backend_device *device, const struct dcrf_bac
 
 const struct dcrf_backend_arrays_methods fake_arrays = {.find = find,
                                                         .wait_for = wait_for,
+                                                        .use_stream = use_stream,
                                                         .memory_new = memory_new,
                                                         .memory_free = memory_free,
                                                         .copy = copy,

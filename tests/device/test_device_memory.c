@@ -2,6 +2,8 @@
  * long it lives. */
 #include "places.h"
 
+#include <dcrf/experimental.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -66,11 +68,97 @@ static void wrong_calls_are_told(void **state) {
     assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
                  dcrf_device_copy(cpu, &here, &here, 4, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error, dcrf_device_wait(cpu, NULL, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "on no device", error,
+                 dcrf_device_use_stream(cpu, NULL, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
                  dcrf_device_copy(device, NULL, &here, 4, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error, dcrf_device_find(NULL, name, &error));
     dcrf_device_memory_free(NULL);
     assert_null(dcrf_device_memory_data(NULL));
+}
+
+static void wrong_lattices_are_told(void **state) {
+    (void)state;
+    dcrf_error error;
+    dcrf_operator *op;
+    const float features[6] = {0};
+    assert_fails(DCRF_ERROR_UNSUPPORTED, "on a GPU only", error,
+                 dcrf_operator_new_there(&op, features, 6, 1, 2, 1, 0, cpu, &error));
+    assert_null(op);
+    assert_fails(DCRF_ERROR_SIZE, "equal pictures", error,
+                 dcrf_operator_new_there(&op, features, 5, 1, 2, 1, 0, device, &error));
+    assert_fails(DCRF_ERROR_SIZE, "0 features", error,
+                 dcrf_operator_new_there(&op, features, 6, 0, 2, 1, 0, device, &error));
+    assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
+                 dcrf_operator_new_there(&op, NULL, 6, 1, 2, 1, 0, device, &error));
+}
+
+enum { PICTURES = 3, PICTURE_VARIABLES = 500, FEATURES = 3, CHANNELS = 6, STRIDE = 8 };
+
+/* One picture by the operator of the CPU: K in and the diagonal. */
+static void apply_here(const float *features, const float *in, float *out, float *diagonal) {
+    const dcrf_grid grid = dcrf_grid_1d(PICTURE_VARIABLES);
+    const dcrf_kernel kernel = {.kind = DCRF_KERNEL_FEATURES,
+                                .weight = 1,
+                                .normalization = DCRF_NORMALIZE_SYMMETRIC,
+                                .channels =
+                                    dcrf_view_interleaved(features, DCRF_F32, &grid, FEATURES)};
+    dcrf_operator *op;
+    dcrf_error error;
+    must(dcrf_operator_new(&op, &grid, &kernel, DCRF_OPERATOR_LATTICE, cpu, &error), &error);
+    must(dcrf_operator_apply(op, cpu, DCRF_SYMMETRIC, in, out, CHANNELS, STRIDE, &error), &error);
+    must(dcrf_operator_diagonal(op, cpu, diagonal, &error), &error);
+    dcrf_operator_free(&op);
+}
+
+/* The lattices of a batch, with a wait and without, against those of the CPU one by one. */
+static void lattices_of_pictures_are_the_same(void **state) {
+    (void)state;
+    static float features[PICTURES * PICTURE_VARIABLES * FEATURES];
+    static float in[PICTURES * PICTURE_VARIABLES * STRIDE],
+        out[PICTURES * PICTURE_VARIABLES * STRIDE];
+    static float found[PICTURES * PICTURE_VARIABLES * STRIDE];
+    static float diagonal[PICTURES * PICTURE_VARIABLES],
+        found_diagonal[PICTURES * PICTURE_VARIABLES];
+    dcrf_error error;
+    if (is_fake())
+        skip(); /* whose lattices are the CPU's */
+    for (size_t k = 0; k < sizeof features / sizeof *features; k++)
+        features[k] = (float)(k * 7919 % 1000) / 250;
+    for (size_t k = 0; k < sizeof in / sizeof *in; k++)
+        in[k] = k % STRIDE < CHANNELS ? (float)(k * 104729 % 1000) / 1000 : 0;
+    for (size_t p = 0; p < PICTURES; p++)
+        apply_here(features + p * PICTURE_VARIABLES * FEATURES, in + p * PICTURE_VARIABLES * STRIDE,
+                   out + p * PICTURE_VARIABLES * STRIDE, diagonal + p * PICTURE_VARIABLES);
+    struct place features_there = put(device, true, features, sizeof features);
+    struct place in_there = put(device, true, in, sizeof in);
+    struct place out_there = put(device, true, found, sizeof found);
+    struct place diagonal_there = put(device, true, found_diagonal, sizeof found_diagonal);
+    for (int is_waiting = 0; is_waiting < 2; is_waiting++) {
+        dcrf_operator *op;
+        must(dcrf_operator_new_there(&op, features_there.data, PICTURES * PICTURE_VARIABLES,
+                                     FEATURES, PICTURES, 1, is_waiting, device, &error),
+             &error);
+        must(dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in_there.data, out_there.data,
+                                 CHANNELS, STRIDE, &error),
+             &error);
+        must(dcrf_operator_diagonal(op, device, diagonal_there.data, &error), &error);
+        assert_fails(DCRF_ERROR_ARGUMENT, "both", error,
+                     dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in, out_there.data, CHANNELS,
+                                         STRIDE, &error));
+        fetch(device, &out_there, found, sizeof found);
+        fetch(device, &diagonal_there, found_diagonal, sizeof found_diagonal);
+        dcrf_operator_free(&op);
+        for (size_t k = 0; k < sizeof out / sizeof *out; k++)
+            if (k % STRIDE < CHANNELS)
+                assert_float_equal(found[k], out[k], 1e-5);
+        for (size_t a = 0; a < sizeof diagonal / sizeof *diagonal; a++)
+            assert_float_equal(found_diagonal[a], diagonal[a], 1e-6);
+    }
+    drop(&features_there);
+    drop(&in_there);
+    drop(&out_there);
+    drop(&diagonal_there);
 }
 
 static void the_fake_is_asked_right(void **state) {
@@ -123,6 +211,8 @@ int main(void) {
         cmocka_unit_test(memory_says_where_it_is),
         cmocka_unit_test(copies_go_both_ways),
         cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(wrong_lattices_are_told),
+        cmocka_unit_test(lattices_of_pictures_are_the_same),
         cmocka_unit_test(the_fake_is_asked_right),
         cmocka_unit_test(memory_outlives_its_workspace),
         cmocka_unit_test(nothing_is_left), /* the last */

@@ -197,10 +197,17 @@ static dcrf_status wait_for(dcrf_backend_device *device, void *stream, dcrf_erro
     return status;
 }
 
+static void use_stream(dcrf_backend_device *device, void *stream) {
+    const device_turn turn(device);
+    device->stream = static_cast<cudaStream_t>(stream);
+}
+
 static struct dcrf_backend_arrays_methods make_methods() {
     struct dcrf_backend_arrays_methods methods = {};
     methods.find = array_find;
     methods.wait_for = wait_for;
+    methods.use_stream = use_stream;
+    methods.lattice_of_rows = lattice_of_rows;
     methods.memory_new = memory_new;
     methods.memory_free = memory_free;
     methods.copy = copy;

@@ -95,7 +95,8 @@ static dcrf_status keep_memory(size_t index, dcrf_error *error) {
 static dcrf_status make_streams(dcrf_backend_device *device, dcrf_error *error) {
     const char *what = "making streams";
     dcrf_status status =
-        check(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking), what, error);
+        check(cudaStreamCreateWithFlags(&device->own_stream, cudaStreamNonBlocking), what, error);
+    device->stream = device->own_stream;
     if (status == DCRF_OK)
         status =
             check(cudaStreamCreateWithFlags(&device->side, cudaStreamNonBlocking), what, error);
@@ -152,8 +153,8 @@ static bool make_idle(dcrf_backend_device *device) {
 
 static void destroy(dcrf_backend_device *device) {
     cudaSetDevice((int)device->index);
-    if (device->stream)
-        cudaStreamSynchronize(device->stream);
+    if (device->own_stream)
+        cudaStreamSynchronize(device->own_stream);
     if (device->few)
         cudaFreeHost(device->few);
     for (int i = 0; i < 2; i++) {
@@ -168,8 +169,8 @@ static void destroy(dcrf_backend_device *device) {
         cudaEventDestroy(device->joined);
     if (device->side)
         cudaStreamDestroy(device->side);
-    if (device->stream)
-        cudaStreamDestroy(device->stream);
+    if (device->own_stream)
+        cudaStreamDestroy(device->own_stream);
     cudaGetLastError();
     pthread_mutex_destroy(&device->turn);
     free(device);
@@ -218,8 +219,10 @@ static dcrf_status make_device(dcrf_backend_device **out, size_t index, dcrf_err
 dcrf_status device_open(dcrf_backend_device **out, size_t index, dcrf_error *error) {
     *out = take_idle(index);
     const dcrf_status status = *out ? DCRF_OK : make_device(out, index, error);
-    if (status == DCRF_OK)
-        (*out)->holders = 1;
+    if (status < 0)
+        return status;
+    (*out)->holders = 1;
+    (*out)->stream = (*out)->own_stream;
     return status;
 }
 

@@ -83,7 +83,8 @@ struct stage {
 struct dcrf_backend_device {
     size_t index;
     size_t holders;
-    cudaStream_t stream;
+    cudaStream_t stream; /* its own, or for a time the caller's */
+    cudaStream_t own_stream;
     cudaStream_t side; /* for what may run beside, between two events */
     cudaEvent_t forked, joined;
     double *few; /* pinned memory of the host, for a few numbers on their way there */
@@ -239,6 +240,10 @@ dcrf_status lattice_new(struct device_operator **op, dcrf_backend_device *device
 dcrf_status lattice_new_compatible(struct device_operator **op, dcrf_backend_device *device,
                                    const struct dcrf_features *features, bool has_origin,
                                    dcrf_densecrf_normalization normalization, dcrf_error *error);
+/* See the table. */
+dcrf_status lattice_of_rows(dcrf_operator **op, dcrf_backend_device *device, const float *rows,
+                            size_t variables, size_t dimension, size_t pictures, bool is_symmetric,
+                            bool is_waiting, dcrf_error *error);
 dcrf_status grid_new(struct device_operator **op, dcrf_backend_device *device,
                      const struct dcrf_features *features, dcrf_normalization normalization,
                      dcrf_error *error);

@@ -43,65 +43,71 @@ static __global__ void number_entries(const unsigned long long *codes, const uin
 
 /* ---- connection ----------------------------------------------------------------------------- */
 
-static __global__ void clear_neighbours(uint32_t *neighbours, size_t count, uint32_t none) {
-    const size_t i = this_thread();
-    if (i < count)
-        neighbours[i] = none;
+/* Blocks along y are the axes; in memory there is room for `room` vertices along each. */
+static __global__ void clear_neighbours(uint32_t *neighbours, const uint32_t *vertices,
+                                        uint32_t room) {
+    uint2 *along = reinterpret_cast<uint2 *>(neighbours) + (size_t)blockIdx.y * room;
+    for (size_t v = this_thread(); v < *vertices; v += (size_t)gridDim.x * blockDim.x)
+        along[v] = make_uint2(room, room);
 }
 
 /* One step ahead along an axis adds 1 to every coordinate but that of the axis, which loses d: the
  * remainder k grows by one and m of the axis falls by one, and where k was d, every m grows by one
  * and k becomes 0. */
-static __global__ void connect(struct coding coding, const unsigned long long *codes,
-                               uint32_t vertices, uint32_t *neighbours) {
-    const size_t v = this_thread();
-    const uint32_t axis = blockIdx.y, d = (uint32_t)coding.dimension;
-    if (v >= vertices)
-        return;
-    unsigned long long wanted = codes[v];
-    if (wanted % (d + 1) < d) {
-        wanted += 1;
+static __device__ unsigned long long step_ahead(const struct coding &coding,
+                                                unsigned long long code, uint32_t axis) {
+    const uint32_t d = (uint32_t)coding.dimension;
+    if (code % (d + 1) < d) {
+        code += 1;
     } else {
-        wanted -= d;
+        code -= d;
         for (uint32_t i = 0; i < d; i++)
-            wanted += coding.place[i];
+            code += coding.place[i];
     }
-    if (axis < d)
-        wanted -= coding.place[axis];
-    uint32_t low = 0, high = vertices;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (codes[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
+    return axis < d ? code - coding.place[axis] : code;
+}
+
+static __global__ void connect(const struct coding *coding, const unsigned long long *codes,
+                               const uint32_t *count, uint32_t room, uint32_t *neighbours) {
+    const uint32_t vertices = *count, axis = blockIdx.y;
+    uint32_t *along = neighbours + (size_t)axis * room * 2;
+    for (size_t v = this_thread(); v < vertices; v += (size_t)gridDim.x * blockDim.x) {
+        const unsigned long long wanted = step_ahead(*coding, codes[v], axis);
+        uint32_t low = 0, high = vertices;
+        while (low < high) {
+            const uint32_t middle = low + (high - low) / 2;
+            if (codes[middle] < wanted)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low == vertices || codes[low] != wanted)
+            continue;
+        along[2 * v + 1] = low;
+        along[2 * (size_t)low] = (uint32_t)v; /* from one vertex only */
     }
-    if (low == vertices || codes[low] != wanted)
-        return;
-    uint32_t *along = neighbours + (size_t)axis * vertices * 2;
-    along[2 * v + 1] = low;
-    along[2 * (size_t)low] = (uint32_t)v; /* from one vertex only */
 }
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-static __global__ void count_pieces(const uint32_t *first, uint32_t vertices, uint32_t *pieces,
-                                    uint8_t *is_shared) {
-    const size_t v = this_thread();
-    if (v >= vertices)
-        return;
-    pieces[v] = (first[v + 1] - first[v] + PIECE - 1) / PIECE;
-    is_shared[v] = pieces[v] > 1;
-    if (v + 1 == vertices)
-        pieces[vertices] = 0;
+/* Beyond the last vertex there are none. */
+static __global__ void count_pieces(const uint32_t *first, const uint32_t *count, uint32_t room,
+                                    uint32_t *pieces, uint8_t *is_shared) {
+    const uint32_t vertices = *count;
+    for (size_t v = this_thread(); v <= room; v += (size_t)gridDim.x * blockDim.x) {
+        pieces[v] = v < vertices ? (first[v + 1] - first[v] + PIECE - 1) / PIECE : 0;
+        if (v < room)
+            is_shared[v] = pieces[v] > 1;
+    }
 }
 
-static __global__ void list_pieces(const uint32_t *piece_first, uint32_t vertices,
-                                   uint32_t *piece_vertex) {
-    const size_t v = this_thread();
-    if (v < vertices)
+static __global__ void list_pieces(const uint32_t *piece_first, const uint32_t *count,
+                                   uint32_t room, uint32_t *piece_vertex, uint32_t *pieces) {
+    for (size_t v = this_thread(); v < *count; v += (size_t)gridDim.x * blockDim.x)
         for (uint32_t p = piece_first[v]; p < piece_first[v + 1]; p++)
             piece_vertex[p] = (uint32_t)v;
+    if (this_thread() == 0)
+        *pieces = piece_first[room];
 }
 
 /* ---- the stages ----------------------------------------------------------------------------- */
@@ -110,11 +116,15 @@ static __global__ void list_pieces(const uint32_t *piece_first, uint32_t vertice
 struct build {
     struct device_lattice *lattice;
     dcrf_backend_device *device;
-    struct coding coding;
+    bool is_waiting;       /* for numbers that memory and work are measured by */
+    struct coding *coding; /* on the device */
+    bool is_single;
+    int bits; /* of codes */
     size_t pictures;
     size_t points; /* the variables, and one more where the origin is in */
     size_t entries;
-    float *rows;
+    float *own_rows; /* NULL: they are the caller's */
+    const float *rows;
     unsigned long long *codes[2];
     uint32_t *entry[2];
     uint32_t *number;
@@ -166,16 +176,16 @@ static dcrf_status sort_entries(struct build *b, dcrf_error *error) {
         status = device_array(b->device, &lattice->corner_weight, b->entries, WHAT, error);
     if (status < 0)
         return status;
-    const struct embedding e = {b->coding,   b->rows,     b->points,
-                                b->codes[0], b->entry[0], lattice->corner_weight};
+    const struct embedding e = {
+        b->coding,   (int)lattice->dimension, b->is_single, b->rows, b->points, b->codes[0],
+        b->entry[0], lattice->corner_weight};
     embedding_launch(e, b->device->stream);
     status = check(cudaGetLastError(), WHAT, error);
     if (status < 0)
         return status;
     WITH_SCRATCH(b, cub::DeviceRadixSort::SortPairs(scratch, bytes, b->codes[0], b->codes[1],
                                                     b->entry[0], b->entry[1], b->entries, 0,
-                                                    b->coding.bits < 64 ? b->coding.bits : 64,
-                                                    b->device->stream));
+                                                    b->bits, b->device->stream));
     return status;
 }
 
@@ -192,14 +202,18 @@ static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
     WITH_SCRATCH(
         b, cub::DeviceScan::InclusiveSum(scratch, bytes, heads, b->number, b->entries, stream));
     if (status == DCRF_OK)
-        status = device_download(b->device, &vertices, b->number + b->entries - 1, sizeof vertices,
-                                 error);
+        status = check(cudaMemcpyAsync(lattice->counts + COUNT_VERTICES, b->number + b->entries - 1,
+                                       sizeof vertices, cudaMemcpyDeviceToDevice, stream),
+                       WHAT, error);
+    if (status == DCRF_OK && b->is_waiting)
+        status = device_download(b->device, &vertices, lattice->counts + COUNT_VERTICES,
+                                 sizeof vertices, error);
     if (status < 0)
         return status;
-    lattice->vertices = vertices;
-    status = device_array(b->device, &b->vertex_codes, vertices, WHAT, error);
+    lattice->vertices = b->is_waiting ? vertices : b->entries;
+    status = device_array(b->device, &b->vertex_codes, lattice->vertices, WHAT, error);
     if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->first, (size_t)vertices + 1, WHAT, error);
+        status = device_array(b->device, &lattice->first, lattice->vertices + 1, WHAT, error);
     if (status == DCRF_OK)
         status = device_array(b->device, &lattice->corner_vertex, b->entries, WHAT, error);
     if (status == DCRF_OK)
@@ -217,60 +231,67 @@ static dcrf_status number_vertices(struct build *b, dcrf_error *error) {
 
 static dcrf_status connect_vertices(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
-    const size_t count = lattice->vertices * lattice->corners * 2;
-    const dcrf_status status = device_array(b->device, &lattice->neighbours, count, WHAT, error);
+    const uint32_t room = (uint32_t)lattice->vertices, *count = lattice->counts + COUNT_VERTICES;
+    const dcrf_status status = device_array(b->device, &lattice->neighbours,
+                                            lattice->vertices * lattice->corners * 2, WHAT, error);
     if (status < 0)
         return status;
-    clear_neighbours<<<blocks_for(count), THREADS, 0, b->device->stream>>>(
-        lattice->neighbours, count, (uint32_t)lattice->vertices);
-    const dim3 grid(blocks_for(lattice->vertices), (unsigned)lattice->corners);
-    connect<<<grid, THREADS, 0, b->device->stream>>>(
-        b->coding, b->vertex_codes, (uint32_t)lattice->vertices, lattice->neighbours);
+    const dim3 grid(looping_blocks(b->device, room), (unsigned)lattice->corners);
+    clear_neighbours<<<grid, THREADS, 0, b->device->stream>>>(lattice->neighbours, count, room);
+    connect<<<grid, THREADS, 0, b->device->stream>>>(b->coding, b->vertex_codes, count, room,
+                                                     lattice->neighbours);
     return check(cudaGetLastError(), WHAT, error);
+}
+
+/* A piece is full but for the last one of its vertex. */
+static dcrf_status take_pieces(struct build *b, dcrf_error *error) {
+    struct device_lattice *lattice = b->lattice;
+    const size_t room = lattice->vertices;
+    lattice->pieces = room + b->entries / PIECE + 1;
+    lattice->shared_count = b->entries / PIECE + 1;
+    dcrf_status status = device_array(b->device, &b->counts, room + 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &b->is_shared, room, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->piece_first, room + 1, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->piece_vertex, lattice->pieces, WHAT, error);
+    if (status == DCRF_OK)
+        status = device_array(b->device, &lattice->shared, lattice->shared_count, WHAT, error);
+    return status;
 }
 
 static dcrf_status cut_into_pieces(struct build *b, dcrf_error *error) {
     struct device_lattice *lattice = b->lattice;
-    const uint32_t vertices = (uint32_t)lattice->vertices;
+    const uint32_t room = (uint32_t)lattice->vertices;
+    uint32_t *counts = lattice->counts, found[COUNT_KINDS] = {0, 0, 0};
     cudaStream_t stream = b->device->stream;
-    uint32_t counts[2] = {0, 0}; /* of pieces, of vertices that are shared */
-    /* A piece is full but for the last one of its vertex. */
-    const size_t most = lattice->vertices + b->entries / PIECE + 1;
-    dcrf_status status = device_array(b->device, &b->counts, (size_t)vertices + 2, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &b->is_shared, vertices, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->piece_first, (size_t)vertices + 1, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->piece_vertex, most, WHAT, error);
-    if (status == DCRF_OK)
-        status = device_array(b->device, &lattice->shared, b->entries / PIECE + 1, WHAT, error);
+    dcrf_status status = take_pieces(b, error);
     if (status < 0)
         return status;
-    count_pieces<<<blocks_for(vertices), THREADS, 0, stream>>>(lattice->first, vertices, b->counts,
-                                                               b->is_shared);
+    const unsigned blocks = looping_blocks(b->device, (size_t)room + 1);
+    count_pieces<<<blocks, THREADS, 0, stream>>>(lattice->first, counts + COUNT_VERTICES, room,
+                                                 b->counts, b->is_shared);
     WITH_SCRATCH(b, cub::DeviceScan::ExclusiveSum(scratch, bytes, b->counts, lattice->piece_first,
-                                                  (size_t)vertices + 1, stream));
+                                                  (size_t)room + 1, stream));
     if (status < 0)
         return status;
-    list_pieces<<<blocks_for(vertices), THREADS, 0, stream>>>(lattice->piece_first, vertices,
-                                                              lattice->piece_vertex);
+    list_pieces<<<blocks, THREADS, 0, stream>>>(lattice->piece_first, counts + COUNT_VERTICES, room,
+                                                lattice->piece_vertex, counts + COUNT_PIECES);
     WITH_SCRATCH(b, cub::DeviceSelect::Flagged(
                         scratch, bytes, thrust::counting_iterator<uint32_t>(0), b->is_shared,
-                        lattice->shared, b->counts + vertices + 1, (int)vertices, stream));
-    if (status == DCRF_OK)
-        status = device_download(b->device, &counts[0], lattice->piece_first + vertices,
-                                 sizeof counts[0], error);
-    if (status == DCRF_OK)
-        status = device_download(b->device, &counts[1], b->counts + vertices + 1, sizeof counts[1],
-                                 error);
-    lattice->pieces = counts[0];
-    lattice->shared_count = counts[1];
+                        lattice->shared, counts + COUNT_SHARED, (int)room, stream));
+    if (status < 0 || !b->is_waiting)
+        return status;
+    status = device_download(b->device, found, counts, sizeof found, error);
+    lattice->pieces = found[COUNT_PIECES];
+    lattice->shared_count = found[COUNT_SHARED];
     return status;
 }
 
 static void build_clear(struct build *b) {
-    device_release(b->device, b->rows);
+    device_release(b->device, b->own_rows);
+    device_release(b->device, b->coding);
     for (int i = 0; i < 2; i++) {
         device_release(b->device, b->codes[i]);
         device_release(b->device, b->entry[i]);
@@ -284,43 +305,40 @@ static void build_clear(struct build *b) {
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* All but the normalization. Whatever comes, finish is called next. */
-static dcrf_status begin(struct build *b, dcrf_backend_device *device,
-                         const struct dcrf_features *features, bool is_compatible, bool has_origin,
-                         dcrf_error *error) {
+static struct device_lattice *make_lattice(dcrf_backend_device *device, size_t variables,
+                                           size_t dimension, bool is_compatible) {
     struct device_lattice *lattice =
         static_cast<struct device_lattice *>(calloc(1, sizeof(struct device_lattice)));
-    *b = {};
     if (!lattice)
-        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+        return nullptr;
     lattice->op.base.methods = &device_lattice_methods;
-    lattice->op.base.variables = features->variables;
+    lattice->op.base.variables = variables;
     lattice->op.base.device = device;
     lattice->op.device = device;
     lattice->op.apply_on_device = lattice_apply;
     lattice->op.ordered_on_device = lattice_ordered;
     lattice->op.apply_double_on_device = lattice_apply_double;
     lattice->op.diagonal_on_device = lattice_diagonal_there;
-    lattice->dimension = features->dimension;
-    lattice->corners = features->dimension + 1;
-    lattice->gain = is_compatible ? (float)(1 / (1 + ldexp(1, -(int)features->dimension))) : 0;
+    lattice->dimension = dimension;
+    lattice->corners = dimension + 1;
+    lattice->gain = is_compatible ? (float)(1 / (1 + ldexp(1, -(int)dimension))) : 0;
     device_hold(device);
-    b->lattice = lattice;
-    b->device = device;
-    b->coding.is_single = is_compatible;
-    b->pictures = features->pictures;
-    b->points = features->variables + has_origin;
-    b->entries = lattice->entries = b->points * lattice->corners;
-    dcrf_status status = DCRF_OK;
-    if (b->entries > 0x7fffffff)
-        status = fail(error, DCRF_ERROR_SIZE,
-                      "a lattice of %zu variables in %zu dimensions is too large for this device",
-                      features->variables, features->dimension);
+    return lattice;
+}
+
+/* All that stands on the rows. */
+static dcrf_status build_rows(struct build *b, dcrf_error *error) {
+    struct device_lattice *lattice = b->lattice;
+    struct coding coding;
+    dcrf_status status = device_array(b->device, &lattice->counts, COUNT_KINDS, WHAT, error);
     if (status == DCRF_OK)
-        status = features_upload(device, features, has_origin, &b->rows, error);
-    if (status == DCRF_OK)
-        status = coding_find(&b->coding, device, lattice->dimension, b->rows, b->points,
-                             b->pictures, error);
+        status = coding_choose(&b->coding, b->device, lattice->dimension, b->is_single, b->rows,
+                               b->points, b->pictures, error);
+    b->bits = 64;
+    if (status == DCRF_OK && b->is_waiting) {
+        status = coding_download(&coding, b->coding, b->device, error);
+        b->bits = coding.bits < 64 ? coding.bits : 64;
+    }
     if (status == DCRF_OK)
         status = sort_entries(b, error);
     if (status == DCRF_OK)
@@ -330,6 +348,39 @@ static dcrf_status begin(struct build *b, dcrf_backend_device *device,
     if (status == DCRF_OK)
         status = cut_into_pieces(b, error);
     return status;
+}
+
+/* An empty build. Whatever comes, finish is called next. */
+static dcrf_status begin(struct build *b, dcrf_backend_device *device, size_t variables,
+                         size_t dimension, size_t pictures, bool is_compatible, bool has_origin,
+                         dcrf_error *error) {
+    *b = {};
+    b->lattice = make_lattice(device, variables, dimension, is_compatible);
+    if (!b->lattice)
+        return fail(error, DCRF_ERROR_MEMORY, "out of memory for " WHAT);
+    b->device = device;
+    b->is_waiting = true;
+    b->is_single = is_compatible;
+    b->pictures = pictures;
+    b->points = variables + has_origin;
+    b->entries = b->lattice->entries = b->points * b->lattice->corners;
+    if (b->entries > 0x7fffffff)
+        return fail(error, DCRF_ERROR_SIZE,
+                    "a lattice of %zu variables in %zu dimensions is too large for this device",
+                    variables, dimension);
+    return DCRF_OK;
+}
+
+/* All but the normalization. */
+static dcrf_status build_features(struct build *b, dcrf_backend_device *device,
+                                  const struct dcrf_features *features, bool is_compatible,
+                                  bool has_origin, dcrf_error *error) {
+    dcrf_status status = begin(b, device, features->variables, features->dimension,
+                               features->pictures, is_compatible, has_origin, error);
+    if (status == DCRF_OK)
+        status = features_upload(device, features, has_origin, &b->own_rows, error);
+    b->rows = b->own_rows;
+    return status < 0 ? status : build_rows(b, error);
 }
 
 /* Give the operator out, or free what there is of it. */
@@ -355,7 +406,7 @@ dcrf_status lattice_new(struct device_operator **out, dcrf_backend_device *devic
                         const struct dcrf_features *features, dcrf_normalization normalization,
                         dcrf_error *error) {
     struct build b;
-    dcrf_status status = begin(&b, device, features, false, false, error);
+    dcrf_status status = build_features(&b, device, features, false, false, error);
     if (status == DCRF_OK)
         status = lattice_normalize(b.lattice, b.rows, b.pictures, normalization, error);
     return finish(&b, status, out);
@@ -365,8 +416,31 @@ dcrf_status lattice_new_compatible(struct device_operator **out, dcrf_backend_de
                                    const struct dcrf_features *features, bool has_origin,
                                    dcrf_densecrf_normalization normalization, dcrf_error *error) {
     struct build b;
-    dcrf_status status = begin(&b, device, features, true, has_origin, error);
+    dcrf_status status = build_features(&b, device, features, true, has_origin, error);
     if (status == DCRF_OK)
         status = lattice_normalize_compatible(b.lattice, normalization, error);
     return finish(&b, status, out);
+}
+
+dcrf_status lattice_of_rows(dcrf_operator **out, dcrf_backend_device *device, const float *rows,
+                            size_t variables, size_t dimension, size_t pictures, bool is_symmetric,
+                            bool is_waiting, dcrf_error *error) {
+    const device_turn turn(device);
+    struct build b;
+    struct device_operator *op = nullptr;
+    *out = nullptr;
+    dcrf_status status = device_enter(device, error);
+    if (status < 0)
+        return status;
+    status = begin(&b, device, variables, dimension, pictures, false, false, error);
+    b.is_waiting = is_waiting;
+    b.rows = rows;
+    if (status == DCRF_OK)
+        status = build_rows(&b, error);
+    if (status == DCRF_OK && is_symmetric)
+        status = lattice_normalize(b.lattice, rows, pictures, DCRF_NORMALIZE_SYMMETRIC, error);
+    status = finish(&b, status, &op);
+    if (status == DCRF_OK)
+        *out = &op->base;
+    return status;
 }

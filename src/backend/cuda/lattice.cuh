@@ -25,9 +25,23 @@
  * and the pieces in their order. */
 #define PIECE 32
 
+/* Places in `counts`. */
+enum lattice_count { COUNT_VERTICES, COUNT_PIECES, COUNT_SHARED, COUNT_KINDS };
+
+/* Kernels over what is counted on the device have a loop, and blocks for the whole device but no
+ * more than there can be work for. */
+static inline unsigned looping_blocks(const dcrf_backend_device *device, size_t most) {
+    const size_t wanted = (most + THREADS - 1) / THREADS,
+                 all = (size_t)device->multiprocessors * 16;
+    return (unsigned)(wanted < all ? wanted : all);
+}
+
 struct device_lattice {
     struct device_operator op;
-    size_t dimension, corners, vertices;
+    /* There is room for so many vertices, pieces and vertices of more than one piece: as many as
+     * there are, or where nobody waited to know, as there could be. */
+    size_t dimension, corners, vertices, pieces, shared_count;
+    uint32_t *counts;        /* on the device: how many of each there are */
     float gain;              /* of the compatible one; 0: it is the symmetric operator */
     size_t entries;          /* all corners of all points */
     uint32_t *corner_vertex; /* points x corners */
@@ -37,11 +51,9 @@ struct device_lattice {
     float *entry_weight;
     uint32_t *neighbours; /* corners x vertices x 2; a missing one is `vertices` */
 
-    size_t pieces;
     uint32_t *piece_first;  /* vertices + 1: the pieces of a vertex */
     uint32_t *piece_vertex; /* of each piece */
     uint32_t *shared;       /* vertices of more than one piece */
-    size_t shared_count;
 
     float *buffer; /* of the blur: see lattice_apply.cu */
     size_t buffer_floats;

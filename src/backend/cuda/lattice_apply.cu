@@ -52,16 +52,14 @@ struct splat {
     const float4 *in;
     size_t in_stride; /* in float4 */
     uint32_t width;   /* in float4 */
-    uint32_t pieces;
+    const uint32_t *pieces;
     float4 *out;     /* rows of vertices */
     float4 *partial; /* rows of pieces */
 };
 
 /* One warp per piece: LANES threads per entry, and the entries of the piece dealt out in turn. */
-template <int LANES, typename T> static __global__ void sum_pieces(struct splat s) {
-    const uint32_t piece = (uint32_t)(this_thread() / WARP);
-    if (piece >= s.pieces)
-        return;
+template <int LANES, typename T>
+static __device__ void sum_piece(const struct splat &s, uint32_t piece) {
     const uint32_t lane = threadIdx.x % WARP, column = lane % LANES;
     const uint32_t vertex = s.piece_vertex[piece];
     const uint32_t begin = s.first[vertex] + (piece - s.piece_first[vertex]) * PIECE;
@@ -80,43 +78,56 @@ template <int LANES, typename T> static __global__ void sum_pieces(struct splat 
     row[column] = sum.rounded();
 }
 
+template <int LANES, typename T> static __global__ void sum_pieces(struct splat s) {
+    const uint32_t warps = gridDim.x * (THREADS / WARP), pieces = *s.pieces;
+    for (uint32_t piece = (uint32_t)(this_thread() / WARP); piece < pieces; piece += warps)
+        sum_piece<LANES, T>(s, piece);
+}
+
 #define SHARED_THREADS 128
 
-/* One block per vertex of several pieces; added up in double. */
-template <int LANES> static __global__ void sum_shared(struct splat s, const uint32_t *shared) {
+/* One block per vertex of several pieces, as many blocks as there may be; added up in double. */
+template <int LANES>
+static __global__ void sum_shared(struct splat s, const uint32_t *shared, const uint32_t *count) {
     __shared__ four<double> sums[SHARED_THREADS];
-    const uint32_t vertex = shared[blockIdx.x];
     const uint32_t column = threadIdx.x % LANES, turn = threadIdx.x / LANES;
-    four<double> sum = {0, 0, 0, 0};
-    for (uint32_t p = s.piece_first[vertex] + turn; p < s.piece_first[vertex + 1];
-         p += SHARED_THREADS / LANES)
-        if (column < s.width)
-            sum.add(1, s.partial[(size_t)p * s.width + column]);
-    sums[threadIdx.x] = sum;
-    __syncthreads();
-    if (turn > 0 || column >= s.width)
-        return;
-    for (uint32_t t = 1; t < SHARED_THREADS / LANES; t++) {
-        const four<double> other = sums[t * LANES + column];
-        sum.x += other.x;
-        sum.y += other.y;
-        sum.z += other.z;
-        sum.w += other.w;
+    for (uint32_t i = blockIdx.x; i < *count; i += gridDim.x) {
+        const uint32_t vertex = shared[i];
+        four<double> sum = {0, 0, 0, 0};
+        for (uint32_t p = s.piece_first[vertex] + turn; p < s.piece_first[vertex + 1];
+             p += SHARED_THREADS / LANES)
+            if (column < s.width)
+                sum.add(1, s.partial[(size_t)p * s.width + column]);
+        sums[threadIdx.x] = sum;
+        __syncthreads();
+        if (turn == 0 && column < s.width) {
+            for (uint32_t t = 1; t < SHARED_THREADS / LANES; t++) {
+                const four<double> other = sums[t * LANES + column];
+                sum.x += other.x;
+                sum.y += other.y;
+                sum.z += other.z;
+                sum.w += other.w;
+            }
+            s.out[(size_t)vertex * s.width + column] = sum.rounded();
+        }
+        __syncthreads();
     }
-    s.out[(size_t)vertex * s.width + column] = sum.rounded();
 }
 
 template <int LANES>
 static void launch_splat(const struct splat &s, const struct device_lattice *lattice,
                          bool is_precise, cudaStream_t stream) {
-    const unsigned blocks = blocks_for((size_t)s.pieces * WARP);
+    const dcrf_backend_device *device = lattice->op.device;
+    const unsigned blocks = looping_blocks(device, lattice->pieces * WARP);
+    const size_t most = (size_t)device->multiprocessors * 32;
     if (is_precise)
         sum_pieces<LANES, double><<<blocks, THREADS, 0, stream>>>(s);
     else
         sum_pieces<LANES, float><<<blocks, THREADS, 0, stream>>>(s);
     if (lattice->shared_count > 0)
         sum_shared<LANES>
-            <<<(unsigned)lattice->shared_count, SHARED_THREADS, 0, stream>>>(s, lattice->shared);
+            <<<(unsigned)(lattice->shared_count < most ? lattice->shared_count : most),
+               SHARED_THREADS, 0, stream>>>(s, lattice->shared, lattice->counts + COUNT_SHARED);
 }
 
 /* ---- blur ----------------------------------------------------------------------------------- */
@@ -125,37 +136,37 @@ struct blur {
     const uint32_t *neighbours[2];
     const float4 *in[2];
     float4 *out[2];
-    uint32_t vertices, width;
+    const uint32_t *vertices;
+    uint32_t missing, width; /* a neighbour that is missing has this number */
 };
 
 static __device__ float4 blurred_row(const float4 *in, const uint32_t *neighbours, uint32_t vertex,
-                                     uint32_t column, uint32_t vertices, uint32_t width) {
+                                     uint32_t column, uint32_t missing, uint32_t width) {
     const uint2 near = reinterpret_cast<const uint2 *>(neighbours)[vertex];
     const float4 none = make_float4(0, 0, 0, 0);
-    const float4 before = near.x < vertices ? in[(size_t)near.x * width + column] : none;
-    const float4 after = near.y < vertices ? in[(size_t)near.y * width + column] : none;
+    const float4 before = near.x < missing ? in[(size_t)near.x * width + column] : none;
+    const float4 after = near.y < missing ? in[(size_t)near.y * width + column] : none;
     return DCRF_LATTICE_CENTRE * in[(size_t)vertex * width + column] +
            DCRF_LATTICE_SIDE * (before + after);
 }
 
 /* One axis of one order, or with gridDim.y = 2 of both. */
 static __global__ void blur_axis(struct blur b) {
-    const size_t i = this_thread();
-    if (i >= (size_t)b.vertices * b.width)
-        return;
     const uint32_t order = blockIdx.y;
-    b.out[order][i] = blurred_row(b.in[order], b.neighbours[order], (uint32_t)(i / b.width),
-                                  (uint32_t)(i % b.width), b.vertices, b.width);
+    const size_t count = (size_t)*b.vertices * b.width;
+    for (size_t i = this_thread(); i < count; i += (size_t)gridDim.x * blockDim.x)
+        b.out[order][i] = blurred_row(b.in[order], b.neighbours[order], (uint32_t)(i / b.width),
+                                      (uint32_t)(i % b.width), b.missing, b.width);
 }
 
 /* The last axes of both orders, added up. */
 static __global__ void blur_last(struct blur b) {
-    const size_t i = this_thread();
-    if (i >= (size_t)b.vertices * b.width)
-        return;
-    const uint32_t vertex = (uint32_t)(i / b.width), column = (uint32_t)(i % b.width);
-    b.out[0][i] = blurred_row(b.in[0], b.neighbours[0], vertex, column, b.vertices, b.width) +
-                  blurred_row(b.in[1], b.neighbours[1], vertex, column, b.vertices, b.width);
+    const size_t count = (size_t)*b.vertices * b.width;
+    for (size_t i = this_thread(); i < count; i += (size_t)gridDim.x * blockDim.x) {
+        const uint32_t vertex = (uint32_t)(i / b.width), column = (uint32_t)(i % b.width);
+        b.out[0][i] = blurred_row(b.in[0], b.neighbours[0], vertex, column, b.missing, b.width) +
+                      blurred_row(b.in[1], b.neighbours[1], vertex, column, b.missing, b.width);
+    }
 }
 
 static float *blur_all(struct device_lattice *lattice, dcrf_direction direction, size_t width) {
@@ -165,10 +176,11 @@ static float *blur_all(struct device_lattice *lattice, dcrf_direction direction,
     for (size_t i = 0; i < BUFFERS; i++)
         buffer[i] = reinterpret_cast<float4 *>(lattice->buffer + i * floats);
     struct blur b = {};
-    b.vertices = (uint32_t)lattice->vertices;
+    b.vertices = lattice->counts + COUNT_VERTICES;
+    b.missing = (uint32_t)lattice->vertices;
     b.width = (uint32_t)(width / 4);
     const bool both = direction == DCRF_SYMMETRIC;
-    const unsigned blocks = blocks_for(lattice->vertices * b.width);
+    const unsigned blocks = looping_blocks(lattice->op.device, lattice->vertices * b.width);
     const size_t count = both ? axes - 1 : axes;
     const float4 *in[2] = {buffer[0], buffer[0]};
     for (size_t i = 0; i < count; i++) {
@@ -224,7 +236,7 @@ static dcrf_status spread(struct device_lattice *lattice, dcrf_direction directi
                             reinterpret_cast<const float4 *>(in),
                             in_stride / 4,
                             (uint32_t)(width / 4),
-                            (uint32_t)lattice->pieces,
+                            lattice->counts + COUNT_PIECES,
                             reinterpret_cast<float4 *>(lattice->buffer),
                             reinterpret_cast<float4 *>(lattice->partial)};
     if (s.width <= 1)
@@ -403,7 +415,7 @@ static void lattice_free(dcrf_operator *base) {
     void *const held[] = {lattice->corner_vertex,  lattice->corner_weight, lattice->first,
                           lattice->entry_variable, lattice->entry_weight,  lattice->neighbours,
                           lattice->piece_first,    lattice->piece_vertex,  lattice->shared,
-                          lattice->buffer,         lattice->partial};
+                          lattice->buffer,         lattice->partial,       lattice->counts};
     cudaSetDevice((int)device->index);
     for (void *memory : held)
         device_release(device, memory);

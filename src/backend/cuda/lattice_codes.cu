@@ -3,7 +3,7 @@
 #include "backend/cuda/lattice_codes.cuh"
 
 #include <cmath>
-#include <cstring>
+#include <math_constants.h>
 
 #define WHAT "the plan of a lattice"
 
@@ -15,11 +15,8 @@ static __device__ int ordered_bits(float value) {
     return bits < 0 ? bits ^ 0x7fffffff : bits;
 }
 
-static float from_ordered_bits(int ordered) {
-    const int bits = ordered < 0 ? ordered ^ 0x7fffffff : ordered;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+static __device__ float from_ordered_bits(int ordered) {
+    return __int_as_float(ordered < 0 ? ordered ^ 0x7fffffff : ordered);
 }
 
 /* The smallest and largest value of every feature; the order of integer atomics does not matter. */
@@ -54,74 +51,95 @@ static __global__ void clear_extent(int dimension, int *extent) {
 
 /* Coordinates of the embedding are linear in the features, so those of the extremes bound them. A
  * corner of the simplex is within two steps of the point, a neighbour within three; one is spare.
- * In single precision coordinates must be so small that rounding is a part of that one. */
-static dcrf_status choose_coding(struct coding *coding, size_t dimension, size_t pictures,
-                                 const int *extent, dcrf_error *error) {
+ * In single precision coordinates must be so small that rounding is a part of that one. One thread:
+ * the host need not wait for the extremes. */
+static __global__ void choose_coding(struct coding coding, size_t pictures, const int *extent,
+                                     struct coding *out) {
+    const int dimension = coding.dimension;
     const double corners = (double)(dimension + 1), margin = 4;
     double low = 0, high = 0, size = 0; /* of the sum of what is above */
     double digits[DCRF_MAX_FEATURES];
-    coding->dimension = (int)dimension;
-    double units = sqrt(1.0 / 2 + 1.0 / 6) * corners;
-    if (coding->is_single)
-        units = (double)(float)units;
-    for (size_t i = 0; i < dimension; i++)
-        coding->factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units;
-    for (size_t i = dimension + 1; i-- > 0;) {
+    coding.is_failed = CODING_IS_RIGHT;
+    for (int i = dimension; i >= 0; i--) {
         double along_low = 0, along_high = 0; /* of the feature that makes coordinate i */
         if (i > 0) {
-            along_low = (double)from_ordered_bits(extent[2 * (i - 1)]) * coding->factor[i - 1];
-            along_high = (double)from_ordered_bits(extent[2 * i - 1]) * coding->factor[i - 1];
+            along_low = (double)from_ordered_bits(extent[2 * (i - 1)]) * coding.factor[i - 1];
+            along_high = (double)from_ordered_bits(extent[2 * i - 1]) * coding.factor[i - 1];
         }
         const double from = low - (double)i * along_high, to = high - (double)i * along_low;
-        if (!(fabs(from) < 1e9 && fabs(to) < 1e9))
-            return fail(error, DCRF_ERROR_ARGUMENT,
-                        "a feature is too large for its sigma: the lattice would need more than 32 "
-                        "bits");
         const double own_size = fmax(fabs(along_low), fabs(along_high));
-        if (coding->is_single && (size + (double)i * own_size) * COORDINATE_ERROR > corners / 4)
-            return fail(error, DCRF_ERROR_UNSUPPORTED,
-                        "features this large for their sigmas, in single precision, are not on "
-                        "this device yet: use the CPU, or larger sigmas");
+        if (!(fabs(from) < 1e9 && fabs(to) < 1e9))
+            coding.is_failed = CODING_TOO_LARGE;
+        else if (coding.is_single && (size + (double)i * own_size) * COORDINATE_ERROR > corners / 4)
+            coding.is_failed = CODING_TOO_LARGE_SINGLE;
+        if (coding.is_failed)
+            break;
         if (i < dimension) {
-            coding->low[i] = (long long)floor(from / corners - margin);
-            digits[i] = ceil(to / corners + margin) - (double)coding->low[i] + 1;
+            coding.low[i] = (long long)floor(from / corners - margin);
+            digits[i] = ceil(to / corners + margin) - (double)coding.low[i] + 1;
         }
         low += along_low;
         high += along_high;
         size += own_size;
     }
     double place = corners;
-    for (size_t i = dimension + 1; i-- > 0;) {
+    for (int i = dimension; i >= 0 && !coding.is_failed; i--) {
         if (i > 0)
-            coding->place[i - 1] = (unsigned long long)place;
+            coding.place[i - 1] = (unsigned long long)place;
         else
-            coding->picture_place = (unsigned long long)place;
+            coding.picture_place = (unsigned long long)place;
         place *= i > 0 ? digits[i - 1] : (double)pictures;
         if (place > 0x1p62)
-            return fail(error, DCRF_ERROR_UNSUPPORTED,
-                        "a lattice of this extent in %zu dimensions is not on this device yet: use "
-                        "the CPU, or larger sigmas",
-                        dimension);
+            coding.is_failed = CODING_TOO_WIDE;
     }
-    coding->bits = (int)ceil(log2(place)) + 1;
-    return DCRF_OK;
+    coding.bits = coding.is_failed ? 64 : (int)ceil(log2(place)) + 1;
+    *out = coding;
 }
 
-dcrf_status coding_find(struct coding *coding, dcrf_backend_device *device, size_t dimension,
-                        const float *rows, size_t points, size_t pictures, dcrf_error *error) {
-    int *there = nullptr, extent[2 * DCRF_MAX_FEATURES];
-    dcrf_status status = device_array(device, &there, 2 * dimension, WHAT, error);
-    if (status < 0)
-        return status;
-    clear_extent<<<1, 32, 0, device->stream>>>((int)dimension, there);
-    find_extent<<<(unsigned)device->multiprocessors * 2, THREADS, 0, device->stream>>>(
-        rows, points, (int)dimension, there);
-    status = check(cudaGetLastError(), WHAT, error);
+dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, size_t dimension,
+                          bool is_single, const float *rows, size_t points, size_t pictures,
+                          dcrf_error *error) {
+    int *extent = nullptr;
+    struct coding coding = {};
+    double units = sqrt(1.0 / 2 + 1.0 / 6) * (double)(dimension + 1);
+    if (is_single)
+        units = (double)(float)units;
+    coding.dimension = (int)dimension;
+    coding.picture_points = points / pictures;
+    coding.is_single = is_single;
+    for (size_t i = 0; i < dimension; i++)
+        coding.factor[i] = 1 / sqrt((double)((i + 1) * (i + 2))) * units;
+    dcrf_status status = device_array(device, there, 1, WHAT, error);
     if (status == DCRF_OK)
-        status = device_download(device, extent, there, 2 * dimension * sizeof *extent, error);
-    device_release(device, there);
-    coding->picture_points = points / pictures;
-    return status < 0 ? status : choose_coding(coding, dimension, pictures, extent, error);
+        status = device_array(device, &extent, 2 * dimension, WHAT, error);
+    if (status == DCRF_OK) {
+        clear_extent<<<1, 32, 0, device->stream>>>((int)dimension, extent);
+        find_extent<<<(unsigned)device->multiprocessors * 2, THREADS, 0, device->stream>>>(
+            rows, points, (int)dimension, extent);
+        choose_coding<<<1, 1, 0, device->stream>>>(coding, pictures, extent, *there);
+        status = check(cudaGetLastError(), WHAT, error);
+    }
+    device_release(device, extent);
+    return status;
+}
+
+dcrf_status coding_download(struct coding *coding, const struct coding *there,
+                            dcrf_backend_device *device, dcrf_error *error) {
+    const dcrf_status status = device_download(device, coding, there, sizeof *coding, error);
+    if (status < 0 || coding->is_failed == CODING_IS_RIGHT)
+        return status;
+    if (coding->is_failed == CODING_TOO_LARGE)
+        return fail(
+            error, DCRF_ERROR_ARGUMENT,
+            "a feature is too large for its sigma: the lattice would need more than 32 bits");
+    if (coding->is_failed == CODING_TOO_LARGE_SINGLE)
+        return fail(error, DCRF_ERROR_UNSUPPORTED,
+                    "features this large for their sigmas, in single precision, are not on this "
+                    "device yet: use the CPU, or larger sigmas");
+    return fail(error, DCRF_ERROR_UNSUPPORTED,
+                "a lattice of this extent in %d dimensions is not on this device yet: use the CPU, "
+                "or larger sigmas",
+                coding->dimension);
 }
 
 /* ---- embedding ------------------------------------------------------------------------------ */
@@ -220,32 +238,36 @@ static __device__ void embed(const struct coding &coding, int d, const float *fe
 
 template <int FIXED, typename T> static __global__ void embed_all(struct embedding e) {
     constexpr int MOST = FIXED > 0 ? FIXED : DCRF_MAX_FEATURES;
-    const int d = FIXED > 0 ? FIXED : e.coding.dimension;
+    const int d = FIXED > 0 ? FIXED : e.dimension;
     const size_t a = this_thread();
     if (a >= e.points)
         return;
+    const struct coding &coding = *e.coding;
     float feature[MOST], weight[MOST + 1];
     int origin[MOST + 1], rank[MOST + 1];
-    for (int i = 0; i < d; i++)
+    bool is_right = coding.is_failed == CODING_IS_RIGHT;
+    for (int i = 0; i < d; i++) {
         feature[i] = e.rows[a * (size_t)d + (size_t)i];
-    embed<MOST, T>(e.coding, d, feature, origin, rank, weight);
-    const unsigned long long picture = a / e.coding.picture_points;
+        is_right = is_right && isfinite(feature[i]);
+    }
+    embed<MOST, T>(coding, d, feature, origin, rank, weight);
+    const unsigned long long picture = a / coding.picture_points;
     for (int k = 0; k <= d; k++) {
-        unsigned long long code = (unsigned long long)k + picture * e.coding.picture_place;
+        unsigned long long code = (unsigned long long)k + picture * coding.picture_place;
         for (int i = 0; i < d; i++) {
-            const long long digit = origin[i] - (rank[i] > d - k) - e.coding.low[i];
-            code += (unsigned long long)digit * e.coding.place[i];
+            const long long digit = origin[i] - (rank[i] > d - k) - coding.low[i];
+            code += (unsigned long long)digit * coding.place[i];
         }
         const size_t entry = a * (size_t)(d + 1) + (size_t)k;
         e.codes[entry] = code;
         e.entries[entry] = (uint32_t)entry;
-        e.weights[entry] = weight[k];
+        e.weights[entry] = is_right ? weight[k] : CUDART_NAN_F;
     }
 }
 
 template <typename T> static void launch_embed(const struct embedding &e, cudaStream_t stream) {
     const unsigned blocks = blocks_for(e.points);
-    switch (e.coding.dimension) {
+    switch (e.dimension) {
     case 2:
         embed_all<2, T><<<blocks, THREADS, 0, stream>>>(e);
         break;
@@ -265,7 +287,7 @@ template <typename T> static void launch_embed(const struct embedding &e, cudaSt
 }
 
 void embedding_launch(const struct embedding &e, cudaStream_t stream) {
-    if (e.coding.is_single)
+    if (e.is_single)
         launch_embed<float>(e, stream);
     else
         launch_embed<double>(e, stream);

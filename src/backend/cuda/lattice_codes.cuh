@@ -14,13 +14,18 @@ struct coding {
     double factor[DCRF_MAX_FEATURES]; /* of the embedding */
     long long low[DCRF_MAX_FEATURES];
     unsigned long long place[DCRF_MAX_FEATURES];
-    int bits; /* of all codes */
+    int bits;      /* of all codes */
+    int is_failed; /* a coding_failure */
 };
+
+enum coding_failure { CODING_IS_RIGHT, CODING_TOO_LARGE, CODING_TOO_LARGE_SINGLE, CODING_TOO_WIDE };
 
 /* Points and where their corners go: codes and weights, and entries, which are numbered point *
  * corners + corner. */
 struct embedding {
-    struct coding coding;
+    const struct coding *coding; /* on the device */
+    int dimension;
+    bool is_single;
     const float *rows;
     size_t points;
     unsigned long long *codes;
@@ -28,9 +33,14 @@ struct embedding {
     float *weights;
 };
 
-/* All of a coding but is_single, which is given, for points in rows of features of the device's. */
-dcrf_status coding_find(struct coding *coding, dcrf_backend_device *device, size_t dimension,
-                        const float *rows, size_t points, size_t pictures, dcrf_error *error);
+/* The coding of points in rows of features of the device's: there, the caller's to release. Only
+ * puts work into the stream; one that has failed gives weights that are not numbers. */
+dcrf_status coding_choose(struct coding **there, dcrf_backend_device *device, size_t dimension,
+                          bool is_single, const float *rows, size_t points, size_t pictures,
+                          dcrf_error *error);
+/* What was chosen, here, or why it has failed. */
+dcrf_status coding_download(struct coding *coding, const struct coding *there,
+                            dcrf_backend_device *device, dcrf_error *error);
 
 void embedding_launch(const struct embedding &e, cudaStream_t stream);
 

@@ -16,10 +16,11 @@ struct diagonal {
 };
 
 /* lattice_diagonal.c: what is left of a unit after one step along each axis of a set. */
-static __device__ float walk(const struct diagonal &d, uint32_t from, uint32_t axes,
-                             uint32_t direction) {
+static __device__ float walk(const struct diagonal &d, uint32_t corners, uint32_t from,
+                             uint32_t axes, uint32_t direction) {
     float left = 1;
-    for (uint32_t axis = 0; axis < d.corners; axis++) {
+#pragma unroll
+    for (uint32_t axis = 0; axis < corners; axis++) {
         if (axes >> axis & 1) {
             from = d.neighbours[((size_t)axis * d.vertices + from) * 2 + direction];
             if (from == d.vertices)
@@ -32,30 +33,36 @@ static __device__ float walk(const struct diagonal &d, uint32_t from, uint32_t a
     return left;
 }
 
-static __global__ void find_diagonal(struct diagonal d) {
+/* FIXED corners, of pictures with colours, stay in registers. */
+template <uint32_t FIXED> static __global__ void find_diagonal(struct diagonal d) {
+    const uint32_t corners = FIXED > 0 ? FIXED : d.corners;
     const size_t a = this_thread();
     if (a >= d.variables)
         return;
-    const uint32_t all = (uint32_t)((1ull << d.corners) - 1);
-    uint32_t step[DCRF_MAX_CORNERS];
-    const uint32_t *vertex = d.corner_vertex + a * d.corners;
-    const float *weight = d.corner_weight + a * d.corners;
-    for (uint32_t k = 0; k < d.corners; k++) {
-        const uint32_t to = vertex[k + 1 < d.corners ? k + 1 : 0];
+    const uint32_t all = (uint32_t)((1ull << corners) - 1);
+    uint32_t step[FIXED > 0 ? FIXED : DCRF_MAX_CORNERS];
+    const uint32_t *vertex = d.corner_vertex + a * corners;
+    const float *weight = d.corner_weight + a * corners;
+#pragma unroll
+    for (uint32_t k = 0; k < corners; k++) {
+        const uint32_t to = vertex[k + 1 < corners ? k + 1 : 0];
         uint32_t axis = 0;
-        while (axis + 1 < d.corners &&
+        while (axis + 1 < corners &&
                d.neighbours[((size_t)axis * d.vertices + vertex[k]) * 2 + 1] != to)
             axis++;
         step[k] = 1u << axis;
     }
     float sum = 0;
-    for (uint32_t j = 0; j < d.corners; j++) {
+#pragma unroll
+    for (uint32_t j = 0; j < corners; j++) {
         uint32_t axes = 0;
-        for (uint32_t i = 0; i < d.corners; i++) {
-            const uint32_t k = j + i < d.corners ? j + i : j + i - d.corners;
-            float there = walk(d, vertex[j], axes, 1) + walk(d, vertex[j], all & ~axes, 0);
+#pragma unroll
+        for (uint32_t i = 0; i < corners; i++) {
+            const uint32_t k = j + i < corners ? j + i : j + i - corners;
+            float there =
+                walk(d, corners, vertex[j], axes, 1) + walk(d, corners, vertex[j], all & ~axes, 0);
             if (axes == 0)
-                there += walk(d, vertex[j], all, 1);
+                there += walk(d, corners, vertex[j], all, 1);
             sum += weight[j] * weight[k] * there;
             axes |= step[k];
         }
@@ -73,7 +80,10 @@ dcrf_status lattice_diagonal_there(struct device_operator *op, float *out, dcrf_
                                (uint32_t)lattice->corners,
                                n,
                                out};
-    find_diagonal<<<blocks_for(n), THREADS, 0, op->device->stream>>>(d);
+    if (lattice->corners == 6)
+        find_diagonal<6><<<blocks_for(n), THREADS, 0, op->device->stream>>>(d);
+    else
+        find_diagonal<0><<<blocks_for(n), THREADS, 0, op->device->stream>>>(d);
     return check(cudaGetLastError(), "the diagonal of a lattice", error);
 }
 
@@ -83,7 +93,12 @@ dcrf_status lattice_diagonal(const dcrf_operator *base, dcrf_workspace *workspac
     struct device_operator *op = (struct device_operator *)base;
     const device_turn turn(op->device);
     float *there = nullptr;
+    size_t index;
     dcrf_status status = device_enter(op->device, error);
+    if (status == DCRF_OK)
+        status = array_find(out, &index, error);
+    if (status == DCRF_OK && index != SIZE_MAX)
+        return lattice_diagonal_there(op, out, error);
     if (status == DCRF_OK)
         status =
             device_array(op->device, &there, base->variables, "the diagonal of a lattice", error);

@@ -54,7 +54,22 @@ dcrf_status operator_apply(const dcrf_operator *base, dcrf_workspace *workspace,
     struct device_operator *op = (struct device_operator *)base;
     const device_turn turn(op->device);
     struct dcrf_application inner = *application;
-    dcrf_status status = operator_upload(op, application->in, application->stride, error);
+    size_t in_index, out_index;
+    dcrf_status status = array_find(application->in, &in_index, error);
+    if (status == DCRF_OK)
+        status = array_find(application->out, &out_index, error);
+    if (status < 0)
+        return status;
+    if (in_index == op->device->index && out_index == in_index) {
+        status = device_enter(op->device, error);
+        return status < 0 ? status : op->apply_on_device(op, application, error);
+    }
+    if (in_index != SIZE_MAX || out_index != SIZE_MAX)
+        return fail(error, DCRF_ERROR_ARGUMENT,
+                    "the input and the output of a filter must both be the host's or both be on "
+                    "cuda:%zu",
+                    op->device->index);
+    status = operator_upload(op, application->in, application->stride, error);
     if (status == DCRF_OK && application->accumulate)
         status = device_upload(op->device, op->out, application->out,
                                base->variables * application->stride * sizeof(float), error);
