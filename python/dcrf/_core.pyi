@@ -145,6 +145,21 @@ class Model:
     ) -> dict[str, Any]: ...
 
 @final
+class Lattices:
+    def __init__(
+        self,
+        device: str,
+        stream: int,
+        features: int,
+        variables: int,
+        dimension: int,
+        pictures: int,
+        is_symmetric: bool,
+        is_waiting: bool,
+    ) -> None: ...
+    def apply(self, values: int, result: int, channels: int, /) -> None: ...
+    def diagonal(self, result: int, /) -> None: ...
+
 class Operator:
     def __init__(
         self,

@@ -10,6 +10,9 @@ from ._layout import grid_of_image, place_channels_last
 from ._options import outside_the_package
 
 
+UNIT_MESSAGE = "the image lies between 0 and 1, and the sigmas are for 0 to 255: 255 times the image is used"
+
+
 def without_bools(image):
     """False and True are black and white."""
     is_bool = getattr(image, "dtype", None) == np.dtype(bool)
@@ -23,10 +26,7 @@ def on_the_scale(channels, channel_sigma=None):
     is_meant = channel_sigma is None or np.min(channel_sigma) >= 1
     if not (is_meant and channels.min() >= 0 and 0 < channels.max() <= 1):
         return channels
-    warnings.warn(
-        "the image lies between 0 and 1, and the sigmas are for 0 to 255: 255 times the image is used",
-        stacklevel=outside_the_package(),
-    )
+    warnings.warn(UNIT_MESSAGE, stacklevel=outside_the_package())
     return channels * channels.dtype.type(255)
 
 

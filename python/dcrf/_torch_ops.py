@@ -1,12 +1,13 @@
 """Operators for graphs that are compiled: ``dcrf::mean_field`` and ``dcrf::crf_loss`` (``torch.library.custom_op``, PyTorch 2.4).
 
 An operator is a function of tensors and numbers alone, so a ``Task`` is a string here, and a backward operator computes the way forth
-again. Fake kernels say what shapes come out, so that ``torch.compile`` keeps the graph whole. An implementation for another
-device is one more kernel of these operators (``register_kernel``).
+again. Fake kernels say what shapes come out, so that ``torch.compile`` keeps the graph whole. Tensors on a GPU have kernels of their own
+(``_torch_gpu``).
 """
 
 import torch
 
+from . import _torch_gpu
 from ._torch_work import (
     Needs, Task, loss_back, loss_parts, mean_field_back, mean_field_runs, numbers_of, tensors
 )
@@ -22,15 +23,20 @@ def is_compiling():
     return exist and torch.compiler.is_compiling()
 
 
-def _define(name, schema, function, fake):
+def _define(name, schema, function, fake, on_gpu):
     operator = torch.library.custom_op(name, function, mutates_args=(), schema=schema)
     operator.register_fake(fake)
+    operator.register_kernel("cuda", on_gpu)
     return operator
 
 
 def _filled(arrays, likes):
     """Operators give tensors: empty ones for what is not wanted."""
-    return tuple(likes[0].new_empty(0) if tensor is None else tensor for tensor in tensors(arrays, likes))
+    return _without_none(tensors(arrays, likes), likes)
+
+
+def _without_none(found, likes):
+    return tuple(likes[0].new_empty(0) if one is None else one.to(like) for one, like in zip(found, likes))
 
 
 def _empty(needs, likes):
@@ -64,6 +70,25 @@ def _mean_field_backward(gradient, logits, image, mask, weights, sigmas, matrice
     return _filled(found, (logits, image, weights, sigmas, matrices))
 
 
+def _mean_field_on_gpu(logits, image, mask, weights, sigmas, matrices, iterations, is_log, is_single, task):
+    settings, given = Task.read(task), (logits, image, mask, weights, sigmas, matrices)
+    if not _torch_gpu.takes(settings, logits):
+        return _mean_field(*given, iterations, is_log, is_single, task)
+    found = _torch_gpu.mean_field(settings, iterations, is_log, max(1, iterations), *given)[0]
+    return found.to(torch.float32 if is_single else logits.dtype)
+
+
+def _mean_field_backward_on_gpu(gradient, logits, image, mask, weights, sigmas, matrices, iterations, is_log, task, needs):
+    settings, given = Task.read(task), (logits, image, mask, weights, sigmas, matrices)
+    if not _torch_gpu.takes(settings, logits):
+        return _mean_field_backward(gradient, *given, iterations, is_log, task, needs)
+    result, field, kept = _torch_gpu.mean_field(settings, iterations, is_log, 1, *given)
+    found = _torch_gpu.mean_field_back(
+        field, iterations, is_log, 1, gradient, result, kept, logits, image, mask, Needs(*needs)
+    )
+    return _without_none(found, (logits, image, weights, sigmas, matrices))
+
+
 def _fake_mean_field_backward(gradient, logits, image, mask, weights, sigmas, matrices, iterations, is_log, task, needs):
     return _empty(needs, (logits, image, weights, sigmas, matrices))
 
@@ -85,6 +110,22 @@ def _crf_loss_backward(gradient, y, image, mask, weights, sigmas, matrices, task
     numbers, wanted = numbers_of(weights, sigmas, matrices), Needs(*needs)
     parts = loss_parts(Task.read(task), y, image, mask, numbers, wanted)[1:]
     return _filled(loss_back(gradient, *parts, numbers, wanted), (y, image, weights, sigmas, matrices))
+
+
+def _crf_loss_on_gpu(y, image, mask, weights, sigmas, matrices, is_single, task):
+    settings, given = Task.read(task), (y, image, mask, weights, sigmas, matrices)
+    if not _torch_gpu.takes(settings, y):
+        return _crf_loss(*given, is_single, task)
+    return _torch_gpu.crf_loss(settings, *given)[0].to(torch.float32 if is_single else y.dtype)
+
+
+def _crf_loss_backward_on_gpu(gradient, y, image, mask, weights, sigmas, matrices, task, needs):
+    settings, given = Task.read(task), (y, image, mask, weights, sigmas, matrices)
+    if not _torch_gpu.takes(settings, y):
+        return _crf_loss_backward(gradient, *given, task, needs)
+    _, field, rows, found, factors = _torch_gpu.crf_loss(settings, *given)
+    found = _torch_gpu.crf_loss_back(field, gradient, rows, found, factors, image, mask, Needs(*needs))
+    return _without_none(found, (y, image, weights, sigmas, matrices))
 
 
 def _fake_crf_loss_backward(gradient, y, image, mask, weights, sigmas, matrices, task, needs):
@@ -116,21 +157,28 @@ if exist:
         f"(Tensor logits, {_PARAMETERS}, int iterations, bool is_log, bool is_single, str task) -> Tensor",
         _mean_field,
         _fake_mean_field,
+        _mean_field_on_gpu,
     )
     mean_field_backward = _define(
         "dcrf::mean_field_backward",
         f"(Tensor gradient, Tensor logits, {_PARAMETERS}, int iterations, bool is_log, str task, bool[] needs) -> {_FIVE}",
         _mean_field_backward,
         _fake_mean_field_backward,
+        _mean_field_backward_on_gpu,
     )
     _differentiate(mean_field, mean_field_backward, (6, 7, 9))
     crf_loss = _define(
-        "dcrf::crf_loss", f"(Tensor y, {_PARAMETERS}, bool is_single, str task) -> Tensor", _crf_loss, _fake_crf_loss
+        "dcrf::crf_loss",
+        f"(Tensor y, {_PARAMETERS}, bool is_single, str task) -> Tensor",
+        _crf_loss,
+        _fake_crf_loss,
+        _crf_loss_on_gpu,
     )
     crf_loss_backward = _define(
         "dcrf::crf_loss_backward",
         f"(Tensor gradient, Tensor y, {_PARAMETERS}, str task, bool[] needs) -> {_FIVE}",
         _crf_loss_backward,
         _fake_crf_loss_backward,
+        _crf_loss_backward_on_gpu,
     )
     _differentiate(crf_loss, crf_loss_backward, (7,))

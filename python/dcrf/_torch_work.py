@@ -20,7 +20,7 @@ from ._superpixels import on_the_scale
 
 _MOST_FEATURES = 16
 # Of pictures that were normalized by mean and deviation; a photograph on the scale 0 to 255 has no negative numbers.
-_LARGEST_DEVIATION = 20.0
+LARGEST_DEVIATION = 20.0
 
 
 class Task(NamedTuple):
@@ -66,6 +66,13 @@ def _numpy(tensor, dtype):
     return tensor.detach().cpu().to(dtype).numpy()
 
 
+def normalized_message(least, most, sigma):
+    return (
+        f"the image lies between {least:.3g} and {most:.3g}, as if it was normalized, and the channel sigma {sigma:g} is for 0 to 255: "
+        "give it before that, or say with image_scale= what to multiply it by (1: it is as it should be)"
+    )
+
+
 def check_scale(pictures, task, numbers):
     """What pictures, as float32, are multiplied by; None: they are as they should be."""
     if not task.has_bilateral:
@@ -76,11 +83,8 @@ def check_scale(pictures, task, numbers):
     if channel_sigmas.min() < 1 or not pictures.size:
         return None
     least, most = float(pictures.min()), float(pictures.max())
-    if least < 0 and max(-least, most) < _LARGEST_DEVIATION:
-        raise ValueError(
-            f"the image lies between {least:.3g} and {most:.3g}, as if it was normalized, and the channel sigma {channel_sigmas.min():g} "
-            "is for 0 to 255: give it before that, or say with image_scale= what to multiply it by (1: it is as it should be)"
-        )
+    if least < 0 and max(-least, most) < LARGEST_DEVIATION:
+        raise ValueError(normalized_message(least, most, channel_sigmas.min()))
     return 255.0 if on_the_scale(pictures, channel_sigmas) is not pictures else None
 
 

@@ -4,12 +4,12 @@
 weights, the compatibility and the sigmas. ``CRFLoss`` is a loss: the relaxed energy, y'K(1 - y) for
 Potts, with gradients to y, the picture and the parameters.
 
-Batches are (B, labels, H, W) with pictures (B, channels, H, W), or volumes with one axis more. The work
-is done on the CPU in single precision by the C library (``dcrf/gradient.h``), on all cores, for every type and
-device of the tensors; memory grows linearly with the number of pixels. Gradients are those of the operators in
-use; docs/howto/train.md says how accurate those of sigmas and pictures are on the lattice. With
-``operator="exact"``, double precision and at most 4096 pixels everything is computed in double, and
-``torch.autograd.gradcheck`` passes.
+Batches are (B, labels, H, W) with pictures (B, channels, H, W), or volumes with one axis more. Tensors on the
+CPU are processed by the C library (``dcrf/gradient.h``), on all cores; tensors on a GPU stay there, except with
+``operator="exact"``. Both compute in single precision, whatever the type of the tensors; memory grows linearly
+with the number of pixels. Gradients are those of the operators in use; docs/howto/train.md says how accurate those
+of sigmas and pictures are on the lattice. With ``operator="exact"``, double precision and at most 4096 pixels
+everything is computed in double, and ``torch.autograd.gradcheck`` passes.
 
 >>> import torch
 >>> from dcrf.torch import MeanField
@@ -28,7 +28,7 @@ import math
 
 import torch
 
-from . import _torch_dense, _torch_ops
+from . import _torch_dense, _torch_gpu, _torch_ops
 from ._arrays import whole_number
 from ._choices import NORMALIZATIONS, OPERATORS, choice
 from ._torch_work import Keeper, LossFunction, MeanFieldFunction, Task, check_scale, numbers_of, result_type
@@ -172,7 +172,7 @@ class _Kernels(torch.nn.Module):
 
     def _used(self, axes, channels, shrink=1.0):
         """Weights, sigmas of every axis and channel, and the matrix of every kernel or None."""
-        weights, matrices = self.weights, self.used_compatibility
+        weights, sigmas, matrices = self.weights, self.sigmas, self.used_compatibility
         if self.per_label or matrices is not None:
             if matrices is None:
                 matrices = 1 - torch.eye(self.labels, dtype=weights.dtype, device=weights.device)
@@ -181,20 +181,17 @@ class _Kernels(torch.nn.Module):
             halves = _wide(self.log_weights) / 2
             matrices = matrices * torch.exp(halves[:, :, None] + halves[:, None, :])
             weights = torch.ones_like(weights[:, 0])
-        places, factors, at = [], [], 0
+        parts, at = [], 0
         for index, count in enumerate(self._sigma_counts):
             is_of_channels = self._task.has_bilateral and index == len(self._sigma_counts) - 1
             wanted = channels if is_of_channels else axes
             if count not in (0, wanted):
                 what = "channels" if is_of_channels else "axes"
                 raise ValueError(f"a kernel has {count} sigmas for {wanted} {what} of the picture")
-            places += range(at, at + count) if count else [at] * wanted
-            factors += [1.0 if is_of_channels else shrink] * wanted
+            part = sigmas[at : at + max(count, 1)]
+            parts.append((part if count else part.expand(wanted)) * (1.0 if is_of_channels else shrink))
             at += max(count, 1)
-        sigmas = self.sigmas[torch.tensor(places, device=self.log_sigmas.device)]
-        if shrink != 1:
-            sigmas = sigmas * torch.tensor(factors, dtype=sigmas.dtype, device=sigmas.device)
-        return weights, sigmas, matrices
+        return weights, torch.cat(parts), matrices
 
     def _is_dense(self, values):
         is_exact = self._task.operator == OPERATORS["exact"]
@@ -208,7 +205,7 @@ class _Kernels(torch.nn.Module):
 
 
 def _check_batch(values, image, mask, labels, what):
-    if torch.onnx.is_in_onnx_export() or torch.jit.is_tracing():
+    if not _torch_ops.is_compiling() and (torch.onnx.is_in_onnx_export() or torch.jit.is_tracing()):
         raise RuntimeError(
             "a dense CRF cannot be exported: its answer for this picture would be stored as a constant; export the network "
             "without it, and use dcrf.mean_field on what it gives"
@@ -222,6 +219,11 @@ def _check_batch(values, image, mask, labels, what):
         )
     if mask is not None and mask.shape != values.shape[:1] + values.shape[2:]:
         raise ValueError(f"mask has the shape {tuple(mask.shape)}; {tuple(values.shape[:1] + values.shape[2:])} is needed")
+
+
+def _beside(values, *others):
+    """Where the values are: a layer may have been left on the CPU."""
+    return [None if other is None else other.to(values.device) for other in others]
 
 
 class MeanField(_Kernels):
@@ -243,7 +245,9 @@ class MeanField(_Kernels):
     the channel sigma is at least 1; ``image_scale`` says what to multiply by, and nothing is looked at.
 
     With ``keys``, one hashable for each item of the batch, the lattices of the last 64 items are kept for the next
-    call with the same key while picture and sigmas stay the same. ``forget()`` drops them.
+    call with the same key while picture and sigmas stay the same. ``forget()`` drops them. On a GPU a lattice takes less time
+    than to look for one, and keys are not used. There, between the ways forth and back, one q is kept for each update, or with
+    ``checkpoint`` about the square root of so many, for another filter in most updates.
     """
 
     def __init__(
@@ -262,6 +266,7 @@ class MeanField(_Kernels):
         per_label=False,
         constrained=True,
         output="probabilities",
+        checkpoint=False,
         threads=0,
     ):
         super().__init__(
@@ -272,6 +277,7 @@ class MeanField(_Kernels):
             raise ValueError(f"output is {output!r}; it must be 'probabilities' or 'log_probabilities'")
         self.iterations = whole_number(iterations, "iterations")
         self.output = output
+        self.checkpoint = bool(checkpoint)
         self._keeper = Keeper(_MOST_KEPT)
 
     def extra_repr(self):
@@ -288,9 +294,17 @@ class MeanField(_Kernels):
             return _torch_dense.mean_field(self._task, self.iterations, is_log, logits, image, mask, *used)
         if _torch_ops.is_compiling():
             is_single = result_type(logits) == torch.float32
+            image, *used = _beside(logits, image, *used)
             return _torch_ops.mean_field(
                 logits, image, mask, *used, self.iterations, is_log, is_single, self._task_text
             )
+        if _torch_gpu.takes(self._task, logits):
+            every = max(1, math.isqrt(self.iterations)) if self.checkpoint else 1
+            image, *used = _beside(logits, image, *used)
+            found = _torch_gpu.MeanFieldOnGPU.apply(
+                self._task, self.iterations, is_log, every, logits, image, mask, *used
+            )
+            return found.to(result_type(logits))
         return MeanFieldFunction.apply(
             self._task, self.iterations, is_log, self._keeper, keys, logits, image, mask, *used
         )
@@ -359,7 +373,11 @@ class CRFLoss(_Kernels):
             energies = _torch_dense.crf_loss(self._task, y, image, mask, *used)
         elif _torch_ops.is_compiling():
             is_single = result_type(y) == torch.float32
+            image, *used = _beside(y, image, *used)
             energies = _torch_ops.crf_loss(y, image, mask, *used, is_single, self._task_text)
+        elif _torch_gpu.takes(self._task, y):
+            image, *used = _beside(y, image, *used)
+            energies = _torch_gpu.LossOnGPU.apply(self._task, y, image, mask, *used).to(result_type(y))
         else:
             energies = LossFunction.apply(self._task, y, image, mask, *used)
         if self.reduction == "none":

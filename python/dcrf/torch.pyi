@@ -43,6 +43,7 @@ class _Kernels(torch.nn.Module):
 class MeanField(_Kernels):
     iterations: int
     output: str
+    checkpoint: bool
     def __init__(
         self,
         labels: int,
@@ -59,6 +60,7 @@ class MeanField(_Kernels):
         per_label: bool = False,
         constrained: bool = True,
         output: Literal["probabilities", "log_probabilities"] = "probabilities",
+        checkpoint: bool = False,
         threads: int = 0,
     ) -> None: ...
     def forward(

@@ -231,6 +231,7 @@ static int execute(PyObject *module) {
     if (add_type(module, "Model", &dcrf_py_model_spec) < 0 ||
         add_type(module, "DenseCRF", &dcrf_py_densecrf_spec) < 0 ||
         add_type(module, "Operator", &dcrf_py_operator_spec) < 0 ||
+        add_type(module, "Lattices", &dcrf_py_lattices_spec) < 0 ||
         add_type(module, "Unrolled", &dcrf_py_unrolled_spec) < 0 ||
         add_type(module, "Scribbles", &dcrf_py_scribbles_spec) < 0 ||
         add_object(module, DEVICE_ERROR,

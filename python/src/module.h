@@ -107,6 +107,7 @@ PyObject *dcrf_py_superpixels(PyObject *module, PyObject *arguments);
 extern PyType_Spec dcrf_py_model_spec;
 extern PyType_Spec dcrf_py_densecrf_spec;
 extern PyType_Spec dcrf_py_operator_spec;
+extern PyType_Spec dcrf_py_lattices_spec;
 extern PyType_Spec dcrf_py_unrolled_spec;
 extern PyType_Spec dcrf_py_scribbles_spec;
 

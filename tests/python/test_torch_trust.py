@@ -242,8 +242,9 @@ class State(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "cannot be exported"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.jit.trace(layer, (logits, image))
+        # Since 2.5 exports go by way of torch.export, where the layer is an operator that ONNX does not have.
         try:
-            with self.assertRaisesRegex(RuntimeError, "cannot be exported"), warnings.catch_warnings():
+            with self.assertRaisesRegex(RuntimeError, "cannot be exported|dcrf.mean_field"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 torch.onnx.export(layer, (logits, image), io.BytesIO())
         except ImportError as error:
