@@ -5,7 +5,8 @@
 DATASET is a folder as docs/reference/formats.md describes it, with splits val and test, and unaries as dataset.json
 says. The parameters are learned on the validation images by the cross-entropy of mean field's
 tempered probabilities at the true labels, with Adam; then `dcrf tune` looks for them on the same images with the same method
-for the same processor time, and both are scored on the test images. All start at the same point.
+for the same processor time, and both are scored on the test images, beside kernels of the default sigmas whose strength is
+measured picture by picture (`strength="auto"`). All others start at the same point.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+import dcrf
 from dcrf import metrics
 from dcrf.torch import MeanField
 
@@ -42,13 +44,12 @@ def read(dataset, split):
         )
 
 
-def score(layer, items, void):
+def score(solve, items, labels, void):
     """Pixel accuracy and mean IoU over all images together."""
     counts = 0
     with torch.no_grad():
         for logits, image, truth in items:
-            labels = layer(logits[None], image[None])[0].argmax(0).numpy()
-            counts = counts + metrics.confusion(labels, truth.numpy(), layer.labels, void)
+            counts = counts + metrics.confusion(solve(logits, image), truth.cpu().numpy(), labels, void)
     union = counts.sum(0) + counts.sum(1) - np.diag(counts)
     return np.trace(counts) / counts.sum(), np.mean(np.diag(counts)[union > 0] / union[union > 0])
 
@@ -57,13 +58,12 @@ def learn(layer, items, void, seconds):
     """Adam on single images until the processor time is spent; sigmas by every fourth round only, since their
     gradients cost a lattice each. Returns rounds and seconds."""
     # Mean field is too sure of itself; a temperature of its own keeps that from pulling the weights down.
-    log_temper = torch.nn.Parameter(torch.zeros(()))
+    log_temper = torch.nn.Parameter(torch.zeros((), device=items[0][0].device))
     optimizer = torch.optim.Adam([*layer.parameters(), log_temper], lr=0.05)
     start, rounds = time.process_time(), 0
     while time.process_time() - start < seconds:
         with_sigmas = rounds % 4 == 3
         layer.log_sigmas.requires_grad_(with_sigmas)
-        total = 0.0
         for key, (logits, image, truth) in enumerate(items):
             q = layer(logits[None], image[None], keys=[key])
             tempered = torch.log_softmax(torch.exp(log_temper) * torch.log(q.clamp_min(1e-6)), 1)
@@ -71,7 +71,6 @@ def learn(layer, items, void, seconds):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            total += float(loss)
             if time.process_time() - start >= seconds:
                 break
         rounds += 1
@@ -104,27 +103,40 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dataset", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each")
+    parser.add_argument("--device", type=torch.device, default=torch.device("cpu"), help="cpu or cuda")
     parser.add_argument("--command", help="the dcrf command, to compare with its tune")
     options = parser.parse_args()
     torch.manual_seed(0)
     settings = json.loads((options.dataset / "dataset.json").read_text())
     labels, void = settings["labels"], settings.get("void", 255)
-    val, test = list(read(options.dataset, "val")), list(read(options.dataset, "test"))
+    val, test = (
+        [tuple(one.to(options.device) for one in item) for item in read(options.dataset, split)] for split in ("val", "test")
+    )
 
     def layer_of(kernels, **keywords):
-        return MeanField(labels, iterations=ITERATIONS, **kernels, **keywords)
+        return MeanField(labels, iterations=ITERATIONS, **kernels, **keywords).to(options.device)
+
+    def automatic(logits, image):
+        found = dcrf.mean_field(
+            np.moveaxis(image.cpu().numpy(), 0, -1).astype(np.uint8), unary=-logits.cpu().numpy(), iterations=ITERATIONS
+        )
+        return found.labels
+
+    def report_scores(name, effort, kernels, solve):
+        (val_accuracy, val_iou), (accuracy, iou) = (score(solve, items, labels, void) for items in (val, test))
+        print(f"| {name} | {effort} | {kernels} | {100 * val_accuracy:.2f} | {100 * val_iou:.2f} | {100 * accuracy:.2f} | "
+              f"{100 * iou:.2f} |", flush=True)
 
     def report(name, layer, effort):
-        (val_accuracy, val_iou), (accuracy, iou) = score(layer, val, void), score(layer, test, void)
-        weights, sigmas = layer.weights.detach().numpy(), layer.sigmas.detach().numpy()
-        print(f"| {name} | {effort} | {sigmas[0]:.2f},{weights[0]:.2f} | {sigmas[1]:.1f},{sigmas[2]:.1f},"
-              f"{weights[1]:.2f} | {100 * val_accuracy:.2f} | {100 * val_iou:.2f} | {100 * accuracy:.2f} | "
-              f"{100 * iou:.2f} |", flush=True)
+        weights, sigmas = layer.weights.tolist(), layer.sigmas.tolist()
+        kernels = f"{sigmas[0]:.2f},{weights[0]:.2f} | {sigmas[1]:.1f},{sigmas[2]:.1f},{weights[1]:.2f}"
+        report_scores(name, effort, kernels, lambda logits, image: layer(logits[None], image[None])[0].argmax(0).cpu().numpy())
 
     print("| | effort | spatial | bilateral | val accuracy | val IoU | test accuracy | test IoU |\n"
           "|---|---|---|---|---|---|---|---|")
     flat = {"spatial": (1.0, 1e-9), "bilateral": (10.0, 10.0, 1e-9)}
     report("unaries alone", layer_of(flat), "")
+    report_scores("automatic strength", "", "3 | 80,13", automatic)
     report("start", layer_of(START), "")
     learned = layer_of(START, learn=("weights", "sigmas"))
     rounds, spent = learn(learned, val, void, options.seconds)
