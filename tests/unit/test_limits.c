@@ -4,6 +4,7 @@
 #include "scene.h"
 
 #include "core/workspace.h"
+#include "filter/lattice/lattice.h"
 #include "filter/plan.h"
 #include "superpixel/regions.h"
 #include "verify/certificate.h"
@@ -244,6 +245,59 @@ static void superpixels_and_scribbles_end(void **state) {
     free_scene(&scene);
 }
 
+/* Questions at which the call can be ended with a message that has these words. */
+static size_t questions(struct scene *scene, attempt make, const char *words) {
+    for (size_t most = 0, count = 0;; most++) {
+        struct patience patience = {0, most};
+        dcrf_error error = {.message = ""};
+        dcrf_workspace_set_limit(scene->workspace, 0, is_over, &patience);
+        const dcrf_status status = make(scene, NULL, &error);
+        dcrf_workspace_set_limit(scene->workspace, 0, NULL, NULL);
+        if (status == DCRF_OK)
+            return count;
+        count += strstr(error.message, words) != NULL;
+    }
+}
+
+static const dcrf_operator *lattice_of(const struct scene *scene) {
+    for (size_t m = 0; m < KERNELS; m++)
+        if (dcrf_operator_kind_of(dcrf_plan_operator(scene->plan, m)) == DCRF_OPERATOR_LATTICE)
+            return dcrf_plan_operator(scene->plan, m);
+    fail_msg("there is no lattice");
+    return NULL;
+}
+
+static dcrf_status try_lattice_in_double(struct scene *scene, uint16_t *labels, dcrf_error *error) {
+    const dcrf_operator *op = lattice_of(scene);
+    double *in = calloc(2 * scene->variables, sizeof *in);
+    (void)labels;
+    const dcrf_status status =
+        op->methods->apply_double(op, scene->workspace, in, in + scene->variables, 1, error);
+    free(in);
+    return status;
+}
+
+/* Hashes ask every 4096 numbers of pixels; the lattice at every chunk of its loops but the first.
+ */
+static void long_loops_ask(void **state) {
+    (void)state;
+    enum { WIDTH = 100, HEIGHT = 90 };
+    struct scene scene =
+        new_scene(dcrf_grid_2d(WIDTH, HEIGHT), 3, 1, DCRF_OPERATOR_FAST, NO_MATRICES);
+    dcrf_workspace_ask_always(scene.workspace);
+    const size_t rows = (scene.variables + 4095) / 4096,
+                 probes = (2 * scene.variables + 4095) / 4096;
+    assert_int_equal(questions(&scene, try_identity, "hashing"),
+                     rows * (1 + KERNELS) + probes * KERNELS);
+    const struct dcrf_lattice *lattice = (const struct dcrf_lattice *)lattice_of(&scene);
+    const size_t blurs = 2 * lattice->rounds * lattice->corners;
+    assert_int_equal(questions(&scene, try_lattice_in_double, "filtering"),
+                     dcrf_lattice_splat_tasks(lattice) - 1 +
+                         blurs * ((lattice->vertices - 1) / 512) +
+                         2 * ((scene.variables - 1) / 1024));
+    free_scene(&scene);
+}
+
 /* Of two calls in a row the second one asks again. */
 static void calls_in_a_row_end(void **state) {
     (void)state;
@@ -439,9 +493,13 @@ static void one_thread_at_a_time(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_ends),      cmocka_unit_test(superpixels_and_scribbles_end),
-        cmocka_unit_test(calls_in_a_row_end),   cmocka_unit_test(runs_end_with_what_they_have),
-        cmocka_unit_test(time_of_a_workspace),  cmocka_unit_test(plans_are_estimated),
+        cmocka_unit_test(every_call_ends),
+        cmocka_unit_test(superpixels_and_scribbles_end),
+        cmocka_unit_test(long_loops_ask),
+        cmocka_unit_test(calls_in_a_row_end),
+        cmocka_unit_test(runs_end_with_what_they_have),
+        cmocka_unit_test(time_of_a_workspace),
+        cmocka_unit_test(plans_are_estimated),
         cmocka_unit_test(one_thread_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

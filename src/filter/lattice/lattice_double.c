@@ -32,16 +32,18 @@ static void blur_double_axis(void *context, size_t begin, size_t end, size_t wor
     }
 }
 
-/* Blur `in` along all axes, in either order, between two buffers; `in` is kept. Returns the result.
- */
-static double *blur_double(struct double_blur *blur, dcrf_pool *pool, const double *in,
+/* Blur `in` along all axes, in either order, between two buffers; `in` is kept. Returns the result;
+ * NULL: interrupted. */
+static double *blur_double(struct double_blur *blur, dcrf_workspace *workspace, const double *in,
                            bool upwards, double *one, double *other) {
     const size_t axes = blur->lattice->corners;
     blur->in = in;
     for (size_t i = 0; i < blur->lattice->rounds * axes; i++) {
         blur->axis = upwards ? i % axes : axes - 1 - i % axes;
         blur->out = i % 2 == 0 ? one : other;
-        dcrf_parallel_for(pool, blur->lattice->vertices, VERTEX_GRAIN, blur_double_axis, blur);
+        if (!dcrf_parallel_while(workspace, blur->lattice->vertices, VERTEX_GRAIN, blur_double_axis,
+                                 blur))
+            return NULL;
         blur->in = blur->out;
     }
     return blur->out;
@@ -127,10 +129,10 @@ dcrf_status dcrf_lattice_apply_double(const dcrf_operator *base, dcrf_workspace 
         dcrf_parallel_while(workspace, dcrf_lattice_splat_tasks(lattice), 1, splat_double, &sums);
     dcrf_parallel_for(pool, lattice->runs.shared_count, VERTEX_GRAIN, join_double, &sums);
     for (int upwards = 0; goes_on && upwards < 2; upwards++) {
-        sums.blurred = blur_double(&blur, pool, buffer, upwards == 1, one, other);
+        sums.blurred = blur_double(&blur, workspace, buffer, upwards == 1, one, other);
         sums.accumulate = upwards == 1;
-        goes_on =
-            dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN, slice_double, &sums);
+        goes_on = sums.blurred && dcrf_parallel_while(workspace, base->variables, VARIABLE_GRAIN,
+                                                      slice_double, &sums);
     }
     return goes_on ? DCRF_OK : dcrf_fail_interrupted(workspace, DCRF_FILTERING, error);
 }
