@@ -281,7 +281,7 @@ static dcrf_status try_lattice_in_double(struct scene *scene, uint16_t *labels, 
  */
 static void long_loops_ask(void **state) {
     (void)state;
-    enum { WIDTH = 100, HEIGHT = 90 };
+    enum { WIDTH = 72, HEIGHT = 64 };
     struct scene scene =
         new_scene(dcrf_grid_2d(WIDTH, HEIGHT), 3, 1, DCRF_OPERATOR_FAST, NO_MATRICES);
     dcrf_workspace_ask_always(scene.workspace);
