@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import unittest
 
 import case
@@ -13,6 +14,7 @@ import formats
 from case import HEIGHT, IMAGE, LABELLING, LABELS, REGIONS, SHARED_DATA, UNARY, WIDTH, Case
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/check_certificate.py")
+IMAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../script/verify-images")
 MODEL = ("--spatial", "2,.2", "--bilateral", "4,50,.3")
 
 
@@ -183,6 +185,21 @@ class ProofTest(Case):
         checked = self.good("verify", *problem, "--certificate", "proof.bin", "--json", "-")
         for number in ("energy", "lower_bound"):
             self.assertEqual(json.loads(solved)[number], json.loads(checked)[number])
+
+    def test_printed_is_verified(self):
+        """As script/verify-images does it on all images of both data sets, which are listed so that a run can go on."""
+        if not os.path.isdir(SHARED_DATA):
+            print("skipped: no shared data")
+            return
+        command = [sys.executable, IMAGES, SHARED_DATA, "--only", "002,001", "--iterations", "3", "--command", case.COMMAND, "--save",
+                   self.path("list")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertIn("verified = printed on 2 of 2 images", done.stdout)
+        self.write("list", b"001 same\n002 DIFFERENT\n")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("verified = printed on 1 of 2 images", done.stdout)
 
     def test_script(self):
         python = python_with_numpy()
