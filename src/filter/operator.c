@@ -11,6 +11,15 @@ const struct dcrf_slot dcrf_operator_slot = {"an application"};
 const struct dcrf_slot dcrf_operator_slot2 = {"a second buffer of an application"};
 const struct dcrf_slot dcrf_histogram_slot = {"histograms of the ordered filter"};
 
+#define ROWS_PER_CHUNK 4096
+
+static void invert_sums(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    float *scale = context;
+    for (size_t a = begin; a < end; a++)
+        scale[a] = scale[a] > 0 ? 1 / sqrtf(scale[a]) : 0;
+}
+
 /* diag(K 1)^-1/2, the scale of the symmetric normalization. A row always holds its own diagonal, so
  * its sum is positive unless the lattice lost it to rounding; such a row couples to nothing. */
 static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_error *error) {
@@ -21,8 +30,8 @@ static dcrf_status normalize(dcrf_operator *op, dcrf_workspace *workspace, dcrf_
         return dcrf_fail_memory(error, "the normalization of a kernel");
     dcrf_status status = dcrf_operator_row_sums(op, workspace, scale, error);
     if (status == DCRF_OK) {
-        for (size_t a = 0; a < op->variables; a++)
-            scale[a] = scale[a] > 0 ? 1 / sqrtf(scale[a]) : 0;
+        dcrf_parallel_for(dcrf_workspace_pool(workspace), op->variables, ROWS_PER_CHUNK,
+                          invert_sums, scale);
         status = op->methods->rescale(op, workspace, scale, error);
     }
     op->scale = scale;
@@ -174,8 +183,6 @@ dcrf_status dcrf_operator_diagonal(const dcrf_operator *op, dcrf_workspace *work
     DCRF_ENTER(workspace, error);
     return op->methods->diagonal(op, workspace, diagonal, error);
 }
-
-#define ROWS_PER_CHUNK 4096
 
 /* Rows of one channel. */
 struct row_sums {

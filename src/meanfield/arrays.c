@@ -79,7 +79,7 @@ static dcrf_status check_images(const dcrf_arrays *arrays, dcrf_error *error) {
 /* ---- here ----------------------------------------------------------------------------------- */
 
 struct here {
-    float *energies;
+    float *energies; /* of probabilities and logits */
     dcrf_model *model;
     dcrf_plan *plan;
     void *state;
@@ -99,12 +99,15 @@ static dcrf_status make_model(struct here *here, const dcrf_arrays *arrays, size
     dcrf_status status = dcrf_model_new(&here->model, grid, labels, error);
     if (status < 0)
         return status;
-    here->energies = dcrf_allocate(variables, labels * sizeof *here->energies);
-    if (!here->energies)
-        return dcrf_fail_memory(error, "the unary energies");
-    status = dcrf_unary_energies(&arrays->unary, grid, arrays->unary_kind, 1, grid, NULL,
-                                 here->energies, error);
-    const dcrf_view view = dcrf_view_interleaved(here->energies, DCRF_F32, grid, labels);
+    dcrf_view view = arrays->unary;
+    if (arrays->unary_kind != DCRF_UNARY_ENERGIES) {
+        here->energies = dcrf_allocate(variables, labels * sizeof *here->energies);
+        if (!here->energies)
+            return dcrf_fail_memory(error, "the unary energies");
+        status = dcrf_unary_energies(&arrays->unary, grid, arrays->unary_kind, 1, grid, NULL,
+                                     here->energies, error);
+        view = dcrf_view_interleaved(here->energies, DCRF_F32, grid, labels);
+    }
     if (status == DCRF_OK)
         status = dcrf_model_set_unary(here->model, &view, error);
     for (size_t m = 0; m < arrays->kernel_count && status == DCRF_OK; m++)
