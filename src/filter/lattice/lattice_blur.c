@@ -206,11 +206,12 @@ static void sweep(const struct dcrf_lattice *lattice, dcrf_pool *pool, const str
 }
 
 /* How many layers of the plan make one of the sweep: all where their rows fit in the cache, else so
- * many that a thread has enough to do in a step. */
+ * many that a thread has enough to do in a step. Passes are two layers behind each other, at least:
+ * with few layers the first would be done before the last begins. */
 static size_t joined_layers(const struct dcrf_lattice *lattice, size_t width, size_t threads) {
     const size_t bytes = lattice->vertices * width * sizeof(float);
     const size_t layers = lattice->layers.count, wanted = bytes / (threads * LAYER_BYTES);
-    if (2 * bytes / threads <= LARGE_BYTES || wanted == 0)
+    if (2 * bytes / threads <= LARGE_BYTES || wanted <= 2 * lattice->corners)
         return layers;
     return wanted < layers ? layers / wanted : 1;
 }
