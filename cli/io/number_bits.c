@@ -17,12 +17,12 @@ double number_from_signed(uint64_t bits, size_t bytes) {
 
 /* IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 bits of fraction. */
 static double half_value(uint16_t bits) {
-    const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+    const uint64_t exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
     double magnitude;
     if (exponent == 0)
-        magnitude = ldexp(fraction, -24);
+        magnitude = 0x1p-24 * (double)fraction;
     else if (exponent < 0x1f)
-        magnitude = ldexp(fraction + 0x400, exponent - 25);
+        magnitude = 0x1p-24 * (double)((fraction + 0x400) << (exponent - 1));
     else
         magnitude = fraction ? (double)NAN : (double)INFINITY;
     return bits & 0x8000 ? -magnitude : magnitude;
