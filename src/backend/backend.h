@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file and of struct dcrf_operator and its methods. */
-#define DCRF_BACKEND_VERSION 18u
+#define DCRF_BACKEND_VERSION 19u
 
 /* Marginals of more labels are not on a device yet. */
 #define DCRF_BACKEND_MOST_LABELS 512
@@ -136,7 +136,8 @@ struct dcrf_backend_advance {
     bool has_average;      /* best moves towards current, and then towards the average */
     struct dcrf_roundings roundings[DCRF_BACKEND_DUALS]; /* of the average: after it has moved */
     double epsilon;
-    float beta; /* 0 is taken instead where uphill > 0 */
+    float beta;         /* 0 is taken instead where uphill > 0 */
+    size_t inner_steps; /* on the majorant (backend/cpu/lp_majorant.c), after that of y */
 };
 
 enum { DCRF_BACKEND_TO_CURRENT, DCRF_BACKEND_TO_AVERAGE, DCRF_BACKEND_TARGETS };
@@ -149,6 +150,9 @@ struct dcrf_backend_advanced {
     double bounds[DCRF_BACKEND_TARGETS];
     double objective; /* sum z (phi - current) */
     double uphill;    /* sum metric <z - y, y - previous> */
+    /* With inner steps: by how much the majorant was below its value at z, before and after the
+     * last but one of them. */
+    double decrease[2];
 };
 
 /* The steps of the LP, each a few passes over the backend's blocks; sums are in double, of any

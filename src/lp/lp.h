@@ -2,6 +2,7 @@
  *
  *   lp.c              the start, the method's interface
  *   lp_huber.c        one accelerated step on the Huber-smoothed problem (the default)
+ *   lp_inner.c        how many inner steps it gets
  *   lp_proximal.c     one proximal step by dual Frank-Wolfe (the paper), on the host
  *   lp_mixture.c      what a certificate needs
  *   potential_flow.c  the proof for constant labellings, a candidate of the solver
@@ -14,6 +15,7 @@
 #include "backend/cpu/clique_dual.h"
 #include "backend/cpu/pair_dual.h"
 #include "lp/lp_experiment.h"
+#include "lp/lp_inner.h"
 #include "lp/lp_mixture.h"
 #include "solver/method.h"
 
@@ -60,6 +62,7 @@ struct dcrf_lp_huber {
     double objective;    /* smoothed, at the z of the last step */
     double roundings;    /* of the last point that was computed in floats */
     double momentum;     /* t_k of the accelerated method */
+    struct dcrf_lp_inner inner;
 };
 
 /* Proximal steps; see lp_proximal.c. */

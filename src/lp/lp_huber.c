@@ -18,6 +18,10 @@
  * about while epsilon is small. The best dual point is moved by exact line search towards each new
  * point and each new average: two sweeps over the variables and no filter.
  *
+ * D is far above the curvature D - K for what changes slowly over the picture, and with strong
+ * kernels y crawls. So after some steps y moves on by inner steps in the metric D - K
+ * (backend/cpu/lp_majorant.c), as many as pay (lp_inner.c).
+ *
  * The blocks and the passes over them are a backend's (backend/backend.h). */
 #include "backend/make.h"
 #include "core/error.h"
@@ -154,6 +158,7 @@ static dcrf_status start(struct dcrf_lp *lp, const struct dcrf_start *from, dcrf
     struct dcrf_lp_huber *huber = &lp->huber;
     huber->unary_floor = from->unary_floor;
     huber->has_stepped = false;
+    huber->inner = (struct dcrf_lp_inner){0};
     huber->is_y_old = true;
     dcrf_dual_forget(&huber->average, &lp->space);
     const dcrf_status status =
@@ -250,11 +255,12 @@ static void take_mixture(struct dcrf_lp *lp, const struct dcrf_dual *towards, do
 }
 
 /* The bound, y and z move on. */
-static dcrf_status advance(struct dcrf_lp *lp, dcrf_error *error) {
+static dcrf_status advance(struct dcrf_lp *lp, size_t bins, dcrf_error *error) {
     struct dcrf_lp_huber *huber = &lp->huber;
     struct dcrf_backend_advanced done;
     bool has_average;
     const double weight = next_weight(huber, &has_average);
+    const double left = dcrf_relative_gap(*lp->problem->best_energy, lp->bound, huber->unary_floor);
     dcrf_dual_mix_errors(&huber->average, &huber->current, weight);
     const struct dcrf_backend_advance how = {
         .average_weight = weight,
@@ -263,7 +269,8 @@ static dcrf_status advance(struct dcrf_lp *lp, dcrf_error *error) {
                       [DCRF_BACKEND_AVERAGE] = huber->average.roundings,
                       [DCRF_BACKEND_BEST] = lp->best.roundings},
         .epsilon = huber->epsilon,
-        .beta = beta_of(huber->momentum)};
+        .beta = beta_of(huber->momentum),
+        .inner_steps = lp->space.is_potts ? dcrf_lp_inner_choose(&huber->inner, left) : 0};
     const dcrf_status status = huber->methods->advance(huber->blocks, &how, &done, error);
     huber->is_y_old = huber->is_best_old = true;
     huber->has_stepped = status == DCRF_OK;
@@ -274,6 +281,7 @@ static dcrf_status advance(struct dcrf_lp *lp, dcrf_error *error) {
     if (has_average)
         take_mixture(lp, &huber->average, done.weights[DCRF_BACKEND_TO_AVERAGE],
                      done.bounds[DCRF_BACKEND_TO_AVERAGE]);
+    dcrf_lp_inner_judge(&huber->inner, how.inner_steps, bins, done.decrease);
     huber->objective = done.objective + lp->space.constant;
     huber->momentum = next_momentum(done.uphill > 0 ? 1 : huber->momentum);
     return DCRF_OK;
@@ -294,7 +302,7 @@ static dcrf_status step(struct dcrf_lp *lp, struct dcrf_step_report *report, dcr
         return status;
     if (!shape.is_precise)
         huber->roundings = huber->current.roundings.pairwise;
-    if ((status = advance(lp, error)) < 0)
+    if ((status = advance(lp, shape.bins, error)) < 0)
         return status;
     report->objective = huber->objective;
     huber->steps_at_epsilon++;

@@ -275,6 +275,20 @@ static dcrf_status find_y(dcrf_backend_lp *lp, double *uphill, dcrf_error *error
     }
 }
 
+/* After steps on the majorant. */
+static double sum_uphill(void *context, size_t begin, size_t end) {
+    const dcrf_backend_lp *lp = context;
+    const struct dcrf_lp_blocks *blocks = &lp->blocks;
+    double uphill = 0;
+    for (size_t a = begin; a < end; a++) {
+        float sum = 0;
+        for (size_t k = a * blocks->space.stride; k < (a + 1) * blocks->space.stride; k++)
+            sum += (blocks->z[k] - blocks->y[k]) * (blocks->y[k] - blocks->previous[k]);
+        uphill += (double)(lp->metric[a] * sum);
+    }
+    return uphill;
+}
+
 static void extrapolate(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const dcrf_backend_lp *lp = context;
@@ -313,7 +327,12 @@ static dcrf_status advance(dcrf_backend_lp *lp, const struct dcrf_backend_advanc
     blocks->previous = blocks->y;
     blocks->y = swap;
     lp->epsilon = how->epsilon;
-    const dcrf_status status = find_y(lp, &done->uphill, error);
+    dcrf_status status = find_y(lp, &done->uphill, error);
+    if (status == DCRF_OK && how->inner_steps > 0) {
+        status = dcrf_lp_majorant(blocks, lp->metric, how->epsilon, how->inner_steps,
+                                  done->decrease, error);
+        done->uphill = dcrf_parallel_sum(lp->pool, n, sum_uphill, lp);
+    }
     lp->beta = done->uphill > 0 ? 0 : how->beta;
     dcrf_parallel_for(lp->pool, n, GRAIN, extrapolate, lp);
     return status;

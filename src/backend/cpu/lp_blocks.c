@@ -30,6 +30,7 @@ static void release_rows(struct dcrf_lp_blocks *blocks) {
     dcrf_release(blocks->y);
     dcrf_release(blocks->previous);
     dcrf_release(blocks->z);
+    dcrf_release(blocks->inner);
 }
 
 void dcrf_lp_blocks_clear(struct dcrf_lp_blocks *blocks) {
@@ -176,7 +177,7 @@ static dcrf_status make_rows(const struct dcrf_lp_blocks *old, size_t used,
         return DCRF_OK;
     made->pairs = (struct dcrf_pair_filter){0};
     memset(made->dual, 0, sizeof made->dual);
-    made->unary = made->y = made->previous = made->z = NULL;
+    made->unary = made->y = made->previous = made->z = made->inner = NULL;
     const dcrf_status status = take_rows(made, error);
     if (status < 0)
         release_rows(made);

@@ -23,6 +23,7 @@ struct dcrf_lp_blocks {
     float *y;        /* the iterate: rows are distributions */
     float *previous; /* y before the last step */
     float *z;        /* where the gradient is taken */
+    float *inner;    /* of dcrf_lp_majorant; NULL until it is needed */
 };
 
 dcrf_status dcrf_lp_blocks_init(struct dcrf_lp_blocks *blocks, const struct dcrf_dual_space *space,
@@ -37,6 +38,12 @@ dcrf_status dcrf_lp_blocks_widen(struct dcrf_lp_blocks *blocks, dcrf_error *erro
 static inline bool dcrf_lp_blocks_share(const struct dcrf_lp_blocks *blocks) {
     return blocks->unary != NULL;
 }
+
+/* After y = P(z + tau (current - phi)): so many more steps of the same kind on the majorant
+ * with the curvature of all pairs (lp_majorant.c), and by how much the majorant was lower before
+ * and after the last but one. */
+dcrf_status dcrf_lp_majorant(struct dcrf_lp_blocks *blocks, const float *metric, double epsilon,
+                             size_t steps, double *decrease, dcrf_error *error);
 
 /* From and to a block with the model's rows. */
 void dcrf_lp_blocks_read(const struct dcrf_lp_blocks *blocks, const float *from, float *to);

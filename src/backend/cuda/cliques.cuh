@@ -45,4 +45,9 @@ dcrf_status cliques_see_vertex(const struct device_cliques *cliques, const float
 dcrf_status cliques_project(const struct device_cliques *cliques, const double *stiffness,
                             double epsilon, const float *z, double *v, dcrf_error *error);
 
+/* And for its inner steps (backend/cpu/lp_majorant.c): out += stiffness times the mean of `in` over
+ * the variable's clique. */
+dcrf_status cliques_add_means(const struct device_cliques *cliques, const double *stiffness,
+                              const float *in, float *out, dcrf_error *error);
+
 #endif

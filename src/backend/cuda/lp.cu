@@ -16,7 +16,7 @@ static void lp_free(dcrf_backend_lp *lp) {
     cudaSetDevice((int)device->index);
     void *const held[] = {lp->unary,       lp->y,           lp->previous,  lp->z,      lp->packed,
                           lp->filtered[0], lp->filtered[1], lp->precise,   lp->metric, lp->answer,
-                          lp->partial,     lp->blocks_done, lp->stiffness, lp->labels};
+                          lp->partial,     lp->blocks_done, lp->stiffness, lp->labels, lp->inner};
     for (void *memory : held)
         device_release(device, memory);
     for (const struct lp_dual &dual : lp->dual) {
@@ -528,6 +528,7 @@ static dcrf_status lp_advance(dcrf_backend_lp *lp, const struct dcrf_backend_adv
     }
     done->objective = answer.objective;
     done->uphill = answer.uphill;
+    memcpy(done->decrease, answer.decrease, sizeof done->decrease);
     return DCRF_OK;
 }
 

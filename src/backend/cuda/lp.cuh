@@ -23,6 +23,8 @@ struct lp_answer {
     double bounds[DCRF_BACKEND_TARGETS][LP_BOUND_SUMS];
     double objective, uphill;
     double unary;                     /* of the labels of y */
+    double momentum, beta;            /* of the inner steps */
+    double decrease[2];               /* of the majorant, likewise */
     uint32_t largest[LP_MOST_LABELS]; /* of z, per label: the bits of a float */
     uint8_t occurs[LP_MOST_LABELS];   /* among the labels of y */
 };
@@ -35,6 +37,7 @@ struct dcrf_backend_lp {
     struct device_operator **operators;
     double *weights;                         /* the host's */
     float *unary, *y, *previous, *z;         /* blocks */
+    float *inner;                            /* likewise; NULL until it is first needed */
     float *packed, *filtered[2];             /* blocks of the labels that are alive */
     double *precise;                         /* likewise; NULL until it is first needed */
     struct lp_dual dual[DCRF_BACKEND_DUALS]; /* blocks */

@@ -104,3 +104,28 @@ dcrf_status cliques_project(const struct device_cliques *cliques, const double *
                       cliques->device->stream>>>(p);
     return check(cudaGetLastError(), WHAT, error);
 }
+
+/* ---- inner steps ---------------------------------------------------------------------------- */
+
+/* A thread has one label of one clique. */
+static __global__ void add_means(struct device_cliques c, const double *stiffness, const float *in,
+                                 float *out) {
+    const size_t thread = this_thread(), clique = thread / c.stride, label = thread % c.stride;
+    if (clique >= c.count || label >= c.labels)
+        return;
+    const uint32_t begin = c.first_member[c.first_piece[clique]];
+    const uint32_t end = c.first_member[c.first_piece[clique + 1]];
+    double sum = 0;
+    for (uint32_t k = begin; k < end; k++)
+        sum += (double)in[(size_t)c.members[k] * c.stride + label];
+    const float pull = (float)(stiffness[clique] * sum / (double)(end - begin));
+    for (uint32_t k = begin; k < end; k++)
+        out[(size_t)c.members[k] * c.stride + label] += pull;
+}
+
+dcrf_status cliques_add_means(const struct device_cliques *cliques, const double *stiffness,
+                              const float *in, float *out, dcrf_error *error) {
+    add_means<<<blocks_for(cliques->count * cliques->stride), THREADS, 0,
+                cliques->device->stream>>>(*cliques, stiffness, in, out);
+    return check(cudaGetLastError(), WHAT, error);
+}

@@ -13,13 +13,15 @@
 #define MANY_ITEMS (LP_MOST_LABELS / MANY_LANES)
 
 enum { OBJECTIVE, UPHILL, UNARY, DESCENT_SUMS };
+/* Those of an inner step: `UPHILL` is its own. */
+enum { DECREASE, INNER_UPHILL, INNER_UNARY, OUTER_UPHILL, INNER_SUMS };
 
 static bool has_few_labels(const dcrf_backend_lp *lp) {
     return lp->label_count <= FEW_LANES * FEW_ITEMS;
 }
 
 size_t lp_row_partials(size_t variables) {
-    return blocks_for(variables * MANY_LANES) * (size_t)DESCENT_SUMS;
+    return blocks_for(variables * MANY_LANES) * (size_t)INNER_SUMS;
 }
 
 /* ---- labels that are alive ------------------------------------------------------------------ */
@@ -183,6 +185,160 @@ static void project(const dcrf_backend_lp *lp, float epsilon) {
         project_rows<MANY_LANES, MANY_ITEMS><<<blocks, THREADS, 0, lp->device->stream>>>(rows, p);
 }
 
+/* ---- inner steps (backend/cpu/lp_majorant.c) ------------------------------------------------- */
+
+struct inner_step {
+    const float *z, *previous, *y, *metric;
+    const float *difference, *filtered; /* w - z, and K of it */
+    struct lp_dual current;
+    float epsilon;
+    float *next;
+    uint16_t *labels; /* of the largest entries of `next`, the first of equals */
+    struct lp_answer *answer;
+    double *partial;
+    unsigned *blocks_done;
+};
+
+/* What the next step needs: by one thread, when all sums are there. */
+static __device__ void end_inner_step(struct lp_answer *answer, const double *totals) {
+    const double now = totals[INNER_UPHILL] > 0 ? 1 : fmax(answer->momentum, 1.0);
+    answer->momentum = (1 + sqrt(1 + 4 * now * now)) / 2;
+    answer->beta = (now - 1) / answer->momentum;
+    answer->decrease[0] = answer->decrease[1];
+    answer->decrease[1] = totals[DECREASE];
+    answer->uphill = totals[OUTER_UPHILL];
+    answer->unary = totals[INNER_UNARY];
+}
+
+template <int LANES, int ITEMS>
+static __global__ void project_inner(struct lp_rows r, struct inner_step p) {
+    const size_t a = this_thread() / LANES;
+    const uint32_t lane = threadIdx.x % LANES;
+    const bool is_there = a < r.variables;
+    const float metric = is_there ? p.metric[a] : 1;
+    const float tau = p.epsilon / metric;
+    float z[ITEMS], difference[ITEMS], value[ITEMS], decrease = 0;
+    bool has[ITEMS];
+    double sums[INNER_SUMS] = {0, 0, 0, 0}, totals[INNER_SUMS];
+#pragma unroll
+    for (int item = 0; item < ITEMS; item++) {
+        const uint32_t label = lane + (uint32_t)item * LANES;
+        has[item] = is_there && label < r.labels;
+        const size_t at = a * r.stride + label;
+        const float down = has[item] ? (float)dual_at(p.current, at) - r.unary[at] : 0;
+        const float pull = has[item] ? p.filtered[at] / p.epsilon : 0;
+        z[item] = has[item] ? p.z[at] : 0;
+        difference[item] = has[item] ? p.difference[at] : 0;
+        value[item] = z[item] + tau * (down + pull);
+        decrease +=
+            difference[item] * (down + 0.5f * (pull - metric / p.epsilon * difference[item]));
+    }
+    const double theta = find_threshold<LANES, ITEMS>(value, has, (int)r.labels);
+    float uphill = 0, outer = 0, lowest = FLT_MAX; /* of -y */
+    uint32_t best = UINT32_MAX;
+#pragma unroll
+    for (int item = 0; item < ITEMS; item++) {
+        const uint32_t label = lane + (uint32_t)item * LANES;
+        const size_t at = a * r.stride + label;
+        const double above = (double)value[item] - theta;
+        const float y = above > 0 ? (float)above : 0;
+        if (has[item]) {
+            uphill += (z[item] + difference[item] - y) * (y - p.y[at]);
+            outer += (z[item] - y) * (y - p.previous[at]);
+            p.next[at] = y;
+        }
+        if (has[item] && -y < lowest) {
+            lowest = -y;
+            best = label;
+        }
+    }
+    lowest_of_lanes<LANES>(&lowest, &best);
+    if (is_there && lane == 0) {
+        p.labels[a] = (uint16_t)best;
+        if (!p.answer->occurs[best])
+            p.answer->occurs[best] = 1; /* by whomever: it is the same */
+        sums[INNER_UNARY] = (double)r.unary[a * r.stride + best];
+    }
+    sums[DECREASE] = (double)decrease;
+    sums[INNER_UPHILL] = (double)(metric * uphill);
+    sums[OUTER_UPHILL] = (double)(metric * outer);
+    if (sum_of_launch<INNER_SUMS, THREADS>(sums, p.partial, p.blocks_done, totals) &&
+        threadIdx.x == 0)
+        end_inner_step(p.answer, totals);
+}
+
+/* w - z: y is the newer one of two steps. */
+static __global__ void find_difference(size_t floats, const float *y, const float *before,
+                                       const float *z, const double *beta, float *difference) {
+    const size_t i = this_thread();
+    if (i < floats)
+        difference[i] = y[i] + (float)*beta * (y[i] - before[i]) - z[i];
+}
+
+static dcrf_status take_inner(dcrf_backend_lp *lp, dcrf_error *error) {
+    const size_t floats = lp->variables * lp->stride;
+    if (lp->inner)
+        return DCRF_OK;
+    const dcrf_status status = device_array(lp->device, &lp->inner, floats, WHAT, error);
+    return status < 0 ? status /* the padding of rows is read too */
+                      : check(cudaMemsetAsync(lp->inner, 0, floats * sizeof *lp->inner,
+                                              lp->device->stream),
+                              WHAT, error);
+}
+
+static dcrf_status filter_difference(dcrf_backend_lp *lp, dcrf_error *error) {
+    dcrf_status status = DCRF_OK;
+    if (lp->kernel_count == 0)
+        status =
+            check(cudaMemsetAsync(lp->filtered[0], 0, lp->variables * lp->stride * sizeof(float),
+                                  lp->device->stream),
+                  WHAT, error);
+    for (size_t m = 0; m < lp->kernel_count && status == DCRF_OK; m++) {
+        const struct dcrf_application application = {
+            DCRF_SYMMETRIC,        lp->packed, lp->filtered[0], lp->label_count, lp->stride,
+            (float)lp->weights[m], m > 0};
+        status = lp->operators[m]->apply_on_device(lp->operators[m], &application, error);
+    }
+    return status == DCRF_OK && lp->cliques.count > 0
+               ? cliques_add_means(&lp->cliques, lp->stiffness, lp->packed, lp->filtered[0], error)
+               : status;
+}
+
+static dcrf_status step_inside(dcrf_backend_lp *lp, float epsilon, bool is_first,
+                               dcrf_error *error) {
+    const size_t floats = lp->variables * lp->stride;
+    cudaStream_t stream = lp->device->stream;
+    find_difference<<<blocks_for(floats), THREADS, 0, stream>>>(
+        floats, lp->y, is_first ? lp->y : lp->inner, lp->z, &lp->answer->beta, lp->packed);
+    const dcrf_status status = filter_difference(lp, error);
+    if (status < 0)
+        return status;
+    const struct inner_step p = {lp->z,
+                                 lp->previous,
+                                 lp->y,
+                                 lp->metric,
+                                 lp->packed,
+                                 lp->filtered[0],
+                                 lp->dual[DCRF_BACKEND_CURRENT],
+                                 epsilon,
+                                 lp->inner,
+                                 lp->labels,
+                                 lp->answer,
+                                 lp->partial,
+                                 lp->blocks_done};
+    const struct lp_rows rows = lp_rows_of(lp);
+    if (has_few_labels(lp))
+        project_inner<FEW_LANES, FEW_ITEMS>
+            <<<blocks_for(lp->variables * FEW_LANES), THREADS, 0, stream>>>(rows, p);
+    else
+        project_inner<MANY_LANES, MANY_ITEMS>
+            <<<blocks_for(lp->variables * MANY_LANES), THREADS, 0, stream>>>(rows, p);
+    float *const swap = lp->inner;
+    lp->inner = lp->y;
+    lp->y = swap;
+    return check(cudaGetLastError(), WHAT, error);
+}
+
 struct extrapolation {
     const float *y, *previous;
     float beta;
@@ -211,6 +367,11 @@ dcrf_status lp_descend(dcrf_backend_lp *lp, const struct dcrf_backend_advance *h
     lp->previous = lp->y;
     lp->y = swap;
     project(lp, (float)how->epsilon);
+    dcrf_status status = how->inner_steps > 0 ? take_inner(lp, error) : DCRF_OK;
+    for (size_t k = 0; k < how->inner_steps && status == DCRF_OK; k++)
+        status = step_inside(lp, (float)how->epsilon, k == 0, error);
+    if (status < 0)
+        return status;
     const struct extrapolation e = {lp->y, lp->previous,       how->beta, &lp->answer->uphill,
                                     lp->z, lp->answer->largest};
     extrapolate<<<blocks_of_columns(lp), THREADS, 0, lp->device->stream>>>(lp_rows_of(lp), e);

@@ -1,0 +1,21 @@
+/* How many inner steps (backend/cpu/lp_majorant.c) a step of the LP gets. */
+#ifndef DCRF_LP_LP_INNER_H
+#define DCRF_LP_LP_INNER_H
+
+#include <stddef.h>
+
+struct dcrf_lp_inner {
+    size_t steps; /* of the LP, so far */
+    size_t count; /* inner steps of the next one; 0: none until the pause is over */
+    size_t pause; /* steps until the next trial */
+};
+
+/* Those of the next step, with the gap that is left. */
+size_t dcrf_lp_inner_choose(struct dcrf_lp_inner *inner, double relative_gap);
+
+/* What they brought: by how much the majorant was lower before and after the last but one. `bins`
+ * are those of the ordered filter of the step. */
+void dcrf_lp_inner_judge(struct dcrf_lp_inner *inner, size_t count, size_t bins,
+                         const double *decrease);
+
+#endif
