@@ -9,9 +9,23 @@ export { Session } from './session.js';
 
 let shared;
 
+/* Arguments that the rest stands on; `ways` is all that the missing one can be. */
+function need(value, name, ways) {
+  if (value?.length === undefined) throw new TypeError(`${name} is missing: ${ways}`);
+}
+
+function needImage(image) {
+  need(image?.data, 'image', '{ data, width, height }, with 1, 3 or 4 bytes to a pixel');
+}
+
+const WAYS = 'give solve() a unary, an array of energies, probabilities or logits (kind says which); refine() a mask, the label of '
+  + 'each pixel; or scribble() strokes, the labels of some pixels and 255 elsewhere';
+
 /** Solve one problem; the module is loaded with the first. */
 export async function solve({ image, unary, labels, kind, layout, kernels, strength = 'auto', cliques, library,
-  ...settings }) {
+  ...settings } = {}) {
+  needImage(image);
+  need(unary, 'unary', WAYS);
   library ??= await (shared ??= load({ threads: 1 }));
   const count = labels ?? unary.length / (image.width * image.height);
   if (labels === undefined && !Number.isInteger(count))
@@ -31,7 +45,9 @@ export async function solve({ image, unary, labels, kind, layout, kernels, stren
 }
 
 /** From strokes to a mask. */
-export async function scribble({ image, strokes, labels, library }) {
+export async function scribble({ image, strokes, labels, library } = {}) {
+  needImage(image);
+  need(strokes, 'strokes', WAYS);
   library ??= await (shared ??= load({ threads: 1 }));
   const largest = strokes.reduce((most, label) => (label !== NOTHING && label > most ? label : most), 0);
   const session = new Session(library, image, labels ?? largest + 1);
@@ -44,7 +60,9 @@ export async function scribble({ image, strokes, labels, library }) {
 }
 
 /** Move the borders of a rough mask to where the image has them. */
-export async function refine({ image, mask, labels, library }) {
+export async function refine({ image, mask, labels, library } = {}) {
+  needImage(image);
+  need(mask, 'mask', WAYS);
   library ??= await (shared ??= load({ threads: 1 }));
   const largest = mask.reduce((most, label) => Math.max(most, label), 0);
   const session = new Session(library, image, labels ?? Math.max(2, largest + 1));

@@ -14,7 +14,7 @@ from ._kernels import check_share, check_strength, parts_of_strength, several, w
 from ._layout import find_grid, place_channels_last
 from ._model import DEFAULT_BILATERAL, DEFAULT_SPATIAL, Model, one_image
 from ._superpixels import on_the_scale, without_bools
-from ._unary import check_kind, two_labels
+from ._unary import check_kind, one_source, two_labels
 
 KINDS = {"unary": "energies", "probabilities": "probabilities", "logits": "logits"}
 IMAGE = "the image"
@@ -76,7 +76,7 @@ def mean_field(
     >>> found.marginals.shape, bool((found.labels == (image[..., 0] > 0)).all())
     ((2, 6, 8), True)
     """
-    name, numbers = only_one(unary=unary, probabilities=probabilities, logits=logits)
+    name, numbers = one_source({"unary": unary, "probabilities": probabilities, "logits": logits})
     numbers = take(numbers, name)
     picture = None if image is None else take(image, IMAGE)
     rooms = [take_room(marginals, "marginals"), take_room(labels, "labels")]
@@ -151,13 +151,6 @@ class _Array:
 
     def here(self):
         return self.values if self.there is None else self.there.numpy()
-
-
-def only_one(**given):
-    given = {name: values for name, values in given.items() if values is not None}
-    if len(given) != 1:
-        raise TypeError("give exactly one of unary=, probabilities= and logits=")
-    return next(iter(given.items()))
 
 
 def take(values, name):

@@ -11,8 +11,9 @@ from ._calls import Calls, Stack
 from ._device import device_name, devices_in_turn
 from ._gpu import is_on_gpu
 from ._many import ProblemError, cores, work_on_each
-from ._mean_field import IMAGE, KINDS, MeanFieldResult, is_bool, mean_field, only_one, take, take_room
+from ._mean_field import IMAGE, KINDS, MeanFieldResult, is_bool, mean_field, take, take_room
 from ._options import check_options, with_options_of
+from ._unary import one_source
 
 # Numbers of the unaries of problems that are given to the library at once, and problems: it makes batches of them
 # (dcrf_arrays_batch), which have no more.
@@ -66,7 +67,7 @@ def mean_field_batch(images=None, *, unary=None, probabilities=None, logits=None
     ((4, 2, 5, 6), (4, 5, 6))
     """
     check_options(mean_field_batch, options)
-    kind, numbers = only_one(unary=unary, probabilities=probabilities, logits=logits)
+    kind, numbers = one_source({"unary": unary, "probabilities": probabilities, "logits": logits})
     arrays = {kind: _whole(numbers, kind)}
     if images is not None:
         arrays["image"] = _whole(images, IMAGE)

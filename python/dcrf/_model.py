@@ -22,6 +22,7 @@ from ._superpixels import on_the_scale, superpixels, without_bools
 from ._unary import label_energies, label_map, place_map, two_labels, unary_energies, unary_numbers
 
 _DEFAULTS = _core.defaults()
+WAYS = "unary=, probabilities=, logits= and labels_prior= (strokes: dcrf.Scribbles)"
 DEFAULT_SPATIAL = _DEFAULTS["spatial_sigma"]
 DEFAULT_BILATERAL = (_DEFAULTS["bilateral_sigma"], _DEFAULTS["colour_sigma"])
 
@@ -120,7 +121,7 @@ class Model:
         rough = None
         if labels_prior is not None:
             if not (unary is None and probabilities is None and logits is None):
-                raise TypeError("give one of unary=, probabilities=, logits= and labels_prior=")
+                raise TypeError(f"give exactly one of {WAYS}")
             rough, labels = label_map(labels_prior, labels)
             if confidence is not None or self.image is None:
                 unary, rough = label_energies(rough, labels, confidence), None
@@ -200,9 +201,9 @@ class Model:
 
     # ---- what the model is made of
 
-    def _read_unary(self, unary, probabilities, logits, shape, labels_axis):
+    def _read_unary(self, unary, probabilities, logits, shape, labels_axis, ways=WAYS):
         """The grid, and energies over it with the labels last."""
-        numbers, kind, mask = unary_numbers(unary, probabilities, logits)
+        numbers, kind, mask = unary_numbers(unary, probabilities, logits, ways)
         grid, placed, own = find_grid(self.image, numbers, shape, labels_axis)
         if mask is not None:
             mask = find_grid(self.image, mask, shape, labels_axis)[1]
@@ -219,7 +220,7 @@ class Model:
 
     def set_unary(self, unary=None, *, probabilities=None, logits=None):
         """Replace the energies; the grid and the number of labels stay."""
-        _, energies = self._read_unary(unary, probabilities, logits, self.shape, None)
+        _, energies = self._read_unary(unary, probabilities, logits, self.shape, None, "unary=, probabilities= and logits=")
         if energies.shape[-1] != self.labels:
             raise ValueError(f"the model has {self.labels} labels, the unary array {energies.shape[-1]}")
         self._core.set_unary(energies)

@@ -14,13 +14,19 @@ _UNKNOWN = 255  # what most label pictures call unknown
 _OTHERS = {"energies": "unary=", "probabilities": "probabilities=", "logits": "logits="}
 
 
-def unary_numbers(unary, probabilities, logits):
+def one_source(given, ways="unary=, probabilities= and logits="):
+    """The only one of several keyword arguments that is not None, (name, values); an error names all ways."""
+    given = {name: values for name, values in given.items() if values is not None}
+    if not given:
+        raise TypeError(f"nothing says which labels are likely; give exactly one of {ways}")
+    if len(given) > 1:
+        raise TypeError(f"give exactly one of {ways}")
+    return next(iter(given.items()))
+
+
+def unary_numbers(unary, probabilities, logits, ways="unary=, probabilities= and logits="):
     """Exactly one of the three: its numbers, the name of its kind, and which of them are masked, or None."""
-    given = {"energies": unary, "probabilities": probabilities, "logits": logits}
-    given = {kind: values for kind, values in given.items() if values is not None}
-    if len(given) != 1:
-        raise TypeError("give exactly one of unary=, probabilities= and logits=")
-    (kind, values), = given.items()
+    kind, values = one_source({"energies": unary, "probabilities": probabilities, "logits": logits}, ways)
     values, mask = split_mask(values)
     name = _OTHERS[kind].rstrip("=")
     numbers = array(values, name)

@@ -305,7 +305,8 @@ class Manners(unittest.TestCase):
         image, p, u = self.image, self.p, -np.log(self.p)
         cases = [
             (ValueError, "swapped", lambda: dcrf.solve(image.transpose(1, 0, 2), probabilities=p)),
-            (TypeError, "exactly one", lambda: dcrf.solve(image)),
+            (TypeError, r"nothing says .* unary=, probabilities=, logits= and labels_prior= \(strokes: dcrf.Scribbles\)", lambda: dcrf.solve(image)),
+            (TypeError, r"exactly one of unary=, probabilities=, logits= and labels_prior=", lambda: dcrf.solve(image, unary=u, labels_prior=u[0])),
             (TypeError, "exactly one", lambda: dcrf.solve(image, unary=u, logits=p)),
             (ValueError, "between 0 and 1", lambda: dcrf.solve(image, probabilities=p * 9)),
             (ValueError, "'mf', 'qp' or 'lp'", lambda: dcrf.solve(image, unary=u, method="x")),

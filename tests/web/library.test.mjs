@@ -11,7 +11,7 @@ import { readNpy, readPng } from './read.mjs';
 import { readIndexed } from '../../web/indexed.js';
 
 const folder = resolve(process.env.DCRF_WEB ?? 'build-web/page');
-const { load, refine, solve, Session } = await import(pathToFileURL(join(folder, 'dcrf.js')));
+const { load, refine, scribble, solve, Session } = await import(pathToFileURL(join(folder, 'dcrf.js')));
 const scratch = mkdtempSync(join(tmpdir(), 'dcrf-web-'));
 after(() => rmSync(scratch, { recursive: true }));
 
@@ -174,6 +174,10 @@ test('mistakes are errors with a message, and lose nothing', async () => {
   const unary = new Float32Array(24);
   await assert.rejects(solve({ image: { ...image, width: 5 }, unary, labels: 2 }), /image has 36 bytes/);
   await assert.rejects(solve({ image, unary: unary.subarray(1) }), /unary has 23 numbers/);
+  for (const [call, name] of [[solve, 'unary'], [refine, 'mask'], [scribble, 'strokes']]) {
+    await assert.rejects(call({ image }), new RegExp(`${name} is missing: .*energies, probabilities or logits.*refine.*mask.*strokes`));
+    await assert.rejects(call(), /image is missing: { data, width, height }/);
+  }
   await assert.rejects(solve({ image, unary, method: 'guess' }), /method 'guess' is none of mf, qp, lp/);
   await assert.rejects(solve({ image, unary, kernels: [{ sigma: -1, weight: 1 }] }), /sigma/);
   await assert.rejects(solve({ image, unary: unary.fill(NaN, 3, 4) }), /nan at x = 1, y = 0/);
