@@ -71,10 +71,11 @@ void print_changes(FILE *stream, const built_model *built, const solution *found
     const dcrf_changes *changes = &found->changes;
     if (built->kernel_count > 0)
         print_strength(stream, &built->strength);
-    fprintf(stream, "%-14s%16.2f %%  %zu of %zu\n",
+    fprintf(stream, "%-14s%16.2f %%  %zu of %zu%s\n",
             image_is_volume(&built->image) && !image_is_video(&built->image) ? "voxels changed"
                                                                              : "pixels changed",
-            100 * share(found, changes->changed), changes->changed, found->pixels);
+            100 * share(found, changes->changed), changes->changed, found->pixels,
+            built->mask.map ? " by the kernels, after what distances and colours say" : "");
     fprintf(stream, "%-14s%18zu  of %zu that the unaries have", "labels left",
             changes->labels_after, changes->labels_before);
     print_losses(stream, built, found);

@@ -127,7 +127,9 @@ class VideoTest(Case):
     def test_masks_on_some_frames(self):
         for t in (0, 4, 7):
             self.write("masks/f%d.png" % (t + 5), formats.number_png([[255 * v for v in row] for row in TRUTH[t]]))
-        self.good("solve", "frames", "--labels-prior", "masks", "-o", "out/", "-q")
+        said = self.good("solve", "frames", "--labels-prior", "masks", "-o", "out/")
+        self.assertRegex(said, r"borders moved by [0-9.]+ pixels on average; [0-9.]+ % of the pixels changed\n")
+        self.assertRegex(said, r"(?m)^pixels changed .* by the kernels, after what distances and colours say$")
         frames = self.frames_of("out")
         self.assertLess(self.errors(frames), 0.01 * WIDTH * HEIGHT * FRAMES)
         for t in range(FRAMES):  # a copy of the nearest mask would be wrong on both sides of the disc
