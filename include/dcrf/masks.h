@@ -33,8 +33,8 @@ typedef struct dcrf_mask_settings {
     size_t rounds;         /* rounds of energies and mean field; at least 1 */
     size_t iterations;     /* mean-field updates after each round except the last */
     double first_sigma;    /* standard deviation of a border's error in the first round, in units */
-    double later_sigma;    /* the same once the common offset of the border is known */
-    double offset_factor;  /* factor on the measured offset; 0: no shift */
+    double later_sigma;    /* the largest in later rounds, which measure it */
+    double offset_factor;  /* factor on the offset that the first round measures; 0: no shift */
     double band;           /* colours are learned beyond this distance from a border, in units */
     double colour_weight;  /* factor on differences of log-likelihoods of colours */
     double colour_limit;   /* maximum cost of a colour, in nats, before weighting */

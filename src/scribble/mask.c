@@ -9,7 +9,11 @@
  *     members_r+1   the map away from its borders, and that of which Q_r is sure
  *
  * In the first round sigma is wide: it finds out by how much the map is too large or too small. The
- * later ones keep to that, with a narrow sigma. What is returned is phi of the last round. */
+ * later ones keep to that, with a sigma that is the spread of the borders that the round before has
+ * found. So a careful map stays, and of a careless one little is taken for granted. From the third
+ * round on colours count as much as they tell about labels next to the borders (mask_colours.c),
+ * and sigma is narrower where that is little: what such colours find may be none of the map's
+ * errors. What is returned is phi of the last round. */
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/timer.h"
@@ -23,8 +27,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define THIN 20.0        /* units: below this radius of a thing, bands are narrower */
-#define OFFSET_BANDS 2.5 /* borders that are farther away belong to something else */
+#define THIN 20.0               /* units: below this radius of a thing, bands are narrower */
+#define OFFSET_BANDS 2.5        /* borders that are farther away belong to something else */
+#define LATER_OFFSET_FACTOR 1.1 /* rounds are drawn to the map's borders, the first most of all */
+#define SPREAD_FACTOR 0.85
+#define LEAST_SIGMA 1.0     /* units */
+#define UNTRUSTED_SIGMA 0.4 /* of sigma, where colours tell nothing */
+#define WITNESSES_FROM 0.75 /* bands */
+#define WITNESSES_TO 3.0
+#define INFORMATION_NONE 0.1 /* what labels of the same colours seem to have */
+#define INFORMATION_FULL 0.45
 #define SPATIAL_SIGMA_MIN 0.5
 #define MAX_CHANNELS (DCRF_MAX_FEATURES - DCRF_MAX_AXES)
 #define VARIABLES_PER_CHUNK 1024
@@ -46,16 +58,17 @@ struct task {
     struct dcrf_coupling *coupling;
     float *unary, *message, *q; /* blocks; `message` holds the members before mean field */
     size_t *label_sizes;
-    double sigma; /* of the round */
+    double *sigma;        /* of the round, for each label's border */
+    double colour_weight; /* of the round */
 };
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
 void dcrf_mask_settings_defaults(dcrf_mask_settings *settings) {
-    *settings = (dcrf_mask_settings){.rounds = 3,
+    *settings = (dcrf_mask_settings){.rounds = 4,
                                      .iterations = 4,
                                      .first_sigma = 6,
-                                     .later_sigma = 2.5,
+                                     .later_sigma = 4.5,
                                      .offset_factor = 1.2,
                                      .band = 8,
                                      .colour_weight = 1.2,
@@ -149,7 +162,8 @@ static bool take_memory(struct task *t) {
     t->message = dcrf_allocate_zero(t->variables, row);
     t->q = dcrf_allocate_zero(t->variables, row);
     t->label_sizes = dcrf_allocate_zero(t->labels, sizeof *t->label_sizes);
-    return t->map && t->labelling && t->unary && t->message && t->q && t->label_sizes;
+    t->sigma = dcrf_allocate_zero(t->labels, sizeof *t->sigma);
+    return t->map && t->labelling && t->unary && t->message && t->q && t->label_sizes && t->sigma;
 }
 
 static void describe_kernels(const struct task *t, dcrf_mask_info *info) {
@@ -229,6 +243,7 @@ static void clear(struct task *t) {
     dcrf_release(t->message);
     dcrf_release(t->q);
     dcrf_release(t->label_sizes);
+    dcrf_release(t->sigma);
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -237,15 +252,19 @@ static double confidence_at(const struct task *t, size_t a) {
     return t->confidence ? (double)t->confidence[a] : t->map[a] >= 0;
 }
 
+/* How far a variable lies inside of its own label, in bands. */
+static double depth_in_bands(const struct task *t, size_t a) {
+    const size_t label = (size_t)t->map[a];
+    const double band =
+        t->settings.band * t->border.unit * dcrf_mask_border_reach(&t->border, a, label);
+    return (dcrf_mask_border_depth(&t->border, a, label) - t->border.offset[label]) / band;
+}
+
 /* How sure the map is of its own label at a variable: 0 at a border, 1 beyond the band. */
 static double sureness(const struct task *t, size_t a) {
     if (t->map[a] < 0)
         return 0;
-    const size_t label = (size_t)t->map[a];
-    const double band =
-        t->settings.band * t->border.unit * dcrf_mask_border_reach(&t->border, a, label);
-    const double depth = dcrf_mask_border_depth(&t->border, a, label) - t->border.offset[label];
-    const double share = fmin(fmax(depth / band, 0), 1);
+    const double share = fmin(fmax(depth_in_bands(t, a), 0), 1);
     return confidence_at(t, a) >= 1 && t->confidence ? 1 : share * share * share * share;
 }
 
@@ -269,14 +288,13 @@ static double energy_of(const struct task *t, size_t a, size_t label) {
     if (t->label_sizes[label] == 0)
         return DCRF_MASK_BINDING_ENERGY;
     const float *deficit = t->colours.deficit + t->bins.bin_of[a] * t->colours.stride;
-    const double colour =
-        t->settings.colour_weight * fmin(t->settings.colour_limit, (double)deficit[label]);
+    const double colour = t->colour_weight * fmin(t->settings.colour_limit, (double)deficit[label]);
     if (t->map[a] < 0)
         return colour;
     if (t->confidence && confidence_at(t, a) >= 1)
         return t->map[a] == (int32_t)label ? 0 : DCRF_MASK_BINDING_ENERGY;
     return colour + (t->confidence ? confidence_at(t, a) : 1) *
-                        dcrf_mask_border_energy(&t->border, a, label, t->sigma);
+                        dcrf_mask_border_energy(&t->border, a, label, t->sigma[label]);
 }
 
 static void write_energies(void *context, size_t begin, size_t end, size_t worker) {
@@ -287,19 +305,57 @@ static void write_energies(void *context, size_t begin, size_t end, size_t worke
             t->unary[a * t->stride + label] = (float)energy_of(t, a, label);
 }
 
+/* Members whose colours are put to the test: near a border, but not so near that the map may be
+ * wrong. */
+static void choose_witnesses(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct task *t = context;
+    for (size_t a = begin; a < end; a++) {
+        const double depth = t->map[a] < 0 ? 0 : depth_in_bands(t, a);
+        float *members = t->message + a * t->stride;
+        for (size_t label = 0; label < t->labels; label++)
+            members[label] = 0;
+        if (depth >= WITNESSES_FROM && depth <= WITNESSES_TO)
+            members[t->map[a]] = 1;
+    }
+}
+
+/* How far the colours are to be trusted, from 0 to 1. */
+static double trust_in_colours(struct task *t) {
+    dcrf_parallel_for(dcrf_workspace_pool(t->workspace), t->variables, VARIABLES_PER_CHUNK,
+                      choose_witnesses, t);
+    const double known = dcrf_mask_colours_information(&t->colours, t->message, t->variables,
+                                                       t->stride, t->settings.colour_limit);
+    return fmin(fmax((known - INFORMATION_NONE) / (INFORMATION_FULL - INFORMATION_NONE), 0), 1);
+}
+
+/* The colours' weight and the borders' sigmas in a round. */
+static void weigh(struct task *t, size_t round) {
+    const dcrf_mask_settings *s = &t->settings;
+    const double trust = trust_in_colours(t), unit = t->border.unit;
+    const double narrowed = UNTRUSTED_SIGMA + (1 - UNTRUSTED_SIGMA) * trust;
+    t->colour_weight = trust * s->colour_weight;
+    for (size_t label = 0; label < t->labels; label++) {
+        const double spread = fmax(SPREAD_FACTOR * t->border.spread[label], LEAST_SIGMA * unit);
+        t->sigma[label] =
+            round == 0 ? s->first_sigma * unit : narrowed * fmin(spread, s->later_sigma * unit);
+    }
+}
+
 static dcrf_status compute_energies(struct task *t, size_t round, dcrf_error *error) {
     dcrf_pool *pool = dcrf_workspace_pool(t->workspace);
-    t->sigma = (round == 0 ? t->settings.first_sigma : t->settings.later_sigma) * t->border.unit;
     dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, choose_members, t);
     const dcrf_status status = dcrf_mask_colours_learn(&t->colours, t->message, t->variables,
                                                        t->stride, t->workspace, error);
-    if (status >= 0)
-        dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, write_energies, t);
+    if (status < 0)
+        return status;
+    weigh(t, round);
+    dcrf_parallel_for(pool, t->variables, VARIABLES_PER_CHUNK, write_energies, t);
     return status;
 }
 
 /* Mean field, and where it has the borders. */
-static dcrf_status look_for_borders(struct task *t, dcrf_error *error) {
+static dcrf_status look_for_borders(struct task *t, size_t round, dcrf_error *error) {
     const struct dcrf_field field = {t->workspace, t->coupling, t->variables, t->labels,
                                      t->stride,    t->unary,    t->message,   t->q};
     const dcrf_status status = dcrf_field_run(&field, t->settings.iterations, error);
@@ -307,8 +363,10 @@ static dcrf_status look_for_borders(struct task *t, dcrf_error *error) {
         return status;
     for (size_t a = 0; a < t->variables; a++)
         t->labelling[a] = (int32_t)dcrf_field_likeliest(&field, a);
-    dcrf_mask_border_measure_offsets(&t->border, t->labelling, t->settings.offset_factor,
-                                     OFFSET_BANDS * t->settings.band * t->border.unit);
+    dcrf_mask_border_measure(&t->border, t->labelling,
+                             round == 0 ? t->settings.offset_factor
+                                        : fmin(t->settings.offset_factor, LATER_OFFSET_FACTOR),
+                             OFFSET_BANDS * t->settings.band * t->border.unit);
     return status;
 }
 
@@ -329,7 +387,7 @@ static dcrf_status run_rounds(struct task *t, dcrf_error *error) {
     for (size_t round = 0; round < t->settings.rounds && status >= 0; round++) {
         status = compute_energies(t, round, error);
         if (status >= 0 && round + 1 < t->settings.rounds)
-            status = look_for_borders(t, error);
+            status = look_for_borders(t, round, error);
     }
     return status;
 }

@@ -11,7 +11,9 @@
  * which leaves nearly all open within sigma, and next to nothing beyond three of them: -ln Phi
  * grows with the square of the distance. The offset t_l is common to all of a label's border, as
  * masks that were drawn generously or carefully, grown or eroded, have it. It is the median depth
- * of the border that the picture suggests. What is wrong here and there does not move a median.
+ * of the border that the picture suggests. What is wrong here and there does not move a median. The
+ * mean distance from it gives sigma (sqrt(pi / 2) of it, of a normal error): outlines that wobble
+ * have a wide one, careful ones next to none. A median would be a multiple of half a pixel.
  *
  * A thing of the mean depth m is as thick as a disc of the radius 3 m. Errors are no larger than a
  * part of that: things of few pixels have narrower bands. */
@@ -26,7 +28,7 @@
 
 #define FARTHEST_SIGMAS 8 /* -ln Phi(-8) = 35 nats */
 
-static const double sqrt_half = 0.70710678118654752440;
+static const double sqrt_half = 0.70710678118654752440, sqrt_half_pi = 1.25331413731550025121;
 
 /* ---- distances ------------------------------------------------------------------------------ */
 
@@ -86,9 +88,10 @@ int dcrf_mask_border_init(struct dcrf_mask_border *border, const dcrf_grid *grid
                                   .distances = dcrf_allocate(variables, labels * sizeof(float)),
                                   .reach = dcrf_allocate_zero(labels, sizeof(double)),
                                   .offset = dcrf_allocate_zero(labels, sizeof(double)),
-                                  .gathered = dcrf_allocate(variables, sizeof(float))};
-    if (!border->distances || !border->reach || !border->offset || !border->gathered ||
-        !dcrf_distance_lines_init(&lines, grid, pool)) {
+                                  .spread = dcrf_allocate_zero(labels, sizeof(double)),
+                                  .gathered = dcrf_allocate(variables, grid->axes * sizeof(float))};
+    if (!border->distances || !border->reach || !border->offset || !border->spread ||
+        !border->gathered || !dcrf_distance_lines_init(&lines, grid, pool)) {
         dcrf_mask_border_clear(border);
         return false;
     }
@@ -105,6 +108,7 @@ void dcrf_mask_border_clear(struct dcrf_mask_border *border) {
     dcrf_release(border->distances);
     dcrf_release(border->reach);
     dcrf_release(border->offset);
+    dcrf_release(border->spread);
     dcrf_release(border->gathered);
     *border = (struct dcrf_mask_border){0};
 }
@@ -122,20 +126,6 @@ int dcrf_mask_is_at_border(const dcrf_grid *grid, const int32_t *labelling, size
     return false;
 }
 
-/* Does the border of this label run beside variable a? */
-static bool is_at_border_of(const dcrf_grid *grid, const int32_t *labelling, size_t a,
-                            int32_t label) {
-    size_t step = 1;
-    for (size_t i = 0; i < grid->axes; step *= grid->size[i++]) {
-        const size_t position = a / step % grid->size[i];
-        if ((position > 0 && (labelling[a - step] == label) != (labelling[a] == label)) ||
-            (position + 1 < grid->size[i] &&
-             (labelling[a + step] == label) != (labelling[a] == label)))
-            return true;
-    }
-    return false;
-}
-
 static int compare_floats(const void *a, const void *b) {
     const float first = *(const float *)a, second = *(const float *)b;
     return (first > second) - (first < second);
@@ -148,18 +138,43 @@ static double median(float *values, size_t count) {
     return 0.5 * ((double)values[(count - 1) / 2] + (double)values[count / 2]);
 }
 
-void dcrf_mask_border_measure_offsets(struct dcrf_mask_border *border, const int32_t *labelling,
-                                      double factor, double limit) {
-    for (size_t label = 0; label < border->labels; label++) {
-        size_t count = 0;
-        for (size_t a = 0; a < border->variables; a++) {
-            if (border->map[a] < 0 || !is_at_border_of(border->grid, labelling, a, (int32_t)label))
+/* The standard deviation of normal values from their middle, by their mean distance. */
+static double deviation(const float *values, size_t count, double middle) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += fabs((double)values[i] - middle);
+    return count > 0 ? sqrt_half_pi * sum / (double)count : 0;
+}
+
+/* The depths at which a labelling has the border of a label, one for each pair of neighbours that
+ * it runs between: in their middle, so that a map's own border has the depth 0. Returns their
+ * number. */
+static size_t gather_depths(const struct dcrf_mask_border *border, const int32_t *labelling,
+                            size_t label, double limit) {
+    const dcrf_grid *grid = border->grid;
+    size_t step = 1, count = 0;
+    for (size_t i = 0; i < grid->axes; step *= grid->size[i++])
+        for (size_t a = 0; a + step < border->variables; a++) {
+            const size_t b = a + step;
+            if (a / step % grid->size[i] + 1 == grid->size[i] || border->map[a] < 0 ||
+                border->map[b] < 0 ||
+                (labelling[a] == (int32_t)label) == (labelling[b] == (int32_t)label))
                 continue;
-            const double depth = dcrf_mask_border_depth(border, a, label);
+            const double depth = 0.5 * (dcrf_mask_border_depth(border, a, label) +
+                                        dcrf_mask_border_depth(border, b, label));
             if (fabs(depth) < limit * dcrf_mask_border_reach(border, a, label))
                 border->gathered[count++] = (float)depth;
         }
-        border->offset[label] = factor * median(border->gathered, count);
+    return count;
+}
+
+void dcrf_mask_border_measure(struct dcrf_mask_border *border, const int32_t *labelling,
+                              double factor, double limit) {
+    for (size_t label = 0; label < border->labels; label++) {
+        const size_t count = gather_depths(border, labelling, label, limit);
+        const double middle = median(border->gathered, count);
+        border->offset[label] = factor * middle;
+        border->spread[label] = deviation(border->gathered, count, middle);
     }
 }
 

@@ -16,7 +16,8 @@ struct dcrf_mask_border {
     float *distances; /* to each label, label after label; HUGE_VALF where the map has none */
     double *reach;    /* of each label, relative to a thick one: 1 or less */
     double *offset;   /* of each label's border, inwards above zero */
-    float *gathered;  /* scratch memory, one a variable */
+    double *spread;   /* of each label's border around that offset: a standard deviation */
+    float *gathered;  /* scratch memory, one for each pair of neighbours */
 };
 
 /* Measures distances. Everything pointed to must outlive it. False: out of memory; nothing is left
@@ -33,10 +34,11 @@ double dcrf_mask_border_reach(const struct dcrf_mask_border *border, size_t a, s
 /* Is there another label beside this one? */
 int dcrf_mask_is_at_border(const dcrf_grid *grid, const int32_t *labelling, size_t a);
 
-/* Set the offset of each label's border to `factor` times the median depth of the variables at its
- * border in a labelling, of those nearer than `limit`. */
-void dcrf_mask_border_measure_offsets(struct dcrf_mask_border *border, const int32_t *labelling,
-                                      double factor, double limit);
+/* Set the offset of each label's border to `factor` times the median depth at which a
+ * labelling has it, where that is less than `limit`; and the spread to their standard deviation
+ * from the median, if that is normal. */
+void dcrf_mask_border_measure(struct dcrf_mask_border *border, const int32_t *labelling,
+                              double factor, double limit);
 
 /* -ln of the probability that the true border of a label has variable a inside: Phi((depth -
  * offset) / sigma). */

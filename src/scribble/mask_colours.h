@@ -29,4 +29,10 @@ dcrf_status dcrf_mask_colours_learn(struct dcrf_mask_colours *colours, const flo
                                     size_t variables, size_t stride, dcrf_workspace *workspace,
                                     dcrf_error *error);
 
+/* How much the colours tell about labels, from 0 (nothing) to 1 (all), judged by a block of members
+ * whose labels are known by other means; deficits count up to a limit. Of fewer than two labels: 0.
+ * What was learned stays. */
+double dcrf_mask_colours_information(struct dcrf_mask_colours *colours, const float *members,
+                                     size_t variables, size_t stride, double limit);
+
 #endif

@@ -3,10 +3,13 @@
 #include "unit.h"
 
 #include "scribble/distance.h"
+#include "scribble/mask_border.h"
+#include "scribble/mask_colours.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- distances ------------------------------------------------------------------------------ */
 
@@ -144,6 +147,129 @@ static void test_borders_are_found(void **state) {
     expect_found(80, 20, 2, 0.235);
 }
 
+/* The information by a plain sum over pixels instead of bins. */
+static double naive_information(const struct dcrf_mask_colours *colours, const int32_t *labels,
+                                size_t count, double limit) {
+    double most = 0, of[2] = {0};
+    for (size_t a = 0; a < count; a++)
+        of[labels[a]]++;
+    for (int i = 0; i <= 12; i++) {
+        double sum = 0;
+        for (size_t a = 0; a < count; a++) {
+            const float *deficit = colours->deficit + colours->bins->bin_of[a] * colours->stride;
+            const double e[2] = {i / 8.0 * fmin(limit, (double)deficit[0]),
+                                 i / 8.0 * fmin(limit, (double)deficit[1])};
+            sum += log(exp(-e[labels[a]]) / (exp(-e[0]) + exp(-e[1]))) / of[labels[a]];
+        }
+        most = fmax(most, 1 + sum / (2 * log(2)));
+    }
+    return most;
+}
+
+/* `overlap`: of ten pixels of label 1, so many have the colour of label 0. */
+static double information_of(size_t overlap) {
+    enum { SIDE = 30, COUNT = SIDE * SIDE };
+    const dcrf_grid grid = dcrf_grid_2d(SIDE, SIDE);
+    static uint8_t image[3 * COUNT];
+    static int32_t labels[COUNT];
+    static float members[COUNT * 8];
+    const dcrf_view view = dcrf_view_interleaved(image, DCRF_U8, &grid, 3);
+    const size_t stride = dcrf_padded(2);
+    struct dcrf_colour_bins bins;
+    struct dcrf_mask_colours colours;
+    dcrf_workspace *workspace;
+    dcrf_error error;
+    for (size_t a = 0; a < COUNT; a++) {
+        labels[a] = a >= COUNT / 3;
+        memset(image + 3 * a, labels[a] && a % 10 >= overlap ? 180 : 60, 3);
+        for (size_t label = 0; label < 2; label++)
+            members[a * stride + label] = labels[a] == (int32_t)label;
+    }
+    assert_int_equal(dcrf_workspace_new(&workspace, 1, &error), DCRF_OK);
+    assert_int_equal(dcrf_colour_bins_init(&bins, &grid, &view, NULL, &error), DCRF_OK);
+    assert_int_equal(dcrf_mask_colours_init(&colours, &bins, 2, workspace, &error), DCRF_OK);
+    assert_int_equal(dcrf_mask_colours_learn(&colours, members, COUNT, stride, workspace, &error),
+                     DCRF_OK);
+    const double found = dcrf_mask_colours_information(&colours, members, COUNT, stride, 4);
+    assert_true(fabs(found - naive_information(&colours, labels, COUNT, 4)) < 1e-6);
+    memset(members, 0, sizeof members);
+    assert_true(dcrf_mask_colours_information(&colours, members, COUNT, stride, 4) == 0);
+    dcrf_mask_colours_clear(&colours);
+    dcrf_colour_bins_clear(&bins);
+    dcrf_workspace_free(&workspace);
+    return found;
+}
+
+static void test_information(void **state) {
+    (void)state;
+    assert_true(information_of(10) < 1e-6);
+    assert_true(information_of(0) > 0.98);
+    assert_true(information_of(5) > information_of(8) && information_of(8) > 0.01);
+}
+
+/* The offset is a factor times the median depth, the spread sqrt(pi / 2) times the mean distance
+ * from that median. */
+static void test_offset_and_spread(void **state) {
+    (void)state;
+    enum { WIDTH = 40, HEIGHT = 4 };
+    const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
+    const size_t ends[HEIGHT] = {18, 20, 23, 23}; /* of label 0, which the map ends at 20 */
+    int32_t map[WIDTH * HEIGHT], labelling[WIDTH * HEIGHT];
+    struct dcrf_mask_border border;
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++) {
+        map[a] = a % WIDTH >= 20;
+        labelling[a] = a % WIDTH >= ends[a / WIDTH];
+    }
+    assert_true(dcrf_mask_border_init(&border, &grid, map, 2, 20, NULL));
+    dcrf_mask_border_measure(&border, labelling, 1.5, 100);
+    double depths[WIDTH * HEIGHT], sum = 0;
+    size_t count = 0;
+    for (size_t a = 0; a < WIDTH * HEIGHT; a++)
+        for (size_t axis = 0; axis < 2; axis++) {
+            const size_t next = axis == 0 ? a + 1 : a + WIDTH;
+            if ((axis == 0 ? next % WIDTH != 0 : next < WIDTH * HEIGHT) &&
+                labelling[a] != labelling[next])
+                depths[count++] = (dcrf_mask_border_depth(&border, a, 1) +
+                                   dcrf_mask_border_depth(&border, next, 1)) /
+                                  2;
+        }
+    for (size_t i = 0; i < count; i++) /* the simplest of sorts */
+        for (size_t k = i + 1; k < count; k++)
+            if (depths[k] < depths[i]) {
+                const double less = depths[k];
+                depths[k] = depths[i];
+                depths[i] = less;
+            }
+    const double middle = (depths[(count - 1) / 2] + depths[count / 2]) / 2;
+    for (size_t i = 0; i < count; i++)
+        sum += fabs(depths[i] - middle);
+    assert_true(fabs(border.offset[1] - 1.5 * middle) < 1e-6);
+    assert_true(fabs(border.spread[1] - sqrt(acos(-1) / 2) * sum / (double)count) < 1e-6);
+    dcrf_mask_border_measure(&border, map, 1, 100); /* a map is where it is */
+    assert_true(border.offset[0] == 0 && border.offset[1] == 0 && border.spread[1] == 0);
+    dcrf_mask_border_clear(&border);
+}
+
+static size_t changes_of(struct scene *s) {
+    size_t changed = 0;
+    assert_int_equal(find_energies(s, 1, NULL, NULL), DCRF_OK);
+    for (size_t a = 0; a < s->pixels; a++)
+        changed += cheapest(s, a) != s->map[a];
+    return changed;
+}
+
+/* A map that is right stays, and so does one whose image tells nothing about it. */
+static void test_no_harm(void **state) {
+    (void)state;
+    struct scene right = make_scene(120, 1, 2, 0.3, 0.3), blind = make_scene(120, 1, 2, 0.3, 0.3);
+    for (size_t i = 0; i < 3 * blind.pixels; i++)
+        blind.image[i] = (uint8_t)(100 + 4 * noise(i / 3));
+    assert_int_equal(changes_of(&right), 0);
+    assert_in_range(changes_of(&blind), 0, blind.pixels / 500);
+    free_scene(&right);
+    free_scene(&blind);
+}
+
 static void test_size_does_not_matter(void **state) {
     (void)state;
     struct scene small = make_scene(150, 1, 2, 0.25, 0.235),
@@ -234,13 +360,11 @@ static void test_moves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_borders_are_found),
-        cmocka_unit_test(test_size_does_not_matter),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_odd_maps),
-        cmocka_unit_test(test_confidence),
-        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_distances),   cmocka_unit_test(test_borders_are_found),
+        cmocka_unit_test(test_information), cmocka_unit_test(test_offset_and_spread),
+        cmocka_unit_test(test_no_harm),     cmocka_unit_test(test_size_does_not_matter),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_odd_maps),
+        cmocka_unit_test(test_confidence),  cmocka_unit_test(test_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
