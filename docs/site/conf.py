@@ -26,6 +26,7 @@ html_css_files = ["dcrf.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = False  # browsers do not fetch other pages from file://
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
