@@ -342,6 +342,15 @@ double dcrf_model_largest_distance(const dcrf_model *model, size_t kernel) {
     return largest;
 }
 
+const uint16_t *dcrf_model_order(const dcrf_model *model) {
+    for (size_t m = 0; m < model->kernel_count; m++) {
+        const struct dcrf_cuts *cuts = model->kernels[m].cuts;
+        if (model->kernels[m].weight != 0 && cuts && cuts->run_count == cuts->count)
+            return cuts->order;
+    }
+    return NULL;
+}
+
 dcrf_status dcrf_model_find_distance(const dcrf_model *model, const char *method,
                                      const float **distance, dcrf_error *error) {
     const struct dcrf_model_kernel *first = NULL;

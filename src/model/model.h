@@ -85,6 +85,10 @@ double dcrf_model_largest_distance(const dcrf_model *model, size_t kernel);
 
 /* Are the compatibilities of all kernels that count Potts? If not, the error says that `method`
  * ("the LP relaxation") needs them to be, and names the first kernel that has another. */
+/* The labels in the order in which a kernel's cuts are runs of them, one each; NULL where no kernel
+ * has such cuts. */
+const uint16_t *dcrf_model_order(const dcrf_model *model);
+
 /* The matrix that all kernels with a weight have for a distance; NULL: Potts. An error says that
  * `method` takes no other. */
 dcrf_status dcrf_model_find_distance(const dcrf_model *model, const char *method,

@@ -24,6 +24,7 @@ struct dcrf_thresholds {
     uint16_t *label;
     float *threshold;
     struct share *shares;
+    const uint16_t *order; /* NULL: none */
 };
 
 /* What a label has of all marginals. */
@@ -51,10 +52,11 @@ void dcrf_round_inverse(const uint16_t *labels, size_t variables, size_t stride,
         block[a * stride + labels[a]] = 1;
 }
 
-struct dcrf_thresholds *dcrf_thresholds_new(size_t labels) {
+struct dcrf_thresholds *dcrf_thresholds_new(size_t labels, const uint16_t *order) {
     struct dcrf_thresholds *thresholds = dcrf_allocate_zero(1, sizeof *thresholds);
     if (!thresholds)
         return NULL;
+    thresholds->order = order;
     thresholds->label = dcrf_allocate(labels, DRAWS_PER_LABEL * sizeof *thresholds->label);
     thresholds->threshold = dcrf_allocate(labels, DRAWS_PER_LABEL * sizeof *thresholds->threshold);
     thresholds->shares = dcrf_allocate(labels, sizeof *thresholds->shares);
@@ -127,10 +129,32 @@ static void round_threshold(void *context, size_t begin, size_t end, size_t work
     }
 }
 
+static void round_in_order(void *context, size_t begin, size_t end, size_t worker) {
+    (void)worker;
+    const struct rounding *rounding = context;
+    const struct dcrf_marginals *marginals = rounding->marginals;
+    const uint16_t *order = rounding->thresholds->order;
+    for (size_t a = begin; a < end; a++) {
+        const float *row = marginals->values + a * marginals->stride;
+        double sum = 0;
+        size_t last = 0; /* that has a part, should the sum stay below 1 */
+        for (size_t k = 0;
+             k < marginals->labels && sum < (double)rounding->thresholds->threshold[0]; k++) {
+            sum += (double)row[order[k]];
+            last = row[order[k]] > 0 ? k : last;
+        }
+        rounding->labels[a] = order[last];
+    }
+}
+
 void dcrf_round_threshold(struct dcrf_thresholds *thresholds,
                           const struct dcrf_marginals *marginals, dcrf_pool *pool, dcrf_rng *rng,
                           uint16_t *labels) {
-    draw(thresholds, rng);
     struct rounding rounding = {marginals, thresholds, labels};
-    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK, round_threshold, &rounding);
+    if (thresholds->order)
+        thresholds->threshold[0] = (float)(1 - dcrf_rng_uniform(rng));
+    else
+        draw(thresholds, rng);
+    dcrf_parallel_for(pool, marginals->variables, ROWS_PER_CHUNK,
+                      thresholds->order ? round_in_order : round_threshold, &rounding);
 }

@@ -25,7 +25,7 @@ static dcrf_status take_memory(dcrf_solver *solver, dcrf_error *error) {
         !dcrf_candidates_init(&solver->candidates, settings->method, model->variables) ||
         (settings->trace && !dcrf_trace_init(&solver->trace, settings->iterations)) ||
         ((settings->rounding_draws > 0 || solver->method->lower_bound) &&
-         !(solver->thresholds = dcrf_thresholds_new(model->labels))))
+         !(solver->thresholds = dcrf_thresholds_new(model->labels, dcrf_model_order(model)))))
         return dcrf_fail_memory(error, "a solver");
     if (settings->polish && settings->polish_rounds > 0) {
         const dcrf_status status = dcrf_polisher_new(&solver->polisher, solver->problem.plan,

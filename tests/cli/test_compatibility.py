@@ -45,6 +45,20 @@ class CompatibilityTest(Case):
             self.good("solve", self.image, "--unary", self.unary, "-m", method, "--compatibility", "truncated-linear:2", "-o",
                       "out.png", "-q")
 
+    def test_certificates(self):
+        """What is printed is what is checked, and it does not hold for a shorter distance."""
+        model = "--unary", self.unary, "--spatial", "2,.4", "--bilateral", "none", "--compatibility"
+        for operator in ("exact", "fast"):
+            self.good("solve", self.image, *model, "truncated-linear:1.5", "-m", "lp", "--operator", operator, "--certificate", "c.cert",
+                      "-o", "out.png", "--json", "run.json")
+            run = json.loads(self.read("run.json"))
+            found = json.loads(self.good("verify", self.image, *model, "truncated-linear:1.5", "--certificate", "c.cert", "--json", "-"))
+            for name in ("energy", "lower_bound", "relative_gap"):
+                self.assertEqual(found[name], run[name])
+            self.assertEqual(found["pixels_proven"], run["proven"]["pixels"])
+            self.bad("c.cert", "longer", "verify", self.image, *model, "truncated-linear:1.25", "--certificate", "c.cert")
+            self.bad("c.cert", "another problem", "verify", self.image, *model, "potts", "--certificate", "c.cert")
+
     def test_refusals(self):
         def refuse(subject, words, text):
             self.bad(subject, words, "solve", self.image, "--unary", self.unary, "-o", "out.png", "--compatibility", text)

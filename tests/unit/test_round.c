@@ -24,16 +24,17 @@ static void the_largest_is_taken(void **state) {
 }
 
 /* Labels are drawn with the marginals as probabilities: counts of 40,000 draws lie within 5
- * standard deviations (at most 100 each) of the expected ones. */
-static void thresholds_draw_the_marginals(void **state) {
-    (void)state;
+ * standard deviations (at most 100 each) of the expected ones. With an order, places of two
+ * variables are on average as far apart as the sums of their rows. */
+static void draw_marginals(const uint16_t *order) {
     enum { DRAWS = 40000, LABELS = 4, VARIABLES = 3 };
     const float rows[VARIABLES * LABELS] = {0.1f,  0.2f,  0.7f, 0, 0.25f, 0.25f,
                                             0.25f, 0.25f, 0,    0, 1,     0};
     const struct dcrf_marginals marginals = {rows, VARIABLES, LABELS, LABELS};
     size_t counts[VARIABLES * LABELS] = {0};
-    struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS);
+    struct dcrf_thresholds *thresholds = dcrf_thresholds_new(LABELS, order);
     dcrf_rng rng;
+    double apart = 0;
     dcrf_rng_seed(&rng, 1);
     dcrf_thresholds_look_at(thresholds, &marginals);
     for (size_t k = 0; k < DRAWS; k++) {
@@ -41,13 +42,28 @@ static void thresholds_draw_the_marginals(void **state) {
         dcrf_round_threshold(thresholds, &marginals, NULL, &rng, labels);
         for (size_t a = 0; a < VARIABLES; a++)
             counts[a * LABELS + labels[a]]++;
+        double places[2] = {0, 0};
+        for (size_t place = 0; place < LABELS && order; place++)
+            for (size_t a = 0; a < 2; a++)
+                places[a] += labels[a] == order[place] ? (double)place : 0;
+        apart += fabs(places[0] - places[1]);
     }
     for (size_t k = 0; k < VARIABLES * LABELS; k++) {
         const double p = (double)rows[k];
         assert_true(fabs((double)counts[k] - (double)DRAWS * p) <=
                     5 * sqrt((double)DRAWS * p * (1 - p)) + 0.5);
     }
+    /* In the order 2, 0, 3, 1 the rows add up to .7 .8 .8 1 and .25 .5 .75 1. */
+    if (order)
+        assert_true(fabs(apart / DRAWS - (0.45 + 0.3 + 0.05)) < 0.02);
     dcrf_thresholds_free(thresholds);
+}
+
+static void thresholds_draw_the_marginals(void **state) {
+    (void)state;
+    const uint16_t order[] = {2, 0, 3, 1};
+    draw_marginals(NULL);
+    draw_marginals(order);
 }
 
 /* ---- polishing ------------------------------------------------------------------------------ */
