@@ -127,9 +127,9 @@ static dcrf_status infer(struct worker *w, size_t first, size_t count) {
         arrays->kernels = w->kernels[k];
         arrays->kernel_count = 2;
         arrays->iterations = UPDATES;
-        arrays->marginals = dcrf_view_planar(w->marginals + k * s->variables * s->labels, DCRF_F32,
-                                             &s->grid, s->labels);
-        arrays->labels = dcrf_view_planar(w->labels + k * s->variables, DCRF_I32, &s->grid, 1);
+        arrays->marginals = dcrf_output_planar(w->marginals + k * s->variables * s->labels,
+                                               DCRF_F32, &s->grid, s->labels);
+        arrays->labels = dcrf_output_planar(w->labels + k * s->variables, DCRF_I32, &s->grid, 1);
     }
     return dcrf_mean_field_arrays_many(w->workspace, w->arrays, count, &failed, &w->error);
 }

@@ -66,6 +66,20 @@ DCRF_API dcrf_view dcrf_view_interleaved(const void *data, dcrf_type type, const
 DCRF_API dcrf_view dcrf_view_planar(const void *data, dcrf_type type, const dcrf_grid *grid,
                                     size_t channels);
 
+/* The same for an array that results are written to. */
+typedef struct dcrf_output {
+    void *data;
+    dcrf_type type;
+    size_t channels;
+    ptrdiff_t stride[DCRF_MAX_AXES]; /* bytes */
+    ptrdiff_t channel_stride;        /* bytes */
+} dcrf_output;
+
+DCRF_API dcrf_output dcrf_output_interleaved(void *data, dcrf_type type, const dcrf_grid *grid,
+                                             size_t channels);
+DCRF_API dcrf_output dcrf_output_planar(void *data, dcrf_type type, const dcrf_grid *grid,
+                                        size_t channels);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,7 +15,7 @@
  *   arrays.unary_kind = DCRF_UNARY_LOGITS;
  *   arrays.kernels = kernels;
  *   arrays.kernel_count = 2;
- *   arrays.marginals = dcrf_view_planar(q, DCRF_F32, &arrays.grid, label_count);
+ *   arrays.marginals = dcrf_output_planar(q, DCRF_F32, &arrays.grid, label_count);
  *   dcrf_mean_field_arrays(workspace, &arrays, &error);
  *
  * For many images, give each thread its own workspace: their work on the device overlaps. For many
@@ -40,10 +40,9 @@ typedef struct dcrf_arrays {
     size_t kernel_count;
     dcrf_operator_kind operator_kind;
     size_t iterations;
-    /* Outputs; data = NULL: not wanted. The elements are written although the view's data is
-     * `const`. */
-    dcrf_view marginals; /* DCRF_F32, one channel per label */
-    dcrf_view labels;    /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel: the most likely label */
+    /* Outputs; data = NULL: not wanted. */
+    dcrf_output marginals; /* DCRF_F32, one channel per label */
+    dcrf_output labels;    /* DCRF_U8, DCRF_U16 or DCRF_I32, one channel: the most likely label */
     /* Arrays on the device are ready once what is already queued in this stream is done (see
      * dcrf_device_wait); NULL: they are ready now. */
     void *stream;

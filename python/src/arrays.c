@@ -86,14 +86,20 @@ static int take_view(struct call *call, PyObject *array, const char *what, dcrf_
 }
 
 /* A result must be writable: those of the host's say so. */
-static int take_result(struct call *call, PyObject *array, const char *what, dcrf_view *view) {
+static int take_result(struct call *call, PyObject *array, const char *what, dcrf_output *output) {
+    dcrf_view view = {0};
     if (array != Py_None && !PyTuple_Check(array)) {
         Py_buffer probe;
         if (PyObject_GetBuffer(array, &probe, PyBUF_WRITABLE | PyBUF_STRIDES) < 0)
             return -1;
         PyBuffer_Release(&probe);
     }
-    return take_view(call, array, what, view);
+    if (take_view(call, array, what, &view) < 0)
+        return -1;
+    *output = (dcrf_output){
+        (void *)(uintptr_t)view.data, view.type, view.channels, {0}, view.channel_stride};
+    memcpy(output->stride, view.stride, sizeof output->stride);
+    return 0;
 }
 
 /* (sigmas or None, channels or None, sigmas of the channels or None, weight, is it symmetric?) */

@@ -21,15 +21,15 @@ void dcrf_arrays_defaults(dcrf_arrays *arrays) {
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-static dcrf_status check_result(const dcrf_view *view, size_t channels, bool is_type_right,
+static dcrf_status check_result(const dcrf_output *output, size_t channels, bool is_type_right,
                                 const char *what, const char *types, dcrf_error *error) {
-    if (!view->data)
+    if (!output->data)
         return DCRF_OK;
     if (!is_type_right)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s must be an array of %s", what, types);
-    if (view->channels != channels)
+    if (output->channels != channels)
         return dcrf_fail(error, DCRF_ERROR_SIZE, "%s has %zu channels; %zu are needed", what,
-                         view->channels, channels);
+                         output->channels, channels);
     return DCRF_OK;
 }
 
@@ -115,12 +115,12 @@ static dcrf_status make_model(struct here *here, const dcrf_arrays *arrays, size
     return status;
 }
 
-static char *element(const dcrf_view *view, const dcrf_grid *grid, size_t variable) {
+static char *element(const dcrf_output *output, const dcrf_grid *grid, size_t variable) {
     size_t position[DCRF_MAX_AXES];
     dcrf_grid_position(grid, variable, position);
-    char *at = (char *)(uintptr_t)view->data; /* results are written */
+    char *at = output->data;
     for (size_t axis = 0; axis < DCRF_MAX_AXES; axis++)
-        at += (ptrdiff_t)position[axis] * view->stride[axis];
+        at += (ptrdiff_t)position[axis] * output->stride[axis];
     return at;
 }
 
@@ -149,7 +149,7 @@ static void write_marginals(void *context, size_t begin, size_t end, size_t work
     (void)worker;
     const struct results *results = context;
     const struct dcrf_marginals *rows = results->rows;
-    const dcrf_view *out = &results->arrays->marginals;
+    const dcrf_output *out = &results->arrays->marginals;
     char *at[WRITTEN_TOGETHER];
     for (size_t a = begin; a < end; a++)
         at[a - begin] = element(out, &results->arrays->grid, a);
@@ -162,7 +162,7 @@ static void write_marginals(void *context, size_t begin, size_t end, size_t work
 static void write_labels(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct results *results = context;
-    const dcrf_view *out = &results->arrays->labels;
+    const dcrf_output *out = &results->arrays->labels;
     for (size_t a = begin; a < end; a++)
         write_label(element(out, &results->arrays->grid, a), out->type, results->labels[a]);
 }
@@ -249,7 +249,7 @@ static bool are_kernels_alike(const dcrf_kernel *one, const dcrf_kernel *other, 
               are_equal(one->channel_sigma, other->channel_sigma, one->channels.channels))));
 }
 
-static bool are_results_alike(const dcrf_view *one, const dcrf_view *other) {
+static bool are_results_alike(const dcrf_output *one, const dcrf_output *other) {
     return !one->data == !other->data && (!one->data || one->type == other->type);
 }
 

@@ -166,14 +166,14 @@ static dcrf_status gather(const struct dcrf_batch *batch, struct views *views, d
         const dcrf_arrays *arrays = &batch->arrays[p];
         const dcrf_grid *grid = &arrays->grid;
         views->unary[p] = arrays->unary;
-        views->marginals[p] = arrays->marginals;
-        views->labels[p] = arrays->labels;
+        views->marginals[p] = dcrf_output_view(&arrays->marginals);
+        views->labels[p] = dcrf_output_view(&arrays->labels);
         status = check_place(device, &arrays->unary, grid, "the unary", &is_there, error);
         if (status == DCRF_OK && arrays->marginals.data)
-            status = check_place(device, &arrays->marginals, grid, "the array for marginals",
+            status = check_place(device, &views->marginals[p], grid, "the array for marginals",
                                  &is_there, error);
         if (status == DCRF_OK && arrays->labels.data)
-            status = check_place(device, &arrays->labels, grid, "the array for labels", &is_there,
+            status = check_place(device, &views->labels[p], grid, "the array for labels", &is_there,
                                  error);
         if (status == DCRF_OK && arrays->stream)
             status = device->backend->arrays->wait_for(device->opened, arrays->stream, error);

@@ -67,6 +67,29 @@ dcrf_view dcrf_view_planar(const void *data, dcrf_type type, const dcrf_grid *gr
     return view;
 }
 
+static dcrf_output output_of(void *data, const dcrf_view *view) {
+    dcrf_output output = {data, view->type, view->channels, {0}, view->channel_stride};
+    memcpy(output.stride, view->stride, sizeof output.stride);
+    return output;
+}
+
+dcrf_output dcrf_output_interleaved(void *data, dcrf_type type, const dcrf_grid *grid,
+                                    size_t channels) {
+    const dcrf_view view = dcrf_view_interleaved(data, type, grid, channels);
+    return output_of(data, &view);
+}
+
+dcrf_output dcrf_output_planar(void *data, dcrf_type type, const dcrf_grid *grid, size_t channels) {
+    const dcrf_view view = dcrf_view_planar(data, type, grid, channels);
+    return output_of(data, &view);
+}
+
+dcrf_view dcrf_output_view(const dcrf_output *output) {
+    dcrf_view view = {output->data, output->type, output->channels, {0}, output->channel_stride};
+    memcpy(view.stride, output->stride, sizeof view.stride);
+    return view;
+}
+
 dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error *error) {
     size_t product = 1;
     if (!grid)

@@ -12,6 +12,9 @@ dcrf_status dcrf_grid_check(const dcrf_grid *grid, size_t *variables, dcrf_error
 void dcrf_grid_position(const dcrf_grid *grid, size_t variable, size_t position[DCRF_MAX_AXES]);
 
 /* Can this view be read? `what` names the array. */
+/* Where an output lies, for those who ask about layouts. */
+dcrf_view dcrf_output_view(const dcrf_output *output);
+
 dcrf_status dcrf_view_check(const dcrf_view *view, const char *what, dcrf_error *error);
 
 /* One number of a view that was checked. */

@@ -187,9 +187,9 @@ static dcrf_status run(dcrf_workspace *workspace, const struct layout *layout,
     arrays.kernel_count = 2;
     arrays.operator_kind = kind;
     arrays.marginals = layout->is_planar
-                           ? dcrf_view_planar(marginals.data, DCRF_F32, &grid, LABELS)
-                           : dcrf_view_interleaved(marginals.data, DCRF_F32, &grid, LABELS);
-    arrays.labels = dcrf_view_interleaved(labels.data, layout->labels, &grid, 1);
+                           ? dcrf_output_planar(marginals.data, DCRF_F32, &grid, LABELS)
+                           : dcrf_output_interleaved(marginals.data, DCRF_F32, &grid, LABELS);
+    arrays.labels = dcrf_output_interleaved(labels.data, layout->labels, &grid, 1);
     const dcrf_status status = dcrf_mean_field_arrays(workspace, &arrays, error);
     if (status == DCRF_OK) {
         float q[NUMBERS];
@@ -340,12 +340,12 @@ static void little_is_enough(void **state) {
         arrays.unary = dcrf_view_interleaved(logits, DCRF_F32, &grid, LABELS);
         arrays.unary_kind = DCRF_UNARY_LOGITS;
         arrays.iterations = w == 0 ? 3 : 0;
-        arrays.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
+        arrays.marginals = dcrf_output_interleaved(q, DCRF_F32, &grid, LABELS);
         must(dcrf_mean_field_arrays(workspaces[w], &arrays, &error), &error);
         for (size_t k = 0; k < NUMBERS; k++)
             assert_true(fabs((double)q[k] - (double)probabilities[k]) <= 1e-6);
         arrays.marginals.data = NULL;
-        arrays.labels = dcrf_view_interleaved(labels, DCRF_U16, &grid, 1);
+        arrays.labels = dcrf_output_interleaved(labels, DCRF_U16, &grid, 1);
         must(dcrf_mean_field_arrays(workspaces[w], &arrays, &error), &error);
         for (size_t k = 0; k < NUMBERS; k++)
             assert_true(logits[k] <= logits[k / LABELS * LABELS + labels[k / LABELS]]);
@@ -362,7 +362,7 @@ static void wrong_numbers_are_found(void **state) {
     dcrf_arrays_defaults(&arrays);
     arrays.grid = grid;
     arrays.unary = dcrf_view_interleaved(wrong, DCRF_F32, &grid, LABELS);
-    arrays.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
+    arrays.marginals = dcrf_output_interleaved(q, DCRF_F32, &grid, LABELS);
     const size_t at = (4 * WIDTH + 3) * LABELS + 2;
     for (size_t w = 0; w < 2; w++) {
         memcpy(wrong, logits, sizeof wrong);
@@ -404,8 +404,8 @@ static void wrong_calls_are_told(void **state) {
         dcrf_arrays_defaults(&right);
         right.grid = grid;
         right.unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, LABELS);
-        right.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
-        right.labels = dcrf_view_interleaved(labels, DCRF_I32, &grid, 1);
+        right.marginals = dcrf_output_interleaved(q, DCRF_F32, &grid, LABELS);
+        right.labels = dcrf_output_interleaved(labels, DCRF_I32, &grid, 1);
         fill_kernels(kernels, image);
         right.kernels = kernels;
         right.kernel_count = 2;
@@ -452,7 +452,7 @@ static void the_fake_is_asked_right(void **state) {
     dcrf_arrays_defaults(&arrays);
     arrays.grid = grid;
     arrays.unary = dcrf_view_interleaved(energies, DCRF_F32, &grid, LABELS);
-    arrays.marginals = dcrf_view_interleaved(q, DCRF_F32, &grid, LABELS);
+    arrays.marginals = dcrf_output_interleaved(q, DCRF_F32, &grid, LABELS);
     must(dcrf_mean_field_arrays(device, &arrays, &error), &error);
     assert_null(waited_for());
     arrays.stream = &arrays;

@@ -67,8 +67,8 @@ static void make_problem(struct problem *p, dcrf_workspace *workspace, const str
     p->arrays.unary = seed % 4 < 2 ? dcrf_view_planar(p->unary.data, DCRF_F32, grid, labels)
                                    : dcrf_view_interleaved(p->unary.data, DCRF_F32, grid, labels);
     p->arrays.unary_kind = DCRF_UNARY_LOGITS;
-    p->arrays.marginals = dcrf_view_planar(p->marginals.data, DCRF_F32, grid, labels);
-    p->arrays.labels = dcrf_view_planar(p->labels.data, DCRF_I32, grid, 1);
+    p->arrays.marginals = dcrf_output_planar(p->marginals.data, DCRF_F32, grid, labels);
+    p->arrays.labels = dcrf_output_planar(p->labels.data, DCRF_I32, grid, 1);
     p->arrays.iterations = 4;
     p->kernels[0] = dcrf_kernel_spatial(1.5, 0.4);
     p->kernels[1] =
@@ -288,7 +288,7 @@ static void the_wrong_one_is_named(void **state) {
             expected[k] = read_result(workspaces[w], &problems->of[k]);
             /* planar, as the marginals */
             if (k < 2)
-                problems->arrays[k].marginals.data = problems->arrays[k].unary.data;
+                problems->arrays[k].marginals.data = problems->of[k].unary.data;
         }
         ((float *)problems->of[3].unary.data)[5 * 11] = NAN; /* interleaved */
         assert_fails(DCRF_ERROR_NOT_FINITE, "at x = 2, y = 1", error,

@@ -276,8 +276,8 @@ static dcrf_status use_arrays(const char *device, dcrf_error *error) {
     arrays.kernels = kernels;
     arrays.kernel_count = 1;
     arrays.operator_kind = DCRF_OPERATOR_EXACT;
-    arrays.marginals = dcrf_view_planar(q, DCRF_F32, &arrays.grid, LABELS);
-    arrays.labels = dcrf_view_planar(labels, DCRF_U16, &arrays.grid, 1);
+    arrays.marginals = dcrf_output_planar(q, DCRF_F32, &arrays.grid, LABELS);
+    arrays.labels = dcrf_output_planar(labels, DCRF_U16, &arrays.grid, 1);
     dcrf_status status = dcrf_workspace_new(&workspace, 1, error);
     if (status == DCRF_OK)
         status = dcrf_workspace_set_device(workspace, device, error);
