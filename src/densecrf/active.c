@@ -341,13 +341,20 @@ static void check_planes(void *context, size_t begin, size_t end, size_t worker)
     float *peak = field->peak_part + worker * field->peak_stride;
     for (size_t i = 0; i < field->crf->labels; i++) {
         const float *q = load->planes + i * field->crf->variables;
-        float check = 0;
+        uint32_t most =
+            0; /* sizes have the order of their bits, and compilers have vectors of those */
         for (size_t a = begin; a < end; a++) {
-            peak[i] = fmaxf(peak[i], fabsf(q[a]));
-            check += q[a] * 0;
+            uint32_t bits;
+            memcpy(&bits, &q[a], sizeof bits);
+            bits &= 0x7fffffff;
+            most = bits > most ? bits : most;
         }
-        if (check != 0)
+        float size;
+        memcpy(&size, &most, sizeof size);
+        if (!isfinite(size))
             peak[field->peak_stride - 1] = 1;
+        else
+            peak[i] = fmaxf(peak[i], size);
     }
 }
 

@@ -21,17 +21,27 @@ struct divergence {
     size_t first, count, width;
 };
 
+/* One label at some places of one eight, whose unary energies lie together. */
+static double own_terms(const struct divergence *d, size_t label, size_t begin, size_t end) {
+    const float *q = d->q + label * d->crf->variables, *unary = d->crf->unary;
+    double sum = 0;
+    for (size_t a = begin; a < end; a++) {
+        const double value = (double)q[d->crf->order[a]];
+        const double logarithm = value > SMALLEST_Q ? log(value) : log(SMALLEST_Q);
+        const double energy = unary ? (double)unary[dcrf_densecrf_unary_at(d->crf, a, label)] : 0;
+        sum += value * (logarithm + energy);
+    }
+    return sum;
+}
+
 static double own_part(void *context, size_t begin, size_t end) {
     const struct divergence *d = context;
     double sum = 0;
-    for (size_t i = 0; i < d->crf->labels; i++) {
-        const float *q = d->q + i * d->crf->variables;
-        const float *unary = d->crf->unary;
-        for (size_t a = begin; a < end; a++) {
-            const double value = (double)q[d->crf->order[a]];
-            sum += value * (log(fmax(value, SMALLEST_Q)) +
-                            (unary ? (double)unary[dcrf_densecrf_unary_at(d->crf, a, i)] : 0));
-        }
+    for (size_t first = begin, next; first < end; first = next) {
+        next = (first / DCRF_LANES + 1) * DCRF_LANES;
+        next = next < end ? next : end;
+        for (size_t i = 0; i < d->crf->labels; i++)
+            sum += own_terms(d, i, first, next);
     }
     return sum;
 }
@@ -39,20 +49,20 @@ static double own_part(void *context, size_t begin, size_t end) {
 static void fill_rows(void *context, size_t begin, size_t end, size_t worker) {
     (void)worker;
     const struct divergence *d = context;
-    for (size_t a = begin; a < end; a++)
-        for (size_t k = 0; k < d->width; k++)
-            d->rows[a * d->width + k] =
-                k < d->count ? d->q[(d->first + k) * d->crf->variables + d->crf->order[a]] : 0;
+    for (size_t k = 0; k < d->width; k++) {
+        const float *q = d->q + (d->first + k) * d->crf->variables;
+        for (size_t a = begin; a < end; a++)
+            d->rows[a * d->width + k] = k < d->count ? q[d->crf->order[a]] : 0;
+    }
 }
 
-/* sum_i Q_ai mu(i, j) */
-static double mixed(const struct divergence *d, size_t place, size_t j) {
-    const size_t n = d->crf->variables, a = d->crf->order[place];
+/* sum_i Q_ai mu(i, j), where j is label k of the block */
+static double mixed(const struct divergence *d, size_t place, size_t k) {
+    const size_t n = d->crf->variables, a = d->crf->order[place], j = d->first + k;
     const float *mu = d->term->mu;
-    if (d->term->compatibility == DCRF_COMPATIBILITY_POTTS)
-        return (double)mu[0] * (double)d->q[j * n + a];
-    if (d->term->compatibility == DCRF_COMPATIBILITY_VECTOR)
-        return (double)mu[j] * (double)d->q[j * n + a];
+    if (d->term->compatibility != DCRF_COMPATIBILITY_MATRIX)
+        return (double)mu[d->term->compatibility == DCRF_COMPATIBILITY_VECTOR ? j : 0] *
+               (double)d->rows[place * d->width + k];
     double sum = 0;
     for (size_t i = 0; i < d->crf->labels; i++)
         sum += (double)mu[j * d->crf->labels + i] * (double)d->q[i * n + a];
@@ -64,7 +74,7 @@ static double message_part(void *context, size_t begin, size_t end) {
     double sum = 0;
     for (size_t a = begin; a < end; a++)
         for (size_t k = 0; k < d->count; k++)
-            sum += (double)d->filtered[a * d->width + k] * mixed(d, a, d->first + k);
+            sum += (double)d->filtered[a * d->width + k] * mixed(d, a, k);
     return sum;
 }
 
