@@ -160,6 +160,7 @@ class Lattices:
     def apply(self, values: int, result: int, channels: int, /) -> None: ...
     def diagonal(self, result: int, /) -> None: ...
 
+@final
 class Operator:
     def __init__(
         self,

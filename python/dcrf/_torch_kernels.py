@@ -23,8 +23,8 @@ _STRETCH = 1.2
 MOST_ROOM_BYTES = 2 << 30
 
 
-def _axis_matrices(size, factor, axes, is_symmetric):
-    """exp(-(i - j)^2 factor^2 / 2) along one axis, cut off and normalized as the library does it, and its derivative by ln sigma."""
+def _axis_matrices(size, factor, axes, is_symmetric, with_derivative):
+    """exp(-(i - j)^2 factor^2 / 2) along one axis, cut off and normalized as the library does it, and if wanted its derivative by ln sigma."""
     places = torch.arange(size, dtype=torch.float64, device=factor.device)
     squares = (places * factor) ** 2
     taps = torch.exp(-0.5 * squares)
@@ -34,29 +34,34 @@ def _axis_matrices(size, factor, axes, is_symmetric):
     is_enough = (inside >= (1 - _TRUNCATED / axes) * total) & (after <= _TRUNCATED)
     taps = torch.where(is_enough.cumsum(0) - is_enough.to(torch.int64) == 0, taps, 0 * taps)
     distance = (places[:, None] - places[None]).abs().to(torch.int64)
-    matrix, derivative = taps[distance], (taps * squares)[distance]
-    if is_symmetric:
-        sums = matrix.sum(1)
-        scale, change = sums.rsqrt(), -derivative.sum(1) / (2 * sums)
-        matrix = scale[:, None] * matrix * scale
-        derivative = scale[:, None] * derivative * scale + matrix * (change[:, None] + change)
-    return matrix.float(), derivative.float()
+    matrix = taps[distance]
+    sums = matrix.sum(1)
+    scale = sums.rsqrt() if is_symmetric else torch.ones_like(sums)
+    normalized = scale[:, None] * matrix * scale
+    if not with_derivative:
+        return normalized.float(), None
+    derivative = (taps * squares)[distance]
+    change = -derivative.sum(1) / (2 * sums) if is_symmetric else 0 * sums
+    derivative = scale[:, None] * derivative * scale + normalized * (change[:, None] + change)
+    return normalized.float(), derivative.float()
 
 
 class Positions:
     """The kernel of positions."""
 
     def __init__(self, task, shape, sigmas):
-        axes = len(shape)
-        spacing = task.spacing if len(task.spacing) == axes else task.spacing * axes
-        self._sigmas = sigmas.detach().double()
-        found = [
-            _axis_matrices(size, step / self._sigmas[axis], axes, task.is_symmetric)
-            for axis, (size, step) in enumerate(zip(shape, spacing))
-        ]
-        self._matrices, self._derivatives = zip(*found)
+        self._task, self._shape, self._sigmas = task, shape, sigmas.detach().double()
+        self._matrices, _ = self._make(False)
+        self._derivatives = self._by_log_sigma = None
         self.diagonal = self._diagonal(self._matrices)
-        self._by_log_sigma = None
+
+    def _make(self, with_derivatives):
+        axes = len(self._shape)
+        spacing = self._task.spacing if len(self._task.spacing) == axes else self._task.spacing * axes
+        return zip(*[
+            _axis_matrices(size, step / self._sigmas[axis], axes, self._task.is_symmetric, with_derivatives)
+            for axis, (size, step) in enumerate(zip(self._shape, spacing))
+        ])
 
     @staticmethod
     def _diagonal(matrices):
@@ -78,6 +83,8 @@ class Positions:
 
     def begin(self, needs):
         self._by_log_sigma = [0] * len(self._matrices)
+        if needs.sigmas:
+            _, self._derivatives = self._make(True)
 
     def collect(self, q, adjoint, returned, channels):
         """Add what G . (K - diag) q says of the sigmas."""
