@@ -136,7 +136,7 @@ def main():
           "|---|---|---|---|---|---|---|---|")
     flat = {"spatial": (1.0, 1e-9), "bilateral": (10.0, 10.0, 1e-9)}
     report("unaries alone", layer_of(flat), "")
-    report_scores("automatic strength", "", "3 | 80,13", automatic)
+    report_scores("automatic strength", "", "2 | 40,8", automatic)  # the default sigmas
     report("start", layer_of(START), "")
     learned = layer_of(START, learn=("weights", "sigmas"))
     rounds, spent = learn(learned, val, void, options.seconds)
