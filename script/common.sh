@@ -104,7 +104,7 @@ make_scratch() {
     trap 'exit 1' HUP INT TERM # dash leaves by a signal without it
 }
 
-# configure DIRECTORY OPTION...: a build directory with tests and benchmarks, made anew where it is not a usable one.
+# configure DIRECTORY OPTION...: a build directory with tests and benchmarks, made again if it is not usable.
 configure() {
     directory=$1
     shift

@@ -130,7 +130,7 @@ def _speaks_dlpack(values):
 
 
 def _by_dlpack(values, what):
-    # Whoever has it makes the default stream wait for its own, and we wait for that.
+    # The producer makes the default stream wait for its own, and we wait for that.
     capsule = values.__dlpack__(stream=_DEFAULT_STREAM)
     owner, address, code, bits, shape, strides, _, _ = _core.from_dlpack(capsule)
     is_bfloat = (code, bits) == _BFLOAT

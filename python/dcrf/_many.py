@@ -52,7 +52,7 @@ def solve_each(problems, *, threads=0, errors="raise", device=None, **options):
 
 def work_on_each(items, one, threads, errors):
     """The results of ``one(item, stop)`` over all cores, in order, as they come. ``stop`` is an event that is set
-    when nobody wants the rest any more."""
+    when the rest is no longer needed."""
     if errors not in ("raise", "return"):
         raise ValueError(f"errors is {errors!r}; it must be 'raise' or 'return'")
     threads = thread_count(threads)

@@ -19,7 +19,7 @@ def options_of(*functions, without=()):
 
 def with_options_of(*functions, without=()):
     """A decorator for a function with ``**options`` that it hands on to others: ``help`` and editors list the others'
-    options, and names that nobody knows are refused."""
+    options, and unknown names are refused."""
 
     def decorate(function):
         signature = inspect.signature(function)

@@ -109,7 +109,7 @@ struct exported {
     int64_t shape[MOST_AXES], strides[MOST_AXES];
 };
 
-/* Whoever took the tensor calls it, from any thread. */
+/* The consumer of the tensor calls it, from any thread. */
 static void delete_exported(struct dlpack_managed *managed) {
     PyGILState_STATE state = PyGILState_Ensure();
     Py_XDECREF((PyObject *)managed->context);

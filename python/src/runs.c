@@ -60,7 +60,7 @@ static dcrf_status run_solver(struct dcrf_py_model *self, struct run *run, dcrf_
             memset(run->possible, 1, size);
     }
     if (run->settings.cancel(run->settings.cancel_user))
-        return DCRF_OK; /* nobody waits for the rest */
+        return DCRF_OK; /* the rest is no longer needed */
     status = DCRF_OK;
     dcrf_measured_strength measured;
     const size_t stride = dcrf_padded(dcrf_model_labels(self->model));

@@ -316,7 +316,7 @@ struct dcrf_backend_arrays_methods {
                         dcrf_error *error);
     /* Comes back when the results are there. Where a number of the unary cannot be what it should,
      * *wrong is the first (picture * variables + variable) * labels + label of such a number, and
-     * results mean nothing; else SIZE_MAX. */
+     * outputs are unspecified; otherwise SIZE_MAX. */
     dcrf_status (*mean_field)(dcrf_backend_device *device, const struct dcrf_backend_run *run,
                               size_t *wrong, dcrf_error *error);
 };

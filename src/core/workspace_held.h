@@ -18,7 +18,7 @@ struct dcrf_limit {
 
 /* Who uses it, and until when. All but the owner belong to the owner. */
 struct dcrf_use {
-    atomic_uintptr_t owner; /* 0: nobody */
+    atomic_uintptr_t owner; /* 0: none */
     size_t depth;           /* calls within calls */
     struct dcrf_limit limit;
     const struct dcrf_interrupt *interrupt; /* of the run; NULL: none */

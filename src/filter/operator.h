@@ -84,8 +84,8 @@ struct dcrf_operator_methods {
      * what is left out. NULL: the operator is not that of the formula. */
     double (*double_error)(const dcrf_operator *op);
     /* sums[a] >= the sum of |K_ab| over the pairs that the operator leaves out, one per variable,
-     * in float or in double. An ordered filter that leaves a pair out is one with F = 0 there, so a
-     * bound stays one without a word of this; an energy does not. NULL: it leaves nothing out. */
+     * in float or in double. An ordered filter that leaves a pair out has F = 0 there, which is
+     * feasible: this affects energies, not bounds. NULL: nothing is left out. */
     dcrf_status (*left_out)(const dcrf_operator *op, dcrf_workspace *workspace, bool in_double,
                             double *sums, dcrf_error *error);
     /* The operator of the variables with kept[a] != 0 (at least one), in their order: rows and

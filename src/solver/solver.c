@@ -241,7 +241,7 @@ dcrf_status dcrf_solver_start(dcrf_solver *solver, const float *y, dcrf_error *e
     return DCRF_OK;
 }
 
-/* The clock of a run goes before the start, which can be long. */
+/* The timer starts before initialization, which can be long. */
 static dcrf_status begin(dcrf_solver *solver, dcrf_error *error) {
     if (!solver->is_running)
         dcrf_solver_begin(solver);
@@ -481,7 +481,7 @@ dcrf_status dcrf_solver_finish(dcrf_solver *solver, dcrf_error *error) {
     DCRF_WATCH(solver->problem.workspace, &solver->stop.interrupt);
     if (status == DCRF_OK && isnan(info->rounded.total) && !dcrf_stop_is_due(&solver->stop))
         status = dcrf_solver_leave_out(solver, evaluate(solver, NULL, error));
-    /* Who cancels does not want to wait: every loop from here on asks first. */
+    /* Stop promptly when cancelled: every loop from here on checks first. */
     if (status == DCRF_OK && solver->settings.rounding_draws > 0)
         status = dcrf_solver_leave_out(solver, round_by_thresholds(solver, error));
     if (status == DCRF_OK && solver->polisher && !dcrf_stop_is_due(&solver->stop))

@@ -3,7 +3,7 @@
  * The graph is a list of edges a region, one entry for each side of a pixel between two regions.
  * When a region is joined to another the lists are concatenated, and the far ends of edges are
  * looked up when they are read. Only lists of regions below the minimum are ever read, and such a
- * region has at most four sides a pixel (six in a volume), so the work is O(N min_region_px) at
+ * region has at most four sides per pixel (six in a volume), so the work is O(N min_region_px) at
  * worst, and in practice little more than O(N).
  *
  * The next region to join comes from a heap ordered by (pixels, number). Entries of regions that
@@ -156,7 +156,7 @@ static int32_t join_pair(struct joining *j, int32_t a, int32_t b) {
     to->pixels += from->pixels;
     for (size_t c = 0; c < 3; c++)
         to->colour_sum[c] += from->colour_sum[c];
-    /* Both have an edge, to each other if to nobody else. */
+    /* Both have an edge, at least to each other. */
     j->edges[to->last_edge].next = from->first_edge;
     to->last_edge = from->last_edge;
     j->alive--;

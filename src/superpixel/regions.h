@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* What a pixel is linked to: bits of one byte a pixel. */
+/* What a pixel is linked to: bits of one byte per pixel. */
 #define DCRF_LINK_RIGHT 1
 #define DCRF_LINK_DOWN 2
 #define DCRF_LINK_BACK 4 /* to the next slice of a volume */

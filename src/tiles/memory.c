@@ -1,9 +1,9 @@
 /* How much memory a problem takes.
  *
- * Per variable: tables of the lattice, features, labels; blocks of one float a label (padded) that
- * belong to variables, and such blocks that belong to vertices of the lattice, with the tables of a
- * vertex. The constants are fitted to peaks measured with 2 and 21 labels on a picture with grain
- * (0.5 vertices per variable) and on noise (6), with a margin of a tenth:
+ * Per variable: tables of the lattice, features, labels; blocks of one float per label (padded)
+ * that belong to variables, and such blocks that belong to vertices of the lattice, with the tables
+ * of a vertex. The constants are fitted to peaks measured with 2 and 21 labels on a picture with
+ * grain (0.5 vertices per variable) and on noise (6), with a margin of a tenth:
  * docs/results/large.md. */
 #include <dcrf/experimental.h>
 #include <dcrf/tiles.h>

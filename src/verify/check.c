@@ -8,9 +8,9 @@
  * the group, i possible at b} K_ab,         r_ai > r_a(x_a) for every possible i != x_a,
  *
  * with values that keep F at 1 between v_a(x_b) and v_b(x_b) wherever x_a != x_b. Then they are
- * decided, and 2 K_ab is taken off cost_a(x_b) for all others. What is undecided at the end has the
- * bound of the best mixture (check_bound.c). This code shares nothing with the solvers and with the
- * proofs but the layout of a certificate.
+ * decided, and 2 K_ab is subtracted from cost_a(x_b) for all others. What is undecided at the end
+ * has the bound of the best mixture (check_bound.c). This code shares nothing with the solvers and
+ * with the proofs but the layout of a certificate.
  *
  * Every number that is compared is a unary less sums of K_ab times 0 to 2, each b in one of them:
  * it is rounded twice relative to the unary, and the sums are right to sum_error. What is decided

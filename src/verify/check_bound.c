@@ -102,7 +102,7 @@ static void add_cliques(const struct dcrf_check *check, const uint32_t *shares,
     }
 }
 
-/* The lower end of r, from the sums that are taken off. */
+/* The lower end of r, from the sums that are subtracted. */
 static double reduced(const struct dcrf_check *check, size_t a, size_t i) {
     const size_t k = a * check->model->labels + i;
     const double sum = 2 * check->taken[k] + check->sums[k];

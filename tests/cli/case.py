@@ -19,7 +19,7 @@ import formats
 
 COMMAND = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "dcrf"
 
-# Whoever runs the tests in the background may have signals ignored, which is inherited; the command keeps to that.
+# A shell that runs the tests in the background may ignore signals, which is inherited; the command respects that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -86,7 +86,7 @@ class PipeTest(Case):
     def test_help_for_who_reads_its_beginning(self):
         for arguments in (("help", "batch"), ("help", "solve"), ("solve", "--help"), ("--help",)):
             read, write = os.pipe()
-            os.close(read)  # nobody reads at all
+            os.close(read)  # no reader at all
             done = subprocess.run([COMMAND, *arguments], stdout=write, stderr=subprocess.PIPE, timeout=HANG_S, check=False)
             os.close(write)
             self.assertEqual(done.stderr, b"", arguments)

@@ -79,7 +79,7 @@ class BitmapTest(Case):
 
 
 def one_bit_png(width, height):
-    """A picture of zeros, one bit a pixel: as small as PNG gets."""
+    """A picture of zeros, one bit per pixel: as small as PNG gets."""
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
     packer = zlib.compressobj(9)

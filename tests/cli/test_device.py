@@ -67,7 +67,7 @@ class WithoutDevice(DeviceCase):
         done = subprocess.run([name or program, "devices"], executable=program, capture_output=True, text=True, timeout=HANG_S, check=True, **more)
         return done.stdout
 
-    # It is looked for where the program is, and not where whoever starts it says that it is.
+    # It is looked for where the program is, not where its caller says it is.
     def test_the_library_beside_the_program(self):
         os.makedirs(self.path("own"))
         shutil.copy(FAKE, self.path("own/" + LIBRARY))

@@ -344,7 +344,7 @@ class ForgedTest(Case):
 
     def test_many_small_rounds_count(self):
         """Pixel 0 costs 1.5 times 2^20 with either label. The last one pulls it to label 1 by 100 units in the last place, 300 others to
-        label 0 by 0.45 of one each: 135 in all, of which nothing is left where each is taken off by itself."""
+        label 0 by 0.45 of one each: 135 in all, of which nothing is left if each is subtracted by itself."""
         np, n = self.numpy, 302
         unary, k = np.zeros((n, 2)), np.zeros((n, n))
         unary[0], unary[1:-1, 1], unary[-1, 0] = 1.5 * 2.0**20, 1e4, 1e4

@@ -123,7 +123,7 @@ class SignalTest(Case):
             before = set(os.listdir(self.folder))
             command = [case.COMMAND, "solve", self.image, "--unary", self.unary, "-q", "-o", "l.png", "--overlay",
                        "pipe.png"]
-            # Whoever runs the tests in the background may have had signals ignored, which is inherited.
+            # A shell that runs the tests in the background may have ignored signals, which is inherited.
             usual = lambda: signal.signal(number, signal.SIG_DFL)
             with subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, preexec_fn=usual) as run:
                 # The labels are complete in a temporary file; the pipe has no reader.

@@ -68,7 +68,7 @@ static size_t padded(size_t channels) {
 
 struct dcrf_backend_device {
     size_t index;
-    atomic_size_t holders; /* whoever opened it, operators and iterates */
+    atomic_size_t holders; /* its opener, operators and iterates */
 };
 
 void fake_hold(dcrf_backend_device *device) {

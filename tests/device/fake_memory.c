@@ -1,6 +1,6 @@
 /* The memory of the fake device: all that the copy of libdcrf in this library allocates
  * (--wrap=dcrf_platform_allocate). It can be read and written only while the device is at work: a
- * host that reads what is on the device dies of it. */
+ * host that reads device memory crashes. */
 #include "fake_backend.h"
 
 #include <pthread.h>

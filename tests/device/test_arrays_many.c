@@ -63,7 +63,7 @@ static void make_problem(struct problem *p, dcrf_workspace *workspace, const str
     p->labels = put(workspace, kind->are_there && seed % 3 == 1, numbers, n * sizeof(int32_t));
     dcrf_arrays_defaults(&p->arrays);
     p->arrays.grid = *grid;
-    /* Layouts are nobody's business but the view's. */
+    /* Layouts concern only the view. */
     p->arrays.unary = seed % 4 < 2 ? dcrf_view_planar(p->unary.data, DCRF_F32, grid, labels)
                                    : dcrf_view_interleaved(p->unary.data, DCRF_F32, grid, labels);
     p->arrays.unary_kind = DCRF_UNARY_LOGITS;

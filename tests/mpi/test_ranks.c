@@ -65,7 +65,7 @@ static void wait_until_idle(worker *w) {
     }
 }
 
-/* The main thread hands numbers to whoever is idle, until there are none left. */
+/* The main thread hands numbers to idle workers until none are left. */
 static void deal(ranks_counters *counter, worker *workers) {
     for (;;) {
         for (size_t i = 0; i < WORKERS; i++) {

@@ -51,7 +51,7 @@ double toy_optimum(const struct toy *toy, uint16_t *best);
 /* (Psi y)_ai, rows of `stride` floats. */
 double toy_psi(const struct toy *toy, const float *y, size_t stride, size_t a, size_t i);
 
-/* The LP's objective of y, rows of one float a label. */
+/* The LP's objective of y, rows of one float per label. */
 double toy_lp_objective(const struct toy *toy, const float *y, dcrf_clique_form form);
 
 #endif

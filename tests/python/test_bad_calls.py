@@ -195,7 +195,7 @@ def main(count):
             baseline = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - (baseline or 0)
     print(f"{count} calls: {outcomes}; {silent} without a message; grown by {grown} kB in the second half")
-    # A leak of one array a call would be tens of megabytes.
+    # A leak of one array per call would be tens of megabytes.
     return 1 if silent or outcomes.get("result", 0) == 0 or grown > 50_000 else 0
 
 

@@ -239,7 +239,7 @@ class FadedLabels(unittest.TestCase):
 
 
 class Calls(unittest.TestCase):
-    """Patterns of public programs, written anew."""
+    """Patterns of public programs, rewritten."""
 
     def setUp(self):
         self.height, self.width, self.labels = 12, 17, 4

@@ -410,7 +410,7 @@ class OnTheGpu(unittest.TestCase):
         capsule = marginals.__dlpack__()
         del marginals  # the capsule has it
         self.assertEqual(FAKE.fake_backend_alive(), before + 1)
-        held, *_ = _core.from_dlpack(capsule)  # and now whoever took it
+        held, *_ = _core.from_dlpack(capsule)  # and now the consumer
         del capsule
         self.assertEqual(FAKE.fake_backend_alive(), before + 1)
         del held

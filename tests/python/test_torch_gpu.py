@@ -230,7 +230,7 @@ class OnGPU(unittest.TestCase):
                     self.assertTrue(torch.equal(one, other))
 
     def test_no_wait(self):
-        # A stream takes about a thousand launches; then whoever has more to launch waits.
+        # A stream takes about a thousand launches; then further launches wait.
         short = MeanField(5, bilateral=(20, 13, 2), learn=("weights", "compatibility", "sigmas"), iterations=1).to(DEVICE)
         for layer in (short, MeanField(5, bilateral=(20, 13, 2)).to(DEVICE), self.loss):
             step(layer, self.values, self.image)  # whatever is made once

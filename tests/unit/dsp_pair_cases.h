@@ -188,7 +188,7 @@ static struct dsp_result NAME(run_line)(const struct dcrf_dsp *dsp, uint64_t num
     const size_t size = channels * DCRF_TILE, square = DCRF_TILE * DCRF_TILE;
     REAL *kernel = NAME(reals)(tiles * square, 0, 1, number);
     REAL *y = NAME(reals)((tiles + 1) * size, -1, 1, number + 1);
-    /* The rows of b last; one more plane that nobody may touch. */
+    /* The rows of b last; one more plane that must not be touched. */
     const size_t count = (tiles + 1) * size + DCRF_TILE;
     REAL *value = NAME(reals)(count, -1, 1, 3), *plain = NAME(reals)(count, -1, 1, 3);
     REAL *most = malloc(count * sizeof *most);

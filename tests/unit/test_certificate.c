@@ -464,7 +464,7 @@ static void free_claim(struct claim *claim) {
 
 /* Variable 0 costs 1.5 times 2^20 with either label. The last one pulls it to label 1 by 100 units
  * in the last place, 300 others to label 0 by 0.45 of one each: 135 in all, of which nothing is
- * left where each is taken off by itself. */
+ * left if each is subtracted by itself. */
 static void many_small_rounds_count(void **state) {
     (void)state;
     double unary[2 * CROWD], feature[CROWD];
@@ -497,7 +497,7 @@ static void many_small_rounds_count(void **state) {
     free_claim(&claim);
 }
 
-/* A label that nobody would take must not make room for others. */
+/* A label that no pixel would take must not make room for others. */
 static void forbidden_labels_cost_nothing(void **state) {
     (void)state;
     const double unary[] = {0, 1e20, 1, 1e20}, feature[] = {0, 1};

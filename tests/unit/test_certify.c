@@ -294,7 +294,7 @@ static void right_and_wrong(void **state) {
     assert_true(all_right > 10 && by_the_gap > 10);
 }
 
-/* Whoever cancels is asked by the solver and by the proof, and is not asked again. */
+/* The cancel callback is called by the solver and by the proof, and not again after it cancels. */
 static void cancelling_reaches_the_proof(void **state) {
     (void)state;
     struct toy toy = new_toy(3, 40, 3, 2, 0.5, TOY_POTTS, 1);

@@ -258,7 +258,7 @@ static void test_bound_of_sums(void **state) {
             costs += toy.costs[p] * (double)(toy.offsets[p + 1] - toy.offsets[p]);
         const double taken_off = dual.roundings.pairwise * 0x1p-24 * space.total;
         const double of_cliques = dual.roundings.clique * 0x1p-24 * costs;
-        /* v of the min form is below C, which is taken off of sums. */
+        /* v of the min form is below C, which is subtracted from sums. */
         const double at_most = form == DCRF_CLIQUE_MIN ? 1.01 * of_cliques : 0;
         assert_true(of_sums <= space.constant + lowest - taken_off - of_cliques);
         assert_true(of_sums <= bound + 1e-12 * (magnitude + space.total));

@@ -98,7 +98,8 @@ static void free_groups(struct known_toy *t, struct dcrf_groups *groups) {
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-/* Who lacks a margin goes out, until nobody does. False: a margin is too close to zero to tell. */
+/* Remove variables without a margin until all have one. False: a margin is too close to zero to
+ * tell. */
 static bool plain_group(const struct known_toy *t, const long double *values, long double epsilon,
                         bool *member) {
     const size_t n = t->toy.variables, labels = t->toy.labels;

@@ -485,7 +485,7 @@ static void one_thread_at_a_time(void **state) {
     assert_int_equal(intruder.failures, 3);
     assert_non_null(strstr(intruder.error.message, "in use by another thread"));
     dcrf_workspace_set_limit(scene.workspace, 0, NULL, NULL);
-    intrude(&intruder); /* nobody is inside */
+    intrude(&intruder); /* no thread is inside */
     assert_int_equal(intruder.failures, 3);
     free(intruder.labels);
     free_scene(&scene);

@@ -521,8 +521,8 @@ static void bound_of_its_parts(void **state) {
         assert_true(dcrf_solver_run(solver, NULL) > 0);
         struct dcrf_lp *lp = solver->state;
         assert_int_equal(dcrf_lp_fetch_best(lp, NULL), DCRF_OK);
-        /* The claim has its roundings taken off. What the last mixture lost to them can make the
-         * point a little worse than the best one before it. */
+        /* Rounding error was subtracted from the claim. What the last mixture lost to them can make
+         * the point a little worse than the best one before it. */
         const double bound = dense_bound(&toy, lp), scale = 1 + fabs(solver->info.energy.total);
         assert_true(lp->bound <= bound + 1e-5 * scale);
         assert_true(lp->bound >= bound - 1e-3 * scale);

@@ -1,5 +1,5 @@
 /* NIfTI volumes are written as the same bytes on every machine, whatever order of bytes it has
- * itself. For most of these machines the NIfTI library and zlib are not to be had, so what the
+ * itself. For most of these machines the NIfTI library and zlib are not available, so what the
  * writer calls of them is here in a few lines: headers have an own number in every field. */
 #include "unit.h"
 

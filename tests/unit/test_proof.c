@@ -394,8 +394,8 @@ static int lose_patience(void *user) {
     return patience->is_finished && ++patience->asked > patience->most;
 }
 
-/* The proof has the clock and the callback of the run: whoever cancels in its midst is not asked
- * again, and the run says so. */
+/* The proof has the clock and the callback of the run: a callback that cancels during it is not
+ * called again, and the run says so. */
 static void a_run_is_cancelled_in_its_proof(void **state) {
     (void)state;
     struct toy toy = new_toy(6, 60, 4, 0, 0.25, TOY_POTTS, 1);

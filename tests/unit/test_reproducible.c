@@ -25,7 +25,7 @@ static const char *const part_names[PARTS] = {"symmetric",       "forward",     
 
 struct results {
     size_t variables;
-    float *part[PARTS]; /* blocks of STRIDE, or one float a variable */
+    float *part[PARTS]; /* blocks of STRIDE, or one float per variable */
 };
 
 static bool is_block(enum part part) {

@@ -137,7 +137,7 @@ static void test_permuted_labels(void **state) {
     }
 }
 
-/* A label that has no stroke is given to nobody, and changes nothing for the others. */
+/* A label without a stroke is given to no pixel, and changes nothing for the others. */
 static void test_label_without_strokes(void **state) {
     (void)state;
     static struct result three, four;

@@ -336,7 +336,7 @@ static void test_changes(void **state) {
     assert_int_equal(before[3], 0);
     assert_memory_equal(before, after, sizeof before);
     labels[39] = 1; /* label 2 keeps one pixel */
-    labels[0] = 3;  /* which nobody preferred */
+    labels[0] = 3;  /* which no variable preferred */
     assert_int_equal(dcrf_changes_of(model, labels, &weak, before, after, &changes, &error), 0);
     assert_int_equal(changes.changed, 2);
     assert_int_equal(changes.labels_after, 4);

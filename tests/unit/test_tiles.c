@@ -545,7 +545,7 @@ static void test_tiles_are_stopped_inside(void **state) {
             assert_int_equal(info.stop, is_whole ? DCRF_OK : DCRF_STOP_CANCELLED);
             assert_true(is_whole ? info.solved == 3 : info.solved <= 3);
             assert_true(!is_whole || isfinite(info.energy.total));
-            /* The run of a tile may ask once more, and nobody else does. */
+            /* The run of a tile may call it once more, and nothing else does. */
             assert_true(patience.asked <= most + 2);
         }
         /* Plans, runs and energies of three tiles ask many times. */

@@ -64,7 +64,7 @@ static void bad_grids_are_refused(void **state) {
     assert_fails(DCRF_ERROR_SIZE, "too many", error, dcrf_grid_check(&grid, &variables, &error));
     assert_int_equal(variables, 99);
     grid = dcrf_grid_2d(5, 3);
-    grid.spacing[2] = 0; /* beyond the axes: nobody's business */
+    grid.spacing[2] = 0; /* beyond the axes: ignored */
     assert_int_equal(dcrf_grid_check(&grid, &variables, NULL), DCRF_OK);
 }
 

@@ -94,9 +94,9 @@ struct dcrf_backend_device {
     dcrf_backend_device *next_idle;
 };
 
-/* A device has one user at a time, but for operators: a plan that is kept may meet the workspace of
- * another thread, while the one that made it works on. So the methods of operators, copies, and
- * what changes the stream or records it take turns. A thread may take its turn again inside. */
+/* A device has one user at a time, except for operators: a plan may be used with the workspace of
+ * another thread while the one that made it is at work. So the operators' methods, copies, and
+ * whatever changes or records the stream lock the device. The lock is recursive. */
 class device_turn {
   public:
     explicit device_turn(dcrf_backend_device *taken) : device(taken) {

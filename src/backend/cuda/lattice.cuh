@@ -39,7 +39,7 @@ static inline unsigned looping_blocks(const dcrf_backend_device *device, size_t 
 struct device_lattice {
     struct device_operator op;
     /* There is room for so many vertices, pieces and vertices of more than one piece: as many as
-     * there are, or where nobody waited to know, as there could be. */
+     * there are, or the maximum if the count was not waited for. */
     size_t dimension, corners, vertices, pieces, shared_count;
     uint32_t *counts;        /* on the device: how many of each there are */
     float gain;              /* of the compatible one; 0: it is the symmetric operator */
