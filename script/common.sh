@@ -28,7 +28,9 @@ attempt() {
 # attempt_all WHAT SCRIPT: one result for each line of standard input, which the script has as $name; two at a time.
 attempt_all() {
     results=$(mktemp -d)
-    cat >"$results/names"
+    if ! grep . >"$results/names"; then
+        not_ok "nothing is there to run $1"
+    fi
     xargs -P 2 -I '{}' sh -c 'name=$3; (eval "$2") >"$1/$name.log" 2>&1 </dev/null || : >"$1/$name.failed"' \
         - "$results" "$2" '{}' <"$results/names"
     while read -r name; do
