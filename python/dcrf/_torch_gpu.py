@@ -35,18 +35,30 @@ def takes(task, values):
     return _is_there
 
 
+def _forbid_short_products():
+    """Products of matrices in full single precision. Returns what undoes it; None: it is so already."""
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # where the caller uses the setting that PyTorch 2.9 brought, the old one must not be read
+        matmul = torch.backends.cuda.matmul
+        precision, matmul.fp32_precision = matmul.fp32_precision, "ieee"
+        return lambda: setattr(matmul, "fp32_precision", precision)
+    if precision == "highest":
+        return None
+    torch.set_float32_matmul_precision("highest")
+    return lambda: torch.set_float32_matmul_precision(precision)
+
+
 @contextlib.contextmanager
 def _exactly(device):
     """Single precision, whatever the caller allows for his own products."""
-    precision = torch.get_float32_matmul_precision() if device.type == "cuda" else "highest"
-    if precision != "highest":
-        torch.set_float32_matmul_precision("highest")
+    undo = _forbid_short_products() if device.type == "cuda" else None
     try:
         with torch.autocast(device.type, enabled=False):
             yield
     finally:
-        if precision != "highest":
-            torch.set_float32_matmul_precision(precision)
+        if undo:
+            undo()
 
 
 class _Field:

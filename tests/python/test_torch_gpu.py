@@ -194,6 +194,16 @@ class Same(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "normalized"):
             on_gpu(MeanField(3, bilateral=(8, 25, 2)))(values.to(DEVICE), image.to(DEVICE))
 
+    def test_precision_of_products(self):
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("medium")
+        try:
+            with _torch_gpu._exactly(torch.device("cuda")):
+                self.assertEqual(torch.get_float32_matmul_precision(), "highest")
+            self.assertEqual(torch.get_float32_matmul_precision(), "medium")
+        finally:
+            torch.set_float32_matmul_precision(before)
+
     def test_second_way_back(self):
         values, image = scene(3)
         values = values.to(DEVICE).requires_grad_()
