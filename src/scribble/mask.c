@@ -60,6 +60,7 @@ struct task {
     size_t *label_sizes;
     double *sigma;        /* of the round, for each label's border */
     double colour_weight; /* of the round */
+    double witnesses_to;  /* bands */
 };
 
 /* ---- settings ------------------------------------------------------------------------------- */
@@ -315,17 +316,33 @@ static void choose_witnesses(void *context, size_t begin, size_t end, size_t wor
         float *members = t->message + a * t->stride;
         for (size_t label = 0; label < t->labels; label++)
             members[label] = 0;
-        if (depth >= WITNESSES_FROM && depth <= WITNESSES_TO)
+        if (depth >= WITNESSES_FROM && depth <= t->witnesses_to)
             members[t->map[a]] = 1;
     }
 }
 
-/* How far the colours are to be trusted, from 0 to 1. */
-static double trust_in_colours(struct task *t) {
+/* What the colours tell about labels, up to some bands from the borders; -1: a label has nothing
+ * there. */
+static double information(struct task *t, double witnesses_to) {
+    t->witnesses_to = witnesses_to;
     dcrf_parallel_for(dcrf_workspace_pool(t->workspace), t->variables, VARIABLES_PER_CHUNK,
                       choose_witnesses, t);
-    const double known = dcrf_mask_colours_information(&t->colours, t->message, t->variables,
+    const double found = dcrf_mask_colours_information(&t->colours, t->message, t->variables,
                                                        t->stride, t->settings.colour_limit);
+    for (size_t label = 0; label < t->labels; label++)
+        if (t->label_sizes[label] > 0 && !(t->colours.total[label] > 0))
+            return -1;
+    return found;
+}
+
+/* How far the colours are to be trusted, from 0 to 1. A trimap may know nothing near a border, and
+ * of a thin thing nothing may be certain. */
+static double trust_in_colours(struct task *t) {
+    double known = information(t, WITNESSES_TO);
+    if (known < 0)
+        known = information(t, HUGE_VAL);
+    if (known < 0)
+        return 1;
     return fmin(fmax((known - INFORMATION_NONE) / (INFORMATION_FULL - INFORMATION_NONE), 0), 1);
 }
 

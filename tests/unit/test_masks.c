@@ -270,6 +270,21 @@ static void test_no_harm(void **state) {
     free_scene(&blind);
 }
 
+/* Where the map knows little, no pixel that it knows is near a border: colours are trusted. */
+static void test_wide_trimap(void **state) {
+    (void)state;
+    struct scene s = make_scene(120, 1, 2, 0.3, 0.15), far = make_scene(120, 1, 2, 0.3, 0.45);
+    size_t wrong = 0;
+    for (size_t a = 0; a < s.pixels; a++)
+        s.map[a] = s.map[a] == 1 ? 1 : far.map[a] == 0 ? 0 : -1;
+    assert_int_equal(find_energies(&s, 1, NULL, NULL), DCRF_OK);
+    for (size_t a = 0; a < s.pixels; a++)
+        wrong += cheapest(&s, a) != s.truth[a];
+    assert_in_range(wrong, 0, s.pixels / 100);
+    free_scene(&s);
+    free_scene(&far);
+}
+
 static void test_size_does_not_matter(void **state) {
     (void)state;
     struct scene small = make_scene(150, 1, 2, 0.25, 0.235),
@@ -360,11 +375,17 @@ static void test_moves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distances),   cmocka_unit_test(test_borders_are_found),
-        cmocka_unit_test(test_information), cmocka_unit_test(test_offset_and_spread),
-        cmocka_unit_test(test_no_harm),     cmocka_unit_test(test_size_does_not_matter),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_odd_maps),
-        cmocka_unit_test(test_confidence),  cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_borders_are_found),
+        cmocka_unit_test(test_information),
+        cmocka_unit_test(test_offset_and_spread),
+        cmocka_unit_test(test_no_harm),
+        cmocka_unit_test(test_wide_trimap),
+        cmocka_unit_test(test_size_does_not_matter),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_odd_maps),
+        cmocka_unit_test(test_confidence),
+        cmocka_unit_test(test_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
