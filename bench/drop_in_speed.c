@@ -6,7 +6,7 @@
  * For each photograph (or a drawn picture of 500 x 375) and settings that people publish: ten
  * iterations, set-up included, all labels alive. The reference is tests/oracle/naive_densecrf.c,
  * compiled with the flags of this build for any processor, the best of three. One thread is
- * measured in processor time, two in the time that passes, the best of N (default 20) each; memory
+ * measured in CPU time, two in wall time, the best of N (default 20) each; memory
  * is the most that the process held in the first call, the caller's arrays included, by what the
  * system says (0: it does not say). The last column is the largest difference from the naive
  * program.
@@ -90,7 +90,7 @@ static double best_s(struct subject *s, size_t threads) {
     return best;
 }
 
-/* The processor time that the naive program takes for the same; q is its result. */
+/* The CPU time that the naive program takes for the same; q is its result. */
 static double naive_s(const struct subject *s, size_t variables, float *q) {
     const struct published *setting = s->setting;
     const double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
@@ -189,9 +189,9 @@ static void print_row(const char *name, struct subject *s, const struct options 
 
 static void print_head(const struct options *options) {
     const char *columns = options->has_naive
-                              ? " naive, s | one thread, s | ratio | two threads, s that pass | "
+                              ? " naive, s | one thread, s | ratio | two threads, s wall time | "
                                 "ratio | memory, MB | largest difference |"
-                              : " one thread, s | two threads, s that pass | memory, MB |";
+                              : " one thread, s | two threads, s wall time | memory, MB |";
     printf("| picture | labels, spatial, bilateral |%s%s\n|---|---|", columns,
            options->has_steps ? " unary, spatial, bilateral, inference, ms: one thread | two |"
                               : "");

@@ -209,7 +209,7 @@ int main(int argc, char **argv) {
         "| picture | kernel | vertices | drop-in, ms | application, ms | ratio | bytes per pixel | "
         "at most | operator, ms | plan, ms | bytes per pixel | at most |%s\n"
         "|---|---|---|---|---|---|---|---|---|---|---|---|%s\n",
-        threads > 1 ? " drop-in, ms that pass | plan, ms that pass |" : "",
+        threads > 1 ? " drop-in, ms wall time | plan, ms wall time |" : "",
         threads > 1 ? "---|---|" : "");
     for (int i = first; i < argc; i++)
         measure_photograph(argv[i], threads);

@@ -162,8 +162,8 @@ def rows(name, image, options):
                f"{one[2]:.0f} |")
 
 
-HEAD = ("| picture | labels | spatial | bilateral | naive, processor s | one thread, processor s | ratio | "
-        "two threads, s that pass | ratio | memory, MB |\n|---|---|---|---|---|---|---|---|---|---|")
+HEAD = ("| picture | labels | spatial | bilateral | naive, CPU s | one thread, CPU s | ratio | "
+        "two threads, s wall time | ratio | memory, MB |\n|---|---|---|---|---|---|---|---|---|---|")
 
 
 def main():

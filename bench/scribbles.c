@@ -4,7 +4,7 @@
  *   dcrf-scribbles [NAME=VALUE ...] --draw IMAGE TRUTH          strokes drawn from the truth
  *
  * One line for each map of strokes: the intersection over union of the mask (of label 1 where there
- * are two, else the mean over labels; the truth's 255 does not count), the processor seconds of all
+ * are two, else the mean over labels; the truth's 255 does not count), the CPU seconds of all
  * threads for what depends on the image alone and for the update, and the wall-clock seconds of
  * both. NAME is a field of dcrf_scribbles_settings, or `threads` (default 2).
  *

@@ -5,7 +5,7 @@
 DATASET is a folder as docs/reference/formats.md describes it, with splits val and test, and unaries as dataset.json
 says. The parameters are learned on the validation images by the cross-entropy of mean field's
 tempered probabilities at the true labels, with Adam; then `dcrf tune` looks for them on the same images with the same method
-for the same processor time, and both are scored on the test images, beside kernels of the default sigmas whose strength is
+for the same CPU time, and both are scored on the test images, beside kernels of the default sigmas whose strength is
 measured picture by picture (`strength="auto"`). All others start at the same point.
 """
 
@@ -55,7 +55,7 @@ def score(solve, items, labels, void):
 
 
 def learn(layer, items, void, seconds):
-    """Adam on single images until the processor time is spent; sigmas by every fourth round only, since their
+    """Adam on single images until the CPU time is spent; sigmas by every fourth round only, since their
     gradients cost a lattice each. Returns rounds and seconds."""
     # Mean field is too sure of itself; a temperature of its own keeps that from pulling the weights down.
     log_temper = torch.nn.Parameter(torch.zeros((), device=items[0][0].device))
@@ -102,7 +102,7 @@ def tune(command, dataset, seconds, seconds_for_one):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("dataset", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of processor time, for each")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of CPU time, for each")
     parser.add_argument("--device", type=torch.device, default=torch.device("cpu"), help="cpu or cuda")
     parser.add_argument("--command", help="the dcrf command, to compare with its tune")
     options = parser.parse_args()

@@ -26,7 +26,7 @@ def pictures(data, count):
 
 
 def solve(command, seconds, image, unary, *options):
-    """What a command says of a run, as JSON, and its processor seconds. After so many it is interrupted as by Ctrl-C."""
+    """What a command says of a run, as JSON, and its CPU seconds. After so many it is interrupted as by Ctrl-C."""
     words = [command, "solve", image, "--unary", unary, "--quiet", "--json", "-", "--threads", "1", *options]
     with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True) as process:
         is_interrupted = False

@@ -24,6 +24,6 @@ def measured(command):
 
 
 def processor_s(process):
-    """Processor seconds of a child that has not been waited for, all its threads together (Linux)."""
+    """CPU seconds of a child that has not been waited for, all its threads together (Linux)."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -11,9 +11,11 @@ import sys
 
 def main(site):
     static = site / "_static"
-    shutil.copy("/usr/share/javascript/normalize.css/normalize.css", static / "styles" / "normalize.css")
     for sheet in (static / "styles").glob("*.css"):
-        sheet.write_text(sheet.read_text(encoding="utf-8").replace("/javascript/normalize.css/normalize.css", "normalize.css"), encoding="utf-8")
+        text = sheet.read_text(encoding="utf-8")
+        if "/javascript/normalize.css/" in text:
+            shutil.copy("/usr/share/javascript/normalize.css/normalize.css", static / "styles" / "normalize.css")
+            sheet.write_text(text.replace("/javascript/normalize.css/normalize.css", "normalize.css"), encoding="utf-8")
     gumshoe, furo = static / "scripts" / "gumshoe-patched.js", static / "scripts" / "furo.js"
     if gumshoe.exists():
         spy = re.sub(r"^export default.*$", "", gumshoe.read_text(encoding="utf-8"), flags=re.M)
