@@ -26,7 +26,7 @@ def results_page(source):
     text = page.read_text(encoding="utf-8")
     names = re.findall(r"<!-- table (\S+) -->", text)
     page.write_text(re.sub(r"<!-- table (\S+) -->", lambda match: table(match[1]), text), encoding="utf-8")
-    for name in names:
+    for name in set(names):
         (source / "results" / name).unlink()
     return names
 
