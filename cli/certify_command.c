@@ -2,11 +2,11 @@
 #include "clock.h"
 #include "command.h"
 #include "io/json.h"
-#include "report/judged.h"
+#include "report/evaluation.h"
 #include "report/solution_text.h"
 
 typedef struct certify_settings {
-    judged_settings judged;
+    evaluation_settings evaluation;
     size_t iterations;
     double time_limit_s;
     double gap;
@@ -28,11 +28,12 @@ static const cli_option limits_table[] = {
     {0},
 };
 
-static const cli_option *const no_settings[] = {judged_result_table, feedback_option_table, NULL};
+static const cli_option *const no_settings[] = {evaluation_result_table, feedback_option_table,
+                                                NULL};
 
 /* ---- words and numbers ---------------------------------------------------------------------- */
 
-static void print_result(const judged_settings *settings, const built_model *built,
+static void print_result(const evaluation_settings *settings, const built_model *built,
                          const void *found) {
     const dcrf_certify_info *certificate = &((const certified *)found)->certificate;
     (void)settings;
@@ -58,7 +59,7 @@ static void print_result(const judged_settings *settings, const built_model *bui
     putchar('\n');
 }
 
-static json_t *result_to_json(const judged_settings *settings, const built_model *built,
+static json_t *result_to_json(const evaluation_settings *settings, const built_model *built,
                               const void *found) {
     const double setup_s = ((const certified *)found)->setup_s;
     const dcrf_certify_info *certificate = &((const certified *)found)->certificate;
@@ -78,9 +79,9 @@ static json_t *result_to_json(const judged_settings *settings, const built_model
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
-static bool certify(const judged_settings *settings, const built_model *built,
+static bool certify(const evaluation_settings *settings, const built_model *built,
                     const uint16_t *labels, cli_problem *problem) {
-    static const judged_report report = {print_result, result_to_json};
+    static const evaluation_report report = {print_result, result_to_json};
     const certify_settings *own = (const certify_settings *)settings;
     dcrf_plan *plan = NULL;
     dcrf_error error;
@@ -105,7 +106,7 @@ static bool certify(const judged_settings *settings, const built_model *built,
     progress_end(&watch);
     dcrf_workspace_set_limit(built->workspace, 0, NULL, NULL);
     dcrf_plan_free(&plan);
-    return done && judged_say(settings, built, &report, &found, problem);
+    return done && evaluation_say(settings, built, &report, &found, problem);
 }
 
 static bool run_certify(const void *settings, cli_problem *problem) {
@@ -114,16 +115,16 @@ static bool run_certify(const void *settings, cli_problem *problem) {
 }
 
 static const option_group groups[] = {
-    {"Labelling", judged_labels_table, 0},
+    {"Labelling", evaluation_labels_table, 0},
     {"Limits", limits_table, 0},
-    JUDGED_OPTION_GROUPS,
-    {"Device", device_option_table, offsetof(judged_settings, model.kernels)},
-    {"Feedback", feedback_option_table, offsetof(judged_settings, feedback)},
+    EVALUATION_OPTION_GROUPS,
+    {"Device", device_option_table, offsetof(evaluation_settings, model.kernels)},
+    {"Feedback", feedback_option_table, offsetof(evaluation_settings, feedback)},
     {0},
 };
 
 const cli_command certify_command = {
-    {"certify", judged_operand_table, groups},
+    {"certify", evaluation_operand_table, groups},
     "prove how good a labelling is",
     "Prints the energy of a labelling from any program, and a lower bound: no labelling has lower "
     "energy. The gap between the two says how far the labelling can be from the best one.\nCtrl-C "

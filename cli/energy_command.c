@@ -1,13 +1,13 @@
 /* dcrf energy: the energy of a labelling, part by part. */
 #include "command.h"
-#include "report/judged.h"
+#include "report/evaluation.h"
 
 typedef struct energy_parts {
     dcrf_energy energy;
     double pairwise_of_kernel[KERNELS_MAX];
 } energy_parts;
 
-static void print_parts(const judged_settings *settings, const built_model *built,
+static void print_parts(const evaluation_settings *settings, const built_model *built,
                         const void *found) {
     const energy_parts *parts = found;
     (void)settings;
@@ -42,7 +42,7 @@ static json_t *kernels_to_json(const built_model *built, const energy_parts *par
 }
 
 /* NULL when memory is out (or an energy is not finite, which JSON cannot say). */
-static json_t *parts_to_json(const judged_settings *settings, const built_model *built,
+static json_t *parts_to_json(const evaluation_settings *settings, const built_model *built,
                              const void *found) {
     const energy_parts *parts = found;
     json_t *root = model_report(&settings->model, built);
@@ -58,9 +58,9 @@ static json_t *parts_to_json(const judged_settings *settings, const built_model 
     return root;
 }
 
-static bool compute_parts(const judged_settings *settings, const built_model *built,
+static bool compute_parts(const evaluation_settings *settings, const built_model *built,
                           const uint16_t *labels, cli_problem *problem) {
-    static const judged_report report = {print_parts, parts_to_json};
+    static const evaluation_report report = {print_parts, parts_to_json};
     dcrf_plan *plan = NULL;
     dcrf_error error;
     energy_parts parts;
@@ -70,7 +70,7 @@ static bool compute_parts(const judged_settings *settings, const built_model *bu
                                           parts.pairwise_of_kernel, &error) >= 0 ||
                       library_problem(problem, settings->labels_file, &error);
     dcrf_plan_free(&plan);
-    return done && judged_say(settings, built, &report, &parts, problem);
+    return done && evaluation_say(settings, built, &report, &parts, problem);
 }
 
 static bool run_energy(const void *settings, cli_problem *problem) {
@@ -78,21 +78,21 @@ static bool run_energy(const void *settings, cli_problem *problem) {
 }
 
 static const option_group groups[] = {
-    {"Labelling", judged_labels_table, 0},
-    JUDGED_OPTION_GROUPS,
-    {"Device", device_option_table, offsetof(judged_settings, model.kernels)},
-    {"Feedback", feedback_option_table, offsetof(judged_settings, feedback)},
+    {"Labelling", evaluation_labels_table, 0},
+    EVALUATION_OPTION_GROUPS,
+    {"Device", device_option_table, offsetof(evaluation_settings, model.kernels)},
+    {"Feedback", feedback_option_table, offsetof(evaluation_settings, feedback)},
     {0},
 };
 
 const cli_command energy_command = {
-    {"energy", judged_operand_table, groups},
+    {"energy", evaluation_operand_table, groups},
     "print the energy of a labelling, part by part",
     "Prints the energy of a labelling under the model that the options describe: the total, the "
     "unary part, the pairwise part (of all kernels and of each) and the part of the cliques. Pairs "
     "are counted in both orders.\n"
     "\n"
     "One source of unary energies must be given: --unary, --labels-prior or --scribbles.",
-    sizeof(judged_settings),
+    sizeof(evaluation_settings),
     run_energy,
 };

@@ -2,12 +2,12 @@
 #include "command.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "report/judged.h"
+#include "report/evaluation.h"
 
 #include <dcrf/verify.h>
 
 typedef struct verify_settings {
-    judged_settings judged;
+    evaluation_settings evaluation;
     const char *certificate_file;
     double time_limit_s;
 } verify_settings;
@@ -27,7 +27,7 @@ static void print_number(const char *name, double value, const char *unit, const
     printf("%-16s%16.4f%s  %s\n", name, value, unit, what);
 }
 
-static void print_result(const judged_settings *settings, const built_model *built,
+static void print_result(const evaluation_settings *settings, const built_model *built,
                          const void *verified) {
     const dcrf_verification *found = verified;
     (void)built;
@@ -53,7 +53,7 @@ static void print_result(const judged_settings *settings, const built_model *bui
     printf("%.2f s\n", found->time_s);
 }
 
-static json_t *result_to_json(const judged_settings *settings, const built_model *built,
+static json_t *result_to_json(const evaluation_settings *settings, const built_model *built,
                               const void *verified) {
     const dcrf_verification *found = verified;
     (void)settings;
@@ -71,7 +71,7 @@ static json_t *result_to_json(const judged_settings *settings, const built_model
 /* ---- the work ------------------------------------------------------------------------------- */
 
 /* An operator that was asked for must be the one that the certificate is about. */
-static bool check_operator(const judged_settings *settings, const dcrf_verification *found,
+static bool check_operator(const evaluation_settings *settings, const dcrf_verification *found,
                            const char *file, cli_problem *problem) {
     const bool exact = settings->model.kernels.operator_kind == DCRF_OPERATOR_EXACT;
     if (!option_was_given(settings->sources.record, "operator") || exact == !!found->is_exact)
@@ -82,9 +82,9 @@ static bool check_operator(const judged_settings *settings, const dcrf_verificat
                      exact ? "exact operator" : "fast operators");
 }
 
-static bool verify(const judged_settings *settings, const built_model *built,
+static bool verify(const evaluation_settings *settings, const built_model *built,
                    const uint16_t *labels, cli_problem *problem) {
-    static const judged_report report = {print_result, result_to_json};
+    static const evaluation_report report = {print_result, result_to_json};
     const char *file = ((const verify_settings *)settings)->certificate_file;
     dcrf_verification found;
     file_bytes bytes;
@@ -103,7 +103,7 @@ static bool verify(const judged_settings *settings, const built_model *built,
     progress_end(&watch);
     file_free(&bytes);
     return done && check_operator(settings, &found, file, problem) &&
-           judged_say(settings, built, &report, &found, problem);
+           evaluation_say(settings, built, &report, &found, problem);
 }
 
 static bool run_verify(const void *settings, cli_problem *problem) {
@@ -113,14 +113,14 @@ static bool run_verify(const void *settings, cli_problem *problem) {
 
 static const option_group groups[] = {
     {"Certificate", certificate_table, 0},
-    {"A labelling to compare with it", judged_optional_labels_table, 0},
-    JUDGED_OPTION_GROUPS,
-    {"Feedback", feedback_option_table, offsetof(judged_settings, feedback)},
+    {"A labelling to compare with it", evaluation_optional_labels_table, 0},
+    EVALUATION_OPTION_GROUPS,
+    {"Feedback", feedback_option_table, offsetof(evaluation_settings, feedback)},
     {0},
 };
 
 const cli_command verify_command = {
-    {"verify", judged_operand_table, groups},
+    {"verify", evaluation_operand_table, groups},
     "check a certificate against the image, with separate code",
     "Recomputes from the image, the unaries and the settings what a certificate of dcrf solve "
     "claims: energy, lower bound and proven pixels. The code shares nothing with the solvers. A "

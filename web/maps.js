@@ -33,7 +33,7 @@ function countsOf(numbers) {
 
 const isGrey = (colour) => colour >> 16 === (colour & 255) && (colour >> 8 & 255) === (colour & 255);
 
-/* As the command tells a mask that was resized, blurred or saved as JPEG from a map of labels (cli/prior/look.c). */
+/* As the command tells a mask that was resized, blurred or saved as JPEG from a map of labels (cli/prior/traits.c). */
 const NEARLY = 16, SHADES = 64, SHADE_WIDTH = 16, ROUNDED_NEARLY = 48, ROUNDED_SHARE = 0.9, TRIMAP = [96, 160];
 function isSoftMask(greys, width, isRounded) {
   const counts = new Int32Array(256);

@@ -23,7 +23,7 @@ typedef struct batch_options {
 typedef struct batch_settings {
     const char *folder;
     batch_options batch;
-    crew_options crew;
+    workers_options workers;
     source_options sources;
     feedback_options feedback;
     solver_options solver;
@@ -53,7 +53,7 @@ static const cli_option batch_option_table[] = {
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
-static const cli_option *const no_part_of_model[] = {batch_option_table, crew_option_table,
+static const cli_option *const no_part_of_model[] = {batch_option_table, workers_option_table,
                                                      feedback_option_table, NULL};
 
 /* What results depend on, whatever the method; NULL when memory is out. */
@@ -137,13 +137,13 @@ static bool open_results(const batch_settings *settings, store *results, cli_pro
     return false;
 }
 
-static bool work_through(const batch_settings *settings, batch_work *work, crew_count *count,
+static bool work_through(const batch_settings *settings, batch_work *work, workers_count *count,
                          cli_problem *problem) {
-    const crew_task task = {
+    const workers_task task = {
         .count = work->data->count,
         .threads = settings->model.kernels.threads,
         .device = settings->model.kernels.device,
-        .deal = CREW_DEAL_FREE,
+        .deal = WORKERS_DEAL_FREE,
         .shown = true,
         .talk = feedback_wanted(&settings->feedback),
         .user = work,
@@ -153,11 +153,11 @@ static bool work_through(const batch_settings *settings, batch_work *work, crew_
     };
     /* Only the work knows how to end; a signal in the summary afterwards ends the program. */
     interrupt_catch();
-    const bool done = crew_run(&settings->crew, &task, count, problem);
+    const bool done = workers_run(&settings->workers, &task, count, problem);
     interrupt_release();
     if (!done)
         return false;
-    return !count->interrupted || crew_was_interrupted(problem, settings->batch.out);
+    return !count->interrupted || workers_was_interrupted(problem, settings->batch.out);
 }
 
 static bool run_on(const batch_settings *settings, const dataset *data, const store *results,
@@ -172,7 +172,7 @@ static bool run_on(const batch_settings *settings, const dataset *data, const st
         .settings = model,
         .curve_count = settings->batch.curves < data->count ? settings->batch.curves : data->count,
     };
-    crew_count count;
+    workers_count count;
     if (!work_through(settings, &work, &count, problem))
         return false;
     /* The summary is the last word: a result may have been damaged since it was made. */
@@ -213,7 +213,7 @@ static const cli_option operands[] = {
 
 static const option_group groups[] = {
     {"Batch", batch_option_table, offsetof(batch_settings, batch)},
-    {"Work", crew_option_table, offsetof(batch_settings, crew)},
+    {"Work", workers_option_table, offsetof(batch_settings, workers)},
     {"Solver", solver_option_table, offsetof(batch_settings, solver)},
     {"Kernels", kernel_option_table, offsetof(batch_settings, model.kernels)},
     {"Strength", strength_option_table, offsetof(batch_settings, model.strength)},

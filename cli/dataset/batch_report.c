@@ -1,6 +1,6 @@
 #include "dataset/batch_report.h"
 
-#include "dataset/method_look.h"
+#include "dataset/method_style.h"
 #include "dataset/picture_grid.h"
 #include "report/html.h"
 #include "report/svg_axis.h"

@@ -117,82 +117,82 @@ static bool read_once(batch_image_state *state) {
            prepared_new(&state->prepared, state->batch->data, state->item, state->problem);
 }
 
-static crew_verdict store_result(batch_image_state *state, const method_choice *method,
-                                 const content_hash *key, const outcome *found) {
+static workers_verdict store_result(batch_image_state *state, const method_choice *method,
+                                    const content_hash *key, const outcome *found) {
     const batch_work *b = state->batch;
     json_t *settings = settings_of_run(b, state->item, method);
     const bool done = settings ? store_put(b->results, method->name, state->item->name, key, found,
                                            settings, &b->data->colours, state->problem)
                                : out_of_memory(state->problem, method->name);
     json_decref(settings);
-    return done ? CREW_DONE : CREW_STOP;
+    return done ? WORKERS_DONE : WORKERS_STOP;
 }
 
-static crew_verdict find_result(batch_image_state *state, const method_choice *method,
-                                const content_hash *key) {
+static workers_verdict find_result(batch_image_state *state, const method_choice *method,
+                                   const content_hash *key) {
     const batch_work *b = state->batch;
     outcome found;
     if (store_has(b->results, method->name, state->item->name, key))
-        return CREW_DONE;
+        return WORKERS_DONE;
     if (!read_once(state) || !prepared_solve(state->prepared, state->workspace, b->choice, method,
                                              &found, NULL, state->problem))
-        return crew_failed(CREW_SKIPPED);
-    const crew_verdict verdict = store_result(state, method, key, &found);
+        return workers_failed(WORKERS_SKIPPED);
+    const workers_verdict verdict = store_result(state, method, key, &found);
     outcome_free(&found);
     return verdict;
 }
 
-static crew_verdict find_curve(batch_image_state *state, const method_choice *method,
-                               const content_hash *key) {
+static workers_verdict find_curve(batch_image_state *state, const method_choice *method,
+                                  const content_hash *key) {
     const batch_work *b = state->batch;
     outcome found;
     curve energies;
     if (method->unary || store_has_curve(b->results, method->name, state->item->name, key))
-        return CREW_DONE;
+        return WORKERS_DONE;
     if (!read_once(state) || !prepared_solve(state->prepared, state->workspace, b->choice, method,
                                              &found, &energies, state->problem))
-        return crew_failed(CREW_SKIPPED);
+        return workers_failed(WORKERS_SKIPPED);
     const bool done = store_put_curve(b->results, method->name, state->item->name, key, &energies,
                                       state->problem);
     curve_free(&energies);
     outcome_free(&found);
-    return done ? CREW_DONE : CREW_STOP;
+    return done ? WORKERS_DONE : WORKERS_STOP;
 }
 
-static crew_verdict do_methods(batch_image_state *state, bool with_curves) {
+static workers_verdict do_methods(batch_image_state *state, bool with_curves) {
     const method_list *methods = state->batch->methods;
-    crew_verdict verdict = CREW_DONE;
-    for (size_t m = 0; verdict == CREW_DONE && m < methods->count; m++) {
+    workers_verdict verdict = WORKERS_DONE;
+    for (size_t m = 0; verdict == WORKERS_DONE && m < methods->count; m++) {
         const method_choice *method = &methods->of[m];
         content_hash key;
         if (!find_key(state->batch, method, &state->inputs, &key, state->problem))
-            return CREW_STOP;
+            return WORKERS_STOP;
         verdict = find_result(state, method, &key);
-        if (verdict == CREW_DONE && with_curves)
+        if (verdict == WORKERS_DONE && with_curves)
             verdict = find_curve(state, method, &key);
     }
     return verdict;
 }
 
 /* Write down that an image was skipped, or that it was not, where that is known. */
-static crew_verdict note_verdict(const batch_work *b, size_t image, crew_verdict verdict,
-                                 cli_problem *problem) {
+static workers_verdict note_verdict(const batch_work *b, size_t image, workers_verdict verdict,
+                                    cli_problem *problem) {
     const char *name = b->data->items[image].name;
     cli_problem why = *problem;
-    if ((verdict == CREW_DONE || verdict == CREW_SKIPPED) &&
-        !store_put_failure(b->results, name, verdict == CREW_SKIPPED ? why.text : NULL, problem))
-        return CREW_STOP;
+    if ((verdict == WORKERS_DONE || verdict == WORKERS_SKIPPED) &&
+        !store_put_failure(b->results, name, verdict == WORKERS_SKIPPED ? why.text : NULL, problem))
+        return WORKERS_STOP;
     return verdict;
 }
 
-crew_verdict batch_image(void *user, size_t image, dcrf_workspace *workspace,
-                         cli_problem *problem) {
+workers_verdict batch_image(void *user, size_t image, dcrf_workspace *workspace,
+                            cli_problem *problem) {
     const batch_work *b = user;
     batch_image_state state = {b,    &b->data->items[image],   workspace,
                                NULL, {{""}, {""}, {""}, {""}}, problem};
-    const crew_verdict verdict = hash_inputs(b, state.item, &state.inputs, problem)
-                                     ? do_methods(&state, image < b->curve_count)
-                                     : CREW_SKIPPED;
+    const workers_verdict verdict = hash_inputs(b, state.item, &state.inputs, problem)
+                                        ? do_methods(&state, image < b->curve_count)
+                                        : WORKERS_SKIPPED;
     prepared_free(&state.prepared);
     return note_verdict(b, image, verdict, problem);
 }
@@ -204,8 +204,8 @@ size_t batch_bytes(void *user, size_t image) {
     return prepared_estimate_bytes(b->data, &b->data->items[image], hungriest_method(b->methods));
 }
 
-crew_verdict batch_too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {
+workers_verdict batch_too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {
     const batch_work *b = user;
-    crew_image_too_large(problem, b->data->items[image].name, bytes);
-    return note_verdict(b, image, CREW_SKIPPED, problem);
+    workers_image_too_large(problem, b->data->items[image].name, bytes);
+    return note_verdict(b, image, WORKERS_SKIPPED, problem);
 }

@@ -2,8 +2,8 @@
 #ifndef DCRF_CLI_DATASET_BATCH_WORK_H
 #define DCRF_CLI_DATASET_BATCH_WORK_H
 
-#include "dataset/crew.h"
 #include "dataset/prepared.h"
+#include "dataset/workers.h"
 
 typedef struct batch_work {
     const dataset *data;
@@ -14,9 +14,10 @@ typedef struct batch_work {
     size_t curve_count; /* the first so many images get curves */
 } batch_work;
 
-/* The functions of a crew_task; `user` is the batch_work. */
+/* The functions of a workers_task; `user` is the batch_work. */
 size_t batch_bytes(void *user, size_t image);
-crew_verdict batch_too_large(void *user, size_t image, size_t bytes, cli_problem *problem);
-crew_verdict batch_image(void *user, size_t image, dcrf_workspace *workspace, cli_problem *problem);
+workers_verdict batch_too_large(void *user, size_t image, size_t bytes, cli_problem *problem);
+workers_verdict batch_image(void *user, size_t image, dcrf_workspace *workspace,
+                            cli_problem *problem);
 
 #endif

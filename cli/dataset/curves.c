@@ -1,6 +1,6 @@
 #include "dataset/curves.h"
 
-#include "dataset/method_look.h"
+#include "dataset/method_style.h"
 #include "report/html.h"
 #include "report/svg_axis.h"
 

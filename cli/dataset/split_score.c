@@ -23,7 +23,7 @@ static size_t usual_memory_bytes(void) {
 /* All where they fit; else as many as leave half of the memory, and room for the largest. */
 static void choose_kept(split_scorer *s) {
     const size_t memory_bytes =
-        s->crew.memory_bytes > 0 ? s->crew.memory_bytes : usual_memory_bytes();
+        s->workers.memory_bytes > 0 ? s->workers.memory_bytes : usual_memory_bytes();
     size_t sum = 0, largest = 0, kept_bytes = 0;
     for (size_t i = ranks_mine(); i < s->data.count; i += ranks_count()) {
         const size_t bytes = bytes_of(s, i);
@@ -39,15 +39,17 @@ static void choose_kept(split_scorer *s) {
         s->kept[i] = kept_bytes + bytes <= limit;
         kept_bytes += s->kept[i] ? bytes : 0;
     }
-    if (s->crew.memory_bytes > 0 && sum > memory_bytes)
-        s->crew.memory_bytes -= kept_bytes;
+    if (s->workers.memory_bytes > 0 && sum > memory_bytes)
+        s->workers.memory_bytes -= kept_bytes;
 }
 
 bool split_scorer_open(split_scorer *scorer, const char *folder, const char *split,
-                       const crew_options *crew, const kernel_options *kernels,
+                       const workers_options *workers, const kernel_options *kernels,
                        const method_choice *method, cli_problem *problem) {
-    *scorer = (split_scorer){
-        .crew = *crew, .threads = kernels->threads, .device = kernels->device, .method = method};
+    *scorer = (split_scorer){.workers = *workers,
+                             .threads = kernels->threads,
+                             .device = kernels->device,
+                             .method = method};
     if (!dataset_open(&scorer->data, folder, split, problem))
         return false;
     scorer->kept = calloc(scorer->data.count, sizeof *scorer->kept);
@@ -93,8 +95,8 @@ static bool solve_and_count(scoring *s, prepared_image *image, dcrf_workspace *w
 }
 
 /* An image belongs to one thread at a time, so its place in the list does too. */
-static crew_verdict score_image(void *user, size_t place, dcrf_workspace *workspace,
-                                cli_problem *problem) {
+static workers_verdict score_image(void *user, size_t place, dcrf_workspace *workspace,
+                                   cli_problem *problem) {
     scoring *s = user;
     split_scorer *scorer = s->scorer;
     prepared_image **image = &scorer->images[place];
@@ -103,7 +105,7 @@ static crew_verdict score_image(void *user, size_t place, dcrf_workspace *worksp
         solve_and_count(s, *image, workspace, problem);
     if (!scorer->kept[place])
         prepared_free(image);
-    return done ? CREW_DONE : crew_failed(CREW_STOP);
+    return done ? WORKERS_DONE : workers_failed(WORKERS_STOP);
 }
 
 /* Memory for those that are kept is not asked for again. */
@@ -112,31 +114,31 @@ static size_t image_bytes(void *user, size_t image) {
     return s->scorer->kept[image] ? 0 : bytes_of(s->scorer, image);
 }
 
-static crew_verdict too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {
+static workers_verdict too_large(void *user, size_t image, size_t bytes, cli_problem *problem) {
     const scoring *s = user;
-    crew_image_too_large(problem, s->scorer->data.items[image].name, bytes);
-    return CREW_STOP;
+    workers_image_too_large(problem, s->scorer->data.items[image].name, bytes);
+    return WORKERS_STOP;
 }
 
 bool split_scorer_run(split_scorer *scorer, const solve_choice *choice, score *total,
                       cli_problem *problem) {
     scoring s = {scorer, choice, PTHREAD_MUTEX_INITIALIZER, total};
-    const crew_task task = {
+    const workers_task task = {
         .count = scorer->data.count,
         .threads = scorer->threads,
         .device = scorer->device,
-        .deal = CREW_DEAL_FIXED,
+        .deal = WORKERS_DEAL_FIXED,
         .user = &s,
         .bytes = image_bytes,
         .too_large = too_large,
         .work = score_image,
     };
-    crew_count count = {0};
+    workers_count count = {0};
     const size_t classes = scorer->data.labels;
     bool done = score_new(total, classes, choice->band_px) || out_of_memory(problem, "scores");
-    done = ranks_agree(done, problem) && crew_run(&scorer->crew, &task, &count, problem);
+    done = ranks_agree(done, problem) && workers_run(&scorer->workers, &task, &count, problem);
     if (done && count.interrupted)
-        done = crew_was_interrupted(problem, "tune");
+        done = workers_was_interrupted(problem, "tune");
     if (done) {
         /* All values follow from these; pairs of classes are not needed. */
         ranks_sum(total->of_class, SCORE_CLASS_COUNTS * classes);

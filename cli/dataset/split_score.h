@@ -6,12 +6,12 @@
 #ifndef DCRF_CLI_DATASET_SPLIT_SCORE_H
 #define DCRF_CLI_DATASET_SPLIT_SCORE_H
 
-#include "dataset/crew.h"
 #include "dataset/prepared.h"
+#include "dataset/workers.h"
 
 typedef struct split_scorer {
     dataset data;
-    crew_options crew; /* what is left of the memory, beside images that are kept */
+    workers_options workers; /* what is left of the memory, beside images that are kept */
     size_t threads;
     const char *device;
     const method_choice *method;
@@ -21,7 +21,7 @@ typedef struct split_scorer {
 
 /* Read nothing yet but the lists. On failure nothing is left to free; freeing is allowed. */
 bool split_scorer_open(split_scorer *scorer, const char *folder, const char *split,
-                       const crew_options *crew, const kernel_options *kernels,
+                       const workers_options *workers, const kernel_options *kernels,
                        const method_choice *method, cli_problem *problem);
 void split_scorer_close(split_scorer *scorer);
 

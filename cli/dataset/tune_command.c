@@ -33,7 +33,7 @@ typedef struct tune_options {
 typedef struct tune_settings {
     const char *folder;
     tune_options tune;
-    crew_options crew;
+    workers_options workers;
     source_options sources;
     feedback_options feedback;
     solver_options solver;
@@ -76,7 +76,7 @@ static const cli_option tune_option_table[] = {
 
 /* ---- what the search is of ------------------------------------------------------------------ */
 
-static const cli_option *const no_part_of_model[] = {tune_option_table, crew_option_table,
+static const cli_option *const no_part_of_model[] = {tune_option_table, workers_option_table,
                                                      feedback_option_table, NULL};
 
 static json_t *axes_to_json(const search_space *space, const double *start) {
@@ -278,7 +278,7 @@ static bool plan_search(const tune_settings *settings, tuning *t, cli_problem *p
 static bool open_split(tuning *t, size_t place, const char *split, cli_problem *problem) {
     const tune_settings *settings = t->settings;
     return split_scorer_open(&t->evaluations.scorers[place], settings->folder, split,
-                             &settings->crew, &settings->model.kernels, &settings->tune.method,
+                             &settings->workers, &settings->model.kernels, &settings->tune.method,
                              problem) &&
            dataset_check_apart(&t->evaluations.scorers[place].data, settings->tune.out, problem);
 }
@@ -311,7 +311,7 @@ static const cli_option operands[] = {
 
 static const option_group groups[] = {
     {"Tuning", tune_option_table, offsetof(tune_settings, tune)},
-    {"Work", crew_option_table, offsetof(tune_settings, crew)},
+    {"Work", workers_option_table, offsetof(tune_settings, workers)},
     {"Solver", solver_option_table, offsetof(tune_settings, solver)},
     {"Kernels", kernel_option_table, offsetof(tune_settings, model.kernels)},
     {"Strength", strength_option_table, offsetof(tune_settings, model.strength)},

@@ -5,8 +5,8 @@
 #include "io/label_map.h"
 #include "io/nifti.h"
 #include "large/frames.h"
-#include "prior/look.h"
 #include "prior/map.h"
+#include "prior/traits.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -61,7 +61,7 @@ static bool open_image(large_inputs *inputs, const char *folder_of, cli_problem 
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* The fields of an array that unary_check_array and unary_settle_kind look at. */
+/* The fields of an array that unary_check_array and unary_resolve_kind look at. */
 static pixel_array described_array(const array_place *place) {
     pixel_array array = {.grid = place->grid, .channel_axis = place->channel_axis};
     array.view.channels = place->channels;
@@ -151,23 +151,23 @@ static bool open_map(large_inputs *inputs, const char *folder_of, file_kind kind
 }
 
 /* All of the map, row by row: how many labels there are, and whether it is a mask. */
-static bool look_at_map(large_inputs *inputs, cli_problem *problem) {
+static bool inspect_map(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const size_t width = inputs->image.width, height = inputs->image.height;
     int32_t *numbers = malloc(width * sizeof *numbers);
-    prior_look look = {.is_rounded = inputs->is_map_rounded};
+    prior_traits traits = {.is_rounded = inputs->is_map_rounded};
     bool done = numbers || out_of_memory(problem, unary->prior_file);
     for (size_t row = 0; done && row < height * inputs->image.depth; row++) {
         const raster_window window = {{0, row % height, row / height}, {width, 1, 1}};
         done = raster_read_integers(&inputs->numbers, &window, numbers, problem);
         if (done)
-            prior_look_at(unary, &inputs->image, numbers, row * width, width, &look);
+            prior_inspect(unary, &inputs->image, numbers, row * width, width, &traits);
     }
     free(numbers);
     prior_keep_palette(unary->prior_file, &inputs->facts);
     inputs->facts.is_left_rough = !(unary->confidence > 0);
     return done &&
-           prior_settle(unary, &inputs->image, &look, &inputs->labels, &inputs->facts, problem);
+           prior_resolve(unary, &inputs->image, &traits, &inputs->labels, &inputs->facts, problem);
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static bool open_numbers(large_inputs *inputs, const char *folder_of, cli_proble
     if (!recognize(unary_file(unary), &kind, &inputs->is_map_rounded, problem))
         return false;
     if (unary->prior_file)
-        return open_map(inputs, folder_of, kind, problem) && look_at_map(inputs, problem);
+        return open_map(inputs, folder_of, kind, problem) && inspect_map(inputs, problem);
     return kind == FILE_NIFTI ? open_nifti_array(inputs, problem) : open_npy_array(inputs, problem);
 }
 

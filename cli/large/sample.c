@@ -64,7 +64,7 @@ static bool sheet_new(const large_inputs *inputs, sheet *s, cli_problem *problem
 }
 
 /* What the numbers of an array are, from all windows of the sample without gaps. */
-static bool settle_kind(large_inputs *inputs, cli_problem *problem) {
+static bool resolve_kind(large_inputs *inputs, cli_problem *problem) {
     const unary_options *unary = &inputs->options->unary;
     const raster_window first = window_at(&inputs->image, 0);
     const size_t pixels = first.size[0] * first.size[1];
@@ -80,7 +80,7 @@ static bool settle_kind(large_inputs *inputs, cli_problem *problem) {
     }
     array.grid = dcrf_grid_2d(first.size[0], first.size[1] * WINDOWS);
     array.view = dcrf_view_interleaved(numbers, DCRF_F32, &array.grid, inputs->labels);
-    done = done && unary_settle_kind(unary, &array, &inputs->kind, &inputs->facts, problem);
+    done = done && unary_resolve_kind(unary, &array, &inputs->kind, &inputs->facts, problem);
     free(numbers);
     return done || problem_of_option(problem, "--unary");
 }
@@ -118,7 +118,7 @@ bool large_sample_take(large_inputs *inputs, time_frame time, built_model *built
     const model_options *options = inputs->options;
     sheet s = {.energies = NULL};
     *built = (built_model){.time = time};
-    bool done = model_start_workspace(options, built, problem) && settle_kind(inputs, problem) &&
+    bool done = model_start_workspace(options, built, problem) && resolve_kind(inputs, problem) &&
                 sheet_new(inputs, &s, problem) && fill_sheet(inputs, &s, problem) &&
                 build_model(inputs, &s, built, problem) &&
                 model_name_classes(options, built, problem);

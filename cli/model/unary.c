@@ -134,41 +134,41 @@ const char *unary_file(const unary_options *options) {
 /* ---- arrays --------------------------------------------------------------------------------- */
 
 /* Which options (or which entry of a data set's description) to use instead. */
-static bool advise(const unary_options *options, const dcrf_unary_look *look,
+static bool advise(const unary_options *options, const dcrf_unary_traits *traits,
                    const dcrf_error *error, cli_problem *problem) {
-    const char *kind = dcrf_unary_kind_name(look->kind);
+    const char *kind = dcrf_unary_kind_name(traits->kind);
     char scale[64] = "";
     if (options->in_dataset) {
-        if (look->scale != 1)
-            snprintf(scale, sizeof scale, ", \"energy_per_unit\": %.9g", look->scale);
-        return look->is_certain ? bad_input(problem, options->array_file,
-                                            "%s; write \"unary\": {\"kind\": \"%s\"%s} into "
-                                            "dataset.json",
-                                            error->message, kind, scale)
-                                : bad_input(problem, options->array_file,
-                                            "%s; write \"unary\": {\"kind\": ...} into "
-                                            "dataset.json",
-                                            error->message);
+        if (traits->scale != 1)
+            snprintf(scale, sizeof scale, ", \"energy_per_unit\": %.9g", traits->scale);
+        return traits->is_certain ? bad_input(problem, options->array_file,
+                                              "%s; write \"unary\": {\"kind\": \"%s\"%s} into "
+                                              "dataset.json",
+                                              error->message, kind, scale)
+                                  : bad_input(problem, options->array_file,
+                                              "%s; write \"unary\": {\"kind\": ...} into "
+                                              "dataset.json",
+                                              error->message);
     }
-    if (look->scale != 1)
-        snprintf(scale, sizeof scale, " --unary-scale %.9g", look->scale);
-    if (look->is_certain)
+    if (traits->scale != 1)
+        snprintf(scale, sizeof scale, " --unary-scale %.9g", traits->scale);
+    if (traits->is_certain)
         return bad_input(problem, options->array_file, "%s; add --unary-kind %s%s", error->message,
                          kind, scale);
     return bad_input(problem, options->array_file, "%s; add --unary-kind %s or --unary-kind %s",
-                     error->message, look->smallest < 0 ? "logits" : "probabilities", "energies");
+                     error->message, traits->smallest < 0 ? "logits" : "probabilities", "energies");
 }
 
 /* Integers stand for something: for what, the user has to say. */
-static bool advise_integers(const unary_options *options, const dcrf_unary_look *look,
+static bool advise_integers(const unary_options *options, const dcrf_unary_traits *traits,
                             cli_problem *problem) {
-    if (look->is_certain && look->scale != 1)
+    if (traits->is_certain && traits->scale != 1)
         return bad_input(problem, options->array_file,
                          "holds integers that look like %s times %.6g (%s); add --unary-kind %s "
                          "--unary-scale %.9g",
-                         dcrf_unary_kind_name(look->kind), 1 / look->scale, look->reason,
-                         dcrf_unary_kind_name(look->kind), look->scale);
-    if (look->smallest >= 0 && look->largest <= 1)
+                         dcrf_unary_kind_name(traits->kind), 1 / traits->scale, traits->reason,
+                         dcrf_unary_kind_name(traits->kind), traits->scale);
+    if (traits->smallest >= 0 && traits->largest <= 1)
         return bad_input(problem, options->array_file,
                          "holds only zeros and ones; if a one marks the label, add --unary-kind "
                          "probabilities --unary-scale 1, or give the labels with --labels-prior "
@@ -193,23 +193,23 @@ bool unary_check_array(const unary_options *options, const pixel_array *unary,
     return true;
 }
 
-bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
-                       dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
+bool unary_resolve_kind(const unary_options *options, const pixel_array *unary,
+                        dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
     dcrf_unary_kind claimed = (dcrf_unary_kind)options->kind;
-    dcrf_unary_look look;
+    dcrf_unary_traits traits;
     dcrf_error error;
-    if (dcrf_unary_look_at(&unary->view, &unary->grid, options->scale, &look, &error) < 0)
+    if (dcrf_unary_inspect(&unary->view, &unary->grid, options->scale, &traits, &error) < 0)
         return library_problem(problem, options->array_file, &error);
     if (unary->integers && options->scale == 0)
-        return advise_integers(options, &look, problem);
+        return advise_integers(options, &traits, problem);
     /* Data sets hold energies where nothing else is said or seen. */
-    if (options->in_dataset && claimed == DCRF_UNARY_AUTO && look.kind == DCRF_UNARY_AUTO)
+    if (options->in_dataset && claimed == DCRF_UNARY_AUTO && traits.kind == DCRF_UNARY_AUTO)
         claimed = DCRF_UNARY_ENERGIES;
-    if (dcrf_unary_settle(&look, claimed, kind, &error) < 0)
-        return advise(options, &look, &error, problem);
+    if (dcrf_unary_resolve_kind(&traits, claimed, kind, &error) < 0)
+        return advise(options, &traits, &error, problem);
     facts->kind = *kind;
     facts->is_recognized = claimed == DCRF_UNARY_AUTO;
-    memcpy(facts->reason, look.reason, sizeof facts->reason);
+    memcpy(facts->reason, traits.reason, sizeof facts->reason);
     return true;
 }
 
@@ -237,13 +237,13 @@ bool unary_check_room(const cli_image *image, size_t labels, const char *file,
 }
 
 /* What the numbers of one label are. */
-static bool settle_foreground(const unary_options *options, const pixel_array *unary,
-                              dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
-    dcrf_unary_look look;
+static bool resolve_foreground(const unary_options *options, const pixel_array *unary,
+                               dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem) {
+    dcrf_unary_traits traits;
     dcrf_error error;
-    if (dcrf_unary_look_at(&unary->view, &unary->grid, options->scale, &look, &error) < 0)
+    if (dcrf_unary_inspect(&unary->view, &unary->grid, options->scale, &traits, &error) < 0)
         return library_problem(problem, options->array_file, &error);
-    const bool fits = look.smallest >= 0 && look.largest <= DCRF_PROBABILITY_MAX;
+    const bool fits = traits.smallest >= 0 && traits.largest <= DCRF_PROBABILITY_MAX;
     *kind = (dcrf_unary_kind)options->kind;
     if (unary->integers && options->scale == 0)
         return bad_input(problem, options->array_file,
@@ -258,12 +258,12 @@ static bool settle_foreground(const unary_options *options, const pixel_array *u
         return bad_input(problem, options->array_file,
                          "has one label, with numbers from %g to %g; probabilities of the "
                          "foreground lie between 0 and 1",
-                         look.smallest, look.largest);
+                         traits.smallest, traits.largest);
     facts->is_recognized = *kind == DCRF_UNARY_AUTO;
     if (facts->is_recognized)
         *kind = fits ? DCRF_UNARY_PROBABILITIES : DCRF_UNARY_LOGITS;
     snprintf(facts->reason, sizeof facts->reason, "its numbers lie between %.3g and %.3g",
-             look.smallest, look.largest);
+             traits.smallest, traits.largest);
     facts->kind = *kind;
     facts->is_foreground = true;
     return true;
@@ -278,7 +278,7 @@ static bool convert_foreground(const unary_options *options, const cli_image *im
     const size_t pixels = image_pixels(image);
     dcrf_unary_kind kind = DCRF_UNARY_AUTO;
     dcrf_error error;
-    if (!settle_foreground(options, unary, &kind, facts, problem))
+    if (!resolve_foreground(options, unary, &kind, facts, problem))
         return false;
     facts->is_enlarged = memcmp(grid.size, unary->grid.size, sizeof grid.size) != 0;
     memcpy(facts->size, unary->grid.size, sizeof facts->size);
@@ -321,7 +321,7 @@ static bool convert_array(const unary_options *options, const cli_image *image, 
     if (unary->channel_axis && unary->view.channels == 1)
         return convert_foreground(options, image, unary, facts, problem);
     if (!unary_check_array(options, unary, problem) ||
-        !unary_settle_kind(options, unary, &kind, facts, problem) ||
+        !unary_resolve_kind(options, unary, &kind, facts, problem) ||
         !unary_check_room(image, unary->view.channels, options->array_file, problem))
         return false;
     facts->is_enlarged = !same_size;

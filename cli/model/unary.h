@@ -82,8 +82,8 @@ bool unary_read_frame(const unary_options *options, const cli_image *video, size
  * latter from any sample of its pixels. */
 bool unary_check_array(const unary_options *options, const pixel_array *unary,
                        cli_problem *problem);
-bool unary_settle_kind(const unary_options *options, const pixel_array *unary,
-                       dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem);
+bool unary_resolve_kind(const unary_options *options, const pixel_array *unary,
+                        dcrf_unary_kind *kind, unary_facts *facts, cli_problem *problem);
 
 /* Is there memory for a model of so many labels? To be asked before any of it is taken. */
 bool unary_check_room(const cli_image *image, size_t labels, const char *file,

@@ -3,7 +3,7 @@
 #include "io/label_map.h"
 #include "io/npy.h"
 #include "io/picture.h"
-#include "prior/look.h"
+#include "prior/traits.h"
 
 #include <float.h>
 #include <math.h>

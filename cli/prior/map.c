@@ -11,7 +11,7 @@
 #include "io/label_map.h"
 #include "prior/carry.h"
 #include "prior/confidence.h"
-#include "prior/look.h"
+#include "prior/traits.h"
 
 #include <dcrf/dcrf.h>
 #include <math.h>
@@ -60,9 +60,9 @@ void prior_energies(const unary_options *options, const unary_facts *facts, cons
 
 static bool settle(const unary_options *options, const cli_image *image, bool is_rounded,
                    prior_map *map, unary_facts *facts, cli_problem *problem) {
-    prior_look look = {.is_rounded = is_rounded};
-    prior_look_at(options, image, map->numbers, 0, image_pixels(image), &look);
-    return prior_settle(options, image, &look, &map->labels, facts, problem) &&
+    prior_traits traits = {.is_rounded = is_rounded};
+    prior_inspect(options, image, map->numbers, 0, image_pixels(image), &traits);
+    return prior_resolve(options, image, &traits, &map->labels, facts, problem) &&
            unary_check_room(image, map->labels, options->prior_file, problem) &&
            prior_confidence_read(options, image, &map->confidence, problem) &&
            (!image_is_video(image) || prior_carry_on(options, image, map, problem));

@@ -1,8 +1,8 @@
 /* Rough label maps: the energies that the library makes of them. */
 #include "prior/mask.h"
 
-#include "prior/look.h"
 #include "prior/map.h"
+#include "prior/traits.h"
 
 #include <stdlib.h>
 

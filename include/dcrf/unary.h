@@ -9,10 +9,10 @@
  *
  * Every front end builds the same model from the same array with three calls:
  *
- *   dcrf_unary_look_at    what do the numbers look like?
- *   dcrf_unary_settle     does that agree with what the user says they are or, if the user says
- *                         nothing, is it unambiguous?
- *   dcrf_unary_energies   energies over the grid of the model, for dcrf_model_set_unary.
+ *   dcrf_unary_inspect    what do the numbers look like?
+ *   dcrf_unary_resolve_kind     does that agree with what the user says they are or, if the user
+ * says nothing, is it unambiguous? dcrf_unary_energies   energies over the grid of the model, for
+ * dcrf_model_set_unary.
  *
  * The messages name no options; a front end adds its own, based on the look.
  *
@@ -44,7 +44,7 @@ DCRF_API int dcrf_unary_kind_from_name(const char *name, dcrf_unary_kind *kind);
 #define DCRF_UNARY_REASON_BYTES 96
 
 /* What an array looks like, from a sample of its variables. */
-typedef struct dcrf_unary_look {
+typedef struct dcrf_unary_traits {
     dcrf_unary_kind kind; /* DCRF_UNARY_AUTO: ambiguous */
     int is_certain;       /* the numbers of a variable, or their exponentials, sum to 1 */
     double scale;         /* factor that makes them do so: 1, or for example 1 / 255 */
@@ -53,16 +53,17 @@ typedef struct dcrf_unary_look {
     double largest;
     char reason[DCRF_UNARY_REASON_BYTES]; /* "the numbers of a pixel sum to 1" */
     unsigned char reserved[64];
-} dcrf_unary_look;
+} dcrf_unary_traits;
 
 /* Examine an array over `grid` with one channel per label, its numbers times `scale` (0: 1). */
-DCRF_API dcrf_status dcrf_unary_look_at(const dcrf_view *view, const dcrf_grid *grid, double scale,
-                                        dcrf_unary_look *look, dcrf_error *error);
+DCRF_API dcrf_status dcrf_unary_inspect(const dcrf_view *view, const dcrf_grid *grid, double scale,
+                                        dcrf_unary_traits *traits, dcrf_error *error);
 
 /* The kind to use if the user claims `claimed`. Fails if the look contradicts the claim, or if the
  * claim is DCRF_UNARY_AUTO and the look is ambiguous. */
-DCRF_API dcrf_status dcrf_unary_settle(const dcrf_unary_look *look, dcrf_unary_kind claimed,
-                                       dcrf_unary_kind *kind, dcrf_error *error);
+DCRF_API dcrf_status dcrf_unary_resolve_kind(const dcrf_unary_traits *traits,
+                                             dcrf_unary_kind claimed, dcrf_unary_kind *kind,
+                                             dcrf_error *error);
 
 /* Whether an array over `from` could be a network's output for an image over `to`: of the same
  * size, or smaller with the same proportions (up to rounding of sizes). Returns 1 or 0. */

@@ -23,7 +23,7 @@ PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
     dcrf_grid from, to;
     dcrf_view view, guide;
     dcrf_unary_kind claimed, kind = DCRF_UNARY_AUTO;
-    dcrf_unary_look look;
+    dcrf_unary_traits traits;
     dcrf_error error;
     if (!PyArg_ParseTuple(arguments, "OOsOOO", &array, &from_shape, &name, &to_shape, &image,
                           &out_array))
@@ -42,16 +42,16 @@ PyObject *dcrf_py_unary_energies(PyObject *module, PyObject *arguments) {
                                    &buffers[2])))
         goto end;
     dcrf_status status;
-    Py_BEGIN_ALLOW_THREADS status = dcrf_unary_look_at(&view, &from, 0, &look, &error);
+    Py_BEGIN_ALLOW_THREADS status = dcrf_unary_inspect(&view, &from, 0, &traits, &error);
     if (status == DCRF_OK)
-        status = dcrf_unary_settle(&look, claimed, &kind, &error);
+        status = dcrf_unary_resolve_kind(&traits, claimed, &kind, &error);
     if (status == DCRF_OK && out)
         status =
-            dcrf_unary_energies(&view, &from, kind, kind == DCRF_UNARY_ENERGIES ? 1 : look.scale,
+            dcrf_unary_energies(&view, &from, kind, kind == DCRF_UNARY_ENERGIES ? 1 : traits.scale,
                                 &to, image == Py_None ? NULL : &guide, out, &error);
     Py_END_ALLOW_THREADS result =
         status < 0 ? dcrf_py_raise(&error)
-                   : Py_BuildValue("(ss)", dcrf_unary_kind_name(kind), look.reason);
+                   : Py_BuildValue("(ss)", dcrf_unary_kind_name(kind), traits.reason);
 end:
     for (size_t i = 0; i < 3; i++)
         PyBuffer_Release(&buffers[i]);

@@ -61,8 +61,8 @@ struct dcrf_backend_model {
     const float *unary;
     size_t group_count; /* the LP and the flow have one, of all kernels, without a diagonal */
     const struct dcrf_backend_group *groups;
-    float own_factor, all_factor;       /* from the field to Psi y: energy/coupling.h */
-    const struct dcrf_cliques *cliques; /* NULL: none */
+    float same_label_factor, all_factor; /* from the field to Psi y: energy/coupling.h */
+    const struct dcrf_cliques *cliques;  /* NULL: none */
 };
 
 /* ---- mean field and QP ---------------------------------------------------------------------- */

@@ -103,7 +103,7 @@ static dcrf_status describe(struct description *description, const dcrf_plan *pl
                   .stride = model->stride,
                   .unary = model->unary,
                   .group_count = coupling ? coupling->group_count : 1,
-                  .own_factor = coupling ? coupling->own_factor : -1,
+                  .same_label_factor = coupling ? coupling->same_label_factor : -1,
                   .all_factor = coupling ? coupling->all_factor : 1,
                   .cliques = model->cliques.count > 0 ? &model->cliques : NULL}};
     if (!take_memory(description)) {

@@ -53,8 +53,8 @@ void dcrf_densecrf_free(dcrf_densecrf **crf_pointer) {
     if (!crf_pointer || !*crf_pointer)
         return;
     dcrf_densecrf *crf = *crf_pointer;
-    if (crf->there)
-        crf->device.backend->compat->free(crf->there);
+    if (crf->on_device)
+        crf->device.backend->compat->free(crf->on_device);
     for (size_t m = 0; m < crf->term_count; m++)
         term_clear(&crf->terms[m]);
     dcrf_release(crf->terms);
@@ -79,7 +79,7 @@ size_t dcrf_densecrf_kernels(const dcrf_densecrf *crf) {
 }
 
 const char *dcrf_densecrf_device(const dcrf_densecrf *crf) {
-    return crf && crf->there ? crf->device.name : "cpu";
+    return crf && crf->on_device ? crf->device.name : "cpu";
 }
 
 dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspace,
@@ -90,8 +90,8 @@ dcrf_status dcrf_densecrf_set_device(dcrf_densecrf *crf, dcrf_workspace *workspa
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "the model has kernels, which stay where they are");
     const dcrf_status status =
-        crf->there ? dcrf_densecrf_come_back(crf, workspace, error) : DCRF_OK;
-    return status < 0 ? status : dcrf_densecrf_go_there(crf, workspace, error);
+        crf->on_device ? dcrf_densecrf_move_to_host(crf, workspace, error) : DCRF_OK;
+    return status < 0 ? status : dcrf_densecrf_move_to_device(crf, workspace, error);
 }
 
 /* ---- unary energies ------------------------------------------------------------------------- */
@@ -196,11 +196,12 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
                          "the unary array has %zu channels, but there are %zu labels",
                          energies->channels, crf->labels);
     /* Where the device finds something wrong, what follows says it. */
-    if (crf->there && is_contiguous(energies, &crf->grid) &&
+    if (crf->on_device && is_contiguous(energies, &crf->grid) &&
         energies->channel_stride == (ptrdiff_t)(crf->variables * sizeof(float))) {
-        const dcrf_status there = dcrf_densecrf_unary_there(crf, energies->data, false, error);
-        if (there != DCRF_ERROR_NOT_FINITE)
-            return there;
+        const dcrf_status on_device =
+            dcrf_densecrf_unary_on_device(crf, energies->data, false, error);
+        if (on_device != DCRF_ERROR_NOT_FINITE)
+            return on_device;
     }
     float *unary = dcrf_allocate(dcrf_densecrf_unary_floats(crf), sizeof *unary);
     float *picture = dcrf_allocate(crf->variables, sizeof *picture);
@@ -224,9 +225,9 @@ dcrf_status dcrf_densecrf_set_unary(dcrf_densecrf *crf, const dcrf_view *energie
                 order_planes(crf, &one, unary);
         }
     dcrf_release(picture);
-    if (status == DCRF_OK && crf->there)
-        status = dcrf_densecrf_unary_there(crf, unary, true, error);
-    if (status < 0 || crf->there) {
+    if (status == DCRF_OK && crf->on_device)
+        status = dcrf_densecrf_unary_on_device(crf, unary, true, error);
+    if (status < 0 || crf->on_device) {
         dcrf_release(unary);
         return status;
     }
@@ -295,8 +296,8 @@ dcrf_status dcrf_densecrf_set_compatibility(dcrf_densecrf *crf, size_t kernel,
     const dcrf_compatibility old = term->compatibility;
     term->mu = mu;
     term->compatibility = compatibility;
-    if (crf->there)
-        status = dcrf_densecrf_kernels_there(crf, crf->terms, crf->term_count, error);
+    if (crf->on_device)
+        status = dcrf_densecrf_kernels_on_device(crf, crf->terms, crf->term_count, error);
     if (status < 0) {
         term->mu = old_mu;
         term->compatibility = old;
@@ -504,19 +505,19 @@ static dcrf_status build(dcrf_densecrf *crf, struct dcrf_densecrf_term *terms,
                          dcrf_workspace *workspace, const dcrf_kernel *kernel,
                          dcrf_densecrf_normalization normalization, dcrf_error *error) {
     struct dcrf_densecrf_term *term = &terms[crf->term_count];
-    if (crf->there) {
+    if (crf->on_device) {
         const dcrf_status status =
-            dcrf_densecrf_build_there(crf, term, kernel, normalization, error);
+            dcrf_densecrf_build_on_device(crf, term, kernel, normalization, error);
         if (status == DCRF_OK)
-            return dcrf_densecrf_kernels_there(crf, terms, crf->term_count + 1, error);
+            return dcrf_densecrf_kernels_on_device(crf, terms, crf->term_count + 1, error);
         if (status != DCRF_ERROR_UNSUPPORTED)
             return status;
         dcrf_release(term->channels);
         term->channels = NULL;
     }
     dcrf_status status = dcrf_densecrf_build(crf, term, workspace, kernel, normalization, error);
-    if (status == DCRF_OK && crf->there) {
-        status = dcrf_densecrf_come_back(crf, workspace, error);
+    if (status == DCRF_OK && crf->on_device) {
+        status = dcrf_densecrf_move_to_host(crf, workspace, error);
         if (status == DCRF_OK && crf->term_count > 0)
             memcpy(terms, crf->terms, crf->term_count * sizeof *terms);
     }
@@ -546,8 +547,8 @@ dcrf_status dcrf_densecrf_add_kernel(dcrf_densecrf *crf, dcrf_workspace *workspa
     struct dcrf_densecrf_term *term = &terms[crf->term_count];
     term->compatibility = compatibility;
     dcrf_status status = copy_compatibility(crf, compatibility, values, &term->mu, error);
-    if (status == DCRF_OK && crf->term_count == 0 && !crf->there)
-        status = dcrf_densecrf_go_there(crf, workspace, error);
+    if (status == DCRF_OK && crf->term_count == 0 && !crf->on_device)
+        status = dcrf_densecrf_move_to_device(crf, workspace, error);
     if (status == DCRF_OK)
         status = build(crf, terms, workspace, kernel, normalization, error);
     if (status < 0) {

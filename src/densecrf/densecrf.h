@@ -31,8 +31,8 @@ struct dcrf_densecrf_term {
     _Atomic float row_sum; /* largest entry of gain K 1; 0: not measured yet */
     dcrf_compatibility compatibility;
     float *mu; /* 1 (all labels alike), labels, or labels x labels values */
-    /* What it was made of, as long as it is on a device (dcrf_densecrf_come_back), with channels of
-     * its own. */
+    /* What it was made of, as long as it is on a device (dcrf_densecrf_move_to_host), with channels
+     * of its own. */
     dcrf_kernel kernel;
     void *channels;
     dcrf_densecrf_normalization normalization;
@@ -69,9 +69,10 @@ struct dcrf_densecrf {
     size_t term_count;
     struct dcrf_densecrf_term *terms;
     double message_error;
-    /* On a device: unary energies, compatibilities and Q are in `there`, which holds the device. */
-    dcrf_backend_compat *there; /* NULL: the model is here */
-    struct dcrf_device device;  /* where it is, if it is there */
+    /* On a device: unary energies, compatibilities and Q are in `on_device`, which holds the
+     * device. */
+    dcrf_backend_compat *on_device; /* NULL: the model is here */
+    struct dcrf_device device;      /* where it is, if it is there */
 };
 
 /* The largest entry of gain K 1, measured when it is first asked for. */
@@ -290,30 +291,31 @@ void dcrf_densecrf_add_message(const struct dcrf_field *field,
 /* ---- device.c ------------------------------------------------------------------------------- */
 
 /* Put a model without kernels on the device of a workspace, if that has one which can have it. */
-dcrf_status dcrf_densecrf_go_there(dcrf_densecrf *crf, const dcrf_workspace *workspace,
-                                   dcrf_error *error);
+dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspace *workspace,
+                                         dcrf_error *error);
 
 /* Make a kernel on the model's device. What that cannot have is DCRF_ERROR_UNSUPPORTED. */
-dcrf_status dcrf_densecrf_build_there(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                      const dcrf_kernel *kernel,
-                                      dcrf_densecrf_normalization normalization, dcrf_error *error);
+dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                                          const dcrf_kernel *kernel,
+                                          dcrf_densecrf_normalization normalization,
+                                          dcrf_error *error);
 
 /* Make all kernels here and stay. */
-dcrf_status dcrf_densecrf_come_back(dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                    dcrf_error *error);
+dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                       dcrf_error *error);
 
 /* Tell the device of unary energies, in the order of the places or as planes (order NULL), and of
  * these kernels and their compatibilities. */
-dcrf_status dcrf_densecrf_unary_there(const dcrf_densecrf *crf, const float *unary, bool is_ordered,
-                                      dcrf_error *error);
-dcrf_status dcrf_densecrf_kernels_there(const dcrf_densecrf *crf,
-                                        const struct dcrf_densecrf_term *terms, size_t count,
-                                        dcrf_error *error);
+dcrf_status dcrf_densecrf_unary_on_device(const dcrf_densecrf *crf, const float *unary,
+                                          bool is_ordered, dcrf_error *error);
+dcrf_status dcrf_densecrf_kernels_on_device(const dcrf_densecrf *crf,
+                                            const struct dcrf_densecrf_term *terms, size_t count,
+                                            dcrf_error *error);
 
 /* Updates of `from` (NULL: of softmax(-unary)) on the device. */
-dcrf_status dcrf_densecrf_run_there(const dcrf_densecrf *crf, const float *from, size_t updates,
-                                    float *q, dcrf_progress_callback progress, void *progress_user,
-                                    dcrf_error *error);
+dcrf_status dcrf_densecrf_run_on_device(const dcrf_densecrf *crf, const float *from, size_t updates,
+                                        float *q, dcrf_progress_callback progress,
+                                        void *progress_user, dcrf_error *error);
 
 /* ---- inside spread.c and update.c ----------------------------------------------------------- */
 

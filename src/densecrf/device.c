@@ -16,30 +16,30 @@
 
 /* ---- coming and going ----------------------------------------------------------------------- */
 
-dcrf_status dcrf_densecrf_unary_there(const dcrf_densecrf *crf, const float *unary, bool is_ordered,
-                                      dcrf_error *error) {
+dcrf_status dcrf_densecrf_unary_on_device(const dcrf_densecrf *crf, const float *unary,
+                                          bool is_ordered, dcrf_error *error) {
     const struct dcrf_backend_places places = {.numbers = unary,
                                                .lanes = is_ordered ? DCRF_LANES : crf->variables,
                                                .order = is_ordered ? crf->order : NULL};
-    return crf->device.backend->compat->set_unary(crf->there, &places, DCRF_DENSECRF_LARGEST_UNARY,
-                                                  error);
+    return crf->device.backend->compat->set_unary(crf->on_device, &places,
+                                                  DCRF_DENSECRF_LARGEST_UNARY, error);
 }
 
-dcrf_status dcrf_densecrf_go_there(dcrf_densecrf *crf, const dcrf_workspace *workspace,
-                                   dcrf_error *error) {
+dcrf_status dcrf_densecrf_move_to_device(dcrf_densecrf *crf, const dcrf_workspace *workspace,
+                                         dcrf_error *error) {
     const struct dcrf_device *device = dcrf_workspace_find_device(workspace);
     if (!device || crf->labels > DCRF_BACKEND_MOST_LABELS)
         return DCRF_OK;
-    dcrf_status status = device->backend->compat->make(&crf->there, device->opened, crf->variables,
-                                                       crf->labels, error);
+    dcrf_status status = device->backend->compat->make(&crf->on_device, device->opened,
+                                                       crf->variables, crf->labels, error);
     if (status < 0)
         return status;
     crf->device = *device;
     if (crf->unary)
-        status = dcrf_densecrf_unary_there(crf, crf->unary, true, error);
+        status = dcrf_densecrf_unary_on_device(crf, crf->unary, true, error);
     if (status < 0) {
-        device->backend->compat->free(crf->there);
-        crf->there = NULL;
+        device->backend->compat->free(crf->on_device);
+        crf->on_device = NULL;
         return status;
     }
     dcrf_release(crf->unary);
@@ -55,15 +55,15 @@ static dcrf_status fetch_unary(const dcrf_densecrf *crf, float **unary, dcrf_err
     if (!planes || !*unary)
         status = dcrf_fail_memory(error, "the unary energies");
     if (status == DCRF_OK)
-        status = crf->device.backend->compat->get_unary(crf->there, planes, error);
+        status = crf->device.backend->compat->get_unary(crf->on_device, planes, error);
     if (status == DCRF_OK)
         dcrf_densecrf_order_planes(crf, planes, *unary);
     dcrf_release(planes);
     return status;
 }
 
-dcrf_status dcrf_densecrf_come_back(dcrf_densecrf *crf, dcrf_workspace *workspace,
-                                    dcrf_error *error) {
+dcrf_status dcrf_densecrf_move_to_host(dcrf_densecrf *crf, dcrf_workspace *workspace,
+                                       dcrf_error *error) {
     struct dcrf_densecrf_term *made = dcrf_allocate_zero(crf->term_count + 1, sizeof *made);
     if (!made)
         return dcrf_fail_memory(error, "a kernel");
@@ -73,17 +73,17 @@ dcrf_status dcrf_densecrf_come_back(dcrf_densecrf *crf, dcrf_workspace *workspac
         status = dcrf_densecrf_build(crf, &made[m], workspace, &crf->terms[m].kernel,
                                      crf->terms[m].normalization, error);
     if (status == DCRF_OK) {
-        crf->device.backend->compat->free(crf->there);
-        crf->there = NULL;
+        crf->device.backend->compat->free(crf->on_device);
+        crf->on_device = NULL;
         crf->unary = unary;
         unary = NULL;
     }
     for (size_t m = 0; m < crf->term_count; m++) {
         struct dcrf_densecrf_term *term = &crf->terms[m];
         if (status == DCRF_OK) { /* each has the other's operator then */
-            dcrf_operator *there = term->op;
+            dcrf_operator *on_device = term->op;
             term->op = made[m].op;
-            made[m].op = there;
+            made[m].op = on_device;
             term->gain = made[m].gain;
             term->row_sum = made[m].row_sum;
             dcrf_release(term->channels);
@@ -134,10 +134,10 @@ static dcrf_status copy_channels(const struct dcrf_features *features, dcrf_kern
     return status;
 }
 
-dcrf_status dcrf_densecrf_build_there(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
-                                      const dcrf_kernel *kernel,
-                                      dcrf_densecrf_normalization normalization,
-                                      dcrf_error *error) {
+dcrf_status dcrf_densecrf_build_on_device(const dcrf_densecrf *crf, struct dcrf_densecrf_term *term,
+                                          const dcrf_kernel *kernel,
+                                          dcrf_densecrf_normalization normalization,
+                                          dcrf_error *error) {
     struct dcrf_features features;
     term->kernel = *kernel;
     term->normalization = normalization;
@@ -224,14 +224,14 @@ static bool groups_fill(struct groups *groups, const struct dcrf_densecrf_term *
     return true;
 }
 
-dcrf_status dcrf_densecrf_kernels_there(const dcrf_densecrf *crf,
-                                        const struct dcrf_densecrf_term *terms, size_t count,
-                                        dcrf_error *error) {
+dcrf_status dcrf_densecrf_kernels_on_device(const dcrf_densecrf *crf,
+                                            const struct dcrf_densecrf_term *terms, size_t count,
+                                            dcrf_error *error) {
     struct groups groups = {0};
     dcrf_status status;
     if (groups_fill(&groups, terms, count, crf->labels))
-        status =
-            crf->device.backend->compat->set_kernels(crf->there, groups.group, groups.count, error);
+        status = crf->device.backend->compat->set_kernels(crf->on_device, groups.group,
+                                                          groups.count, error);
     else
         status = dcrf_fail_memory(error, "a kernel");
     groups_clear(&groups);
@@ -252,14 +252,14 @@ static int tell(void *user, size_t updates) {
     return telling->progress(telling->user, &moment);
 }
 
-dcrf_status dcrf_densecrf_run_there(const dcrf_densecrf *crf, const float *from, size_t updates,
-                                    float *q, dcrf_progress_callback progress, void *progress_user,
-                                    dcrf_error *error) {
+dcrf_status dcrf_densecrf_run_on_device(const dcrf_densecrf *crf, const float *from, size_t updates,
+                                        float *q, dcrf_progress_callback progress,
+                                        void *progress_user, dcrf_error *error) {
     struct telling telling = {progress, progress_user, dcrf_time_s()};
     const struct dcrf_backend_compat_run run = {.from = from,
                                                 .updates = updates,
                                                 .to = q,
                                                 .after = progress ? tell : NULL,
                                                 .user = &telling};
-    return crf->device.backend->compat->run(crf->there, &run, error);
+    return crf->device.backend->compat->run(crf->on_device, &run, error);
 }

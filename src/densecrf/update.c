@@ -347,8 +347,9 @@ dcrf_status dcrf_densecrf_infer(const dcrf_densecrf *crf, dcrf_workspace *worksp
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     DCRF_ENTER(workspace, error);
-    if (crf->there)
-        return dcrf_densecrf_run_there(crf, NULL, iterations, q, progress, progress_user, error);
+    if (crf->on_device)
+        return dcrf_densecrf_run_on_device(crf, NULL, iterations, q, progress, progress_user,
+                                           error);
     const double start_s = dcrf_time_s();
     struct dcrf_field *field;
     struct update update;
@@ -385,8 +386,8 @@ dcrf_status dcrf_densecrf_step(const dcrf_densecrf *crf, dcrf_workspace *workspa
     if (!crf || !workspace || !q)
         return dcrf_fail_null(error, "the model, the workspace or the block of marginals");
     DCRF_ENTER(workspace, error);
-    if (crf->there)
-        return dcrf_densecrf_run_there(crf, q, 1, q, NULL, NULL, error);
+    if (crf->on_device)
+        return dcrf_densecrf_run_on_device(crf, q, 1, q, NULL, NULL, error);
     struct dcrf_field *field;
     struct update update;
     dcrf_status status = dcrf_field_new(&field, crf, workspace, error);

@@ -138,7 +138,7 @@ struct dcrf_view_of_bins {
  * The message is overwritten. `logits` (NULL: no damping) keeps s. diagonal: one per row, or NULL;
  * extra: a block, or NULL. The sums are over all rows:
  *
- *   energy    sum_i q_i unary_i + m_i (all_factor + own_factor q_i)
+ *   energy    sum_i q_i unary_i + m_i (all_factor + same_label_factor q_i)
  *   change    sum_i |next_i - q_i|
  *   entropy   sum_i next_i ln next_i. */
 enum { DCRF_SOFTMAX_ENERGY, DCRF_SOFTMAX_CHANGE, DCRF_SOFTMAX_ENTROPY, DCRF_SOFTMAX_SUMS };
@@ -150,7 +150,7 @@ struct dcrf_softmax {
     const float *diagonal;
     const float *extra;
     float factor;
-    float own_factor, all_factor;
+    float same_label_factor, all_factor;
     float damping;
     float *logits;
     const float *q;

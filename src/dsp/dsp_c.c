@@ -159,7 +159,8 @@ static float softmax_logits(const struct dcrf_softmax *s, size_t r, double *ener
     float largest = -INFINITY;
     for (size_t i = 0; i < s->labels; i++) {
         const float m = message[i] - (s->diagonal ? s->diagonal[r] * q[i] : 0);
-        *energy += (double)(q[i] * unary[i]) + (double)(m * (s->all_factor + s->own_factor * q[i]));
+        *energy +=
+            (double)(q[i] * unary[i]) + (double)(m * (s->all_factor + s->same_label_factor * q[i]));
         float value = -unary[i] - s->factor * m;
         if (s->extra)
             value += s->extra[r * s->stride + i];

@@ -32,8 +32,8 @@ INLINE tail_vector total_everywhere(tail_vector v) {
 #define STACK_GROUPS 64
 
 /* The energy of a row is
- *   sum_i q_i unary_i + m_i (all_factor + own_factor q_i)
- *     = -sum_i q_i s_i + (own_factor - factor) sum_i q_i m_i + all_factor sum_i m_i
+ *   sum_i q_i unary_i + m_i (all_factor + same_label_factor q_i)
+ *     = -sum_i q_i s_i + (same_label_factor - factor) sum_i q_i m_i + all_factor sum_i m_i
  * with the logits s = -unary - factor m. */
 struct softmax_sums {
     tail_vector logits, own, all; /* of q s, q m and m */
@@ -144,7 +144,7 @@ INLINE void softmax_rows(const struct dcrf_softmax *given, size_t begin, size_t 
             softmax_some(s, r, SOFTMAX_ROWS, groups, is_plain, last, value, &part);
         for (; r < stop; r++)
             softmax_some(s, r, 1, groups, is_plain, last, value, &part);
-        energy += __builtin_convertvector((s->own_factor - s->factor) * part.own +
+        energy += __builtin_convertvector((s->same_label_factor - s->factor) * part.own +
                                               s->all_factor * part.all - part.logits,
                                           tail_doubles);
         change += __builtin_convertvector(part.change, tail_doubles);

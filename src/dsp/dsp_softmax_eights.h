@@ -33,7 +33,7 @@ INLINE void eights_logits(const struct dcrf_softmax *s, size_t r, size_t at, siz
     for (size_t i = 0; i < HALF_LANES; i++)
         if (i < count) {
             const tail_vector m = FNMA(diagonal, q[i], value[i]);
-            const tail_vector own = FMA(s->own_factor, q[i], s->all_factor);
+            const tail_vector own = FMA(s->same_label_factor, q[i], s->all_factor);
             *energy += FMA(m, own, q[i] * unary[i]);
             value[i] = FNMA(s->factor, m, -unary[i]);
         }

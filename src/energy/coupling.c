@@ -75,7 +75,7 @@ dcrf_status dcrf_coupling_new(struct dcrf_coupling **out, const dcrf_plan *plan,
         dcrf_coupling_free(&coupling);
         return status;
     }
-    coupling->own_factor = dcrf_coupling_is_potts(coupling) ? -1 : 1;
+    coupling->same_label_factor = dcrf_coupling_is_potts(coupling) ? -1 : 1;
     coupling->all_factor = dcrf_coupling_is_potts(coupling) ? 1 : 0;
     *out = coupling;
     return DCRF_OK;

@@ -6,10 +6,10 @@
  * (Psi y)_ai = sum_j S_aj - S_ai, and the first part does not depend on i, so it drops out of every
  * comparison between labels. A matrix that is a sum of cuts (model/cuts.h) is applied cut by cut.
  * The field B of y is therefore S where all kernels are Potts and Psi y otherwise, and with the
- * constants `own_factor` and `all_factor` of the coupling
+ * constants `same_label_factor` and `all_factor` of the coupling
  *
- *   (Psi y)_ai = own_factor B_ai + all_factor sum_j B_aj,
- *   y' Psi y = sum_ai B_ai (all_factor + own_factor y_ai)
+ *   (Psi y)_ai = same_label_factor B_ai + all_factor sum_j B_aj,
+ *   y' Psi y = sum_ai B_ai (all_factor + same_label_factor y_ai)
  *
  * (rows of y add up to one in the latter). The sum for Potts has no cancellation. */
 #ifndef DCRF_ENERGY_COUPLING_H
@@ -33,9 +33,9 @@ struct dcrf_coupling {
     size_t group_count;
     struct dcrf_coupling_group *groups;
     size_t *kernels;
-    float *block;     /* one block of the model's stride; NULL where all kernels are Potts */
-    float own_factor; /* -1: Potts only; 1 */
-    float all_factor; /* 1: Potts only; 0 */
+    float *block;            /* one block of the model's stride; NULL where all kernels are Potts */
+    float same_label_factor; /* -1: Potts only; 1 */
+    float all_factor;        /* 1: Potts only; 0 */
 };
 
 dcrf_status dcrf_coupling_new(struct dcrf_coupling **coupling, const dcrf_plan *plan,

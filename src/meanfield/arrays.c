@@ -300,7 +300,7 @@ dcrf_status dcrf_mean_field_arrays(dcrf_workspace *workspace, const dcrf_arrays 
         return status;
     const struct dcrf_batch one = {workspace, dcrf_workspace_find_device(workspace), arrays, 1,
                                    variables};
-    return one.device ? dcrf_arrays_run_there(&one, error)
+    return one.device ? dcrf_arrays_run_on_device(&one, error)
                       : run_here(workspace, arrays, variables, error);
 }
 
@@ -315,7 +315,7 @@ dcrf_status dcrf_mean_field_arrays_many(dcrf_workspace *workspace, const dcrf_ar
         batch.arrays = arrays + begin;
         batch.count = batch.device ? choose_batch(batch.arrays, count - begin) : 1;
         dcrf_grid_check(&batch.arrays->grid, &batch.variables, NULL);
-        if (batch.count > 1 && dcrf_arrays_run_there(&batch, NULL) == DCRF_OK)
+        if (batch.count > 1 && dcrf_arrays_run_on_device(&batch, NULL) == DCRF_OK)
             continue;
         /* Solve them one by one: this finds the problem at fault, or at least solves the others; a
          * batch also takes more memory and more lattice bits. */

@@ -42,18 +42,18 @@ static bool is_contiguous(const dcrf_view *view, const dcrf_grid *grid) {
 }
 
 static dcrf_status check_place(const struct dcrf_device *device, const dcrf_view *view,
-                               const dcrf_grid *grid, const char *what, bool *is_there,
+                               const dcrf_grid *grid, const char *what, bool *is_on_device,
                                dcrf_error *error) {
     size_t index;
     const dcrf_status status = device->backend->arrays->find(view->data, &index, error);
     if (status < 0)
         return status;
-    *is_there = index != SIZE_MAX;
-    if (*is_there && index != device->index)
+    *is_on_device = index != SIZE_MAX;
+    if (*is_on_device && index != device->index)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "%s is on cuda:%zu, and the work is done on %s", what, index,
                          device->name);
-    if (*is_there && dcrf_type_bytes(view->type) > 1) {
+    if (*is_on_device && dcrf_type_bytes(view->type) > 1) {
         /* Threads of a device read whole elements. */
         const size_t bytes = dcrf_type_bytes(view->type);
         size_t bits = (size_t)(uintptr_t)view->data | (size_t)view->channel_stride;
@@ -62,7 +62,7 @@ static dcrf_status check_place(const struct dcrf_device *device, const dcrf_view
         if (bits % bytes != 0)
             return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "%s is not aligned to its elements", what);
     }
-    if (!*is_there && !is_contiguous(view, grid))
+    if (!*is_on_device && !is_contiguous(view, grid))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT,
                          "%s must be contiguous, in any order of its axes, to go to a device",
                          what);
@@ -104,16 +104,16 @@ static dcrf_status plan_kernel(dcrf_operator **op, const struct dcrf_batch *batc
     const bool is_exact = batch->arrays->operator_kind == DCRF_OPERATOR_EXACT;
     const bool has_image = kernel.kind != DCRF_KERNEL_SPATIAL;
     char name[DCRF_ARRAYS_NAME_BYTES];
-    bool is_there = false;
+    bool is_on_device = false;
     void *copy = NULL;
     struct dcrf_features features;
     dcrf_status status = DCRF_OK;
     for (size_t p = 0; p < batch->count && has_image && status == DCRF_OK; p++) {
         images[p] = batch->arrays[p].kernels[m].channels;
         dcrf_arrays_image_name(m, name);
-        status = check_place(batch->device, &images[p], grid, name, &is_there, error);
+        status = check_place(batch->device, &images[p], grid, name, &is_on_device, error);
     }
-    if (status == DCRF_OK && is_exact && is_there) /* then there is one picture */
+    if (status == DCRF_OK && is_exact && is_on_device) /* then there is one picture */
         status = bring_image(batch->device, grid, &kernel.channels, &copy, error);
     if (status == DCRF_OK)
         status = is_exact ? dcrf_features_new(&features, grid, &kernel, error)
@@ -161,27 +161,27 @@ struct views {
 static dcrf_status gather(const struct dcrf_batch *batch, struct views *views, dcrf_error *error) {
     const struct dcrf_device *device = batch->device;
     dcrf_status status = DCRF_OK;
-    bool is_there;
+    bool is_on_device;
     for (size_t p = 0; p < batch->count && status == DCRF_OK; p++) {
         const dcrf_arrays *arrays = &batch->arrays[p];
         const dcrf_grid *grid = &arrays->grid;
         views->unary[p] = arrays->unary;
         views->marginals[p] = dcrf_output_view(&arrays->marginals);
         views->labels[p] = dcrf_output_view(&arrays->labels);
-        status = check_place(device, &arrays->unary, grid, "the unary", &is_there, error);
+        status = check_place(device, &arrays->unary, grid, "the unary", &is_on_device, error);
         if (status == DCRF_OK && arrays->marginals.data)
             status = check_place(device, &views->marginals[p], grid, "the array for marginals",
-                                 &is_there, error);
+                                 &is_on_device, error);
         if (status == DCRF_OK && arrays->labels.data)
-            status = check_place(device, &views->labels[p], grid, "the array for labels", &is_there,
-                                 error);
+            status = check_place(device, &views->labels[p], grid, "the array for labels",
+                                 &is_on_device, error);
         if (status == DCRF_OK && arrays->stream)
             status = device->backend->arrays->wait_for(device->opened, arrays->stream, error);
     }
     return status;
 }
 
-dcrf_status dcrf_arrays_run_there(const struct dcrf_batch *batch, dcrf_error *error) {
+dcrf_status dcrf_arrays_run_on_device(const struct dcrf_batch *batch, dcrf_error *error) {
     const dcrf_arrays *first = batch->arrays;
     dcrf_operator *operators[DCRF_ARRAYS_KERNELS] = {NULL};
     double weights[DCRF_ARRAYS_KERNELS];

@@ -15,7 +15,7 @@ struct dcrf_batch {
     size_t variables; /* of each */
 };
 
-dcrf_status dcrf_arrays_run_there(const struct dcrf_batch *batch, dcrf_error *error);
+dcrf_status dcrf_arrays_run_on_device(const struct dcrf_batch *batch, dcrf_error *error);
 
 /* "the image of kernel 1" */
 #define DCRF_ARRAYS_NAME_BYTES 48

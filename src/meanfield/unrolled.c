@@ -107,7 +107,7 @@ static void update(dcrf_unrolled *u, size_t t, float factor, const float *diagon
                                    .message = u->message,
                                    .diagonal = diagonal,
                                    .factor = factor,
-                                   .own_factor = u->coupling->own_factor,
+                                   .same_label_factor = u->coupling->same_label_factor,
                                    .all_factor = u->coupling->all_factor,
                                    .logits = t == u->iterations ? u->logits : NULL,
                                    .q = u->q[t > 0 ? t - 1 : 0],
@@ -147,7 +147,8 @@ dcrf_status dcrf_unrolled_forward(dcrf_unrolled *u, const uint8_t *mask, float *
                           : dcrf_coupling_field(coupling, u->q[t - 1], u->message, error);
         if (status < 0)
             return status;
-        update(u, t, 2 * coupling->own_factor, is_potts ? coupling->groups[0].diagonal : NULL);
+        update(u, t, 2 * coupling->same_label_factor,
+               is_potts ? coupling->groups[0].diagonal : NULL);
         clear_masked(model, mask, u->q[t]);
     }
     for (size_t a = 0; a < model->variables; a++)

@@ -139,23 +139,23 @@ static void find_range(const sample *s, double *smallest, double *largest) {
 
 /* ---- the verdict ---------------------------------------------------------------------------- */
 
-static void conclude(dcrf_unary_look *look, dcrf_unary_kind kind, bool is_certain, double scale,
+static void conclude(dcrf_unary_traits *traits, dcrf_unary_kind kind, bool is_certain, double scale,
                      const char *reason) {
-    look->kind = kind;
-    look->is_certain = is_certain;
-    look->scale = scale;
-    snprintf(look->reason, sizeof look->reason, "%s", reason);
+    traits->kind = kind;
+    traits->is_certain = is_certain;
+    traits->scale = scale;
+    snprintf(traits->reason, sizeof traits->reason, "%s", reason);
 }
 
 /* Probabilities that were stored as bytes or in percent. */
-static bool look_for_stored_probabilities(const sample *s, dcrf_unary_look *look) {
+static bool look_for_stored_probabilities(const sample *s, dcrf_unary_traits *traits) {
     static const double wholes[] = {255, 65535, 100};
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++)
-        if (look->largest <= wholes[i] * DCRF_PROBABILITY_MAX &&
+        if (traits->largest <= wholes[i] * DCRF_PROBABILITY_MAX &&
             nearly_all(s, sums_to_one, 1 / wholes[i])) {
             char reason[DCRF_UNARY_REASON_BYTES];
             snprintf(reason, sizeof reason, "the numbers of a pixel sum to %.0f", wholes[i]);
-            conclude(look, DCRF_UNARY_PROBABILITIES, true, 1 / wholes[i], reason);
+            conclude(traits, DCRF_UNARY_PROBABILITIES, true, 1 / wholes[i], reason);
             return true;
         }
     return false;
@@ -176,9 +176,9 @@ static double mean_log_sum(const sample *s, double unit) {
 
 /* Energies that were multiplied by something and rounded: is there a unit with which exp(-x) sums
  * to 1 everywhere? */
-static bool look_for_stored_energies(const sample *s, dcrf_unary_look *look) {
+static bool look_for_stored_energies(const sample *s, dcrf_unary_traits *traits) {
     double low = 1e-4, high = 1;
-    if (look->largest < STORED_ENERGY_MIN || !nearly_all(s, is_whole, 0) ||
+    if (traits->largest < STORED_ENERGY_MIN || !nearly_all(s, is_whole, 0) ||
         !(mean_log_sum(s, low) > 0 && mean_log_sum(s, high) < 0))
         return false;
     for (int k = 0; k < 40; k++) {
@@ -194,38 +194,39 @@ static bool look_for_stored_energies(const sample *s, dcrf_unary_look *look) {
         return false;
     char reason[DCRF_UNARY_REASON_BYTES];
     snprintf(reason, sizeof reason, "exp(-x / %.0f) sums to 1 over the labels", 1 / unit);
-    conclude(look, DCRF_UNARY_ENERGIES, true, unit, reason);
+    conclude(traits, DCRF_UNARY_ENERGIES, true, unit, reason);
     return true;
 }
 
-static void judge(const sample *s, dcrf_unary_look *look) {
-    if (look->labels == 1 || !(look->smallest <= look->largest))
-        conclude(look, DCRF_UNARY_ENERGIES, false, 1, "there is nothing to tell it by");
-    else if (nearly_all(s, sums_to_one, 1) && look->labels == 2 && nearly_all(s, is_zero_or_one, 0))
-        conclude(look, DCRF_UNARY_AUTO, false, 1,
+static void judge(const sample *s, dcrf_unary_traits *traits) {
+    if (traits->labels == 1 || !(traits->smallest <= traits->largest))
+        conclude(traits, DCRF_UNARY_ENERGIES, false, 1, "there is nothing to tell it by");
+    else if (nearly_all(s, sums_to_one, 1) && traits->labels == 2 &&
+             nearly_all(s, is_zero_or_one, 0))
+        conclude(traits, DCRF_UNARY_AUTO, false, 1,
                  "with two labels, zeros and ones can be energies or probabilities");
     else if (nearly_all(s, sums_to_one, 1))
-        conclude(look, DCRF_UNARY_PROBABILITIES, true, 1, "the numbers of a pixel sum to 1");
+        conclude(traits, DCRF_UNARY_PROBABILITIES, true, 1, "the numbers of a pixel sum to 1");
     else if (nearly_all(s, exponentials_sum_to_one, -1))
-        conclude(look, DCRF_UNARY_ENERGIES, true, 1, "exp(-x) sums to 1 over the labels");
+        conclude(traits, DCRF_UNARY_ENERGIES, true, 1, "exp(-x) sums to 1 over the labels");
     else if (nearly_all(s, exponentials_sum_to_one, 1))
-        conclude(look, DCRF_UNARY_LOGITS, true, 1, "exp(x) sums to 1 over the labels");
-    else if (look->smallest < 0)
-        conclude(look, DCRF_UNARY_AUTO, false, 1,
+        conclude(traits, DCRF_UNARY_LOGITS, true, 1, "exp(x) sums to 1 over the labels");
+    else if (traits->smallest < 0)
+        conclude(traits, DCRF_UNARY_AUTO, false, 1,
                  "negative numbers can be logits (high is likely) or energies (low is likely)");
-    else if (look_for_stored_probabilities(s, look) || look_for_stored_energies(s, look))
+    else if (look_for_stored_probabilities(s, traits) || look_for_stored_energies(s, traits))
         return;
-    else if (look->largest > 0 && look->largest <= DCRF_PROBABILITY_MAX)
-        conclude(look, DCRF_UNARY_AUTO, false, 1,
+    else if (traits->largest > 0 && traits->largest <= DCRF_PROBABILITY_MAX)
+        conclude(traits, DCRF_UNARY_AUTO, false, 1,
                  "numbers between 0 and 1 that do not sum to 1 can be scores or energies");
     else
-        conclude(look, DCRF_UNARY_ENERGIES, false, 1, "no number is negative");
+        conclude(traits, DCRF_UNARY_ENERGIES, false, 1, "no number is negative");
 }
 
-dcrf_status dcrf_unary_look_at(const dcrf_view *view, const dcrf_grid *grid, double scale,
-                               dcrf_unary_look *look, dcrf_error *error) {
+dcrf_status dcrf_unary_inspect(const dcrf_view *view, const dcrf_grid *grid, double scale,
+                               dcrf_unary_traits *traits, dcrf_error *error) {
     size_t variables = 0;
-    if (!look)
+    if (!traits)
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look given");
     dcrf_status status = dcrf_grid_check(grid, &variables, error);
     if (status == DCRF_OK)
@@ -234,54 +235,55 @@ dcrf_status dcrf_unary_look_at(const dcrf_view *view, const dcrf_grid *grid, dou
         return status;
     const sample s = {view, grid, scale == 0 ? 1 : scale, (variables - 1) / SAMPLE_VARIABLES + 1,
                       variables};
-    dcrf_unary_look found = {.labels = view->channels};
+    dcrf_unary_traits found = {.labels = view->channels};
     find_range(&s, &found.smallest, &found.largest);
     judge(&s, &found);
-    *look = found;
+    *traits = found;
     return DCRF_OK;
 }
 
 /* ---- the claim ------------------------------------------------------------------------------ */
 
-static dcrf_status contradiction(const dcrf_unary_look *look, dcrf_unary_kind claimed,
+static dcrf_status contradiction(const dcrf_unary_traits *traits, dcrf_unary_kind claimed,
                                  dcrf_error *error) {
     char times[32] = "", claim[32] = "";
-    if (look->scale != 1)
-        snprintf(times, sizeof times, " times %.6g", 1 / look->scale);
-    if (claimed != DCRF_UNARY_AUTO && claimed != look->kind)
+    if (traits->scale != 1)
+        snprintf(times, sizeof times, " times %.6g", 1 / traits->scale);
+    if (claimed != DCRF_UNARY_AUTO && claimed != traits->kind)
         snprintf(claim, sizeof claim, ", not %s", dcrf_unary_kind_name(claimed));
     return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "these look like %s%s%s: %s",
-                     look->kind == DCRF_UNARY_LOGITS ? "log-probabilities"
-                                                     : dcrf_unary_kind_name(look->kind),
-                     times, claim, look->reason);
+                     traits->kind == DCRF_UNARY_LOGITS ? "log-probabilities"
+                                                       : dcrf_unary_kind_name(traits->kind),
+                     times, claim, traits->reason);
 }
 
 /* May numbers that look like this be what is claimed? */
-static bool may_be(const dcrf_unary_look *look, dcrf_unary_kind claimed) {
-    if (!look->is_certain)
+static bool may_be(const dcrf_unary_traits *traits, dcrf_unary_kind claimed) {
+    if (!traits->is_certain)
         return true;
     switch (claimed) {
     case DCRF_UNARY_ENERGIES:
         /* Of two labels, 1 - p sums to 1 too. */
-        return look->kind == DCRF_UNARY_ENERGIES ? look->scale == 1
-                                                 : look->kind == DCRF_UNARY_PROBABILITIES &&
-                                                       look->labels == 2 && look->scale == 1;
+        return traits->kind == DCRF_UNARY_ENERGIES ? traits->scale == 1
+                                                   : traits->kind == DCRF_UNARY_PROBABILITIES &&
+                                                         traits->labels == 2 && traits->scale == 1;
     case DCRF_UNARY_PROBABILITIES:
     case DCRF_UNARY_LOGITS:
-        return look->kind == claimed && look->scale == 1;
+        return traits->kind == claimed && traits->scale == 1;
     default:
-        return look->scale == 1;
+        return traits->scale == 1;
     }
 }
 
-dcrf_status dcrf_unary_settle(const dcrf_unary_look *look, dcrf_unary_kind claimed,
-                              dcrf_unary_kind *kind, dcrf_error *error) {
-    if (!look || !kind || !dcrf_unary_kind_name(claimed))
+dcrf_status dcrf_unary_resolve_kind(const dcrf_unary_traits *traits, dcrf_unary_kind claimed,
+                                    dcrf_unary_kind *kind, dcrf_error *error) {
+    if (!traits || !kind || !dcrf_unary_kind_name(claimed))
         return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "no look, or no kind of numbers");
-    if (!may_be(look, claimed))
-        return contradiction(look, claimed, error);
-    if (claimed == DCRF_UNARY_AUTO && look->kind == DCRF_UNARY_AUTO)
-        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "say what the numbers are: %s", look->reason);
-    *kind = claimed == DCRF_UNARY_AUTO ? look->kind : claimed;
+    if (!may_be(traits, claimed))
+        return contradiction(traits, claimed, error);
+    if (claimed == DCRF_UNARY_AUTO && traits->kind == DCRF_UNARY_AUTO)
+        return dcrf_fail(error, DCRF_ERROR_ARGUMENT, "say what the numbers are: %s",
+                         traits->reason);
+    *kind = claimed == DCRF_UNARY_AUTO ? traits->kind : claimed;
     return DCRF_OK;
 }

@@ -2,11 +2,11 @@
  *
  * With B the field of the labelling x (energy/coupling.h; one filter application), the energy is
  *
- *   E(x) = sum_a phi_a(x_a) + sum_ai B_ai (all_factor + own_factor [x_a = i]) + cliques,
+ *   E(x) = sum_a phi_a(x_a) + sum_ai B_ai (all_factor + same_label_factor [x_a = i]) + cliques,
  *
  * and changing one variable from x_a to i changes it by exactly
  *
- *   phi_ai + 2 own_factor B_ai - (phi_a,x_a + 2 own_factor B_a,x_a) + its clique,
+ *   phi_ai + 2 same_label_factor B_ai - (phi_a,x_a + 2 same_label_factor B_a,x_a) + its clique,
  *
  * because K has no diagonal. Changes of many variables interact: those that gain by themselves are
  * tried together, and if the energy of the result, which comes with its field, is not lower, half

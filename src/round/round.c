@@ -84,7 +84,7 @@ static int compare_shares(const void *left, const void *right) {
     return a->label < b->label ? -1 : 1;
 }
 
-void dcrf_thresholds_look_at(struct dcrf_thresholds *thresholds,
+void dcrf_thresholds_observe(struct dcrf_thresholds *thresholds,
                              const struct dcrf_marginals *marginals) {
     struct share *shares = thresholds->shares;
     for (size_t i = 0; i < marginals->labels; i++)

@@ -37,7 +37,7 @@ struct dcrf_thresholds *dcrf_thresholds_new(size_t labels, const uint16_t *order
 void dcrf_thresholds_free(struct dcrf_thresholds *thresholds);
 
 /* What the draws need to know of marginals. */
-void dcrf_thresholds_look_at(struct dcrf_thresholds *thresholds,
+void dcrf_thresholds_observe(struct dcrf_thresholds *thresholds,
                              const struct dcrf_marginals *marginals);
 
 /* One labelling, of the marginals that were looked at last. */

@@ -302,7 +302,7 @@ static dcrf_status draw(dcrf_solver *solver, dcrf_rng *rng, size_t draws, dcrf_e
         return status;
     const struct dcrf_marginals rows = {solver->method->marginals(solver->state), model->variables,
                                         model->labels, model->stride};
-    dcrf_thresholds_look_at(solver->thresholds, &rows);
+    dcrf_thresholds_observe(solver->thresholds, &rows);
     dcrf_rng best = *rng; /* before it drew the best */
     double lowest = INFINITY;
     for (size_t k = 0; k < draws && status == DCRF_OK && !dcrf_stop_is_due(&solver->stop); k++) {

@@ -282,9 +282,9 @@ static void models_come_back(void **state) {
             assert_int_equal(add(both, orders[order][m], DCRF_DENSECRF_SYMMETRIC,
                                  DCRF_COMPATIBILITY_VECTOR, values, NULL),
                              DCRF_OK);
-            const bool is_there = order == 0 && m < 2;
-            assert_string_equal(dcrf_densecrf_device(both->crf), is_there ? "cuda:0" : "cpu");
-            if (is_there)
+            const bool is_on_device = order == 0 && m < 2;
+            assert_string_equal(dcrf_densecrf_device(both->crf), is_on_device ? "cuda:0" : "cpu");
+            if (is_on_device)
                 assert_expected(both, 1);
         }
         assert_like_cpu(both, orders[order], 3);

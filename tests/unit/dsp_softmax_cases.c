@@ -45,7 +45,7 @@ static struct dsp_result run_softmax(const struct dcrf_dsp *dsp, uint64_t number
                                              .diagonal = number % 2 ? diagonal : NULL,
                                              .extra = number / 2 % 2 ? extra : NULL,
                                              .factor = 2,
-                                             .own_factor = number / 4 % 2 ? -1.0f : 1.0f,
+                                             .same_label_factor = number / 4 % 2 ? -1.0f : 1.0f,
                                              .all_factor = number / 4 % 2 ? 1.0f : 0.0f,
                                              .damping = 0.25f,
                                              .logits = number / 8 % 2 ? q + block : NULL,

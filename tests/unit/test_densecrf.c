@@ -322,7 +322,7 @@ static float *mean_field(const struct choice *choice, const unsigned char *image
                                               DCRF_COMPATIBILITY_POTTS, &weight, NULL),
                      DCRF_OK);
     assert_string_equal(dcrf_densecrf_device(crf), dcrf_workspace_device(workspace));
-    if (!crf->there) /* small sigmas give a large lattice */
+    if (!crf->on_device) /* small sigmas give a large lattice */
         assert_true(dcrf_densecrf_has_ring(&crf->terms[1]) == (choice->sigma < 5));
     const size_t iterations = 3;
     assert_int_equal(
@@ -494,7 +494,7 @@ static void check_totals(const struct sparing *sparing, const unsigned char *ima
                                                       DCRF_DENSECRF_SYMMETRIC,
                                                       DCRF_COMPATIBILITY_POTTS, &weight, NULL),
                              DCRF_OK);
-        spares = !crf->there;
+        spares = !crf->on_device;
         if (spares) {
             assert_true(dcrf_densecrf_has_ring(&crf->terms[1]) == (labels > 3));
             assert_true(dcrf_densecrf_has_short_rows(&crf->terms[1]) == (labels <= 3));

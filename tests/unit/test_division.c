@@ -115,7 +115,7 @@ static void splats_are_divided_evenly(void **state) {
     assert_int_equal(dcrf_workspace_new(&workspace, THREADS, NULL), DCRF_OK);
     for (size_t labels = 3; labels <= 21; labels += 18) {
         dcrf_densecrf *crf = new_crf(workspace, rgb, labels, 60, 12);
-        for (size_t m = 0; m < 2 && !crf->there; m++) {
+        for (size_t m = 0; m < 2 && !crf->on_device; m++) {
             const struct dcrf_lattice *lattice = dcrf_densecrf_lattice(&crf->terms[m]);
             check_parts(lattice);
             check_splat(lattice, labels == 3 ? 4 : 20);
@@ -172,7 +172,7 @@ static void every_stage_of_mean_field_is_divided(void **state) {
     dcrf_pool_observe(dcrf_workspace_pool(workspace), count_chunks, loops);
     assert_int_equal(dcrf_densecrf_infer(crf, workspace, 5, q, NULL, NULL, NULL), DCRF_OK);
     dcrf_pool_observe(dcrf_workspace_pool(workspace), NULL, NULL);
-    if (!crf->there)
+    if (!crf->on_device)
         check_loops(loops, 1, 5 * 10); /* the first one looks at a few bands */
     dcrf_densecrf_free(&crf);
     dcrf_workspace_free(&workspace);

@@ -345,7 +345,7 @@ static void apply(const struct softmax_case *c, const struct dcrf_dsp *dsp, doub
                                          .next = c->block[4],
                                          .diagonal = c->labels % 5 ? c->block[5] : NULL,
                                          .factor = -2,
-                                         .own_factor = -1,
+                                         .same_label_factor = -1,
                                          .all_factor = 1,
                                          .damping = 0.25f};
     dsp->softmax(&softmax, 0, c->rows, sums);

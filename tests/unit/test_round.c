@@ -36,7 +36,7 @@ static void draw_marginals(const uint16_t *order) {
     dcrf_rng rng;
     double apart = 0;
     dcrf_rng_seed(&rng, 1);
-    dcrf_thresholds_look_at(thresholds, &marginals);
+    dcrf_thresholds_observe(thresholds, &marginals);
     for (size_t k = 0; k < DRAWS; k++) {
         uint16_t labels[VARIABLES];
         dcrf_round_threshold(thresholds, &marginals, NULL, &rng, labels);

@@ -56,25 +56,25 @@ static double plus(double x, double term) {
     return x + term;
 }
 
-static dcrf_unary_look look_at(const numbers *n, double scale) {
+static dcrf_unary_traits look_at(const numbers *n, double scale) {
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
     const dcrf_view view = dcrf_view_interleaved(n->x, DCRF_F64, &grid, n->labels);
-    dcrf_unary_look look;
-    assert_int_equal(dcrf_unary_look_at(&view, &grid, scale, &look, NULL), DCRF_OK);
-    return look;
+    dcrf_unary_traits traits;
+    assert_int_equal(dcrf_unary_inspect(&view, &grid, scale, &traits, NULL), DCRF_OK);
+    return traits;
 }
 
 /* What settles for each claim, or DCRF_UNARY_AUTO where it is refused with this text. */
-static dcrf_unary_kind settled(const dcrf_unary_look *look, dcrf_unary_kind claimed,
+static dcrf_unary_kind settled(const dcrf_unary_traits *traits, dcrf_unary_kind claimed,
                                const char *refusal) {
     dcrf_unary_kind kind = DCRF_UNARY_AUTO;
     dcrf_error error;
     if (refusal) {
         assert_fails(DCRF_ERROR_ARGUMENT, refusal, error,
-                     dcrf_unary_settle(look, claimed, &kind, &error));
+                     dcrf_unary_resolve_kind(traits, claimed, &kind, &error));
         return DCRF_UNARY_AUTO;
     }
-    assert_int_equal(dcrf_unary_settle(look, claimed, &kind, NULL), DCRF_OK);
+    assert_int_equal(dcrf_unary_resolve_kind(traits, claimed, &kind, NULL), DCRF_OK);
     return kind;
 }
 
@@ -87,16 +87,16 @@ static void normalized_numbers_are_recognized(void **state) {
             const numbers p = random_probabilities(labels, seed);
             const numbers energies = mapped(&p, logarithm, -1);
             const numbers logarithms = mapped(&p, logarithm, 1);
-            dcrf_unary_look look = look_at(&p, 0);
-            assert_int_equal(look.kind, DCRF_UNARY_PROBABILITIES);
-            assert_true(look.is_certain && look.scale == 1 && look.labels == labels);
-            assert_true(look.smallest >= 0 && look.largest <= 1);
-            look = look_at(&energies, 0);
-            assert_int_equal(look.kind, DCRF_UNARY_ENERGIES);
-            assert_true(look.is_certain);
-            look = look_at(&logarithms, 0);
-            assert_int_equal(look.kind, DCRF_UNARY_LOGITS);
-            assert_true(look.is_certain);
+            dcrf_unary_traits traits = look_at(&p, 0);
+            assert_int_equal(traits.kind, DCRF_UNARY_PROBABILITIES);
+            assert_true(traits.is_certain && traits.scale == 1 && traits.labels == labels);
+            assert_true(traits.smallest >= 0 && traits.largest <= 1);
+            traits = look_at(&energies, 0);
+            assert_int_equal(traits.kind, DCRF_UNARY_ENERGIES);
+            assert_true(traits.is_certain);
+            traits = look_at(&logarithms, 0);
+            assert_int_equal(traits.kind, DCRF_UNARY_LOGITS);
+            assert_true(traits.is_certain);
             /* A scale is part of the look. */
             const numbers many = mapped(&p, times, 200);
             assert_int_equal(look_at(&many, 0.005).kind, DCRF_UNARY_PROBABILITIES);
@@ -110,19 +110,19 @@ static void stored_numbers_show_their_scale(void **state) {
         const numbers p = random_probabilities(3, seed);
         for (size_t k = 0; k < 3; k++) {
             const numbers stored = mapped(&p, times_and_rounded, wholes[k]);
-            const dcrf_unary_look look = look_at(&stored, 0);
-            assert_int_equal(look.kind, DCRF_UNARY_PROBABILITIES);
-            assert_true(fabs(look.scale * wholes[k] - 1) < 1e-12);
-            settled(&look, DCRF_UNARY_AUTO, "probabilities times");
-            settled(&look, DCRF_UNARY_PROBABILITIES, "probabilities times");
-            settled(&look, DCRF_UNARY_ENERGIES, "not energies");
+            const dcrf_unary_traits traits = look_at(&stored, 0);
+            assert_int_equal(traits.kind, DCRF_UNARY_PROBABILITIES);
+            assert_true(fabs(traits.scale * wholes[k] - 1) < 1e-12);
+            settled(&traits, DCRF_UNARY_AUTO, "probabilities times");
+            settled(&traits, DCRF_UNARY_PROBABILITIES, "probabilities times");
+            settled(&traits, DCRF_UNARY_ENERGIES, "not energies");
         }
         for (size_t k = 0; k < 3; k++) {
             const numbers stored = mapped(&p, rounded_energy, units[k]);
-            const dcrf_unary_look look = look_at(&stored, 0);
-            assert_int_equal(look.kind, DCRF_UNARY_ENERGIES);
-            assert_true(fabs(look.scale * units[k] - 1) < 1e-12);
-            settled(&look, DCRF_UNARY_AUTO, "energies times");
+            const dcrf_unary_traits traits = look_at(&stored, 0);
+            assert_int_equal(traits.kind, DCRF_UNARY_ENERGIES);
+            assert_true(fabs(traits.scale * units[k] - 1) < 1e-12);
+            settled(&traits, DCRF_UNARY_AUTO, "energies times");
         }
     }
 }
@@ -131,22 +131,22 @@ static void claims_are_held_against_the_numbers(void **state) {
     (void)state;
     const numbers p = random_probabilities(3, 7), two = random_probabilities(2, 7);
     const numbers energies = mapped(&p, logarithm, -1), logarithms = mapped(&p, logarithm, 1);
-    dcrf_unary_look look = look_at(&p, 0);
-    assert_int_equal(settled(&look, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_PROBABILITIES);
-    assert_int_equal(settled(&look, DCRF_UNARY_PROBABILITIES, NULL), DCRF_UNARY_PROBABILITIES);
-    settled(&look, DCRF_UNARY_ENERGIES, "look like probabilities, not energies: the numbers");
-    settled(&look, DCRF_UNARY_LOGITS, "look like probabilities, not logits");
+    dcrf_unary_traits traits = look_at(&p, 0);
+    assert_int_equal(settled(&traits, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_PROBABILITIES);
+    assert_int_equal(settled(&traits, DCRF_UNARY_PROBABILITIES, NULL), DCRF_UNARY_PROBABILITIES);
+    settled(&traits, DCRF_UNARY_ENERGIES, "look like probabilities, not energies: the numbers");
+    settled(&traits, DCRF_UNARY_LOGITS, "look like probabilities, not logits");
     /* 1 - p is an energy too, and of two labels it sums to 1. */
-    look = look_at(&two, 0);
-    assert_int_equal(settled(&look, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_PROBABILITIES);
-    assert_int_equal(settled(&look, DCRF_UNARY_ENERGIES, NULL), DCRF_UNARY_ENERGIES);
-    look = look_at(&energies, 0);
-    assert_int_equal(settled(&look, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_ENERGIES);
-    settled(&look, DCRF_UNARY_LOGITS, "look like energies, not logits");
-    settled(&look, DCRF_UNARY_PROBABILITIES, "look like energies, not probabilities");
-    look = look_at(&logarithms, 0);
-    assert_int_equal(settled(&look, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_LOGITS);
-    settled(&look, DCRF_UNARY_ENERGIES, "look like log-probabilities, not energies");
+    traits = look_at(&two, 0);
+    assert_int_equal(settled(&traits, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_PROBABILITIES);
+    assert_int_equal(settled(&traits, DCRF_UNARY_ENERGIES, NULL), DCRF_UNARY_ENERGIES);
+    traits = look_at(&energies, 0);
+    assert_int_equal(settled(&traits, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_ENERGIES);
+    settled(&traits, DCRF_UNARY_LOGITS, "look like energies, not logits");
+    settled(&traits, DCRF_UNARY_PROBABILITIES, "look like energies, not probabilities");
+    traits = look_at(&logarithms, 0);
+    assert_int_equal(settled(&traits, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_LOGITS);
+    settled(&traits, DCRF_UNARY_ENERGIES, "look like log-probabilities, not energies");
 }
 
 static void what_cannot_be_told_must_be_said(void **state) {
@@ -157,23 +157,23 @@ static void what_cannot_be_told_must_be_said(void **state) {
         ambiguous[2].x[2 * a + a % 2] = 1;
     static const char *const reasons[] = {"negative numbers", "between 0 and 1", "zeros and ones"};
     for (size_t k = 0; k < 3; k++) {
-        const dcrf_unary_look look = look_at(&ambiguous[k], 0);
-        assert_int_equal(look.kind, DCRF_UNARY_AUTO);
-        settled(&look, DCRF_UNARY_AUTO, reasons[k]);
+        const dcrf_unary_traits traits = look_at(&ambiguous[k], 0);
+        assert_int_equal(traits.kind, DCRF_UNARY_AUTO);
+        settled(&traits, DCRF_UNARY_AUTO, reasons[k]);
         for (dcrf_unary_kind kind = DCRF_UNARY_ENERGIES; kind <= DCRF_UNARY_LOGITS; kind++)
-            assert_int_equal(settled(&look, kind, NULL), kind);
+            assert_int_equal(settled(&traits, kind, NULL), kind);
     }
     /* Neither negative nor below 1 throughout, and nothing that sums up: energies, as ever. */
     const numbers large = mapped(&p, times, 3);
-    dcrf_unary_look look = look_at(&large, 0);
-    assert_true(look.kind == DCRF_UNARY_ENERGIES && !look.is_certain);
-    assert_int_equal(settled(&look, DCRF_UNARY_LOGITS, NULL), DCRF_UNARY_LOGITS);
+    dcrf_unary_traits traits = look_at(&large, 0);
+    assert_true(traits.kind == DCRF_UNARY_ENERGIES && !traits.is_certain);
+    assert_int_equal(settled(&traits, DCRF_UNARY_LOGITS, NULL), DCRF_UNARY_LOGITS);
     /* Without a finite number there is nothing to be held against. */
     numbers nothing = p;
     for (size_t i = 0; i < PIXELS * 3; i++)
         nothing.x[i] = NAN;
-    look = look_at(&nothing, 0);
-    assert_int_equal(settled(&look, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_ENERGIES);
+    traits = look_at(&nothing, 0);
+    assert_int_equal(settled(&traits, DCRF_UNARY_AUTO, NULL), DCRF_UNARY_ENERGIES);
 }
 
 static void one_variable_in_a_hundred_may_be_odd(void **state) {
@@ -182,14 +182,14 @@ static void one_variable_in_a_hundred_may_be_odd(void **state) {
     static double x[2 * MANY];
     const dcrf_grid grid = dcrf_grid_1d(MANY);
     const dcrf_view view = dcrf_view_interleaved(x, DCRF_F64, &grid, 2);
-    dcrf_unary_look look;
+    dcrf_unary_traits traits;
     for (size_t a = 0; a < MANY; a++)
         x[2 * a + 1] = 1 - (x[2 * a] = (double)(a % 10) / 10);
     for (size_t odd = 0; odd <= 20; odd += 10) {
         for (size_t a = 0; a < odd; a++)
             x[2 * a] = x[2 * a + 1] = 0;
-        assert_int_equal(dcrf_unary_look_at(&view, &grid, 0, &look, NULL), DCRF_OK);
-        assert_int_equal(look.kind, odd <= 10 ? DCRF_UNARY_PROBABILITIES : DCRF_UNARY_AUTO);
+        assert_int_equal(dcrf_unary_inspect(&view, &grid, 0, &traits, NULL), DCRF_OK);
+        assert_int_equal(traits.kind, odd <= 10 ? DCRF_UNARY_PROBABILITIES : DCRF_UNARY_AUTO);
     }
 }
 
@@ -201,13 +201,13 @@ static void a_sample_is_no_column(void **state) {
     static double row[2 * COLUMNS];
     const dcrf_grid grid = dcrf_grid_2d(COLUMNS, ROWS);
     dcrf_view view = dcrf_view_interleaved(row, DCRF_F64, &grid, 2);
-    dcrf_unary_look look;
+    dcrf_unary_traits traits;
     view.stride[1] = 0;
     for (size_t x = 1; x < COLUMNS; x++)
         row[2 * x + 1] = 1 - (row[2 * x] = (double)(x % 10) / 10);
-    assert_int_equal(dcrf_unary_look_at(&view, &grid, 0, &look, NULL), DCRF_OK);
-    assert_int_equal(look.kind, DCRF_UNARY_PROBABILITIES);
-    assert_true(look.largest == 1);
+    assert_int_equal(dcrf_unary_inspect(&view, &grid, 0, &traits, NULL), DCRF_OK);
+    assert_int_equal(traits.kind, DCRF_UNARY_PROBABILITIES);
+    assert_true(traits.largest == 1);
 }
 
 static void kinds_have_names(void **state) {
@@ -418,7 +418,7 @@ static void sizes_of_networks_fit(void **state) {
 static void bad_calls_are_refused(void **state) {
     (void)state;
     dcrf_error error;
-    dcrf_unary_look look;
+    dcrf_unary_traits traits;
     dcrf_unary_kind kind;
     double x[] = {0.5, 1.5, 0.5, 0.5};
     float energies[4];
@@ -427,11 +427,11 @@ static void bad_calls_are_refused(void **state) {
     dcrf_view empty = view;
     empty.data = NULL;
     assert_fails(DCRF_ERROR_ARGUMENT, "no data", error,
-                 dcrf_unary_look_at(&empty, &grid, 0, &look, &error));
+                 dcrf_unary_inspect(&empty, &grid, 0, &traits, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "no look", error,
-                 dcrf_unary_look_at(&view, &grid, 0, NULL, &error));
+                 dcrf_unary_inspect(&view, &grid, 0, NULL, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "no look", error,
-                 dcrf_unary_settle(NULL, DCRF_UNARY_AUTO, &kind, &error));
+                 dcrf_unary_resolve_kind(NULL, DCRF_UNARY_AUTO, &kind, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "holds 1.5 at x = 0, y = 0, label 1", error,
                  dcrf_unary_energies(&view, &grid, DCRF_UNARY_PROBABILITIES, 0, &grid, NULL,
                                      energies, &error));

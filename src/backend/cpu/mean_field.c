@@ -102,7 +102,7 @@ static void update(struct mean_field *mf, float factor, const float *diagonal, f
                                    .diagonal = diagonal,
                                    .extra = factor != 0 ? mf->extra : NULL,
                                    .factor = factor,
-                                   .own_factor = mf->base.coupling->own_factor,
+                                   .same_label_factor = mf->base.coupling->same_label_factor,
                                    .all_factor = mf->base.coupling->all_factor,
                                    .damping = damping,
                                    .logits = mf->has_logits ? mf->logits : NULL,
@@ -242,7 +242,7 @@ dcrf_status dcrf_cpu_mean_field_step(dcrf_backend_iterate *iterate,
     }
     set_coldness(mf, how->coldness);
     sums[DCRF_BACKEND_CLIQUE_COST] = add_cliques(mf);
-    update(mf, 2 * coupling->own_factor * how->coldness,
+    update(mf, 2 * coupling->same_label_factor * how->coldness,
            is_potts ? coupling->groups[0].diagonal : NULL, how->damping, sums);
     return DCRF_OK;
 }

@@ -44,7 +44,7 @@ static inline float dcrf_local_cost(const dcrf_backend_moves *moves, size_t vari
                                     size_t label) {
     const struct dcrf_labelling *current = &moves->current;
     return moves->model->unary[variable * moves->model->stride + label] +
-           2 * moves->coupling->own_factor *
+           2 * moves->coupling->same_label_factor *
                current->field[variable * current->stride + current->channel_of[label]];
 }
 

@@ -183,8 +183,8 @@ static size_t smallest_of(const float *row, size_t count) {
 static void move_rows(void *context, size_t begin, size_t end, double *sums) {
     const struct qp *qp = context;
     const dcrf_model *model = qp->base.model;
-    const float step = (float)qp->step, slope = 2 * qp->base.coupling->own_factor;
-    const double own = (double)qp->base.coupling->own_factor,
+    const float step = (float)qp->step, slope = 2 * qp->base.coupling->same_label_factor;
+    const double own = (double)qp->base.coupling->same_label_factor,
                  all = (double)qp->base.coupling->all_factor;
     const size_t stride = model->stride;
     for (size_t a = begin; a < end; a++) {
@@ -227,7 +227,7 @@ static double quadratic_rows(void *context, size_t begin, size_t end) {
         for (size_t k = 0; k < LANES; k++)
             sum[k] += ((double)qp->vertex[i + k] - (double)qp->base.y[i + k]) *
                       ((double)qp->vertex_field[i + k] - (double)qp->field[i + k]);
-    return (double)qp->base.coupling->own_factor * total_of(sum);
+    return (double)qp->base.coupling->same_label_factor * total_of(sum);
 }
 
 static double sum_parts(const struct qp *qp, size_t part) {

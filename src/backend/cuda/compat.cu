@@ -157,7 +157,7 @@ static dcrf_status compat_set_kernels(dcrf_backend_compat *compat,
     model.unary = compat->unary;
     model.group_count = count;
     model.groups = groups;
-    model.own_factor = 0.5f; /* softmax(-unary - 2 own_factor field) */
+    model.same_label_factor = 0.5f; /* softmax(-unary - 2 same_label_factor field) */
     dcrf_status status = iterate_adopt(&it, compat->device, &model, error);
     if (status == DCRF_OK)
         status = mean_field_prepare(it, error);

@@ -229,7 +229,7 @@ static dcrf_status update(dcrf_backend_device *device, const struct dcrf_backend
     model.unary = unary;
     model.group_count = 1;
     model.groups = &group;
-    model.own_factor = -1;
+    model.same_label_factor = -1;
     model.all_factor = 1;
     const dcrf_status status = iterate_adopt(it, device, &model, error);
     return status < 0 ? status : mean_field_iterate(*it, run->iterations, error);

@@ -39,7 +39,7 @@ static dcrf_status take(dcrf_backend_iterate **out, dcrf_backend_device *device,
     it->variables = model->variables;
     it->labels = model->labels;
     it->stride = model->stride;
-    it->own_factor = model->own_factor;
+    it->same_label_factor = model->same_label_factor;
     it->all_factor = model->all_factor;
     status = message_kernels_take(&it->kernels, device, model, is_adopted, error);
     if (status == DCRF_OK && model->cliques)

@@ -31,7 +31,7 @@ struct qp {
 struct dcrf_backend_iterate {
     dcrf_backend_device *device;
     size_t variables, labels, stride;
-    float own_factor, all_factor;
+    float same_label_factor, all_factor;
     struct message_kernels kernels;
     struct device_cliques cliques;
     const float *unary;

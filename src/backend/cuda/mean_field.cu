@@ -21,8 +21,8 @@ struct update {
     uint32_t labels, stride;     /* stride in float4 */
     const float4 *unary, *extra; /* extra: NULL without cliques */
     struct field_parts field;
-    float factor, own_factor, all_factor; /* as in dsp/dsp.h */
-    float4 *q, *logits;                   /* logits: NULL without damping */
+    float factor, same_label_factor, all_factor; /* as in dsp/dsp.h */
+    float4 *q, *logits;                          /* logits: NULL without damping */
     const struct dcrf_backend_update *how;
     bool is_start;          /* softmax(-coldness unary): there is no field, and no q */
     double *partial, *sums; /* sums: NULL if not needed */
@@ -85,8 +85,8 @@ template <int LANES, int ITEMS> static __global__ void update_rows(struct update
             if (is_label)
                 largest = fmaxf(largest, s);
             if (is_label && u.sums)
-                energy +=
-                    (double)(q[i] * unary[i] + field[i] * (u.all_factor + u.own_factor * q[i]));
+                energy += (double)(q[i] * unary[i] +
+                                   field[i] * (u.all_factor + u.same_label_factor * q[i]));
         }
         if (has_column && u.logits)
             u.logits[at] =
@@ -155,8 +155,8 @@ static void launch_update(const dcrf_backend_iterate *it, const struct field_par
     u.extra = field ? reinterpret_cast<const float4 *>(mf->extra) : nullptr;
     if (field)
         u.field = *field;
-    u.factor = 2 * it->own_factor;
-    u.own_factor = it->own_factor;
+    u.factor = 2 * it->same_label_factor;
+    u.same_label_factor = it->same_label_factor;
     u.all_factor = it->all_factor;
     u.q = reinterpret_cast<float4 *>(it->y);
     u.logits = is_damped ? reinterpret_cast<float4 *>(mf->logits) : nullptr;

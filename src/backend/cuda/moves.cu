@@ -124,7 +124,7 @@ static dcrf_status moves_make(dcrf_backend_moves **out, dcrf_backend_device *dev
     moves->variables = model->variables;
     moves->labels = model->labels;
     moves->stride = model->stride;
-    moves->own_factor = model->own_factor;
+    moves->same_label_factor = model->same_label_factor;
     moves->all_factor = model->all_factor;
     status = message_kernels_take(&moves->kernels, device, model, false, error);
     if (status == DCRF_OK && model->cliques)
@@ -204,7 +204,7 @@ static __global__ void finish_field(struct move_rows r, struct channels channels
         const uint32_t own = r.own[a];
         for (uint32_t i = threadIdx.x % LANES; i < r.labels; i += LANES) {
             const size_t at = a * r.stride + i, from = a * channels.stride + channels.of[i];
-            const float factor = i == own ? f.all_factor + r.own_factor : f.all_factor;
+            const float factor = i == own ? f.all_factor + r.same_label_factor : f.all_factor;
             float field = 0;
             if (channels.of[i] < channels.count)
                 field = f.other ? f.one[from] + f.other[from] : f.one[from];

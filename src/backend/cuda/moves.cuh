@@ -31,7 +31,7 @@ struct device_clique_state {
 struct dcrf_backend_moves {
     dcrf_backend_device *device;
     size_t variables, labels, stride;
-    float own_factor, all_factor;
+    float same_label_factor, all_factor;
     struct message_kernels kernels;
     struct device_cliques cliques;
     struct device_clique_state *states; /* of cliques */
@@ -70,7 +70,7 @@ dcrf_status moves_clique_gains(dcrf_backend_moves *moves, dcrf_error *error);
 struct move_rows {
     size_t variables;
     uint32_t labels, stride;
-    float own_factor;
+    float same_label_factor;
     const float *unary, *field;
     const uint16_t *own; /* labels */
 };
@@ -80,7 +80,7 @@ static inline struct move_rows move_rows_of(const dcrf_backend_moves *moves,
     return {moves->variables,
             (uint32_t)moves->labels,
             (uint32_t)moves->stride,
-            moves->own_factor,
+            moves->same_label_factor,
             moves->unary,
             x->field,
             x->labels};
@@ -89,7 +89,7 @@ static inline struct move_rows move_rows_of(const dcrf_backend_moves *moves,
 #ifdef __CUDACC__
 /* dcrf_local_cost */
 static __device__ inline float local_cost(const struct move_rows &r, size_t at) {
-    return r.unary[at] + 2 * r.own_factor * r.field[at];
+    return r.unary[at] + 2 * r.same_label_factor * r.field[at];
 }
 #endif
 

@@ -19,7 +19,7 @@ struct rows {
     const float4 *unary;
     float4 *y, *field, *vertex;
     struct field_parts vertex_field;
-    float step, slope, own_factor, all_factor;
+    float step, slope, same_label_factor, all_factor;
     /* NULL where there are no cliques. */
     const uint32_t *clique_of;
     const double *z, *costs;
@@ -34,8 +34,8 @@ static struct rows rows_of(const dcrf_backend_iterate *it) {
     r.y = reinterpret_cast<float4 *>(it->y);
     r.field = reinterpret_cast<float4 *>(it->qp.field);
     r.vertex = reinterpret_cast<float4 *>(it->qp.vertex);
-    r.slope = 2 * it->own_factor;
-    r.own_factor = it->own_factor;
+    r.slope = 2 * it->same_label_factor;
+    r.same_label_factor = it->same_label_factor;
     r.all_factor = it->all_factor;
     return r;
 }
@@ -79,7 +79,8 @@ static __global__ void move_rows(struct rows r, double *partial) {
             }
             sums[DCRF_BACKEND_QP_OBJECTIVE] +=
                 (double)y[i] * (double)unary[i] +
-                (double)field[i] * ((double)r.all_factor + (double)r.own_factor * (double)y[i]);
+                (double)field[i] *
+                    ((double)r.all_factor + (double)r.same_label_factor * (double)y[i]);
             sums[DCRF_BACKEND_QP_LINEAR] -= (double)y[i] * (double)gradient;
         }
     }
@@ -267,7 +268,7 @@ dcrf_status qp_bend(dcrf_backend_iterate *it, double *quadratic, dcrf_error *err
     if (status == DCRF_OK)
         status = check(cudaStreamSynchronize(it->device->stream), WHAT, error);
     if (status == DCRF_OK)
-        *quadratic = (double)it->own_factor * it->device->few[WAY] + it->qp.quadratic;
+        *quadratic = (double)it->same_label_factor * it->device->few[WAY] + it->qp.quadratic;
     return status;
 }
 

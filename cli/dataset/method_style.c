@@ -1,4 +1,4 @@
-#include "dataset/method_look.h"
+#include "dataset/method_style.h"
 
 #define SHADES 3
 

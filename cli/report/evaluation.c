@@ -1,4 +1,4 @@
-#include "report/judged.h"
+#include "report/evaluation.h"
 
 #include "io/json.h"
 #include "io/output.h"
@@ -13,10 +13,10 @@ static bool parse_void(const cli_option *option, const char *text, void *value,
             bad_input(problem, "--void", "'%s' is not one of %s", text, option->form));
 }
 
-const cli_option judged_operand_table[] = {
+const cli_option evaluation_operand_table[] = {
     {.name = "IMAGE",
      .parse = parse_input,
-     .offset = offsetof(judged_settings, image_file),
+     .offset = offsetof(evaluation_settings, image_file),
      .help = IMAGE_OPERAND_HELP},
     {0},
 };
@@ -24,28 +24,28 @@ const cli_option judged_operand_table[] = {
 #define LABELS_OPTION(is_required)                                                                 \
     {                                                                                              \
         "labels", 0, "FILE", NULL, is_required, parse_input,                                       \
-            offsetof(judged_settings, labels_file),                                                \
+            offsetof(evaluation_settings, labels_file),                                            \
             "the labelling, from any program: a grey or indexed picture, an integer .npy of the "  \
             "shape (H, W), or a NIfTI volume"                                                      \
     }
 #define VOID_OPTION                                                                                \
     {                                                                                              \
         "void", 0, "none|VALUE", "none", false, parse_void,                                        \
-            offsetof(judged_settings, void_number),                                                \
+            offsetof(evaluation_settings, void_number),                                            \
             "the number that marks pixels without a label; they get the label of their smallest "  \
             "unary"                                                                                \
     }
 
-const cli_option judged_labels_table[] = {LABELS_OPTION(true), VOID_OPTION, {0}};
-const cli_option judged_optional_labels_table[] = {LABELS_OPTION(false), VOID_OPTION, {0}};
+const cli_option evaluation_labels_table[] = {LABELS_OPTION(true), VOID_OPTION, {0}};
+const cli_option evaluation_optional_labels_table[] = {LABELS_OPTION(false), VOID_OPTION, {0}};
 
-const cli_option judged_result_table[] = {
-    {"json", 0, "FILE|-", NULL, false, parse_output, offsetof(judged_settings, json_file),
+const cli_option evaluation_result_table[] = {
+    {"json", 0, "FILE|-", NULL, false, parse_output, offsetof(evaluation_settings, json_file),
      "the result as JSON; - writes it to the standard output, instead of the summary"},
     {0},
 };
 
-bool judge_labelling(const judged_settings *settings, double time_limit_s, judging *judge,
+bool judge_labelling(const evaluation_settings *settings, double time_limit_s, evaluator *judge,
                      cli_problem *problem) {
     const time_frame time = time_frame_begin(time_limit_s);
     built_model built;
@@ -64,8 +64,8 @@ bool judge_labelling(const judged_settings *settings, double time_limit_s, judgi
     return done;
 }
 
-bool judged_say(const judged_settings *settings, const built_model *built,
-                const judged_report *report, const void *found, cli_problem *problem) {
+bool evaluation_say(const evaluation_settings *settings, const built_model *built,
+                    const evaluation_report *report, const void *found, cli_problem *problem) {
     const bool quiet = feedback_wanted(&settings->feedback) == FEEDBACK_QUIET;
     if (!quiet && !(settings->json_file && output_is_standard(settings->json_file)))
         report->print(settings, built, found);

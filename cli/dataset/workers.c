@@ -1,6 +1,6 @@
 /* The main thread deals images out to worker threads, one to each that is free, and does nothing
  * else: so it can always answer other ranks, and draw. */
-#include "dataset/crew.h"
+#include "dataset/workers.h"
 
 #include "clock.h"
 #include "interrupt.h"
@@ -18,11 +18,11 @@
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-const cli_option crew_option_table[] = {
-    {"jobs", 'j', "J", "0", false, parse_count, offsetof(crew_options, jobs),
+const cli_option workers_option_table[] = {
+    {"jobs", 'j', "J", "0", false, parse_count, offsetof(workers_options, jobs),
      "images to solve at a time; 0: one per core; --threads counts threads per image, 0: the "
      "remaining cores"},
-    {"memory", 0, "BYTES", NULL, false, parse_bytes, offsetof(crew_options, memory_bytes),
+    {"memory", 0, "BYTES", NULL, false, parse_bytes, offsetof(workers_options, memory_bytes),
      "approximate memory limit of all images in work together, such as 4G; an image that needs "
      "more by itself is skipped"},
     {0},
@@ -30,24 +30,25 @@ const cli_option crew_option_table[] = {
 
 /* ---- problems ------------------------------------------------------------------------------- */
 
-bool crew_image_too_large(cli_problem *problem, const char *image, size_t bytes) {
+bool workers_image_too_large(cli_problem *problem, const char *image, size_t bytes) {
     return failure(problem, image, "needs about %zu MiB; --memory allows less", (bytes >> 20) + 1);
 }
 
-crew_verdict crew_failed(crew_verdict verdict) {
-    return interrupt_came() ? CREW_GIVEN_UP : verdict;
+workers_verdict workers_failed(workers_verdict verdict) {
+    return interrupt_came() ? WORKERS_GIVEN_UP : verdict;
 }
 
-bool crew_was_interrupted(cli_problem *problem, const char *subject) {
+bool workers_was_interrupted(cli_problem *problem, const char *subject) {
     failure(problem, subject, "interrupted; what is done is kept, and the same command continues");
     problem->exit_status = EXIT_STATUS_INTERRUPTED;
     return false;
 }
 
-/* ---- the crew ------------------------------------------------------------------------------- */
+/* ---- the workers -------------------------------------------------------------------------------
+ */
 
-typedef struct crew {
-    const crew_task *task;
+typedef struct workers {
+    const workers_task *task;
     size_t threads;      /* of a workspace */
     size_t jobs;         /* workers at most */
     size_t memory_bytes; /* 0: no limit */
@@ -68,18 +69,18 @@ typedef struct crew {
     size_t skipped;
     bool stopped;
     cli_problem problem; /* why it stopped */
-} crew;
+} workers;
 
-static void stop(crew *c, const cli_problem *problem) {
+static void stop(workers *c, const cli_problem *problem) {
     if (!c->stopped)
         c->problem = *problem;
     c->stopped = true;
 }
 
-static void take_verdict(crew *c, crew_verdict verdict, const cli_problem *problem) {
-    c->done += verdict == CREW_DONE;
-    c->skipped += verdict == CREW_SKIPPED;
-    if (verdict == CREW_STOP)
+static void take_verdict(workers *c, workers_verdict verdict, const cli_problem *problem) {
+    c->done += verdict == WORKERS_DONE;
+    c->skipped += verdict == WORKERS_SKIPPED;
+    if (verdict == WORKERS_STOP)
         stop(c, problem);
 }
 
@@ -88,7 +89,7 @@ static void take_verdict(crew *c, crew_verdict verdict, const cli_problem *probl
 /* Give back the bytes of the image before, and wait for another one; false: there are no more. Both
  * at once: a dealer that saw room and no idle worker would start one more, with a workspace of its
  * own. */
-static bool take_image(crew *c, size_t *image, size_t *bytes) {
+static bool take_image(workers *c, size_t *image, size_t *bytes) {
     pthread_mutex_lock(&c->mutex);
     c->bytes_in_flight -= *bytes;
     c->idle++;
@@ -104,7 +105,7 @@ static bool take_image(crew *c, size_t *image, size_t *bytes) {
     return taken;
 }
 
-static void tell_verdict(crew *c, crew_verdict verdict, const cli_problem *problem) {
+static void tell_verdict(workers *c, workers_verdict verdict, const cli_problem *problem) {
     pthread_mutex_lock(&c->mutex);
     take_verdict(c, verdict, problem);
     pthread_cond_broadcast(&c->changed);
@@ -113,9 +114,9 @@ static void tell_verdict(crew *c, crew_verdict verdict, const cli_problem *probl
 
 /* Images that stay with a rank keep their plans, which are on the device of the worker that made
  * them and may meet another one: those workers all have the same device. */
-static bool start_workspace(crew *c, dcrf_workspace **workspace, cli_problem *problem) {
-    const crew_task *task = c->task;
-    if (task->deal == CREW_DEAL_FIXED)
+static bool start_workspace(workers *c, dcrf_workspace **workspace, cli_problem *problem) {
+    const workers_task *task = c->task;
+    if (task->deal == WORKERS_DEAL_FIXED)
         return workspace_start(workspace, c->threads, task->device, problem);
     pthread_mutex_lock(&c->mutex);
     const size_t place = ranks_mine() + c->placed++;
@@ -124,14 +125,14 @@ static bool start_workspace(crew *c, dcrf_workspace **workspace, cli_problem *pr
 }
 
 static void *work(void *given) {
-    crew *c = given;
+    workers *c = given;
     dcrf_workspace *workspace = NULL;
     cli_problem problem = {0};
     size_t image, bytes = 0;
     if (!start_workspace(c, &workspace, &problem))
-        tell_verdict(c, CREW_STOP, &problem);
+        tell_verdict(c, WORKERS_STOP, &problem);
     while (workspace && take_image(c, &image, &bytes)) {
-        const crew_verdict verdict = c->task->work(c->task->user, image, workspace, &problem);
+        const workers_verdict verdict = c->task->work(c->task->user, image, workspace, &problem);
         tell_verdict(c, verdict, &problem);
     }
     dcrf_workspace_free(&workspace);
@@ -145,7 +146,7 @@ static void *work(void *given) {
 /* ---- dealing -------------------------------------------------------------------------------- */
 
 typedef struct dealer {
-    crew *crew;
+    workers *workers;
     ranks_counters *counter; /* NULL: the deal is fixed */
     size_t next;             /* of a fixed deal */
     size_t position;         /* how far all ranks are, as far as is known */
@@ -153,7 +154,7 @@ typedef struct dealer {
 } dealer;
 
 static void draw(dealer *d) {
-    const crew *c = d->crew;
+    const workers *c = d->workers;
     const size_t count = c->task->count;
     const size_t finished = ranks_count() == 1 ? c->done + c->skipped : d->position;
     const double elapsed_s = seconds_now() - d->line.began_s;
@@ -182,11 +183,11 @@ static void look_around(dealer *d) {
     until.tv_nsec += LOOK_AROUND_EVERY_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&d->crew->changed, &d->crew->mutex, &until);
+    pthread_cond_timedwait(&d->workers->changed, &d->workers->mutex, &until);
     ranks_progress();
 }
 
-static bool may_go_on(const crew *c) {
+static bool may_go_on(const workers *c) {
     return !c->stopped && !interrupt_came();
 }
 
@@ -198,13 +199,13 @@ static bool next_image(dealer *d, size_t *image) {
         *image = d->next;
         d->next += ranks_count();
     }
-    d->position = *image < d->crew->task->count ? *image : d->crew->task->count;
-    return *image < d->crew->task->count;
+    d->position = *image < d->workers->task->count ? *image : d->workers->task->count;
+    return *image < d->workers->task->count;
 }
 
 /* Wait until the image fits beside those in flight. */
 static void make_room(dealer *d, size_t bytes) {
-    const crew *c = d->crew;
+    const workers *c = d->workers;
     while (may_go_on(c) && c->memory_bytes > 0 && c->bytes_in_flight > 0 &&
            c->bytes_in_flight + bytes > c->memory_bytes)
         look_around(d);
@@ -212,7 +213,7 @@ static void make_room(dealer *d, size_t bytes) {
 
 /* Workers begin when they are needed, for what they have used of their workspaces stays with them:
  * where memory allows but one image at a time, one worker does them all. */
-static void call_worker(crew *c) {
+static void call_worker(workers *c) {
     if (c->idle > 0 || c->started == c->jobs)
         return;
     if (pthread_create(&c->workers[c->started], NULL, work, c) == 0) {
@@ -228,8 +229,8 @@ static void call_worker(crew *c) {
 }
 
 static void deal_one(dealer *d, size_t image) {
-    crew *c = d->crew;
-    const crew_task *task = c->task;
+    workers *c = d->workers;
+    const workers_task *task = c->task;
     cli_problem problem = {0};
     const size_t bytes = c->memory_bytes > 0 && task->bytes ? task->bytes(task->user, image) : 0;
     if (c->memory_bytes > 0 && bytes > c->memory_bytes) {
@@ -248,7 +249,7 @@ static void deal_one(dealer *d, size_t image) {
 }
 
 static void deal_all(dealer *d) {
-    crew *c = d->crew;
+    workers *c = d->workers;
     bool more = true;
     pthread_mutex_lock(&c->mutex);
     while (more || c->alive > 0) {
@@ -270,7 +271,7 @@ static void deal_all(dealer *d) {
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* Cores that this process may use, counted once: tuning runs a crew for every evaluation. */
+/* Cores that this process may use, counted once: tuning runs a workers for every evaluation. */
 static size_t cores(void) {
     static size_t count;
     dcrf_workspace *workspace = NULL;
@@ -290,7 +291,7 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-static void run_workers(crew *c, dealer *d) {
+static void run_workers(workers *c, dealer *d) {
     c->workers = calloc(c->jobs, sizeof *c->workers);
     if (c->workers) {
         deal_all(d);
@@ -304,17 +305,17 @@ static void run_workers(crew *c, dealer *d) {
     free(c->workers);
 }
 
-bool crew_run(const crew_options *options, const crew_task *task, crew_count *count,
-              cli_problem *problem) {
-    crew c = {.task = task,
-              .memory_bytes = options->memory_bytes,
-              .mutex = PTHREAD_MUTEX_INITIALIZER,
-              .changed = PTHREAD_COND_INITIALIZER};
-    dealer d = {.crew = &c, .next = ranks_mine()};
+bool workers_run(const workers_options *options, const workers_task *task, workers_count *count,
+                 cli_problem *problem) {
+    workers c = {.task = task,
+                 .memory_bytes = options->memory_bytes,
+                 .mutex = PTHREAD_MUTEX_INITIALIZER,
+                 .changed = PTHREAD_COND_INITIALIZER};
+    dealer d = {.workers = &c, .next = ranks_mine()};
     const size_t available = cores();
     c.jobs = larger(1, smaller(options->jobs > 0 ? options->jobs : available, task->count));
     c.threads = task->threads > 0 ? task->threads : larger(1, available / c.jobs);
-    if (task->deal == CREW_DEAL_FREE && !(d.counter = ranks_counters_new(1, problem)))
+    if (task->deal == WORKERS_DEAL_FREE && !(d.counter = ranks_counters_new(1, problem)))
         return false;
     terminal_line_begin(&d.line, task->shown && task->talk == FEEDBACK_NORMAL && ranks_mine() == 0);
     run_workers(&c, &d);
@@ -328,7 +329,7 @@ bool crew_run(const crew_options *options, const crew_task *task, crew_count *co
         ranks_counters_free(d.counter);
     uint64_t sums[] = {c.done, c.skipped, interrupt_came()};
     ranks_sum(sums, sizeof sums / sizeof sums[0]);
-    *count = (crew_count){(size_t)sums[0], (size_t)sums[1], sums[2] > 0};
+    *count = (workers_count){(size_t)sums[0], (size_t)sums[1], sums[2] > 0};
     if (c.stopped)
         *problem = c.problem;
     return ranks_agree(!c.stopped, problem);

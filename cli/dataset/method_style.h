@@ -1,7 +1,7 @@
 /* How methods look in plots: a colour for each solver, shades of it for variants. The same in all
  * plots, and told apart by people who do not see all colours. */
-#ifndef DCRF_CLI_DATASET_METHOD_LOOK_H
-#define DCRF_CLI_DATASET_METHOD_LOOK_H
+#ifndef DCRF_CLI_DATASET_METHOD_STYLE_H
+#define DCRF_CLI_DATASET_METHOD_STYLE_H
 
 #include "dataset/methods.h"
 

@@ -1,6 +1,6 @@
 /* What a label map holds: labels, a mask of 0 and 255, or a soft one. */
-#ifndef DCRF_CLI_PRIOR_LOOK_H
-#define DCRF_CLI_PRIOR_LOOK_H
+#ifndef DCRF_CLI_PRIOR_TRAITS_H
+#define DCRF_CLI_PRIOR_TRAITS_H
 
 #include "model/unary.h"
 
@@ -8,7 +8,7 @@
 #define PRIOR_NUMBERS 256
 
 /* Gathered piece by piece. */
-typedef struct prior_look {
+typedef struct prior_traits {
     size_t counts[PRIOR_NUMBERS]; /* how often each number of 8 bits occurs */
     size_t pixels;
     size_t changes;   /* pixels between 0 and 255 whose right neighbour has another number */
@@ -18,14 +18,14 @@ typedef struct prior_look {
     int32_t bad;      /* the first number that is no label, */
     size_t bad_pixel; /* and where it stands */
     bool has_bad;
-} prior_look;
+} prior_traits;
 
 /* Look at numbers of the map from pixel `first` on, whole rows. When all were looked at, settle how
  * many labels there are and whether it is a mask; labels that cannot be are refused. */
-void prior_look_at(const unary_options *options, const cli_image *image, const int32_t *numbers,
-                   size_t first, size_t count, prior_look *look);
-bool prior_settle(const unary_options *options, const cli_image *image, const prior_look *look,
-                  size_t *labels, unary_facts *facts, cli_problem *problem);
+void prior_inspect(const unary_options *options, const cli_image *image, const int32_t *numbers,
+                   size_t first, size_t count, prior_traits *traits);
+bool prior_resolve(const unary_options *options, const cli_image *image, const prior_traits *traits,
+                   size_t *labels, unary_facts *facts, cli_problem *problem);
 
 /* What a number says: a label, -1 where the map does not know; and how sure it is of it, 1 but for
  * soft masks. */
