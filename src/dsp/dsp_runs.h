@@ -259,7 +259,7 @@ OPTIONAL void splat_runs(const struct dcrf_runs *runs, size_t begin, size_t end)
     } else if (IS_SHORT(runs)) {
         FOR_SHORT(splat_short, runs, begin, end)
     } else {
-        FOR_FOURS(runs->width, splat_singles, runs, begin, end)
+        FOR_WIDTH(runs->width, splat_singles, runs, begin, end)
     }
 }
 
@@ -269,7 +269,7 @@ OPTIONAL void slice_runs(const struct dcrf_runs *runs, size_t begin, size_t end)
     } else if (IS_SHORT(runs)) {
         FOR_SHORT(slice_short, runs, begin, end)
     } else {
-        FOR_FOURS(runs->width, slice_singles, runs, begin, end)
+        FOR_WIDTH(runs->width, slice_singles, runs, begin, end)
     }
 }
 
@@ -356,6 +356,6 @@ OPTIONAL void splat_parts(const struct dcrf_runs *runs, const struct dcrf_run_pa
     } else if (IS_SHORT(runs)) {
         splat_short_parts(runs, parts, count, HALF_LANES);
     } else {
-        FOR_FOURS(runs->width, splat_single_parts, runs, parts, count)
+        FOR_WIDTH(runs->width, splat_single_parts, runs, parts, count)
     }
 }

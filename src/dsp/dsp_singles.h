@@ -1,4 +1,4 @@
-/* Splatting and slicing where every variable is a run of its own, for rows of all lengths and one
+/* Splatting and slicing where every variable is a run of its own, for rows of whole eights and one
  * instruction set: a part of dsp_vector.h. Sums are one fused multiply-add after the other. */
 
 /* Variables between the one that is worked on and those whose rows are asked for: of vertices that
@@ -48,10 +48,10 @@ INLINE void splat_rows(const struct dcrf_runs *given, size_t begin, size_t end, 
 }
 
 /* A sum waits for its own additions; meanwhile the processor finds those of the next rows. */
-INLINE void slice_rows(const struct dcrf_runs *given, size_t begin, size_t end, size_t corners,
-                       size_t wide, size_t tail) {
+INLINE void slice_singles(const struct dcrf_runs *given, size_t begin, size_t end, size_t wide,
+                          size_t tail) {
     const struct dcrf_runs copy = *given, *runs = &copy;
-    const size_t width = row_floats(wide, tail);
+    const size_t width = row_floats(wide, tail), corners = runs->corners;
     for (size_t a = begin; a < end; a++) {
         float *out = runs->variables + a * runs->stride;
         struct row sum;
@@ -59,7 +59,6 @@ INLINE void slice_rows(const struct dcrf_runs *given, size_t begin, size_t end, 
         __builtin_prefetch(out + ROWS_AHEAD * runs->stride, 1);
         if (width > TAIL_LANES)
             __builtin_prefetch(out + ROWS_AHEAD * runs->stride + width - 1, 1);
-        UNROLL_CONSTANT
         for (size_t k = 0; k < corners; k++) {
             const size_t e = a * corners + k;
             if (runs->is_near && a + VERTICES_EARLY < end)
@@ -78,14 +77,6 @@ INLINE void splat_singles(const struct dcrf_runs *runs, size_t begin, size_t end
         splat_rows(runs, begin, end, RUN_CORNERS, wide, tail);
     else
         splat_rows(runs, begin, end, runs->corners, wide, tail);
-}
-
-INLINE void slice_singles(const struct dcrf_runs *runs, size_t begin, size_t end, size_t wide,
-                          size_t tail) {
-    if (runs->corners == RUN_CORNERS)
-        slice_rows(runs, begin, end, RUN_CORNERS, wide, tail);
-    else
-        slice_rows(runs, begin, end, runs->corners, wide, tail);
 }
 
 INLINE void splat_single_parts(const struct dcrf_runs *given, const struct dcrf_run_part *parts,

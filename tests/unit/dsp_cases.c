@@ -74,7 +74,9 @@ static struct dsp_result run_runs(const struct dcrf_dsp *dsp, uint64_t number, s
     const bool is_short = number % 3 == 0; /* every variable a run of its own, in their order */
     const bool is_single = is_short || number % 5 < 2; /* the same in any order */
     const bool is_narrow = is_short && (in_ring || number / 3 % 3 < 2);
-    const size_t width = is_narrow ? 2 + number / 3 % 3 % 2 * 2 : fours_width(number);
+    const size_t width = is_narrow  ? 2 + number / 3 % 3 % 2 * 2
+                         : is_short ? 8 * (1 + number % 4)
+                                    : fours_width(number);
     const size_t corners = 1 + number / 4 % 9;
     const size_t count = random_below(&rng, 20), stride = width + 8 * random_below(&rng, 3);
     const size_t vertices = 1 + random_below(&rng, 40);
