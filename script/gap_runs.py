@@ -25,10 +25,15 @@ def pictures(data, count):
                 "--unary-kind", "energies", "--unary-scale", str(scale)]
 
 
+def heed_signals():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # background jobs have it ignored
+
+
 def solve(command, seconds, image, unary, *options):
     """What a command says of a run, as JSON, and its CPU seconds. After so many it is interrupted as by Ctrl-C."""
     words = [command, "solve", image, "--unary", unary, "--quiet", "--json", "-", "--threads", "1", *options]
-    with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True,
+                          preexec_fn=heed_signals) as process:
         is_interrupted = False
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if not is_interrupted and processor_s(process) > seconds:

@@ -64,6 +64,8 @@ double dcrf_unary_floor(const dcrf_model *model) {
 
 void dcrf_label_by_marginals(const float *marginals, size_t variables, size_t label_count,
                              size_t stride, uint16_t *labels) {
+    if (!marginals || !labels)
+        return;
     for (size_t a = 0; a < variables; a++) {
         const float *row = marginals + a * stride;
         size_t best = 0;

@@ -12,6 +12,8 @@
 #include <string.h>
 
 void dcrf_certify_settings_defaults(dcrf_certify_settings *settings) {
+    if (!settings)
+        return;
     memset(settings, 0, sizeof *settings);
     settings->time_limit_s = DCRF_DEFAULT_CERTIFY_TIME_LIMIT_S;
     settings->gap = DCRF_DEFAULT_CERTIFY_GAP;

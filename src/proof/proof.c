@@ -24,6 +24,8 @@ struct dcrf_proof {
 };
 
 void dcrf_proof_settings_defaults(dcrf_proof_settings *settings) {
+    if (!settings)
+        return;
     memset(settings, 0, sizeof *settings);
     settings->time_limit_s = DCRF_DEFAULT_PROOF_TIME_LIMIT_S;
     settings->sweeps = DCRF_DEFAULT_PROOF_SWEEPS;

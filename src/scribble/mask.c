@@ -66,6 +66,8 @@ struct task {
 /* ---- settings ------------------------------------------------------------------------------- */
 
 void dcrf_mask_settings_defaults(dcrf_mask_settings *settings) {
+    if (!settings)
+        return;
     *settings = (dcrf_mask_settings){.rounds = 4,
                                      .iterations = 4,
                                      .first_sigma = 6,

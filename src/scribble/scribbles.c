@@ -52,6 +52,8 @@ struct dcrf_scribbles {
 /* ---- settings ------------------------------------------------------------------------------- */
 
 void dcrf_scribbles_settings_defaults(dcrf_scribbles_settings *settings) {
+    if (!settings)
+        return;
     *settings = (dcrf_scribbles_settings){.components = 5,
                                           .colour_weight = 0.25,
                                           .colour_limit = 3,

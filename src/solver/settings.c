@@ -8,6 +8,8 @@
 
 void dcrf_settings_defaults(dcrf_settings *settings, dcrf_method method) {
     const bool is_lp = method == DCRF_METHOD_LP, is_qp = method == DCRF_METHOD_QP;
+    if (!settings)
+        return;
     dcrf_lp_settings *lp = &settings->lp;
     memset(settings, 0, sizeof *settings); /* callbacks, reserved and padding bytes */
     settings->method = method;

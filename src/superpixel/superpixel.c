@@ -18,6 +18,8 @@
 /* ---- settings ------------------------------------------------------------------------------- */
 
 void dcrf_superpixel_settings_defaults(dcrf_superpixel_settings *settings) {
+    if (!settings)
+        return;
     *settings =
         (dcrf_superpixel_settings){.method = DCRF_SUPERPIXEL_MEAN_SHIFT,
                                    .min_region_px = 0,

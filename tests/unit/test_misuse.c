@@ -202,6 +202,20 @@ static void arrays_too_small(void **state) {
     destroy(&s);
 }
 
+static void null_for_defaults(void **state) {
+    (void)state;
+    uint16_t label = 9;
+    dcrf_settings_defaults(NULL, DCRF_METHOD_LP);
+    dcrf_arrays_defaults(NULL);
+    dcrf_certify_settings_defaults(NULL);
+    dcrf_mask_settings_defaults(NULL);
+    dcrf_proof_settings_defaults(NULL);
+    dcrf_scribbles_settings_defaults(NULL);
+    dcrf_superpixel_settings_defaults(NULL);
+    dcrf_label_by_marginals(NULL, 1, 1, 1, &label);
+    assert_int_equal(label, 9);
+}
+
 static void null_for_a_proof(void **state) {
     (void)state;
     struct scene s;
@@ -463,6 +477,7 @@ int main(void) {
         cmocka_unit_test(null_for_an_operator),
         cmocka_unit_test(null_for_a_solver),
         cmocka_unit_test(arrays_too_small),
+        cmocka_unit_test(null_for_defaults),
         cmocka_unit_test(null_for_a_proof),
         cmocka_unit_test(null_for_a_certificate),
         cmocka_unit_test(any_order_of_freeing),
