@@ -57,10 +57,10 @@ DCRF_API size_t dcrf_operator_vertices(const dcrf_operator *op); /* lattice only
  * normalized nor calibrated. With is_waiting = 0 the host does not wait for the device; memory is
  * then taken for as many vertices as there could be, dcrf_operator_vertices says how many those
  * are, and features that are not finite or too large for a lattice give NaN instead of an error. */
-DCRF_API dcrf_status dcrf_operator_new_there(dcrf_operator **op, const float *features,
-                                             size_t variables, size_t dimension, size_t pictures,
-                                             int is_symmetric, int is_waiting,
-                                             dcrf_workspace *workspace, dcrf_error *error);
+DCRF_API dcrf_status dcrf_operator_new_on_device(dcrf_operator **op, const float *features,
+                                                 size_t variables, size_t dimension,
+                                                 size_t pictures, int is_symmetric, int is_waiting,
+                                                 dcrf_workspace *workspace, dcrf_error *error);
 
 /* out = K in, for a block of channels. `in` and `out` must not overlap. An operator on a device
  * also takes two blocks there: the call returns when its work is queued. The same holds for the

@@ -36,9 +36,9 @@ static int init(PyObject *object, PyObject *arguments, PyObject *keywords) {
     if (status == DCRF_OK)
         status = dcrf_device_use_stream(self->workspace, (void *)(uintptr_t)stream, &error);
     if (status == DCRF_OK)
-        status = dcrf_operator_new_there(&self->op, (const float *)(uintptr_t)features,
-                                         (size_t)variables, (size_t)dimension, (size_t)pictures,
-                                         is_symmetric, is_waiting, self->workspace, &error);
+        status = dcrf_operator_new_on_device(&self->op, (const float *)(uintptr_t)features,
+                                             (size_t)variables, (size_t)dimension, (size_t)pictures,
+                                             is_symmetric, is_waiting, self->workspace, &error);
     Py_END_ALLOW_THREADS self->is_busy = 0;
     if (status < 0) {
         dcrf_py_raise(&error);

@@ -93,9 +93,10 @@ dcrf_status dcrf_operator_new(dcrf_operator **op, const dcrf_grid *grid, const d
     return status;
 }
 
-dcrf_status dcrf_operator_new_there(dcrf_operator **op, const float *features, size_t variables,
-                                    size_t dimension, size_t pictures, int is_symmetric,
-                                    int is_waiting, dcrf_workspace *workspace, dcrf_error *error) {
+dcrf_status dcrf_operator_new_on_device(dcrf_operator **op, const float *features, size_t variables,
+                                        size_t dimension, size_t pictures, int is_symmetric,
+                                        int is_waiting, dcrf_workspace *workspace,
+                                        dcrf_error *error) {
     if (!op || !features || !workspace)
         return dcrf_fail_null(error, "the operator, the features or the workspace");
     DCRF_ENTER(workspace, error);

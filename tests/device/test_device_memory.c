@@ -83,14 +83,14 @@ static void wrong_lattices_are_told(void **state) {
     dcrf_operator *op;
     const float features[6] = {0};
     assert_fails(DCRF_ERROR_UNSUPPORTED, "on a GPU only", error,
-                 dcrf_operator_new_there(&op, features, 6, 1, 2, 1, 0, cpu, &error));
+                 dcrf_operator_new_on_device(&op, features, 6, 1, 2, 1, 0, cpu, &error));
     assert_null(op);
     assert_fails(DCRF_ERROR_SIZE, "equal pictures", error,
-                 dcrf_operator_new_there(&op, features, 5, 1, 2, 1, 0, device, &error));
+                 dcrf_operator_new_on_device(&op, features, 5, 1, 2, 1, 0, device, &error));
     assert_fails(DCRF_ERROR_SIZE, "0 features", error,
-                 dcrf_operator_new_there(&op, features, 6, 0, 2, 1, 0, device, &error));
+                 dcrf_operator_new_on_device(&op, features, 6, 0, 2, 1, 0, device, &error));
     assert_fails(DCRF_ERROR_ARGUMENT, "is NULL", error,
-                 dcrf_operator_new_there(&op, NULL, 6, 1, 2, 1, 0, device, &error));
+                 dcrf_operator_new_on_device(&op, NULL, 6, 1, 2, 1, 0, device, &error));
 }
 
 enum { PICTURES = 3, PICTURE_VARIABLES = 500, FEATURES = 3, CHANNELS = 6, STRIDE = 8 };
@@ -136,8 +136,8 @@ static void lattices_of_pictures_are_the_same(void **state) {
     struct place diagonal_there = put(device, true, found_diagonal, sizeof found_diagonal);
     for (int is_waiting = 0; is_waiting < 2; is_waiting++) {
         dcrf_operator *op;
-        must(dcrf_operator_new_there(&op, features_there.data, PICTURES * PICTURE_VARIABLES,
-                                     FEATURES, PICTURES, 1, is_waiting, device, &error),
+        must(dcrf_operator_new_on_device(&op, features_there.data, PICTURES * PICTURE_VARIABLES,
+                                         FEATURES, PICTURES, 1, is_waiting, device, &error),
              &error);
         must(dcrf_operator_apply(op, device, DCRF_SYMMETRIC, in_there.data, out_there.data,
                                  CHANNELS, STRIDE, &error),
