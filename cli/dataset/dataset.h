@@ -2,10 +2,13 @@
  *
  *   images/NAME.png          the pictures (.png .jpg .jpeg .ppm .pgm .tif .tiff)
  *   unaries/NAME.npy         one number per pixel and label
- *   gt/NAME.png              the truth: one label per pixel, grey, indexed (as in Pascal VOC) or
- * .npy splits/SPLIT.txt         names, one per line classes.txt              names of the labels,
- * one a line palette.txt              colours of the labels, one a line dataset.json {"labels": 21,
- * "void": 255, "unary": {"kind": "energies", "energy_per_unit": 0.05}}
+ *   gt/NAME.png              the truth: one label per pixel, grey, indexed (as in Pascal VOC)
+ *                            or .npy
+ *   splits/SPLIT.txt         names, one per line
+ *   classes.txt              names of the labels, one per line
+ *   palette.txt              colours of the labels, one per line
+ *   dataset.json             {"labels": 21, "void": 255,
+ *                             "unary": {"kind": "energies", "energy_per_unit": 0.05}}
  *
  * gt/, splits/, classes.txt and palette.txt may be missing. In dataset.json only "labels" is
  * needed: void is 255, numbers are energies, and each counts as it stands. */
