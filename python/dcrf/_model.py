@@ -82,7 +82,7 @@ class Model:
     A mask that was drawn too large:
 
     >>> image = np.zeros((60, 80, 3), np.uint8); image[20:40, 30:50] = 200
-    >>> rough = np.zeros((60, 80), np.uint8); rough[17:43, 27:53] = 255
+    >>> rough = np.zeros((60, 80), np.uint8); rough[18:42, 28:52] = 255
     >>> model = Model(image, labels_prior=rough)
     >>> bool((model.solve("mf").labels == (image[..., 0] > 0)).all())
     True

@@ -35,6 +35,7 @@
 #define UNTRUSTED_SIGMA 0.4 /* of sigma, where colours tell nothing */
 #define WITNESSES_FROM 0.75 /* bands */
 #define WITNESSES_TO 3.0
+#define FIRST_TESTED_ROUND 2
 #define INFORMATION_NONE 0.1 /* what labels of the same colours seem to have */
 #define INFORMATION_FULL 0.45
 #define SPATIAL_SIGMA_MIN 0.5
@@ -351,7 +352,10 @@ static double trust_in_colours(struct task *t) {
 /* The colours' weight and the borders' sigmas in a round. */
 static void weigh(struct task *t, size_t round) {
     const dcrf_mask_settings *s = &t->settings;
-    const double trust = trust_in_colours(t), unit = t->border.unit;
+    /* A map that is far too large has the colours of others: where its borders are must be known
+     * before its colours can be put to the test. */
+    const double trust = round < FIRST_TESTED_ROUND ? 1 : trust_in_colours(t);
+    const double unit = t->border.unit;
     const double narrowed = UNTRUSTED_SIGMA + (1 - UNTRUSTED_SIGMA) * trust;
     t->colour_weight = trust * s->colour_weight;
     for (size_t label = 0; label < t->labels; label++) {

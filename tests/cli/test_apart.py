@@ -239,7 +239,7 @@ class FolderTest(Case):
             if os.path.exists(path):
                 os.rename(path, self.path("away"))
             os.symlink(self.path("mine"), path)
-            self.bad("out/" + part, "is a link where the folder of results is to be", *self.run_both()[0])
+            self.bad("out/" + part, "is a link where the folder of results should be", *self.run_both()[0])
             self.assertEqual(sorted(os.listdir(self.path("mine"))), [".dcrf-temporary-abcdef", "p0.txt"], part)
             os.unlink(path)
             if os.path.exists(self.path("away")):

@@ -224,7 +224,7 @@ class ProofTest(Case):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertIn("refused", done.stderr)
         with open(SCRIPT, encoding="utf-8") as stream:
-            self.assertLessEqual(len(stream.readlines()), 300)
+            self.assertLessEqual(len(stream.readlines()), 350)  # to be read in ten minutes
 
 
 if __name__ == "__main__":

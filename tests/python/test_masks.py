@@ -42,6 +42,15 @@ class MaskTest(unittest.TestCase):
         self.assertLess((result.labels != self.truth).sum(), 50)
 
     @unittest.skipUnless(COMMAND, "there is no command")
+    def test_far_too_large(self):
+        # Half of what the mask holds is background: its colours must not be taken for the disc's.
+        rows, columns = np.mgrid[0:300, 0:400]
+        radius = np.hypot(rows - 150, columns - 200)
+        image = np.where((radius < 70)[..., None], (180, 80, 60), (60, 120, 70)).astype(np.uint8)
+        found = dcrf.solve(image, labels_prior=(radius < 85).astype(np.uint8), labels=2, method="mf").labels > 0
+        both, either = np.sum(found & (radius < 70)), np.sum(found | (radius < 70))
+        self.assertGreater(both / either, 0.98)
+
     def test_as_the_command(self):
         mask = np.where(self.rough == 1, 255, 0).astype(np.uint8)
         holes = self.rough.copy()
