@@ -1,4 +1,4 @@
-/* Finding the library of a device, and giving a device to a workspace. */
+/* Loads the device library, and sets the device of a workspace. */
 #include "backend/device.h"
 
 #include "core/error.h"
@@ -16,8 +16,7 @@ static const struct dcrf_slot device_slot = {"the device"};
 
 /* ---- the library ---------------------------------------------------------------------------- */
 
-/* The table, once it was found. It is the same for every thread that finds it, so it does not
- * matter which one writes it. */
+/* The table, once found. All threads write the same value. */
 static _Atomic(const struct dcrf_backend *) found_backend;
 
 #ifndef DCRF_HAS_LOADER
@@ -29,7 +28,7 @@ static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error 
 
 #else
 
-/* Next to this library, program or module, or where the build folder that it is in has it. */
+/* Look next to this library, program or module, and at its place in a build folder. */
 static void *open_beside(void) {
     char folder[4096], path[4096 + 64];
     if (!dcrf_own_folder(folder, sizeof folder))
@@ -82,7 +81,7 @@ static dcrf_status find_backend(const struct dcrf_backend **backend, dcrf_error 
         return DCRF_ERROR_DEVICE;
     dcrf_backend_entry entry = NULL;
     void *symbol = dcrf_library_symbol(library, DCRF_BACKEND_ENTRY);
-    memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from one to the other */
+    memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from object to function pointers */
     const struct dcrf_backend *table = entry ? entry() : NULL;
     if (!table || table->version != DCRF_BACKEND_VERSION) {
         dcrf_library_close(library);

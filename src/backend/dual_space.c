@@ -5,7 +5,7 @@
 #include "energy/columns.h"
 #include "filter/plan.h"
 
-/* Adds the row sums of a kernel to those of all. */
+/* Adds a kernel's row sums to the totals. */
 static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, dcrf_error *error) {
     const dcrf_operator *op = space->plan->kernels[kernel].op;
     const size_t n = space->plan->model->variables;
@@ -29,7 +29,7 @@ static dcrf_status add_rows(struct dcrf_dual_space *space, size_t kernel, dcrf_e
     return status;
 }
 
-/* The row sums in double, so that they carry no rounding worth speaking of. */
+/* The row sums in double, so that their rounding error is negligible. */
 static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
     const size_t n = space->plan->model->variables;
     dcrf_status status = DCRF_OK;
@@ -53,8 +53,8 @@ static dcrf_status sum_rows(struct dcrf_dual_space *space, dcrf_error *error) {
 }
 
 /* The term of a clique is smoothed by max_v -<v, y> - |v|^2 epsilon / (2 stiffness): the stiffer,
- * the closer to the term itself, and the shorter the steps. A part of the members' row sums costs
- * the steps little; more than C is more than one member can use. */
+ * the closer to the term itself, and the shorter the steps. A fraction of the members' row sums
+ * shortens the steps little; a stiffness above C is of no use. */
 #define STIFFNESS_PART 0.25
 
 static double choose_stiffness(const struct dcrf_dual_space *space, size_t clique) {
@@ -147,8 +147,8 @@ void dcrf_dual_space_clear(struct dcrf_dual_space *space) {
 
 /* ---- roundings ------------------------------------------------------------------------------ */
 
-/* A number in double is a sum of at most 2 n + 1000 terms, and of as many as there are bins. Where
- * the operator is that of a formula, its values are not quite those of the formula. */
+/* In double, each number is a sum of at most 2 n + 1000 terms, then over the bins. An operator
+ * defined by a formula adds its own approximation error. */
 static double roundings_of(const dcrf_operator *op, const struct dcrf_pair_shape *shape,
                            size_t variables) {
     if (shape->is_precise)
@@ -172,11 +172,11 @@ double dcrf_pair_roundings(const struct dcrf_dual_space *space,
                 fmax(of_map,
                      dcrf_columns_roundings(&space->columns->groups[space->columns->group_of[m]]));
         }
-    /* The map of columns, the product with the weight, and the sum over the kernels. */
+    /* For the map of columns, the product with the weight, and the sum over the kernels. */
     return roundings + (1 + (double)used + of_map) * DCRF_DOUBLE_ROUNDING;
 }
 
-/* Columns are scaled to their sums in double. */
+/* Columns are scaled to their prescribed sums in double. */
 double dcrf_clique_roundings(const struct dcrf_dual_space *space) {
     return ((double)space->largest_clique + 8) * DCRF_DOUBLE_ROUNDING;
 }

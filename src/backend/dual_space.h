@@ -1,4 +1,4 @@
-/* What all points of the LP's dual share, wherever their blocks are.
+/* What all points of the LP's dual have in common, on the CPU or on a device.
  *
  * For every labelling x, every antisymmetric alpha with |alpha_ab:i| <= K_ab, and every v in the
  * set of the clique form,
@@ -15,17 +15,17 @@
  *                       = 0
  *
  * Only the sums A alpha and v are stored. The set is convex, so mixtures are feasible as well. What
- * is stored differs from a feasible point by roundings alone. A chain of n roundings to float
+ * is stored differs from a feasible point only by rounding error. A chain of n roundings to float
  * changes a sum of terms t by at most n u / (1 - n u) sum |t| (Higham, "Accuracy and Stability of
  * Numerical Algorithms", section 3.1), u = 2^-24; for A alpha, sum |t| <= sum_b K_ab, the row sum,
- * times the reach of the columns.
- * So with e_ai = n u (1 + DCRF_DUAL_SLACK) (row sum + ...) subtracted from every reduced cost,
+ * times the reach of the columns. So with e_ai = n u (1 + DCRF_DUAL_SLACK) (row sum + ...)
+ * subtracted from every reduced cost,
  *
  *   E(x) >= constant + sum_a min_i (phi_ai - pairwise_ai - clique_ai) - sum_a e_a
  *
- * holds for all x. Values below the smallest normal float are flushed to zero: DCRF_DUAL_TINY a
- * variable. The sums themselves are in double, and their own error, below count * 2^-53 of the sum
- * of magnitudes, is subtracted too. */
+ * holds for all x. Values below the smallest normal float are flushed to zero: DCRF_DUAL_TINY per
+ * variable allows for this. The sums themselves are in double, and their own error, below count *
+ * 2^-53 of the sum of magnitudes, is subtracted too. */
 #ifndef DCRF_BACKEND_DUAL_SPACE_H
 #define DCRF_BACKEND_DUAL_SPACE_H
 
@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define DCRF_DUAL_UNIT 0x1p-24 /* of rounding to float */
+#define DCRF_DUAL_UNIT 0x1p-24 /* unit roundoff of float */
 #define DCRF_DUAL_SLACK 1e-3   /* covers the denominator 1 - n u up to n = 16000 */
 #define DCRF_DUAL_TINY 1e-25
 #define DCRF_DOUBLE_UNIT 0x1p-53
@@ -50,17 +50,17 @@ struct dcrf_dual_space {
     const dcrf_plan *plan;
     dcrf_workspace *workspace;
     size_t variables;
-    size_t labels, stride; /* of the rows of points: the model's, but for backend/cpu/lp_blocks.h */
-    const float *unary;    /* of such rows; NULL: the model's */
+    size_t labels, stride; /* of rows of points: the model's, except in cpu/lp_blocks.h */
+    const float *unary;    /* in rows of this layout; NULL: the model's */
     dcrf_clique_form form;
     double *sums;         /* of the rows: sum_m w_m reach_m (K_m 1)_a, reach_m = 1 for Potts */
     float *row_sums;      /* the same, rounded up */
     double total;         /* of all rows */
-    double *scratch;      /* of the measuring */
-    uint8_t *is_open;     /* of a line search: does a variable's slope change on the way? */
+    double *scratch;      /* for dcrf_dual_space_measure */
+    uint8_t *is_open;     /* for a line search: does a variable's slope change along it? */
     float *clique_cost;   /* C_p of the variable's clique, or 0; NULL without cliques */
     float *clique_weight; /* C_p / |p|, or 0; NULL without cliques */
-    double clique_total;  /* of clique_cost over all variables */
+    double clique_total;  /* sum of clique_cost over all variables */
     double *stiffness;    /* per clique: the curvature of its smoothed term, times epsilon */
     size_t largest_clique;
     double constant;
@@ -71,27 +71,26 @@ struct dcrf_dual_space {
                           Potts */
 };
 
-/* Takes all memory. Fails with DCRF_ERROR_UNSUPPORTED where a kernel has no cuts. Before anything
- * else is done with it, the space must be measured: row sums, and costs and stiffness of the
- * cliques. */
+/* Allocates all memory. Fails with DCRF_ERROR_UNSUPPORTED if a kernel has no cuts. Before any other
+ * use, the space must be measured: row sums, and costs and stiffness of the cliques. */
 dcrf_status dcrf_dual_space_init(struct dcrf_dual_space *space, const dcrf_plan *plan,
                                  dcrf_workspace *workspace, dcrf_clique_form form,
                                  dcrf_error *error);
 dcrf_status dcrf_dual_space_measure(struct dcrf_dual_space *space, dcrf_error *error);
 void dcrf_dual_space_clear(struct dcrf_dual_space *space);
 
-/* How differences of y become a dual point. epsilon = 0: sign(y_b - y_a), told apart by `bins`
- * bins. Otherwise clip((y_b - y_a) / epsilon), linear between `bins` nodes. Both are uniform on
- * [0, 1]. */
+/* How differences of y become a dual point. epsilon = 0: sign(y_b - y_a), with y quantized to
+ * `bins` bins. Otherwise clip((y_b - y_a) / epsilon), linear between `bins` nodes. Both are uniform
+ * on [0, 1]. */
 struct dcrf_pair_shape {
     double epsilon;
     size_t bins;
-    bool is_precise; /* compute in double: several times the work, and no rounding worth
-                        speaking of; epsilon > 0 only */
+    bool is_precise; /* compute in double: several times the work, with negligible rounding error;
+                        epsilon > 0 only */
 };
 
-/* The nodes and the table (bins x bins) of a shape for the ordered filter; where epsilon is 0,
- * thresholds between the nodes, one less, and no table. */
+/* The nodes and the table (bins x bins) of a shape for the ordered filter; if epsilon is 0, the
+ * bins - 1 thresholds between the nodes, and no table. */
 static inline void dcrf_pair_fill_levels(const struct dcrf_pair_shape *shape, float *nodes,
                                          float *table) {
     const size_t bins = shape->bins;
@@ -108,20 +107,20 @@ static inline void dcrf_pair_fill_levels(const struct dcrf_pair_shape *shape, fl
             table[h * bins + k] = fmaxf(-1, fminf(1, (nodes[k] - nodes[h]) * inverse));
 }
 
-/* How far the stored numbers of a point can be from those of a feasible one: roundings to float
- * (those to double are 2^-29 of one) * 2^-24 times the row sum, and times |v| (C_p for the spread
- * form). */
+/* How far the stored numbers of a point can be from a feasible point: the number of roundings to
+ * float (one to double counts as 2^-29) * 2^-24 times the row sum, and times |v| (C_p for the
+ * spread form). */
 struct dcrf_roundings {
     double pairwise, clique;
 };
 
-/* Of a point of this shape, and of projections onto the cliques' sets. */
+/* For a point of this shape, and for projections onto the cliques' sets. */
 double dcrf_pair_roundings(const struct dcrf_dual_space *space,
                            const struct dcrf_pair_shape *shape);
 double dcrf_clique_roundings(const struct dcrf_dual_space *space);
 
-/* Of into + weight (from - into). A difference of two values up to r is rounded relative to 2 r,
- * its product with the weight likewise, and the sum relative to r: to double, all of it. */
+/* For into + weight (from - into), in double. A difference of two values up to r is rounded
+ * relative to 2 r, and so is its product with the weight; the sum is rounded relative to r. */
 static inline struct dcrf_roundings dcrf_roundings_mix(struct dcrf_roundings into,
                                                        struct dcrf_roundings from, double weight) {
     const double own = 7 * DCRF_DOUBLE_ROUNDING;
@@ -130,15 +129,15 @@ static inline struct dcrf_roundings dcrf_roundings_mix(struct dcrf_roundings int
     return into;
 }
 
-/* How fast the error that is subtracted grows on the way from one point to another. */
+/* How fast the subtracted error bound grows along the line from one point to another. */
 static inline double dcrf_dual_error_slope(const struct dcrf_dual_space *space,
                                            struct dcrf_roundings from, struct dcrf_roundings to) {
     return (to.pairwise - from.pairwise) * DCRF_DUAL_UNIT * space->total;
 }
 
 /* The bound from sums over the variables, of the lowest reduced costs and of their magnitudes,
- * added in double in any order, after subtracting a bound on the rounding error. The row sums with
- * their roundings are below the sum with twice as many; no |v| is above C. */
+ * added in double in any order, after subtracting a bound on the rounding error. Rounding of the
+ * row sums is covered by the factor 1 + 4 u; |v| <= C. */
 static inline double dcrf_dual_bound_of_sums(const struct dcrf_dual_space *space,
                                              struct dcrf_roundings roundings, double lowest,
                                              double magnitude) {

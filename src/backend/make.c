@@ -5,7 +5,7 @@
 #include "core/memory.h"
 #include "energy/coupling.h"
 
-/* A model on its way to a backend, with the memory that it is described in. */
+/* The description of a model for a backend, and the memory that it refers to. */
 struct description {
     struct dcrf_backend_model model;
     struct dcrf_backend_group *groups;
@@ -78,7 +78,7 @@ static void fill_group(struct description *description, size_t g) {
                                     .compatibility = matrix};
 }
 
-/* One group of all kernels that have a weight. */
+/* One group of all kernels with nonzero weight. */
 static void fill_potts(struct description *description) {
     const dcrf_plan *plan = description->model.plan;
     size_t count = 0;
