@@ -7,7 +7,7 @@
 
 /* Write status and message into *error (which may be NULL) and return the status. */
 #if defined(__MINGW32__) && !defined(__clang__)
-__attribute__((format(gnu_printf, 3, 4))) /* or gcc takes Windows' own for it, which has no %zu */
+__attribute__((format(gnu_printf, 3, 4))) /* gcc's default is Windows' printf, without %zu */
 #elif defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -16,14 +16,14 @@ dcrf_fail(dcrf_error *error, dcrf_status status, const char *format, ...);
 
 dcrf_status dcrf_fail_memory(dcrf_error *error, const char *what);
 
-/* `what` ("the plan or the workspace") is NULL, which a caller can cause. */
+/* Fail because the caller passed NULL for `what` ("the plan or the workspace"). */
 dcrf_status dcrf_fail_null(dcrf_error *error, const char *what);
 
-/* Does the caller's array hold `needed` elements? `what` names it ("the labels"). */
+/* Does the caller's array have room for `needed` elements? `what` names it ("the labels"). */
 dcrf_status dcrf_check_room(const void *array, size_t count, size_t needed, const char *what,
                             dcrf_error *error);
 
-/* The same of rows of `width` elements, `stride` apart, the last of which may be the last. */
+/* As above, for rows of `width` elements, `stride` apart; the last row needs no padding. */
 dcrf_status dcrf_check_rows(const void *array, size_t count, size_t rows, size_t width,
                             size_t stride, const char *what, dcrf_error *error);
 

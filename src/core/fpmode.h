@@ -1,14 +1,14 @@
-/* The floating-point mode of our loops. Denormal floats are slow on many CPUs and carry nothing
- * here (values below 1e-38), so they are flushed while our code runs. Otherwise the mode is the
- * default one (round to nearest, no traps), whatever the caller's is: chunks of one loop run in the
- * caller's thread and in ours and must round alike. The caller's mode comes back afterwards. */
+/* The floating-point mode of our loops. Denormal floats are slow on many CPUs and contribute
+ * nothing here (values below 1e-38), so they are flushed while our code runs. Otherwise the mode is
+ * the default (round to nearest, no traps), whatever the caller's is: chunks of one loop run in the
+ * caller's thread and in ours and must round alike. The caller's mode is restored afterwards. */
 #ifndef DCRF_CORE_FPMODE_H
 #define DCRF_CORE_FPMODE_H
 
 #include <float.h>
 #include <stdint.h>
 
-/* A loop over floats must give what the same loop over vectors gives. */
+/* Scalar and vector loops must give the same results. */
 #if FLT_EVAL_METHOD != 0
 #error                                                                                             \
     "floats are computed in another type: compile with -fexcess-precision=fast (and, for 32-bit x86, -msse2 -mfpmath=sse)"

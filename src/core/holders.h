@@ -1,5 +1,6 @@
-/* Handles hold what they stand on: each counts its holders besides its maker, and is freed when the
- * last of them all lets go. The count is atomic, because handles are shared between threads. */
+/* Handles hold the handles they depend on: each counts its holders besides its creator, and is
+ * freed when the last of them all lets go. The count is atomic, because handles are shared between
+ * threads. */
 #ifndef DCRF_CORE_HOLDERS_H
 #define DCRF_CORE_HOLDERS_H
 

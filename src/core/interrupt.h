@@ -1,4 +1,4 @@
-/* How a long loop learns that it should end: it asks. */
+/* How a long loop learns that it should stop: it polls. */
 #ifndef DCRF_CORE_INTERRUPT_H
 #define DCRF_CORE_INTERRUPT_H
 

@@ -1,4 +1,4 @@
-/* One caller at a time, and calls that end early: what a workspace knows about both. */
+/* One caller at a time, and stopping early: the workspace's state for both. */
 #include "core/error.h"
 #include "core/timer.h"
 #include "core/workspace.h"
@@ -42,7 +42,7 @@ void dcrf_workspace_leave(dcrf_workspace **entered) {
 
 /* ---- ending early --------------------------------------------------------------------------- */
 
-/* How often callbacks are asked in the middle of loops. */
+/* How often callbacks are polled during loops. */
 #define ASK_EVERY_S 2e-3
 
 void dcrf_workspace_set_limit(dcrf_workspace *workspace, double time_limit_s,

@@ -16,23 +16,20 @@ size_t dcrf_align(size_t bytes) {
     return (bytes + DCRF_ALIGNMENT - 1) / DCRF_ALIGNMENT * DCRF_ALIGNMENT;
 }
 
-/* Large arrays ask for huge pages: fewer page faults when they are first written, fewer misses of
- * the address cache when they are gathered from. And they are kept when they are released, up to
- * MOST_KEPT_BYTES: the system clears every page that it hands out, which takes longer than a pass
- * over it, and calls that follow each other want arrays of the same sizes. The system may take the
- * pages of what is kept at any time, and there is never more memory in use and kept
- * together than a quarter more than was in use at one time.
- */
+/* Large arrays request huge pages: fewer page faults when they are first written, fewer TLB misses
+ * when they are gathered from. Once released they are kept, up to MOST_KEPT_BYTES: the system
+ * clears every page that it hands out, which takes longer than a pass over it, and successive calls
+ * need arrays of the same sizes. The system may reclaim the pages of kept blocks at any time, and
+ * memory in use and kept together never exceeds the peak in use by more than a quarter. */
 #ifdef DCRF_HAS_HUGE_PAGES
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define HUGE_FROM_BYTES (HUGE_PAGE_BYTES / 2)
-/* What is left of the last huge page stays small pages, which are not cleared before they are used.
- */
+/* The rest of the last huge page stays small pages, which are not cleared before they are used. */
 #define ROUND_BYTES ((size_t)64 << 10)
 #define MOST_BLOCKS 64
 #define KEPT_SHARE 4
 
-/* Memory checkers are to see what is released. */
+/* Memory checkers must see every release. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MOST_KEPT_BYTES ((size_t)0)
 #elif defined(__has_feature)
@@ -63,7 +60,7 @@ static void store_leave(void) {
     dcrf_mutex_unlock(&store_mutex);
 }
 
-/* A child of fork must not find the store locked by a thread that it does not have. */
+/* A child of fork() must not find the store locked by a thread that it does not have. */
 static void follow_forks_once(void) {
     static bool is_following; /* guarded by the store */
     store_enter();
@@ -73,8 +70,8 @@ static void follow_forks_once(void) {
     store_leave();
 }
 
-/* Give a block that is kept back to the system: the smallest with so many bytes, or the largest.
- * Small arrays of one step must not cost the large ones of the next. */
+/* Return a kept block to the system: the smallest with at least `bytes` bytes, or else the largest.
+ * Small arrays of one step must not evict the large ones of the next. */
 static void drop_kept(size_t bytes) {
     struct block *chosen = NULL;
     for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++) {
@@ -92,8 +89,8 @@ static void drop_kept(size_t bytes) {
     *chosen = (struct block){0};
 }
 
-/* The smallest block that is kept and large enough, unless it is more than twice as large: other
- * arrays of a call than the one that it was for can have it, and it need not be cleared again. */
+/* The smallest kept block that is large enough, unless it is more than twice as large: arrays other
+ * than the one it was made for can reuse it, and it need not be cleared again. */
 static struct block *find_kept(size_t bytes) {
     struct block *best = NULL;
     for (struct block *block = store.blocks; block < store.blocks + MOST_BLOCKS; block++)
@@ -110,8 +107,8 @@ static struct block *find_entry(const void *memory) {
     return NULL;
 }
 
-/* What may be in use and kept together: where not even a little more could be kept than was in use
- * at one time, one small array that finds nothing of its size costs a large one in every call. */
+/* The limit for memory in use and kept together. Without some slack above the peak in use, one
+ * small array without a match would evict a large one in every call. */
 static size_t most_held(void) {
     return store.most_used_bytes + store.most_used_bytes / KEPT_SHARE;
 }
@@ -144,7 +141,7 @@ static void *allocate_huge(size_t size) {
             drop_kept(sum - most_held());
         struct block *entry = find_entry(NULL);
         memory = take_huge(bytes);
-        while (!memory && store.kept_bytes > 0) { /* what is kept may be what is missing */
+        while (!memory && store.kept_bytes > 0) { /* kept blocks may take up what is missing */
             drop_kept(bytes);
             memory = take_huge(bytes);
         }
@@ -159,7 +156,7 @@ static void *allocate_huge(size_t size) {
     return memory;
 }
 
-/* Keep a block, if it is one of those. */
+/* Keep a block, if it belongs to the store. */
 static bool keep(void *memory) {
     if (MOST_KEPT_BYTES == 0 || !memory || (uintptr_t)memory % HUGE_PAGE_BYTES != 0)
         return false;

@@ -6,22 +6,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A cache line; also the widest vector. */
+/* The size of a cache line; also of the widest vector. */
 #define DCRF_ALIGNMENT 64
 
-/* *product = a * b, or false when it does not fit. */
+/* *product = a * b, or false on overflow. */
 bool dcrf_multiply(size_t a, size_t b, size_t *product);
 
 /* `bytes` rounded up to a multiple of the alignment. */
 size_t dcrf_align(size_t bytes);
 
-/* count elements of `bytes` bytes, aligned, not initialized (dcrf_allocate) or zero
- * (dcrf_allocate_zero). NULL when the size overflows or memory is out. A count of zero gives a
- * pointer that can be freed. */
+/* count elements of `bytes` bytes, aligned, uninitialized (dcrf_allocate) or zero
+ * (dcrf_allocate_zero). NULL on overflow or when out of memory. A count of zero gives a pointer
+ * that can be freed. */
 void *dcrf_allocate(size_t count, size_t bytes);
 void *dcrf_allocate_zero(size_t count, size_t bytes);
 
-/* Free what dcrf_allocate gave; NULL is fine. Large arrays are kept for the next that ask (see
+/* Free memory from dcrf_allocate; NULL is a no-op. Large arrays are kept for later allocations (see
  * memory.c) until dcrf_trim_memory (dcrf/workspace.h). */
 void dcrf_release(void *memory);
 

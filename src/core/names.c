@@ -1,4 +1,4 @@
-/* Names of the values of public enums, both ways. */
+/* Names of the values of public enums, and back. */
 #include <dcrf/dcrf.h>
 #include <dcrf/experimental.h>
 #include <string.h>
@@ -7,7 +7,7 @@ static const char *name_of(const char *const *names, size_t count, size_t value)
     return value < count ? names[value] : NULL;
 }
 
-/* The value of a name among `count`, or `count`. */
+/* The value with this name among `count`, or `count` if there is none. */
 static size_t value_of(const char *const *names, size_t count, const char *name) {
     size_t value = 0;
     while (value < count && (!name || strcmp(names[value], name) != 0))
@@ -15,7 +15,7 @@ static size_t value_of(const char *const *names, size_t count, const char *name)
     return value;
 }
 
-/* dcrf_X_name and dcrf_X_from_name, with the names in the order of the values. */
+/* Define dcrf_X_name and dcrf_X_from_name; the names are in the order of the values. */
 #define NAMES(type, ...)                                                                           \
     static const char *const type##_names[] = {__VA_ARGS__};                                       \
     const char *type##_name(type value) {                                                          \

@@ -1,9 +1,9 @@
-/* Large arrays copied and cleared by all threads. */
+/* Copying and clearing large arrays with all threads. */
 #include "core/threads.h"
 
 #include <string.h>
 
-/* Bytes that a task takes. */
+/* Bytes per chunk. */
 #define GRAIN ((size_t)1 << 16)
 
 struct copy {

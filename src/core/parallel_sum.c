@@ -1,5 +1,5 @@
-/* Sums over a parallel loop: every chunk has its own partial sums, which are added up in the order
- * of the chunks, whatever thread made them. */
+/* Sums over a parallel loop: every chunk has its own partial sums, which are added up in chunk
+ * order, regardless of which thread computed them. */
 #include "core/threads.h"
 
 #include <string.h>

@@ -42,7 +42,7 @@ void dcrf_platform_free(void *memory) {
 
 #elif defined(__wasm_atomics__)
 
-/* The heap of wasi-libc is for one thread, and loops of the pool allocate. */
+/* The heap of wasi-libc is not thread-safe, and loops of the pool allocate. */
 static atomic_flag heap_is_taken = ATOMIC_FLAG_INIT;
 
 static void heap_enter(void) {
@@ -290,7 +290,7 @@ void *dcrf_library_open(const char *path) {
 void *dcrf_library_symbol(void *library, const char *name) {
     const FARPROC function = GetProcAddress(library, name);
     void *symbol;
-    memcpy(&symbol, &function, sizeof symbol); /* ISO C has no cast from one to the other */
+    memcpy(&symbol, &function, sizeof symbol); /* ISO C has no cast between the two */
     return symbol;
 }
 

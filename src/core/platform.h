@@ -1,6 +1,6 @@
-/* What ISO C does not have: everything of the library that differs between systems is in
- * platform.c, for POSIX, Windows and WebAssembly, the clock of core/timer.h too. (WebAssembly has
- * no threads of its own; its pool is core/wasm/threads.c.) */
+/* What ISO C lacks. All code of the library that differs between systems is in platform.c, for
+ * POSIX, Windows and WebAssembly, including the clock of core/timer.h. (WebAssembly has no threads
+ * of its own; its pool is core/wasm/threads.c.) */
 #ifndef DCRF_CORE_PLATFORM_H
 #define DCRF_CORE_PLATFORM_H
 
@@ -9,18 +9,18 @@
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* `bytes` is a positive multiple of the alignment, which is a power of two. NULL where memory is
- * out. */
+/* `bytes` is a positive multiple of the alignment, which is a power of two. NULL when out of
+ * memory. */
 void *dcrf_platform_allocate(size_t alignment, size_t bytes);
 void dcrf_platform_free(void *memory);
 
 #if defined(__linux__)
-/* Whole huge pages: ask for such; or let the system take them until they are written again. */
+/* Request huge pages; or let the system reclaim whole huge pages until they are next written. */
 #define DCRF_HAS_HUGE_PAGES
 void dcrf_prefer_huge_pages(void *memory, size_t bytes);
 void dcrf_lend_pages(void *memory, size_t bytes);
 
-/* Call `before` ahead of every fork() from now on, and `after` behind it on both sides. */
+/* Call `before` before every fork() from now on, and `after` after it in both processes. */
 void dcrf_follow_forks(void (*before)(void), void (*after)(void));
 #endif
 
@@ -57,16 +57,16 @@ void dcrf_condition_wait(dcrf_condition *condition, dcrf_mutex *mutex);
 void dcrf_condition_signal(dcrf_condition *condition);
 void dcrf_condition_broadcast(dcrf_condition *condition);
 
-/* Stays where it is until the thread was joined. */
+/* Must not move until the thread has been joined. */
 struct dcrf_thread {
     dcrf_thread_handle handle;
     void (*run)(void *argument);
     void *argument;
 };
 
-/* Start a thread that takes none of the program's signals, so that its handlers run in its own
- * threads; only those that a fault of the thread itself raises still reach a crash handler. Returns
- * zero, or an error number. */
+/* Start a thread that blocks the program's signals, so that they are handled in the program's own
+ * threads; only signals raised by a fault in the thread itself still reach a crash handler. Returns
+ * zero or an error number. */
 int dcrf_thread_start(struct dcrf_thread *thread, void (*run)(void *argument), void *argument);
 void dcrf_thread_join(struct dcrf_thread *thread);
 void dcrf_thread_yield(void);
@@ -74,7 +74,7 @@ void dcrf_thread_yield(void);
 /* Differs between the two sides of a fork(). */
 long dcrf_process_id(void);
 
-/* Cores that this process may use: a container or taskset may leave fewer than there are. */
+/* Cores available to this process: a container or taskset may allow fewer than there are. */
 size_t dcrf_core_count(void);
 
 #endif
@@ -84,17 +84,17 @@ size_t dcrf_core_count(void);
 #if !defined(__wasm__)
 #define DCRF_HAS_LOADER
 
-/* NULL where it cannot be opened; dcrf_library_problem then says why, in this thread. */
+/* NULL on failure; dcrf_library_problem then says why, in the same thread. */
 void *dcrf_library_open(const char *path);
 void *dcrf_library_symbol(void *library, const char *name);
 void dcrf_library_close(void *library);
 void dcrf_library_problem(char *text, size_t bytes);
 
-/* The folder of the program or library that this code is in; false where it is not known. */
+/* The folder of the program or library that contains this code; false if unknown. */
 bool dcrf_own_folder(char *path, size_t bytes);
 
-/* What the environment says about a library to load; NULL where it is not to be trusted, in a
- * program with more rights than who starts it. */
+/* An environment variable about a library to load; NULL where the environment is not to be trusted,
+ * in a program with more privileges than the user who starts it. */
 const char *dcrf_library_setting(const char *name);
 
 #endif

@@ -1,13 +1,13 @@
-/* The pool: workers wait for a generation counter to change, go in while the door of the loop is
- * open, take chunks from a shared counter, and leave. The caller works too, shuts the door when no
- * chunk is left, and waits for those inside only: a worker that the system has not scheduled yet
- * delays no one.
+/* The thread pool: workers wait for a generation counter to change, enter while the door of the
+ * loop is open, take chunks from a shared counter, and leave. The caller works too, shuts the door
+ * when no chunk is left, and waits only for the workers inside: one that the system has not
+ * scheduled yet causes no delay.
  *
- * Loops follow each other within microseconds (a filter is a dozen of them), so a worker spins for
- * a short while before it sleeps; not when there are more threads than cores. A loop that comes and
- * goes without a chunk for the worker does not make that while longer: threads that small work does
- * not need soon sleep, and stay asleep. Sleepers are woken for chunks that have no running thread,
- * a few by the caller and more by each of those while chunks are left. */
+ * Loops follow each other within microseconds (a filter is a dozen of them), so a worker spins
+ * briefly before it sleeps, unless there are more threads than cores. A loop that passes without a
+ * chunk for the worker does not extend its spinning: threads that small loops do not need soon
+ * sleep, and stay asleep. Sleepers are woken for chunks that have no running thread: a few by the
+ * caller, and more by each woken worker while chunks are left. */
 #include "core/threads.h"
 
 #include "core/error.h"
@@ -22,13 +22,13 @@
 #include <string.h>
 
 #define MOST_THREADS 1024
-/* How long a worker spins before it sleeps, and how often it looks on the clock: waking takes the
- * system about as long. */
+/* How long a worker spins before it sleeps (waking takes the system about as long), and how many
+ * spins there are between looks at the clock. */
 #define SPIN_S 50e-6
 #define SPINS_PER_LOOK 32
-/* What a caller spins for its workers before it lets others have the processor. */
+/* Spins of a caller that waits for its workers before it yields the processor. */
 #define SPINS_BEFORE_YIELD 20000
-/* Sleepers that a thread wakes. */
+/* Sleepers that one thread wakes. */
 #define WAKES 3
 
 /* The door: whether it is open, and how many workers are inside. */
@@ -44,18 +44,18 @@ struct loop {
     dcrf_task task;
     void *context;
     size_t count, grain;
-    size_t number; /* of those that an observer was told of */
+    size_t number; /* among the loops reported to an observer */
 };
 
 struct dcrf_pool {
-    size_t threads; /* with the caller's */
-    size_t started; /* workers that run */
+    size_t threads; /* including the caller's */
+    size_t started; /* running workers */
     struct worker *workers;
-    long owner; /* the process */
+    long owner; /* process id */
     bool spins;
     dcrf_pool_observer observer;
     void *observer_user;
-    size_t observed; /* loops */
+    size_t observed; /* loops reported */
 
     /* The current loop: written by the caller before it opens the door. */
     struct loop loop;
@@ -89,7 +89,7 @@ static void run_chunk(const dcrf_pool *pool, const struct loop *loop, size_t beg
     tell(pool, (struct dcrf_chunk){loop->number, loop->task, begin, end, worker, false, true});
 }
 
-/* Returns whether there were any. */
+/* Run chunks until none are left. Returns whether there were any. */
 static bool run_chunks(dcrf_pool *pool, size_t worker) {
     for (bool any = false;; any = true) {
         const size_t begin =
@@ -100,7 +100,7 @@ static bool run_chunks(dcrf_pool *pool, size_t worker) {
     }
 }
 
-/* Wake a few of those who sleep, for chunks that are left when each of `awake` has one. */
+/* Wake a few sleepers, for the chunks left over when each of `awake` threads has one. */
 static void wake_some(dcrf_pool *pool, size_t awake) {
     const size_t next = atomic_load_explicit(&pool->next, memory_order_relaxed);
     const size_t left =
@@ -136,7 +136,7 @@ static unsigned wait_for_work(dcrf_pool *pool, unsigned seen, double *sleep_at_s
     return now;
 }
 
-/* Go in unless the door is shut. */
+/* Enter unless the door is shut. */
 static bool enter(dcrf_pool *pool) {
     size_t door = atomic_load_explicit(&pool->door, memory_order_relaxed);
     while (door & DOOR_OPEN)
@@ -210,7 +210,7 @@ void dcrf_pool_free(dcrf_pool **pool_pointer) {
     dcrf_pool *pool = *pool_pointer;
     if (!pool)
         return;
-    /* After fork() the workers do not exist on this side; there is nothing to join. */
+    /* After fork() the workers do not exist in the child; there is nothing to join. */
     if (pool->owner == dcrf_process_id()) {
         atomic_store(&pool->quit, true);
         atomic_fetch_add(&pool->generation, 1);
@@ -236,7 +236,7 @@ void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user)
     pool->observer_user = user;
 }
 
-/* The chunks of a loop among all threads. */
+/* Run the chunks of a loop on all threads. */
 static void run_together(dcrf_pool *pool, const struct loop *loop) {
     pool->loop = *loop;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);

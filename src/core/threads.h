@@ -1,8 +1,8 @@
-/* A pool of threads, and loops over it whose results do not depend on the number of threads.
+/* A thread pool, and loops over it whose results do not depend on the number of threads.
  *
- * A loop is cut into chunks of `grain` indices, whatever the number of threads; a chunk is worked
- * on by one thread. A task that writes only what belongs to its chunk therefore gives the same
- * bytes always. */
+ * A loop is cut into chunks of `grain` indices, regardless of the number of threads; each chunk is
+ * processed by one thread. A task that writes only what belongs to its chunk therefore always gives
+ * the same bytes. */
 #ifndef DCRF_CORE_THREADS_H
 #define DCRF_CORE_THREADS_H
 
@@ -13,21 +13,21 @@
 typedef struct dcrf_pool dcrf_pool;
 
 /* Work on the indices begin <= i < end; `worker` is below the pool's thread count and differs
- * between chunks that run at the same time. Denormals are flushed while a task runs. */
+ * between concurrent chunks. Denormals are flushed while a task runs. */
 typedef void (*dcrf_task)(void *context, size_t begin, size_t end, size_t worker);
 
-/* The same for a loop that sums something up. */
+/* The same for a loop that computes a sum. */
 typedef double (*dcrf_sum_task)(void *context, size_t begin, size_t end);
 
 /* The same for several sums at once; adds to sums[0], sums[1], ... */
 typedef void (*dcrf_sums_task)(void *context, size_t begin, size_t end, double *sums);
 
-/* threads = 0: as many as there are cores. */
+/* threads = 0: one per core. */
 dcrf_status dcrf_pool_new(dcrf_pool **pool, size_t threads, dcrf_error *error);
 void dcrf_pool_free(dcrf_pool **pool);
 size_t dcrf_pool_threads(const dcrf_pool *pool);
 
-/* A chunk of the loop with that number, or all of the loop, before it is worked on and after. */
+/* A chunk of loop number `loop`, or the whole loop (is_loop), before it runs or after (is_done). */
 struct dcrf_chunk {
     size_t loop;
     dcrf_task task;
@@ -38,21 +38,21 @@ struct dcrf_chunk {
 };
 
 /* For traces, and tests of how work is divided: called for every loop by the caller and for every
- * chunk by the thread that works on it. NULL: none. Not in WebAssembly. */
+ * chunk by the thread that runs it. NULL: none. Not in WebAssembly. */
 typedef void (*dcrf_pool_observer)(void *user, const struct dcrf_chunk *chunk);
 void dcrf_pool_observe(dcrf_pool *pool, dcrf_pool_observer observer, void *user);
 
-/* Run task over 0 .. count - 1 in chunks of `grain` > 0. A pool that is NULL, or was inherited
- * through fork(), runs in the calling thread. One loop at a time: the pool belongs to one caller.
- */
+/* Run task over 0 .. count - 1 in chunks of `grain` > 0. If the pool is NULL or was inherited
+ * through fork(), the loop runs in the calling thread. One loop at a time: the pool belongs to one
+ * caller. */
 void dcrf_parallel_for(dcrf_pool *pool, size_t count, size_t grain, dcrf_task task, void *context);
 
 /* memcpy, and memset to zero, by all threads. */
 void dcrf_parallel_copy(dcrf_pool *pool, void *to, const void *from, size_t bytes);
 void dcrf_parallel_clear(dcrf_pool *pool, void *to, size_t bytes);
 
-/* The sum of task over all chunks, added up in the order of the indices. The chunk size depends on
- * count alone. */
+/* The sum of task over all chunks, added up in index order. The chunk size depends on count
+ * alone. */
 double dcrf_parallel_sum(dcrf_pool *pool, size_t count, dcrf_sum_task task, void *context);
 
 /* The same for `width` sums, at most DCRF_MOST_SUMS; totals is overwritten. */

@@ -1,10 +1,10 @@
-/* The pool in WebAssembly, where a module cannot start threads by itself.
+/* The thread pool in WebAssembly, where a module cannot start threads by itself.
  *
  * The host may lend some: a helper is another instance of the module over the same, shared memory,
- * with a stack of its own, that calls dcrf_wasm_help and stays there until the host ends it. One
- * thread at a time calls the library, so there is one loop at a time, and one place that describes
- * it. The door is that of core/threads.c: helpers go in while it is open, and the caller waits for
- * those inside only. In a module without shared memory all loops run in the caller. */
+ * with its own stack, that calls dcrf_wasm_help and stays there until the host ends it. One thread
+ * at a time calls the library, so there is one loop at a time, and one place that describes it. The
+ * door works as in core/threads.c: helpers enter while it is open, and the caller waits only for
+ * those inside. In a module without shared memory all loops run in the caller. */
 #include "core/threads.h"
 
 #include "core/error.h"
@@ -17,13 +17,13 @@
 #define MOST_THREADS 1024
 
 struct dcrf_pool {
-    size_t threads; /* with the caller's; fewer work where the host lends fewer */
+    size_t threads; /* including the caller's; fewer run if the host lends fewer */
 };
 
 #ifdef __wasm_atomics__
 
 #define SPINS_BEFORE_SLEEP 2000
-/* How long the caller sleeps between two looks at a helper that the system has not let run. */
+/* How long the caller sleeps between checks on a helper that has not been scheduled. */
 #define NAP_NS 50000
 #define DOOR_OPEN ((size_t)1 << 31)
 
