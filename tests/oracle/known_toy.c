@@ -38,7 +38,7 @@ struct known_toy new_known_toy(uint64_t seed, size_t variables, size_t labels, s
                                    t.toy.workspace, NULL),
                      DCRF_OK);
     fill_matrix(&t);
-    /* The formula itself, where the operators are meant to be it. */
+    /* For exact operators, use the formula itself. */
     for (size_t k = 0; k < n * n && is_exact; k++)
         if (k / n != k % n) {
             t.matrix[k] = 0;
@@ -87,7 +87,7 @@ void decide_some(struct known_toy *t, double part) {
         if (t->known.round[a] == 0 && dcrf_rng_uniform(&t->rng) < part) {
             if (dcrf_rng_next(&t->rng) % 2)
                 marked[a] = 1;
-            else /* another label than that of x may be the one that is left */
+            else /* the remaining label may differ from that of x */
                 for (size_t i = 0, kept = dcrf_rng_next(&t->rng) % labels; i < labels; i++)
                     possible[i] = i == kept;
         }

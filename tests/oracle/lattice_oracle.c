@@ -6,8 +6,8 @@
 
 /* ---- one point ------------------------------------------------------------------------------ */
 
-/* The rank of a coordinate: how many are larger, and of equal ones how many come before it; and
- * what the sum of the rounded coordinates is off. */
+/* The rank of a coordinate: the number of larger ones plus the number of equal ones before it,
+ * corrected by how far the sum of the rounded coordinates is from zero. */
 static void rank_by(const double *difference, size_t d, int excess, struct point *p) {
     for (size_t i = 0; i <= d; i++) {
         p->rank[i] = excess;
@@ -17,7 +17,7 @@ static void rank_by(const double *difference, size_t d, int excess, struct point
     }
 }
 
-/* These say whether the point fits. */
+/* Both return whether the point fits. */
 static bool embed_in_double(const double *factor, size_t d, const float *feature, struct point *p) {
     const double corners = (double)(d + 1);
     double elevated[DCRF_MAX_CORNERS], difference[DCRF_MAX_CORNERS], above = 0;
@@ -56,7 +56,7 @@ static bool embed_in_double(const double *factor, size_t d, const float *feature
 
 static bool embed_in_single(const double *factor, size_t d, const float *feature, struct point *p) {
     const float corners = (float)(d + 1), per_corner = 1 / corners;
-    double difference[DCRF_MAX_CORNERS]; /* floats */
+    double difference[DCRF_MAX_CORNERS]; /* holds float values */
     float elevated[DCRF_MAX_CORNERS], above = 0;
     float barycentric[DCRF_MAX_CORNERS + 1] = {0};
     int excess = 0;
@@ -80,7 +80,7 @@ static bool embed_in_single(const double *factor, size_t d, const float *feature
         p->rank[i] += step * (int)(d + 1);
         p->origin[i] += step * (int)(d + 1);
         if (p->rank[i] < 0 || p->rank[i] > (int)d)
-            return false; /* roundings that do not sum to what they must */
+            return false; /* the rounded coordinates do not sum to a valid value */
         const float share = (elevated[i] - (float)p->origin[i]) * per_corner;
         barycentric[d - (size_t)p->rank[i]] += share;
         barycentric[d + 1 - (size_t)p->rank[i]] -= share;
@@ -98,7 +98,7 @@ bool embed_one(bool is_single, size_t d, const float *feature, struct point *p) 
 
 /* ---- a list of vertices --------------------------------------------------------------------- */
 
-static size_t compared; /* coordinates, by qsort and bsearch */
+static size_t compared; /* number of coordinates that qsort and bsearch compare */
 
 static int compare_keys(const void *one, const void *other) {
     const int64_t *a = one, *b = other;

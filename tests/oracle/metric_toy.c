@@ -60,7 +60,7 @@ static void draw_cuts(struct metric_toy *p, size_t kernel, dcrf_rng *rng) {
     assert_int_equal(dcrf_model_set_cuts(p->model, kernel, count, sets, lengths, NULL), DCRF_OK);
 }
 
-/* A distance of points in a plane (L1 or Euclidean), or any numbers. */
+/* Distances of points in a plane (L1 or Euclidean), or arbitrary numbers. */
 static void draw_matrix(struct metric_toy *p, size_t kernel, dcrf_rng *rng) {
     float matrix[METRIC_TOY_LABELS * METRIC_TOY_LABELS];
     double point[METRIC_TOY_LABELS][2];
@@ -107,8 +107,8 @@ static void draw_compatibility(struct metric_toy *p, size_t kernel, dcrf_rng *rn
 
 /* ---- models --------------------------------------------------------------------------------- */
 
-/* (A alpha)_ai of the labelling, with pairs that a cut tells apart saturated; the sums that are
- * taken off. For matrices the cuts are those that the LP finds. */
+/* (A alpha)_ai of the labelling, with every pair that a cut separates saturated: the sums
+ * subtracted from the unaries. For matrices, the cuts are those that the LP finds. */
 static long double saturated(const struct metric_toy *p, size_t a, size_t i) {
     long double sum = 0;
     for (size_t k = 0; k < p->model->kernel_count; k++) {
@@ -170,7 +170,7 @@ struct metric_toy metric_toy_make(uint64_t seed, enum metric_toy_kind kind, bool
     assert_int_equal(dcrf_workspace_new(&p.workspace, 1, NULL), DCRF_OK);
     assert_int_equal(dcrf_model_new(&p.model, &grid, p.labels, NULL), DCRF_OK);
     const size_t kernels = 1 + dcrf_rng_next(rng) % METRIC_TOY_KERNELS;
-    dcrf_rng before = *rng; /* the compatibility was drawn */
+    dcrf_rng before = *rng; /* the compatibility has been drawn */
     for (size_t k = 0; k < kernels; k++) {
         for (size_t i = 0; i < 2 * METRIC_TOY_VARIABLES; i++)
             features[k][i] = (float)(3 * dcrf_rng_uniform(rng));

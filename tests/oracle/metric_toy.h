@@ -1,8 +1,7 @@
-/* Small models with distances between labels of all kinds, and their optimum by enumeration.
+/* Small models with all kinds of distances between labels, and their optima by enumeration.
  *
- * The optimum is that of the matrices that the operators themselves apply: their columns, from unit
- * vectors in double, with the model's own mu, and all sums over them in long double, over all
- * labellings. */
+ * The optimum is that of the matrices that the operators really apply: their columns, from unit
+ * vectors in double, with the model's own mu; all sums are in long double, over all labellings. */
 #ifndef DCRF_TESTS_METRIC_TOY_H
 #define DCRF_TESTS_METRIC_TOY_H
 
@@ -21,14 +20,14 @@ struct metric_toy {
     dcrf_workspace *workspace;
     size_t variables, labels;
     float unary[METRIC_TOY_VARIABLES * METRIC_TOY_LABELS];
-    /* With the weights. */
+    /* Weights included. */
     long double matrix[METRIC_TOY_KERNELS][METRIC_TOY_VARIABLES][METRIC_TOY_VARIABLES];
-    uint16_t hidden[METRIC_TOY_VARIABLES]; /* of a tight model */
+    uint16_t hidden[METRIC_TOY_VARIABLES]; /* the optimum of a tight model */
 };
 
-/* Tight: the unaries are such that the dual point of a labelling (pairs that a cut tells apart are
- * saturated) has its reduced costs smallest where the labelling is. Same: all kernels have one
- * distance. */
+/* Tight: the unaries are chosen such that at the dual point of a labelling (pairs that a cut
+ * separates are saturated) the reduced costs are smallest at that labelling. Same: all kernels
+ * share one distance. */
 enum metric_toy_kind { METRIC_TOY_ANY, METRIC_TOY_TIGHT, METRIC_TOY_SAME };
 
 struct metric_toy metric_toy_make(uint64_t seed, enum metric_toy_kind kind, bool has_cliques,
@@ -36,7 +35,7 @@ struct metric_toy metric_toy_make(uint64_t seed, enum metric_toy_kind kind, bool
 void metric_toy_clear(struct metric_toy *toy);
 
 long double metric_toy_energy(const struct metric_toy *toy, const uint16_t *labels);
-/* The least energy, and a labelling that has it. */
+/* The lowest energy, and a labelling that attains it. */
 long double metric_toy_optimum(const struct metric_toy *toy, uint16_t *best);
 
 #endif

@@ -174,7 +174,7 @@ static bool lattice_apply(const struct lattice *lattice, float *rows, size_t wid
             const size_t e = a * lattice->corners + k;
             const float *from = values + (size_t)(lattice->vertex[e] + 1) * width;
             const float both = lattice->weight[e] * alpha;
-            for (size_t i = 0; i < width; i++) /* up to two labels take another way there */
+            for (size_t i = 0; i < width; i++) /* up to 2 labels: another order */
                 rows[a * width + i] +=
                     width <= 2 ? lattice->weight[e] * from[i] * alpha : both * from[i];
         }

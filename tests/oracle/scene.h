@@ -1,6 +1,6 @@
 /* A scene for the tests of energies and plans: a model with every kind of kernel, the dense
- * matrices of its kernels, and the energies as double loops over these. It shares no code with the
- * library but the random numbers, and the model and plan that are tested. */
+ * matrices of its kernels, and its energies as double loops over these. Only the random numbers,
+ * and the model and plan under test, come from the library. */
 #ifndef DCRF_TESTS_SCENE_H
 #define DCRF_TESTS_SCENE_H
 
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 /* The exact operator rounds features to float (a coordinate of 10 sigmas to 1e-6 of a sigma) and
- * its result to float; sums follow in double. All sums here are of positive terms or of moderate
- * cancellation, so a few times 1e-6 relative to their size is what may be lost. */
+ * its result to float; sums follow in double. All sums here have positive terms or moderate
+ * cancellation, so the error is a few times 1e-6 relative to their size. */
 #define TOLERANCE 4e-6
 
 #define KERNELS 4
@@ -24,7 +24,7 @@ struct scene {
     double weight[KERNELS];
     dcrf_compatibility compatibility[KERNELS];
     float *values[KERNELS];
-    int32_t *region; /* clique of each variable, -1: none */
+    int32_t *region; /* clique of each variable; -1: none */
     double *cost;
     dcrf_model *model;
     dcrf_plan *plan;
@@ -35,7 +35,7 @@ struct scene {
 enum matrices {
     NO_MATRICES,
     FORMULA,  /* the formula; the plan is exact */
-    OPERATORS /* the operators of a fast plan, one unit vector after the other */
+    OPERATORS /* the operators of a fast plan, column by column from unit vectors */
 };
 
 /* Every kind of kernel and normalization, Potts, and cliques of one to four members. */
@@ -43,11 +43,11 @@ struct scene new_scene(dcrf_grid grid, size_t labels, size_t threads, dcrf_opera
                        enum matrices matrices);
 void free_scene(struct scene *s);
 
-/* Change the scene and the model; the plan is not rebuilt. */
+/* These change the scene and the model; the plan is not rebuilt. */
 void set_compatibility(struct scene *s, size_t m, dcrf_compatibility compatibility);
 void set_weight(struct scene *s, size_t m, double weight);
 
-/* A labelling; distributions (multiples of 1 / 16 on demand); a labelling as distributions. */
+/* A labelling; distributions (optionally multiples of 1 / 16); a labelling as distributions. */
 uint16_t *new_labels(const struct scene *s);
 float *new_fractional(const struct scene *s, size_t stride, bool sixteenths);
 float *new_indicators(const struct scene *s, const uint16_t *x, size_t stride);
@@ -60,7 +60,7 @@ struct naive {
 
 struct naive naive_labels(const struct scene *s, const uint16_t *x);
 
-/* The clique terms of the three relaxations, as the header writes them. */
+/* The clique terms of the three relaxations, as defined in the header. */
 enum form { QP, LP_MIN, LP_SPREAD };
 
 double naive_cliques(const struct scene *s, const float *y, size_t stride, enum form form);

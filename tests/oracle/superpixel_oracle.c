@@ -75,7 +75,8 @@ static size_t neighbour(const size_t size[3], size_t a, int axis, int step) {
     return (at[2] * size[1] + at[1]) * size[0] + at[0];
 }
 
-/* Spread the number of a pixel over all that `linked` joins to it, until nothing changes. */
+/* Propagate the number of each pixel to all pixels that `linked` joins to it, until nothing
+ * changes. */
 static size_t spread(const size_t size[3], bool (*linked)(const void *, size_t, size_t),
                      const void *context, int32_t *regions) {
     const size_t pixels = pixels_in(size);
@@ -203,7 +204,7 @@ size_t oracle_join(const struct dcrf_colours *colours, size_t min_region_px, int
 
 /* ---- SLIC ----------------------------------------------------------------------------------- */
 
-/* A pixel or a centre; places are multiples of the steps between neighbours. */
+/* A pixel or a centre; positions are in multiples of the spacing. */
 struct point {
     float at[3], colour[3];
 };
@@ -236,7 +237,7 @@ static double gradient_at(const struct volume *v, size_t a) {
     return sum;
 }
 
-/* The flattest pixel of the 3 x 3 x 3 around (x, y, z); it itself, then the first, of equals. */
+/* The flattest pixel of the 3 x 3 x 3 around (x, y, z); on ties the centre, then the first. */
 static size_t flattest_near(const struct volume *v, const size_t at[3]) {
     size_t best = (at[2] * v->size[1] + at[1]) * v->size[0] + at[0];
     double least = gradient_at(v, best);
@@ -312,7 +313,7 @@ size_t oracle_slic(const struct dcrf_colours *lab, const double step[3], double 
         const size_t number[3] = {i % along[0], i / along[0] % along[1], i / along[0] / along[1]};
         size_t at[3];
         for (int axis = 0; axis < 3; axis++)
-            /* The epsilon: halves of whole numbers must not fall below themselves. */
+            /* The epsilon: rounding error must not push a whole number below itself. */
             at[axis] =
                 (size_t)(((double)number[axis] + 0.5) * (double)v.size[axis] / (double)along[axis] +
                          1e-9);

@@ -5,8 +5,7 @@
 
 #define DIMENSIONS 2
 
-/* What the exact operator does, in double: the matrix of one kernel, diagonal removed at the end.
- */
+/* The exact operator in double: the matrix of one kernel; the diagonal is removed at the end. */
 static double *new_matrix(const float *features, size_t n, bool normalized, double weight) {
     double *matrix = malloc(n * n * sizeof *matrix), *mass = calloc(n, sizeof *mass);
     for (size_t a = 0; a < n; a++)
@@ -168,7 +167,7 @@ static double clique_costs(const struct toy *toy, const uint16_t *labels) {
     return sum;
 }
 
-/* What variable a adds to the energy of those before it. */
+/* What variable a adds to the energy of the variables before it. */
 static double own_energy(const struct toy *toy, const uint16_t *labels, size_t a) {
     const size_t n = toy->variables;
     double energy = toy->unary[a * toy->labels + labels[a]];

@@ -1,6 +1,6 @@
 /* Toys for the tests of solvers: small random models, the dense matrices of their kernels, and
- * their energies and optima by enumeration. Nothing here is shared with the library but the random
- * numbers and the model and plan that are tested. */
+ * their energies and optima by enumeration. Only the random numbers, and the model and plan under
+ * test, come from the library. */
 #ifndef DCRF_TESTS_TOY_H
 #define DCRF_TESTS_TOY_H
 
@@ -22,7 +22,7 @@ enum toy_pairs {
 struct toy {
     size_t variables, labels, cliques;
     double *unary;               /* variables x labels */
-    double *matrix[TOY_KERNELS]; /* dense, normalized, with the weight, the diagonal zero */
+    double *matrix[TOY_KERNELS]; /* dense, normalized, weighted, with a zero diagonal */
     float *values;               /* of kernel 1; NULL: Potts */
     size_t *offsets, *members;   /* of the cliques */
     double *costs;
@@ -31,27 +31,27 @@ struct toy {
     dcrf_workspace *workspace;
 };
 
-/* Unaries on [0, 4), kernels of `strength` with random normalizations on features in two
- * dimensions, at most `cliques` cliques, which cover half of the
- * variables or more. */
+/* Unaries on [0, 4), kernels of `strength` with random normalizations over two-dimensional
+ * features, and at most `cliques` cliques, which cover at least half of the variables. */
 struct toy new_toy(uint64_t seed, size_t variables, size_t labels, size_t cliques, double strength,
                    enum toy_pairs pairs, size_t threads);
 void free_toy(struct toy *toy);
 
-/* Add a constant to the unaries of each variable, and rename label i to renaming[i], in the oracle
- * and in the model. */
+/* Add a constant to the unaries of each variable and rename label i to renaming[i], both in the
+ * oracle and in the model. */
 void change_toy(struct toy *toy, const double *constants, const size_t *renaming);
 
 double toy_mu(const struct toy *toy, size_t kernel, size_t i, size_t j);
 double toy_energy(const struct toy *toy, const uint16_t *labels);
 
-/* The lowest energy of all labellings; `best` (may be NULL) gets one that has it. */
+/* The lowest energy of all labellings; `best` (may be NULL) receives a labelling that attains
+ * it. */
 double toy_optimum(const struct toy *toy, uint16_t *best);
 
 /* (Psi y)_ai, rows of `stride` floats. */
 double toy_psi(const struct toy *toy, const float *y, size_t stride, size_t a, size_t i);
 
-/* The LP's objective of y, rows of one float per label. */
+/* The LP objective of y, rows of one float per label. */
 double toy_lp_objective(const struct toy *toy, const float *y, dcrf_clique_form form);
 
 #endif
