@@ -1,6 +1,6 @@
-/* The unit tests on a device: linked with --wrap=dcrf_workspace_new, every workspace that a test
- * makes gets the device of the environment variable DCRF_TEST_DEVICE, and with it the plans that
- * are made with it. So the oracles of the CPU's operators and methods are those of the device's. */
+/* Unit tests on a device: with --wrap=dcrf_workspace_new, every workspace a test makes gets the
+ * device named by the environment variable DCRF_TEST_DEVICE, and so do all plans made with it. So
+ * the oracles for the CPU's operators and methods also test those of the device. */
 #include <dcrf/device.h>
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ dcrf_status __wrap_dcrf_workspace_new(dcrf_workspace **workspace, size_t threads
     return status;
 }
 
-/* A test that needs a device says 'skip' where there is none. */
+/* Skip the test if there is no device. */
 __attribute__((constructor)) static void need_device(void) {
     size_t count;
     dcrf_error error;

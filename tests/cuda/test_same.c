@@ -1,9 +1,9 @@
-/* The device next to the CPU, at sizes where the dense oracles of the unit tests would take too
- * long: the same matrices, the same marginals, the same bytes every time.
+/* The device compared with the CPU, at sizes for which the dense oracles of the unit tests would
+ * take too long: the same matrices, the same marginals, the same bytes on every run.
  *
- * Both have the same vertices and weights up to the rounding of the row sums, so an application
- * differs by the order of its sums: a few times 2^-24 of the row sum, and AGREEMENT leaves room for
- * the longest of them. */
+ * Both have the same vertices and weights up to the rounding of the row sums, so applications
+ * differ only by the order of their sums: a few times 2^-24 of the row sum. AGREEMENT leaves room
+ * for the longest sums. */
 #include "unit.h"
 
 #include "core/rng.h"
@@ -29,7 +29,7 @@ static dcrf_workspace *cpu, *device;
 static uint8_t picture[VARIABLES * 3];
 static float unary[VARIABLES * LABELS];
 
-/* Grainy regions, and unaries that are wrong here and there. */
+/* Grainy regions, and unaries that are wrong in places. */
 static int make_picture(void **state) {
     (void)state;
     dcrf_error error;
@@ -176,14 +176,14 @@ struct outcome {
     dcrf_solver_info info;
 };
 
-/* What is solved, and how. */
+/* What to solve, and how. */
 struct problem {
     dcrf_method method;
     double damping;
     dcrf_operator_kind kind;
-    bool has_cliques; /* the squares of 10 x 10 pixels */
-    bool is_general;  /* one kernel has a matrix of compatibilities */
-    bool is_strong;   /* kernels are not normalized: the best labelling is a constant one */
+    bool has_cliques; /* squares of 10 x 10 pixels */
+    bool is_general;  /* one kernel has a compatibility matrix */
+    bool is_strong;   /* kernels are not normalized: the best labelling is constant */
 };
 
 static void add_cliques(dcrf_model *model, const dcrf_grid *grid) {
@@ -198,7 +198,7 @@ static void add_cliques(dcrf_model *model, const dcrf_grid *grid) {
     free(squares);
 }
 
-/* Labels are dearer the further they are apart. */
+/* The cost grows with the distance between labels. */
 static void generalize(dcrf_model *model) {
     float values[LABELS * LABELS];
     dcrf_error error;
@@ -288,7 +288,7 @@ static void compare_solvers(const struct problem *problem) {
            problem->is_general ? ", a matrix" : "", problem->damping, largest, differing,
            here.info.energy.total, there.info.energy.total, here.info.objective,
            there.info.objective, here.info.lower_bound, there.info.lower_bound);
-    /* Where two labels are equally good, QP and the LP may go to either. */
+    /* Between equally good labels, QP and the LP may choose either. */
     assert_true(problem->method != DCRF_METHOD_MF || largest <= 1e-3);
     assert_true((double)differing <= 1e-4 * (double)VARIABLES);
     assert_true(fabs(here.info.energy.total - there.info.energy.total) <=
@@ -328,8 +328,8 @@ static void relaxations_are_the_same(void **state) {
             .method = DCRF_METHOD_LP, .kind = DCRF_OPERATOR_FAST, .has_cliques = k});
 }
 
-/* A tile of a larger picture: its lattice lies where the CPU's does, which is not where that of the
- * tile alone would be. */
+/* A tile of a larger picture: its lattice is aligned with that of the whole picture, as on the CPU,
+ * unlike that of the tile alone. */
 static void tiles_are_the_same(void **state) {
     (void)state;
     const dcrf_grid grid = dcrf_grid_2d(WIDTH, HEIGHT);
@@ -366,7 +366,7 @@ static void tiles_are_the_same(void **state) {
     free(in);
 }
 
-/* The potential flow stops where 2e-6 of the energy is missing. */
+/* The potential flow stops within 2e-6 of the energy. */
 static void the_flow_is_the_same(void **state) {
     (void)state;
     const struct problem problem = {.method = DCRF_METHOD_LP, .is_strong = true};
@@ -394,7 +394,7 @@ struct moved {
     uint16_t labels[VARIABLES];
 };
 
-/* One move from the unary minimum; or polishing to the end (NULL). */
+/* One move from the unary minimum, or polishing to the end (NULL). */
 static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *problem,
                                move make) {
     struct moved *moved = calloc(1, sizeof *moved);
@@ -419,7 +419,7 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
         assert_int_equal(dcrf_polish(polisher, moved->labels, 100, NULL, &error), DCRF_OK);
         moved->after = polisher->energy;
     }
-    /* What the moves take for the energy is the energy. */
+    /* The energy that the moves track is the true one. */
     assert_int_equal(dcrf_energy_of_labels(plan, workspace, moved->labels, &energy, NULL, &error),
                      DCRF_OK);
     assert_true(fabs(energy.total - moved->after) <= 1e-6 * fabs(energy.total));
@@ -430,8 +430,8 @@ static struct moved *new_moved(dcrf_workspace *workspace, const struct problem *
     return moved;
 }
 
-/* Where a gain is zero but for rounding one of the two may see it and the other not. A single move
- * is nearly the same, and polishing, which goes on from there, ends nearly as low. */
+/* If a gain is zero up to rounding, one side may accept the move and the other not. A single move
+ * gives nearly the same result, and polishing from there ends nearly as low. */
 static void compare_moves(const struct problem *problem, move make, const char *name) {
     struct moved *here = new_moved(cpu, problem, make);
     struct moved *there = new_moved(device, problem, make);
@@ -464,13 +464,13 @@ static void moves_are_the_same(void **state) {
     }
 }
 
-/* ---- operators that meet another thread ------------------------------------------------------ */
+/* ---- operators shared with another thread ---------------------------------------------------- */
 
 #define APPLICATIONS 60
 #define SOLUTIONS 4
 
 struct visitor {
-    const dcrf_operator *op; /* planned with `device`, which is at work meanwhile */
+    const dcrf_operator *op; /* planned with `device`, which is busy meanwhile */
     const float *in, *expected;
     size_t differing;
 };
